@@ -1,0 +1,41 @@
+# Two commands: `make demo` shows the main job on real data, `make test` runs every check. Both install what they need.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: demo test check install bench fuzz lock clean
+.DEFAULT_GOAL := test
+
+install: $(VENV)/.installed
+
+$(VENV)/.installed: requirements.lock pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	touch $@
+
+demo: install
+	$(BIN)/python examples/covid/demo.py
+
+check: install
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+
+test: check
+	$(BIN)/pytest
+
+bench: install
+	for bench in tests/benchmarks/bench_*.py; do echo "== $$bench"; $(BIN)/python $$bench || exit 1; done
+
+fuzz: install
+	HYPOTHESIS_PROFILE=deep $(BIN)/pytest tests/property --timeout=3600
+
+lock: install
+	$(BIN)/python -m pip install --quiet uv
+	$(BIN)/uv pip compile pyproject.toml --group dev --generate-hashes --no-emit-index-url --no-header \
+		--python-version 3.11 --quiet --upgrade --output-file requirements.lock
+
+clean:
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis dist build

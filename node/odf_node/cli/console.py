@@ -1,0 +1,156 @@
+"""What a user sees: tables, JSON, notes and progress, each on the right stream.
+
+Results go to standard output, everything about the run to standard error, so that a pipe carries results alone. Progress
+moves only on a terminal; elsewhere a long step is one plain line when it ends.
+"""
+
+import json
+import os
+import shutil
+import sys
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Final, TextIO
+
+BAR_WIDTH: Final = 24  # guess: leaves room for the numbers on an 80-column terminal
+REDRAW_S: Final = 0.1
+UNITS: Final = ("B", "kB", "MB", "GB", "TB")
+
+
+@dataclass(slots=True)
+class Console:
+    """The two streams of one command."""
+
+    quiet: bool = False
+    out: TextIO = field(default_factory=lambda: sys.stdout)
+    err: TextIO = field(default_factory=lambda: sys.stderr)
+
+    def note(self, text: str) -> None:
+        """Say something about the run."""
+        if not self.quiet:
+            print(text, file=self.err, flush=True)
+
+    def warn(self, text: str) -> None:
+        """Say something that the user should act on; it is said even when quiet."""
+        print(f"warning: {text}", file=self.err, flush=True)
+
+    def text(self, text: str) -> None:
+        """Write a result as it is."""
+        print(text, file=self.out)
+
+    def json(self, value: Any) -> None:
+        """Write a result as JSON for scripts."""
+        print(json.dumps(value, indent=2, ensure_ascii=False, default=str), file=self.out)
+
+    def table(self, rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str], *, empty: str = "") -> None:
+        """Write rows as a table.
+
+        Args:
+            rows: One mapping per row.
+            columns: Key in the row → heading; a heading that starts with ``>`` is aligned to the right.
+            empty: What to say instead of a table without rows.
+        """
+        if not rows:
+            if empty:
+                self.note(empty)
+            return
+        for line in format_table(rows, columns):
+            print(line.rstrip(), file=self.out)
+
+    @contextmanager
+    def progress(self, label: str, *, total_bytes: int | None = None) -> Iterator["Progress"]:
+        """Show how far a long step is; the line is gone, or final, when the block ends."""
+        meter = Progress(self, label, total_bytes)
+        try:
+            yield meter
+        finally:
+            meter.close()
+
+    @property
+    def is_terminal(self) -> bool:
+        """Whether moving output can be shown."""
+        return self.err.isatty() and os.environ.get("TERM") != "dumb"
+
+
+class Progress:
+    """A moving line on a terminal; nothing elsewhere."""
+
+    def __init__(self, console: Console, label: str, total_bytes: int | None) -> None:
+        self._console = console
+        self._label = label
+        self._total = total_bytes
+        self._done = 0
+        self._started = time.monotonic()
+        self._drawn = 0.0
+        self._shows = console.is_terminal and not console.quiet
+        self._width = 0
+        if self._shows:
+            self._draw()
+
+    def advance(self, size_bytes: int) -> None:
+        """Add bytes that have been handled."""
+        self._done += size_bytes
+        if self._shows and time.monotonic() - self._drawn >= REDRAW_S:
+            self._draw()
+
+    def say(self, label: str) -> None:
+        """Change what the line says is going on."""
+        self._label = label
+        if self._shows:
+            self._draw()
+
+    def expect(self, total_bytes: int) -> None:
+        """Set how many bytes there will be, once that is known."""
+        self._total = total_bytes
+
+    def close(self) -> None:
+        """Wipe the line."""
+        if self._shows and self._width:
+            print("\r" + " " * self._width + "\r", end="", file=self._console.err, flush=True)
+
+    def _draw(self) -> None:
+        self._drawn = time.monotonic()
+        line = self._label
+        if self._total:
+            share = min(1.0, self._done / self._total)
+            full = int(share * BAR_WIDTH)
+            rate = self._done / max(0.001, self._drawn - self._started)
+            left = (self._total - self._done) / rate if rate else 0
+            line = (
+                f"{self._label} [{'#' * full}{'.' * (BAR_WIDTH - full)}] {format_bytes(self._done)} of "
+                f"{format_bytes(self._total)}, {format_bytes(int(rate))}/s, {max(0, left):.0f} s left"
+            )
+        line = line[: shutil.get_terminal_size().columns - 1]
+        print("\r" + line.ljust(self._width), end="", file=self._console.err, flush=True)
+        self._width = len(line)
+
+
+def format_table(rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str]) -> Iterable[str]:
+    """Lay rows out in columns as wide as their widest cell, under a heading."""
+    headings = [heading.removeprefix(">") for heading in columns.values()]
+    right = [heading.startswith(">") for heading in columns.values()]
+    cells = [["" if row.get(key) is None else str(row[key]) for key in columns] for row in rows]
+    widths = [max(len(line[i]) for line in [headings, *cells]) for i in range(len(headings))]
+
+    def lay(line: Sequence[str]) -> str:
+        return "  ".join(
+            cell.rjust(width) if is_right else cell.ljust(width)
+            for cell, width, is_right in zip(line, widths, right, strict=True)
+        )
+
+    yield lay(headings)
+    yield "  ".join("-" * width for width in widths)
+    for line in cells:
+        yield lay(line)
+
+
+def format_bytes(size_bytes: int) -> str:
+    """Write a size with three digits and a decimal unit."""
+    size = float(size_bytes)
+    for unit in UNITS:
+        if size < 1000 or unit == UNITS[-1]:
+            return f"{size:.0f} {unit}" if unit == "B" or size >= 100 else f"{size:.1f} {unit}"
+        size /= 1000
+    raise AssertionError(size_bytes)

@@ -1,0 +1,65 @@
+"""What every command gets: the node it works on, the time it writes with, the console it talks to."""
+
+import argparse
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from odf_node.cli.console import Console
+from odf_protocol.errors import MalformedError
+from odf_protocol.timestamp import Timestamp
+
+if TYPE_CHECKING:
+    from odf_node.composition import Node
+
+
+@dataclass
+class Context:
+    """One run of one command."""
+
+    home: Path | None
+    system_time: Timestamp | None
+    console: Console = field(default_factory=Console)
+
+    @classmethod
+    def from_arguments(cls, arguments: argparse.Namespace) -> "Context":
+        """Read the options that every command has.
+
+        Raises:
+            MalformedError: ``--system-time`` is not an RFC 3339 time.
+        """
+        return cls(
+            home=Path(arguments.home).expanduser() if arguments.home else None,
+            system_time=parse_time(arguments.system_time, option="--system-time") if arguments.system_time else None,
+            console=Console(quiet=arguments.quiet),
+        )
+
+    @cached_property
+    def node(self) -> "Node":
+        """The node, opened when a command first needs it."""
+        from odf_node.composition import open_node
+
+        return open_node(self.home, system_time=self.system_time)
+
+    def __enter__(self) -> "Context":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if "node" in self.__dict__:
+            self.node.close()
+
+
+def parse_time(text: str, *, option: str) -> Timestamp:
+    """Read a time that a user wrote; a date alone means its first moment in UTC.
+
+    Raises:
+        MalformedError: Not a time; the message names the option and shows the form.
+    """
+    try:
+        return Timestamp.parse(f"{text}T00:00:00Z" if len(text) == len("2020-10-01") else text)
+    except MalformedError as error:
+        raise MalformedError(f"{option} {text!r} is not a time; write it as 2020-10-01T12:00:00Z") from error

@@ -1,0 +1,128 @@
+"""What is in force in a dataset: the fold of its chain into the newest definition of everything.
+
+A chain is a list of changes; whoever writes, transforms or shows a dataset asks for the result. ``DatasetView`` is that
+result after some block, and ``apply`` the step from one block to the next. It judges nothing: chain rules do.
+"""
+
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Mapping
+
+from odf_protocol.block import Block
+from odf_protocol.did import DatasetId
+from odf_protocol.errors import MalformedError
+from odf_protocol.events import (
+    AddData,
+    AddPushSource,
+    DataSchema,
+    DatasetKind,
+    DisablePollingSource,
+    DisablePushSource,
+    ExecuteTransform,
+    Seed,
+    SetAttachments,
+    SetDataSchema,
+    SetInfo,
+    SetLicense,
+    SetPollingSource,
+    SetTransform,
+    SetVocab,
+    SourceState,
+)
+from odf_protocol.multihash import Multihash
+from odf_protocol.timestamp import Timestamp
+from odf_protocol.vocabulary import Vocabulary
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatasetView:
+    """The definitions and counters in force after the block ``head``.
+
+    ``last_offset`` counts rows from 0 and is None while there is no data; ``watermark`` is the newest one reported.
+    """
+
+    dataset_id: DatasetId
+    kind: DatasetKind
+    head: Multihash
+    sequence_number: int
+    system_time: Timestamp
+    vocabulary: Vocabulary = field(default_factory=Vocabulary)
+    schema: DataSchema | None = None
+    polling_source: SetPollingSource | None = None
+    push_sources: Mapping[str, AddPushSource] = field(default_factory=lambda: MappingProxyType({}))
+    transform: SetTransform | None = None
+    info: SetInfo | None = None
+    license: SetLicense | None = None
+    attachments: SetAttachments | None = None
+    last_execution: ExecuteTransform | None = None
+    last_offset: int | None = None
+    prev_checkpoint: Multihash | None = None
+    watermark: Timestamp | None = None
+    source_state: SourceState | None = None
+    data_bytes: int = 0
+
+    @property
+    def next_offset(self) -> int:
+        """The offset that the next row gets."""
+        return 0 if self.last_offset is None else self.last_offset + 1
+
+
+def start_view(block: Block) -> DatasetView:
+    """Make the view after the first block.
+
+    Raises:
+        MalformedError: The block is not a Seed.
+    """
+    if not isinstance(block.event, Seed):
+        raise MalformedError(f"block {block.hash}: a chain starts with Seed, found {type(block.event).__name__}")
+    return DatasetView(
+        dataset_id=block.event.dataset_id,
+        kind=block.event.dataset_kind,
+        head=block.hash,
+        sequence_number=block.sequence_number,
+        system_time=block.system_time,
+    )
+
+
+def apply(view: DatasetView, block: Block) -> DatasetView:
+    """Move the view over one more block of a chain that has passed the chain rules."""
+    view = replace(view, head=block.hash, sequence_number=block.sequence_number, system_time=block.system_time)
+    match block.event:
+        case SetVocab() as event:
+            return replace(view, vocabulary=Vocabulary.from_event(event))
+        case SetDataSchema() as event:
+            return replace(view, schema=event.schema)
+        case SetPollingSource() as event:
+            return replace(view, polling_source=event)
+        case DisablePollingSource():
+            return replace(view, polling_source=None)
+        case AddPushSource() as event:
+            return replace(view, push_sources=MappingProxyType({**view.push_sources, event.source_name: event}))
+        case DisablePushSource() as event:
+            rest = {name: source for name, source in view.push_sources.items() if name != event.source_name}
+            return replace(view, push_sources=MappingProxyType(rest))
+        case SetTransform() as event:
+            return replace(view, transform=event)
+        case SetInfo() as event:
+            return replace(view, info=event)
+        case SetLicense() as event:
+            return replace(view, license=event)
+        case SetAttachments() as event:
+            return replace(view, attachments=event)
+        case AddData() as event:
+            return replace(_apply_data(view, event), source_state=event.new_source_state)
+        case ExecuteTransform() as event:
+            return replace(_apply_data(view, event), last_execution=event)
+        case _:
+            return view
+
+
+def _apply_data(view: DatasetView, event: AddData | ExecuteTransform) -> DatasetView:
+    data, checkpoint = event.new_data, event.new_checkpoint
+    return replace(
+        view,
+        last_offset=data.offset_interval.end if data else view.last_offset,
+        data_bytes=view.data_bytes + (data.size if data else 0),
+        prev_checkpoint=checkpoint.physical_hash if checkpoint else None,
+        watermark=event.new_watermark or view.watermark,
+    )
