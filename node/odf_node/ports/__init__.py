@@ -1,0 +1,95 @@
+"""What the node's services need from the outside, as protocols with their contracts, and the values that cross them.
+
+The nouns:
+
+**Home**
+    One folder that holds everything one node keeps. It is made by the first write, never by a read.
+**Dataset record**
+    What this node knows about one dataset beside its chain: local name, where it came from, how far it is trusted.
+**Commit**
+    The one way a chain grows: blocks, the moved head and all that was learned with them, in one transaction, after the
+    objects they name are durable.
+**Object**
+    One immutable file (slice, checkpoint, quarantine, merge state, evidence) named by the SHA3-256 of its bytes.
+**Writing lease**
+    Held by whoever makes objects that no committed row names yet; while anybody holds one, nothing is swept.
+
+Every method of every port may be called from any thread, and several processes may use one home at the same time.
+Methods block: asynchronous callers wrap them in ``asyncio.to_thread``. Adapters raise only errors of the tree in
+``odf_protocol.errors``; misuse by our own code raises ``ValueError``.
+"""
+
+from odf_node.ports.access import AccessToken
+from odf_node.ports.audit import AuditEntry, Outcome
+from odf_node.ports.clock import Clock
+from odf_node.ports.commits import Acceptance, Commit, NewBlock, NewDataset, QuarantineFile
+from odf_node.ports.datasets import DatasetRecord, Head, Origin, Remote, RemoteDirection, SignedHead, StoredBlock, Trust
+from odf_node.ports.errors import (
+    BlockNotFoundError,
+    DatasetExistsError,
+    DatasetNotFoundError,
+    HeadMovedError,
+    HomeBusyError,
+    HomeCorruptError,
+    HomeFullError,
+    HomeReadOnlyError,
+    HomeVersionError,
+    KeyNotFoundError,
+    NameTakenError,
+    ObjectCorruptError,
+    ObjectMismatchError,
+    ObjectNotFoundError,
+    PeerKeyChangedError,
+    UnsafeKeyFileError,
+)
+from odf_node.ports.evidence import Attestation, Refusal, ReplayRecord
+from odf_node.ports.keys import KeyStore, PrivateKey
+from odf_node.ports.metadata import MetadataStore
+from odf_node.ports.objects import ObjectStore, StagedObject, SweepReport
+from odf_node.ports.peers import Peer
+
+__all__ = [
+    "Acceptance",
+    "AccessToken",
+    "Attestation",
+    "AuditEntry",
+    "BlockNotFoundError",
+    "Clock",
+    "Commit",
+    "DatasetExistsError",
+    "DatasetNotFoundError",
+    "DatasetRecord",
+    "Head",
+    "HeadMovedError",
+    "HomeBusyError",
+    "HomeCorruptError",
+    "HomeFullError",
+    "HomeReadOnlyError",
+    "HomeVersionError",
+    "KeyNotFoundError",
+    "KeyStore",
+    "MetadataStore",
+    "NameTakenError",
+    "NewBlock",
+    "NewDataset",
+    "ObjectCorruptError",
+    "ObjectMismatchError",
+    "ObjectNotFoundError",
+    "ObjectStore",
+    "Origin",
+    "Outcome",
+    "Peer",
+    "PeerKeyChangedError",
+    "PrivateKey",
+    "QuarantineFile",
+    "Refusal",
+    "Remote",
+    "RemoteDirection",
+    "ReplayRecord",
+    "SignedHead",
+    "StagedObject",
+    "StoredBlock",
+    "SweepReport",
+    "Trust",
+    "UnsafeKeyFileError",
+]

@@ -1,0 +1,110 @@
+"""One growth step of a chain with everything that must become true with it or not at all."""
+
+from dataclasses import dataclass
+
+from odf_node.ports.datasets import Head, Origin, Trust
+from odf_protocol.did import DatasetId, DidKey
+from odf_protocol.events import DatasetKind
+from odf_protocol.multihash import Multihash
+from odf_protocol.timestamp import Timestamp
+
+
+@dataclass(frozen=True, slots=True)
+class NewBlock:
+    """A block to store. ``replay_record`` goes with ExecuteTransform blocks: what fixes the step's result."""
+
+    raw: bytes
+    hash: Multihash
+    sequence_number: int
+    signature: bytes | None = None
+    replay_record: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewDataset:
+    """The record of a dataset that the commit creates; see ``DatasetRecord`` for the fields."""
+
+    name: str
+    kind: DatasetKind
+    origin: Origin
+    created_at: Timestamp
+    origin_url: str | None = None
+    pinned_key: DidKey | None = None
+    published: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Acceptance:
+    """Why blocks up to ``head`` were accepted: kept for ever, and ``trust`` becomes the dataset's.
+
+    ``detail`` is JSON of the service that judged (policy, checks made, attestations counted).
+    """
+
+    head: Head
+    trust: Trust
+    source_url: str | None
+    accepted_at: Timestamp
+    detail: bytes = b"{}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuarantineFile:
+    """A Parquet file of rows that an ingest set aside.
+
+    ``sequence_number`` names the block that took the good rows, None when there were none to take. ``source`` is what
+    the rows came from, as a person would name it (URL, file name).
+    """
+
+    dataset_id: DatasetId
+    sequence_number: int | None
+    object_hash: Multihash
+    row_count: int
+    source: str
+    created_at: Timestamp
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commit:
+    """Append ``blocks`` to a chain whose head is ``expected_head`` (None: the chain does not exist yet).
+
+    Attributes:
+        dataset_id: Whose chain.
+        expected_head: The head on which the blocks were built.
+        blocks: In order, sequence numbers without gaps, at least one.
+        chain_state: State of the chain rules after the last block; replaces the one before.
+        objects: Slices and checkpoints that the blocks name; durable in the object store before the commit.
+        signed_head: Document that vouches for the last block, None when nobody signed.
+        new_dataset: Given exactly when ``expected_head`` is None.
+        acceptance: Why blocks of others were accepted; None leaves the trust as it is (own writes: ``Trust.OWN``).
+        quarantine: Rows set aside by the ingest that made the blocks; the object is durable already.
+        merge_state: Object with the projected state after the last block; replaces the one before. A cache.
+    """
+
+    dataset_id: DatasetId
+    expected_head: Multihash | None
+    blocks: tuple[NewBlock, ...]
+    chain_state: bytes
+    objects: tuple[Multihash, ...] = ()
+    signed_head: bytes | None = None
+    new_dataset: NewDataset | None = None
+    acceptance: Acceptance | None = None
+    quarantine: QuarantineFile | None = None
+    merge_state: Multihash | None = None
+
+    def __post_init__(self) -> None:
+        numbers = [block.sequence_number for block in self.blocks]
+        if not numbers or numbers != list(range(numbers[0], numbers[0] + len(numbers))):
+            raise ValueError(f"a commit needs blocks with consecutive sequence numbers, found {numbers[:5]}")
+        if (self.expected_head is None) != (self.new_dataset is not None):
+            raise ValueError("a commit names either the expected head or the new dataset")
+        if self.expected_head is None and numbers[0] != 0:
+            raise ValueError(f"a new chain starts at sequence number 0, found {numbers[0]}")
+        if self.acceptance is not None and self.acceptance.head != self.new_head:
+            raise ValueError("an acceptance speaks about the last block of its commit")
+        if self.new_dataset is not None and (self.new_dataset.origin is Origin.PULLED) != (self.acceptance is not None):
+            raise ValueError("a pulled dataset starts with an acceptance, an own one without")
+
+    @property
+    def new_head(self) -> Head:
+        """The head after the commit."""
+        return Head(self.blocks[-1].sequence_number, self.blocks[-1].hash)

@@ -1,0 +1,96 @@
+"""Datasets as this node keeps them: record, head, stored blocks, remotes."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from odf_protocol.did import DatasetId, DidKey
+from odf_protocol.events import DatasetKind
+from odf_protocol.multihash import Multihash
+from odf_protocol.timestamp import Timestamp
+
+
+class Origin(StrEnum):
+    """Who writes the chain."""
+
+    OWN = "own"
+    """This node: it holds the dataset's private key."""
+    PULLED = "pulled"
+    """Somebody else; ``DatasetRecord.origin_url`` says from where it was brought."""
+
+
+class Trust(StrEnum):
+    """The proof under which the newest blocks were accepted, strongest first."""
+
+    OWN = "own"
+    """Written here."""
+    REEXECUTED = "reexecuted"
+    """Signed head, all objects checked, and every transform step re-executed here with an equal result."""
+    ATTESTED = "attested"
+    """Signed head, all objects checked, and enough attestations of others whom the policy names."""
+    INTEGRITY = "integrity"
+    """Signed head and all objects checked; what the data say rests on the publisher alone."""
+    UNSIGNED = "unsigned"
+    """Chain and objects are consistent, but nobody's signature vouches for the head."""
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The newest block of a chain."""
+
+    sequence_number: int
+    hash: Multihash
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatasetRecord:
+    """What this node knows about a dataset beside its chain.
+
+    ``origin_url`` is None exactly when ``origin`` is OWN. ``pinned_key`` is the publisher's key that was seen first
+    and must stay the same (None: nobody signed). ``published`` says whether others are served it.
+    """
+
+    id: DatasetId
+    name: str
+    kind: DatasetKind
+    head: Head
+    origin: Origin
+    origin_url: str | None
+    trust: Trust
+    pinned_key: DidKey | None
+    published: bool
+    created_at: Timestamp
+
+
+@dataclass(frozen=True, slots=True)
+class StoredBlock:
+    """A block as it arrived: ``raw`` is what was hashed and signed. Not checked again on reading; decoders do."""
+
+    sequence_number: int
+    hash: Multihash
+    raw: bytes
+    signature: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SignedHead:
+    """A head and the document in which a key vouches for it; ``raw`` is the document as it arrived."""
+
+    dataset_id: DatasetId
+    head: Head
+    raw: bytes
+
+
+class RemoteDirection(StrEnum):
+    """What a remote is for."""
+
+    PULL = "pull"
+    PUSH = "push"
+
+
+@dataclass(frozen=True, slots=True)
+class Remote:
+    """An address that a dataset is pulled from or pushed to when the command names none."""
+
+    dataset_id: DatasetId
+    direction: RemoteDirection
+    url: str

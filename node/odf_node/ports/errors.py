@@ -1,0 +1,179 @@
+"""Errors of the node's stores.
+
+::
+
+    OdfError
+    ├── NotFoundError
+    │   ├── DatasetNotFoundError     no such dataset here
+    │   ├── BlockNotFoundError       no such block in the dataset
+    │   ├── ObjectNotFoundError      no such object here
+    │   └── KeyNotFoundError         the private key is not held here
+    ├── RejectedError
+    │   ├── NameTakenError           another dataset has the name
+    │   ├── DatasetExistsError       the dataset is here already
+    │   ├── ObjectMismatchError      bytes do not have the hash that was promised
+    │   └── PeerKeyChangedError      a peer shows another identity than the one seen first
+    ├── UnavailableError
+    │   ├── HeadMovedError           somebody committed first: read again, and try again
+    │   ├── HomeBusyError            another process holds the home for too long
+    │   ├── HomeFullError            no room on the disk
+    │   └── HomeReadOnlyError        the home cannot be written
+    ├── CorruptError
+    │   ├── HomeCorruptError         the home is damaged: stop and tell the operator
+    │   ├── ObjectCorruptError       an object's bytes changed on our disk
+    │   └── UnsafeKeyFileError       others can read a private key
+    └── UnsupportedError
+        └── HomeVersionError         the home was written by a newer program
+"""
+
+from pathlib import Path
+
+from odf_protocol.did import DatasetId
+from odf_protocol.errors import CorruptError, NotFoundError, RejectedError, UnavailableError, UnsupportedError
+from odf_protocol.multihash import Multihash
+
+
+class DatasetNotFoundError(NotFoundError):
+    """No dataset with this identity or name is here."""
+
+    def __init__(self, dataset: DatasetId | str) -> None:
+        super().__init__(f"there is no dataset {dataset} in this node")
+        self.dataset = dataset
+
+
+class BlockNotFoundError(NotFoundError):
+    """The dataset has no such block."""
+
+    def __init__(self, dataset_id: DatasetId, block: Multihash | int) -> None:
+        super().__init__(f"dataset {dataset_id} has no block {block}")
+        self.dataset_id = dataset_id
+        self.block = block
+
+
+class ObjectNotFoundError(NotFoundError):
+    """No object with this hash is here."""
+
+    def __init__(self, object_hash: Multihash) -> None:
+        super().__init__(f"object {object_hash} is not in this node")
+        self.object_hash = object_hash
+
+
+class KeyNotFoundError(NotFoundError):
+    """The private key of the dataset is not held here, so this node cannot write to it."""
+
+    def __init__(self, dataset_id: DatasetId) -> None:
+        super().__init__(f"this node does not hold the private key of {dataset_id}")
+        self.dataset_id = dataset_id
+
+
+class NameTakenError(RejectedError):
+    """Another dataset has the name; ``holder`` says which."""
+
+    def __init__(self, name: str, holder: DatasetId) -> None:
+        super().__init__("name-is-unique", found=name)
+        self.args = (f"the name '{name}' belongs to dataset {holder}",)
+        self.name = name
+        self.holder = holder
+
+
+class DatasetExistsError(RejectedError):
+    """A dataset with this identity is here already."""
+
+    def __init__(self, dataset_id: DatasetId) -> None:
+        super().__init__("dataset-is-new", found=dataset_id)
+        self.args = (f"dataset {dataset_id} is in this node already",)
+        self.dataset_id = dataset_id
+
+
+class ObjectMismatchError(RejectedError):
+    """An object's bytes do not have the hash that was promised."""
+
+    def __init__(self, expected: Multihash, found: Multihash, size_bytes: int) -> None:
+        super().__init__("physical-hash", expected=expected, found=found)
+        self.args = (f"object {expected}: the {size_bytes} bytes received have the hash {found}",)
+        self.size_bytes = size_bytes
+
+
+class PeerKeyChangedError(RejectedError):
+    """A peer shows another identity than the one pinned when it was first seen."""
+
+    def __init__(self, url: str, expected: object, found: object) -> None:
+        super().__init__("peer-key-is-pinned", expected=expected, found=found)
+        self.args = (f"peer {url}: expected the node key {expected}, found {found}",)
+        self.url = url
+
+
+class HeadMovedError(UnavailableError):
+    """The chain grew since it was read; nothing was written. Read the new head and decide again."""
+
+    def __init__(self, dataset_id: DatasetId, expected: Multihash | None, found: Multihash | None) -> None:
+        super().__init__(f"dataset {dataset_id}: expected the head {expected}, found {found}; somebody wrote first")
+        self.dataset_id = dataset_id
+        self.expected = expected
+        self.found = found
+
+
+class HomeBusyError(UnavailableError):
+    """Another process kept the home to itself for longer than this one waits."""
+
+    def __init__(self, path: Path, waited_s: float) -> None:
+        super().__init__(f"{path}: another process has kept it busy for more than {waited_s:g} s")
+        self.path = path
+        self.waited_s = waited_s
+
+
+class HomeFullError(UnavailableError):
+    """There is no room (disk, quota or file size limit); nothing was half-written."""
+
+    def __init__(self, path: Path, reason: str) -> None:
+        super().__init__(f"{path}: cannot write: {reason}")
+        self.path = path
+        self.reason = reason
+
+
+class HomeReadOnlyError(UnavailableError):
+    """This user cannot write to the home."""
+
+    def __init__(self, path: Path, reason: str) -> None:
+        super().__init__(f"{path}: this node's folder cannot be written: {reason}")
+        self.path = path
+        self.reason = reason
+
+
+class HomeCorruptError(CorruptError):
+    """Something in the home is not what this program put there."""
+
+    def __init__(self, path: Path, reason: str) -> None:
+        super().__init__(f"{path}: {reason}")
+        self.path = path
+        self.reason = reason
+
+
+class ObjectCorruptError(CorruptError):
+    """An object's bytes changed on our disk."""
+
+    def __init__(self, path: Path, expected: Multihash, found: Multihash) -> None:
+        super().__init__(f"{path}: expected the hash {expected}, found {found}")
+        self.path = path
+        self.expected = expected
+        self.found = found
+
+
+class UnsafeKeyFileError(CorruptError):
+    """A private key could be read or changed by others."""
+
+    def __init__(self, path: Path, reason: str) -> None:
+        super().__init__(f"{path}: {reason}")
+        self.path = path
+        self.reason = reason
+
+
+class HomeVersionError(UnsupportedError):
+    """A newer program wrote the home."""
+
+    def __init__(self, path: Path, supported: int, found: int) -> None:
+        super().__init__("home version", found=found, supported=supported)
+        self.args = (
+            f"{path}: expected a home of version {supported} or older, found version {found}: use a newer odf-node",
+        )
+        self.path = path

@@ -1,0 +1,263 @@
+"""Chains and everything known about them; one transactional store per home."""
+
+from collections.abc import Iterator
+from typing import Protocol
+
+from odf_node.ports.access import AccessToken
+from odf_node.ports.audit import AuditEntry
+from odf_node.ports.commits import Acceptance, Commit, QuarantineFile
+from odf_node.ports.datasets import DatasetRecord, Head, Remote, RemoteDirection, SignedHead, StoredBlock
+from odf_node.ports.evidence import Attestation, Refusal, ReplayRecord
+from odf_node.ports.peers import Peer
+from odf_protocol.did import DatasetId, DidKey
+from odf_protocol.multihash import Multihash
+from odf_protocol.timestamp import Timestamp
+
+
+class MetadataStore(Protocol):
+    """The node's database. Every method is one transaction: seen whole or not at all, durable when it returns.
+
+    Reading an empty or absent home finds nothing and makes nothing; the first write makes the home. Nothing read is
+    decoded or judged here: bytes come back as they were given. Every method may raise HomeVersionError and
+    HomeCorruptError; every writing one also HomeBusyError, HomeFullError and HomeReadOnlyError, and then nothing
+    was written.
+
+    Methods that name a dataset raise DatasetNotFoundError when it is not here, except ``find_*`` and those about
+    evidence (attestations, refusals), which may speak of datasets that are not held.
+    """
+
+    # Datasets
+
+    def find_dataset(self, dataset_id: DatasetId) -> DatasetRecord | None:
+        """Return the record, or None when the dataset is not here."""
+        ...
+
+    def find_dataset_by_name(self, name: str) -> DatasetRecord | None:
+        """Return the record of the dataset with this local name (compared exactly), or None."""
+        ...
+
+    def list_datasets(self) -> tuple[DatasetRecord, ...]:
+        """Return all records, ordered by name."""
+        ...
+
+    def set_published(self, dataset_id: DatasetId, published: bool) -> None:
+        """Say whether others are served the dataset."""
+        ...
+
+    def set_pinned_key(self, dataset_id: DatasetId, key: DidKey | None) -> None:
+        """Replace the pinned publisher key: the operator's decision, never a peer's."""
+        ...
+
+    def delete_dataset(self, dataset_id: DatasetId) -> None:
+        """Forget the dataset: chain, signatures, heads, replay records, acceptances, quarantine, remotes.
+
+        Attestations and refusals stay: they are evidence. Objects stay until a sweep finds that nothing names them.
+        """
+        ...
+
+    # Chains
+
+    def commit(self, commit: Commit) -> DatasetRecord:
+        """Append the blocks, move the head and write everything else the commit carries, or do nothing.
+
+        The caller has made the objects durable and holds a writing lease since before it made them.
+
+        Returns:
+            The record after the commit.
+
+        Raises:
+            HeadMovedError: The chain's head is not ``expected_head`` (or the dataset to be created exists).
+            DatasetNotFoundError: ``expected_head`` is given and the dataset is not here.
+            NameTakenError: The new dataset's name belongs to another one.
+            ValueError: The first block's sequence number does not follow the head's.
+        """
+        ...
+
+    def get_head(self, dataset_id: DatasetId) -> Head:
+        """Return the newest block's number and hash."""
+        ...
+
+    def get_chain_state(self, dataset_id: DatasetId) -> tuple[Head, bytes]:
+        """Return the head and the chain rules' state after it, read together."""
+        ...
+
+    def iter_blocks(self, dataset_id: DatasetId, *, after: int = -1, upto: int | None = None) -> Iterator[StoredBlock]:
+        """Yield blocks in order of sequence number: those above ``after`` and not above ``upto`` (None: the head).
+
+        The end is fixed by the first step; memory does not grow with the chain, and no lock is held between steps.
+
+        Raises:
+            DatasetNotFoundError: The dataset is not here, or was deleted while blocks were read.
+            BlockNotFoundError: ``upto`` is above the head.
+            HomeCorruptError: A block between is missing.
+        """
+        ...
+
+    def iter_blocks_backwards(self, dataset_id: DatasetId) -> Iterator[StoredBlock]:
+        """Yield blocks from the head to the Seed; otherwise as ``iter_blocks``."""
+        ...
+
+    def find_block(self, dataset_id: DatasetId, block_hash: Multihash) -> StoredBlock | None:
+        """Return the block of the dataset's chain with this hash, or None."""
+        ...
+
+    def find_block_by_number(self, dataset_id: DatasetId, sequence_number: int) -> StoredBlock | None:
+        """Return the block of the dataset's chain with this sequence number, or None."""
+        ...
+
+    def find_signed_head(self, dataset_id: DatasetId) -> SignedHead | None:
+        """Return the document that vouches for the present head, or None when there is none."""
+        ...
+
+    def iter_signed_heads(self, dataset_id: DatasetId) -> Iterator[SignedHead]:
+        """Yield every signed head ever committed or added for the dataset, by sequence number."""
+        ...
+
+    def put_signed_head(self, signed_head: SignedHead) -> None:
+        """Keep a document about a block of the chain; a different document for the same block stays beside it.
+
+        Raises:
+            BlockNotFoundError: The chain has no such block.
+        """
+        ...
+
+    def put_acceptance(self, dataset_id: DatasetId, acceptance: Acceptance) -> None:
+        """Record a later judgement of the same blocks (as a re-execution after the fact) and take over its trust.
+
+        Raises:
+            HeadMovedError: The acceptance is not about the present head.
+        """
+        ...
+
+    def iter_acceptances(self, dataset_id: DatasetId) -> Iterator[Acceptance]:
+        """Yield acceptances, oldest first."""
+        ...
+
+    # Evidence
+
+    def find_replay_record(self, dataset_id: DatasetId, block_hash: Multihash) -> ReplayRecord | None:
+        """Return the replay record of an ExecuteTransform block, or None when it came without."""
+        ...
+
+    def put_replay_record(self, record: ReplayRecord) -> None:
+        """Keep or replace the replay record of a block of the chain.
+
+        Raises:
+            BlockNotFoundError: The chain has no such block.
+        """
+        ...
+
+    def put_attestation(self, attestation: Attestation) -> bool:
+        """Keep an attestation; say whether it is new."""
+        ...
+
+    def iter_attestations(self, dataset_id: DatasetId, *, sequence_number: int | None = None) -> Iterator[Attestation]:
+        """Yield attestations about the dataset (that cover the block, when one is named), in order of arrival."""
+        ...
+
+    def put_refusal(self, refusal: Refusal) -> None:
+        """Keep a refusal; its objects are durable already. An id that is known is a ``ValueError``."""
+        ...
+
+    def find_refusal(self, refusal_id: str) -> Refusal | None:
+        """Return the refusal with this id, or None."""
+        ...
+
+    def iter_refusals(self, dataset_id: DatasetId | None = None) -> Iterator[Refusal]:
+        """Yield refusals, newest first: of one dataset, or all."""
+        ...
+
+    def delete_refusal(self, refusal_id: str) -> None:
+        """Forget a refusal; its objects go with the next sweep. Forgetting an unknown one is no error."""
+        ...
+
+    # What ingests leave
+
+    def put_quarantine(self, quarantine: QuarantineFile) -> None:
+        """Keep a quarantine file of an ingest that made no block; its object is durable already."""
+        ...
+
+    def iter_quarantine(self, dataset_id: DatasetId) -> Iterator[QuarantineFile]:
+        """Yield the dataset's quarantine files, oldest first."""
+        ...
+
+    def find_merge_state(self, dataset_id: DatasetId, block_hash: Multihash) -> Multihash | None:
+        """Return the object with the projected state after a block, or None: then it is computed again."""
+        ...
+
+    def put_merge_state(self, dataset_id: DatasetId, block_hash: Multihash, object_hash: Multihash) -> None:
+        """Keep the projected state after a block instead of the one kept before; the object is durable already."""
+        ...
+
+    # Others
+
+    def put_remote(self, remote: Remote) -> None:
+        """Remember an address; a known one changes nothing."""
+        ...
+
+    def delete_remote(self, remote: Remote) -> None:
+        """Forget an address; forgetting an unknown one is no error."""
+        ...
+
+    def list_remotes(self, dataset_id: DatasetId, direction: RemoteDirection) -> tuple[Remote, ...]:
+        """Return the addresses in the order they were added."""
+        ...
+
+    def put_peer(self, peer: Peer) -> Peer:
+        """Remember a peer: first sight fixes ``node_key`` and ``first_seen``, publisher keys add up.
+
+        A peer without a node key may get one later.
+
+        Returns:
+            The peer as it is now kept.
+
+        Raises:
+            PeerKeyChangedError: Another node key is pinned for the address; nothing changed.
+        """
+        ...
+
+    def find_peer(self, url: str) -> Peer | None:
+        """Return the peer at an address, or None."""
+        ...
+
+    def list_peers(self) -> tuple[Peer, ...]:
+        """Return all peers, by address."""
+        ...
+
+    def delete_peer(self, url: str) -> None:
+        """Forget a peer with all it was pinned to; forgetting an unknown one is no error."""
+        ...
+
+    def put_token(self, token: AccessToken) -> None:
+        """Keep a new token; an id or secret hash that is known is a ``ValueError``."""
+        ...
+
+    def find_token(self, secret_hash: bytes) -> AccessToken | None:
+        """Return the token with this secret, also when it is revoked or expired: the caller judges."""
+        ...
+
+    def list_tokens(self) -> tuple[AccessToken, ...]:
+        """Return all tokens, oldest first."""
+        ...
+
+    def revoke_token(self, token_id: str, revoked_at: Timestamp) -> bool:
+        """Revoke a token; say whether there was one. The time of a first revocation stays."""
+        ...
+
+    # The node itself
+
+    def append_audit(self, entry: AuditEntry) -> None:
+        """Add a line to the audit log; lines are never changed or removed."""
+        ...
+
+    def iter_audit(self, *, limit: int) -> Iterator[AuditEntry]:
+        """Yield the newest ``limit`` lines, newest first."""
+        ...
+
+    def list_referenced_objects(self) -> frozenset[Multihash]:
+        """Return every object that a committed row names: what a sweep must keep."""
+        ...
+
+    def close(self) -> None:
+        """Release files; the store is not used afterwards."""
+        ...

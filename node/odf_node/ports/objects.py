@@ -1,0 +1,169 @@
+"""Immutable files named by their hash."""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, Protocol
+
+from odf_protocol.multihash import Multihash
+from odf_protocol.timestamp import Timestamp
+
+
+class StagedObject(Protocol):
+    """A file being made, private to its maker until ``ObjectStore.put``. Used by one thread at a time.
+
+    A context manager: leaving it closes the file, and removes it unless it was put or is kept for a resume.
+    """
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes written so far; after ``ObjectStore.resume``, the position at which to continue."""
+        ...
+
+    @property
+    def hash(self) -> Multihash:
+        """SHA3-256 of the bytes written so far, without reading them again."""
+        ...
+
+    @property
+    def path(self) -> Path:
+        """The local file, for reading by other code of this node while the object is staged. ``flush`` first."""
+        ...
+
+    def write(self, chunk: bytes | bytearray | memoryview) -> None:
+        """Append bytes.
+
+        Raises:
+            HomeFullError: There is no room; what was staged is still whole up to ``size_bytes``.
+        """
+        ...
+
+    def flush(self) -> None:
+        """Hand everything written so far to the operating system, so that ``path`` shows it."""
+        ...
+
+    def restart(self) -> None:
+        """Throw away what was written and begin at position 0 (a resumed download that turned out wrong)."""
+        ...
+
+    def __enter__(self) -> "StagedObject":
+        """Return the staged object itself."""
+        ...
+
+    def __exit__(self, *exception: object) -> None:
+        """Close; remove the file unless it was put or belongs to a resumable download that is not finished."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SweepReport:
+    """What a sweep removed; ``ran`` is False when somebody was writing and nothing was looked at."""
+
+    ran: bool
+    objects: int = 0
+    staged_files: int = 0
+    freed_bytes: int = 0
+
+
+class ObjectStore(Protocol):
+    """Content-addressed files. Hashes are SHA3-256 multihashes; another code is a ``ValueError``.
+
+    An object is either absent or whole and durable: no reader ever sees a part of one.
+    """
+
+    def writing(self) -> AbstractContextManager[None]:
+        """Hold a writing lease, so that nothing is swept.
+
+        Held from before the first ``stage``, ``resume`` or ``has`` that a commit will rely on until after that commit.
+        Leases of any number of threads and processes go together; a lease ends with its process. May wait for a
+        running sweep.
+
+        Raises:
+            HomeReadOnlyError: Nothing can be written here.
+        """
+        ...
+
+    def has(self, object_hash: Multihash) -> bool:
+        """Say whether the object is here, whole; its bytes are not read."""
+        ...
+
+    def get_size(self, object_hash: Multihash) -> int:
+        """Return the object's length in bytes.
+
+        Raises:
+            ObjectNotFoundError: It is not here.
+        """
+        ...
+
+    def get_path(self, object_hash: Multihash) -> Path:
+        """Return a local, readable file with the object's bytes, not to be changed.
+
+        Raises:
+            ObjectNotFoundError: It is not here.
+            HomeCorruptError: What is at its place is no plain file.
+        """
+        ...
+
+    def open(self, object_hash: Multihash) -> BinaryIO:
+        """Open the object for reading; errors as ``get_path``. Stays readable when the object is deleted."""
+        ...
+
+    def check(self, object_hash: Multihash) -> None:
+        """Read the object and compare its hash with its name.
+
+        Raises:
+            ObjectNotFoundError: It is not here.
+            ObjectCorruptError: The bytes are others.
+        """
+        ...
+
+    def stage(self) -> StagedObject:
+        """Begin a new object. The caller holds a writing lease.
+
+        Raises:
+            HomeFullError, HomeReadOnlyError: It cannot be stored.
+        """
+        ...
+
+    def stage_copy(self, path: Path) -> StagedObject:
+        """Begin a new object with the bytes of a plain file made elsewhere (an engine's output), read once.
+
+        Raises:
+            MalformedError: ``path`` is a link or no plain file; it comes from code that is not trusted.
+            HomeFullError, HomeReadOnlyError: It cannot be stored.
+        """
+        ...
+
+    def resume(self, object_hash: Multihash) -> StagedObject:
+        """Continue the download of an object where an earlier attempt of any process stopped.
+
+        The bytes kept are not trusted: only ``put`` decides. When another process is downloading the same object, or
+        nothing was kept, the result starts at position 0. Leaving the staged object without ``put`` keeps its bytes.
+        """
+        ...
+
+    def put(self, staged: StagedObject, expected_hash: Multihash) -> None:
+        """Make a staged object durable and visible; putting an object that is here already replaces it by its equal.
+
+        Raises:
+            ObjectMismatchError: The bytes have another hash; the staged file is gone and nothing else changed.
+            HomeFullError, HomeReadOnlyError: It cannot be stored; nothing changed.
+        """
+        ...
+
+    def delete(self, object_hash: Multihash) -> None:
+        """Remove an object; removing an absent one is no error. Only for objects that no committed row names."""
+        ...
+
+    def iter_hashes(self) -> Iterator[Multihash]:
+        """Yield the hashes of all objects, in no order. Files with foreign names are passed over."""
+        ...
+
+    def sweep(self, find_referenced: Callable[[], Iterable[Multihash]], *, now: Timestamp) -> SweepReport:
+        """Remove objects that nothing refers to and staged files that crashes left.
+
+        Does nothing while anybody holds a writing lease. ``find_referenced`` is called once, when no writer can be
+        running. Downloads that stopped are kept for some days, counted back from ``now``.
+        """
+        ...
