@@ -1,0 +1,84 @@
+"""Identifiers that are an Ed25519 public key: ``did:odf`` names a dataset, ``did:key`` a node or an auditor.
+
+Both hold the same bytes, ``ed 01`` and the 32 of the key. ``did:odf`` is written in base16, ``did:key`` in base58btc.
+
+Source: ODF "Dataset Identity"; did:key method specification.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+from odf_protocol.errors import MalformedError, UnsupportedError
+from odf_protocol.multibase import decode_multibase, encode_base16, encode_base58btc
+from odf_protocol.varint import decode_varint
+
+__all__ = ["DatasetId", "DidKey"]
+
+ED25519_PUBLIC_KEY = b"\xed\x01"  # varint of multicodec ed25519-pub, 0xed
+PUBLIC_KEY_BYTES = 32
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class _Ed25519Did:
+    """What the two methods share.
+
+    Attributes:
+        public_key: 32 bytes. Nothing checks that they are a point of the curve: whoever verifies a signature will.
+    """
+
+    public_key: bytes
+
+    scheme: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        if len(self.public_key) != PUBLIC_KEY_BYTES:
+            raise MalformedError(f"{self.scheme} key", expected=f"{PUBLIC_KEY_BYTES} bytes", found=len(self.public_key))
+
+    @classmethod
+    def decode(cls, data: bytes) -> Self:
+        """Read the binary form.
+
+        Raises:
+            MalformedError: Not 34 bytes.
+            UnsupportedError: A key of another kind.
+        """
+        if data[:2] != ED25519_PUBLIC_KEY:
+            code, _ = decode_varint(data)
+            raise UnsupportedError(f"{cls.scheme} key type", found=hex(code), supported="ed25519-pub (0xed)")
+        return cls(bytes(data[2:]))
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read the text form, in any multibase we know.
+
+        Raises:
+            MalformedError: Another scheme, or not an identifier.
+            UnsupportedError: A key of another kind.
+        """
+        if not text.startswith(cls.scheme):
+            raise MalformedError("DID", expected=f"{cls.scheme}...", found=repr(text))
+        return cls.decode(decode_multibase(text[len(cls.scheme) :]))
+
+    def to_bytes(self) -> bytes:
+        """Return the binary form, 34 bytes."""
+        return ED25519_PUBLIC_KEY + self.public_key
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class DatasetId(_Ed25519Did):
+    """Identity of a dataset (``did:odf:fed01...``)."""
+
+    scheme: ClassVar[str] = "did:odf:"
+
+    def __str__(self) -> str:
+        return self.scheme + encode_base16(self.to_bytes())
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class DidKey(_Ed25519Did):
+    """Identity of a node, an auditor or a signer (``did:key:z6Mk...``)."""
+
+    scheme: ClassVar[str] = "did:key:"
+
+    def __str__(self) -> str:
+        return self.scheme + encode_base58btc(self.to_bytes())

@@ -1,0 +1,67 @@
+"""Self-describing text forms of bytes: the first character names the alphabet.
+
+Source: ODF "Hashes" and "DIDs" (base16 by default; base58btc in ``did:key``; base64url in proofs); multibase specification.
+"""
+
+import base64
+import binascii
+
+from odf_protocol.errors import MalformedError
+
+# Bounds the quadratic cost of base58; the longest thing written in multibase is a 64-byte signature. # guess
+MAX_ENCODED_CHARACTERS = 1024
+
+_LOWER_HEX = frozenset("0123456789abcdef")
+_UPPER_HEX = frozenset("0123456789ABCDEF")
+
+
+def encode_base16(data: bytes) -> str:
+    """Encode with prefix ``f``."""
+    return "f" + data.hex()
+
+
+def encode_base64url(data: bytes) -> str:
+    """Encode with prefix ``u``, without padding."""
+    return "u" + base64.urlsafe_b64encode(data).rstrip(b"=").decode("ascii")
+
+
+def encode_base58btc(data: bytes) -> str:
+    """Encode with prefix ``z``."""
+    from multiformats import multibase  # 60 ms to import: only those who write a did:key pay for it
+
+    return str(multibase.encode(data, "base58btc"))
+
+
+def decode_multibase(text: str) -> bytes:
+    """Decode base16 (``f``, ``F``), base58btc (``z``) or base64url without padding (``u``).
+
+    Raises:
+        MalformedError: Another prefix, a foreign character, or a second way to write the same bytes.
+    """
+    if len(text) > MAX_ENCODED_CHARACTERS:
+        raise MalformedError("multibase", expected=f"at most {MAX_ENCODED_CHARACTERS} characters", found=len(text))
+    try:
+        return _decode(text[:1], text[1:])
+    except (ValueError, binascii.Error) as error:
+        raise MalformedError("multibase", expected="its alphabet", found=repr(text)) from error
+
+
+def _decode(prefix: str, body: str) -> bytes:
+    match prefix:
+        # bytes.fromhex skips spaces, so the alphabet is checked first.
+        case "f" if _LOWER_HEX.issuperset(body):
+            return bytes.fromhex(body)
+        case "F" if _UPPER_HEX.issuperset(body):
+            return bytes.fromhex(body)
+        case "u":
+            data = base64.b64decode(body.encode("ascii") + b"=" * (-len(body) % 4), altchars=b"-_", validate=True)
+            if encode_base64url(data) != "u" + body:
+                raise ValueError("not the canonical form")
+            return data
+        case "z":
+            from multiformats import multibase
+
+            return bytes(multibase.decode("z" + body))
+    raise MalformedError(
+        "multibase", expected="base16 (f, F), base58btc (z) or base64url (u)", found=repr(prefix + body)
+    )
