@@ -1,6 +1,8 @@
 """Self-describing text forms of bytes: the first character names the alphabet.
 
-Source: ODF "Hashes" and "DIDs" (base16 by default; base58btc in ``did:key``; base64url in proofs); multibase specification.
+Base16 is the rule, base58btc is for ``did:key``, base64url for signatures.
+
+Source: ODF "Hashes" and "Dataset Identity"; multibase specification.
 """
 
 import base64
@@ -63,5 +65,5 @@ def _decode(prefix: str, body: str) -> bytes:
 
             return bytes(multibase.decode("z" + body))
     raise MalformedError(
-        "multibase", expected="base16 (f, F), base58btc (z) or base64url (u)", found=repr(prefix + body)
+        "multibase", expected="base16 (f, F), base58btc (z) or base64url (u)", found=repr(prefix)
     )

@@ -1,6 +1,6 @@
 """Hashes that name their algorithm.
 
-A multihash is ``varint(code) varint(length) digest``; its text is multibase, base16 unless said otherwise (``f1620...``).
+A multihash is ``varint(code) varint(length) digest``; its text is multibase, by default base16 (``f1620...``).
 
 Source: ODF "Hashes"; multihash specification.
 """

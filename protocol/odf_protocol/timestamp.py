@@ -81,9 +81,7 @@ class Timestamp:
         if not 1 <= year <= 9999:
             raise MalformedError("timestamp", expected="years 1 to 9999", found=year)
         first_day = date(year, 1, 1).toordinal()
-        if not (
-            1 <= ordinal <= 366 and date.fromordinal(min(first_day + ordinal - 1, date.max.toordinal())).year == year
-        ):
+        if not 1 <= ordinal <= date(year, 12, 31).toordinal() - first_day + 1:
             raise MalformedError("timestamp", expected=f"a day of {year}", found=f"day {ordinal}")
         if not 0 <= second_of_day < SECONDS_PER_DAY:
             raise MalformedError("timestamp", expected="a second of the day below 86400", found=second_of_day)

@@ -34,13 +34,7 @@ def decode_varint(data: bytes, position: int = 0) -> tuple[int, int]:
         value |= (byte & 0x7F) << 7 * count
         if byte < 0x80:
             if byte == 0 and count:
-                raise MalformedError(
-                    "varint", where=position, expected="the shortest form", found=data[position:].hex()
-                )
+                raise MalformedError("varint", where=position, expected="the shortest form", found="a trailing zero")
             return value, position + count + 1
-    raise MalformedError(
-        "varint",
-        where=position,
-        expected=f"an end within {MAX_VARINT_BYTES} bytes",
-        found=f"{len(data) - position} bytes",
-    )
+    expected = f"an end within {MAX_VARINT_BYTES} bytes"
+    raise MalformedError("varint", where=position, expected=expected, found=f"{len(data) - position} bytes")

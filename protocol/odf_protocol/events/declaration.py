@@ -26,7 +26,6 @@ import types
 import typing
 from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
-from functools import cache
 from typing import Annotated, Any, ClassVar
 
 from odf_protocol.did import DatasetId
@@ -245,9 +244,18 @@ class Declaration:
         return self.type.__name__
 
 
-@cache
+_declarations: dict[type[Any], Declaration] = {}
+
+
 def declaration_of(table: type[Any]) -> Declaration:
-    """Read the declaration from the annotations of a dataclass; computed once per class."""
+    """Return the declaration in the annotations of a dataclass; read once per class."""
+    known = _declarations.get(table)
+    if known is None:
+        known = _declarations[table] = _read_declaration(table)
+    return known
+
+
+def _read_declaration(table: type[Any]) -> Declaration:
     hints = typing.get_type_hints(table, include_extras=True)
     declared, slot = [], 0
     for field in fields(table):

@@ -15,8 +15,8 @@ __all__ = ["SetTransform", "SqlQueryStep", "TemporalTable", "Transform", "Transf
 class SqlQueryStep:
     """One SELECT; its ``alias`` names the result for later steps, the last step has none."""
 
-    query: str
     alias: str | None = None
+    query: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
