@@ -1,0 +1,369 @@
+"""What a node asks of an engine and what it gets back.
+
+Nouns: an *engine* is a content-addressed runtime; a *session* is one running, sandboxed process of it that answers
+several requests; a *request* fixes everything its result depends on; a *response* points to files in the session's
+workspace, which the caller moves or deletes. Responses have been checked as hostile before they are returned.
+
+Source: clauses ENGINE-1 to ENGINE-12 in ``spec/extensions/engine-contract.md``; ODF "Engine contract".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, Self
+
+from odf_protocol.events import DataSchema, MergeStrategy, OffsetInterval, ReadStep, TransformSql
+from odf_protocol.multihash import Multihash
+from odf_protocol.timestamp import Timestamp
+from odf_protocol.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = [
+    "Engine",
+    "EngineSession",
+    "Finding",
+    "Grade",
+    "GradeLevel",
+    "IngestRequest",
+    "IngestResponse",
+    "Limits",
+    "QueryRequest",
+    "QueryResponse",
+    "QueryTable",
+    "Statistics",
+    "TransformInput",
+    "TransformRequest",
+    "TransformResponse",
+    "Watermark",
+]
+
+_MIB = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How much one request may use. All defaults are guesses that fit a laptop.
+
+    Attributes:
+        memory_bytes: Resident memory of all processes of the session.
+        wall_s: Time from request to answer, start of the engine not counted.
+        cpu_s: Processor time of one process over the whole session.
+        output_bytes: Size of one output file, and of all files the session has on disk together with its scratch.
+        output_rows: Rows of one output.
+        processes: Processes and threads of the session together.
+    """
+
+    memory_bytes: int = 2048 * _MIB
+    wall_s: float = 600.0
+    cpu_s: int = 3600
+    output_bytes: int = 4096 * _MIB
+    output_rows: int = 100_000_000
+    processes: int = 512
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Watermark:
+    """A watermark that a block of an input stated, and the system time of that block."""
+
+    system_time: Timestamp
+    event_time: Timestamp
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransformInput:
+    """One input of a transform step.
+
+    Attributes:
+        dataset_id: Its DID, text; for messages and order only.
+        alias: What the query calls it.
+        vocabulary: Names of its system columns.
+        schema: In force at the step; needed when there are no slices.
+        slices: Parquet files of this node, oldest first; read only.
+        offset_interval: Rows of them to read, None for none.
+        watermarks: Every watermark its blocks in the step stated, oldest first.
+    """
+
+    dataset_id: str
+    alias: str
+    vocabulary: Vocabulary
+    schema: DataSchema
+    slices: tuple[Path, ...]
+    offset_interval: OffsetInterval | None
+    watermarks: tuple[Watermark, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransformRequest:
+    """One step of a derivative.
+
+    Attributes:
+        dataset_id: The derivative's DID, text.
+        transform: The query; ``query`` or ``queries`` is set.
+        vocabulary: Names of the derivative's system columns.
+        inputs: In the order of SetTransform.
+        system_time: Of the block to be; rows carry it in whole milliseconds.
+        next_offset: Of the first output row.
+        prev_checkpoint: State that the step before left.
+        prev_watermark: Reported by the step before.
+        limits: Tighter or wider than the session's only in ``wall_s`` and the output limits.
+    """
+
+    dataset_id: str
+    transform: TransformSql
+    vocabulary: Vocabulary
+    inputs: tuple[TransformInput, ...]
+    system_time: Timestamp
+    next_offset: int
+    prev_checkpoint: Path | None = None
+    prev_watermark: Timestamp | None = None
+    limits: Limits = field(default_factory=Limits)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statistics:
+    """What a request did: rows read, rows written, rows that came too late, seconds inside the engine."""
+
+    rows_in: int = 0
+    rows_out: int = 0
+    late_rows: int = 0
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransformResponse:
+    """Result of one step.
+
+    Attributes:
+        schema: Of the output, system columns first; there even without rows.
+        data_path: The new slice, None without rows.
+        offset_interval: Rows of it, None without rows.
+        watermark: Of the derivative after the step, never below ``prev_watermark``.
+        checkpoint_path: State for the next step, None if the query needs none.
+        statistics: For the operator.
+    """
+
+    schema: pa.Schema
+    data_path: Path | None
+    offset_interval: OffsetInterval | None
+    watermark: Timestamp | None
+    checkpoint_path: Path | None
+    statistics: Statistics
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IngestRequest:
+    """New data for a root dataset.
+
+    Attributes:
+        dataset_id: DID of the root, text.
+        read: How to read the file.
+        preprocess: Query over the rows read, table ``input``.
+        merge: How new rows meet those already there.
+        vocabulary: Names of the dataset's system columns.
+        source_path: One local file, decompressed.
+        source_name: What people call it, for messages.
+        known_schema: Of the dataset, None before its first data.
+        state_path: Projected state that the last ingest left, Parquet.
+        system_time: Of the block to be.
+        fallback_event_time: For rows that have none.
+        next_offset: Of the first new row.
+        prev_watermark: Of the dataset.
+        limits: As in ``TransformRequest``.
+    """
+
+    dataset_id: str
+    read: ReadStep
+    preprocess: TransformSql | None
+    merge: MergeStrategy
+    vocabulary: Vocabulary
+    source_path: Path
+    source_name: str
+    known_schema: DataSchema | None
+    state_path: Path | None
+    system_time: Timestamp
+    fallback_event_time: Timestamp
+    next_offset: int
+    prev_watermark: Timestamp | None = None
+    limits: Limits = field(default_factory=Limits)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IngestResponse:
+    """Result of an ingest; absent paths mean no rows of that kind.
+
+    Attributes:
+        schema: Of the dataset, system columns first.
+        data_path: The new slice.
+        offset_interval: Rows of it.
+        watermark: Of the dataset after it.
+        state_path: Projected state for the next ingest, Parquet.
+        quarantine_path: Rows that could not be taken, with their errors, Parquet.
+        quarantined_rows: How many.
+        statistics: For the operator.
+    """
+
+    schema: pa.Schema
+    data_path: Path | None
+    offset_interval: OffsetInterval | None
+    watermark: Timestamp | None
+    state_path: Path | None
+    quarantine_path: Path | None
+    quarantined_rows: int
+    statistics: Statistics
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryTable:
+    """A dataset that a query may read; ``slices`` oldest first, empty if only its schema matters."""
+
+    name: str
+    vocabulary: Vocabulary
+    schema: DataSchema
+    slices: tuple[Path, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryRequest:
+    """A question by a person; its answer is not part of any chain.
+
+    Attributes:
+        tables: What it may read.
+        sql: One query.
+        as_of: Only rows with a system time up to this are visible; None for all.
+        max_rows: Cut the answer there.
+        limits: As in ``TransformRequest``.
+    """
+
+    tables: tuple[QueryTable, ...]
+    sql: str
+    as_of: Timestamp | None = None
+    max_rows: int | None = None
+    limits: Limits = field(default_factory=Limits)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryResponse:
+    """The answer, as Parquet."""
+
+    result_path: Path
+    schema: pa.Schema
+    rows: int
+
+
+class GradeLevel(StrEnum):
+    """How far a transform can be repeated (ENGINE-7)."""
+
+    REPLAYABLE = "replayable"  # the result follows from query and rows; another engine build gives it too
+    PINNED = "pinned"  # repeats exactly under one engine digest
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One expression or clause that lowers the grade, why, and what would pass instead."""
+
+    expression: str
+    reason: str
+    rewrite: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grade:
+    """Verdict about a transform before it is published.
+
+    Attributes:
+        level: The lowest that any part of the query has.
+        findings: What lowers it; empty for ``REPLAYABLE``.
+        schema: Of the output, system columns first; None if refused.
+    """
+
+    level: GradeLevel
+    findings: tuple[Finding, ...] = ()
+    schema: pa.Schema | None = None
+
+
+class EngineSession(Protocol):
+    """One sandboxed process, warm after the first request; requests block and are answered one at a time.
+
+    Files in responses live in the workspace until ``close``; the caller moves what it keeps. After
+    ``LimitExceededError`` or ``EngineFailureError`` the process is gone and the next request starts a new one.
+    """
+
+    def transform(self, request: TransformRequest) -> TransformResponse:
+        """Run one step.
+
+        Raises:
+            InvalidQueryError, NotReplayableError, LimitExceededError, EngineFailureError
+        """
+        ...
+
+    def ingest(self, request: IngestRequest) -> IngestResponse:
+        """Read, convert, preprocess and merge one source file.
+
+        Raises:
+            InvalidSourceError, InvalidQueryError, LimitExceededError, EngineFailureError
+        """
+        ...
+
+    def query(self, request: QueryRequest) -> QueryResponse:
+        """Answer a question.
+
+        Raises:
+            InvalidQueryError, LimitExceededError, EngineFailureError
+        """
+        ...
+
+    def check(
+        self, transform: TransformSql, inputs: Sequence[QueryTable], *, vocabulary: Vocabulary | None = None
+    ) -> Grade:
+        """Grade a transform over inputs of these schemas; a refusal is a grade, not an error.
+
+        Args:
+            transform: The query to be published.
+            inputs: Names and schemas; slices are not looked at.
+            vocabulary: Of the output, the usual names if None.
+        """
+        ...
+
+    def close(self) -> None:
+        """End the process and delete the workspace; safe to repeat."""
+        ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *exc_info: object) -> None: ...
+
+
+class Engine(Protocol):
+    """A runtime that executes transforms; making one costs nothing, opening a session starts a process."""
+
+    @property
+    def name(self) -> str:
+        """As ``TransformSql.engine`` spells it."""
+        ...
+
+    @property
+    def version(self) -> str:
+        """For people; ``digest`` is what identifies it."""
+        ...
+
+    def digest(self) -> Multihash:
+        """Hash every file that can change a result, independent of where it is installed (ENGINE-10)."""
+        ...
+
+    def open(self, workspace: Path, limits: Limits) -> EngineSession:
+        """Prepare a session.
+
+        Args:
+            workspace: Existing folder of the caller's, on the file system of its objects if links shall be possible.
+            limits: For the whole session.
+
+        Raises:
+            SandboxUnavailableError: Isolation does not work here.
+        """
+        ...

@@ -1,0 +1,136 @@
+"""What can go wrong when an engine works, and whose fault it is.
+
+========================  =====================================================  ============================
+error                     meaning                                                what to do
+========================  =====================================================  ============================
+InvalidQueryError         the query is wrong and fails every time                the author corrects it
+NotReplayableError        the query runs, but others could not repeat its result  the author rewrites it
+InvalidSourceError        a source file is unusable as a whole                   the publisher corrects it
+LimitExceededError        the work was stopped at a limit                        give less work or more room
+EngineFailureError        the engine broke or answered nonsense                  report it, keep the evidence
+EngineMissingError        no engine of that name is installed                    install it, or refuse the data
+SandboxUnavailableError   this machine cannot isolate foreign queries            the operator repairs it
+========================  =====================================================  ============================
+
+Source: clauses ENGINE-8 and SANDBOX-1 in ``spec/extensions``.
+"""
+
+from collections.abc import Sequence
+
+from odf_protocol.errors import OdfError
+
+__all__ = [
+    "EngineError",
+    "EngineFailureError",
+    "EngineMissingError",
+    "InvalidQueryError",
+    "InvalidSourceError",
+    "LimitExceededError",
+    "NotReplayableError",
+    "SandboxUnavailableError",
+]
+
+
+class EngineError(OdfError):
+    """Anything an engine reports instead of a result."""
+
+
+class InvalidQueryError(EngineError):
+    """The query cannot be run: syntax, unknown names, types, a forbidden statement, or a value it fails on.
+
+    Attributes:
+        message: What is wrong, in one paragraph.
+        position: ``line:column`` in the query, if known.
+    """
+
+    def __init__(self, message: str, *, position: str | None = None) -> None:
+        self.message = message
+        self.position = position
+        super().__init__(f"invalid query{'' if position is None else f' at {position}'}: {message}")
+
+
+class NotReplayableError(EngineError):
+    """A query that runs, but whose result nobody could repeat with certainty.
+
+    Attributes:
+        expression: The part at fault, as the engine prints it.
+        reason: Why it cannot be repeated.
+        rewrite: What would pass instead.
+    """
+
+    def __init__(self, expression: str, reason: str, rewrite: str) -> None:
+        self.expression = expression
+        self.reason = reason
+        self.rewrite = rewrite
+        super().__init__(f"cannot be replayed: {expression}: {reason}; instead: {rewrite}")
+
+
+class InvalidSourceError(EngineError):
+    """A source file is unusable as a whole; single bad rows go to quarantine instead.
+
+    Attributes:
+        source_name: What people call the file.
+        message: What is wrong with it.
+    """
+
+    def __init__(self, source_name: str, message: str) -> None:
+        self.source_name = source_name
+        self.message = message
+        super().__init__(f"unusable source {source_name}: {message}")
+
+
+class LimitExceededError(EngineError):
+    """The work was stopped because it reached a limit.
+
+    Attributes:
+        limit: Name of the field of ``Limits``.
+        allowed: Its value.
+        found: How far the work got, if known.
+    """
+
+    def __init__(self, limit: str, *, allowed: float, found: float | None = None) -> None:
+        self.limit = limit
+        self.allowed = allowed
+        self.found = found
+        super().__init__(f"limit {limit} reached: allowed {allowed}" + ("" if found is None else f", found {found}"))
+
+
+class EngineFailureError(EngineError):
+    """The engine ended, or its answer or its output breaks the contract.
+
+    Attributes:
+        message: What happened.
+        log: Last lines that the engine wrote, for the operator; untrusted text.
+    """
+
+    def __init__(self, message: str, *, log: str = "") -> None:
+        self.message = message
+        self.log = log
+        super().__init__(f"engine failure: {message}")
+
+
+class EngineMissingError(EngineError):
+    """No engine of that name is installed here.
+
+    Attributes:
+        engine: The name asked for.
+        installed: Names of those that are there.
+    """
+
+    def __init__(self, engine: str, installed: Sequence[str] = ()) -> None:
+        self.engine = engine
+        self.installed = tuple(installed)
+        there = ", ".join(self.installed) or "none"
+        super().__init__(f"engine {engine!r} is not installed (installed: {there})")
+
+
+class SandboxUnavailableError(EngineError):
+    """This machine cannot isolate a foreign query, so none is run.
+
+    Attributes:
+        reason: What is missing, and how to get it.
+    """
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(f"no sandbox, so no foreign query is run: {reason}")
