@@ -2,10 +2,11 @@
 
 from dataclasses import dataclass
 
-from odf_node.ports.datasets import Head, Origin, Trust
+from odf_node.ports.datasets import Head, Origin
 from odf_protocol.did import DatasetId, DidKey
 from odf_protocol.events import DatasetKind
 from odf_protocol.multihash import Multihash
+from odf_protocol.policy import Trust
 from odf_protocol.timestamp import Timestamp
 
 

@@ -6,6 +6,7 @@ from enum import StrEnum
 from odf_protocol.did import DatasetId, DidKey
 from odf_protocol.events import DatasetKind
 from odf_protocol.multihash import Multihash
+from odf_protocol.policy import Trust
 from odf_protocol.timestamp import Timestamp
 
 
@@ -16,21 +17,6 @@ class Origin(StrEnum):
     """This node: it holds the dataset's private key."""
     PULLED = "pulled"
     """Somebody else; ``DatasetRecord.origin_url`` says from where it was brought."""
-
-
-class Trust(StrEnum):
-    """The proof under which the newest blocks were accepted, strongest first."""
-
-    OWN = "own"
-    """Written here."""
-    REEXECUTED = "reexecuted"
-    """Signed head, all objects checked, and every transform step re-executed here with an equal result."""
-    ATTESTED = "attested"
-    """Signed head, all objects checked, and enough attestations of others whom the policy names."""
-    INTEGRITY = "integrity"
-    """Signed head and all objects checked; what the data say rests on the publisher alone."""
-    UNSIGNED = "unsigned"
-    """Chain and objects are consistent, but nobody's signature vouches for the head."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,149 @@
+"""The key port on files: PKCS#8 PEM, which ``openssl pkey`` reads, in a folder that only the owner can enter.
+
+Source: clauses HOME-14 and HOME-15 in ``spec/home.md``; RFC 8410 for the form of the key.
+"""
+
+import base64
+import binascii
+import os
+import secrets
+import stat
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from odf_node.adapters.writers_lock import shared_lease
+from odf_node.home import Home, fsync_folder
+from odf_node.os_errors import mapped_os_errors
+from odf_node.ports.errors import HomeCorruptError, KeyNotFoundError, UnsafeKeyFileError
+from odf_node.ports.keys import SEED_BYTES, PrivateKey
+from odf_protocol.did import DatasetId
+
+# OneAsymmetricKey, version 0, algorithm id-Ed25519, the seed as OCTET STRING in OCTET STRING (RFC 8410 section 7).
+_DER_PREFIX: Final = bytes.fromhex("302e020100300506032b657004220420")
+_BEGIN: Final = "-----BEGIN PRIVATE KEY-----"
+_END: Final = "-----END PRIVATE KEY-----"
+_MAX_FILE_BYTES: Final = 4096  # a key takes 119
+_OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
+
+
+class KeyFiles:
+    """``KeyStore`` in ``home.keys``; making the value touches nothing."""
+
+    def __init__(self, home: Home) -> None:
+        self._home = home
+
+    def generate(self) -> PrivateKey:
+        """See ``KeyStore``."""
+        return PrivateKey(secrets.token_bytes(SEED_BYTES))
+
+    def find_node_key(self) -> PrivateKey | None:
+        """See ``KeyStore``."""
+        return self._find(self._node_file)
+
+    def get_or_create_node_key(self) -> PrivateKey:
+        """See ``KeyStore``."""
+        return self.find_node_key() or self._store(self._node_file, self.generate())
+
+    def put_dataset_key(self, key: PrivateKey) -> DatasetId:
+        """See ``KeyStore``."""
+        dataset_id = DatasetId(key.public_key())
+        if self._store(self._dataset_file(dataset_id), key) != key:
+            raise HomeCorruptError(self._dataset_file(dataset_id), "expected the dataset's key, found another one")
+        return dataset_id
+
+    def find_dataset_key(self, dataset_id: DatasetId) -> PrivateKey | None:
+        """See ``KeyStore``."""
+        path = self._dataset_file(dataset_id)
+        key = self._find(path)
+        if key is not None and key.public_key() != dataset_id.public_key:
+            raise HomeCorruptError(path, "expected the dataset's key, found another one")
+        return key
+
+    def get_dataset_key(self, dataset_id: DatasetId) -> PrivateKey:
+        """See ``KeyStore``."""
+        key = self.find_dataset_key(dataset_id)
+        if key is None:
+            raise KeyNotFoundError(dataset_id)
+        return key
+
+    def delete_dataset_key(self, dataset_id: DatasetId) -> None:
+        """See ``KeyStore``."""
+        path = self._dataset_file(dataset_id)
+        with mapped_os_errors(path), suppress(FileNotFoundError):
+            path.unlink()
+            fsync_folder(path.parent)
+
+    @property
+    def _node_file(self) -> Path:
+        return self._home.keys / "node.pem"
+
+    def _dataset_file(self, dataset_id: DatasetId) -> Path:
+        return self._home.keys / "datasets" / f"{dataset_id.public_key.hex()}.pem"
+
+    def _find(self, path: Path) -> PrivateKey | None:
+        if not path.parent.is_dir():
+            return None
+        for folder in {self._home.keys, path.parent}:
+            _require_private(folder, folder.lstat())
+        try:
+            descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise HomeCorruptError(path, f"the key cannot be read: {error.strerror}") from error
+        with os.fdopen(descriptor, "rb") as file:
+            _require_private(path, os.fstat(descriptor))
+            return _decode(file.read(_MAX_FILE_BYTES), path)
+
+    def _store(self, path: Path, key: PrivateKey) -> PrivateKey:
+        # The lease keeps a sweep from taking the draft, and a sweep takes what a crash leaves of it.
+        with shared_lease(self._home), mapped_os_errors(path):
+            path.parent.mkdir(mode=0o700, exist_ok=True)
+            fsync_folder(self._home.keys)
+            draft = self._home.staging / f"key-{secrets.token_hex(8)}"
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+            try:
+                with os.fdopen(os.open(draft, flags, 0o600), "wb") as file:
+                    file.write(_encode(key))
+                    file.flush()
+                    os.fsync(file.fileno())
+                # A link does not replace: of several first calls one key stays, and all return that one.
+                with suppress(FileExistsError):
+                    os.link(draft, path)
+                fsync_folder(path.parent)
+            finally:
+                draft.unlink(missing_ok=True)
+        stored = self._find(path)
+        assert stored is not None
+        return stored
+
+
+def _encode(key: PrivateKey) -> bytes:
+    body = base64.b64encode(_DER_PREFIX + key.seed).decode("ascii")
+    return f"{_BEGIN}\n{body}\n{_END}\n".encode("ascii")
+
+
+def _decode(data: bytes, path: Path) -> PrivateKey:
+    try:
+        begin, body, end = data.decode("ascii").split("\n")[:3]
+        der = base64.b64decode(body, validate=True)
+    except (UnicodeDecodeError, ValueError, binascii.Error) as error:
+        raise HomeCorruptError(path, "expected an Ed25519 private key in PEM, found something else") from error
+    if (begin, end) != (_BEGIN, _END) or len(der) != len(_DER_PREFIX) + SEED_BYTES or not der.startswith(_DER_PREFIX):
+        raise HomeCorruptError(path, "expected an Ed25519 private key in PEM, found something else")
+    return PrivateKey(der[len(_DER_PREFIX) :])
+
+
+def _require_private(path: Path, entry: os.stat_result) -> None:
+    if not (stat.S_ISREG(entry.st_mode) or stat.S_ISDIR(entry.st_mode)):
+        raise UnsafeKeyFileError(path, "expected a plain file or folder, found a link or another kind of file")
+    if entry.st_mode & _OTHERS:
+        right = "700" if stat.S_ISDIR(entry.st_mode) else "600"
+        raise UnsafeKeyFileError(
+            path,
+            f"others may use this private key: expected mode {right}, found {stat.S_IMODE(entry.st_mode):o};"
+            f" if nobody did, run: chmod {right} {path}",
+        )
+    if entry.st_uid != os.geteuid():
+        raise UnsafeKeyFileError(path, f"expected the owner {os.geteuid()}, found {entry.st_uid}")

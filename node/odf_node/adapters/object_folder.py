@@ -1,0 +1,212 @@
+"""The object port on one folder.
+
+Source: clauses HOME-8, HOME-9 and HOME-13 in ``spec/home.md``.
+"""
+
+import hashlib
+import os
+import secrets
+import shutil
+import stat
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, suppress
+from io import BufferedReader
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from odf_node.adapters.staged_file import StagedFile
+from odf_node.adapters.writers_lock import shared_lease, try_exclusive
+from odf_node.home import Home, fsync_folder
+from odf_node.os_errors import mapped_os_errors
+from odf_node.ports.errors import (
+    HomeCorruptError,
+    HomeReadOnlyError,
+    ObjectCorruptError,
+    ObjectMismatchError,
+    ObjectNotFoundError,
+)
+from odf_node.ports.objects import StagedObject, SweepReport
+from odf_protocol.errors import MalformedError
+from odf_protocol.multihash import SHA3_256, Multihash
+from odf_protocol.timestamp import Timestamp
+
+KEEP_DOWNLOADS_S: Final = 7 * 24 * 3600  # guess: long enough to come back to a pull after a weekend
+
+_READ_BYTES: Final = 1024 * 1024
+_DOWNLOAD_SUFFIX: Final = ".part"
+
+
+class ObjectFolder:
+    """``ObjectStore`` in ``home.objects``; making the value touches nothing."""
+
+    def __init__(self, home: Home) -> None:
+        self._home = home
+        self._durable_shards: set[Path] = set()
+
+    def writing(self) -> AbstractContextManager[None]:
+        """See ``ObjectStore``."""
+        return shared_lease(self._home)
+
+    def has(self, object_hash: Multihash) -> bool:
+        """See ``ObjectStore``."""
+        try:
+            return stat.S_ISREG(self._place(object_hash).lstat().st_mode)
+        except FileNotFoundError:
+            return False
+
+    def get_size(self, object_hash: Multihash) -> int:
+        """See ``ObjectStore``."""
+        return self.get_path(object_hash).lstat().st_size
+
+    def get_path(self, object_hash: Multihash) -> Path:
+        """See ``ObjectStore``."""
+        path = self._place(object_hash)
+        try:
+            mode = path.lstat().st_mode
+        except FileNotFoundError:
+            raise ObjectNotFoundError(object_hash) from None
+        if not stat.S_ISREG(mode):
+            raise HomeCorruptError(path, "expected an object, found a link or something else that is no plain file")
+        return path
+
+    def open(self, object_hash: Multihash) -> BinaryIO:
+        """See ``ObjectStore``."""
+        return self._open(object_hash)
+
+    def check(self, object_hash: Multihash) -> None:
+        """See ``ObjectStore``."""
+        with self._open(object_hash) as file:
+            found = Multihash(SHA3_256, hashlib.file_digest(file, hashlib.sha3_256).digest())
+        if found != object_hash:
+            raise ObjectCorruptError(self._place(object_hash), object_hash, found)
+
+    def stage(self) -> StagedFile:
+        """See ``ObjectStore``."""
+        self._home.create()
+        return StagedFile.create(self._home.staging / f"object-{secrets.token_hex(8)}")
+
+    def stage_copy(self, path: Path) -> StagedFile:
+        """See ``ObjectStore``."""
+        with _open_foreign(path) as source:
+            staged = self.stage()
+            try:
+                while chunk := source.read(_READ_BYTES):
+                    staged.write(chunk)
+            except BaseException:
+                staged.discard()
+                raise
+            return staged
+
+    def resume(self, object_hash: Multihash) -> StagedFile:
+        """See ``ObjectStore``."""
+        self._home.create()
+        name = f"{self._place(object_hash).name}{_DOWNLOAD_SUFFIX}"
+        return StagedFile.find_resumable(self._home.downloads / name) or self.stage()
+
+    def put(self, staged: StagedObject, expected_hash: Multihash) -> None:
+        """See ``ObjectStore``."""
+        if not isinstance(staged, StagedFile):
+            raise TypeError(f"expected an object staged here, found {type(staged).__name__}")
+        target = self._place(expected_hash)
+        if staged.hash != expected_hash:
+            found, size_bytes = staged.hash, staged.size_bytes
+            staged.discard()
+            raise ObjectMismatchError(expected_hash, found, size_bytes)
+        self._make_shard(target.parent)
+        # Also where the object exists: its writer may have been killed before it was durable, or its bytes decayed.
+        staged.move_to(target)
+        with mapped_os_errors(target):
+            fsync_folder(target.parent)
+
+    def delete(self, object_hash: Multihash) -> None:
+        """See ``ObjectStore``."""
+        path = self._place(object_hash)
+        with mapped_os_errors(path):
+            path.unlink(missing_ok=True)
+
+    def iter_hashes(self) -> Iterator[Multihash]:
+        """See ``ObjectStore``."""
+        for path in self._iter_files():
+            with suppress(MalformedError):
+                object_hash = Multihash.parse(path.name)
+                if self._place(object_hash) == path:
+                    yield object_hash
+
+    def sweep(self, find_referenced: Callable[[], Iterable[Multihash]], *, now: Timestamp) -> SweepReport:
+        """See ``ObjectStore``."""
+        if not self._home.path.is_dir():
+            return SweepReport(ran=True)
+        try:
+            with try_exclusive(self._home) as alone:
+                return self._sweep(set(find_referenced()), now) if alone else SweepReport(ran=False)
+        except HomeReadOnlyError:
+            return SweepReport(ran=False)
+
+    def _open(self, object_hash: Multihash) -> BufferedReader:
+        path = self.get_path(object_hash)
+        try:
+            return os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb")
+        except FileNotFoundError:
+            raise ObjectNotFoundError(object_hash) from None
+
+    def _sweep(self, referenced: set[Multihash], now: Timestamp) -> SweepReport:
+        objects = staged_files = freed_bytes = 0
+        with mapped_os_errors(self._home.path):
+            for object_hash in self.iter_hashes():
+                if object_hash not in referenced:
+                    freed_bytes += _remove(self._place(object_hash))
+                    objects += 1
+            for entry in self._iter_staged(now):
+                freed_bytes += _remove(entry)
+                staged_files += 1
+        return SweepReport(ran=True, objects=objects, staged_files=staged_files, freed_bytes=freed_bytes)
+
+    def _iter_staged(self, now: Timestamp) -> Iterator[Path]:
+        with suppress(FileNotFoundError):
+            yield from (path for path in sorted(self._home.staging.iterdir()) if path != self._home.downloads)
+        with suppress(FileNotFoundError):
+            for path in sorted(self._home.downloads.iterdir()):
+                if now.seconds - path.lstat().st_mtime > KEEP_DOWNLOADS_S:
+                    yield path
+
+    def _iter_files(self) -> Iterator[Path]:
+        with suppress(FileNotFoundError):
+            for shard in self._home.objects.iterdir():
+                if shard.is_dir() and not shard.is_symlink():
+                    yield from shard.iterdir()
+
+    def _place(self, object_hash: Multihash) -> Path:
+        if object_hash.code != SHA3_256:
+            raise ValueError(f"objects are named by SHA3-256, found multihash code {object_hash.code:#x}")
+        return self._home.objects / object_hash.digest[:1].hex() / str(object_hash)
+
+    def _make_shard(self, shard: Path) -> None:
+        if shard in self._durable_shards:
+            return
+        with mapped_os_errors(shard):
+            shard.mkdir(mode=0o700, exist_ok=True)
+            # Also where it exists: whoever made it may have been killed before its name was durable.
+            fsync_folder(shard.parent)
+        self._durable_shards.add(shard)
+
+
+def _open_foreign(path: Path) -> BinaryIO:
+    try:
+        # Non-blocking: opening a pipe that an engine left in our way must not wait for a writer.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        raise MalformedError("file to keep", where=str(path), expected="a plain file", found=error.strerror) from error
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise MalformedError("file to keep", where=str(path), expected="a plain file", found="another kind of file")
+    return os.fdopen(descriptor, "rb", buffering=0)
+
+
+def _remove(path: Path) -> int:
+    entry = path.lstat()
+    if stat.S_ISDIR(entry.st_mode):
+        size_bytes = sum(file.lstat().st_size for file in path.rglob("*"))
+        shutil.rmtree(path)
+        return size_bytes
+    path.unlink()
+    return entry.st_size

@@ -1,0 +1,115 @@
+"""Reading chains: heads, blocks, states."""
+
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from odf_node.adapters.sqlite_store.database import Database
+from odf_node.adapters.sqlite_store.rows import as_bytes, as_int, get_dataset_key, read_block
+from odf_node.ports.datasets import Head, StoredBlock
+from odf_node.ports.errors import BlockNotFoundError, DatasetNotFoundError, HomeCorruptError
+from odf_protocol.did import DatasetId
+from odf_protocol.multihash import Multihash
+
+# One read transaction serves one page: a reader that pauses must not keep SQLite from folding its log.
+_PAGE_BLOCKS: Final = 1024
+_PAGE_BYTES: Final = 4 * 1024 * 1024
+
+_FORWARD: Final = (
+    "SELECT sequence_number, hash, raw, signature FROM blocks"
+    " WHERE dataset = ? AND sequence_number >= ? ORDER BY sequence_number LIMIT ?"
+)
+_BACKWARD: Final = (
+    "SELECT sequence_number, hash, raw, signature FROM blocks"
+    " WHERE dataset = ? AND sequence_number <= ? ORDER BY sequence_number DESC LIMIT ?"
+)
+_BY_HASH: Final = (
+    "SELECT b.sequence_number, b.hash, b.raw, b.signature FROM blocks b JOIN datasets d ON d.key = b.dataset"
+    " WHERE d.id = ? AND b.hash = ?"
+)
+_BY_NUMBER: Final = (
+    "SELECT b.sequence_number, b.hash, b.raw, b.signature FROM blocks b JOIN datasets d ON d.key = b.dataset"
+    " WHERE d.id = ? AND b.sequence_number = ?"
+)
+
+
+class ChainMethods:
+    """The methods of ``MetadataStore`` that read chains."""
+
+    _database: Database
+    _path: Path
+
+    def get_head(self, dataset_id: DatasetId) -> Head:
+        """See ``MetadataStore``."""
+        return self.get_chain_state(dataset_id)[0]
+
+    def get_chain_state(self, dataset_id: DatasetId) -> tuple[Head, bytes]:
+        """See ``MetadataStore``."""
+        with self._database.reading() as connection:
+            row = connection.execute(
+                "SELECT head_sequence_number, head_hash, chain_state FROM datasets WHERE id = ?",
+                (dataset_id.to_bytes(),),
+            ).fetchone()
+            if row is None:
+                raise DatasetNotFoundError(dataset_id)
+            return Head(as_int(row[0]), Multihash.decode(as_bytes(row[1]))), as_bytes(row[2])
+
+    def iter_blocks(self, dataset_id: DatasetId, *, after: int = -1, upto: int | None = None) -> Iterator[StoredBlock]:
+        """See ``MetadataStore``."""
+        head = self.get_head(dataset_id)
+        last = head.sequence_number if upto is None else upto
+        if last > head.sequence_number:
+            raise BlockNotFoundError(dataset_id, last)
+        following = max(after + 1, 0)
+        while following <= last:
+            for block in self._read_page(_FORWARD, dataset_id, following, last - following + 1):
+                self._require(block.sequence_number == following, dataset_id, following)
+                yield block
+                following += 1
+
+    def iter_blocks_backwards(self, dataset_id: DatasetId) -> Iterator[StoredBlock]:
+        """See ``MetadataStore``."""
+        following = self.get_head(dataset_id).sequence_number
+        while following >= 0:
+            for block in self._read_page(_BACKWARD, dataset_id, following, following + 1):
+                self._require(block.sequence_number == following, dataset_id, following)
+                yield block
+                following -= 1
+
+    def find_block(self, dataset_id: DatasetId, block_hash: Multihash) -> StoredBlock | None:
+        """See ``MetadataStore``."""
+        with self._database.reading() as connection:
+            return _find_block(connection, _BY_HASH, dataset_id, block_hash.to_bytes())
+
+    def find_block_by_number(self, dataset_id: DatasetId, sequence_number: int) -> StoredBlock | None:
+        """See ``MetadataStore``."""
+        with self._database.reading() as connection:
+            return _find_block(connection, _BY_NUMBER, dataset_id, sequence_number)
+
+    def _read_page(self, statement: str, dataset_id: DatasetId, start: int, limit: int) -> list[StoredBlock]:
+        page: list[StoredBlock] = []
+        size_bytes = 0
+        with self._database.reading() as connection:
+            key = get_dataset_key(connection, dataset_id)
+            rows = connection.execute(statement, (key, start, min(limit, _PAGE_BLOCKS)))
+            for row in rows:
+                block = read_block(row)
+                page.append(block)
+                size_bytes += len(block.raw)
+                if size_bytes >= _PAGE_BYTES:
+                    break
+            rows.close()
+        self._require(bool(page), dataset_id, start)
+        return page
+
+    def _require(self, present: bool, dataset_id: DatasetId, sequence_number: int) -> None:
+        if not present:
+            raise HomeCorruptError(self._path, f"block {sequence_number} of dataset {dataset_id} is missing")
+
+
+def _find_block(
+    connection: sqlite3.Connection, statement: str, dataset_id: DatasetId, value: bytes | int
+) -> StoredBlock | None:
+    row = connection.execute(statement, (dataset_id.to_bytes(), value)).fetchone()
+    return None if row is None else read_block(row)

@@ -1,0 +1,119 @@
+"""The one transaction in which a chain grows.
+
+Source: clauses HOME-10 to HOME-12 in ``spec/home.md``.
+"""
+
+import sqlite3
+
+from odf_node.adapters.sqlite_store.acceptances import insert_acceptance
+from odf_node.adapters.sqlite_store.database import Database
+from odf_node.adapters.sqlite_store.ingests import insert_quarantine, replace_merge_state
+from odf_node.adapters.sqlite_store.rows import DATASET_COLUMNS, as_bytes, as_int, read_dataset
+from odf_node.ports.commits import Commit, NewDataset
+from odf_node.ports.datasets import DatasetRecord, Origin
+from odf_node.ports.errors import DatasetNotFoundError, HeadMovedError, NameTakenError
+from odf_protocol.did import DatasetId
+from odf_protocol.multihash import Multihash
+from odf_protocol.policy import Trust
+
+
+class CommitMethods:
+    """The method of ``MetadataStore`` that commits."""
+
+    _database: Database
+
+    def commit(self, commit: Commit) -> DatasetRecord:
+        """See ``MetadataStore``."""
+        with self._database.writing() as connection:
+            if commit.new_dataset is not None:
+                key = _insert_dataset(connection, commit, commit.new_dataset)
+            else:
+                key = _move_head(connection, commit)
+            connection.executemany(
+                "INSERT INTO blocks (dataset, sequence_number, hash, raw, signature) VALUES (?, ?, ?, ?, ?)",
+                ((key, b.sequence_number, b.hash.to_bytes(), b.raw, b.signature) for b in commit.blocks),
+            )
+            connection.executemany(
+                "INSERT INTO replay_records (dataset, sequence_number, raw) VALUES (?, ?, ?)",
+                ((key, b.sequence_number, b.replay_record) for b in commit.blocks if b.replay_record is not None),
+            )
+            # Two blocks may name equal bytes: equal rows under an equal system time make an equal file.
+            connection.executemany(
+                "INSERT OR IGNORE INTO objects (dataset, hash) VALUES (?, ?)",
+                ((key, object_hash.to_bytes()) for object_hash in commit.objects),
+            )
+            _insert_the_rest(connection, key, commit)
+            row = connection.execute(
+                f"SELECT {DATASET_COLUMNS} FROM datasets WHERE key = ?",  # noqa: S608 - a constant
+                (key,),
+            ).fetchone()
+            return read_dataset(row)
+
+
+def _insert_the_rest(connection: sqlite3.Connection, key: int, commit: Commit) -> None:
+    head = commit.new_head
+    if commit.signed_head is not None:
+        connection.execute(
+            "INSERT INTO signed_heads (dataset, sequence_number, hash, raw) VALUES (?, ?, ?, ?)",
+            (key, head.sequence_number, head.hash.to_bytes(), commit.signed_head),
+        )
+    if commit.acceptance is not None:
+        insert_acceptance(connection, key, commit.acceptance)
+    if commit.quarantine is not None:
+        insert_quarantine(connection, key, commit.quarantine)
+    if commit.merge_state is not None:
+        replace_merge_state(connection, key, head.hash, commit.merge_state)
+
+
+def _insert_dataset(connection: sqlite3.Connection, commit: Commit, new: NewDataset) -> int:
+    found = connection.execute(
+        "SELECT head_hash FROM datasets WHERE id = ?", (commit.dataset_id.to_bytes(),)
+    ).fetchone()
+    if found is not None:
+        raise HeadMovedError(commit.dataset_id, None, Multihash.decode(as_bytes(found[0])))
+    holder = connection.execute("SELECT id FROM datasets WHERE name = ?", (new.name,)).fetchone()
+    if holder is not None:
+        raise NameTakenError(new.name, DatasetId.decode(as_bytes(holder[0])))
+    trust = Trust.OWN if commit.acceptance is None else commit.acceptance.trust
+    head = commit.new_head
+    cursor = connection.execute(
+        "INSERT INTO datasets (id, name, kind, origin, origin_url, trust, pinned_key, published, created_at,"
+        " head_sequence_number, head_hash, chain_state) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            commit.dataset_id.to_bytes(),
+            new.name,
+            new.kind.name,
+            new.origin.value,
+            new.origin_url,
+            trust.value,
+            None if new.pinned_key is None else new.pinned_key.to_bytes(),
+            int(new.published),
+            str(new.created_at),
+            head.sequence_number,
+            head.hash.to_bytes(),
+            commit.chain_state,
+        ),
+    )
+    return as_int(cursor.lastrowid)
+
+
+def _move_head(connection: sqlite3.Connection, commit: Commit) -> int:
+    row = connection.execute(
+        "SELECT key, head_sequence_number, head_hash, origin FROM datasets WHERE id = ?",
+        (commit.dataset_id.to_bytes(),),
+    ).fetchone()
+    if row is None:
+        raise DatasetNotFoundError(commit.dataset_id)
+    key, number, found = as_int(row[0]), as_int(row[1]), Multihash.decode(as_bytes(row[2]))
+    if found != commit.expected_head:
+        raise HeadMovedError(commit.dataset_id, commit.expected_head, found)
+    if commit.blocks[0].sequence_number != number + 1:
+        raise ValueError(f"expected block {number + 1} to follow the head, found {commit.blocks[0].sequence_number}")
+    if row[3] == Origin.PULLED.value and commit.acceptance is None:
+        raise ValueError("blocks of others are committed with an acceptance")
+    head = commit.new_head
+    connection.execute(
+        "UPDATE datasets SET head_sequence_number = ?, head_hash = ?, chain_state = ? WHERE key = ?",
+        (head.sequence_number, head.hash.to_bytes(), commit.chain_state, key),
+    )
+    return key

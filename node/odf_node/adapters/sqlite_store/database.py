@@ -1,0 +1,181 @@
+"""One SQLite database, many threads and processes: connections, transactions, errors.
+
+A connection is lent to one thread for one transaction. Reads see one snapshot; writes begin IMMEDIATE, so that the
+compare of a compare-and-swap cannot be overtaken between read and write.
+"""
+
+import os
+import secrets
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from queue import Empty, LifoQueue
+from typing import Final
+
+from odf_node.adapters.sqlite_store import schema
+from odf_node.adapters.writers_lock import shared_lease
+from odf_node.home import Home
+from odf_node.os_errors import mapped_os_errors
+from odf_node.ports.errors import (
+    HomeBusyError,
+    HomeCorruptError,
+    HomeFullError,
+    HomeReadOnlyError,
+    HomeVersionError,
+)
+from odf_protocol.errors import MalformedError, OdfError, UnsupportedError
+
+BUSY_TIMEOUT_S: Final = 30.0  # guess: a commit holds the lock for milliseconds, a commit of a long chain for seconds
+
+_BUSY: Final = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL}
+_CORRUPT: Final = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT}
+_READ_ONLY: Final = {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_CANTOPEN}
+_PRIMARY_CODE: Final = 0xFF  # the low byte of an extended result code (SQLite "Result and Error Codes")
+
+
+class Database:
+    """The home's database; opens what exists, is empty where nothing does, makes it on the first write."""
+
+    def __init__(self, home: Home, *, busy_timeout_s: float = BUSY_TIMEOUT_S) -> None:
+        self._home = home
+        self._busy_timeout_s = busy_timeout_s
+        self._idle: LifoQueue[sqlite3.Connection] = LifoQueue()
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """Lend a connection inside a read transaction: every statement sees the same state."""
+        with self._mapped_errors(), self._borrowed(create=False) as connection:
+            connection.execute("BEGIN")
+            try:
+                yield connection
+            finally:
+                connection.execute("ROLLBACK")
+
+    @contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """Lend a connection inside a write transaction: committed and durable on leaving, undone on any error."""
+        with self._mapped_errors(), self._borrowed(create=True) as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield connection
+                connection.execute("COMMIT")
+            except BaseException:
+                # A failed COMMIT may have rolled back by itself; then there is nothing to undo.
+                with suppress(sqlite3.OperationalError):
+                    connection.execute("ROLLBACK")
+                raise
+
+    def close(self) -> None:
+        """Close idle connections; the last one to close folds the log into the database."""
+        with suppress(Empty):
+            while True:
+                self._idle.get_nowait().close()
+
+    @contextmanager
+    def _borrowed(self, *, create: bool) -> Iterator[sqlite3.Connection]:
+        if not self._home.database.exists():
+            if not create:
+                with closing(_open_empty()) as connection:
+                    yield connection
+                return
+            _create(self._home)
+        connection = self._take()
+        try:
+            yield connection
+        except BaseException:
+            connection.close()
+            raise
+        self._idle.put(connection)
+
+    def _take(self) -> sqlite3.Connection:
+        with suppress(Empty):
+            return self._idle.get_nowait()
+        connection = _connect(self._home.database, self._busy_timeout_s)
+        try:
+            _check_version(connection, self._home.database)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    @contextmanager
+    def _mapped_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.DatabaseError as error:
+            mapped = self._map(error)
+            if mapped is None:
+                raise
+            raise mapped from error
+        except (MalformedError, UnsupportedError) as error:
+            # Columns hold what was encoded here; what cannot be decoded was changed behind our back.
+            if isinstance(error, HomeVersionError):
+                raise
+            raise HomeCorruptError(self._home.database, f"a row cannot be read: {error}") from error
+
+    def _map(self, error: sqlite3.DatabaseError) -> OdfError | None:
+        path, reason = self._home.database, str(error)
+        code = getattr(error, "sqlite_errorcode", None)
+        primary = None if code is None else code & _PRIMARY_CODE
+        if primary in _BUSY:
+            return HomeBusyError(path, self._busy_timeout_s)
+        if primary in _CORRUPT:
+            return HomeCorruptError(path, f"the database is damaged: {reason}")
+        if primary in _READ_ONLY:
+            return HomeReadOnlyError(path, reason)
+        if primary in {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR}:
+            return HomeFullError(path, reason)
+        return None
+
+
+def _connect(path: Path, busy_timeout_s: float) -> sqlite3.Connection:
+    writable = os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
+    # Without write access SQLite cannot make its shared index. With no log there is nothing it would be needed for.
+    mode = "mode=rw" if writable else "mode=ro" if path.with_name(f"{path.name}-wal").exists() else "immutable=1"
+    connection = sqlite3.connect(
+        f"{path.absolute().as_uri()}?{mode}",
+        uri=True,
+        timeout=busy_timeout_s,
+        isolation_level=None,
+        check_same_thread=False,  # lent to one thread at a time
+    )
+    # FULL: a commit is on the disk when it returns (WAL with NORMAL may lose the newest ones at a power cut).
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("PRAGMA foreign_keys = ON")
+    connection.execute("PRAGMA trusted_schema = OFF")
+    return connection
+
+
+def _check_version(connection: sqlite3.Connection, path: Path) -> None:
+    application_id, version = schema.read_version(connection)
+    if application_id != schema.APPLICATION_ID:
+        raise HomeCorruptError(path, "expected a database of odf-node, found another one")
+    if version > schema.SCHEMA_VERSION:
+        raise HomeVersionError(path, schema.SCHEMA_VERSION, version)
+    if version < schema.SCHEMA_VERSION:
+        schema.migrate(connection)
+
+
+def _open_empty() -> sqlite3.Connection:
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    schema.create_tables(connection)
+    return connection
+
+
+def _create(home: Home) -> None:
+    # Made whole under another name and then linked: whoever opens the database finds all tables, and of several
+    # processes that make a home at once one wins and the others use its database.
+    with shared_lease(home), mapped_os_errors(home.path):
+        draft = home.staging / f"database-{secrets.token_hex(8)}"
+        try:
+            with closing(sqlite3.connect(draft, isolation_level=None)) as connection:
+                connection.execute("PRAGMA journal_mode = WAL")
+                connection.execute("PRAGMA synchronous = FULL")
+                schema.create_tables(connection)
+            draft.chmod(0o600)
+            with suppress(FileExistsError):
+                os.link(draft, home.database)
+            home.make_durable()
+        finally:
+            draft.unlink(missing_ok=True)

@@ -1,0 +1,208 @@
+"""Tables of the home's database and the way from older versions to this one.
+
+Source: clauses HOME-5 to HOME-7 in ``spec/home.md``, which describes every table.
+"""
+
+import sqlite3
+from collections.abc import Callable, Mapping
+from typing import Final
+
+APPLICATION_ID: Final = 0x4F44466E
+"""``ODFn``: tells our databases from others' (SQLite file header, bytes 68-71)."""
+
+SCHEMA_VERSION: Final = 1
+
+_TABLES: Final = """
+CREATE TABLE datasets (
+    key INTEGER PRIMARY KEY AUTOINCREMENT,
+    id BLOB NOT NULL UNIQUE,
+    name TEXT NOT NULL UNIQUE,
+    kind TEXT NOT NULL,
+    origin TEXT NOT NULL,
+    origin_url TEXT,
+    trust TEXT NOT NULL,
+    pinned_key BLOB,
+    published INTEGER NOT NULL,
+    created_at TEXT NOT NULL,
+    head_sequence_number INTEGER NOT NULL,
+    head_hash BLOB NOT NULL,
+    chain_state BLOB NOT NULL
+) STRICT;
+
+CREATE TABLE blocks (
+    dataset INTEGER NOT NULL REFERENCES datasets(key) ON DELETE CASCADE,
+    sequence_number INTEGER NOT NULL,
+    hash BLOB NOT NULL,
+    raw BLOB NOT NULL,
+    signature BLOB,
+    PRIMARY KEY (dataset, sequence_number),
+    UNIQUE (dataset, hash)
+) STRICT;
+
+CREATE TABLE objects (
+    dataset INTEGER NOT NULL REFERENCES datasets(key) ON DELETE CASCADE,
+    hash BLOB NOT NULL,
+    PRIMARY KEY (dataset, hash)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE signed_heads (
+    id INTEGER PRIMARY KEY,
+    dataset INTEGER NOT NULL REFERENCES datasets(key) ON DELETE CASCADE,
+    sequence_number INTEGER NOT NULL,
+    hash BLOB NOT NULL,
+    raw BLOB NOT NULL,
+    UNIQUE (dataset, sequence_number, raw)
+) STRICT;
+
+CREATE TABLE acceptances (
+    id INTEGER PRIMARY KEY,
+    dataset INTEGER NOT NULL REFERENCES datasets(key) ON DELETE CASCADE,
+    sequence_number INTEGER NOT NULL,
+    hash BLOB NOT NULL,
+    trust TEXT NOT NULL,
+    source_url TEXT,
+    accepted_at TEXT NOT NULL,
+    detail BLOB NOT NULL
+) STRICT;
+CREATE INDEX acceptances_by_dataset ON acceptances (dataset);
+
+CREATE TABLE replay_records (
+    dataset INTEGER NOT NULL,
+    sequence_number INTEGER NOT NULL,
+    raw BLOB NOT NULL,
+    PRIMARY KEY (dataset, sequence_number),
+    FOREIGN KEY (dataset, sequence_number) REFERENCES blocks(dataset, sequence_number) ON DELETE CASCADE
+) STRICT;
+
+CREATE TABLE quarantine_files (
+    id INTEGER PRIMARY KEY,
+    dataset INTEGER NOT NULL REFERENCES datasets(key) ON DELETE CASCADE,
+    sequence_number INTEGER,
+    object_hash BLOB NOT NULL,
+    row_count INTEGER NOT NULL,
+    source TEXT NOT NULL,
+    created_at TEXT NOT NULL
+) STRICT;
+CREATE INDEX quarantine_files_by_dataset ON quarantine_files (dataset);
+
+CREATE TABLE merge_states (
+    dataset INTEGER PRIMARY KEY REFERENCES datasets(key) ON DELETE CASCADE,
+    block_hash BLOB NOT NULL,
+    object_hash BLOB NOT NULL
+) STRICT;
+
+CREATE TABLE remotes (
+    id INTEGER PRIMARY KEY,
+    dataset INTEGER NOT NULL REFERENCES datasets(key) ON DELETE CASCADE,
+    direction TEXT NOT NULL,
+    url TEXT NOT NULL,
+    UNIQUE (dataset, direction, url)
+) STRICT;
+
+CREATE TABLE attestations (
+    arrival INTEGER PRIMARY KEY,
+    id BLOB NOT NULL UNIQUE,
+    dataset_id BLOB NOT NULL,
+    first_sequence_number INTEGER NOT NULL,
+    last_sequence_number INTEGER NOT NULL,
+    last_block_hash BLOB NOT NULL,
+    attester BLOB NOT NULL,
+    raw BLOB NOT NULL,
+    received_at TEXT NOT NULL
+) STRICT;
+CREATE INDEX attestations_by_dataset ON attestations (dataset_id);
+
+CREATE TABLE refusals (
+    arrival INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    dataset_id BLOB NOT NULL,
+    sequence_number INTEGER,
+    block_hash BLOB,
+    source_url TEXT,
+    reason BLOB NOT NULL,
+    refused_at TEXT NOT NULL
+) STRICT;
+CREATE INDEX refusals_by_dataset ON refusals (dataset_id);
+
+CREATE TABLE refusal_objects (
+    refusal INTEGER NOT NULL REFERENCES refusals(arrival) ON DELETE CASCADE,
+    position INTEGER NOT NULL,
+    hash BLOB NOT NULL,
+    PRIMARY KEY (refusal, position)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE peers (
+    url TEXT NOT NULL PRIMARY KEY,
+    node_key BLOB,
+    first_seen TEXT NOT NULL
+) STRICT;
+
+CREATE TABLE peer_publisher_keys (
+    id INTEGER PRIMARY KEY,
+    peer TEXT NOT NULL REFERENCES peers(url) ON DELETE CASCADE,
+    publisher_key BLOB NOT NULL,
+    UNIQUE (peer, publisher_key)
+) STRICT;
+
+CREATE TABLE access_tokens (
+    arrival INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    secret_hash BLOB NOT NULL UNIQUE,
+    label TEXT NOT NULL,
+    scopes TEXT NOT NULL,
+    created_at TEXT NOT NULL,
+    expires_at TEXT,
+    revoked_at TEXT
+) STRICT;
+
+CREATE TABLE audit (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    at TEXT NOT NULL,
+    actor TEXT NOT NULL,
+    command TEXT NOT NULL,
+    subject TEXT NOT NULL,
+    outcome TEXT NOT NULL,
+    detail TEXT NOT NULL
+) STRICT;
+CREATE TRIGGER audit_is_never_changed BEFORE UPDATE ON audit
+BEGIN SELECT RAISE(ABORT, 'the audit log is only appended to'); END;
+CREATE TRIGGER audit_is_never_removed BEFORE DELETE ON audit
+BEGIN SELECT RAISE(ABORT, 'the audit log is only appended to'); END;
+"""
+
+MIGRATIONS: Final[Mapping[int, Callable[[sqlite3.Connection], None]]] = {}
+"""By version: the step from it to the next one. Runs inside a transaction and must not commit."""
+
+
+def create_tables(connection: sqlite3.Connection) -> None:
+    """Make all tables in an empty database and mark it as ours."""
+    connection.executescript(f"BEGIN IMMEDIATE; {_TABLES}")
+    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+    connection.execute("COMMIT")
+
+
+def read_version(connection: sqlite3.Connection) -> tuple[int, int]:
+    """Return application id and schema version."""
+    (application_id,) = connection.execute("PRAGMA application_id").fetchone()
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    return application_id, version
+
+
+def migrate(
+    connection: sqlite3.Connection,
+    migrations: Mapping[int, Callable[[sqlite3.Connection], None]] = MIGRATIONS,
+    target: int = SCHEMA_VERSION,
+) -> None:
+    """Bring an older database to ``target``, all steps in one transaction; another process may have done so already."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        _, version = read_version(connection)
+        while version < target:
+            migrations[version](connection)
+            version += 1
+            connection.execute(f"PRAGMA user_version = {version}")
+        connection.execute("COMMIT")
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise

@@ -1,0 +1,59 @@
+"""Writers and sweeps of all processes, kept apart by one file lock that ends with its holder."""
+
+import fcntl
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from odf_node.home import Home
+from odf_node.os_errors import mapped_os_errors
+from odf_node.ports.errors import HomeBusyError
+
+SWEEP_WAIT_S: Final = 60.0  # guess: a sweep of a million objects takes seconds
+_POLL_S: Final = 0.02
+
+
+@contextmanager
+def shared_lease(home: Home) -> Iterator[None]:
+    """Hold the lock with other writers; made homes only, waits for a running sweep.
+
+    Raises:
+        HomeBusyError: A sweep did not end in time.
+        HomeReadOnlyError, HomeFullError: The lock file cannot be made.
+    """
+    home.create()
+    descriptor = _open(home)
+    try:
+        give_up_at = time.monotonic() + SWEEP_WAIT_S
+        while not _try_lock(descriptor, fcntl.LOCK_SH):
+            if time.monotonic() > give_up_at:
+                raise HomeBusyError(home.writers_lock, SWEEP_WAIT_S)
+            time.sleep(_POLL_S)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def try_exclusive(home: Home) -> Iterator[bool]:
+    """Hold the lock alone if nobody else holds it now; the value says whether it is held."""
+    descriptor = _open(home)
+    try:
+        yield _try_lock(descriptor, fcntl.LOCK_EX)
+    finally:
+        os.close(descriptor)
+
+
+def _open(home: Home) -> int:
+    with mapped_os_errors(home.writers_lock):
+        return os.open(home.writers_lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+
+
+def _try_lock(descriptor: int, kind: int) -> bool:
+    try:
+        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

@@ -1,0 +1,44 @@
+"""The one way to write: objects first, then the one transaction that makes them count.
+
+Source: clauses HOME-10 to HOME-12 in ``spec/home.md``.
+"""
+
+from collections.abc import Mapping
+
+from odf_node.ports.commits import Commit
+from odf_node.ports.datasets import DatasetRecord
+from odf_node.ports.errors import ObjectNotFoundError
+from odf_node.ports.metadata import MetadataStore
+from odf_node.ports.objects import ObjectStore, StagedObject
+from odf_protocol.multihash import Multihash
+
+
+def commit_with_objects(
+    metadata: MetadataStore, objects: ObjectStore, commit: Commit, staged: Mapping[Multihash, StagedObject]
+) -> DatasetRecord:
+    """Make ``staged`` objects durable under their expected hashes, then commit; before the commit nothing happened.
+
+    The caller holds a writing lease since before it staged them. Objects that the commit names and that are not
+    staged must be in the store already.
+
+    Returns:
+        The record after the commit.
+
+    Raises:
+        ObjectMismatchError: A staged object's bytes have another hash than expected.
+        ObjectNotFoundError: The commit names an object that is neither staged nor stored.
+        HeadMovedError, NameTakenError, DatasetNotFoundError: As ``MetadataStore.commit``.
+    """
+    for object_hash, staged_object in staged.items():
+        objects.put(staged_object, object_hash)
+    for object_hash in list_named_objects(commit):
+        if not objects.has(object_hash):
+            raise ObjectNotFoundError(object_hash)
+    return metadata.commit(commit)
+
+
+def list_named_objects(commit: Commit) -> tuple[Multihash, ...]:
+    """Return every object that the commit will refer to."""
+    quarantine = () if commit.quarantine is None else (commit.quarantine.object_hash,)
+    merge_state = () if commit.merge_state is None else (commit.merge_state,)
+    return (*commit.objects, *quarantine, *merge_state)

@@ -1,0 +1,129 @@
+"""The node's home: where it is and how it is laid out.
+
+A home is made by the first write; reading one that does not exist finds nothing and makes nothing (HOME-1).
+
+Source: clauses HOME-1 to HOME-4 in ``spec/home.md``.
+"""
+
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from odf_node.os_errors import mapped_os_errors
+from odf_node.ports.errors import HomeCorruptError
+
+HOME_VARIABLE: Final = "ODF_NODE_HOME"
+
+_DATABASE: Final = "odf-node.sqlite"
+# SQLite keeps its log and its index beside the database under these names.
+_TOP_LEVEL_NAMES: Final = frozenset(
+    {_DATABASE, f"{_DATABASE}-wal", f"{_DATABASE}-shm", "objects", "keys", "staging", "cache", "writers.lock"}
+)
+_PRIVATE_FOLDER: Final = 0o700
+
+
+def find_default_home(environment: Mapping[str, str]) -> Path:
+    """Give the home that is used when the command line names none.
+
+    ``$ODF_NODE_HOME``, else ``odf-node`` in ``$XDG_DATA_HOME``, else in ``~/.local/share``. Relative paths in
+    ``XDG_DATA_HOME`` are passed over. Source: XDG Base Directory Specification.
+    """
+    if named := environment.get(HOME_VARIABLE):
+        return Path(named).expanduser()
+    data_folder = environment.get("XDG_DATA_HOME", "")
+    if Path(data_folder).is_absolute():
+        return Path(data_folder) / "odf-node"
+    return Path.home() / ".local" / "share" / "odf-node"
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """The places in one home folder. Making the value touches nothing."""
+
+    path: Path
+
+    @property
+    def database(self) -> Path:
+        """Blocks, heads and everything known about datasets."""
+        return self.path / _DATABASE
+
+    @property
+    def objects(self) -> Path:
+        """Content-addressed files: ``objects/<2 hex of the digest>/<base16 multihash>``."""
+        return self.path / "objects"
+
+    @property
+    def keys(self) -> Path:
+        """Private keys: ``keys/node.pem`` and ``keys/datasets/<base16 of the dataset's key>.pem``."""
+        return self.path / "keys"
+
+    @property
+    def staging(self) -> Path:
+        """Files that nothing refers to yet; whatever is here while nobody writes is rubbish."""
+        return self.path / "staging"
+
+    @property
+    def downloads(self) -> Path:
+        """Downloads that stopped and can go on: ``staging/downloads/<base16 multihash>.part``."""
+        return self.staging / "downloads"
+
+    @property
+    def cache(self) -> Path:
+        """What can be made again at any time; users may delete it."""
+        return self.path / "cache"
+
+    @property
+    def writers_lock(self) -> Path:
+        """Locked shared by every writer, exclusively by a sweep (HOME-9)."""
+        return self.path / "writers.lock"
+
+    def exists(self) -> bool:
+        """Say whether anything was ever written here."""
+        return self.database.exists()
+
+    def create(self) -> None:
+        """Make the folders that are missing; a home that is there is left as it is.
+
+        Raises:
+            HomeCorruptError: The path is no folder, or a folder that is used for something else.
+            HomeFullError, HomeReadOnlyError: It cannot be made.
+        """
+        with mapped_os_errors(self.path):
+            self._refuse_other_use()
+            self.path.mkdir(mode=_PRIVATE_FOLDER, parents=True, exist_ok=True)
+            for folder in (self.objects, self.keys, self.staging, self.cache, self.downloads):
+                folder.mkdir(mode=_PRIVATE_FOLDER, exist_ok=True)
+
+    def make_durable(self) -> None:
+        """Make the names of the home and of its folders survive a power cut: once, when the database appears."""
+        fsync_folder(self.path)
+        for folder in self.path.parents:
+            # Those above may be closed to this user, and then they are not ours to make durable.
+            with suppress(OSError):
+                fsync_folder(folder)
+
+    def _refuse_other_use(self) -> None:
+        # A mistyped --home must not scatter a node's files over somebody's documents.
+        if not self.path.exists():
+            return
+        if not self.path.is_dir():
+            raise HomeCorruptError(self.path, "expected a folder to keep this node in, found a file")
+        if self.database.exists():
+            return
+        foreign = sorted(entry.name for entry in self.path.iterdir() if entry.name not in _TOP_LEVEL_NAMES)
+        if foreign:
+            raise HomeCorruptError(
+                self.path, f"expected a home of odf-node or an empty folder, found {foreign[0]!r}; name another --home"
+            )
+
+
+def fsync_folder(folder: Path) -> None:
+    """Make the names in a folder durable."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,187 @@
+"""What every ``ObjectStore`` must do; an adapter's test subclasses this and provides ``make_store``."""
+
+from abc import ABC, abstractmethod
+from pathlib import Path
+
+import pytest
+
+from odf_node.ports import ObjectMismatchError, ObjectNotFoundError, ObjectStore
+from odf_protocol.errors import MalformedError
+from odf_protocol.multihash import ARROW0_SHA3_256, Multihash
+from odf_protocol.timestamp import Timestamp
+
+DATA = b"slice of rows" * 1000
+HASH = Multihash.of_sha3_256(DATA)
+SOON = Timestamp.parse("2020-01-01T00:00:00Z")
+LONG_AFTER = Timestamp.parse("2200-01-01T00:00:00Z")
+
+
+def put(store: ObjectStore, data: bytes) -> Multihash:
+    """Store bytes the way services do."""
+    with store.writing(), store.stage() as staged:
+        staged.write(data)
+        store.put(staged, staged.hash)
+        return staged.hash
+
+
+class ObjectStoreSuite(ABC):
+    @abstractmethod
+    def make_store(self) -> ObjectStore:
+        """Open the store of this test; a second call opens the same one again, as another process would."""
+
+    @pytest.fixture
+    def store(self) -> ObjectStore:
+        return self.make_store()
+
+    def test_empty_store_has_nothing(self, store: ObjectStore) -> None:
+        assert store.has(HASH) is False
+        assert list(store.iter_hashes()) == []
+        for method in (store.get_path, store.get_size, store.open, store.check):
+            with pytest.raises(ObjectNotFoundError):
+                method(HASH)
+
+    def test_object_comes_back_as_it_was(self, store: ObjectStore) -> None:
+        assert put(store, DATA) == HASH
+        assert store.has(HASH)
+        assert store.get_size(HASH) == len(DATA)
+        assert store.get_path(HASH).read_bytes() == DATA
+        with store.open(HASH) as file:
+            assert file.read() == DATA
+        store.check(HASH)
+        assert list(self.make_store().iter_hashes()) == [HASH]
+
+    def test_empty_object_is_an_object(self, store: ObjectStore) -> None:
+        assert store.get_size(put(store, b"")) == 0
+
+    def test_object_written_in_pieces_has_the_hash_of_the_whole(self, store: ObjectStore) -> None:
+        with store.writing(), store.stage() as staged:
+            for piece in (DATA[:7], bytearray(DATA[7:500]), memoryview(DATA)[500:]):
+                staged.write(piece)
+            assert (staged.hash, staged.size_bytes) == (HASH, len(DATA))
+            staged.flush()
+            assert staged.path.read_bytes() == DATA
+            store.put(staged, HASH)
+        store.check(HASH)
+
+    def test_staged_bytes_are_invisible_until_put(self, store: ObjectStore) -> None:
+        with store.writing(), store.stage() as staged:
+            staged.write(DATA)
+            assert not store.has(HASH)
+
+    def test_staged_object_that_is_left_is_gone(self, store: ObjectStore) -> None:
+        with store.writing(), store.stage() as staged:
+            staged.write(DATA)
+            path = staged.path
+        assert not path.exists()
+
+    def test_wrong_bytes_are_refused_and_leave_nothing(self, store: ObjectStore) -> None:
+        with store.writing(), store.stage() as staged:
+            staged.write(b"other")
+            with pytest.raises(ObjectMismatchError) as caught:
+                store.put(staged, HASH)
+        assert (caught.value.expected, caught.value.found) == (HASH, Multihash.of_sha3_256(b"other"))
+        assert list(store.iter_hashes()) == []
+        assert not staged.path.exists()
+
+    def test_putting_twice_is_putting_once(self, store: ObjectStore) -> None:
+        put(store, DATA)
+        put(store, DATA)
+        assert list(store.iter_hashes()) == [HASH]
+
+    def test_open_object_stays_readable_when_it_is_deleted(self, store: ObjectStore) -> None:
+        put(store, DATA)
+        with store.open(HASH) as file:
+            store.delete(HASH)
+            assert file.read() == DATA
+        assert not store.has(HASH)
+        store.delete(HASH)
+
+    def test_logical_hash_names_no_object(self, store: ObjectStore) -> None:
+        with pytest.raises(ValueError, match="SHA3-256"):
+            store.has(Multihash(ARROW0_SHA3_256, HASH.digest))
+
+    def test_file_made_elsewhere_is_copied(self, store: ObjectStore, tmp_path: Path) -> None:
+        made = tmp_path / "made-by-engine"
+        made.write_bytes(DATA)
+        with store.writing(), store.stage_copy(made) as staged:
+            made.write_bytes(b"changed after the copy")
+            store.put(staged, HASH)
+        store.check(HASH)
+
+    @pytest.mark.parametrize("kind", ["link", "folder", "pipe", "nothing"])
+    def test_what_is_no_plain_file_is_not_copied(self, store: ObjectStore, tmp_path: Path, kind: str) -> None:
+        import os
+
+        path = tmp_path / "made-by-engine"
+        match kind:
+            case "link":
+                path.symlink_to("/etc/passwd")
+            case "folder":
+                path.mkdir()
+            case "pipe":
+                os.mkfifo(path)
+        with store.writing(), pytest.raises(MalformedError):
+            store.stage_copy(path)
+
+    def test_stopped_download_goes_on_where_it_was(self, store: ObjectStore) -> None:
+        with store.writing(), store.resume(HASH) as staged:
+            staged.write(DATA[:1000])
+        with store.writing(), self.make_store().resume(HASH) as staged:
+            assert staged.size_bytes == 1000
+            staged.write(DATA[1000:])
+            store.put(staged, HASH)
+        store.check(HASH)
+        with store.writing(), store.resume(HASH) as staged:
+            assert staged.size_bytes == 0
+
+    def test_two_downloads_of_one_object_do_not_mix(self, store: ObjectStore) -> None:
+        other = self.make_store()
+        with store.writing(), store.resume(HASH) as first, other.resume(HASH) as second:
+            first.write(DATA[:10])
+            assert second.size_bytes == 0
+            second.write(DATA)
+            other.put(second, HASH)
+            first.write(DATA[10:])
+            store.put(first, HASH)
+        store.check(HASH)
+
+    def test_download_that_turned_out_wrong_starts_again(self, store: ObjectStore) -> None:
+        with store.writing(), store.resume(HASH) as staged:
+            staged.write(b"wrong")
+            staged.restart()
+            assert staged.size_bytes == 0
+            staged.write(DATA)
+            store.put(staged, HASH)
+        store.check(HASH)
+
+    def test_wrong_download_is_not_kept_for_a_resume(self, store: ObjectStore) -> None:
+        with store.writing(), store.resume(HASH) as staged:
+            staged.write(b"wrong")
+            with pytest.raises(ObjectMismatchError):
+                store.put(staged, HASH)
+        with store.writing(), store.resume(HASH) as staged:
+            assert staged.size_bytes == 0
+
+    def test_sweep_keeps_what_is_referenced(self, store: ObjectStore) -> None:
+        kept, orphan = put(store, b"kept"), put(store, b"orphan")
+        report = store.sweep(lambda: [kept], now=SOON)
+        assert (report.ran, report.objects, report.freed_bytes) == (True, 1, len(b"orphan"))
+        assert (store.has(kept), store.has(orphan)) == (True, False)
+
+    def test_sweep_waits_for_nobody_while_somebody_writes(self, store: ObjectStore) -> None:
+        orphan = put(store, b"not yet committed")
+        with self.make_store().writing():
+            report = store.sweep(lambda: pytest.fail("nothing may be looked at"), now=SOON)
+        assert report.ran is False
+        assert store.has(orphan)
+
+    def test_sweep_keeps_young_downloads_and_removes_old_ones(self, store: ObjectStore) -> None:
+        with store.writing(), store.resume(HASH) as staged:
+            staged.write(b"begun")
+        assert store.sweep(frozenset, now=SOON).staged_files == 0
+        assert staged.path.exists()
+        assert store.sweep(frozenset, now=LONG_AFTER).staged_files == 1
+        assert not staged.path.exists()
+
+    def test_sweep_of_an_empty_store_finds_nothing(self, store: ObjectStore) -> None:
+        assert store.sweep(frozenset, now=SOON).objects == 0
