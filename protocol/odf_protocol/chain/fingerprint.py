@@ -1,0 +1,19 @@
+"""A digest of a definition, so that the state need not carry the definition itself."""
+
+import hashlib
+
+from odf_protocol.events import AddPushSource
+from odf_protocol.events.equality import with_defaults
+
+__all__ = ["push_source_fingerprint"]
+
+
+def push_source_fingerprint(event: AddPushSource) -> bytes:
+    """Digest a push source such that two have the same digest exactly if they mean the same.
+
+    Returns:
+        32 bytes, SHA3-256 of the definition in the wire's form with every default filled in.
+    """
+    from odf_protocol.wire.encoder import encode_root
+
+    return hashlib.sha3_256(encode_root(with_defaults(event))).digest()

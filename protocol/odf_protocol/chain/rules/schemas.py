@@ -1,0 +1,85 @@
+"""Schemas of the data, and how they may change."""
+
+from collections import Counter
+
+from odf_protocol.chain.rule import Breach, event_rule
+from odf_protocol.chain.schema_evolution import find_incompatibility
+from odf_protocol.chain.state import ChainState
+from odf_protocol.events import (
+    DataType,
+    DataTypeDate,
+    DataTypeInt32,
+    DataTypeInt64,
+    DataTypeTimestamp,
+    SetDataSchema,
+    TimeUnit,
+)
+from odf_protocol.events.equality import means_the_same, with_defaults
+
+_MILLISECONDS_UTC = DataTypeTimestamp(unit=TimeUnit.MILLISECOND, timezone="UTC")
+
+
+@event_rule("CHAIN-42", SetDataSchema, odf=None)
+def _schema_says_something(_state: ChainState, event: SetDataSchema) -> Breach | None:
+    if (event.schema is None) is (event.raw_arrow_schema is None):
+        return Breach("schema or raw_arrow_schema", "neither" if event.schema is None else "both")
+    return None
+
+
+@event_rule("CHAIN-43", SetDataSchema, odf=None, binds_foreign=False)
+def _schema_is_in_odf_form(_state: ChainState, event: SetDataSchema) -> Breach | None:
+    if event.raw_arrow_schema is not None:
+        return Breach("a schema of ODF types", "a raw Arrow schema")
+    return None
+
+
+@event_rule("CHAIN-44", SetDataSchema, odf=None, binds_foreign=False)
+def _column_names_are_distinct(_state: ChainState, event: SetDataSchema) -> Breach | None:
+    names = Counter(column.name for column in event.schema.fields) if event.schema else Counter()
+    if repeated := [name for name, count in names.items() if count > 1]:
+        return Breach("every column once", ", ".join(repeated))
+    return None
+
+
+# The reference implementation warns, too.
+@event_rule("CHAIN-45", SetDataSchema, odf="warning only", binds_foreign=False)
+def _system_columns_are_there(state: ChainState, event: SetDataSchema) -> Breach | None:
+    if event.schema is None:
+        return None
+    types = {column.name: with_defaults(column.type) for column in event.schema.fields}
+    vocabulary = state.vocabulary
+    wanted: tuple[tuple[str, tuple[DataType, ...]], ...] = (
+        (vocabulary.offset, (DataTypeInt64(),)),
+        (vocabulary.op, (DataTypeInt32(),)),
+        (vocabulary.system_time, (_MILLISECONDS_UTC,)),
+        (vocabulary.event_time, (_MILLISECONDS_UTC, DataTypeDate())),
+    )
+    for name, allowed in wanted:
+        if types.get(name) not in allowed:
+            return Breach(f"required column {name}: {' or '.join(map(str, allowed))}", types.get(name))
+    return None
+
+
+@event_rule("CHAIN-46", SetDataSchema, odf="NoOpEvent")
+def _schema_changes_something(state: ChainState, event: SetDataSchema) -> Breach | None:
+    if event.schema is not None and means_the_same(event.schema, state.schema):
+        return Breach("another schema", "the same")
+    return None
+
+
+# A schema in the old Arrow form is not compared: nobody writes it any more, and reading it needs Arrow.
+@event_rule("CHAIN-47", SetDataSchema, odf="InvalidEvent: incompatible schema")
+def _schema_evolves_compatibly(state: ChainState, event: SetDataSchema) -> Breach | None:
+    if event.schema is None or state.schema is None:
+        return None
+    return find_incompatibility(state.schema, event.schema)
+
+
+RULES = (
+    _schema_says_something,
+    _schema_is_in_odf_form,
+    _column_names_are_distinct,
+    _system_columns_are_there,
+    _schema_changes_something,
+    _schema_evolves_compatibly,
+)

@@ -1,0 +1,87 @@
+"""Definitions of queries: of derivative datasets, and of what is done to new data of root datasets."""
+
+from collections import Counter
+
+from odf_protocol.chain.rule import Breach, event_rule
+from odf_protocol.chain.state import ChainState
+from odf_protocol.did import DatasetId
+from odf_protocol.errors import OdfError
+from odf_protocol.events import AddPushSource, SetPollingSource, SetTransform
+
+MAX_INPUTS = 1_000  # guess: bounds the state and the cost of judging a step
+
+
+@event_rule("CHAIN-31", AddPushSource, SetPollingSource, SetTransform, odf="InvalidEvent: transform not normalized")
+def _query_is_normalized(_state: ChainState, event: AddPushSource | SetPollingSource | SetTransform) -> Breach | None:
+    transform = event.transform if isinstance(event, SetTransform) else event.preprocess
+    if transform is None:
+        return None
+    if transform.query is not None:
+        return Breach("queries", "query")
+    if not transform.queries:
+        return Breach("at least one query", "none")
+    *steps, last = transform.queries
+    if last.alias is not None:
+        return Breach("no alias of the last query", last.alias)
+    if any(step.alias is None for step in steps):
+        return Breach("an alias of every query but the last", "a query without alias")
+    return None
+
+
+@event_rule("CHAIN-37", SetTransform, odf="InvalidEvent: transform must have inputs")
+def _transform_has_inputs(_state: ChainState, event: SetTransform) -> Breach | None:
+    if not 1 <= len(event.inputs) <= MAX_INPUTS:
+        return Breach(f"1 to {MAX_INPUTS} inputs", len(event.inputs))
+    return None
+
+
+@event_rule("CHAIN-38", SetTransform, odf="InvalidEvent: inputs must be resolved")
+def _transform_inputs_are_resolved(_state: ChainState, event: SetTransform) -> Breach | None:
+    for item in event.inputs:
+        if _find_id(item.dataset_ref) is None:
+            return Breach("a DID as dataset_ref", item.dataset_ref)
+        if item.alias is None:
+            return Breach(f"an alias of {item.dataset_ref}", "none")
+    return None
+
+
+@event_rule("CHAIN-39", SetTransform, odf="InvalidEvent: duplicate inputs")
+def _transform_inputs_are_distinct(_state: ChainState, event: SetTransform) -> Breach | None:
+    # By identity, not by text: one DID can be written in several bases.
+    ids = Counter(_find_id(item.dataset_ref) for item in event.inputs)
+    if repeated := [str(dataset_id) for dataset_id, count in ids.items() if count > 1]:
+        return Breach("every input once", ", ".join(repeated))
+    return None
+
+
+@event_rule("CHAIN-40", SetTransform, odf=None, binds_foreign=False)
+def _transform_aliases_are_distinct(_state: ChainState, event: SetTransform) -> Breach | None:
+    aliases = [item.alias.lower() for item in event.inputs if item.alias is not None]
+    if len(set(aliases)) < len(aliases):
+        return Breach("every alias once", ", ".join(aliases))
+    return None
+
+
+# Binds everybody: a dataset that waits for itself never settles, and re-execution would not end.
+@event_rule("CHAIN-41", SetTransform, odf=None)
+def _transform_does_not_read_itself(state: ChainState, event: SetTransform) -> Breach | None:
+    if any(_find_id(item.dataset_ref) == state.dataset_id for item in event.inputs):
+        return Breach("inputs other than the dataset itself", state.dataset_id)
+    return None
+
+
+def _find_id(dataset_ref: str) -> DatasetId | None:
+    try:
+        return DatasetId.parse(dataset_ref)
+    except OdfError:
+        return None
+
+
+RULES = (
+    _query_is_normalized,
+    _transform_has_inputs,
+    _transform_inputs_are_resolved,
+    _transform_inputs_are_distinct,
+    _transform_aliases_are_distinct,
+    _transform_does_not_read_itself,
+)

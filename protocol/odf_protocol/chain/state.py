@@ -1,0 +1,198 @@
+"""What the rules need to know about a chain so far.
+
+The state is a fold: ``advance`` makes the next from the last and a block. It holds no block and no query, only what
+some rule compares the next block with; its size is bounded by the inputs, push sources and columns of the dataset.
+
+Source: ``spec/chain.md``.
+"""
+
+from dataclasses import dataclass, field, replace
+
+from odf_protocol.block import Block
+from odf_protocol.chain.fingerprint import push_source_fingerprint
+from odf_protocol.did import DatasetId
+from odf_protocol.events import (
+    AddData,
+    AddPushSource,
+    DataSchema,
+    DatasetKind,
+    DisablePollingSource,
+    DisablePushSource,
+    ExecuteTransform,
+    ExecuteTransformInput,
+    Seed,
+    SetDataSchema,
+    SetPollingSource,
+    SetTransform,
+    SetVocab,
+    SourceState,
+)
+from odf_protocol.multihash import Multihash
+from odf_protocol.timestamp import Timestamp
+from odf_protocol.vocabulary import Vocabulary
+
+__all__ = ["ChainState", "InputProgress", "PushSource", "advance", "start"]
+
+
+@dataclass(frozen=True, slots=True)
+class PushSource:
+    """A push source in force: its name, and a digest of its definition with defaults filled in."""
+
+    name: str
+    fingerprint: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class InputProgress:
+    """How far a derivative dataset has taken an input: last block and last row, None before the first."""
+
+    dataset_id: DatasetId
+    block_hash: Multihash | None
+    offset: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChainState:
+    """A chain after its newest block.
+
+    Attributes:
+        dataset_id: Identity, from the Seed.
+        kind: Root or derivative, from the Seed.
+        head: Hash of the newest block.
+        sequence_number: Of the newest block.
+        system_time: Of the newest block.
+        vocabulary: Names of the system columns.
+        schema: Newest schema in ODF's form.
+        has_legacy_schema: The newest schema is in the old Arrow form, which is not compared with anything.
+        has_polling_source: A polling source is in force.
+        push_sources: Push sources in force, in order of first appearance.
+        transform_inputs: What the next ExecuteTransform must list; None while nothing defines it.
+        has_data_block: There was an AddData or ExecuteTransform.
+        last_offset: Of the last row; None while there is none.
+        checkpoint: New checkpoint of the last data block, which the next one must name.
+        watermark: That of the last data block.
+        highest_watermark: Highest ever reported; differs from ``watermark`` where a foreign chain let it fall.
+        source_state: That of the last AddData.
+        inputs: Progress, as of the last ExecuteTransform.
+    """
+
+    dataset_id: DatasetId
+    kind: DatasetKind
+    head: Multihash
+    sequence_number: int
+    system_time: Timestamp
+    vocabulary: Vocabulary = field(default_factory=Vocabulary)
+    schema: DataSchema | None = None
+    has_legacy_schema: bool = False
+    has_polling_source: bool = False
+    push_sources: tuple[PushSource, ...] = ()
+    transform_inputs: tuple[DatasetId, ...] | None = None
+    has_data_block: bool = False
+    last_offset: int | None = None
+    checkpoint: Multihash | None = None
+    watermark: Timestamp | None = None
+    highest_watermark: Timestamp | None = None
+    source_state: SourceState | None = None
+    inputs: tuple[InputProgress, ...] = ()
+
+    @property
+    def has_schema(self) -> bool:
+        """Whether there was any SetDataSchema."""
+        return self.schema is not None or self.has_legacy_schema
+
+    @property
+    def next_offset(self) -> int:
+        """Number of the next row."""
+        return 0 if self.last_offset is None else self.last_offset + 1
+
+    def find_push_source(self, name: str) -> PushSource | None:
+        """Find a push source in force."""
+        return next((source for source in self.push_sources if source.name == name), None)
+
+    def progress_by_input(self) -> dict[DatasetId, InputProgress]:
+        """Return the progress of every input that some step has taken."""
+        return {progress.dataset_id: progress for progress in self.inputs}
+
+    def to_bytes(self) -> bytes:
+        """Encode for our own storage; see ``stored_state``."""
+        from odf_protocol.chain.stored_state import encode_state
+
+        return encode_state(self)
+
+    @staticmethod
+    def from_bytes(data: bytes) -> "ChainState":
+        """Decode what ``to_bytes`` wrote.
+
+        Raises:
+            CorruptError: Our storage holds something else.
+        """
+        from odf_protocol.chain.stored_state import decode_state
+
+        return decode_state(data)
+
+
+def start(block: Block) -> ChainState:
+    """Make the state after a Seed that was judged to be one."""
+    assert isinstance(block.event, Seed)
+    return ChainState(
+        dataset_id=block.event.dataset_id,
+        kind=block.event.dataset_kind,
+        head=block.hash,
+        sequence_number=block.sequence_number,
+        system_time=block.system_time,
+    )
+
+
+def advance(state: ChainState, block: Block) -> ChainState:
+    """Make the state after one more block, which was judged to obey the rules."""
+    state = replace(state, head=block.hash, sequence_number=block.sequence_number, system_time=block.system_time)
+    match block.event:
+        case AddData() as event:
+            return replace(_with_data(state, event), source_state=event.new_source_state)
+        case ExecuteTransform() as event:
+            return replace(
+                _with_data(state, event),
+                inputs=tuple(_progress(item) for item in event.query_inputs),
+                transform_inputs=tuple(item.dataset_id for item in event.query_inputs),
+            )
+        case SetTransform() as event:
+            return replace(state, transform_inputs=tuple(DatasetId.parse(item.dataset_ref) for item in event.inputs))
+        case SetDataSchema() as event:
+            return replace(state, schema=event.schema, has_legacy_schema=event.schema is None)
+        case SetVocab() as event:
+            return replace(state, vocabulary=Vocabulary.of(event))
+        case SetPollingSource():
+            return replace(state, has_polling_source=True)
+        case DisablePollingSource():
+            return replace(state, has_polling_source=False)
+        case AddPushSource() as event:
+            return replace(state, push_sources=_with_push_source(state.push_sources, event))
+        case DisablePushSource(source_name=name):
+            return replace(state, push_sources=tuple(source for source in state.push_sources if source.name != name))
+    return state
+
+
+def _with_data(state: ChainState, event: AddData | ExecuteTransform) -> ChainState:
+    return replace(
+        state,
+        has_data_block=True,
+        last_offset=event.new_data.offset_interval.end if event.new_data else event.prev_offset,
+        checkpoint=event.new_checkpoint.physical_hash if event.new_checkpoint else None,
+        watermark=event.new_watermark,
+        highest_watermark=max(filter(None, (state.highest_watermark, event.new_watermark)), default=None),
+    )
+
+
+def _progress(item: ExecuteTransformInput) -> InputProgress:
+    return InputProgress(
+        item.dataset_id,
+        item.prev_block_hash if item.new_block_hash is None else item.new_block_hash,
+        item.prev_offset if item.new_offset is None else item.new_offset,
+    )
+
+
+def _with_push_source(sources: tuple[PushSource, ...], event: AddPushSource) -> tuple[PushSource, ...]:
+    added = PushSource(event.source_name, push_source_fingerprint(event))
+    if all(source.name != added.name for source in sources):
+        return (*sources, added)
+    return tuple(added if source.name == added.name else source for source in sources)
