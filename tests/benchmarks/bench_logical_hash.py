@@ -1,0 +1,112 @@
+"""How fast rows are hashed, as ratios within one run: absolute figures differ from machine to machine.
+
+Run: ``python tests/benchmarks/bench_logical_hash.py [megabytes]``; with ``ODF_PEER`` set, the Rust program joins in.
+"""
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from odf_protocol.hashing.arrow0 import hash_batches
+from odf_protocol.hashing.arrow0_rows import row_bytes
+
+BATCH_ROWS = 100_000
+REPEATS = 3
+
+
+def best_s(work: Callable[[], Any]) -> float:
+    times = []
+    for _ in range(REPEATS):
+        started = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - started)
+    return min(times)
+
+
+def columns(rows: int) -> dict[str, pa.Array]:
+    rng = np.random.default_rng(1)
+    holes = rng.random(rows) < 0.2
+    numbers = rng.integers(0, 1 << 60, rows)
+    words = pa.array(["Oslo", "Rome", "", "Llanfairpwllgwyngyll", "A sentence of an everyday length, more or less."])
+    text = words.take(pa.array(rng.integers(0, len(words), rows)))
+    return {
+        "int64": pa.array(numbers),
+        "int64, 20 % nulls": pa.array(numbers, mask=holes),
+        "int32, 20 % nulls": pa.array(numbers.astype(np.int32), mask=holes),
+        "short strings": words.slice(0, 4).take(pa.array(rng.integers(0, 4, rows))),
+        "strings": text,
+        "strings, 20 % nulls": pc.if_else(pa.array(holes), pa.scalar(None, pa.string()), text),
+        "boolean": pa.array(numbers % 2 == 0),
+        "list of int32": pa.ListArray.from_arrays(
+            pa.array(np.arange(rows + 1, dtype=np.int32) * 2), pa.array(np.arange(2 * rows, dtype=np.int32))
+        ),
+    }
+
+
+def stream_bytes(table: pa.Table) -> bytes:
+    """What arrow0 digests for the table's columns, laid out beforehand."""
+    parts = []
+    for batch in table.to_batches(max_chunksize=BATCH_ROWS):
+        parts += [bytes(row_bytes(column)) for column in batch.columns]
+    return b"".join(parts)
+
+
+def report(name: str, table: pa.Table) -> None:
+    batches = table.to_batches(max_chunksize=BATCH_ROWS)
+    stream = stream_bytes(table)
+    plain_s = best_s(lambda: hashlib.sha3_256(stream).digest())
+    arrow0_s = best_s(lambda: hash_batches(table.schema, batches))
+    megabytes = len(stream) / 1e6
+    print(
+        f"{name:24}{megabytes:7.0f} MB   sha3 {megabytes / plain_s:5.0f} MB/s   "
+        f"arrow0 {megabytes / arrow0_s:5.0f} MB/s = {100 * plain_s / arrow0_s:3.0f} % of sha3"
+    )
+
+
+def report_table(table: pa.Table) -> None:
+    batches = table.to_batches(max_chunksize=BATCH_ROWS)
+    stream = stream_bytes(table)
+    plain_s = best_s(lambda: hashlib.sha3_256(stream).digest())
+    one_s = best_s(lambda: hash_batches(table.schema, batches))
+    with ThreadPoolExecutor(2) as executor:
+        two_s = best_s(lambda: hash_batches(table.schema, batches, parallel_map=executor.map))
+    print(
+        f"{'whole table':24}{len(stream) / 1e6:7.0f} MB   sha3 {plain_s:.2f} s   arrow0 {one_s:.2f} s = "
+        f"{100 * plain_s / one_s:3.0f} % of sha3   2 threads {two_s:.2f} s = {one_s / two_s:.2f} x"
+    )
+    peer = os.environ.get("ODF_PEER")
+    if peer:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, "table.parquet")
+            pq.write_table(table, path)
+            run = subprocess.run([Path(peer, "arrow0"), path], check=True, capture_output=True)
+        rust_s = json.loads(run.stdout)["hash_s"]
+        print(
+            f"{'':24}Rust {rust_s:.2f} s; ours takes {one_s / rust_s:.2f} of that, on two threads {two_s / rust_s:.2f}"
+        )
+
+
+def main() -> None:
+    megabytes = int(sys.argv[1]) if len(sys.argv) > 1 else 100
+    rows = megabytes * 1_000_000 // 20
+    made = columns(rows)
+    for name, column in made.items():
+        report(name, pa.table({name: column}))
+    report_table(pa.table(made))
+
+
+if __name__ == "__main__":
+    main()
