@@ -95,7 +95,8 @@ class Home:
             self._refuse_other_use()
             self.path.mkdir(mode=_PRIVATE_FOLDER, parents=True, exist_ok=True)
             for folder in (self.objects, self.keys, self.staging, self.cache, self.downloads):
-                folder.mkdir(mode=_PRIVATE_FOLDER, exist_ok=True)
+                if not folder.is_dir():
+                    folder.mkdir(mode=_PRIVATE_FOLDER, exist_ok=True)
 
     def make_durable(self) -> None:
         """Make the names of the home and of its folders survive a power cut: once, when the database appears."""

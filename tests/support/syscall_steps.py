@@ -1,0 +1,170 @@
+"""Run code in a child process and stop it for good before any chosen system call that changes files.
+
+The child is a fork, traced with ptrace: no switch exists in the code under test, and the steps inside SQLite count as
+well. Linux only; the tests that use this say so.
+"""
+
+import ctypes
+import os
+import platform
+import signal
+import sys
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+# ptrace(2), linux/ptrace.h
+_TRACEME: Final = 0
+_SYSCALL: Final = 24
+_SETOPTIONS: Final = 0x4200
+_GET_SYSCALL_INFO: Final = 0x420E
+_O_TRACESYSGOOD: Final = 1
+_O_EXITKILL: Final = 1 << 20
+_STOPPED_BY_SYSCALL: Final = signal.SIGTRAP | 0x80
+_ENTRY: Final = 1
+_O_CREAT_OR_TRUNC: Final = os.O_CREAT | os.O_TRUNC
+
+# Number: (name, index of the argument with the path or descriptor, whether it is a path). asm/unistd.h
+_CALLS: Final[dict[str, dict[int, tuple[str, int, bool]]]] = {
+    "x86_64": {
+        1: ("write", 0, False),
+        18: ("pwrite64", 0, False),
+        20: ("writev", 0, False),
+        74: ("fsync", 0, False),
+        75: ("fdatasync", 0, False),
+        76: ("truncate", 0, True),
+        77: ("ftruncate", 0, False),
+        82: ("rename", 1, True),
+        83: ("mkdir", 0, True),
+        86: ("link", 1, True),
+        87: ("unlink", 0, True),
+        90: ("chmod", 0, True),
+        91: ("fchmod", 0, False),
+        257: ("openat", 1, True),
+        258: ("mkdirat", 1, True),
+        263: ("unlinkat", 1, True),
+        264: ("renameat", 3, True),
+        265: ("linkat", 3, True),
+        285: ("fallocate", 0, False),
+        316: ("renameat2", 3, True),
+    },
+    "aarch64": {
+        64: ("write", 0, False),
+        68: ("pwrite64", 0, False),
+        66: ("writev", 0, False),
+        82: ("fsync", 0, False),
+        83: ("fdatasync", 0, False),
+        45: ("truncate", 0, True),
+        46: ("ftruncate", 0, False),
+        38: ("renameat", 3, True),
+        34: ("mkdirat", 1, True),
+        37: ("linkat", 3, True),
+        35: ("unlinkat", 1, True),
+        52: ("fchmod", 0, False),
+        53: ("fchmodat", 1, True),
+        56: ("openat", 1, True),
+        47: ("fallocate", 0, False),
+        276: ("renameat2", 3, True),
+    },
+}
+
+SUPPORTED: Final = sys.platform == "linux" and platform.machine() in _CALLS
+
+
+class _SyscallInfo(ctypes.Structure):
+    _fields_ = (
+        ("op", ctypes.c_uint8),
+        ("pad", ctypes.c_uint8 * 3),
+        ("arch", ctypes.c_uint32),
+        ("instruction_pointer", ctypes.c_uint64),
+        ("stack_pointer", ctypes.c_uint64),
+        ("number", ctypes.c_uint64),
+        ("arguments", ctypes.c_uint64 * 6),
+        ("rest", ctypes.c_uint64 * 2),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A system call that changes files, and on which path."""
+
+    call: str
+    path: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """The steps that were begun; ``completed`` is False when the child was killed before the last of them."""
+
+    steps: tuple[Step, ...]
+    completed: bool
+
+
+def run_until_step(scenario: Callable[[], None], kill_before: int | None) -> Run:
+    """Run ``scenario`` in a child and SIGKILL it when it is about to make its step number ``kill_before`` (from 1)."""
+    child = os.fork()
+    if child == 0:
+        _be_traced(scenario)
+    return _trace(child, kill_before)
+
+
+def _be_traced(scenario: Callable[[], None]) -> None:
+    code = 1
+    try:
+        _ptrace(_TRACEME, 0, 0, 0)
+        os.kill(os.getpid(), signal.SIGSTOP)
+        scenario()
+        code = 0
+    except BaseException:  # noqa: BLE001 - nothing of the test run may go on in the child
+        os.write(2, traceback.format_exc().encode())
+    finally:
+        os._exit(code)
+
+
+def _trace(child: int, kill_before: int | None) -> Run:
+    calls = _CALLS[platform.machine()]
+    steps: list[Step] = []
+    os.waitpid(child, 0)
+    _ptrace(_SETOPTIONS, child, 0, _O_TRACESYSGOOD | _O_EXITKILL)
+    pending_signal = 0
+    while True:
+        _ptrace(_SYSCALL, child, 0, pending_signal)
+        _, status = os.waitpid(child, 0)
+        if os.WIFEXITED(status):
+            assert os.WEXITSTATUS(status) == 0, "the scenario failed in the child; see its standard error"
+            return Run(tuple(steps), completed=True)
+        assert os.WIFSTOPPED(status), f"the child ended with status {status:#x}"
+        pending_signal = 0 if os.WSTOPSIG(status) == _STOPPED_BY_SYSCALL else os.WSTOPSIG(status)
+        if pending_signal:
+            continue
+        info = _SyscallInfo()
+        _ptrace(_GET_SYSCALL_INFO, child, ctypes.sizeof(info), ctypes.addressof(info))
+        if info.op != _ENTRY or info.number not in calls:
+            continue
+        name, index, is_path = calls[info.number]
+        if name == "openat" and not info.arguments[2] & _O_CREAT_OR_TRUNC:
+            continue
+        steps.append(Step(name, _read_path(child, info.arguments[index], is_path=is_path)))
+        if len(steps) == kill_before:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            return Run(tuple(steps), completed=False)
+
+
+def _read_path(child: int, argument: int, *, is_path: bool) -> Path:
+    if not is_path:
+        return Path(f"/proc/{child}/fd/{argument & 0xFFFFFFFF}").readlink()
+    with Path(f"/proc/{child}/mem").open("rb", buffering=0) as memory:
+        memory.seek(argument)
+        return Path(memory.read(4096).split(b"\0", 1)[0].decode())
+
+
+def _ptrace(request: int, pid: int, address: int, data: int) -> None:
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.ptrace.argtypes = (ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p)
+    libc.ptrace.restype = ctypes.c_long
+    if libc.ptrace(request, pid, address, data) < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, f"ptrace {request:#x}: {os.strerror(number)}")
