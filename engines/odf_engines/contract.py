@@ -15,6 +15,16 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, Self
 
+from odf_engines.errors import (
+    EngineError,
+    EngineFailureError,
+    EngineMissingError,
+    InvalidQueryError,
+    InvalidSourceError,
+    LimitExceededError,
+    NotReplayableError,
+    SandboxUnavailableError,
+)
 from odf_protocol.events import DataSchema, MergeStrategy, OffsetInterval, ReadStep, TransformSql
 from odf_protocol.multihash import Multihash
 from odf_protocol.timestamp import Timestamp
@@ -25,16 +35,24 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Engine",
+    "EngineError",
+    "EngineFailureError",
+    "EngineMissingError",
     "EngineSession",
     "Finding",
     "Grade",
     "GradeLevel",
     "IngestRequest",
     "IngestResponse",
+    "InvalidQueryError",
+    "InvalidSourceError",
+    "LimitExceededError",
     "Limits",
+    "NotReplayableError",
     "QueryRequest",
     "QueryResponse",
     "QueryTable",
+    "SandboxUnavailableError",
     "Statistics",
     "TransformInput",
     "TransformRequest",

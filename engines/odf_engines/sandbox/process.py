@@ -1,0 +1,199 @@
+"""A sandboxed process that is asked line by line, watched, and killed when it goes too far.
+
+States: *running* until the process ends by itself, ``kill`` is called, or the watch sees a limit crossed; then
+*ended*, for good, with the limit or the exit code as the reason.
+
+Source: clauses SANDBOX-8 to SANDBOX-10 in ``spec/extensions/sandbox.md``.
+"""
+
+import contextlib
+import os
+import selectors
+import signal
+import subprocess
+import threading
+import time
+from collections import deque
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Self, cast
+
+from odf_engines.contract import Limits
+from odf_engines.errors import EngineFailureError, LimitExceededError
+from odf_engines.sandbox.bubblewrap import find_bubblewrap
+from odf_engines.sandbox.profile import Profile, build_command
+from odf_engines.sandbox.resources import disk_usage, is_flooded, usage_of
+from odf_engines.sandbox.system_calls import open_filter
+
+__all__ = ["SandboxedProcess"]
+
+_WATCH_INTERVAL_S = 0.2  # guess: at 1 GB/s a process overshoots a limit by 200 MB, which the machine must bear anyway
+_LOG_BYTES = 64 * 1024  # guess: the end of a Java stack trace
+_LINE_BYTES = 4 * 1024 * 1024  # guess: answers are small; data travels in files
+_READ_BYTES = 64 * 1024
+_END_GRACE_S = 5.0  # guess: a warm Spark ends in about half a second
+
+
+class SandboxedProcess:
+    """One sandbox with one program in it.
+
+    Args:
+        profile: What the sandbox contains.
+        program: Path inside the sandbox, and arguments.
+        limits: Kept by a watch from outside; ``wall_s`` only by ``ask``.
+        writable: Folders of the host that the program can write to; their size is watched.
+
+    Raises:
+        SandboxUnavailableError: Isolation does not work on this machine.
+    """
+
+    def __init__(self, profile: Profile, program: Sequence[str], limits: Limits, writable: Sequence[Path] = ()) -> None:
+        self._limits = limits
+        self._writable = tuple(writable)
+        self._crossed: LimitExceededError | None = None
+        self._log: deque[bytes] = deque()
+        self._log_size = 0
+        self._pending = bytearray()
+        self._ended = threading.Event()
+        descriptor = open_filter()
+        try:
+            command = build_command(find_bubblewrap(), profile, program, filter_descriptor=descriptor)
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                pass_fds=(descriptor,), start_new_session=True, env={}, close_fds=True,
+            )  # fmt: skip
+        finally:
+            os.close(descriptor)
+        self._stdin = cast("IO[bytes]", self._process.stdin)
+        self._stdout = cast("IO[bytes]", self._process.stdout)
+        self._threads = [
+            threading.Thread(target=self._keep_log, name="engine log", daemon=True),
+            threading.Thread(target=self._watch, name="engine watch", daemon=True),
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the process can still be asked."""
+        return self._process.poll() is None and self._crossed is None
+
+    @property
+    def process_id(self) -> int:
+        """Of the outermost process, on the host."""
+        return self._process.pid
+
+    @property
+    def log(self) -> str:
+        """The end of what the process wrote to its standard error; untrusted."""
+        return b"".join(self._log).decode("utf-8", "replace")
+
+    def send(self, line: bytes) -> None:
+        """Write one line.
+
+        Raises:
+            LimitExceededError, EngineFailureError: The process has ended.
+        """
+        try:
+            self._stdin.write(line + b"\n")
+            self._stdin.flush()
+        except OSError as error:
+            raise self._reason("the engine ended before it was asked") from error
+
+    def receive(self, wall_s: float) -> bytes:
+        """Read one line, at most 4 MiB, for at most ``wall_s`` seconds; on any failure the process is killed.
+
+        Raises:
+            LimitExceededError: Time is up, or the watch stopped the process.
+            EngineFailureError: The process ended, or its line is too long.
+        """
+        deadline = time.monotonic() + wall_s
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._stdout, selectors.EVENT_READ)
+            while (end := self._pending.find(b"\n")) < 0:
+                if len(self._pending) > _LINE_BYTES:
+                    self.kill()
+                    raise EngineFailureError(f"an answer has more than {_LINE_BYTES} bytes", log=self.log)
+                remaining_s = deadline - time.monotonic()
+                if remaining_s <= 0 or not selector.select(remaining_s):
+                    self.kill()
+                    raise LimitExceededError("wall_s", allowed=wall_s)
+                chunk = os.read(self._stdout.fileno(), _READ_BYTES)
+                if not chunk:
+                    self.kill()
+                    raise self._reason("the engine ended without an answer")
+                self._pending += chunk
+        line = bytes(self._pending[:end])
+        del self._pending[: end + 1]
+        return line
+
+    def close(self) -> None:
+        """Ask the process to end by closing its input, then kill it; safe to repeat."""
+        with contextlib.suppress(OSError):
+            self._stdin.close()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(timeout=_END_GRACE_S)
+        self.kill()
+
+    def kill(self) -> None:
+        """End every process of the sandbox at once and wait until they are gone; safe to repeat.
+
+        The first process of the sandbox dies with the one that is killed here, and with it its process namespace.
+        """
+        if self._process.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+        self._ended.set()
+        for thread in self._threads:
+            if thread is not threading.current_thread():
+                thread.join()
+        for stream in (self._stdin, self._stdout, self._process.stderr):
+            with contextlib.suppress(OSError):
+                cast("IO[bytes]", stream).close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _reason(self, otherwise: str) -> LimitExceededError | EngineFailureError:
+        code = self._process.wait()
+        if self._crossed is not None:
+            return self._crossed
+        return EngineFailureError(f"{otherwise} (exit code {code})", log=self.log)
+
+    def _keep_log(self) -> None:
+        stream = cast("IO[bytes]", self._process.stderr)
+        while chunk := os.read(stream.fileno(), _READ_BYTES):
+            self._log.append(chunk)
+            self._log_size += len(chunk)
+            while self._log_size - len(self._log[0]) > _LOG_BYTES:
+                self._log_size -= len(self._log.popleft())
+
+    def _watch(self) -> None:
+        while not self._ended.wait(_WATCH_INTERVAL_S) and self._process.poll() is None:
+            crossed = self._find_crossed()
+            if crossed is not None:
+                self._crossed = crossed
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(self._process.pid, signal.SIGKILL)
+                return
+
+    def _find_crossed(self) -> LimitExceededError | None:
+        usage = usage_of(self._process.pid)
+        if usage.memory_bytes > self._limits.memory_bytes:
+            return LimitExceededError("memory_bytes", allowed=self._limits.memory_bytes, found=usage.memory_bytes)
+        if usage.processes > self._limits.processes:
+            return LimitExceededError("processes", allowed=self._limits.processes, found=usage.processes)
+        for folder in self._writable:
+            size_bytes, entries = disk_usage(folder)
+            if size_bytes > self._limits.output_bytes:
+                return LimitExceededError("output_bytes", allowed=self._limits.output_bytes, found=size_bytes)
+            if is_flooded(entries):
+                return LimitExceededError("output_files", allowed=entries - 1, found=entries)
+        return None

@@ -1,0 +1,95 @@
+"""What a sandbox contains, and the command that builds it.
+
+Source: clauses SANDBOX-3 to SANDBOX-5 in ``spec/extensions/sandbox.md``.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from odf_engines.sandbox.bubblewrap import Bubblewrap
+
+__all__ = ["HOST_NAME", "SANDBOX_UID", "Mount", "Profile", "build_command", "write_accounts"]
+
+SANDBOX_UID = 65534  # nobody, by convention of Linux distributions
+HOST_NAME = "sandbox"
+
+_DEVICES = ("null", "zero", "full", "random", "urandom")
+_DEVICE_FOLDER_BYTES = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """A path of the host shown at a path of the sandbox."""
+
+    source: Path
+    target: str
+    is_writable: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """What a sandbox contains.
+
+    Attributes:
+        mounts: In this order; later ones may lie inside earlier ones.
+        links: Symbolic links, target by place.
+        memory_folders: Writable folders that live in memory, with their size in bytes.
+        environment: All of it; nothing is inherited.
+        folder: Where the program starts.
+    """
+
+    mounts: tuple[Mount, ...]
+    links: Mapping[str, str] = field(default_factory=dict)
+    memory_folders: Mapping[str, int] = field(default_factory=dict)
+    environment: Mapping[str, str] = field(default_factory=dict)
+    folder: str = "/"
+
+
+def build_command(
+    bubblewrap: Bubblewrap, profile: Profile, program: Sequence[str], *, filter_descriptor: int
+) -> list[str]:
+    """Return the command line that runs ``program`` in a sandbox of this profile.
+
+    Args:
+        bubblewrap: What builds the sandbox.
+        profile: What is in it.
+        program: Path inside the sandbox, and arguments.
+        filter_descriptor: Inherited by the command; from it the filter of system calls is read.
+    """
+    command = [
+        str(bubblewrap.path), "--unshare-all", "--die-with-parent", "--new-session", "--clearenv", "--cap-drop", "ALL",
+        "--uid", str(SANDBOX_UID), "--gid", str(SANDBOX_UID), "--hostname", HOST_NAME,
+        "--seccomp", str(filter_descriptor), "--proc", "/proc",
+        "--perms", "0755", "--size", str(_DEVICE_FOLDER_BYTES), "--tmpfs", "/dev",
+    ]  # fmt: skip
+    for device in _DEVICES:
+        command += ["--dev-bind", f"/dev/{device}", f"/dev/{device}"]
+    for path, size_bytes in profile.memory_folders.items():
+        command += ["--perms", "0700", "--size", str(size_bytes), "--tmpfs", path]
+    for mount in profile.mounts:
+        command += ["--bind" if mount.is_writable else "--ro-bind", str(mount.source), mount.target]
+    for place, target in profile.links.items():
+        command += ["--symlink", target, place]
+    for name, value in profile.environment.items():
+        command += ["--setenv", name, value]
+    # The root and /dev are file systems in memory without a useful limit, so nothing may be written there.
+    command += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", profile.folder, "--"]
+    return [*command, *program]
+
+
+def write_accounts(folder: Path) -> tuple[Mount, ...]:
+    """Write the files that name the one user and the one host, for programs that insist on names.
+
+    Args:
+        folder: Existing folder of the host; the files stay as long as the sandbox runs.
+    """
+    texts = {
+        "passwd": f"engine:x:{SANDBOX_UID}:{SANDBOX_UID}::/scratch:/bin/false\n",
+        "group": f"engine:x:{SANDBOX_UID}:\n",
+        "hosts": f"127.0.0.1 localhost {HOST_NAME}\n",
+        "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
+    }
+    for name, text in texts.items():
+        (folder / name).write_text(text)
+    return tuple(Mount(folder / name, f"/etc/{name}") for name in texts)

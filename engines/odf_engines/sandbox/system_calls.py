@@ -1,0 +1,103 @@
+"""The filter of system calls that every sandboxed process runs under.
+
+It is a list of what is denied: the Java runtime uses too much of the kernel for a list of what is allowed to survive
+its updates. What is on it is what turns a bug in the kernel into an escape, or what no query needs.
+
+Source: clause SANDBOX-6 in ``spec/extensions/sandbox.md``; names as in the manual pages, section 2.
+"""
+
+import errno
+import os
+import tempfile
+from functools import cache
+from typing import Any
+
+from odf_engines.errors import SandboxUnavailableError
+
+__all__ = ["DENIED", "filter_program", "open_filter"]
+
+# Denied with "operation not permitted".
+DENIED = (
+    # looking into or steering other processes
+    "ptrace", "process_vm_readv", "process_vm_writev", "process_madvise", "kcmp", "pidfd_getfd",
+    # mounts and roots
+    "mount", "umount2", "pivot_root", "chroot", "mount_setattr", "move_mount", "open_tree", "fsopen", "fsconfig",
+    "fsmount", "fspick", "swapon", "swapoff", "quotactl", "quotactl_fd", "name_to_handle_at", "open_by_handle_at",
+    # namespaces; clone with their flags is denied below
+    "unshare", "setns",
+    # parts of the kernel with a long record of bugs
+    "bpf", "userfaultfd", "perf_event_open", "io_uring_setup", "io_uring_enter", "io_uring_register",
+    "add_key", "request_key", "keyctl", "fanotify_init", "lookup_dcookie", "modify_ldt", "vhangup", "acct",
+    "landlock_create_ruleset", "landlock_add_rule", "landlock_restrict_self", "memfd_secret", "nfsservctl",
+    # the machine as a whole
+    "init_module", "finit_module", "delete_module", "kexec_load", "kexec_file_load", "reboot", "syslog", "sethostname",
+    "setdomainname", "iopl", "ioperm", "settimeofday", "clock_settime", "clock_adjtime", "adjtimex", "personality",
+    # memory placement across processes
+    "move_pages", "migrate_pages",
+)  # fmt: skip
+
+_NAMESPACE_FLAGS = (
+    0x00000080,  # CLONE_NEWTIME
+    0x00020000,  # CLONE_NEWNS
+    0x02000000,  # CLONE_NEWCGROUP
+    0x04000000,  # CLONE_NEWUTS
+    0x08000000,  # CLONE_NEWIPC
+    0x10000000,  # CLONE_NEWUSER
+    0x20000000,  # CLONE_NEWPID
+    0x40000000,  # CLONE_NEWNET
+)
+
+# Local sockets, and IPv4 for the loopback between worker and Java; the sandbox has no other interface.
+_ALLOWED_FAMILIES = (1, 2)
+_FAMILY_LIMIT = 64  # AF_MAX is 46 in Linux 6; families are small numbers
+
+_TIOCSTI = 0x5412  # pushes characters into the terminal that started the node
+
+
+@cache
+def filter_program() -> bytes:
+    """Return the filter, compiled for this machine's processor, as bubblewrap reads it.
+
+    Raises:
+        SandboxUnavailableError: The library libseccomp is missing.
+    """
+    try:
+        import pyseccomp
+    except (ImportError, RuntimeError, OSError) as error:
+        raise SandboxUnavailableError(f"libseccomp cannot be loaded ({error}); install libseccomp2") from error
+    rules = pyseccomp.SyscallFilter(pyseccomp.ALLOW)
+    denied = pyseccomp.ERRNO(errno.EPERM)
+    for name in DENIED:
+        _deny(rules, denied, name)
+    for flag in _NAMESPACE_FLAGS:
+        rules.add_rule(denied, "clone", pyseccomp.Arg(0, pyseccomp.MASKED_EQ, flag, flag))
+    # Its flags lie in memory, where a filter cannot look; without it libc falls back to clone.
+    _deny(rules, pyseccomp.ERRNO(errno.ENOSYS), "clone3")
+    rules.add_rule(denied, "ioctl", pyseccomp.Arg(1, pyseccomp.MASKED_EQ, 0xFFFFFFFF, _TIOCSTI))
+    refused_family = pyseccomp.ERRNO(errno.EAFNOSUPPORT)
+    for family in range(_FAMILY_LIMIT):
+        if family not in _ALLOWED_FAMILIES:
+            rules.add_rule(refused_family, "socket", pyseccomp.Arg(0, pyseccomp.EQ, family))
+    rules.add_rule(refused_family, "socket", pyseccomp.Arg(0, pyseccomp.GE, _FAMILY_LIMIT))
+    with tempfile.TemporaryFile() as file:
+        rules.export_bpf(file)
+        file.seek(0)
+        return file.read()
+
+
+def open_filter() -> int:
+    """Return a descriptor from which bubblewrap reads the filter; the caller closes it."""
+    descriptor = os.memfd_create("filter")
+    os.write(descriptor, filter_program())
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    return descriptor
+
+
+def _deny(rules: Any, action: int, name: str) -> None:
+    try:
+        rules.add_rule(action, name)
+    except OSError as error:
+        # A call that this processor or this libseccomp does not know cannot be made under a filter that kills
+        # foreign architectures, or has no number to deny.
+        if error.errno not in (errno.EINVAL, errno.EDOM, errno.EFAULT):
+            raise

@@ -1,0 +1,130 @@
+"""Starting Spark inside the sandbox: the Java process directly, without the launcher's scripts and second process.
+
+Every setting that could change a result is fixed here, so that it is part of the engine's digest and cannot come from
+the machine: time zone, locale, error mode, one ordered partition. Memory and the number of cores come from the
+caller; results must not depend on them.
+
+Source: clauses ENGINE-9 and ENGINE-11 in ``spec/extensions/engine-contract.md``.
+"""
+
+import os
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["SETTINGS", "java_command", "start_spark"]
+
+JAVA = "/runtime/java/bin/java"
+SPARK_HOME = Path("/runtime/site/pyspark")
+LOCAL_FOLDER = "/exchange/out/.spark"
+
+# Reflection that Spark needs into the Java runtime: org.apache.spark.launcher.JavaModuleOptions of Spark 4.3.
+_OPENED = (
+    "java.lang", "java.lang.invoke", "java.lang.reflect", "java.io", "java.net", "java.nio", "java.util",
+    "java.util.concurrent", "java.util.concurrent.atomic", "jdk.internal.ref", "sun.nio.ch", "sun.nio.cs",
+    "sun.security.action", "sun.util.calendar",
+)  # fmt: skip
+
+_JAVA_OPTIONS = (
+    "-XX:+UseSerialGC",
+    "-XX:-UsePerfData",
+    "-XX:+ExitOnOutOfMemoryError",
+    # Transcendental functions by the portable library instead of the processor's: the same bits on every machine.
+    "-XX:+UnlockDiagnosticVMOptions",
+    "-XX:-UseLibmIntrinsic",
+    "-Dfile.encoding=UTF-8",
+    "-Djava.io.tmpdir=/tmp",
+    "-Djava.net.preferIPv4Stack=true",
+    "-Duser.country=US",
+    "-Duser.language=en",
+    "-Duser.timezone=UTC",
+    "-Dio.netty.tryReflectionSetAccessible=true",
+)
+
+SETTINGS = {
+    # What a query means
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.caseSensitive": "true",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
+    "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    # One ordered partition: order and grouping of rows cannot depend on cores or file sizes.
+    "spark.sql.shuffle.partitions": "1",
+    "spark.default.parallelism": "1",
+    "spark.sql.files.minPartitionNum": "1",
+    "spark.sql.files.maxPartitionBytes": str(2**50),
+    "spark.sql.adaptive.enabled": "false",
+    # What a query cannot reach; the gate and the sandbox hold without these too.
+    "spark.sql.runSQLOnFiles": "false",
+    "spark.sql.catalogImplementation": "in-memory",
+    "spark.sql.warehouse.dir": "/scratch/warehouse",
+    # How it runs
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.local.dir": LOCAL_FOLDER,
+    "spark.log.level": "ERROR",
+    "spark.sql.parquet.compression.codec": "lz4_raw",
+    "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.eventLog.enabled": "false",
+}
+
+
+def class_path() -> str:
+    """Return Spark's archives in one fixed order; a wildcard would take the order of the folder."""
+    return ":".join(sorted(str(path) for path in (SPARK_HOME / "jars").glob("*.jar")))
+
+
+def java_command(*, heap_bytes: int, cores: int, options: Sequence[str] = ()) -> list[str]:
+    """Return the command that starts Spark's gateway.
+
+    Args:
+        heap_bytes: Size of the Java heap.
+        cores: Tasks at the same time.
+        options: Further options of the Java runtime, such as a class-data archive.
+    """
+    settings = {**SETTINGS, "spark.master": f"local[{cores}]", "spark.app.name": "odf-node"}
+    return [
+        JAVA, "-cp", class_path(), f"-Xmx{heap_bytes}", *_JAVA_OPTIONS, *options,
+        *(f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPENED),
+        *(f"-D{name}={value}" for name, value in settings.items()),
+        "org.apache.spark.api.python.PythonGatewayServer",
+    ]  # fmt: skip
+
+
+def start_spark(
+    *, heap_bytes: int, cores: int, options: Sequence[str] = ()
+) -> "tuple[SparkSession, subprocess.Popen[bytes]]":
+    """Start Java and connect to it; returns the root session, and the process, which ends when its input closes.
+
+    Raises:
+        RuntimeError: Java ended before Spark was up.
+    """
+    connection = Path("/scratch/connection")
+    environment = dict(os.environ, _PYSPARK_DRIVER_CONN_INFO_PATH=str(connection))
+    java = subprocess.Popen(
+        java_command(heap_bytes=heap_bytes, cores=cores, options=options),
+        stdin=subprocess.PIPE, stdout=sys.stderr, env=environment,
+    )  # fmt: skip
+    # Importing takes as long as Java needs to start, so both happen at once.
+    from pyspark.sql import SparkSession
+
+    while not connection.exists():
+        if java.poll() is not None:
+            raise RuntimeError(f"Java ended with code {java.returncode}")
+        time.sleep(0.005)
+    raw = connection.read_bytes()
+    port, length = struct.unpack("!ii", raw[:8])
+    os.environ.update(PYSPARK_GATEWAY_PORT=str(port), PYSPARK_GATEWAY_SECRET=raw[8 : 8 + length].decode())
+    connection.unlink()
+    return SparkSession.builder.getOrCreate(), java

@@ -1,0 +1,110 @@
+"""Turning the untrusted answers of the operations transform and check into responses.
+
+Source: clauses ENGINE-5 and ENGINE-6 in ``spec/extensions/engine-contract.md``.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from odf_engines.contract import Finding, Grade, GradeLevel, Statistics, TransformRequest, TransformResponse
+from odf_engines.errors import EngineFailureError
+from odf_engines.spark.outputs import Answer, OutputFolder, check_rows
+from odf_protocol.errors import MalformedError
+from odf_protocol.events import OffsetInterval
+from odf_protocol.timestamp import Timestamp
+from odf_protocol.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["check_system_columns", "find_instant", "receive_grade", "receive_transform"]
+
+
+def receive_transform(request: TransformRequest, answer: Answer, outputs: OutputFolder) -> TransformResponse:
+    """Check the answer to a transform.
+
+    Raises:
+        EngineFailureError, LimitExceededError: It is not what the contract says.
+    """
+    schema = answer.get_schema()
+    check_system_columns(schema, request.vocabulary)
+    rows = answer.get_count("rows_out")
+    data_path = outputs.find(answer, "data")
+    if (data_path is None) != (rows == 0):
+        raise EngineFailureError(f"answer says {rows} rows and names {data_path or 'no file'}")
+    interval = None
+    if data_path is not None:
+        interval = OffsetInterval(start=request.next_offset, end=request.next_offset + rows - 1)
+        check_rows(data_path, schema, request.vocabulary, interval, request.system_time.unix_ms, request.limits)
+    watermark = find_instant(answer, "watermark_ms")
+    stated = [mark.event_time for each in request.inputs for mark in each.watermarks]
+    if request.prev_watermark is not None:
+        stated.append(request.prev_watermark)
+        if watermark is None or watermark < request.prev_watermark.truncated_to_ms():
+            raise EngineFailureError(f"watermark went back: expected {request.prev_watermark}, found {watermark}")
+    # Milliseconds are all that crosses the sandbox; the stated one is handed on as it was stated.
+    watermark = next(
+        (mark for mark in stated if watermark is not None and mark.unix_ms == watermark.unix_ms), watermark
+    )
+    return TransformResponse(
+        schema=schema,
+        data_path=data_path,
+        offset_interval=interval,
+        watermark=watermark,
+        checkpoint_path=outputs.find(answer, "checkpoint"),
+        statistics=Statistics(
+            rows_in=answer.get_count("rows_in"),
+            rows_out=rows,
+            late_rows=answer.get_count("late_rows"),
+            seconds=answer.seconds,
+        ),
+    )
+
+
+def receive_grade(_request: Any, answer: Answer, _outputs: OutputFolder) -> Grade:
+    """Check the answer to a check.
+
+    Raises:
+        EngineFailureError: It is not what the contract says.
+    """
+    level = answer.find_text("level")
+    if level not in set(GradeLevel):
+        raise EngineFailureError(f"answer.level: no such grade: {level!r}")
+    findings = []
+    for item in answer.get_list("findings"):
+        match item:
+            case {"expression": str(expression), "reason": str(reason), "rewrite": str(rewrite)}:
+                findings.append(Finding(expression=expression, reason=reason, rewrite=rewrite))
+            case _:
+                raise EngineFailureError("answer.findings: expected expression, reason and rewrite")
+    schema = None if answer.find_text("schema") is None else answer.get_schema()
+    return Grade(level=GradeLevel(level), findings=tuple(findings), schema=schema)
+
+
+def find_instant(answer: Answer, name: str) -> Timestamp | None:
+    """Read milliseconds since 1970 as a time."""
+    unix_ms = answer.find_number(name)
+    if unix_ms is None:
+        return None
+    try:
+        return Timestamp.from_unix_ms(unix_ms)
+    except MalformedError as error:
+        raise EngineFailureError(f"answer.{name}: {error}") from error
+
+
+def check_system_columns(schema: "pa.Schema", vocabulary: Vocabulary) -> None:
+    """Check that a schema starts with the four system columns, of the right types, and names no column twice.
+
+    Raises:
+        EngineFailureError: It does not.
+    """
+    import pyarrow as pa
+
+    if schema.names[:4] != list(vocabulary.columns) or len(set(schema.names)) != len(schema.names):
+        raise EngineFailureError(f"answer.schema: expected {vocabulary.columns} first, found {schema.names[:8]}")
+    instant = pa.timestamp("ms", "UTC")
+    expected = (pa.int64(), pa.int32(), instant)
+    for position, kind in enumerate(expected):
+        if schema.types[position] != kind or schema.field(position).nullable:
+            raise EngineFailureError(f"answer.schema: expected {kind} not null, found {schema.field(position)}")
+    if schema.types[3] not in (instant, pa.date32()):
+        raise EngineFailureError(f"answer.schema: event time is {schema.types[3]}")

@@ -1,0 +1,252 @@
+"""A running Spark in its sandbox, as the host sees it: sends requests, keeps limits, checks what comes back.
+
+The session's folder below the workspace:
+
+* ``etc``      names of the one user and the one host, shown to the sandbox
+* ``in/<n>``   inputs of request n: links to, or copies of, the caller's files, shown read only
+* ``out/<n>``  what request n writes; the only place on disk that the sandbox can write to
+* ``done/<n>`` outputs after they were taken over and checked; the sandbox cannot see it
+
+Source: clauses ENGINE-3 to ENGINE-6 in ``spec/extensions/engine-contract.md``.
+"""
+
+import contextlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Self, TypeVar
+
+from odf_engines.contract import (
+    Grade,
+    IngestRequest,
+    IngestResponse,
+    Limits,
+    QueryRequest,
+    QueryResponse,
+    QueryTable,
+    TransformRequest,
+    TransformResponse,
+)
+from odf_engines.errors import EngineFailureError, LimitExceededError
+from odf_engines.sandbox.process import SandboxedProcess
+from odf_engines.sandbox.profile import Mount, Profile, write_accounts
+from odf_engines.sandbox.resources import kernel_limits
+from odf_engines.spark.messages import encode_message, error_from_fields
+from odf_engines.spark.outputs import Answer, OutputFolder
+from odf_engines.spark.runtime import Runtime
+from odf_protocol.events import TransformSql
+from odf_protocol.vocabulary import Vocabulary
+
+__all__ = ["SparkSession"]
+
+_START_WALL_S = 180.0  # guess: a start takes 2 to 6 s on an idle machine, much longer on one that swaps
+_MIB = 1024 * 1024
+_SCRATCH_BYTES = 64 * _MIB  # guess: connection file and the like; Spark's own scratch is on disk
+_TEMPORARY_BYTES = 128 * _MIB  # guess: native libraries that Java archives unpack
+
+_Response = TypeVar("_Response")
+
+
+class SparkSession:
+    """See ``EngineSession``. The process starts with the first request.
+
+    Args:
+        runtime: What the sandbox runs.
+        workspace: Existing folder; the session makes one of its own in it.
+        limits: Of the session.
+        cores: Tasks at the same time.
+        class_data: Class-data archive that shortens the start, if there is one.
+    """
+
+    def __init__(
+        self, runtime: Runtime, workspace: Path, limits: Limits, *, cores: int, class_data: Path | None = None
+    ) -> None:
+        self._runtime = runtime
+        self._limits = limits
+        self._cores = cores
+        self._class_data = class_data
+        self._number = 0
+        self._process: SandboxedProcess | None = None
+        self._folder = Path(tempfile.mkdtemp(prefix="spark-", dir=workspace))
+        for name in ("etc", "in", "out", "done"):
+            (self._folder / name).mkdir()
+
+    def start(self) -> None:
+        """Start the process now instead of with the first request; nothing if it runs.
+
+        Raises:
+            SandboxUnavailableError, EngineFailureError, LimitExceededError
+        """
+        self._running_process()
+
+    def transform(self, request: TransformRequest) -> TransformResponse:
+        """See ``EngineSession``."""
+        from odf_engines.spark.receive import receive_transform
+
+        return self._ask("transform", request, request.limits, receive_transform)
+
+    def ingest(self, request: IngestRequest) -> IngestResponse:
+        """See ``EngineSession``."""
+        from odf_engines.spark.ingest.receive import receive_ingest
+
+        return self._ask("ingest", request, request.limits, receive_ingest)
+
+    def query(self, request: QueryRequest) -> QueryResponse:
+        """See ``EngineSession``."""
+        from odf_engines.spark.query_receive import receive_query
+
+        return self._ask("query", request, request.limits, receive_query)
+
+    def check(
+        self, transform: TransformSql, inputs: Sequence[QueryTable], *, vocabulary: Vocabulary | None = None
+    ) -> Grade:
+        """See ``EngineSession``."""
+        from odf_engines.spark.receive import receive_grade
+
+        request = {"transform": transform, "inputs": tuple(inputs), "vocabulary": vocabulary or Vocabulary()}
+        return self._ask("check", request, self._limits, receive_grade)
+
+    def close(self) -> None:
+        """See ``EngineSession``."""
+        if self._process is not None:
+            self._process.close()
+            self._process = None
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.close()
+
+    def _ask(
+        self,
+        operation: str,
+        request: Any,
+        limits: Limits,
+        receive: Callable[[Any, Answer, OutputFolder], _Response],
+    ) -> _Response:
+        """Send a request and give its answer to ``receive``, which trusts nothing in it."""
+        process = self._running_process()
+        self._number += 1
+        number = str(self._number)
+        for name in ("in", "done"):
+            (self._folder / name / number).mkdir()
+        try:
+            message = {"number": self._number, "operation": operation, "request": request}
+            process.send(encode_message(message, self._show).encode())
+            seconds, result = self._parse(process.receive(min(limits.wall_s, self._limits.wall_s)))
+            outputs = OutputFolder(self._folder / "out" / number, self._folder / "done" / number, limits)
+            return receive(request, Answer(result, seconds), outputs)
+        except (EngineFailureError, LimitExceededError):
+            # A process that broke the contract or went too far is not asked again.
+            self._discard()
+            raise
+        finally:
+            for name in ("in", "out"):
+                shutil.rmtree(self._folder / name / number, ignore_errors=True)
+
+    def _parse(self, line: bytes) -> tuple[float, object]:
+        log = self._process.log if self._process else ""
+        try:
+            answer = json.loads(line)
+        except ValueError as error:
+            raise EngineFailureError("an answer is not JSON", log=log) from error
+        match answer:
+            case {"number": number, "error": fields} if number == self._number:
+                reported = error_from_fields(fields)
+                if isinstance(reported, EngineFailureError):
+                    reported.log = log
+                raise reported
+            case {"number": number, "seconds": float() as seconds, "result": result} if number == self._number:
+                return seconds, result
+        raise EngineFailureError("an answer has neither result nor error", log=log)
+
+    def _show(self, path: Path) -> str:
+        """Put a file of the caller's where the sandbox can read it; return its path there.
+
+        A link costs nothing and cannot be written through, since the sandbox mounts the folder read only.
+        """
+        folder = self._folder / "in" / str(self._number)
+        name = f"{sum(1 for _ in folder.iterdir())}{path.suffix}"
+        try:
+            os.link(path.resolve(strict=True), folder / name)
+        except OSError:
+            shutil.copyfile(path, folder / name)
+        return f"/exchange/in/{self._number}/{name}"
+
+    def _running_process(self) -> SandboxedProcess:
+        if self._process is not None and not self._process.is_running:
+            self._discard()
+        if self._process is None:
+            self._process = self._start_process()
+        return self._process
+
+    def _start_process(self) -> SandboxedProcess:
+        arguments = {
+            "limits": kernel_limits(
+                memory_bytes=self._limits.memory_bytes,
+                cpu_s=self._limits.cpu_s,
+                file_bytes=self._limits.output_bytes,
+                processes=self._limits.processes,
+            ),
+            # The other half is for Java outside its heap, Python and Arrow.
+            "heap_bytes": self._limits.memory_bytes // 2,
+            "cores": self._cores,
+            "java_options": self._java_options(),
+        }
+        program = ["/runtime/python/bin/python3", "-I", "-S", "-B"]
+        program += ["/runtime/ours/odf_engines/spark/worker.py", json.dumps(arguments)]
+        process = SandboxedProcess(self._profile(), program, self._limits, writable=[self._folder / "out"])
+        try:
+            ready = process.receive(_START_WALL_S)
+        except (EngineFailureError, LimitExceededError):
+            process.kill()
+            raise
+        if ready.strip() != b'{"ready": true}':
+            process.kill()
+            raise EngineFailureError("the engine did not say that it is ready", log=process.log)
+        return process
+
+    def _java_options(self) -> list[str]:
+        if self._class_data is None:
+            return ["-Xshare:auto"]
+        return ["-XX:SharedArchiveFile=/runtime/class-data.jsa", "-Xshare:auto", "-Xlog:cds=off"]
+
+    def _profile(self) -> Profile:
+        mounts = [
+            *self._runtime.mounts(),
+            *write_accounts(self._folder / "etc"),
+            Mount(self._folder / "in", "/exchange/in"),
+            Mount(self._folder / "out", "/exchange/out", is_writable=True),
+        ]
+        if self._class_data is not None:
+            mounts.append(Mount(self._class_data, "/runtime/class-data.jsa"))
+        return Profile(
+            mounts=tuple(mounts),
+            links=self._runtime.links(),
+            memory_folders={"/tmp": _TEMPORARY_BYTES, "/scratch": _SCRATCH_BYTES},  # noqa: S108 - inside the sandbox
+            environment={
+                "HOME": "/scratch",
+                "JAVA_HOME": "/runtime/java",
+                "LANG": "C.UTF-8",
+                "LD_LIBRARY_PATH": "/runtime/python/lib",
+                "MALLOC_ARENA_MAX": "2",
+                "PYSPARK_PIN_THREAD": "true",
+                "SPARK_HOME": "/runtime/site/pyspark",
+                "SPARK_LOCAL_IP": "127.0.0.1",
+                "TZ": "UTC",
+                "USER": "engine",
+            },
+            folder="/scratch",
+        )
+
+    def _discard(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process = None
+        with contextlib.suppress(OSError):
+            shutil.rmtree(self._folder / "out" / ".spark", ignore_errors=True)

@@ -1,0 +1,108 @@
+"""The program inside the sandbox: starts Spark once, then answers requests, one JSON line each way.
+
+How to add an operation: write a module inside ``odf_engines.spark`` with a function
+
+    def run(spark: SparkSession, request: SomeRequest, folder: Path) -> dict[str, object]
+
+and name it in ``OPERATIONS``. It gets a fresh Spark session, the request as the dataclass that the host sent, with
+every path in it already a path inside the sandbox (inputs are read only), and a new empty folder for all the files it
+writes. It returns plain JSON values: file names relative to ``folder``, counts, offsets, milliseconds; an Arrow
+schema as ``schema_text`` of it. It raises the errors of ``odf_engines.errors`` for what is the query's or the
+source's fault; anything else is reported as a failure of the engine. The module is imported at the first request for
+it. What it prints goes to the log.
+
+The host side of an operation is a function that checks the answer and the files as hostile: see ``session``.
+The sandbox has Python's standard library, pyspark, py4j, numpy, pyarrow, ``odf_protocol`` and ``odf_engines``,
+nothing else.
+
+Source: clauses ENGINE-3 to ENGINE-6 in ``spec/extensions/engine-contract.md``.
+"""
+
+import base64
+import importlib
+import json
+import os
+import sys
+import time
+import traceback
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+
+__all__ = ["OPERATIONS", "main", "schema_text"]
+
+OPERATIONS = {
+    "check": "odf_engines.spark.check",
+    "ingest": "odf_engines.spark.ingest.operation",
+    "query": "odf_engines.spark.query",
+    "transform": "odf_engines.spark.transform",
+}
+
+OUTPUT = Path("/exchange/out")
+
+
+def main(arguments: dict[str, Any]) -> None:
+    """Serve until the input ends.
+
+    Args:
+        arguments: ``limits`` for the kernel, ``heap_bytes``, ``cores`` and ``java_options``.
+    """
+    from odf_engines.sandbox.resources import set_kernel_limits
+
+    set_kernel_limits(arguments["limits"])
+    # Answers keep the real output to themselves; whatever else is printed goes to the log.
+    answers = os.fdopen(os.dup(1), "w", encoding="ascii")
+    os.dup2(2, 1)
+
+    from odf_engines.spark.launch import start_spark
+
+    root, java = start_spark(
+        heap_bytes=arguments["heap_bytes"], cores=arguments["cores"], options=arguments["java_options"]
+    )
+    print(json.dumps({"ready": True}), file=answers, flush=True)
+    for line in sys.stdin:
+        answer = _answer(root, line)
+        print(json.dumps(answer, ensure_ascii=True), file=answers, flush=True)
+    if java.stdin is not None:
+        java.stdin.close()
+    java.wait()
+
+
+def schema_text(schema: "pa.Schema") -> str:
+    """Return an Arrow schema as text for an answer."""
+    return base64.b64encode(schema.remove_metadata().serialize().to_pybytes()).decode("ascii")
+
+
+def _answer(root: "SparkSession", line: str) -> dict[str, Any]:
+    from odf_engines.errors import EngineError
+    from odf_engines.spark.messages import decode_message, error_to_fields
+
+    started = time.perf_counter()
+    message = decode_message(line)
+    folder = OUTPUT / str(message["number"])
+    folder.mkdir(mode=0o700)
+    try:
+        run = importlib.import_module(OPERATIONS[message["operation"]]).run
+        result = run(_fresh_session(root), message["request"], folder)
+    except EngineError as error:
+        return {"number": message["number"], "error": error_to_fields(error)}
+    except Exception as error:  # noqa: BLE001 - the edge of the task: the host gets the kind, the log the rest
+        traceback.print_exc()
+        text = f"{type(error).__name__}: {error}".split("\nJVM stacktrace")[0]
+        return {"number": message["number"], "error": {"kind": "EngineFailureError", "message": text[:2000]}}
+    return {"number": message["number"], "seconds": time.perf_counter() - started, "result": result}
+
+
+def _fresh_session(root: "SparkSession") -> "SparkSession":
+    """Return a session without the views, settings and cached tables of earlier requests."""
+    root.catalog.clearCache()
+    return root.newSession()
+
+
+if __name__ == "__main__":
+    # Started with -I -S: nothing of the machine's Python configuration counts, so the path is set here.
+    sys.path[:0] = ["/runtime/ours", "/runtime/site"]
+    main(json.loads(sys.argv[1]))
