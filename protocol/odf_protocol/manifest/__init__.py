@@ -1,0 +1,72 @@
+"""Manifests: ODF objects as YAML and JSON for people.
+
+A **manifest** is a document ``{kind, version, content}``. A **snapshot** defines a new dataset, an **event** manifest
+holds one event, a **block** manifest shows a block. Text goes in and objects come out, or the other way; no I/O here.
+
+* reading: text → nodes with positions (``yaml_text``, ``json_text``) → objects by declaration (``reading``) → rules
+  (``snapshot_rules``). Errors name file, line, column, field path, what was expected, what was found, and the nearest
+  known word.
+* writing: objects → plain tree → text (``writing``).
+
+This package brings PyYAML; nothing else of the protocol does.
+"""
+
+from odf_protocol.manifest.documents import BlockManifest, DatasetSnapshot, Manifest
+from odf_protocol.manifest.errors import ManifestError
+from odf_protocol.manifest.parsing import (
+    parse_added_event,
+    parse_block,
+    parse_blocks,
+    parse_event,
+    parse_events,
+    parse_manifests,
+    parse_snapshot,
+    parse_snapshots,
+)
+from odf_protocol.manifest.snapshot_error import SnapshotError
+from odf_protocol.manifest.snapshot_rules import normalize_added_event, normalize_snapshot
+from odf_protocol.manifest.templates import MissingVariableError, TemplateError, find_variables, substitute
+from odf_protocol.manifest.writing import (
+    block_to_json,
+    block_to_plain,
+    block_to_yaml,
+    event_to_json,
+    event_to_plain,
+    event_to_yaml,
+    iter_log_yaml,
+    snapshot_to_json,
+    snapshot_to_plain,
+    snapshot_to_yaml,
+)
+
+__all__ = [
+    "BlockManifest",
+    "DatasetSnapshot",
+    "Manifest",
+    "ManifestError",
+    "MissingVariableError",
+    "SnapshotError",
+    "TemplateError",
+    "block_to_json",
+    "block_to_plain",
+    "block_to_yaml",
+    "event_to_json",
+    "event_to_plain",
+    "event_to_yaml",
+    "find_variables",
+    "iter_log_yaml",
+    "normalize_added_event",
+    "normalize_snapshot",
+    "parse_added_event",
+    "parse_block",
+    "parse_blocks",
+    "parse_event",
+    "parse_events",
+    "parse_manifests",
+    "parse_snapshot",
+    "parse_snapshots",
+    "snapshot_to_json",
+    "snapshot_to_plain",
+    "snapshot_to_yaml",
+    "substitute",
+]

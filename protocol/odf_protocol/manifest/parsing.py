@@ -1,0 +1,261 @@
+"""Text of manifests to objects: the entry points of reading.
+
+Text is untrusted: it is bounded, then parsed, then read by the declarations, then judged. Every failure is a
+:class:`~odf_protocol.manifest.errors.ManifestError` with line and column.
+
+All functions take the same arguments:
+
+* ``text``: the file's text, or its bytes in UTF-8.
+* ``source_name``: what errors call the text. A name that ends in ``.json`` is read as JSON, any other as YAML.
+* ``environment``: values for ``${{ env.NAME }}`` in texts. None, as for anything to be published, leaves templates as
+  they are, to be filled in when data is fetched: **what is filled in here becomes part of the chain for ever**.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Final, NoReturn, TypeVar
+
+from odf_protocol.events import DatasetKind, Event
+from odf_protocol.events.declaration import union_kind_of
+from odf_protocol.manifest import limits
+from odf_protocol.manifest.documents import VERSIONS, BlockManifest, DatasetSnapshot, Manifest
+from odf_protocol.manifest.errors import ManifestError, find_nearest, list_words
+from odf_protocol.manifest.json_text import parse_json
+from odf_protocol.manifest.nodes import ListNode, MapNode, Node, Scalar, describe
+from odf_protocol.manifest.place import Path, Place
+from odf_protocol.manifest.reading import read_kind, read_table
+from odf_protocol.manifest.snapshot_error import SnapshotError, Step
+from odf_protocol.manifest.snapshot_rules import normalize_added_event, normalize_snapshot
+from odf_protocol.manifest.templates import substitute
+from odf_protocol.manifest.yaml_text import parse_yaml, position_of
+from odf_protocol.wire.envelope import MetadataBlock
+
+__all__ = [
+    "parse_added_event",
+    "parse_block",
+    "parse_blocks",
+    "parse_event",
+    "parse_events",
+    "parse_manifests",
+    "parse_snapshot",
+    "parse_snapshots",
+]
+
+_EVENT: Final = union_kind_of(Event)
+_ENVELOPE_FIELDS: Final = ("kind", "version", "content")
+_CONTENT: Final[Path] = (None, "content")
+
+_T = TypeVar("_T")
+
+
+def parse_snapshot(
+    text: str | bytes, *, source_name: str, environment: Mapping[str, str] | None = None
+) -> DatasetSnapshot:
+    """Read the one snapshot of a text, check the snapshot rules and normalize it.
+
+    Raises:
+        ManifestError: Malformed, of another kind, against a rule, or not exactly one document.
+    """
+    return _one_of(parse_snapshots(text, source_name=source_name, environment=environment), source_name)
+
+
+def parse_snapshots(
+    text: str | bytes, *, source_name: str, environment: Mapping[str, str] | None = None
+) -> tuple[DatasetSnapshot, ...]:
+    """Read every document of a text as a snapshot; as ``parse_snapshot``."""
+    place = _place(source_name, environment)
+    return tuple(_read_snapshot(node, place) for node in _parse_text(text, source_name))
+
+
+def parse_event(text: str | bytes, *, source_name: str, environment: Mapping[str, str] | None = None) -> Event:
+    """Read the one MetadataEvent of a text as it is written; no rule is applied.
+
+    Raises:
+        ManifestError: Malformed, of another kind, or not exactly one document.
+    """
+    return _one_of(parse_events(text, source_name=source_name, environment=environment), source_name)
+
+
+def parse_events(
+    text: str | bytes, *, source_name: str, environment: Mapping[str, str] | None = None
+) -> tuple[Event, ...]:
+    """Read every document of a text as a MetadataEvent; as ``parse_event``."""
+    place = _place(source_name, environment)
+    return tuple(_read_event(node, place) for node in _parse_text(text, source_name))
+
+
+def parse_added_event(
+    text: str | bytes,
+    *,
+    source_name: str,
+    dataset_kind: DatasetKind,
+    environment: Mapping[str, str] | None = None,
+) -> Event:
+    """Read the one MetadataEvent that a user adds to a dataset, under the rules of snapshots, normalized.
+
+    Raises:
+        ManifestError: As ``parse_event``, or against a rule.
+    """
+    place = _place(source_name, environment)
+    node = _one_of(_parse_text(text, source_name), source_name)
+    event = _read_event(node, place)
+    try:
+        return normalize_added_event(event, dataset_kind)
+    except SnapshotError as error:
+        _fail_rule(error, node, place)
+
+
+def parse_block(text: str | bytes, *, source_name: str, environment: Mapping[str, str] | None = None) -> BlockManifest:
+    """Read the one MetadataBlock of a text.
+
+    Raises:
+        ManifestError: Malformed, of another kind, or not exactly one document.
+    """
+    return _one_of(parse_blocks(text, source_name=source_name, environment=environment), source_name)
+
+
+def parse_blocks(
+    text: str | bytes, *, source_name: str, environment: Mapping[str, str] | None = None
+) -> tuple[BlockManifest, ...]:
+    """Read every document of a text as a MetadataBlock, for example a printed chain; as ``parse_block``."""
+    place = _place(source_name, environment)
+    return tuple(_read_block(node, place) for node in _parse_text(text, source_name))
+
+
+def parse_manifests(
+    text: str | bytes, *, source_name: str, environment: Mapping[str, str] | None = None
+) -> tuple[Manifest, ...]:
+    """Read every document of a text, whatever its kind.
+
+    Raises:
+        ManifestError: As the function of the kind.
+    """
+    place = _place(source_name, environment)
+    manifests: list[Manifest] = []
+    for node in _parse_text(text, source_name):
+        match _read_envelope(node, place, tuple(VERSIONS))[0]:
+            case "DatasetSnapshot":
+                manifests.append(_read_snapshot(node, place))
+            case "MetadataBlock":
+                manifests.append(_read_block(node, place))
+            case _:
+                manifests.append(_read_event(node, place))
+    return tuple(manifests)
+
+
+def _place(source_name: str, environment: Mapping[str, str] | None) -> Place:
+    return Place(source_name, None if environment is None else partial(substitute, environment=environment))
+
+
+def _one_of(documents: Sequence[_T], source_name: str) -> _T:
+    if len(documents) != 1:
+        found = str(len(documents)) if documents else "none"
+        raise ManifestError(source_name, 1, 1, expected="one document", found=found)
+    return documents[0]
+
+
+def _parse_text(text: str | bytes, source_name: str) -> list[Node]:
+    """Bound and decode the text and split it into documents."""
+    size_bytes = len(text) if isinstance(text, bytes) or text.isascii() else len(text.encode(errors="replace"))
+    if size_bytes > limits.MAX_TEXT_BYTES:
+        expected = f"at most {limits.MAX_TEXT_BYTES} bytes"
+        raise ManifestError(source_name, 1, 1, expected=expected, found=str(size_bytes))
+    if isinstance(text, bytes):
+        text = _decode_utf8(text, source_name)
+    # A byte order mark says nothing in UTF-8, and editors still write it.
+    text = text.removeprefix("\ufeff")
+    if source_name.lower().endswith(".json"):
+        return [parse_json(text, source_name=source_name)]
+    return parse_yaml(text, source_name=source_name)
+
+
+def _decode_utf8(text: bytes, source_name: str) -> str:
+    try:
+        return text.decode()
+    except UnicodeDecodeError as error:
+        line, column = position_of(text[: error.start].decode(), error.start)
+        found = f"the byte {text[error.start]:#04x}"
+        raise ManifestError(source_name, line, column, expected="text in UTF-8", found=found) from error
+
+
+def _read_snapshot(node: Node, place: Place) -> DatasetSnapshot:
+    _, _, content = _read_envelope(node, place, ("DatasetSnapshot",))
+    _check_event_count(content, place)
+    snapshot: DatasetSnapshot = read_table(DatasetSnapshot, content, _CONTENT, place)
+    try:
+        return normalize_snapshot(snapshot)
+    except SnapshotError as error:
+        _fail_rule(error, content, place)
+
+
+def _read_event(node: Node, place: Place) -> Event:
+    _, _, content = _read_envelope(node, place, ("MetadataEvent",))
+    event: Event = read_kind(_EVENT, content, _CONTENT, place)
+    return event
+
+
+def _read_block(node: Node, place: Place) -> BlockManifest:
+    _, version, content = _read_envelope(node, place, ("MetadataBlock",))
+    block: MetadataBlock = read_table(MetadataBlock, content, _CONTENT, place)
+    return BlockManifest(
+        version=version,
+        system_time=block.system_time,
+        prev_block_hash=block.prev_block_hash,
+        sequence_number=block.sequence_number,
+        event=block.event,
+    )
+
+
+def _read_envelope(node: Node, place: Place, kinds: tuple[str, ...]) -> tuple[str, int, Node]:
+    """Read ``kind``, ``version`` and ``content``; the content is not looked at."""
+    if not isinstance(node, MapNode):
+        place.fail(node, None, f"a manifest with {list_words(_ENVELOPE_FIELDS)}", describe(node))
+    fields = {key.text: value for key, value in node.entries}
+    for key, _ in node.entries:
+        if key.text not in _ENVELOPE_FIELDS:
+            expected = f"a field of a manifest ({list_words(_ENVELOPE_FIELDS)})"
+            place.fail(key, None, expected, repr(key.text), find_nearest(key.text, _ENVELOPE_FIELDS))
+    for name in _ENVELOPE_FIELDS:
+        if name not in fields:
+            found = f"only {list_words(fields)}" if fields else describe(node)
+            place.fail(node, None, f"the field {name!r} of a manifest", found)
+    kind, version = fields["kind"], fields["version"]
+    if not isinstance(kind, Scalar) or kind.text not in kinds:
+        word = kind.text if isinstance(kind, Scalar) else ""
+        place.fail(kind, (None, "kind"), list_words(kinds), describe(kind), find_nearest(word, kinds))
+    known = {str(number): number for number in VERSIONS[kind.text]}
+    if not isinstance(version, Scalar) or not version.is_plain or version.text not in known:
+        expected = f"version {' or '.join(known)} of {kind.text}"
+        place.fail(version, (None, "version"), expected, describe(version))
+    return kind.text, known[version.text], fields["content"]
+
+
+def _check_event_count(content: Node, place: Place) -> None:
+    """Refuse a long list before its events are read."""
+    events = find_node(content, ("metadata",))
+    if isinstance(events, ListNode) and len(events.items) > limits.MAX_EVENTS:
+        path: Path = (_CONTENT, "metadata")
+        place.fail(events, path, f"at most {limits.MAX_EVENTS} events", str(len(events.items)))
+
+
+def _fail_rule(error: SnapshotError, content: Node, place: Place) -> NoReturn:
+    path: Path = _CONTENT
+    for step in error.path:
+        path = (path, step)
+    place.fail(find_node(content, error.path), path, error.expected, error.found)
+
+
+def find_node(node: Node, steps: Sequence[Step]) -> Node:
+    """Follow ``steps`` down as far as the text goes: what a rule names may be missing or in short form."""
+    for step in steps:
+        match node:
+            case ListNode() if isinstance(step, int) and step < len(node.items):
+                node = node.items[step]
+            case MapNode():
+                below = next((value for key, value in node.entries if key.text == step), None)
+                if below is None:
+                    return node
+                node = below
+            case _:
+                return node
+    return node

@@ -1,0 +1,158 @@
+"""What a snapshot may say beyond its format, and the one form it is brought to before blocks are made of it.
+
+1. A root dataset has sources and no transform; a derivative has a transform and no source. Neither states data or its
+   own Seed: those events belong to the node.
+2. ``query`` becomes a list of one query. The last query of a list has no alias, every other has one.
+3. A transform has inputs, none twice; an input without alias is called what it is referred to by.
+4. A source reads by ``schema`` or ``ddlSchema``, not by both; DDL must be DDL that can be read.
+5. A dataset has one polling source, or push sources with different names.
+6. Keys of a merge strategy name columns, each once.
+7. Templates in fetch steps are well-formed; they stay as written, see ``templates``.
+8. The data schema is stated in ODF's types.
+
+The chain checks several of these again when blocks are appended; here they point at a line of the author's file.
+
+Source: ODF "DatasetSnapshot"; chain rules of sources and transforms.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Final
+
+from odf_protocol.events import (
+    AddData,
+    AddPushSource,
+    DatasetKind,
+    DisablePollingSource,
+    DisablePushSource,
+    Event,
+    ExecuteTransform,
+    Seed,
+    SetDataSchema,
+    SetPollingSource,
+    SetTransform,
+    SqlQueryStep,
+    Transform,
+    TransformInput,
+)
+from odf_protocol.manifest.documents import DatasetSnapshot
+from odf_protocol.manifest.snapshot_error import At
+from odf_protocol.manifest.source_rules import check_fetch, check_merge, check_read
+from odf_protocol.names import DatasetName, parse_dataset_ref
+
+__all__ = ["normalize_added_event", "normalize_snapshot"]
+
+_OF_THE_NODE: Final = (Seed, AddData, ExecuteTransform, DisablePushSource, DisablePollingSource)
+
+
+def normalize_snapshot(snapshot: DatasetSnapshot) -> DatasetSnapshot:
+    """Check the rules and return the snapshot with every event in the form that blocks hold.
+
+    Raises:
+        SnapshotError: The first rule broken, in the order of events.
+    """
+    at = At()
+    (at / "name").check("a dataset's name", DatasetName.parse, snapshot.name)
+    events: list[Event] = []
+    for index, event in enumerate(snapshot.metadata):
+        here = at / "metadata" / index
+        _check_allowed(event, snapshot.kind, here / "kind")
+        _check_sources(event, events, here)
+        events.append(_normalize(event, here))
+    return replace(snapshot, metadata=tuple(events))
+
+
+def normalize_added_event(event: Event, dataset_kind: DatasetKind) -> Event:
+    """Check and normalize one event that a user adds to an existing dataset.
+
+    How it goes together with earlier sources is for the chain to judge.
+
+    Raises:
+        SnapshotError: A rule is broken; its path starts at the event.
+    """
+    at = At()
+    _check_allowed(event, dataset_kind, at / "kind")
+    return _normalize(event, at)
+
+
+def _check_allowed(event: Event, kind: DatasetKind, at: At) -> None:
+    """Rule 1."""
+    name = type(event).__name__
+    if isinstance(event, _OF_THE_NODE):
+        at.reject("an event that defines a dataset", f"{name}, which a node writes by itself")
+    if kind is DatasetKind.ROOT and isinstance(event, SetTransform):
+        at.reject("no transform in a Root dataset", name)
+    if kind is DatasetKind.DERIVATIVE and isinstance(event, SetPollingSource | AddPushSource):
+        at.reject("no source in a Derivative dataset", name)
+
+
+def _check_sources(event: Event, earlier: list[Event], at: At) -> None:
+    """Rule 5."""
+    if isinstance(event, SetPollingSource) and any(isinstance(e, SetPollingSource | AddPushSource) for e in earlier):
+        at.reject("a single source where there is a polling one", "SetPollingSource after another source")
+    if isinstance(event, AddPushSource):
+        if any(isinstance(e, SetPollingSource) for e in earlier):
+            at.reject("a single source where there is a polling one", "AddPushSource after SetPollingSource")
+        if any(isinstance(e, AddPushSource) and e.source_name == event.source_name for e in earlier):
+            (at / "sourceName").reject("push sources with different names", f"{event.source_name!r} again")
+
+
+def _normalize(event: Event, at: At) -> Event:
+    match event:
+        case SetTransform():
+            inputs = tuple(_normalize_inputs(event.inputs, at / "inputs"))
+            return replace(event, inputs=inputs, transform=_normalize_transform(event.transform, at / "transform"))
+        case SetPollingSource():
+            check_fetch(event.fetch, at / "fetch")
+            check_read(event.read, at / "read")
+            check_merge(event.merge, at / "merge")
+            return replace(event, preprocess=_normalize_preprocess(event.preprocess, at))
+        case AddPushSource():
+            check_read(event.read, at / "read")
+            check_merge(event.merge, at / "merge")
+            return replace(event, preprocess=_normalize_preprocess(event.preprocess, at))
+        case SetDataSchema(schema=None):
+            at.reject("the field 'schema'", "only an Arrow schema" if event.raw_arrow_schema is not None else "none")
+        case SetDataSchema(raw_arrow_schema=bytes()):
+            (at / "rawArrowSchema").reject("a schema in ODF types only", "an Arrow schema beside it")
+    return event
+
+
+def _normalize_preprocess(transform: Transform | None, at: At) -> Transform | None:
+    return None if transform is None else _normalize_transform(transform, at / "preprocess")
+
+
+def _normalize_transform(transform: Transform, at: At) -> Transform:
+    """Rule 2."""
+    if transform.query is not None and transform.queries is not None:
+        (at / "queries").reject("either 'query' or 'queries'", "both")
+    queries = (SqlQueryStep(query=transform.query),) if transform.query is not None else transform.queries
+    if not queries:
+        at.reject("a query", "none")
+    unnamed = [index for index, step in enumerate(queries) if step.alias is None]
+    if len(unnamed) > 1:
+        (at / "queries" / unnamed[0]).reject("an alias for every query but the last", "none")
+    if not unnamed:
+        (at / "queries" / (len(queries) - 1)).reject("no alias for the last query, which is the result", "one")
+    if unnamed[0] != len(queries) - 1:
+        (at / "queries" / unnamed[0]).reject("the query without alias, which is the result, as the last", "it earlier")
+    return replace(transform, query=None, queries=queries)
+
+
+def _normalize_inputs(inputs: tuple[TransformInput, ...], at: At) -> Iterable[TransformInput]:
+    """Rule 3."""
+    if not inputs:
+        at.reject("at least one input", "none")
+    refs: set[str] = set()
+    aliases: set[str] = set()
+    for index, given in enumerate(inputs):
+        here = at / index
+        (here / "datasetRef").check("a dataset's id or name", parse_dataset_ref, given.dataset_ref)
+        if given.dataset_ref.lower() in refs:
+            (here / "datasetRef").reject("each input once", f"{given.dataset_ref!r} again")
+        alias = given.dataset_ref if given.alias is None else given.alias
+        if alias in aliases:
+            here.reject("inputs with different aliases", f"{alias!r} again")
+        refs.add(given.dataset_ref.lower())
+        aliases.add(alias)
+        yield replace(given, alias=alias)

@@ -1,0 +1,86 @@
+"""Rules of the parts of a source: fetch, read, merge. Numbers as in ``snapshot_rules``."""
+
+from collections.abc import Iterator
+
+from odf_protocol.errors import OdfError
+from odf_protocol.events import (
+    FetchStep,
+    FetchStepContainer,
+    FetchStepEthereumLogs,
+    FetchStepUrl,
+    MergeStrategy,
+    MergeStrategyAppend,
+    MergeStrategySnapshot,
+    ReadStep,
+)
+from odf_protocol.manifest.snapshot_error import At
+from odf_protocol.manifest.templates import find_variables
+from odf_protocol.schema_ddl import parse_ddl
+
+__all__ = ["check_fetch", "check_merge", "check_read"]
+
+
+def check_fetch(fetch: FetchStep, at: At) -> None:
+    """Rule 7, and that a chain to read logs from is named.
+
+    Raises:
+        SnapshotError: A template is malformed, or no Ethereum node is given.
+    """
+    if isinstance(fetch, FetchStepEthereumLogs) and fetch.chain_id is None and fetch.node_url is None:
+        at.reject("'chainId' or 'nodeUrl'", "neither")
+    for place, text in _iter_templated(fetch, at):
+        place.check("a template like ${{ env.NAME || 'default' }}", find_variables, text)
+
+
+def _iter_templated(fetch: FetchStep, at: At) -> Iterator[tuple[At, str]]:
+    """The texts in which templates are filled in when data is fetched."""
+    match fetch:
+        case FetchStepUrl():
+            yield at / "url", fetch.url
+            for index, header in enumerate(fetch.headers or ()):
+                yield at / "headers" / index / "value", header.value
+        case FetchStepContainer():
+            yield at / "image", fetch.image
+            for name, texts in (("command", fetch.command), ("args", fetch.args)):
+                for index, text in enumerate(texts or ()):
+                    yield at / name / index, text
+            for index, variable in enumerate(fetch.env or ()):
+                if variable.value is not None:
+                    yield at / "env" / index / "value", variable.value
+
+
+def check_read(read: ReadStep, at: At) -> None:
+    """Rule 4.
+
+    Raises:
+        SnapshotError: Two schemas, or one in DDL that cannot be read.
+    """
+    if read.ddl_schema is None:
+        return
+    if read.schema is not None:
+        (at / "ddlSchema").reject("either 'schema' or 'ddlSchema'", "both")
+    try:
+        parse_ddl(read.ddl_schema)
+    except OdfError as error:
+        (at / "ddlSchema").reject("columns like 'name TYPE [NOT NULL]'", str(error))
+
+
+def check_merge(merge: MergeStrategy, at: At) -> None:
+    """Rule 6.
+
+    Raises:
+        SnapshotError: A key is empty or names a column twice.
+    """
+    if isinstance(merge, MergeStrategyAppend):
+        return
+    _check_columns(merge.primary_key, at / "primaryKey")
+    if isinstance(merge, MergeStrategySnapshot) and merge.compare_columns is not None:
+        _check_columns(merge.compare_columns, at / "compareColumns")
+
+
+def _check_columns(columns: tuple[str, ...], at: At) -> None:
+    if not columns:
+        at.reject("at least one column", "none")
+    for index, column in enumerate(columns):
+        if column in columns[:index]:
+            (at / index).reject("each column once", f"{column!r} again")

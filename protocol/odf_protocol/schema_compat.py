@@ -1,0 +1,222 @@
+"""Comparing schemas: may a dataset go from one to the other, and does a slice fit.
+
+**Evolution** (``find_incompatibility``): attributes may change, fields may change places, optional fields may come,
+also inside structs and lists. No field may go, change its type, become optional or required, or come as required.
+
+**Slices** (``find_slice_incompatibility``): same columns in the same order, of the same types; a column that the
+dataset requires may not hold nulls. How strings, bytes and lists are laid out in memory is no part of ODF's types.
+
+Absent time units and time zones stand for their defaults (milliseconds, UTC), so writing them out is no change.
+
+Source: ODF "SetDataSchema", schema evolution; chain rule 29.
+"""
+
+from dataclasses import replace
+from typing import Final
+
+from odf_protocol.events import (
+    DataField,
+    DataSchema,
+    DataType,
+    DataTypeBinary,
+    DataTypeDecimal,
+    DataTypeDuration,
+    DataTypeList,
+    DataTypeMap,
+    DataTypeOption,
+    DataTypeStruct,
+    DataTypeTime,
+    DataTypeTimestamp,
+    ExtraAttributes,
+    TimeUnit,
+)
+
+__all__ = ["describe_type", "find_incompatibility", "find_slice_incompatibility", "is_same", "resolve_defaults"]
+
+_DEFAULT_UNIT: Final = TimeUnit.MILLISECOND
+_DEFAULT_TIMEZONE: Final = "UTC"
+
+
+def is_same(previous: DataSchema, new: DataSchema) -> bool:
+    """Whether both state the same: fields, order, types and attributes. Setting such a schema again changes nothing."""
+    return _comparable(previous) == _comparable(new)
+
+
+def find_incompatibility(previous: DataSchema, new: DataSchema, *, ignore_optionality: bool = False) -> str | None:
+    """Say why a dataset cannot go from ``previous`` to ``new``; None if it can.
+
+    Args:
+        previous: Schema in force.
+        new: Schema that shall replace it.
+        ignore_optionality: For a ``previous`` that was read from the old Arrow form, which did not state it reliably.
+    """
+    return _compare_fields(previous.fields, new.fields, "", ignore_optionality)
+
+
+def find_slice_incompatibility(dataset: DataSchema, data: DataSchema) -> str | None:
+    """Say why rows of schema ``data`` do not fit a dataset; None if they do."""
+    expected = [field.name for field in dataset.fields]
+    found = [field.name for field in data.fields]
+    if expected != found:
+        return _describe_names(expected, found)
+    for ours, theirs in zip(dataset.fields, data.fields, strict=True):
+        reason = _find_misfit(ours.type, theirs.type, ours.name)
+        if reason is not None:
+            return reason
+    return None
+
+
+def resolve_defaults(data_type: DataType) -> DataType:
+    """Write out the units and time zones that ``data_type`` leaves to their defaults, at every depth."""
+    match data_type:
+        case DataTypeTime() | DataTypeDuration():
+            return replace(data_type, unit=data_type.unit or _DEFAULT_UNIT)
+        case DataTypeTimestamp(unit=unit, timezone=timezone):
+            return DataTypeTimestamp(
+                unit=unit or _DEFAULT_UNIT, timezone=_DEFAULT_TIMEZONE if timezone is None else timezone
+            )
+        case DataTypeOption(inner=inner):
+            return DataTypeOption(inner=resolve_defaults(inner))
+        case DataTypeList(item_type=item_type):
+            return replace(data_type, item_type=resolve_defaults(item_type))
+        case DataTypeMap(key_type=key_type, value_type=value_type):
+            return replace(data_type, key_type=resolve_defaults(key_type), value_type=resolve_defaults(value_type))
+        case DataTypeStruct(fields=fields):
+            return DataTypeStruct(fields=tuple(replace(field, type=resolve_defaults(field.type)) for field in fields))
+    return data_type
+
+
+def describe_type(data_type: DataType) -> str:
+    """Write a type for people, such as ``Option<List<Decimal(10, 2)>>``."""
+    name = type(data_type).__name__.removeprefix("DataType")
+    match resolve_defaults(data_type):
+        case DataTypeOption(inner=inner):
+            return f"Option<{describe_type(inner)}>"
+        case DataTypeList(item_type=item_type, fixed_length=fixed_length):
+            length = "" if fixed_length is None else f", {fixed_length}"
+            return f"List<{describe_type(item_type)}{length}>"
+        case DataTypeMap(key_type=key_type, value_type=value_type):
+            return f"Map<{describe_type(key_type)}, {describe_type(value_type)}>"
+        case DataTypeStruct(fields=fields):
+            return f"Struct<{', '.join(f'{field.name}: {describe_type(field.type)}' for field in fields)}>"
+        case DataTypeDecimal(precision=precision, scale=scale):
+            return f"Decimal({precision}, {scale})"
+        case DataTypeTimestamp(unit=unit, timezone=timezone):
+            return f"Timestamp({(unit or _DEFAULT_UNIT).text}, {timezone})"
+        case DataTypeTime(unit=unit) | DataTypeDuration(unit=unit):
+            return f"{name}({(unit or _DEFAULT_UNIT).text})"
+        case DataTypeBinary(fixed_length=int(size_bytes)):
+            return f"{name}({size_bytes})"
+    return name
+
+
+def _comparable(schema: DataSchema) -> tuple[object, object]:
+    return tuple(_comparable_field(field) for field in schema.fields), _comparable_extra(schema.extra)
+
+
+def _comparable_field(field: DataField) -> tuple[object, ...]:
+    return field.name, _comparable_type(resolve_defaults(field.type)), _comparable_extra(field.extra)
+
+
+def _comparable_type(data_type: DataType) -> object:
+    # Attributes inside structs are compared as JSON values, so types that hold fields are taken apart.
+    match data_type:
+        case DataTypeStruct(fields=fields):
+            return "Struct", tuple(_comparable_field(field) for field in fields)
+        case DataTypeOption(inner=inner):
+            return "Option", _comparable_type(inner)
+        case DataTypeList(item_type=item_type, fixed_length=fixed_length):
+            return "List", _comparable_type(item_type), fixed_length
+        case DataTypeMap(key_type=key_type, value_type=value_type, keys_sorted=keys_sorted):
+            return "Map", _comparable_type(key_type), _comparable_type(value_type), keys_sorted
+    return data_type
+
+
+def _comparable_extra(extra: ExtraAttributes | None) -> str | None:
+    return None if extra is None else extra.canonical().entries
+
+
+def _compare_fields(
+    previous: tuple[DataField, ...], new: tuple[DataField, ...], parent: str, ignore_optionality: bool
+) -> str | None:
+    before = {field.name: field for field in previous}
+    after = {field.name: field for field in new}
+    for fields, by_name in ((previous, before), (new, after)):
+        if len(fields) != len(by_name):
+            return f"{parent or 'the schema'} names a field twice"
+    for name, field in before.items():
+        path = f"{parent}.{name}" if parent else name
+        if name not in after:
+            return f"field {path} was removed"
+        reason = _compare_types(field.type, after[name].type, path, ignore_optionality)
+        if reason is not None:
+            return reason
+    for name, field in after.items():
+        if name not in before and not isinstance(field.type, DataTypeOption) and not ignore_optionality:
+            path = f"{parent}.{name}" if parent else name
+            return f"field {path} was added as required; a new field has to be optional"
+    return None
+
+
+def _compare_types(previous: DataType, new: DataType, path: str, ignore_optionality: bool) -> str | None:
+    was_optional, is_optional = isinstance(previous, DataTypeOption), isinstance(new, DataTypeOption)
+    if was_optional != is_optional and not ignore_optionality:
+        return f"field {path} became {'optional' if is_optional else 'required'}"
+    before, after = resolve_defaults(_without_option(previous)), resolve_defaults(_without_option(new))
+    match before, after:
+        case DataTypeStruct(fields=old_fields), DataTypeStruct(fields=new_fields):
+            return _compare_fields(old_fields, new_fields, path, ignore_optionality)
+        case DataTypeList(), DataTypeList() if before.fixed_length == after.fixed_length:
+            return _compare_types(before.item_type, after.item_type, f"{path}[]", ignore_optionality)
+    if _comparable_without_attributes(before) != _comparable_without_attributes(after):
+        return f"field {path} changed its type from {describe_type(before)} to {describe_type(after)}"
+    return None
+
+
+def _comparable_without_attributes(data_type: DataType) -> object:
+    match data_type:
+        case DataTypeMap(key_type=key_type, value_type=value_type, keys_sorted=keys_sorted):
+            key, value = map(_comparable_without_attributes, (key_type, value_type))
+            return "Map", key, value, keys_sorted
+        case DataTypeOption(inner=inner):
+            return "Option", _comparable_without_attributes(inner)
+        case DataTypeList(item_type=item_type, fixed_length=fixed_length):
+            return "List", _comparable_without_attributes(item_type), fixed_length
+        case DataTypeStruct(fields=fields):
+            return "Struct", tuple((field.name, _comparable_without_attributes(field.type)) for field in fields)
+    return data_type
+
+
+def _find_misfit(dataset: DataType, data: DataType, path: str) -> str | None:
+    if isinstance(data, DataTypeOption) and not isinstance(dataset, DataTypeOption):
+        return f"column {path} may hold nulls and the dataset requires values"
+    ours, theirs = resolve_defaults(_without_option(dataset)), resolve_defaults(_without_option(data))
+    match ours, theirs:
+        case DataTypeStruct(fields=our_fields), DataTypeStruct(fields=their_fields):
+            our_schema, their_schema = DataSchema(fields=our_fields), DataSchema(fields=their_fields)
+            reason = find_slice_incompatibility(our_schema, their_schema)
+            return None if reason is None else f"{reason} (inside {path})"
+        case DataTypeList(), DataTypeList() if ours.fixed_length == theirs.fixed_length:
+            return _find_misfit(ours.item_type, theirs.item_type, f"{path}[]")
+        case DataTypeMap(), DataTypeMap() if ours.keys_sorted == theirs.keys_sorted:
+            keys = _find_misfit(ours.key_type, theirs.key_type, f"{path} (keys)")
+            return keys or _find_misfit(ours.value_type, theirs.value_type, f"{path} (values)")
+    if ours != theirs:
+        return f"column {path} is {describe_type(theirs)} and the dataset has {describe_type(ours)}"
+    return None
+
+
+def _describe_names(expected: list[str], found: list[str]) -> str:
+    missing = [name for name in expected if name not in found]
+    added = [name for name in found if name not in expected]
+    if missing:
+        return f"column {missing[0]} is missing"
+    if added:
+        return f"column {added[0]} is not in the dataset's schema"
+    return f"columns are in another order: expected {', '.join(expected)}; found {', '.join(found)}"
+
+
+def _without_option(data_type: DataType) -> DataType:
+    while isinstance(data_type, DataTypeOption):
+        data_type = data_type.inner
+    return data_type

@@ -1,0 +1,221 @@
+"""ODF's types as Spark's, by name only: this module needs no Spark.
+
+Spark has no unsigned integers; it reads them from Parquet as the next wider type, and so they are named here. Types
+that Spark cannot read, or reads as something that means less, are refused with the column's name.
+
+=====================================  =========================  ==================================
+ODF                                    Spark                      remark
+=====================================  =========================  ==================================
+Bool, Int8 ... Int64, Float32/64       BOOLEAN, TINYINT ...
+UInt8, UInt16, UInt32, UInt64          SMALLINT, INT, BIGINT,     wider; values keep
+                                       DECIMAL(20,0)
+Decimal(p, s)                          DECIMAL(p,s)               p up to 38, s not negative
+String, Binary, Date                   STRING, BINARY, DATE       fixed lengths are not kept
+Timestamp(s, ms, us; any zone)         TIMESTAMP                  the zone is not kept, the instant is
+List, Map, Struct                      ARRAY, MAP, STRUCT
+Null                                   VOID
+Timestamp(ns), Time, Duration,         refused                    Spark 4.3 cannot read them from
+Float16, Decimal beyond 38 digits                                 Parquet, or reads bare numbers
+=====================================  =========================  ==================================
+
+Source: measured with Spark 4.3.0, reading Parquet files of each type.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from odf_protocol.errors import MalformedError, UnsupportedError
+from odf_protocol.events import (
+    DataField,
+    DataSchema,
+    DataType,
+    DataTypeBinary,
+    DataTypeBool,
+    DataTypeDate,
+    DataTypeDecimal,
+    DataTypeFloat32,
+    DataTypeFloat64,
+    DataTypeInt8,
+    DataTypeInt16,
+    DataTypeInt32,
+    DataTypeInt64,
+    DataTypeList,
+    DataTypeMap,
+    DataTypeNull,
+    DataTypeOption,
+    DataTypeString,
+    DataTypeStruct,
+    DataTypeTimestamp,
+    DataTypeUInt8,
+    DataTypeUInt16,
+    DataTypeUInt32,
+    DataTypeUInt64,
+    TimeUnit,
+)
+from odf_protocol.schema_compat import describe_type
+
+__all__ = ["parse_spark_schema", "quote_spark_name", "spark_columns_of", "spark_type_of"]
+
+#: Source: Spark SQL reference, DecimalType.
+MAX_DECIMAL_PRECISION: Final = 38
+
+#: Deepest nesting read from Spark's JSON; deeper than blocks can hold. # guess
+MAX_DEPTH: Final = 64
+
+_NAMES: Final[dict[type[Any], str]] = {
+    DataTypeBinary: "BINARY",
+    DataTypeBool: "BOOLEAN",
+    DataTypeDate: "DATE",
+    DataTypeFloat32: "FLOAT",
+    DataTypeFloat64: "DOUBLE",
+    DataTypeInt8: "TINYINT",
+    DataTypeInt16: "SMALLINT",
+    DataTypeInt32: "INT",
+    DataTypeInt64: "BIGINT",
+    DataTypeNull: "VOID",
+    DataTypeString: "STRING",
+    DataTypeUInt8: "SMALLINT",
+    DataTypeUInt16: "INT",
+    DataTypeUInt32: "BIGINT",
+    DataTypeUInt64: "DECIMAL(20,0)",
+}
+
+# Whatever Spark computes with microseconds, slices hold milliseconds in UTC; see the writer's rules.
+_SLICE_TIMESTAMP: Final = DataTypeTimestamp(unit=TimeUnit.MILLISECOND, timezone="UTC")
+
+_OF_SPARK: Final[dict[str, DataType]] = {
+    "boolean": DataTypeBool(),
+    "byte": DataTypeInt8(),
+    "short": DataTypeInt16(),
+    "integer": DataTypeInt32(),
+    "long": DataTypeInt64(),
+    "float": DataTypeFloat32(),
+    "double": DataTypeFloat64(),
+    "string": DataTypeString(),
+    "binary": DataTypeBinary(),
+    "date": DataTypeDate(),
+    "timestamp": _SLICE_TIMESTAMP,
+    "timestamp_ntz": _SLICE_TIMESTAMP,
+}
+
+_DECIMAL: Final = re.compile(r"decimal\(([0-9]{1,2}),([0-9]{1,2})\)", re.ASCII)
+
+
+def spark_type_of(data_type: DataType, *, column: str = "") -> str:
+    """Name the Spark type that holds values of ``data_type``, as Spark SQL writes it.
+
+    Whether a column may hold nulls is no part of the type; inside structs it is stated, inside lists and maps Spark SQL
+    cannot state it and always allows them.
+
+    Raises:
+        UnsupportedError: Spark cannot hold the type; names ``column`` and the path in it.
+    """
+    match data_type:
+        case DataTypeOption(inner=inner):
+            return spark_type_of(inner, column=column)
+        case DataTypeDecimal(precision=precision, scale=scale):
+            if not 1 <= precision <= MAX_DECIMAL_PRECISION or not 0 <= scale <= precision:
+                raise _refusal(data_type, column, f"decimals of up to {MAX_DECIMAL_PRECISION} digits")
+            return f"DECIMAL({precision},{scale})"
+        case DataTypeTimestamp(unit=unit):
+            if unit is TimeUnit.NANOSECOND:
+                raise _refusal(data_type, column, "timestamps of up to microseconds")
+            return "TIMESTAMP"
+        case DataTypeList(item_type=item_type):
+            return f"ARRAY<{spark_type_of(item_type, column=f'{column}[]')}>"
+        case DataTypeMap(key_type=key_type, value_type=value_type):
+            key = spark_type_of(key_type, column=f"{column} (keys)")
+            return f"MAP<{key}, {spark_type_of(value_type, column=f'{column} (values)')}>"
+        case DataTypeStruct(fields=fields):
+            return f"STRUCT<{', '.join(_column(field, f'{column}.{field.name}', ': ') for field in fields)}>"
+    name = _NAMES.get(type(data_type))
+    if name is None:
+        raise _refusal(data_type, column, "another type; cast it where the data is made")
+    return name
+
+
+def spark_columns_of(schema: DataSchema) -> str:
+    """Write a schema as Spark column definitions: ```offset` BIGINT NOT NULL, `city` STRING``.
+
+    Raises:
+        UnsupportedError: As ``spark_type_of``, with the column's name.
+    """
+    return ", ".join(_column(field, field.name, " ") for field in schema.fields)
+
+
+def quote_spark_name(name: str) -> str:
+    """Put a name between backticks, so that Spark takes it as it is."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def parse_spark_schema(text: str) -> DataSchema:
+    """Read a Spark schema from the JSON that ``df.schema.json()`` gives.
+
+    Timestamps of both kinds become ODF's milliseconds in UTC, which is how slices hold them.
+
+    Raises:
+        MalformedError: Not a Spark schema.
+        UnsupportedError: A type without a counterpart; names the column.
+    """
+    try:
+        tree = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise MalformedError("Spark schema", expected="JSON", found=text[:60]) from error
+    struct = _type_of_spark(tree, "", 0)
+    if not isinstance(struct, DataTypeStruct):
+        raise MalformedError("Spark schema", expected="a struct", found=text[:60])
+    return DataSchema(fields=struct.fields)
+
+
+def _column(field: DataField, path: str, separator: str) -> str:
+    required = "" if isinstance(field.type, DataTypeOption) else " NOT NULL"
+    return f"{quote_spark_name(field.name)}{separator}{spark_type_of(field.type, column=path)}{required}"
+
+
+def _refusal(data_type: DataType, column: str, supported: str) -> UnsupportedError:
+    what = f"type in Spark of column {column.lstrip('.')}" if column else "type in Spark"
+    return UnsupportedError(what, found=describe_type(data_type), supported=supported)
+
+
+def _type_of_spark(tree: Any, path: str, depth: int) -> DataType:
+    if depth > MAX_DEPTH:
+        raise MalformedError("Spark schema", expected=f"at most {MAX_DEPTH} levels", found="more")
+    match tree:
+        case str():
+            return _simple_type_of_spark(tree, path)
+        case {"type": "struct", "fields": [*fields]}:
+            return DataTypeStruct(fields=tuple(_field_of_spark(field, path, depth) for field in fields))
+        case {"type": "array", "elementType": element, "containsNull": bool(nullable)}:
+            return DataTypeList(item_type=_optional(_type_of_spark(element, f"{path}[]", depth + 1), nullable))
+        case {"type": "map", "keyType": key, "valueType": value, "valueContainsNull": bool(nullable)}:
+            value_type = _optional(_type_of_spark(value, f"{path} (values)", depth + 1), nullable)
+            key_type = _type_of_spark(key, f"{path} (keys)", depth + 1)
+            return DataTypeMap(key_type=key_type, value_type=value_type, keys_sorted=False)
+    found = tree.get("type") if isinstance(tree, Mapping) else tree
+    raise UnsupportedError(f"Spark type of column {path.lstrip('.')}", found=found)
+
+
+def _simple_type_of_spark(name: str, path: str) -> DataType:
+    known = _OF_SPARK.get(name)
+    if known is not None:
+        return known
+    decimal = _DECIMAL.fullmatch(name)
+    if decimal is not None:
+        return DataTypeDecimal(precision=int(decimal.group(1)), scale=int(decimal.group(2)))
+    supported = "a cast, as nulls alone have no type" if name == "void" else None
+    raise UnsupportedError(f"Spark type of column {path.lstrip('.')}", found=name, supported=supported)
+
+
+def _field_of_spark(tree: Any, path: str, depth: int) -> DataField:
+    match tree:
+        case {"name": str(name), "type": data_type, "nullable": bool(nullable)}:
+            return DataField(
+                name=name, type=_optional(_type_of_spark(data_type, f"{path}.{name}", depth + 1), nullable)
+            )
+    raise MalformedError("Spark schema", expected="fields with name, type and nullable", found=str(tree)[:60])
+
+
+def _optional(data_type: DataType, is_optional: bool) -> DataType:
+    return DataTypeOption(inner=data_type) if is_optional else data_type

@@ -1,0 +1,61 @@
+"""The four columns that ODF itself fills, at the head of every dataset's schema.
+
+==============  ==========================  ==================================================
+column          type                        meaning
+==============  ==========================  ==================================================
+offset          Int64                       number of the row in the dataset, from 0
+op              Int32                       0 append, 1 retract, 2 correct from, 3 correct to
+system_time     Timestamp(ms, UTC)          when the row was added
+event_time      Timestamp(ms, UTC) or Date  when it happened, by its source
+==============  ==========================  ==================================================
+
+All are required. Their names are those of the dataset's vocabulary. The reference implementation only warns where they
+are wrong, and lets ``op`` be optional in a changelog stream whose input has it so; therefore foreign schemas are judged
+with ``find_system_mismatch`` as a warning, and our own are made with ``system_fields``.
+
+Source: ODF "Common Data Schema"; chain rule 28.
+"""
+
+from typing import Final
+
+from odf_protocol.events import (
+    DataField,
+    DataSchema,
+    DataType,
+    DataTypeDate,
+    DataTypeInt32,
+    DataTypeInt64,
+    DataTypeTimestamp,
+    TimeUnit,
+)
+from odf_protocol.schema_compat import describe_type, resolve_defaults
+from odf_protocol.vocabulary import Vocabulary
+
+__all__ = ["SYSTEM_TIMESTAMP", "find_system_mismatch", "system_fields"]
+
+SYSTEM_TIMESTAMP: Final = DataTypeTimestamp(unit=TimeUnit.MILLISECOND, timezone="UTC")
+
+
+def system_fields(vocabulary: Vocabulary, *, event_time_type: DataType = SYSTEM_TIMESTAMP) -> tuple[DataField, ...]:
+    """Return the four columns in their order."""
+    return (
+        DataField(name=vocabulary.offset, type=DataTypeInt64()),
+        DataField(name=vocabulary.op, type=DataTypeInt32()),
+        DataField(name=vocabulary.system_time, type=SYSTEM_TIMESTAMP),
+        DataField(name=vocabulary.event_time, type=event_time_type),
+    )
+
+
+def find_system_mismatch(schema: DataSchema, vocabulary: Vocabulary) -> str | None:
+    """Say what is wrong with the system columns of a schema; None if nothing is."""
+    by_name = {field.name: field for field in schema.fields}
+    for expected in system_fields(vocabulary):
+        field = by_name.get(expected.name)
+        if field is None:
+            return f"system column {expected.name} is missing"
+        allowed = [expected.type]
+        if expected.name == vocabulary.event_time:
+            allowed.append(DataTypeDate())
+        if resolve_defaults(field.type) not in allowed:
+            return f"system column {expected.name} is {describe_type(field.type)}, not {describe_type(expected.type)}"
+    return None
