@@ -1,0 +1,207 @@
+r"""Read a CSV file into records of text.
+
+Arrow splits the file wherever its grammar agrees with `csv_grammar`: that is every file but those that are not UTF-8
+and those that hold both quotes and escape characters; they go through the exact, slower form. Arrow's own handling of
+escape characters is never used: it also unescapes outside quotes, where a backslash is ordinary text (`C:\temp`).
+
+Source: ODF ReadStepCsv; spec/ingest.md ING-2.
+"""
+
+import mmap
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+
+from odf_engines.spark.ingest.csv_grammar import CsvDialect, iter_records, iter_spans
+from odf_engines.spark.ingest.source_records import (
+    FieldError,
+    OriginalRecord,
+    RecordWriter,
+    SourceRecords,
+    physical_name,
+)
+from odf_engines.spark.ingest.source_text import InvalidTextError, decode_text, is_utf8, open_bytes
+
+# One record must fit a block; an unclosed quote otherwise swallows the rest of a file of any size.  # guess
+MAX_RECORD_BYTES = 16 * 1024 * 1024
+
+
+class TooLongRecordError(Exception):
+    """A record is longer than `MAX_RECORD_BYTES`."""
+
+
+def read_header(path: Path, dialect: CsvDialect) -> tuple[str, ...]:
+    """Read the names of the columns from the first record; no names if the file has no record.
+
+    Raises:
+        InvalidTextError: The header is not UTF-8.
+    """
+    with open_bytes(path) as data:
+        first = next(iter_records(data, dialect), None)
+    return () if first is None else tuple(decode_text(name) for name in first.fields)
+
+
+def iter_sample(path: Path, dialect: CsvDialect, limit: int, *, header: bool) -> Iterator[tuple[str | None, ...]]:
+    """Read the first `limit` records as texts, leaving out those that are not UTF-8."""
+    with open_bytes(path) as data:
+        for record in islice(iter_records(data, dialect), int(header), limit + int(header)):
+            try:
+                yield tuple(decode_text(field) or None for field in record.fields)
+            except InvalidTextError:
+                continue
+
+
+def read_csv(
+    path: Path, records_path: Path, dialect: CsvDialect, names: tuple[str, ...], *, header: bool
+) -> SourceRecords:
+    """Split the file at `path` into records of `len(names)` texts; empty text becomes null.
+
+    Raises:
+        TooLongRecordError: A record is longer than `MAX_RECORD_BYTES`.
+    """
+    writer = RecordWriter(records_path, len(names))
+    try:
+        with open_bytes(path) as data:
+            has_quotes = data.find(dialect.quote) >= 0
+            has_escapes = dialect.escape is not None and data.find(dialect.escape) >= 0
+            # An odd number of quotes: perhaps the file ends inside one, which Arrow does not tell.
+            is_odd = has_quotes and _count(data, dialect.quote) % 2 == 1
+            is_text = is_utf8(data)
+            is_empty = next(iter_spans(data, dialect), None) is None
+        if is_empty:
+            count, broken = 0, dict[int, tuple[FieldError, ...]]()
+        elif (has_quotes and (has_escapes or is_odd)) or not is_text:
+            count, broken = _read_exactly(path, writer, dialect, len(names), header=header)
+        else:
+            count, broken = _read_with_arrow(path, writer, dialect, len(names), header=header, has_quotes=has_quotes)
+    finally:
+        writer.close()
+    return SourceRecords(records_path, names, count, broken, _originals_of(path, dialect, header=header))
+
+
+def _read_exactly(
+    path: Path, writer: RecordWriter, dialect: CsvDialect, width: int, *, header: bool
+) -> tuple[int, dict[int, tuple[FieldError, ...]]]:
+    broken: dict[int, tuple[FieldError, ...]] = {}
+    number = 0
+    with open_bytes(path) as data:
+        for number, record in enumerate(iter_records(data, dialect), start=0 if header else 1):
+            if number == 0:
+                continue
+            if record.end - record.start > MAX_RECORD_BYTES:
+                raise TooLongRecordError
+            if len(record.fields) != width:
+                broken[number] = _wrong_width(width, len(record.fields))
+                continue
+            if not record.is_closed:
+                broken[number] = (FieldError("the file ends inside a quoted field"),)
+                continue
+            try:
+                writer.write(number, [decode_text(field) or None for field in record.fields])
+            except InvalidTextError:
+                broken[number] = (FieldError("the record is not valid UTF-8"),)
+    return number, broken
+
+
+def _read_with_arrow(
+    path: Path, writer: RecordWriter, dialect: CsvDialect, width: int, *, header: bool, has_quotes: bool
+) -> tuple[int, dict[int, tuple[FieldError, ...]]]:
+    broken: dict[int, tuple[FieldError, ...]] = {}
+    shift = 1 if header else 0
+
+    def note_invalid(row: pa_csv.InvalidRow) -> str:
+        broken[row.number - shift] = _wrong_width(width, row.actual_columns)
+        return "skip"
+
+    columns = [physical_name(i) for i in range(width)]
+    reader = pa_csv.open_csv(
+        path,
+        # One thread: only then does Arrow say which record is invalid.
+        read_options=pa_csv.ReadOptions(use_threads=False, column_names=columns, block_size=MAX_RECORD_BYTES),
+        parse_options=pa_csv.ParseOptions(
+            delimiter=dialect.separator.decode(),
+            quote_char=dialect.quote.decode() if has_quotes else False,
+            double_quote=has_quotes,
+            escape_char=False,
+            newlines_in_values=has_quotes,
+            ignore_empty_lines=True,
+            invalid_row_handler=note_invalid,
+        ),
+        convert_options=pa_csv.ConvertOptions(
+            check_utf8=False,
+            column_types=dict.fromkeys(columns, pa.string()),
+            null_values=[""],
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=True,
+        ),
+    )
+    number = 0
+    while True:
+        try:
+            batch = reader.read_next_batch()
+        except StopIteration:
+            break
+        except pa.ArrowInvalid as error:
+            if "straddling" in str(error):
+                raise TooLongRecordError from error
+            raise
+        numbers, number = _number_rows(number, batch.num_rows, shift, broken)
+        if header and numbers and numbers[0] == 0:
+            batch, numbers = batch.slice(1), numbers[1:]
+        writer.write_arrays(pa.array(numbers, pa.int64()), batch.columns)
+    # What follows the last good record is broken.
+    while number + 1 - shift in broken:
+        number += 1
+    return max(number - shift, 0), broken
+
+
+def _number_rows(
+    last: int, row_count: int, shift: int, broken: dict[int, tuple[FieldError, ...]]
+) -> tuple[list[int] | range, int]:
+    """Give the next `row_count` good rows their record numbers: those that follow `last` and are not broken."""
+    first = last + 1 - shift
+    if not broken or max(broken) < first:
+        return range(first, first + row_count), last + row_count
+    numbers: list[int] = []
+    number = first
+    while len(numbers) < row_count:
+        if number not in broken:
+            numbers.append(number)
+        number += 1
+    return numbers, number - 1 + shift
+
+
+def _wrong_width(expected: int, found: int) -> tuple[FieldError]:
+    return (FieldError(f"wrong number of fields: expected {expected}, found {found}"),)
+
+
+def _originals_of(
+    path: Path, dialect: CsvDialect, *, header: bool
+) -> Callable[[Iterable[int]], Iterator[OriginalRecord]]:
+    def find_originals(numbers: Iterable[int]) -> Iterator[OriginalRecord]:
+        wanted = iter(numbers)
+        number = next(wanted, None)
+        if number is None:
+            return
+        line, counted = 1, 0
+        with open_bytes(path) as data:
+            for found, (start, end) in enumerate(iter_spans(data, dialect), start=0 if header else 1):
+                if found != number:
+                    continue
+                line += _count(data, b"\n", counted, start)
+                counted = start
+                yield OriginalRecord(number, line, data[start:end])
+                number = next(wanted, None)
+                if number is None:
+                    return
+
+    return find_originals
+
+
+def _count(data: bytes | mmap.mmap, byte: bytes, start: int = 0, end: int | None = None) -> int:
+    # In steps, so that counting in a large file copies no large part of it.
+    step, stop = 1 << 20, len(data) if end is None else end
+    return sum(data[at : min(at + step, stop)].count(byte) for at in range(start, stop, step))

@@ -1,0 +1,170 @@
+"""Read JSON into records of text: one object per line, one array in a document, or GeoJSON features.
+
+A value that is a JSON string becomes its text; any other value becomes its JSON text as written, so that a number keeps
+every digit. Null and an absent key are null. Keys that no column asks for are ignored.
+
+Source: ODF ReadStepNdJson, ReadStepJson, ReadStepNdGeoJson, ReadStepGeoJson; spec/ingest.md ING-3.
+"""
+
+import mmap
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from pathlib import Path
+
+import msgspec
+
+from odf_engines.spark.ingest.source_records import FieldError, OriginalRecord, RecordWriter, SourceRecords
+from odf_engines.spark.ingest.source_text import open_bytes
+
+GEOMETRY = "geometry"
+
+_OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_ARRAY = msgspec.json.Decoder(list[msgspec.Raw])
+_STRING = msgspec.json.Decoder(str)
+_ANY = msgspec.json.Decoder()
+
+
+class JsonPathError(Exception):
+    """A document does not hold an array where it should.
+
+    Attributes:
+        reason: What was found instead.
+    """
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(reason)
+
+
+class BrokenJsonError(ValueError):
+    """A record is not a JSON object."""
+
+
+Lines = Iterator[tuple[int | None, bytes]]
+Source = Callable[[], Lines]
+
+
+def lines_of(path: Path) -> Source:
+    """Give the records of a file that has one on each line, with their line numbers; empty lines are no records."""
+
+    def iter_lines() -> Lines:
+        with path.open("rb") as file:
+            for number, line in enumerate(file, start=1):
+                raw = line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
+                if raw := raw.strip(b" \t\r\n"):
+                    yield number, raw
+
+    return iter_lines
+
+
+def elements_of(path: Path, sub_path: str | None) -> Source:
+    """Give the elements of the array that a document holds at `sub_path` (keys joined by dots), or is.
+
+    Raises:
+        JsonPathError: The document is not JSON, or has no array there.
+    """
+    with open_bytes(path) as data:
+        raw: bytes | msgspec.Raw | mmap.mmap = data[:]
+    assert isinstance(raw, bytes)
+    raw = raw.removeprefix(b"\xef\xbb\xbf")
+    for key in sub_path.split(".") if sub_path else ():
+        try:
+            raw = bytes(_OBJECT.decode(raw)[key])
+        except KeyError as error:
+            raise JsonPathError(f"no key {key!r} of the path {sub_path!r}") from error
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise JsonPathError(f"no JSON object with the key {key!r}: {error}") from error
+    try:
+        elements = [bytes(element).strip() for element in _ARRAY.decode(raw)]
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise JsonPathError(f"no JSON array{f' at {sub_path!r}' if sub_path else ''}: {error}") from error
+    return lambda: ((None, element) for element in elements)
+
+
+def features_of(path: Path) -> Source:
+    """Give the features of a GeoJSON document.
+
+    Raises:
+        JsonPathError: It is not a feature collection.
+    """
+    return elements_of(path, "features")
+
+
+def parse_object(raw: bytes) -> dict[str, str | None]:
+    """Read one JSON object into its values as texts.
+
+    Raises:
+        BrokenJsonError: It is not one.
+    """
+    try:
+        return {key: _text(value) for key, value in _OBJECT.decode(raw).items()}
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise BrokenJsonError(f"not a JSON object: {error}") from error
+
+
+def parse_feature(raw: bytes) -> dict[str, str | None]:
+    """Read one GeoJSON feature into the texts of its properties and of its `geometry`.
+
+    Raises:
+        BrokenJsonError: It is not one.
+    """
+    try:
+        feature = _OBJECT.decode(raw)
+        properties = bytes(feature.get("properties", b"{}"))
+        values = {} if properties == b"null" else parse_object(properties)
+        return {**values, GEOMETRY: _text(feature["geometry"]) if "geometry" in feature else None}
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise BrokenJsonError(f"not a GeoJSON feature: {error}") from error
+
+
+def sample(source: Source, parse: Callable[[bytes], dict[str, str | None]], limit: int) -> list[dict[str, str | None]]:
+    """Read the first `limit` records, leaving out the broken ones."""
+    found = []
+    for _, raw in islice(source(), limit):
+        try:
+            found.append(parse(raw))
+        except BrokenJsonError:
+            continue
+    return found
+
+
+def read_json(
+    source: Source, records_path: Path, parse: Callable[[bytes], dict[str, str | None]], names: tuple[str, ...]
+) -> SourceRecords:
+    """Write the values under `names` of every record of `source`."""
+    writer = RecordWriter(records_path, len(names))
+    broken: dict[int, tuple[FieldError, ...]] = {}
+    number = 0
+    try:
+        for number, (_, raw) in enumerate(source(), start=1):
+            try:
+                values = parse(raw)
+            except BrokenJsonError as error:
+                broken[number] = (FieldError(str(error)),)
+                continue
+            writer.write(number, [values.get(name) for name in names])
+    finally:
+        writer.close()
+
+    def find_originals(numbers: Iterable[int]) -> Iterator[OriginalRecord]:
+        wanted = iter(numbers)
+        wanted_next = next(wanted, None)
+        for found, (line, raw) in enumerate(source(), start=1):
+            if found == wanted_next:
+                yield OriginalRecord(found, line, raw)
+                wanted_next = next(wanted, None)
+            if wanted_next is None:
+                return
+
+    return SourceRecords(records_path, names, number, broken, find_originals)
+
+
+def _text(value: msgspec.Raw) -> str | None:
+    raw = bytes(value)
+    if raw.startswith(b'"'):
+        return _STRING.decode(raw)
+    text = raw.decode("utf-8")
+    if text[0] in "[{":
+        # `Raw` skips over nested values; this checks that they are JSON.
+        _ANY.decode(raw)
+    return None if text == "null" else text

@@ -1,0 +1,220 @@
+"""Ingest: the steps in their order, from one local file to one slice.
+
+read → convert → (preprocess) → stage → merge → slice, state and quarantine. Every step leaves files or a data frame for
+the next one and knows nothing of the others, so a step can be added between any two.
+
+Source: ODF "Ingest"; spec/ingest.md.
+"""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from odf_engines.contract import IngestRequest, IngestResponse, InvalidSourceError, Statistics
+from odf_engines.errors import EngineFailureError, InvalidQueryError
+from odf_engines.spark.ingest.convert import convert_records
+from odf_engines.spark.ingest.merge import MergeOutcome, keeps_state, merge_rows, state_indexes
+from odf_engines.spark.ingest.preprocess import run_preprocess
+from odf_engines.spark.ingest.quarantine import (
+    QuarantinedRow,
+    iter_broken,
+    iter_refused,
+    iter_unconverted,
+    write_quarantine,
+)
+from odf_engines.spark.ingest.read import ReadResult, read_source
+from odf_engines.spark.ingest.slice_writer import WrittenSlice, check_compatible, slice_schema_of, write_slice
+from odf_engines.spark.ingest.staging import (
+    Columns,
+    InvalidColumnsError,
+    columns_of,
+    schema_of_query,
+    stage_converted,
+    stage_preprocessed,
+)
+from odf_engines.spark.ingest.state import load_state, write_state
+from odf_protocol.errors import MalformedError, UnsupportedError
+from odf_protocol.events import MergeStrategyChangelogStream, OffsetInterval
+from odf_protocol.schema_arrow import arrow_schema_of
+
+_BYTES_PER_PARTITION = 64 * 1024 * 1024  # guess: sorts within a 1 GiB heap
+
+
+@dataclass(frozen=True, slots=True)
+class Folders:
+    """Where an ingest works.
+
+    Attributes:
+        scratch: Empty folder for intermediate files; the caller deletes it.
+        output: Folder for the files of the response.
+    """
+
+    scratch: Path
+    output: Path
+
+
+def ingest(spark: Any, request: IngestRequest, folders: Folders) -> IngestResponse:
+    """Turn one source file into a slice.
+
+    Args:
+        spark: A session of this request's own; its settings are changed.
+        request: What to do.
+        folders: Where.
+
+    Raises:
+        InvalidSourceError: The file as a whole is unusable, its columns break the dataset's rules, or it needs a
+            format, an option or a type that we lack.
+        InvalidQueryError: The preprocess query is wrong, or its columns break the dataset's rules.
+        EngineFailureError: The state is not the one of this dataset and offset.
+    """
+    started = time.perf_counter()
+    _configure(spark, request)
+    converted = folders.scratch / "converted"
+    try:
+        result = read_source(
+            request.read, request.source_path, request.source_name, request.vocabulary, folders.scratch
+        )
+        convert_records(spark, result.records, result.target, converted)
+        response = _merge(spark, request, folders, result, converted)
+    except InvalidColumnsError as error:
+        if request.preprocess is not None:
+            raise InvalidQueryError(str(error)) from error
+        raise InvalidSourceError(request.source_name, str(error)) from error
+    except (UnsupportedError, MalformedError) as error:
+        raise InvalidSourceError(request.source_name, str(error)) from error
+    seconds = time.perf_counter() - started
+    return _respond(request, response, result.records.record_count, seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class _Merged:
+    schema: pa.Schema
+    slice: WrittenSlice
+    data_path: Path
+    state_path: Path | None
+    quarantine_path: Path
+    quarantined_rows: int
+
+
+def _merge(spark: Any, request: IngestRequest, folders: Folders, result: ReadResult, converted: Path) -> _Merged:
+    known = None if request.known_schema is None else arrow_schema_of(request.known_schema)
+    if request.preprocess is None:
+        columns = columns_of(result.target, request.merge, request.vocabulary, known)
+        schema = _slice_schema(request, columns, known)
+        staged = stage_converted(spark, converted, columns)
+    else:
+        answer = run_preprocess(spark, request.preprocess, converted, result.target)
+        columns = columns_of(schema_of_query(answer, known), request.merge, request.vocabulary, known)
+        schema = _slice_schema(request, columns, known)
+        staged = stage_preprocessed(spark, answer, columns, folders.scratch / "staged")
+    outcome = _merged_rows(spark, request, staged, columns, folders)
+    changes = folders.scratch / "changes"
+    outcome.changes.write.parquet(str(changes))
+    data_path = folders.output / "data.parquet"
+    written = write_slice(
+        changes,
+        data_path,
+        columns,
+        schema,
+        system_time=request.system_time,
+        fallback_event_time=request.fallback_event_time,
+        next_offset=request.next_offset,
+    )
+    state_path = _write_state(request, outcome, columns, folders, request.next_offset + written.row_count)
+    quarantine_path = folders.output / "quarantine.parquet"
+    rows = _quarantined(spark, request, result, converted, outcome, columns, folders)
+    count = write_quarantine(quarantine_path, result.records, rows)
+    return _Merged(schema, written, data_path, state_path, quarantine_path, count)
+
+
+def _slice_schema(request: IngestRequest, columns: Columns, known: pa.Schema | None) -> pa.Schema:
+    passes_op = isinstance(request.merge, MergeStrategyChangelogStream) and columns.op is not None
+    op_is_nullable = passes_op and columns.schema.field(columns.op).nullable
+    found = slice_schema_of(columns, request.vocabulary, op_is_nullable=op_is_nullable)
+    return found if known is None else check_compatible(found, known)
+
+
+def _merged_rows(spark: Any, request: IngestRequest, staged: Any, columns: Columns, folders: Folders) -> MergeOutcome:
+    state = None
+    if request.state_path is not None and keeps_state(request.merge):
+        indexes = state_indexes(request.merge, columns)
+        state = load_state(spark, request.state_path, request.merge, columns, indexes, request.next_offset)
+    elif request.next_offset > 0 and keeps_state(request.merge):
+        raise EngineFailureError("a dataset that has rows cannot be merged into without its projected state")
+    return merge_rows(spark, request.merge, staged, columns, state, folders.scratch)
+
+
+def _write_state(
+    request: IngestRequest, outcome: MergeOutcome, columns: Columns, folders: Folders, next_offset: int
+) -> Path | None:
+    if outcome.state is None:
+        return None
+    rows = folders.scratch / "state"
+    outcome.state.write.parquet(str(rows))
+    target = folders.output / "state.parquet"
+    write_state(
+        rows,
+        target,
+        request.merge,
+        columns,
+        state_indexes(request.merge, columns),
+        fallback_event_time=request.fallback_event_time,
+        next_offset=next_offset,
+    )
+    return target
+
+
+def _quarantined(
+    spark: Any,
+    request: IngestRequest,
+    result: ReadResult,
+    converted: Path,
+    outcome: MergeOutcome,
+    columns: Columns,
+    folders: Folders,
+) -> list[Iterator[QuarantinedRow]]:
+    lists = [iter_broken(result.records)]
+    if not result.records.is_typed:
+        lists.append(iter_unconverted(spark, converted, folders.scratch))
+    for number, refusal in enumerate(outcome.refusals):
+        folder = folders.scratch / f"refused-{number}"
+        lists.append(iter_refused(refusal, columns, folder, are_records=request.preprocess is None))
+    return lists
+
+
+def _respond(request: IngestRequest, merged: _Merged, rows_in: int, seconds: float) -> IngestResponse:
+    count = merged.slice.row_count
+    interval = OffsetInterval(start=request.next_offset, end=request.next_offset + count - 1) if count else None
+    times = [time for time in (request.prev_watermark, merged.slice.newest_event_time) if time is not None]
+    return IngestResponse(
+        schema=merged.schema,
+        data_path=merged.data_path if count else None,
+        offset_interval=interval,
+        watermark=max(times, default=None),
+        state_path=merged.state_path,
+        quarantine_path=merged.quarantine_path if merged.quarantined_rows else None,
+        quarantined_rows=merged.quarantined_rows,
+        statistics=Statistics(rows_in=rows_in, rows_out=count, seconds=seconds),
+    )
+
+
+def _configure(spark: Any, request: IngestRequest) -> None:
+    partitions = max(1, request.source_path.stat().st_size // _BYTES_PER_PARTITION)
+    settings = {
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.ansi.enabled": "true",
+        # Columns of data differ by case.
+        "spark.sql.caseSensitive": "true",
+        # Whole files of Spark are only read by Arrow here, which takes INT96 for nanoseconds.
+        "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+        # Every order that matters is sorted for, so files may be read and rows exchanged in parallel.
+        "spark.sql.shuffle.partitions": str(partitions),
+        "spark.sql.files.maxPartitionBytes": str(_BYTES_PER_PARTITION),
+        "spark.sql.legacy.timeParserPolicy": "EXCEPTION",
+    }
+    for name, value in settings.items():
+        spark.conf.set(name, value)

@@ -1,0 +1,63 @@
+"""The preprocess step: queries over the table `input`.
+
+Source: ODF "preprocess"; spec/ingest.md ING-7.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from odf_engines.spark.ingest.carriers import carrier_of, quoted, spark_name_of
+from odf_engines.spark.ingest.source_records import ERRORS, RECORD, value_name
+from odf_protocol.events import TransformSql
+
+INPUT = "input"
+
+
+def run_preprocess(spark: Any, transform: TransformSql, converted: Path, target: pa.Schema) -> Any:
+    """Run the queries of `transform` over the good rows of `converted`; give the last one's data frame.
+
+    The rows are one ordered partition, so that a query that only selects and filters keeps their order.
+
+    Raises:
+        InvalidQueryError: A query is wrong, or is anything but a query over `input` and earlier steps.
+    """
+    rows = spark.read.parquet(str(converted)).where(f"{ERRORS} IS NULL").coalesce(1).sortWithinPartitions(RECORD)
+    values = [f"{_value(i, field)} AS {quoted(field.name)}" for i, field in enumerate(target)]
+    rows.selectExpr(*values).createOrReplaceTempView(INPUT)
+    steps = transform.queries or ()
+    result = None
+    if transform.query is not None:
+        result = spark.sql(transform.query)
+    for step in steps:
+        result = spark.sql(step.query)
+        if step.alias is not None:
+            result.createOrReplaceTempView(step.alias)
+    return result
+
+
+def _value(index: int, field: pa.Field) -> str:
+    name = f"`{value_name(index)}`"
+    if field.nullable:
+        return name
+    # No null is left in a required column; this tells Spark so, and with it the schema of the result.
+    return f"coalesce({name}, {_some_value(carrier_of(field.type))})"
+
+
+def _some_value(carrier: pa.DataType) -> str:
+    name = spark_name_of(carrier)
+    types = pa.types
+    if types.is_list(carrier):
+        return f"CAST(array() AS {name})"
+    if types.is_struct(carrier):
+        members = [
+            f"'{f.name}', {f'CAST(NULL AS {spark_name_of(f.type)})' if f.nullable else _some_value(f.type)}"
+            for f in carrier
+        ]
+        return f"named_struct({', '.join(members)})"
+    if types.is_timestamp(carrier) or types.is_date(carrier):
+        return f"CAST('1970-01-01' AS {name})"
+    if types.is_boolean(carrier):
+        return "false"
+    return f"CAST('0' AS {name})"

@@ -1,0 +1,161 @@
+"""Write the rows that could not be taken: what they were, and everything that is wrong with them.
+
+Source: spec/ingest.md ING-6.
+"""
+
+import heapq
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import groupby, islice, tee
+from operator import attrgetter
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from odf_engines.spark.ingest.carriers import quoted
+from odf_engines.spark.ingest.merge.outcome import Refusal
+from odf_engines.spark.ingest.source_records import (
+    ERRORS,
+    ERRORS_TYPE,
+    RECORD,
+    FieldError,
+    OriginalRecord,
+    SourceRecords,
+    value_name,
+)
+from odf_engines.spark.ingest.source_text import InvalidTextError, decode_text
+from odf_engines.spark.ingest.staging import ORD, Columns
+
+SCHEMA = pa.schema(
+    [
+        pa.field("record", pa.int64()),
+        pa.field("line", pa.int64()),
+        pa.field("stage", pa.string(), nullable=False),
+        pa.field("original", pa.string()),
+        pa.field("original_bytes", pa.binary()),
+        pa.field("errors", ERRORS_TYPE, nullable=False),
+    ]
+)
+
+_BATCH_ROWS = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class QuarantinedRow:
+    """One row: its record number if it is one of the source, its text if it is the result of a query."""
+
+    record: int | None
+    stage: str
+    errors: tuple[FieldError, ...]
+    text: str | None = None
+
+
+def iter_broken(records: SourceRecords) -> Iterator[QuarantinedRow]:
+    """Give the records that a read step could not take apart, by number."""
+    for number in sorted(records.broken):
+        yield QuarantinedRow(number, "read", records.broken[number])
+
+
+def iter_unconverted(spark: Any, converted: Path, scratch: Path) -> Iterator[QuarantinedRow]:
+    """Give the records whose values did not convert, by number."""
+    folder = scratch / "unconverted"
+    rows = spark.read.parquet(str(converted)).where(f"{ERRORS} IS NOT NULL").select(RECORD, ERRORS)
+    rows.orderBy(RECORD).write.parquet(str(folder))
+    for row in _iter_rows(folder):
+        yield QuarantinedRow(row[RECORD], "convert", tuple(FieldError(**error) for error in row[ERRORS]))
+
+
+def iter_refused(refusal: Refusal, columns: Columns, folder: Path, *, are_records: bool) -> Iterator[QuarantinedRow]:
+    """Give the rows that a merge refused, in input order.
+
+    Args:
+        refusal: Rows and reason.
+        columns: Of the rows.
+        folder: Folder to make for them.
+        are_records: `ord` is the number of a record; otherwise rows are results of a query and stand as JSON.
+    """
+    values = ", ".join(f"`{value_name(i)}` AS {quoted(field.name)}" for i, field in enumerate(columns.schema))
+    text = f"to_json(struct({values}), map('ignoreNullFields', 'false')) AS text"
+    refusal.rows.selectExpr(ORD, text).orderBy(ORD).write.parquet(str(folder))
+    for row in _iter_rows(folder):
+        found = json.loads(row["text"])
+        errors = tuple(
+            FieldError(
+                refusal.reason,
+                name,
+                None if found.get(name) is None else str(found[name]),
+                str(columns.schema.field(name).type),
+            )
+            for name in refusal.column_names
+        )
+        if are_records:
+            yield QuarantinedRow(row[ORD], "merge", errors)
+        else:
+            yield QuarantinedRow(None, "merge", errors, row["text"])
+
+
+def write_quarantine(target: Path, records: SourceRecords, rows: Iterable[Iterator[QuarantinedRow]]) -> int:
+    """Write rows to the Parquet file `target`, those of the source by record number; no file if there are none.
+
+    Args:
+        target: File to write.
+        records: Gives the original text of records.
+        rows: Several lists, each ordered by record number, and those without one.
+
+    Returns:
+        How many rows were written: a record counts once, however many lists it is in.
+    """
+    merged = heapq.merge(*rows, key=lambda row: (row.record is None, row.record or 0))
+    numbered, listed = tee(_joined(merged))
+    # Read once, in step with the rows: asking anew for each batch would scan the source as often.
+    originals = records.find_originals(row.record for row in numbered if row.record is not None)
+    count = 0
+    lines = (_line(row, None if row.record is None else next(originals)) for row in listed)
+    writer: pq.ParquetWriter | None = None
+    try:
+        while batch := list(islice(lines, _BATCH_ROWS)):
+            writer = writer or pq.ParquetWriter(target, SCHEMA, version="2.6", compression="zstd")
+            writer.write_batch(pa.RecordBatch.from_pylist(batch, schema=SCHEMA))
+            count += len(batch)
+    finally:
+        if writer is not None:
+            writer.close()
+    return count
+
+
+def _joined(rows: Iterable[QuarantinedRow]) -> Iterator[QuarantinedRow]:
+    """Join neighbours that are about the same record."""
+    for record, same in groupby(rows, key=attrgetter("record")):
+        if record is None:
+            yield from same
+            continue
+        first, *others = same
+        yield replace(first, errors=first.errors + tuple(error for row in others for error in row.errors))
+
+
+def _line(row: QuarantinedRow, original: OriginalRecord | None) -> dict[str, object]:
+    text, raw = row.text, None
+    if original is not None:
+        try:
+            text = decode_text(original.raw)
+        except InvalidTextError:
+            raw = original.raw
+    errors = [{"reason": e.reason, "column": e.column, "value": e.value, "expected": e.expected} for e in row.errors]
+    return {
+        "record": row.record,
+        "line": None if original is None else original.line,
+        "stage": row.stage,
+        "original": text,
+        "original_bytes": raw,
+        "errors": errors,
+    }
+
+
+def _iter_rows(folder: Path) -> Iterator[dict[str, Any]]:
+    for path in sorted(folder.glob("part-*.parquet")):
+        with pq.ParquetFile(path) as file:
+            for batch in file.iter_batches(batch_size=_BATCH_ROWS):
+                yield from batch.to_pylist()

@@ -1,0 +1,167 @@
+"""The read step: dispatch by format, and find names and types of the columns.
+
+Source: ODF ReadStep; spec/ingest.md ING-1 to ING-3.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from odf_engines.errors import InvalidSourceError
+from odf_engines.spark.ingest import csv_records, json_records
+from odf_engines.spark.ingest.csv_grammar import CsvDialect
+from odf_engines.spark.ingest.parquet_records import read_parquet
+from odf_engines.spark.ingest.source_records import SourceRecords
+from odf_engines.spark.ingest.source_schema import (
+    SAMPLE_RECORDS,
+    adapt_undeclared,
+    check_columns,
+    check_distinct,
+    find_declared,
+    guess_schema,
+    text_schema,
+)
+from odf_engines.spark.ingest.source_text import InvalidTextError
+from odf_protocol.errors import UnsupportedError
+from odf_protocol.events import (
+    ReadStep,
+    ReadStepCsv,
+    ReadStepGeoJson,
+    ReadStepJson,
+    ReadStepNdGeoJson,
+    ReadStepNdJson,
+    ReadStepParquet,
+)
+from odf_protocol.vocabulary import Vocabulary
+
+
+@dataclass(frozen=True, slots=True)
+class ReadResult:
+    """Records of a source and the schema they are to be converted to.
+
+    Attributes:
+        records: What was found.
+        target: Names, slice types and nullability of the columns.
+    """
+
+    records: SourceRecords
+    target: pa.Schema
+
+
+def read_source(step: ReadStep, source: Path, source_name: str, vocabulary: Vocabulary, scratch: Path) -> ReadResult:
+    """Read the file `source` as `step` says.
+
+    Args:
+        step: Format, options and schema.
+        source: Local file, not compressed.
+        source_name: How messages call it.
+        vocabulary: Names of the system columns.
+        scratch: Folder for the records file.
+
+    Raises:
+        InvalidSourceError: The file as a whole cannot be read with this step.
+        UnsupportedError: An option or a format we lack.
+    """
+    declared = find_declared(step)
+    records_path = scratch / "records.parquet"
+    match step:
+        case ReadStepCsv():
+            result = _read_csv(step, source, source_name, declared, records_path)
+        case ReadStepParquet():
+            result = ReadResult(*read_parquet(source, source_name, declared, vocabulary, records_path))
+        case ReadStepJson() | ReadStepNdJson() | ReadStepGeoJson() | ReadStepNdGeoJson():
+            result = _read_json(step, source, source_name, declared, records_path)
+        case _:
+            raise UnsupportedError("read step", found=type(step).__name__.removeprefix("ReadStep"))
+    if declared is None:
+        return ReadResult(result.records, adapt_undeclared(result.target, vocabulary, step))
+    return result
+
+
+def _read_csv(
+    step: ReadStepCsv, source: Path, source_name: str, declared: pa.Schema | None, records_path: Path
+) -> ReadResult:
+    dialect = _dialect_of(step)
+    has_header = bool(step.header)
+    try:
+        first = csv_records.read_header(source, dialect)
+    except InvalidTextError as error:
+        raise InvalidSourceError(source_name, f"the first record: {error}; the file must be UTF-8") from error
+    if not first:
+        # Without a header there is nothing to compare: the file is empty.
+        names = tuple(declared.names) if declared is not None else ()
+    elif has_header:
+        names = first
+        check_distinct(names, source_name)
+        if declared is not None:
+            check_columns(names, declared, source_name)
+    elif declared is not None:
+        names = tuple(declared.names)
+    else:
+        names = tuple(f"column_{number}" for number in range(1, len(first) + 1))
+    target = declared
+    if target is None and step.infer_schema:
+        rows = csv_records.iter_sample(source, dialect, SAMPLE_RECORDS, header=has_header)
+        target = guess_schema((row for row in rows if len(row) == len(names)), names)
+    try:
+        records = csv_records.read_csv(source, records_path, dialect, names, header=has_header)
+    except csv_records.TooLongRecordError as error:
+        raise InvalidSourceError(
+            source_name, f"a record is longer than {csv_records.MAX_RECORD_BYTES} bytes; is a quote not closed?"
+        ) from error
+    return ReadResult(records, text_schema(names) if target is None else target)
+
+
+def _read_json(
+    step: ReadStepJson | ReadStepNdJson | ReadStepGeoJson | ReadStepNdGeoJson,
+    source: Path,
+    source_name: str,
+    declared: pa.Schema | None,
+    records_path: Path,
+) -> ReadResult:
+    if isinstance(step, ReadStepJson | ReadStepNdJson):
+        _check_text_options(step)
+    is_geo = isinstance(step, ReadStepGeoJson | ReadStepNdGeoJson)
+    parse = json_records.parse_feature if is_geo else json_records.parse_object
+    try:
+        match step:
+            case ReadStepJson(sub_path=sub_path):
+                elements = json_records.elements_of(source, sub_path)
+            case ReadStepGeoJson():
+                elements = json_records.features_of(source)
+            case _:
+                elements = json_records.lines_of(source)
+    except json_records.JsonPathError as error:
+        raise InvalidSourceError(source_name, f"{error.reason}") from error
+    target = declared
+    if target is None:
+        rows = json_records.sample(elements, parse, SAMPLE_RECORDS)
+        names = tuple(dict.fromkeys(name for row in rows for name in row))
+        target = guess_schema(([row.get(name) for name in names] for row in rows), names)
+    return ReadResult(json_records.read_json(elements, records_path, parse, tuple(target.names)), target)
+
+
+def _dialect_of(step: ReadStepCsv) -> CsvDialect:
+    _check_text_options(step)
+    if step.null_value not in (None, ""):
+        raise UnsupportedError("CSV null value", found=step.null_value, supported="the empty text")
+    separator = _character("separator", step.separator, ",")
+    quote = _character("quote", step.quote, '"')
+    escape = None if step.escape == "" else _character("escape", step.escape, "\\")
+    return CsvDialect(separator, quote, None if escape == quote else escape)
+
+
+def _character(option: str, text: str | None, default: str) -> bytes:
+    character = default if text is None else text
+    if len(character) != 1 or not character.isascii() or character in "\r\n\0":
+        raise UnsupportedError(f"CSV {option}", found=repr(character), supported="one ASCII character")
+    return character.encode()
+
+
+def _check_text_options(step: ReadStepCsv | ReadStepJson | ReadStepNdJson) -> None:
+    if (step.encoding or "utf8").lower().replace("-", "") != "utf8":
+        raise UnsupportedError("encoding", found=step.encoding, supported="utf8")
+    for option, value in (("date format", step.date_format), ("timestamp format", step.timestamp_format)):
+        if value not in (None, "rfc3339"):
+            raise UnsupportedError(option, found=value, supported="rfc3339")

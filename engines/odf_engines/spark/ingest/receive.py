@@ -1,0 +1,50 @@
+"""Check the answer to an ingest request, on the host.
+
+What the engine says about bad rows and state cannot be checked against anything but itself; the slice can.
+
+Source: clauses ENGINE-5 and ENGINE-6 in ``spec/extensions/engine-contract.md``; spec/ingest.md ING-13.
+"""
+
+from odf_engines.contract import IngestRequest, IngestResponse, Statistics
+from odf_engines.errors import EngineFailureError
+from odf_engines.spark.outputs import Answer, OutputFolder, check_rows
+from odf_engines.spark.receive import find_instant
+from odf_protocol.events import OffsetInterval
+
+
+def receive_ingest(request: IngestRequest, answer: Answer, outputs: OutputFolder) -> IngestResponse:
+    """Take over the files of an answer and check what can be checked.
+
+    Raises:
+        EngineFailureError: The answer contradicts itself, its files or the request.
+        LimitExceededError: A file is too large.
+    """
+    schema = answer.get_schema()
+    if schema.names[:4] != list(request.vocabulary.columns) or len(set(schema.names)) != len(schema.names):
+        raise EngineFailureError(f"answer.schema: expected {request.vocabulary.columns} first, found {schema.names}")
+    start, end = answer.find_number("start"), answer.find_number("end")
+    data_path = outputs.find(answer, "data")
+    interval = None
+    if (data_path is None) != (start is None) or (start is None) != (end is None):
+        raise EngineFailureError("an ingest answered rows without offsets or offsets without rows")
+    if data_path is not None and start is not None and end is not None:
+        if start != request.next_offset or end < start:
+            raise EngineFailureError(f"offsets: expected to begin at {request.next_offset}, found {start} to {end}")
+        interval = OffsetInterval(start=start, end=end)
+        check_rows(data_path, schema, request.vocabulary, interval, request.system_time.unix_ms, request.limits)
+    watermark = request.prev_watermark
+    found = find_instant(answer, "watermark_ms")
+    # Milliseconds are all that crosses the sandbox; the previous one is handed on as it was stated.
+    if found is not None and (watermark is None or found.unix_ms > watermark.unix_ms):
+        watermark = found
+    rows_out = 0 if interval is None else interval.end - interval.start + 1
+    return IngestResponse(
+        schema=schema,
+        data_path=data_path,
+        offset_interval=interval,
+        watermark=watermark,
+        state_path=outputs.find(answer, "state"),
+        quarantine_path=outputs.find(answer, "quarantine"),
+        quarantined_rows=answer.get_count("quarantined_rows"),
+        statistics=Statistics(rows_in=answer.get_count("rows_in"), rows_out=rows_out, seconds=answer.seconds),
+    )

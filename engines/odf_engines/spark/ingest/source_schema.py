@@ -1,0 +1,111 @@
+"""Which columns a source has, which types they get, and what to say when they are not the ones declared.
+
+Source: ODF ReadStep `schema` and `ddlSchema`; spec/ingest.md ING-2, ING-3.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+
+import pyarrow as pa
+from odf_protocol.schema_arrow import arrow_schema_of
+
+from odf_engines.errors import InvalidSourceError
+from odf_engines.spark.ingest.carriers import TIMESTAMP, slice_field_of
+from odf_protocol.events import ReadStep, ReadStepParquet
+from odf_protocol.schema_ddl import parse_ddl
+from odf_protocol.vocabulary import Vocabulary
+
+# Records looked at when types or names must be guessed.  Source: ODF reference readers
+SAMPLE_RECORDS = 1000
+
+
+def find_declared(step: ReadStep) -> pa.Schema | None:
+    """Find the schema that a read step declares, in slice types; None if it declares none."""
+    if step.schema is not None:
+        declared = arrow_schema_of(step.schema)
+    elif step.ddl_schema is not None:
+        declared = arrow_schema_of(parse_ddl(list(step.ddl_schema)))
+    else:
+        return None
+    return pa.schema([slice_field_of(field) for field in declared])
+
+
+def check_columns(found: Sequence[str], declared: pa.Schema, source_name: str) -> None:
+    """Refuse a source whose columns are not exactly the declared ones, in any order.
+
+    Raises:
+        InvalidSourceError: A column is missing, unknown or there twice.
+    """
+    check_distinct(found, source_name)
+    missing = [name for name in declared.names if name not in found]
+    unknown = [name for name in found if name not in declared.names]
+    if not missing and not unknown:
+        return
+    faults = [f"missing: {_listed(missing)}"] if missing else []
+    faults += [f"not in the schema: {_listed(unknown)}"] if unknown else []
+    raise InvalidSourceError(
+        source_name,
+        f"columns differ from the schema of the source ({'; '.join(faults)}); expected"
+        f" {_listed(declared.names)}, found {_listed(found)}. Correct the file, or change the read step's schema",
+    )
+
+
+def check_distinct(found: Sequence[str], source_name: str) -> None:
+    """Refuse a source that gives two columns one name.
+
+    Raises:
+        InvalidSourceError: It does.
+    """
+    repeated = sorted({name for name in found if found.count(name) > 1})
+    if repeated:
+        raise InvalidSourceError(source_name, f"two columns have the same name: {_listed(repeated)}")
+
+
+def guess_schema(rows: Iterable[Sequence[str | None]], names: Sequence[str]) -> pa.Schema:
+    """Guess the types of columns of text from some of their rows; every column may be null."""
+    columns = list(zip(*rows, strict=True)) or [()] * len(names)
+    return pa.schema([pa.field(name, _guess_type(values)) for name, values in zip(names, columns, strict=True)])
+
+
+def text_schema(names: Sequence[str]) -> pa.Schema:
+    """Make every column text that may be null."""
+    return pa.schema([pa.field(name, pa.string()) for name in names])
+
+
+def adapt_undeclared(schema: pa.Schema, vocabulary: Vocabulary, step: ReadStep) -> pa.Schema:
+    """Adapt a schema that nobody declared to the system columns: a text event time is read as a time.
+
+    Parquet has types of its own and is left alone.
+
+    Source: ODF reference ingest, sources without schema and without preprocess step.
+    """
+    index = schema.get_field_index(vocabulary.event_time)
+    if index < 0 or isinstance(step, ReadStepParquet) or not pa.types.is_string(schema.field(index).type):
+        return schema
+    return schema.set(index, schema.field(index).with_type(TIMESTAMP))
+
+
+_GUESSES = (
+    (re.compile(r"[+-]?[0-9]{1,18}", re.ASCII), pa.int64()),
+    (re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,2})?", re.ASCII), pa.float64()),
+    (re.compile(r"true|false", re.IGNORECASE), pa.bool_()),
+    (re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII), pa.date32()),
+    (
+        re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ][0-9:]{8}(?:\.[0-9]{1,9})?(?:[Zz]|[+-][0-9:]{5})?", re.ASCII),
+        TIMESTAMP,
+    ),
+)
+
+
+def _guess_type(values: Sequence[str | None]) -> pa.DataType:
+    present = [value for value in values if value is not None]
+    if not present:
+        return pa.string()
+    for pattern, guessed in _GUESSES:
+        if all(pattern.fullmatch(value) for value in present):
+            return guessed
+    return pa.string()
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(names) or "none"

@@ -1,0 +1,166 @@
+"""The projected state: what a merge must know of history, so that it need not read it.
+
+For snapshots and upserts it holds, per primary key, the last row that is not retracted (all columns but offset,
+operation and system time); for ledgers, every key that ever occurred. It is one Parquet file, sorted by key, in carrier
+types, and says in its metadata what it belongs to. Losing it costs time only: `rebuild_state` makes it from the slices.
+
+Source: ODF "project" of a changelog; spec/ingest.md ING-12.
+"""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from odf_engines.errors import EngineFailureError
+from odf_engines.spark.ingest.carriers import carrier_of, from_carrier, slice_field_of, to_carrier
+from odf_engines.spark.ingest.merge.outcome import RETRACT
+from odf_engines.spark.ingest.slice_writer import fill_event_time, iter_batches, iter_groups, plain_column
+from odf_engines.spark.ingest.source_records import ROW_GROUP_ROWS, value_name
+from odf_engines.spark.ingest.staging import Columns
+from odf_protocol.events import MergeStrategy, MergeStrategyLedger
+from odf_protocol.timestamp import Timestamp
+from odf_protocol.vocabulary import Vocabulary
+
+_MARKS = b"odf.state"
+_VERSION = 1
+
+
+def fits_state(path: Path, merge: MergeStrategy, next_offset: int) -> bool:
+    """Say whether a state file is the one that `merge` needs for the row of offset `next_offset`."""
+    raw = (pq.read_schema(path).metadata or {}).get(_MARKS)
+    return raw is not None and json.loads(raw) == _marks_of(merge, next_offset)
+
+
+def load_state(
+    spark: Any, path: Path, merge: MergeStrategy, columns: Columns, indexes: Sequence[int], next_offset: int
+) -> Any:
+    """Read a state file as a data frame of value columns.
+
+    Raises:
+        EngineFailureError: It belongs to another strategy, key or offset, or lacks a column.
+    """
+    if not fits_state(path, merge, next_offset):
+        raise EngineFailureError(
+            f"the projected state is not the one of {_describe(_marks_of(merge, next_offset))};"
+            " rebuild it from the slices"
+        )
+    names = [columns.schema.field(i).name for i in indexes]
+    if missing := sorted(set(names) - set(pq.read_schema(path).names)):
+        raise EngineFailureError(f"the projected state lacks the columns {', '.join(missing)}")
+    from pyspark.sql.functions import col
+
+    rows = spark.read.parquet(str(path))
+    quoted = ["`" + name.replace("`", "``") + "`" for name in names]
+    return rows.select(*[col(name).alias(value_name(i)) for name, i in zip(quoted, indexes, strict=True)])
+
+
+def write_state(
+    rows: Path,
+    target: Path,
+    merge: MergeStrategy,
+    columns: Columns,
+    indexes: Sequence[int],
+    *,
+    fallback_event_time: Timestamp,
+    next_offset: int,
+) -> None:
+    """Write a new state to one file.
+
+    Args:
+        rows: Folder of value columns, sorted.
+        target: File to write.
+        merge: Strategy it is for.
+        columns: Of the rows.
+        indexes: Which of them the state holds.
+        fallback_event_time: For rows that have no event time.
+        next_offset: Of the row that comes after those the state knows.
+    """
+    fields = [columns.schema.field(i) for i in indexes]
+    schema = _state_schema(fields, merge, next_offset)
+    with _open(target, schema) as writer:
+        for table in iter_groups(iter_batches(rows)):
+            arrays = []
+            for index, field in zip(indexes, fields, strict=True):
+                value = plain_column(table, value_name(index), carrier_of(field.type))
+                arrays.append(
+                    fill_event_time(value, field.type, fallback_event_time) if index == columns.event_time else value
+                )
+            writer.write_table(pa.table(arrays, schema=schema), row_group_size=ROW_GROUP_ROWS)
+
+
+def rebuild_state(slices: Sequence[Path], merge: MergeStrategy, vocabulary: Vocabulary, target: Path) -> None:
+    """Make the state from all slices of a dataset; needs memory for the state and one slice, and no Spark.
+
+    Args:
+        slices: All data slices, oldest first.
+        merge: Strategy it is for; it has a primary key.
+        vocabulary: Names of the system columns.
+        target: File to write.
+
+    Raises:
+        EngineFailureError: There are no slices.
+    """
+    if not slices:
+        raise EngineFailureError("there is no slice to rebuild a projected state from")
+    keys = list(merge.primary_key)  # type: ignore[union-attr]
+    is_ledger = isinstance(merge, MergeStrategyLedger)
+    system = (vocabulary.offset, vocabulary.op, vocabulary.system_time)
+    found = pq.read_schema(slices[0])
+    fields = [slice_field_of(found.field(name)) for name in found.names if name not in system]
+    if is_ledger:
+        fields = [slice_field_of(found.field(name)) for name in keys]
+    names = [field.name for field in fields]
+    state = pa.schema([*fields, pa.field(vocabulary.op, pa.int32())]).empty_table()
+    next_offset = 0
+    for path in slices:
+        rows = pq.read_table(path, columns=[*names, vocabulary.op, vocabulary.offset])
+        next_offset = pc.max(rows.column(vocabulary.offset)).as_py() + 1
+        plain = [from_carrier(_whole(rows.column(f.name)), f.type) for f in fields]
+        ops = _whole(rows.column(vocabulary.op)).cast(pa.int32())
+        state = pa.concat_tables([state, pa.table([*plain, ops], schema=state.schema)])
+        state = _last_of_each(state, keys)
+        if is_ledger:
+            # A null never equals a key, so it need not be remembered.
+            state = state.filter(pc.is_valid(state.column(keys[0]))) if len(keys) == 1 else state.drop_null()
+        else:
+            state = state.filter(pc.not_equal(state.column(vocabulary.op), RETRACT))
+    state = state.sort_by([(key, "ascending") for key in keys])
+    schema = _state_schema(fields, merge, next_offset)
+    with _open(target, schema) as writer:
+        arrays = [to_carrier(_whole(state.column(field.name)), field.type) for field in fields]
+        writer.write_table(pa.table(arrays, schema=schema), row_group_size=ROW_GROUP_ROWS)
+
+
+def _last_of_each(rows: pa.Table, keys: list[str]) -> pa.Table:
+    place = "\0place"
+    numbered = rows.append_column(place, pa.array(range(rows.num_rows), pa.int64()))
+    last = numbered.group_by(keys).aggregate([(place, "max")]).column(f"{place}_max")
+    return rows.take(last.combine_chunks().sort())
+
+
+def _whole(column: pa.ChunkedArray) -> pa.Array:
+    return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks or [pa.array([], column.type)])
+
+
+def _state_schema(fields: Sequence[pa.Field], merge: MergeStrategy, next_offset: int) -> pa.Schema:
+    marks = json.dumps(_marks_of(merge, next_offset), sort_keys=True)
+    return pa.schema([pa.field(field.name, carrier_of(field.type)) for field in fields], {_MARKS: marks})
+
+
+def _open(target: Path, schema: pa.Schema) -> pq.ParquetWriter:
+    return pq.ParquetWriter(target, schema, version="2.6", compression="zstd", store_schema=True)
+
+
+def _marks_of(merge: MergeStrategy, next_offset: int) -> dict[str, Any]:
+    holds = "keys" if isinstance(merge, MergeStrategyLedger) else "rows"
+    key = list(getattr(merge, "primary_key", ()))
+    return {"version": _VERSION, "holds": holds, "primary_key": key, "next_offset": next_offset}
+
+
+def _describe(marks: dict[str, Any]) -> str:
+    return f"{marks['holds']} by {', '.join(marks['primary_key'])} before offset {marks['next_offset']}"

@@ -1,0 +1,144 @@
+"""The operation `query` of the worker: one read-only question over datasets.
+
+Each dataset is a table under its name, dots and all: the whole changelog, system columns included. Beside it stands
+`<name>__state`, the rows in force: every row added (append, correct-to) and not taken away again (retract,
+correct-from), without the columns that belong to the log.
+
+Source: spec/query.md QUERY-1 to QUERY-5.
+"""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from odf_engines.contract import QueryRequest, QueryTable
+from odf_engines.errors import InvalidQueryError
+from odf_engines.spark.ingest.carriers import carrier_of, quoted, slice_field_of, spark_name_of, to_carrier
+from odf_engines.spark.ingest.slice_writer import iter_batches, iter_groups
+from odf_engines.spark.query_names import quote_dotted_names
+from odf_engines.spark.worker import schema_text
+from odf_protocol.schema_arrow import arrow_schema_of
+from odf_protocol.timestamp import Timestamp
+
+STATE_SUFFIX = "__state"
+
+_ROWS_GIVEN_AND_TAKEN = "sum(CASE WHEN {op} IN (0, 3) THEN 1 ELSE -1 END)"
+
+
+def run(spark: Any, request: QueryRequest, folder: Path) -> dict[str, object]:
+    """Answer one question; see `worker` for what goes in and out.
+
+    Raises:
+        InvalidQueryError: It is not one query over the tables, or fails on a value.
+    """
+    from pyspark.errors import PySparkException
+
+    work = folder / "work"
+    work.mkdir()
+    taken = {table.name for table in request.tables}
+    names: list[str] = []
+    for number, table in enumerate(request.tables):
+        names += _register(spark, table, request.as_of, taken, work / str(number))
+    try:
+        answer = spark.sql(quote_dotted_names(request.sql, names))
+        if request.max_rows is not None:
+            answer = answer.limit(request.max_rows)
+        rows, schema = _write_answer(answer, work / "answer", folder / "result.parquet")
+    except PySparkException as error:
+        raise InvalidQueryError(str(error).split("\nJVM stacktrace")[0]) from error
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+    return {"result": "result.parquet", "rows": rows, "schema": schema_text(schema)}
+
+
+def _register(spark: Any, table: QueryTable, as_of: Timestamp | None, taken: set[str], folder: Path) -> list[str]:
+    schema = pa.schema([slice_field_of(field) for field in arrow_schema_of(table.schema)])
+    rows = _read_slices(spark, table, schema, folder)
+    if as_of is not None:
+        rows = rows.where(f"unix_millis({quoted(table.vocabulary.system_time)}) <= {as_of.unix_ms}")
+    rows.createOrReplaceTempView(quoted(table.name))
+    names = [table.name]
+    state_name = f"{table.name}{STATE_SUFFIX}"
+    if state_name not in taken:
+        _state_of(rows, table, schema).createOrReplaceTempView(quoted(state_name))
+        names.append(state_name)
+    return names
+
+
+def _read_slices(spark: Any, table: QueryTable, schema: pa.Schema, folder: Path) -> Any:
+    if not table.slices:
+        columns = [f"CAST(NULL AS {spark_name_of(carrier_of(f.type))}) AS {quoted(f.name)}" for f in schema]
+        return spark.sql(f"SELECT {', '.join(columns)}").where("false")
+    readable = [_readable(path, schema, folder / f"{number}.parquet") for number, path in enumerate(table.slices)]
+    rows = spark.read.parquet(*map(str, readable))
+    columns = [f"CAST({quoted(f.name)} AS {spark_name_of(carrier_of(f.type))}) AS {quoted(f.name)}" for f in schema]
+    return rows.selectExpr(*columns)
+
+
+def _readable(path: Path, schema: pa.Schema, copy: Path) -> Path:
+    """Give a file that Spark can read: the slice itself, or a copy of it in carrier types."""
+    with pq.ParquetFile(path) as file:
+        if not any(_is_foreign_to_spark(field.type) for field in file.schema_arrow):
+            return path
+        copy.parent.mkdir(exist_ok=True)
+        carried = pa.schema([pa.field(field.name, carrier_of(field.type)) for field in schema])
+        with pq.ParquetWriter(copy, carried, compression="lz4") as writer:
+            for batch in file.iter_batches(columns=schema.names):
+                arrays = [to_carrier(batch.column(field.name), field.type) for field in schema]
+                writer.write_batch(pa.record_batch(arrays, schema=carried))
+    return copy
+
+
+def _is_foreign_to_spark(kind: pa.DataType) -> bool:
+    if kind.num_fields:
+        return any(_is_foreign_to_spark(kind.field(i).type) for i in range(kind.num_fields))
+    types = pa.types
+    is_nanoseconds = types.is_timestamp(kind) and kind.unit == "ns"
+    return bool(types.is_time(kind) or types.is_duration(kind) or types.is_float16(kind) or is_nanoseconds)
+
+
+def _state_of(rows: Any, table: QueryTable, schema: pa.Schema) -> Any:
+    """Give the rows in force.
+
+    A retraction or a correct-from carries the values of the row it takes away, so counting equal rows given and taken
+    gives the state of any changelog, whatever its key.
+    """
+    log = (table.vocabulary.offset, table.vocabulary.op, table.vocabulary.system_time)
+    data = [quoted(name) for name in schema.names if name not in log]
+    from pyspark.sql.functions import expr
+
+    count = expr(_ROWS_GIVEN_AND_TAKEN.format(op=quoted(table.vocabulary.op))).alias("\0count")
+    counted = rows.groupBy(*data).agg(count).where("`\0count` > 0")
+    return counted.selectExpr(*data, "explode(array_repeat(0, CAST(`\0count` AS INT)))").select(*data)
+
+
+def _write_answer(answer: Any, folder: Path, target: Path) -> tuple[int, pa.Schema]:
+    """Write the rows of an answer in their order, under their names; a repeated name gets a number."""
+    from pyspark.sql.pandas.types import to_arrow_type
+
+    positional = [f"v{i}" for i in range(len(answer.columns))]
+    answer.toDF(*positional).write.parquet(str(folder))
+    fields = []
+    for name, column in zip(_distinct(answer.columns), answer.schema.fields, strict=True):
+        fields.append(pa.field(name, to_arrow_type(column.dataType, timezone="UTC"), column.nullable))
+    schema = pa.schema(fields)
+    count = 0
+    with pq.ParquetWriter(target, schema, version="2.6", compression="snappy") as writer:
+        for table in iter_groups(iter_batches(folder)):
+            writer.write_table(table.rename_columns(schema.names).cast(schema))
+            count += table.num_rows
+    return count, schema
+
+
+def _distinct(names: list[str]) -> list[str]:
+    found: list[str] = []
+    for name in names:
+        number, candidate = 1, name
+        while candidate in found:
+            number += 1
+            candidate = f"{name}_{number}"
+        found.append(candidate)
+    return found
