@@ -202,9 +202,12 @@ class Decoder:
         if length > MAX_VECTOR_LENGTH:
             raise MalformedError(name, where=position, expected=f"at most {MAX_VECTOR_LENGTH} elements", found=length)
         places = range(start, start + length * _OFFSET_BYTES, _OFFSET_BYTES)
+        return tuple([self._element(element, place, depth, name) for place in places])
+
+    def _element(self, element: Kind, position: int, depth: int, name: str) -> Any:
         if isinstance(element, UnionKind):
-            return tuple([self._wrapped(element, self._follow(place, name), depth + 1, name) for place in places])
-        return tuple([self._value(element, place, depth, name) for place in places])
+            return self._wrapped(element, self._follow(position, name), depth + 1, name)
+        return self._value(element, position, depth, name)
 
     def _wrapped(self, union: UnionKind, position: int, depth: int, name: str) -> Any:
         """Read an element of a vector of unions: a table of tag and value."""

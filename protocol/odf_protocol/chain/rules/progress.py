@@ -8,7 +8,7 @@ from odf_protocol.events.equality import means_the_same
 
 @event_rule("CHAIN-13", AddData, ExecuteTransform, odf="NoOpEvent")
 def _data_event_is_not_empty(_state: ChainState, event: AddData | ExecuteTransform) -> Breach | None:
-    news = [event.new_data, event.new_checkpoint, event.new_watermark]
+    news: list[object] = [event.new_data, event.new_checkpoint, event.new_watermark]
     if isinstance(event, AddData):
         news.append(event.new_source_state)
     if all(item is None for item in news):
