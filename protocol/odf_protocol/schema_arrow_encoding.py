@@ -122,8 +122,8 @@ def _decimal_of_width(arrow_type: pa.DataType, encoding: Any, column: str) -> pa
         case {"bitWidth": int(bits)} if bits in _DECIMALS and pa.types.is_decimal(arrow_type):
             try:
                 return _DECIMALS[bits](arrow_type.precision, arrow_type.scale)
-            except ValueError:
-                raise _refusal(DECIMAL_ENCODING, f"{arrow_type} in {bits} bits", column)
+            except ValueError as error:
+                raise _refusal(DECIMAL_ENCODING, f"{arrow_type} in {bits} bits", column) from error
     raise _refusal(DECIMAL_ENCODING, encoding, column)
 
 

@@ -121,7 +121,7 @@ class _TableReader:
                 self._fail_unknown(key, path, place)
             if field.is_optional and type(value) is Scalar and value.is_null:
                 continue
-            values[field.name] = _reader_of(field.kind)(value, (path, field.camel_name), place)
+            values[field.name] = _reader_of(field.kind)(value, (path, key.text), place)
         for field in self._mandatory:
             if field.name not in values:
                 expected = f"the field {field.camel_name!r} of {self._table.__name__}"
@@ -168,10 +168,9 @@ class _UnionReader:
         return reader.read_fields(node, others, path, place)
 
     def _member_reader(self, word: Node, path: Path, place: Place) -> _TableReader:
-        expected = f"a kind of {self._name} ({list_words(self._words)})"
-        if type(word) is not Scalar:
-            place.fail(word, path, expected, describe(word))
-        member = self._by_spelling.get(word.text)
+        member = self._by_spelling.get(word.text) if type(word) is Scalar else None
         if member is None:
-            place.fail(word, path, expected, describe(word), find_nearest(word.text, self._words))
+            nearest = find_nearest(word.text, self._words) if isinstance(word, Scalar) else None
+            expected = f"a kind of {self._name} ({list_words(self._words)})"
+            place.fail(word, path, expected, describe(word), nearest)
         return _table_reader(TableKind(member))

@@ -54,10 +54,11 @@ def normalize_snapshot(snapshot: DatasetSnapshot) -> DatasetSnapshot:
     at = At()
     (at / "name").check("a dataset's name", DatasetName.parse, snapshot.name)
     events: list[Event] = []
+    sources = _Sources()
     for index, event in enumerate(snapshot.metadata):
         here = at / "metadata" / index
         _check_allowed(event, snapshot.kind, here / "kind")
-        _check_sources(event, events, here)
+        sources.add(event, here)
         events.append(_normalize(event, here))
     return replace(snapshot, metadata=tuple(events))
 
@@ -86,15 +87,26 @@ def _check_allowed(event: Event, kind: DatasetKind, at: At) -> None:
         at.reject("no source in a Derivative dataset", name)
 
 
-def _check_sources(event: Event, earlier: list[Event], at: At) -> None:
-    """Rule 5."""
-    if isinstance(event, SetPollingSource) and any(isinstance(e, SetPollingSource | AddPushSource) for e in earlier):
-        at.reject("a single source where there is a polling one", "SetPollingSource after another source")
-    if isinstance(event, AddPushSource):
-        if any(isinstance(e, SetPollingSource) for e in earlier):
-            at.reject("a single source where there is a polling one", "AddPushSource after SetPollingSource")
-        if any(isinstance(e, AddPushSource) and e.source_name == event.source_name for e in earlier):
-            (at / "sourceName").reject("push sources with different names", f"{event.source_name!r} again")
+class _Sources:
+    """Rule 5: the sources met so far."""
+
+    def __init__(self) -> None:
+        self._has_polling = False
+        self._push_names: set[str] = set()
+
+    def add(self, event: Event, at: At) -> None:
+        """Remember a source, if the event is one."""
+        match event:
+            case SetPollingSource():
+                if self._has_polling or self._push_names:
+                    at.reject("a single source where there is a polling one", "SetPollingSource after another source")
+                self._has_polling = True
+            case AddPushSource(source_name=name):
+                if self._has_polling:
+                    at.reject("a single source where there is a polling one", "AddPushSource after SetPollingSource")
+                if name in self._push_names:
+                    (at / "sourceName").reject("push sources with different names", f"{name!r} again")
+                self._push_names.add(name)
 
 
 def _normalize(event: Event, at: At) -> Event:

@@ -81,6 +81,8 @@ def check_merge(merge: MergeStrategy, at: At) -> None:
 def _check_columns(columns: tuple[str, ...], at: At) -> None:
     if not columns:
         at.reject("at least one column", "none")
+    seen: set[str] = set()
     for index, column in enumerate(columns):
-        if column in columns[:index]:
+        if column in seen:
             (at / index).reject("each column once", f"{column!r} again")
+        seen.add(column)
