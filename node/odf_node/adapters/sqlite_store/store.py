@@ -9,6 +9,7 @@ from odf_node.adapters.sqlite_store.datasets import DatasetMethods
 from odf_node.adapters.sqlite_store.evidence import EvidenceMethods
 from odf_node.adapters.sqlite_store.ingests import IngestMethods
 from odf_node.adapters.sqlite_store.peers import PeerMethods
+from odf_node.adapters.sqlite_store.serving import ServingMethods
 from odf_node.home import Home
 
 
@@ -21,6 +22,7 @@ class SqliteMetadataStore(
     IngestMethods,
     PeerMethods,
     AccessMethods,
+    ServingMethods,
 ):
     """``MetadataStore`` in ``home.database``. Making the value opens nothing."""
 

@@ -1,0 +1,46 @@
+"""From a head back to a known block, one block at a time: all that a plain ODF server or folder allows (EX-15)."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+from odf_node.exchange.limits import MAX_WALK_BLOCKS, MAX_WALK_BYTES
+from odf_node.exchange.packs import PackedBlock
+from odf_node.ports.datasets import Head
+from odf_node.ports.peer_errors import PeerLiedError
+from odf_protocol.block import decode_block
+from odf_protocol.errors import UnsupportedError
+from odf_protocol.multihash import Multihash
+
+
+async def walk_back(
+    url: str, get_block: Callable[[Multihash], Awaitable[bytes]], *, after: Head | None, upto: Head
+) -> AsyncIterator[PackedBlock]:
+    """Yield the blocks after ``after`` up to ``upto``, oldest first, when all of them are here.
+
+    Every block's hash and number is checked on the way, as the way goes over its contents.
+
+    Raises:
+        PeerLiedError: A block is not what its successor, or the head, says.
+        MalformedError: A block is none, or has another hash.
+        UnsupportedError: The way is longer than this node goes.
+    """
+    first = 0 if after is None else after.sequence_number + 1
+    if upto.sequence_number - first >= MAX_WALK_BLOCKS:
+        raise UnsupportedError(
+            f"length of the chain at {url}", found=upto.sequence_number, supported=f"{MAX_WALK_BLOCKS} blocks"
+        )
+    found: list[bytes] = []
+    size_bytes = 0
+    wanted: Multihash | None = upto.hash
+    for number in range(upto.sequence_number, first - 1, -1):
+        if wanted is None:
+            raise PeerLiedError(url, "EX-15 chain", expected=f"a block before {number + 1}", found="a first block")
+        block = decode_block(await get_block(wanted), expected_hash=wanted)
+        if block.sequence_number != number:
+            raise PeerLiedError(url, "EX-15 chain", expected=f"block {number}", found=f"block {block.sequence_number}")
+        size_bytes += len(block.raw)
+        if size_bytes > MAX_WALK_BYTES:
+            raise UnsupportedError(f"chain at {url}", found="more", supported=f"{MAX_WALK_BYTES} bytes of blocks")
+        found.append(block.raw)
+        wanted = block.prev_block_hash
+    for raw in reversed(found):
+        yield PackedBlock(raw)

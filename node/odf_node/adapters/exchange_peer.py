@@ -1,0 +1,118 @@
+"""A dataset at a node that speaks our exchange: signed head, packs, attestations; objects by ODF's own paths."""
+
+from collections.abc import AsyncIterator, Sequence
+from types import TracebackType
+from typing import Self
+
+from yarl import URL
+
+from odf_node.adapters.http_client import HttpClient
+from odf_node.adapters.object_downloads import ObjectDownloads
+from odf_node.adapters.threads import finish_in_thread
+from odf_node.exchange.limits import MAX_JSON_BYTES, MAX_PACK_BYTES
+from odf_node.exchange.messages import AttestationPage, HeadAnswer, NodeInfo, decode_message
+from odf_node.exchange.packs import PackedBlock, decode_pack
+from odf_node.exchange.routes import PREFIX, dataset_path, head_path, object_path
+from odf_node.ports.datasets import Head
+from odf_node.ports.objects import ObjectStore
+from odf_node.ports.peer_client import OnBytes, PeerDescription, PeerHead, PeerSpeaks, WantedObject
+from odf_node.ports.peer_errors import PeerLiedError
+from odf_protocol.events import DatasetKind
+
+
+class ExchangePeer:
+    """``PeerDataset`` over our exchange."""
+
+    def __init__(self, client: HttpClient, url: URL, info: NodeInfo) -> None:
+        """Make it from an open client, which it closes.
+
+        Args:
+            client: Speaks to the peer.
+            url: Of the dataset, with a trailing slash.
+            info: What the node said of itself.
+        """
+        self._client = client
+        self._url = url
+        self._base, self._dataset = split_dataset_url(url)
+        self._info = info
+        self._downloads = ObjectDownloads(client, lambda item: self._url / object_path(item.kind, item.hash))
+
+    @property
+    def description(self) -> PeerDescription:
+        """See ``PeerDataset``."""
+        return PeerDescription(
+            url=str(self._url).rstrip("/"),
+            speaks=PeerSpeaks.EXCHANGE,
+            node_id=self._info.node_id,
+            software=self._info.software,
+        )
+
+    async def get_head(self) -> PeerHead:
+        """See ``PeerDataset``."""
+        url = self._base / head_path(self._dataset)
+        body = await self._client.get_bytes(url, "dataset", limit_bytes=MAX_JSON_BYTES)
+        answer = decode_message(body, HeadAnswer)
+        return PeerHead(
+            head=Head(answer.head.sequence_number, answer.head.block_hash),
+            name=answer.name,
+            dataset_id=answer.dataset_id,
+            kind=DatasetKind[answer.kind.upper()],
+            signed_head=answer.signed_head,
+        )
+
+    async def iter_blocks(self, *, after: Head | None, upto: Head) -> AsyncIterator[PackedBlock]:
+        """See ``PeerDataset``; one request per pack."""
+        last = -1 if after is None else after.sequence_number
+        while last < upto.sequence_number:
+            url = (self._base / dataset_path(self._dataset) / "blocks").with_query(
+                after=last, upto=upto.sequence_number
+            )
+            body = await self._client.get_bytes(url, "dataset", limit_bytes=MAX_PACK_BYTES)
+            blocks = await finish_in_thread(lambda body=body: decode_pack(body))  # type: ignore[misc]
+            if not 0 < len(blocks) <= upto.sequence_number - last:
+                raise PeerLiedError(
+                    str(url), "EX-7 pack", expected=f"1 to {upto.sequence_number - last} blocks", found=len(blocks)
+                )
+            for block in blocks:
+                yield block
+            last += len(blocks)
+
+    async def fetch_objects(
+        self, wanted: Sequence[WantedObject], objects: ObjectStore, on_bytes: OnBytes | None = None
+    ) -> None:
+        """See ``PeerDataset``."""
+        await self._downloads.fetch(wanted, objects, on_bytes)
+
+    async def list_attestations(self, *, limit: int) -> tuple[bytes, ...]:
+        """See ``PeerDataset``."""
+        found: list[bytes] = []
+        skip: int | None = 0
+        while skip is not None and len(found) < limit:
+            url = (self._base / dataset_path(self._dataset) / "attestations").with_query(skip=skip)
+            body = await self._client.get_bytes(url, "dataset", limit_bytes=MAX_JSON_BYTES)
+            page = decode_message(body, AttestationPage)
+            if page.next_skip is not None and not (page.attestations and page.next_skip > skip):
+                raise PeerLiedError(str(url), "EX-14 attestations", expected="pages that go on", found=page.next_skip)
+            found.extend(page.attestations)
+            skip = page.next_skip
+        return tuple(found[:limit])
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """See ``PeerDataset``."""
+        await self._client.__aexit__(kind, error, traceback)
+
+
+def split_dataset_url(url: URL) -> tuple[URL, str]:
+    """Split ``http://host/some/place/NAME/`` into the node's address ``http://host/some/place/`` and ``NAME``."""
+    bare = url.with_path(url.path.rstrip("/"))
+    return bare.parent, bare.name
+
+
+def node_info_url(url: URL) -> URL:
+    """Give the address at which the node that serves a dataset says who it is."""
+    return split_dataset_url(url)[0] / PREFIX / "node"

@@ -1,0 +1,207 @@
+"""HTTP requests to somebody who is not trusted: bounded in size and time, redirects on a short leash (EX-11, EX-13).
+
+Addresses come from the user, never from a peer: the only thing of a peer that is followed is a redirect to the same
+host. So no answer of a peer can make this node talk to another one, or to its own network.
+"""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from types import TracebackType
+from typing import Any, Final, Self, TypeVar
+
+import aiohttp
+from yarl import URL
+
+from odf_node import __version__
+from odf_node.adapters.http_failures import error_of_status, mapped_failures
+from odf_node.exchange.limits import (
+    MAX_HEADER_FIELD_BYTES,
+    MAX_JSON_BYTES,
+    MAX_REDIRECTS,
+    MAX_REQUEST_LINE_BYTES,
+    MESSAGE_S,
+    STALL_S,
+)
+from odf_node.ports.peer_errors import PeerUnavailableError
+from odf_protocol.errors import MalformedError, UnsupportedError
+
+_Result = TypeVar("_Result")
+
+_REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
+_READ_BUFFER_BYTES: Final = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientSettings:
+    """How patient a client is. ``token`` goes to the peer's own origin only."""
+
+    connect_s: float = 10.0
+    stall_s: float = STALL_S
+    message_s: float = MESSAGE_S
+    attempts: int = 5
+    """In a row without progress; an attempt that brought bytes starts the count again."""
+    backoff_s: float = 0.25
+    max_backoff_s: float = 8.0
+    parallel: int = 4
+    token: str | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A whole answer in memory."""
+
+    status: int
+    content_type: str
+    body: bytes
+
+
+class HttpClient:
+    """One session with one peer; an asynchronous context manager."""
+
+    def __init__(self, settings: ClientSettings) -> None:
+        self.settings = settings
+        self._session: aiohttp.ClientSession | None = None
+
+    async def __aenter__(self) -> Self:
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=self.settings.parallel + 2),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            timeout=aiohttp.ClientTimeout(
+                total=None, sock_connect=self.settings.connect_s, sock_read=self.settings.stall_s
+            ),
+            # Compressed answers would hide how much comes out of them; packs are compressed by us, and bounded.
+            headers={"User-Agent": f"odf-node/{__version__}", "Accept-Encoding": "identity"},
+            auto_decompress=False,
+            read_bufsize=_READ_BUFFER_BYTES,
+            max_line_size=MAX_REQUEST_LINE_BYTES,
+            max_field_size=MAX_HEADER_FIELD_BYTES,
+        )
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Close the connections."""
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    @asynccontextmanager
+    async def open(
+        self, method: str, url: URL, *, headers: Mapping[str, str] | None = None, data: Any = None
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        """Send one request, follow redirects to the same host, and give the answer with its body still unread.
+
+        Raises:
+            PeerUnavailableError: The peer cannot be reached, or goes away while the answer is read.
+            MalformedError: What comes is not HTTP, or is compressed although nobody asked for it.
+            UnsupportedError: A redirect to somewhere else.
+        """
+        if self._session is None:
+            raise RuntimeError("the client is used outside of its context")
+        asked = url
+        sent = dict(headers or {})
+        if self.settings.token is not None:
+            sent["Authorization"] = f"Bearer {self.settings.token}"
+        for _ in range(MAX_REDIRECTS + 1):
+            with mapped_failures(str(asked)):
+                async with self._session.request(
+                    method, asked, headers=sent, data=data, allow_redirects=False
+                ) as answer:
+                    if answer.status not in _REDIRECTS:
+                        _refuse_encoding(answer)
+                        yield answer
+                        return
+                    asked = _redirected(asked, answer)
+        raise UnsupportedError(f"chain of redirects from {url}", found=f"more than {MAX_REDIRECTS}")
+
+    async def ask(
+        self,
+        method: str,
+        url: URL,
+        *,
+        limit_bytes: int = MAX_JSON_BYTES,
+        data: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Answer:
+        """Send one request and read the whole answer, whatever its status; as ``open``, without retries."""
+        with mapped_failures(str(url)):
+            async with (
+                asyncio.timeout(self.settings.message_s),
+                self.open(method, url, headers=headers, data=data) as got,
+            ):
+                body = await read_bounded(got, limit_bytes)
+                return Answer(got.status, got.content_type, body)
+
+    async def get_bytes(self, url: URL, what: str, *, limit_bytes: int) -> bytes:
+        """Get a whole body of at most ``limit_bytes``, with retries.
+
+        Raises:
+            PeerNotFoundError, PeerForbidsError, PeerUnavailableError, MalformedError: As the peer answers.
+        """
+
+        async def attempt() -> bytes:
+            answer = await self.ask("GET", url, limit_bytes=limit_bytes)
+            if answer.status != HTTPStatus.OK:
+                raise error_of_status(str(url), answer.status, what, answer.body, answer.content_type)
+            return answer.body
+
+        return await self.retry(attempt)
+
+    async def retry(self, attempt: Callable[[], Awaitable[_Result]]) -> _Result:
+        """Repeat what fails because the peer is unavailable, waiting longer each time."""
+        for number in range(self.settings.attempts):
+            try:
+                return await attempt()
+            except PeerUnavailableError:
+                if number + 1 == self.settings.attempts:
+                    raise
+                await self.back_off(number)
+        raise ValueError("a client makes at least one attempt")
+
+    async def back_off(self, failures: int) -> None:
+        """Wait before the next attempt after ``failures`` (from 0) in a row."""
+        longest = min(self.settings.max_backoff_s, self.settings.backoff_s * 2**failures)
+        # Spread, so that clients that were cut off together do not come back together.
+        await asyncio.sleep(longest * random.uniform(0.5, 1.0))  # noqa: S311 - no secret
+
+
+async def read_bounded(answer: aiohttp.ClientResponse, limit_bytes: int) -> bytes:
+    """Read a body of at most ``limit_bytes``.
+
+    Raises:
+        MalformedError: It is longer, or says that it will be.
+    """
+    said = answer.content_length
+    if said is not None and said > limit_bytes:
+        raise MalformedError("answer", where=str(answer.url), expected=f"at most {limit_bytes} bytes", found=said)
+    parts: list[bytes] = []
+    size_bytes = 0
+    while part := await answer.content.readany():
+        size_bytes += len(part)
+        if size_bytes > limit_bytes:
+            raise MalformedError("answer", where=str(answer.url), expected=f"at most {limit_bytes} bytes", found="more")
+        parts.append(part)
+    return b"".join(parts)
+
+
+def _redirected(asked: URL, answer: aiohttp.ClientResponse) -> URL:
+    try:
+        target = asked.join(URL(answer.headers.get("Location", "")))
+    except ValueError as error:
+        raise MalformedError("redirect", where=str(asked), expected="an address", found=str(error)) from error
+    is_upgrade = asked.scheme == "http" and target.scheme == "https" and asked.is_default_port()
+    same_door = target.scheme == asked.scheme and target.port == asked.port
+    if target.host != asked.host or not (same_door or (is_upgrade and target.is_default_port())):
+        raise UnsupportedError(f"redirect from {asked}", found=str(target), supported="redirects to the same host")
+    return target
+
+
+def _refuse_encoding(answer: aiohttp.ClientResponse) -> None:
+    encoding = answer.headers.get("Content-Encoding", "identity")
+    if encoding.lower() != "identity":
+        raise MalformedError("answer", where=str(answer.url), expected="no Content-Encoding", found=repr(encoding))

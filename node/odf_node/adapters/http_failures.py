@@ -1,0 +1,92 @@
+"""What can go wrong on the way to a peer, in the words of our errors: one table (EX-13)."""
+
+import asyncio
+import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http import HTTPStatus
+from typing import Final
+
+import aiohttp
+
+from odf_node.exchange.messages import PROBLEM_MEDIA_TYPE, Problem, decode_message
+from odf_node.ports.peer_errors import PeerForbidsError, PeerNotFoundError, PeerUnavailableError, PushRefusedError
+from odf_protocol.errors import MalformedError, OdfError, UnsupportedError
+
+_UNAVAILABLE: Final[tuple[tuple[type[BaseException], str, str], ...]] = (
+    (aiohttp.ClientConnectorDNSError, "no such host is known", "check the address"),
+    (
+        aiohttp.ClientConnectorCertificateError,
+        "its certificate is not valid",
+        "check the address, or tell its operator",
+    ),
+    (aiohttp.ClientSSLError, "no secure connection comes about", "check whether the address is https or http"),
+    (ssl.SSLError, "no secure connection comes about", "check whether the address is https or http"),
+    (aiohttp.ClientConnectorError, "nobody answers there", "check the address, and that the node is running"),
+    (aiohttp.ServerTimeoutError, "it stopped answering", "try again; what arrived is kept"),
+    (aiohttp.ServerDisconnectedError, "the connection was cut", "try again; what arrived is kept"),
+    (aiohttp.ClientOSError, "the connection was cut", "try again; what arrived is kept"),
+    (aiohttp.ClientPayloadError, "the connection was cut", "try again; what arrived is kept"),
+    (aiohttp.ClientConnectionError, "the connection was cut", "try again; what arrived is kept"),
+    (asyncio.IncompleteReadError, "the connection was cut", "try again; what arrived is kept"),
+    (ConnectionError, "the connection was cut", "try again; what arrived is kept"),
+    (TimeoutError, "it stopped answering", "try again; what arrived is kept"),
+)
+"""The first class that an error is an instance of decides: reason and advice."""
+
+_MALFORMED: Final = (aiohttp.InvalidURL, aiohttp.ClientResponseError, aiohttp.http_exceptions.HttpProcessingError)
+
+
+@contextmanager
+def mapped_failures(url: str) -> Iterator[None]:
+    """Raise PeerUnavailableError or MalformedError for what the HTTP client raises; ours pass as they are."""
+    try:
+        yield
+    except OdfError:
+        raise
+    except _MALFORMED as error:
+        raise MalformedError("answer", where=url, expected="HTTP/1.1", found=str(error)) from error
+    except Exception as error:
+        for kind, reason, advice in _UNAVAILABLE:
+            if isinstance(error, kind):
+                raise PeerUnavailableError(url, reason, advice) from error
+        raise
+
+
+def error_of_status(url: str, status: int, what: str, body: bytes = b"", content_type: str = "") -> OdfError:
+    """Make the error for an answer that is no success.
+
+    Args:
+        url: What was asked.
+        status: The answer's status.
+        what: What was wanted, for people.
+        body: The beginning of the answer, read when it is a problem of ours.
+        content_type: Of the body.
+    """
+    problem = _find_problem(body, content_type)
+    detail = "" if problem is None else problem.detail
+    match status:
+        case HTTPStatus.UNAUTHORIZED | HTTPStatus.FORBIDDEN:
+            return PeerForbidsError(url, status, detail)
+        case HTTPStatus.NOT_FOUND | HTTPStatus.GONE:
+            return PeerNotFoundError(url, what)
+        case HTTPStatus.REQUEST_TIMEOUT | HTTPStatus.TOO_MANY_REQUESTS:
+            return PeerUnavailableError(url, f"it answers {status}: {detail or 'too many requests'}")
+        case _ if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+            return PeerUnavailableError(url, f"it fails with {status}{f': {detail}' if detail else ''}")
+        case HTTPStatus.UNPROCESSABLE_ENTITY | HTTPStatus.CONFLICT if problem is not None:
+            return PushRefusedError(
+                url, problem.rule, detail, sequence_number=problem.sequence_number, report=problem.report
+            )
+        case _ if HTTPStatus.MULTIPLE_CHOICES <= status < HTTPStatus.BAD_REQUEST:
+            return UnsupportedError(f"redirect from {url}", found=status, supported="redirects to the same host")
+    return MalformedError("answer", where=url, expected=f"a {what}", found=f"status {status} {detail}".rstrip())
+
+
+def _find_problem(body: bytes, content_type: str) -> Problem | None:
+    if content_type != PROBLEM_MEDIA_TYPE:
+        return None
+    try:
+        return decode_message(body, Problem)
+    except MalformedError:
+        return None

@@ -1,0 +1,85 @@
+"""A dataset at any server of ODF's Simple Transfer Protocol, a static file server included (EX-15)."""
+
+from collections.abc import AsyncIterator, Sequence
+from types import TracebackType
+from typing import Self
+
+from yarl import URL
+
+from odf_node.adapters.block_walk import walk_back
+from odf_node.adapters.http_client import HttpClient
+from odf_node.adapters.object_downloads import ObjectDownloads
+from odf_node.exchange.limits import MAX_HEAD_TEXT_BYTES
+from odf_node.exchange.packs import PackedBlock
+from odf_node.exchange.routes import block_path, object_path
+from odf_node.ports.datasets import Head
+from odf_node.ports.objects import ObjectStore
+from odf_node.ports.peer_client import OnBytes, PeerDescription, PeerHead, PeerSpeaks, WantedObject
+from odf_protocol.block import decode_block
+from odf_protocol.errors import MalformedError
+from odf_protocol.multihash import Multihash
+from odf_protocol.wire.limits import MAX_BLOCK_SIZE_BYTES
+
+
+class PlainPeer:
+    """``PeerDataset`` over the Simple Transfer Protocol."""
+
+    def __init__(self, client: HttpClient, url: URL) -> None:
+        """Make it from an open client, which it closes, and the dataset's address with a trailing slash."""
+        self._client = client
+        self._url = url
+        self._downloads = ObjectDownloads(client, lambda item: self._url / object_path(item.kind, item.hash))
+
+    @property
+    def description(self) -> PeerDescription:
+        """See ``PeerDataset``."""
+        return PeerDescription(url=str(self._url).rstrip("/"), speaks=PeerSpeaks.SIMPLE)
+
+    async def get_head(self) -> PeerHead:
+        """See ``PeerDataset``; the number is in the head's block, which is fetched."""
+        text = await self._client.get_bytes(self._url / "refs/head", "dataset", limit_bytes=MAX_HEAD_TEXT_BYTES)
+        head_hash = parse_head_text(text, str(self._url))
+        block = decode_block(await self._get_block(head_hash), expected_hash=head_hash)
+        return PeerHead(
+            head=Head(block.sequence_number, head_hash), name=self._url.with_path(self._url.path.rstrip("/")).name
+        )
+
+    def iter_blocks(self, *, after: Head | None, upto: Head) -> AsyncIterator[PackedBlock]:
+        """See ``PeerDataset``; one request per block, from the head back."""
+        return walk_back(str(self._url), self._get_block, after=after, upto=upto)
+
+    async def fetch_objects(
+        self, wanted: Sequence[WantedObject], objects: ObjectStore, on_bytes: OnBytes | None = None
+    ) -> None:
+        """See ``PeerDataset``."""
+        await self._downloads.fetch(wanted, objects, on_bytes)
+
+    async def list_attestations(self, *, limit: int) -> tuple[bytes, ...]:  # noqa: ARG002 - the port's signature
+        """See ``PeerDataset``; plain servers know of none."""
+        return ()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """See ``PeerDataset``."""
+        await self._client.__aexit__(kind, error, traceback)
+
+    async def _get_block(self, block_hash: Multihash) -> bytes:
+        return await self._client.get_bytes(
+            self._url / block_path(block_hash), "block", limit_bytes=MAX_BLOCK_SIZE_BYTES
+        )
+
+
+def parse_head_text(text: bytes, where: str) -> Multihash:
+    """Read ``refs/head``. A newline at the end, which editors and scripts add, is passed over.
+
+    Raises:
+        MalformedError: Not the text of a hash.
+    """
+    try:
+        return Multihash.parse(text.decode("ascii").removesuffix("\n").removesuffix("\r"))
+    except UnicodeDecodeError as error:
+        raise MalformedError("refs/head", where=where, expected="the text of a hash", found=repr(text)) from error

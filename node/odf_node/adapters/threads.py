@@ -1,0 +1,20 @@
+"""Blocking work of asynchronous code that must not be left behind."""
+
+import asyncio
+from collections.abc import Callable
+from typing import TypeVar
+
+_Result = TypeVar("_Result")
+
+
+async def finish_in_thread(work: Callable[[], _Result]) -> _Result:
+    """Run ``work`` in a thread; when the waiting task is cancelled, the work is waited for first.
+
+    For work on something that is closed or reused right after: ``asyncio.to_thread`` would go on with it then.
+    """
+    future = asyncio.get_running_loop().run_in_executor(None, work)
+    try:
+        return await asyncio.shield(future)
+    except asyncio.CancelledError:
+        await asyncio.wait([future])
+        raise

@@ -1,0 +1,75 @@
+"""What either side of an exchange may cost the other, before anything it says is believed (EX-11)."""
+
+from typing import Final
+
+from odf_protocol.wire.limits import MAX_BLOCK_SIZE_BYTES
+
+KIB: Final = 1024
+MIB: Final = 1024 * KIB
+
+# Messages
+
+MAX_JSON_BYTES: Final = 4 * MIB
+"""One JSON message in either direction.  # guess: a full page of datasets or missing objects is below 1 MiB"""
+MAX_HEAD_TEXT_BYTES: Final = 128
+"""``refs/head``: the text of a SHA3-256 multihash has 69 bytes; room for a newline that others add."""
+MAX_SIGNED_HEAD_BYTES: Final = 64 * KIB  # guess: a signature, two identities and a head are below 1 KiB
+MAX_ATTESTATION_BYTES: Final = 2 * MIB
+"""The largest envelope that ``odf_protocol.dsse`` reads."""
+MAX_PROBLEM_TEXT_CHARACTERS: Final = 2_000  # guess: what a person reads of a refusal
+
+PAGE_DATASETS: Final = 1_000
+PAGE_ATTESTATIONS: Final = 100
+PAGE_ATTESTATION_BYTES: Final = 2 * MIB
+"""A page is closed before it grows beyond this: base64 and the largest attestation still fit into one message."""
+PAGE_MISSING_OBJECTS: Final = 1_000
+
+# Packs of blocks
+
+PACK_TARGET_BYTES: Final = 8 * MIB
+"""A pack is closed when its blocks reach this size; a block that is larger travels alone."""
+MAX_PACK_BLOCKS: Final = 20_000  # guess: a thousand blocks per request already hide the round trip
+MAX_SIGNATURE_BYTES: Final = 16 * KIB  # guess: Ed25519 needs 64; room for other schemes
+MAX_REPLAY_RECORD_BYTES: Final = 4 * MIB + 4 * KIB
+"""The largest that ``odf_protocol.replay`` reads, with key and signature."""
+MAX_PACK_RAW_BYTES: Final = (
+    PACK_TARGET_BYTES + MAX_BLOCK_SIZE_BYTES + MAX_SIGNATURE_BYTES + MAX_REPLAY_RECORD_BYTES + 64
+)
+"""A pack after decompression: everything that fits before the target, and one more block with all it may carry."""
+MAX_PACK_BYTES: Final = MAX_PACK_RAW_BYTES + MAX_PACK_RAW_BYTES // 128 + 4 * KIB
+"""A pack as sent: zstd never grows data by more than 1/128 and some headers (ZSTD_compressBound)."""
+MAX_ZSTD_WINDOW_BYTES: Final = 8 * MIB
+"""What decoders must support, and so may limit themselves to. Source: RFC 8878 section 3.1.1.1.2."""
+
+# Walks over a peer that serves one block per request
+
+MAX_WALK_BLOCKS: Final = 200_000  # guess: minutes on a fast line; longer chains need packs
+MAX_WALK_BYTES: Final = 512 * MIB
+
+# Pushes
+
+MAX_PUSH_SESSIONS: Final = 16  # guess
+MAX_PUSH_BLOCKS: Final = 1_000_000
+MAX_PUSH_BLOCK_BYTES: Final = 1024 * MIB
+PUSH_IDLE_S: Final = 15 * 60.0
+"""A push that nobody continues is forgotten after this; uploaded objects wait for the next sweep."""
+PUSH_WAIT_S: Final = 20.0
+"""How long an answer about a push under verification may be held back; below what proxies tolerate."""
+
+# Connections
+
+MAX_REQUEST_LINE_BYTES: Final = 8 * KIB  # Source: RFC 9112 section 3 asks for at least 8000 octets
+MAX_HEADER_FIELD_BYTES: Final = 8 * KIB
+MAX_HEADERS: Final = 64
+MAX_CONCURRENT_REQUESTS: Final = 128  # guess: beyond this, two cores only add waiting
+MAX_CONCURRENT_PACKS: Final = 4  # guess: each holds up to 20 MiB
+MAX_CONNECTIONS: Final = 512  # guess: half of the usual limit of open files
+KEEPALIVE_S: Final = 75.0  # Source: the default of nginx; also ends connections that never finish their headers
+STALL_S: Final = 30.0
+"""Nothing came or went for this long: the other side is taken for dead."""
+MESSAGE_S: Final = 60.0
+"""One message that is held in memory, from request to last byte."""
+MIN_RATE_BYTES_PER_S: Final = 1_000
+"""Slower transfers of objects are ended.  # guess: less than a modem"""
+RATE_WINDOW_S: Final = 60.0
+MAX_REDIRECTS: Final = 3

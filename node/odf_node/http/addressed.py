@@ -1,0 +1,64 @@
+"""From the untrusted text of a path to the dataset, hash or number that is meant (EX-2, EX-3)."""
+
+import asyncio
+import re
+from typing import Final
+
+from aiohttp import web
+
+from odf_node.http.served_node import NODE
+from odf_node.ports.datasets import DatasetRecord
+from odf_node.ports.errors import DatasetNotFoundError
+from odf_protocol.did import DatasetId
+from odf_protocol.errors import MalformedError, NotFoundError, UnsupportedError
+from odf_protocol.multihash import SHA3_256, Multihash
+from odf_protocol.names import DatasetName
+
+_NUMBER: Final = re.compile(r"-?\d{1,18}", re.ASCII)
+
+
+async def get_published(request: web.Request) -> DatasetRecord:
+    """Return the dataset that the path names by name or identity.
+
+    Raises:
+        DatasetNotFoundError: It is not here, or not for others: the answers are the same.
+    """
+    text = request.match_info["dataset"]
+    store = request.app[NODE].store
+    try:
+        if text.startswith(DatasetId.scheme):
+            record = await asyncio.to_thread(store.find_dataset, DatasetId.parse(text))
+        else:
+            record = await asyncio.to_thread(store.find_dataset_by_name, DatasetName.parse(text).text)
+    except (MalformedError, UnsupportedError):
+        record = None  # what cannot be a dataset's name is the name of no dataset
+    if record is None or not record.published:
+        raise DatasetNotFoundError("of this name")
+    return record
+
+
+def get_hash(request: web.Request) -> Multihash:
+    """Return the hash that the path ends with.
+
+    Raises:
+        MalformedError: It is none.
+        NotFoundError: A kind of hash by which nothing is named here.
+    """
+    found = Multihash.parse(request.match_info["hash"])
+    if found.code != SHA3_256:
+        raise NotFoundError("nothing is named by a hash of this kind")
+    return found
+
+
+def get_number(request: web.Request, name: str, default: int) -> int:
+    """Return a number of the query.
+
+    Raises:
+        MalformedError: It is none, or given twice.
+    """
+    values = request.query.getall(name, [])
+    if not values:
+        return default
+    if len(values) > 1 or not _NUMBER.fullmatch(values[0]):
+        raise MalformedError(f"query parameter '{name}'", expected="one whole number", found=repr(values))
+    return int(values[0])

@@ -1,0 +1,145 @@
+"""Our reading routes: who is here, what is published, signed heads, packs, attestations (EX-7, EX-8, EX-14)."""
+
+import asyncio
+from collections.abc import Iterator
+from itertools import islice
+
+from aiohttp import web
+
+from odf_node.exchange.limits import (
+    MAX_CONCURRENT_PACKS,
+    MAX_PACK_BLOCKS,
+    PAGE_ATTESTATION_BYTES,
+    PAGE_ATTESTATIONS,
+    PAGE_DATASETS,
+)
+from odf_node.exchange.messages import (
+    AttestationPage,
+    DatasetPage,
+    DatasetSummary,
+    HeadAnswer,
+    HeadMessage,
+    Kind,
+    NodeInfo,
+)
+from odf_node.exchange.packs import PACK_MEDIA_TYPE, PackedBlock, encode_pack
+from odf_node.exchange.routes import PREFIX, PROTOCOL_VERSION
+from odf_node.http.addressed import get_number, get_published
+from odf_node.http.answers import CHANGING, answer_bytes, answer_message
+from odf_node.http.served_node import NODE, ServedStore
+from odf_node.ports.datasets import DatasetRecord
+from odf_protocol.did import DatasetId
+
+
+def add_routes(app: web.Application) -> None:
+    """Register the routes."""
+    app[_PACKERS] = asyncio.Semaphore(MAX_CONCURRENT_PACKS)
+    app.router.add_get(f"/{PREFIX}/node", _get_node)
+    app.router.add_get(f"/{PREFIX}/datasets", _list_datasets)
+    app.router.add_get(f"/{PREFIX}/datasets/{{dataset}}/head", _get_head)
+    app.router.add_get(f"/{PREFIX}/datasets/{{dataset}}/blocks", _get_blocks)
+    app.router.add_get(f"/{PREFIX}/datasets/{{dataset}}/attestations", _get_attestations)
+
+
+_PACKERS = web.AppKey("packers", asyncio.Semaphore)
+
+
+async def _get_node(request: web.Request) -> web.Response:
+    node = request.app[NODE]
+    return answer_message(
+        NodeInfo(
+            node_id=node.node_id,
+            software=node.software,
+            protocol_versions=(PROTOCOL_VERSION,),
+            takes_pushes=node.pushes is not None,
+        )
+    )
+
+
+async def _list_datasets(request: web.Request) -> web.Response:
+    after = request.query.get("after", "")
+    records = await asyncio.to_thread(request.app[NODE].store.list_datasets)
+    page = [record for record in records if record.published and record.name > after][: PAGE_DATASETS + 1]
+    shown = page[:PAGE_DATASETS]
+    return answer_message(
+        DatasetPage(
+            datasets=tuple(
+                DatasetSummary(
+                    dataset_id=record.id,
+                    name=record.name,
+                    kind=_kind(record),
+                    head=_head(record),
+                    trust=record.trust.value,
+                )
+                for record in shown
+            ),
+            next_after=shown[-1].name if len(page) > len(shown) else None,
+        )
+    )
+
+
+async def _get_head(request: web.Request) -> web.Response:
+    record = await get_published(request)
+    signed = await asyncio.to_thread(request.app[NODE].store.find_signed_head, record.id)
+    # The chain may have grown between the two reads: the answer is about the head that the document vouches for.
+    head = record.head if signed is None else signed.head
+    return answer_message(
+        HeadAnswer(
+            dataset_id=record.id,
+            name=record.name,
+            kind=_kind(record),
+            head=HeadMessage(sequence_number=head.sequence_number, block_hash=head.hash),
+            signed_head=None if signed is None else signed.raw,
+        )
+    )
+
+
+async def _get_blocks(request: web.Request) -> web.Response:
+    record = await get_published(request)
+    after = max(get_number(request, "after", -1), -1)
+    upto = min(get_number(request, "upto", record.head.sequence_number), record.head.sequence_number)
+    store = request.app[NODE].store
+    etag = f"{record.head.hash}-{after}-{upto}"
+    async with request.app[_PACKERS]:
+        body, _ = await asyncio.to_thread(lambda: encode_pack(_iter_packed(store, record.id, after, upto)))
+    return answer_bytes(request, body, etag=etag, cache=CHANGING, content_type=PACK_MEDIA_TYPE)
+
+
+async def _get_attestations(request: web.Request) -> web.Response:
+    record = await get_published(request)
+    skip = max(get_number(request, "skip", 0), 0)
+    store = request.app[NODE].store
+
+    def read() -> AttestationPage:
+        page: list[bytes] = []
+        size_bytes = 0
+        for attestation in islice(store.iter_attestations(record.id), skip, None):
+            size_bytes += len(attestation.raw)
+            if len(page) == PAGE_ATTESTATIONS or (page and size_bytes > PAGE_ATTESTATION_BYTES):
+                return AttestationPage(attestations=tuple(page), next_skip=skip + len(page))
+            page.append(attestation.raw)
+        return AttestationPage(attestations=tuple(page))
+
+    return answer_message(await asyncio.to_thread(read))
+
+
+def _iter_packed(store: ServedStore, dataset_id: DatasetId, after: int, upto: int) -> Iterator[PackedBlock]:
+    if after >= upto:
+        return
+    # One block more than fits is never read: the last of a pack's records is that of its last possible block.
+    records = store.iter_replay_records(dataset_id, after=after, upto=min(upto, after + MAX_PACK_BLOCKS))
+    number, record = next(records, (upto + 1, b""))
+    for block in store.iter_blocks(dataset_id, after=after, upto=upto):
+        if number == block.sequence_number:
+            yield PackedBlock(block.raw, block.signature, record)
+            number, record = next(records, (upto + 1, b""))
+        else:
+            yield PackedBlock(block.raw, block.signature)
+
+
+def _kind(record: DatasetRecord) -> Kind:
+    return "Derivative" if record.kind.text == "Derivative" else "Root"
+
+
+def _head(record: DatasetRecord) -> HeadMessage:
+    return HeadMessage(sequence_number=record.head.sequence_number, block_hash=record.head.hash)

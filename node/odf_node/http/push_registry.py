@@ -1,0 +1,156 @@
+"""All pushes of this process: a few at a time, forgotten when nobody continues them (EX-11, EX-21)."""
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from http import HTTPStatus
+from typing import Final
+
+from aiohttp import web
+
+from odf_node.adapters.threads import finish_in_thread
+from odf_node.exchange.limits import MAX_PUSH_SESSIONS, PUSH_IDLE_S
+from odf_node.exchange.messages import Problem, PushRequest, PushStatus
+from odf_node.http.access_log import write_line
+from odf_node.http.problems import TYPE_PREFIX, ProblemError, problem_of
+from odf_node.http.push_session import PushedDataset, PushSession, offered_head
+from odf_node.http.served_node import ServedNode
+from odf_node.ports.datasets import Head
+from odf_node.ports.pushes import PushReceiver
+from odf_protocol.errors import MalformedError, OdfError, RejectedError, UnsupportedError
+
+
+class PushRegistry:
+    """Owns the sessions and the tasks that verify them; used on the event loop only."""
+
+    def __init__(self, node: ServedNode) -> None:
+        self._node = node
+        self._sessions: dict[str, PushSession] = {}
+        self._locks: dict[str, asyncio.Lock] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+
+    async def begin(self, token_id: str, request: PushRequest) -> PushSession:
+        """Open a session, unless the offer can never be accepted.
+
+        A push of a head that is here already is accepted at once.
+        """
+        receiver = self._get_receiver()
+        await self._forget_idle()
+        if len(self._sessions) >= MAX_PUSH_SESSIONS:
+            raise ProblemError(
+                HTTPStatus.SERVICE_UNAVAILABLE,
+                "busy",
+                f"{MAX_PUSH_SESSIONS} pushes are running; try again",
+                headers={"Retry-After": "30"},
+            )
+        record = await asyncio.to_thread(self._node.store.find_dataset, request.dataset_id)
+        known_head = None if record is None else record.head
+        offered = Head(request.head.sequence_number, request.head.block_hash)
+        if known_head != offered:
+            await receiver.consider(offered_head(request), actor=token_id)
+        session = await finish_in_thread(
+            lambda: PushSession.begin(
+                secrets.token_urlsafe(16),
+                token_id,
+                request,
+                known_head=known_head,
+                objects=self._node.objects,
+                spool_folder=self._node.spool_folder,
+                now_s=_now_s(),
+            )
+        )
+        if known_head == offered:
+            session.status = PushStatus.ACCEPTED
+        self._sessions[session.push_id] = session
+        self._locks[session.push_id] = asyncio.Lock()
+        return session
+
+    def find(self, push_id: str, token_id: str) -> PushSession | None:
+        """Return the session, if it was begun with this token."""
+        session = self._sessions.get(push_id)
+        return session if session is not None and session.token_id == token_id else None
+
+    def touch(self, session: PushSession) -> None:
+        """Note that somebody continues the session."""
+        session.touched_s = _now_s()
+
+    @asynccontextmanager
+    async def alone(self, session: PushSession) -> AsyncIterator[None]:
+        """Change the session while nobody else does; it is receiving inside."""
+        async with self._locks[session.push_id]:
+            if session.status is not PushStatus.RECEIVING:
+                raise ProblemError(HTTPStatus.CONFLICT, "state", f"the push is {session.status.value}")
+            yield
+
+    def verify(self, session: PushSession) -> None:
+        """Start judging a complete push."""
+        session.status = PushStatus.VERIFYING
+        self._tasks[session.push_id] = asyncio.create_task(self._judge(session, self._get_receiver()))
+
+    async def wait(self, session: PushSession, wait_s: float) -> None:
+        """Wait until the session is judged, or for ``wait_s`` seconds."""
+        task = self._tasks.get(session.push_id)
+        if task is not None:
+            await asyncio.wait([task], timeout=wait_s)
+
+    async def forget(self, session: PushSession) -> None:
+        """Drop the session with its blocks."""
+        self._sessions.pop(session.push_id, None)
+        self._locks.pop(session.push_id, None)
+        self._tasks.pop(session.push_id, None)
+        await finish_in_thread(session.close)
+
+    async def close(self, grace_s: float) -> None:
+        """Wait for what is being verified, then stop it, and drop everything."""
+        if self._tasks:
+            await asyncio.wait(self._tasks.values(), timeout=grace_s)
+        for task in self._tasks.values():
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+        for session in tuple(self._sessions.values()):
+            await self.forget(session)
+
+    async def _judge(self, session: PushSession, receiver: PushReceiver) -> None:
+        status, problem = PushStatus.FAILED, None
+        try:
+            await receiver.receive(PushedDataset(session), actor=session.token_id)
+            status = PushStatus.ACCEPTED
+        except (RejectedError, MalformedError, UnsupportedError) as error:
+            status, problem = PushStatus.REFUSED, problem_of(error)
+        except OdfError as error:
+            problem = problem_of(error)
+            write_line("push-failed", push_id=session.push_id, error=type(error).__name__, text=str(error))
+        except Exception as error:  # noqa: BLE001 - the edge of the task
+            problem = Problem(type=f"{TYPE_PREFIX}fault", title="the node failed; its log has the reason", status=500)
+            write_line("push-fault", push_id=session.push_id, error=repr(error))
+        finally:
+            session.problem = problem
+            session.status = status
+            session.touched_s = _now_s()
+            # The answer stays for whoever asks; the lease and the blocks are no longer needed.
+            session.close()
+        write_line("push", push_id=session.push_id, dataset=str(session.request.dataset_id), status=status.value)
+
+    async def _forget_idle(self) -> None:
+        for session in tuple(self._sessions.values()):
+            if session.status is not PushStatus.VERIFYING and _now_s() - session.touched_s > PUSH_IDLE_S:
+                await self.forget(session)
+
+    def _get_receiver(self) -> PushReceiver:
+        if self._node.pushes is None:
+            raise ProblemError(HTTPStatus.FORBIDDEN, "forbidden", "this node takes no pushes")
+        return self._node.pushes
+
+
+PUSHES: Final = web.AppKey("pushes", PushRegistry)
+
+
+def get_registry(request: web.Request) -> PushRegistry:
+    """Return the process's pushes."""
+    return request.app[PUSHES]
+
+
+def _now_s() -> float:
+    return asyncio.get_running_loop().time()

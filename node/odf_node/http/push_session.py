@@ -1,0 +1,218 @@
+"""One push on its way: what was offered, what has arrived, and the upload as a peer's dataset (EX-18 to EX-21).
+
+::
+
+    receiving --commit--> verifying --> accepted | refused | failed
+        '-- nobody continues it for PUSH_IDLE_S, or DELETE --> gone
+
+Blocks wait in a file without a name: a crash leaves nothing behind. Objects go into the object store, where their
+hashes are checked; a push that is refused leaves them to the next sweep.
+"""
+
+import struct
+import tempfile
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Final, Self
+
+from odf_node.exchange.limits import MAX_PUSH_BLOCK_BYTES, MAX_PUSH_BLOCKS, PAGE_MISSING_OBJECTS
+from odf_node.exchange.messages import HeadMessage, MissingObject, Problem, PushRequest, PushState, PushStatus
+from odf_node.exchange.packs import PackedBlock, decode_pack
+from odf_node.exchange.wanted import iter_wanted
+from odf_node.ports.datasets import Head
+from odf_node.ports.errors import ObjectNotFoundError
+from odf_node.ports.objects import ObjectStore
+from odf_node.ports.peer_client import OnBytes, PeerDescription, PeerHead, PeerSpeaks, WantedObject
+from odf_protocol.block import decode_block
+from odf_protocol.errors import MalformedError, RejectedError
+from odf_protocol.multihash import SHA3_256, Multihash
+
+_LENGTH: Final = struct.Struct("<I")
+
+
+@dataclass(slots=True)
+class PushSession:
+    """State of one push; its methods block and are called by one thread at a time."""
+
+    push_id: str
+    token_id: str
+    request: PushRequest
+    known_head: Head | None
+    lease: ExitStack
+    """Holds the writing lease, so that uploaded objects are not swept before the commit."""
+    spool: IO[bytes]
+    touched_s: float
+    status: PushStatus = PushStatus.RECEIVING
+    problem: Problem | None = None
+    received: Head | None = None
+    wanted: dict[Multihash, WantedObject] = field(default_factory=dict)
+    block_count: int = 0
+
+    @classmethod
+    def begin(
+        cls,
+        push_id: str,
+        token_id: str,
+        request: PushRequest,
+        *,
+        known_head: Head | None,
+        objects: ObjectStore,
+        spool_folder: Path | None,
+        now_s: float,
+    ) -> Self:
+        """Open a session; it holds a writing lease until ``close``."""
+        with ExitStack() as stack:
+            stack.enter_context(objects.writing())
+            spool = stack.enter_context(tempfile.TemporaryFile(dir=spool_folder))
+            return cls(push_id, token_id, request, known_head, stack.pop_all(), spool, now_s, received=known_head)
+
+    @property
+    def offered(self) -> Head:
+        """Where the pushed chain ends."""
+        return Head(self.request.head.sequence_number, self.request.head.block_hash)
+
+    def add_pack(self, body: bytes, *, after: int) -> None:
+        """Take the blocks that follow block ``after``.
+
+        Raises:
+            MalformedError: No pack, or a block in it is none.
+            RejectedError: The blocks do not follow what is here, or are too many; nothing was taken.
+        """
+        received = -1 if self.received is None else self.received.sequence_number
+        if after != received:
+            raise RejectedError("EX-19 blocks-in-order", expected=f"blocks after {received}", found=f"after {after}")
+        last, wanted = self.received, dict[Multihash, WantedObject]()
+        packed = decode_pack(body)
+        if self.block_count + len(packed) > MAX_PUSH_BLOCKS or self.spool.tell() + len(body) > MAX_PUSH_BLOCK_BYTES:
+            raise RejectedError("EX-11 push-size", expected=f"at most {MAX_PUSH_BLOCKS} blocks", found="more")
+        for entry in packed:
+            block = decode_block(entry.raw, expected_hash=None)
+            expected = 0 if last is None else last.sequence_number + 1
+            if block.sequence_number != expected or block.prev_block_hash != (None if last is None else last.hash):
+                raise RejectedError(
+                    "EX-19 blocks-in-order", sequence_number=block.sequence_number, expected=f"the block after {last}"
+                )
+            last = Head(block.sequence_number, block.hash)
+            for item in iter_wanted(block.event):
+                if item.hash.code != SHA3_256:
+                    raise RejectedError("EX-12 object-hash", sequence_number=block.sequence_number, found=item.hash)
+                wanted[item.hash] = item
+        if last is not None and last.sequence_number > self.offered.sequence_number:
+            raise RejectedError("EX-19 blocks-up-to-the-head", expected=self.offered, found=last)
+        self.spool.write(_LENGTH.pack(len(body)) + body)
+        self.received, self.block_count = last, self.block_count + len(packed)
+        self.wanted.update(wanted)
+
+    def iter_blocks(self) -> Iterator[PackedBlock]:
+        """Yield the pushed blocks again."""
+        position, end = 0, self.spool.tell()
+        while position < end:
+            self.spool.seek(position)
+            (length,) = _LENGTH.unpack(self.spool.read(_LENGTH.size))
+            body = self.spool.read(length)
+            position = self.spool.tell()
+            self.spool.seek(end)
+            yield from decode_pack(body)
+
+    def list_missing(self, objects: ObjectStore) -> list[WantedObject]:
+        """Return the objects that the pushed blocks name and that are not here, in the order of the blocks."""
+        return [item for item in self.wanted.values() if not objects.has(item.hash)]
+
+    def check_complete(self, objects: ObjectStore) -> None:
+        """Check that the chain reaches the offered head and every object is here.
+
+        Raises:
+            RejectedError: Something is missing; the push may go on.
+        """
+        if self.received != self.offered:
+            raise RejectedError("EX-20 all-blocks", expected=self.offered, found=self.received)
+        missing = self.list_missing(objects)
+        if missing:
+            raise RejectedError("EX-20 all-objects", expected="none missing", found=f"{len(missing)} missing")
+
+    def describe(self, objects: ObjectStore) -> PushState:
+        """Say how far the push is."""
+        missing = self.list_missing(objects) if self.status is PushStatus.RECEIVING else []
+        return PushState(
+            push_id=self.push_id,
+            status=self.status,
+            known_head=None if self.known_head is None else _message(self.known_head),
+            received_upto=-1 if self.received is None else self.received.sequence_number,
+            missing=tuple(
+                MissingObject(kind=item.kind, object_hash=item.hash, size_bytes=item.size_bytes)
+                for item in missing[:PAGE_MISSING_OBJECTS]
+            ),
+            missing_count=len(missing),
+            problem=self.problem,
+        )
+
+    def close(self) -> None:
+        """Let go of the lease and the waiting blocks."""
+        self.lease.close()
+
+
+class PushedDataset:
+    """An upload as ``PeerDataset``: everything is here already, and as little trusted as if it were far away."""
+
+    def __init__(self, session: PushSession) -> None:
+        self._session = session
+
+    @property
+    def description(self) -> PeerDescription:
+        """See ``PeerDataset``."""
+        return PeerDescription(url=f"push:{self._session.token_id}", speaks=PeerSpeaks.EXCHANGE)
+
+    async def get_head(self) -> PeerHead:
+        """See ``PeerDataset``."""
+        return offered_head(self._session.request)
+
+    async def iter_blocks(self, *, after: Head | None, upto: Head) -> AsyncIterator[PackedBlock]:
+        """See ``PeerDataset``."""
+        first = 0 if self._session.known_head is None else self._session.known_head.sequence_number + 1
+        wanted_from = 0 if after is None else after.sequence_number + 1
+        if wanted_from < first:
+            raise MalformedError("push", expected=f"blocks from {wanted_from}", found=f"blocks from {first}")
+        for number, block in enumerate(self._session.iter_blocks(), start=first):
+            if wanted_from <= number <= upto.sequence_number:
+                yield block
+
+    async def fetch_objects(
+        self, wanted: Sequence[WantedObject], objects: ObjectStore, on_bytes: OnBytes | None = None
+    ) -> None:
+        """See ``PeerDataset``; what is wanted was uploaded before."""
+        for item in wanted:
+            if not objects.has(item.hash):
+                raise ObjectNotFoundError(item.hash)
+            if objects.get_size(item.hash) != item.size_bytes:
+                raise RejectedError("EX-12 object-size", expected=item.size_bytes, found=objects.get_size(item.hash))
+            if on_bytes is not None:
+                on_bytes(item.size_bytes)
+
+    async def list_attestations(self, *, limit: int) -> tuple[bytes, ...]:  # noqa: ARG002 - the port's signature
+        """See ``PeerDataset``; a push carries none."""
+        return ()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """See ``PeerDataset``; the session closes itself."""
+
+
+def offered_head(request: PushRequest) -> PeerHead:
+    """Give the head that a push offers, as a peer's claim."""
+    return PeerHead(
+        head=Head(request.head.sequence_number, request.head.block_hash),
+        name=request.name,
+        dataset_id=request.dataset_id,
+        signed_head=request.signed_head,
+    )
+
+
+def _message(head: Head) -> HeadMessage:
+    return HeadMessage(sequence_number=head.sequence_number, block_hash=head.hash)

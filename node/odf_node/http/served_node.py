@@ -1,0 +1,44 @@
+"""What the routes work on."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Protocol
+
+from aiohttp import web
+
+from odf_node.ports.clock import Clock
+from odf_node.ports.metadata import MetadataStore
+from odf_node.ports.objects import ObjectStore
+from odf_node.ports.pushes import PushReceiver
+from odf_node.ports.serving import ServedChains
+from odf_protocol.did import DidKey
+
+
+class ServedStore(MetadataStore, ServedChains, Protocol):
+    """The store with the look-ups that only serving needs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServedNode:
+    """One node as the routes see it.
+
+    Attributes:
+        software: Name and version for peers, as ``odf-node/0.1.0``.
+        node_id: The node's identity, None while it has no key.
+        store: Chains and tokens.
+        objects: Slices and checkpoints.
+        clock: Judges tokens.
+        pushes: Judges pushes; None: this node takes none.
+        spool_folder: Where blocks that are being pushed wait; None: the system's folder for temporary files.
+    """
+
+    software: str
+    node_id: DidKey | None
+    store: ServedStore
+    objects: ObjectStore
+    clock: Clock
+    pushes: PushReceiver | None = None
+    spool_folder: Path | None = None
+
+
+NODE: Final = web.AppKey("node", ServedNode)

@@ -1,0 +1,128 @@
+"""Datasets of others, wherever they are: a node like this one, a plain ODF server, a folder, an upload.
+
+What comes through this port is not trusted. The adapters promise bounds (sizes, counts, times), complete transport and
+that an object's bytes have its hash; the chain, the signatures and the rows are for the caller to judge.
+"""
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from types import TracebackType
+from typing import Protocol, Self
+
+from odf_node.exchange.packs import PackedBlock
+from odf_node.exchange.routes import ObjectKind
+from odf_node.ports.datasets import Head
+from odf_node.ports.objects import ObjectStore
+from odf_protocol.did import DatasetId, DidKey
+from odf_protocol.events import DatasetKind
+from odf_protocol.multihash import Multihash
+
+__all__ = [
+    "ObjectKind",
+    "OnBytes",
+    "PackedBlock",
+    "PeerDataset",
+    "PeerDescription",
+    "PeerHead",
+    "PeerSpeaks",
+    "WantedObject",
+]
+
+OnBytes = Callable[[int], None]
+"""Told how many bytes of objects arrived since the last call; a negative number takes back bytes that were thrown away.
+
+Called on the event loop; must return at once.
+"""
+
+
+class PeerSpeaks(StrEnum):
+    """What the other side understands."""
+
+    EXCHANGE = "odf-node exchange"
+    SIMPLE = "ODF Simple Transfer Protocol"
+    FOLDER = "ODF repository folder"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PeerDescription:
+    """Who is there. Plain servers and folders say nothing: ``node_id`` None."""
+
+    url: str
+    speaks: PeerSpeaks
+    node_id: DidKey | None = None
+    software: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PeerHead:
+    """The head that the peer claims.
+
+    ``name`` is what the dataset is called there. ``dataset_id`` and ``kind`` are None where the peer cannot say (plain
+    servers, folders): the Seed does. ``signed_head`` is the document as it came, None when nobody signed.
+    """
+
+    head: Head
+    name: str
+    dataset_id: DatasetId | None = None
+    kind: DatasetKind | None = None
+    signed_head: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WantedObject:
+    """An object as its block names it."""
+
+    kind: ObjectKind
+    hash: Multihash
+    size_bytes: int
+
+
+class PeerDataset(Protocol):
+    """One dataset at one peer; an asynchronous context manager.
+
+    Every method raises ``PeerUnavailableError`` when the peer does not answer (after retries), ``PeerNotFoundError``
+    when it does not have what was asked for, ``PeerForbidsError`` when it wants a token or another one,
+    ``PeerLiedError`` when it breaks a rule of the exchange, and MalformedError when an answer cannot be read.
+    """
+
+    @property
+    def description(self) -> PeerDescription:
+        """Who is there."""
+        ...
+
+    async def get_head(self) -> PeerHead:
+        """Return the newest head that the peer claims."""
+        ...
+
+    def iter_blocks(self, *, after: Head | None, upto: Head) -> AsyncIterator[PackedBlock]:
+        """Yield the blocks after ``after`` (None: from the Seed) up to and including ``upto``, oldest first.
+
+        Their number is right; nothing else about them was checked. Where the peer's chain leaves ours before
+        ``after``, the first block does not link to it: the chain rules find that.
+        """
+        ...
+
+    async def fetch_objects(
+        self, wanted: Sequence[WantedObject], objects: ObjectStore, on_bytes: OnBytes | None = None
+    ) -> None:
+        """Bring objects into the store, several at once, going on where earlier attempts stopped.
+
+        The caller holds a writing lease. Objects that are in the store count as fetched. When one fails, the others
+        are stopped; what arrived is kept for the next attempt.
+        """
+        ...
+
+    async def list_attestations(self, *, limit: int) -> tuple[bytes, ...]:
+        """Return up to ``limit`` statements about the dataset, as they were made; none where the peer knows of none."""
+        ...
+
+    async def __aenter__(self) -> Self:
+        """Return the dataset itself."""
+        ...
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Close connections."""
+        ...

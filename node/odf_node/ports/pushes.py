@@ -1,0 +1,22 @@
+"""The service that judges what others push."""
+
+from typing import Protocol
+
+from odf_node.ports.datasets import DatasetRecord
+from odf_node.ports.peer_client import PeerDataset, PeerHead
+
+
+class PushReceiver(Protocol):
+    """Judges uploads by the same rules as pulls: an upload is a peer's dataset that happens to be here already.
+
+    Both raise errors of the tree in ``odf_protocol.errors``; RejectedError, MalformedError and UnsupportedError refuse
+    the push, others mean that it could not be judged. A ``report`` attribute of an error goes to the pusher.
+    """
+
+    async def consider(self, offered: PeerHead, *, actor: str) -> None:
+        """Refuse early what can never be accepted (an own dataset, a name that is taken), before anything is sent."""
+        ...
+
+    async def receive(self, offered: PeerDataset, *, actor: str) -> DatasetRecord:
+        """Verify the offered dataset and accept it, or raise; ``actor`` is who asked, for the audit log."""
+        ...

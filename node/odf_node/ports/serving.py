@@ -1,0 +1,22 @@
+"""What a server of chains asks of the store beside ``MetadataStore``: questions that only strangers raise."""
+
+from collections.abc import Iterator
+from typing import Protocol
+
+from odf_protocol.did import DatasetId
+from odf_protocol.multihash import Multihash
+
+
+class ServedChains(Protocol):
+    """Look-ups by which a node decides what it may show of one dataset."""
+
+    def has_dataset_object(self, dataset_id: DatasetId, object_hash: Multihash) -> bool:
+        """Say whether a block of the dataset's chain names the object; False where the dataset is not here.
+
+        Other objects of this node (quarantine, evidence, slices of unpublished datasets) lie in the same store.
+        """
+        ...
+
+    def iter_replay_records(self, dataset_id: DatasetId, *, after: int, upto: int) -> Iterator[tuple[int, bytes]]:
+        """Yield sequence number and replay record of blocks above ``after`` and not above ``upto``, in order."""
+        ...

@@ -1,0 +1,262 @@
+"""Nodes on loopback with a real store, a real object folder and real chains, to pull from and to push to."""
+
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from aiohttp import web
+
+from odf_node.adapters.object_folder import ObjectFolder
+from odf_node.adapters.sqlite_store import SqliteMetadataStore
+from odf_node.exchange.wanted import iter_wanted
+from odf_node.home import Home
+from odf_node.http.bearer import secret_hash_of
+from odf_node.http.server import create_app
+from odf_node.http.served_node import ServedNode
+from odf_node.ports import AccessToken, Commit, DatasetRecord, Head, NewBlock, NewDataset, Origin
+from odf_node.ports.peer_client import PeerDataset, PeerHead
+from odf_protocol.block import Block, decode_block, encode_block
+from odf_protocol.did import DatasetId, DidKey
+from odf_protocol.events import AddData, Checkpoint, DatasetKind, DataSlice, OffsetInterval, Seed
+from odf_protocol.multihash import ARROW0_SHA3_256, Multihash
+from odf_protocol.timestamp import Timestamp
+
+NOON = Timestamp.parse("2020-01-01T12:00:00Z")
+NODE_ID = DidKey(bytes(range(32)))
+TOKEN = "odf_test_token_0123456789"
+KAMU_DATA = Path(__file__).parent.parent / "data" / "kamu" / "datasets"
+
+
+def dataset_id(name: str) -> DatasetId:
+    """An identity made of a name."""
+    return DatasetId(Multihash.of_sha3_256(name.encode()).digest)
+
+
+@dataclass
+class Chain:
+    """Linked blocks and the objects that they name; no rows, as nothing here reads rows."""
+
+    name: str = "demo.data"
+    blocks: list[Block] = field(default_factory=list)
+    objects: dict[Multihash, bytes] = field(default_factory=dict)
+    signatures: dict[int, bytes] = field(default_factory=dict)
+    replay_records: dict[int, bytes] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not self.blocks:
+            self._append(Seed(dataset_id=dataset_id(self.name), dataset_kind=DatasetKind.ROOT))
+
+    @property
+    def id(self) -> DatasetId:
+        event = self.blocks[0].event
+        assert isinstance(event, Seed)
+        return event.dataset_id
+
+    @property
+    def head(self) -> Head:
+        return Head(self.blocks[-1].sequence_number, self.blocks[-1].hash)
+
+    def add(self, data: bytes, checkpoint: bytes | None = None, *, said_size: int | None = None) -> "Chain":
+        """Add a block with a slice of these bytes, and a checkpoint."""
+        number = len(self.blocks)
+        self.objects[Multihash.of_sha3_256(data)] = data
+        if checkpoint is not None:
+            self.objects[Multihash.of_sha3_256(checkpoint)] = checkpoint
+        self._append(
+            AddData(
+                prev_offset=number - 2 if number > 1 else None,
+                new_data=DataSlice(
+                    logical_hash=Multihash(ARROW0_SHA3_256, bytes([number % 256]) * 32),
+                    physical_hash=Multihash.of_sha3_256(data),
+                    offset_interval=OffsetInterval(start=number - 1, end=number - 1),
+                    size=len(data) if said_size is None else said_size,
+                ),
+                new_checkpoint=None
+                if checkpoint is None
+                else Checkpoint(physical_hash=Multihash.of_sha3_256(checkpoint), size=len(checkpoint)),
+            )
+        )
+        return self
+
+    def _append(self, event: Any) -> None:
+        raw = encode_block(
+            event,
+            system_time=Timestamp(NOON.seconds + len(self.blocks)),
+            prev_block_hash=self.blocks[-1].hash if self.blocks else None,
+            sequence_number=len(self.blocks),
+        )
+        self.blocks.append(decode_block(raw, expected_hash=None))
+
+
+def read_kamu_chain(name: str) -> Chain:
+    """A chain that another implementation wrote, from its folder."""
+    folder = KAMU_DATA / name
+    blocks = []
+    wanted: Multihash | None = Multihash.parse((folder / "refs/head").read_text())
+    while wanted is not None:
+        blocks.append(decode_block((folder / "blocks" / str(wanted)).read_bytes(), expected_hash=wanted))
+        wanted = blocks[-1].prev_block_hash
+    blocks.reverse()
+    objects = {
+        item.hash: (folder / item.kind.value / str(item.hash)).read_bytes()
+        for block in blocks
+        for item in iter_wanted(block.event)
+    }
+    return Chain(name, blocks, objects)
+
+
+@dataclass
+class TestNode:
+    """A home and what is served from it."""
+
+    __test__ = False
+
+    home: Home
+    store: SqliteMetadataStore
+    objects: ObjectFolder
+    receiver: "RecordingReceiver"
+
+    @classmethod
+    def create(cls, folder: Path) -> "TestNode":
+        home = Home(folder)
+        store, objects = SqliteMetadataStore(home), ObjectFolder(home)
+        return cls(home, store, objects, RecordingReceiver(store, objects))
+
+    @property
+    def served(self) -> ServedNode:
+        return ServedNode(
+            software="odf-node/test",
+            node_id=NODE_ID,
+            store=self.store,
+            objects=self.objects,
+            clock=StandingClock(),
+            pushes=self.receiver,
+        )
+
+    def put_objects(self, contents: Iterable[bytes]) -> None:
+        for content in contents:
+            with self.objects.stage() as staged:
+                staged.write(content)
+                self.objects.put(staged, Multihash.of_sha3_256(content))
+
+    def keep(self, chain: Chain, *, published: bool = True, signed_head: bytes | None = b"signed") -> DatasetRecord:
+        """Commit the chain, or what is new in it."""
+        with self.objects.writing():
+            self.put_objects(chain.objects.values())
+            known = self.store.find_dataset(chain.id)
+            first = 0 if known is None else known.head.sequence_number + 1
+            new = NewDataset(name=chain.name, kind=DatasetKind.ROOT, origin=Origin.OWN, created_at=NOON)
+            return self.store.commit(
+                Commit(
+                    dataset_id=chain.id,
+                    expected_head=None if known is None else known.head.hash,
+                    blocks=tuple(
+                        NewBlock(
+                            block.raw,
+                            block.hash,
+                            block.sequence_number,
+                            chain.signatures.get(block.sequence_number),
+                            chain.replay_records.get(block.sequence_number),
+                        )
+                        for block in chain.blocks[first:]
+                    ),
+                    chain_state=b"state",
+                    objects=tuple(chain.objects),
+                    signed_head=signed_head,
+                    new_dataset=_published(new, published) if known is None else None,
+                )
+            )
+
+    def put_token(self, secret: str = TOKEN, *, scopes: Sequence[str] = ("push",), **changes: Any) -> None:
+        self.store.put_token(
+            AccessToken(
+                **{
+                    "id": f"token-{secret[-4:]}",
+                    "secret_hash": secret_hash_of(secret),
+                    "label": "test",
+                    "scopes": tuple(scopes),
+                    "created_at": NOON,
+                }
+                | changes
+            )
+        )
+
+    @asynccontextmanager
+    async def serving(self, **options: Any) -> AsyncIterator[str]:
+        """Serve on a free port and give the address."""
+        async with serving(create_app(self.served, **options)) as address:
+            yield address
+
+
+@asynccontextmanager
+async def serving(app: web.Application) -> AsyncIterator[str]:
+    """Run an application on a free port of loopback and give its address."""
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=1)
+    await runner.setup()
+    try:
+        site = web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        yield f"http://127.0.0.1:{site.port}"
+    finally:
+        await runner.cleanup()
+
+
+class StandingClock:
+    """Always noon."""
+
+    def now(self) -> Timestamp:
+        return NOON
+
+
+@dataclass
+class RecordingReceiver:
+    """Takes what is pushed: blocks and objects as they are, without rules. ``refuse_with`` makes it refuse."""
+
+    store: SqliteMetadataStore
+    objects: ObjectFolder
+    refuse_with: Exception | None = None
+    refuse_early_with: Exception | None = None
+    received: list[PeerHead] = field(default_factory=list)
+    actors: list[str] = field(default_factory=list)
+
+    async def consider(self, offered: PeerHead, *, actor: str) -> None:
+        if self.refuse_early_with is not None:
+            raise self.refuse_early_with
+
+    async def receive(self, offered: PeerDataset, *, actor: str) -> DatasetRecord:
+        head = await offered.get_head()
+        self.received.append(head)
+        self.actors.append(actor)
+        if self.refuse_with is not None:
+            raise self.refuse_with
+        assert head.dataset_id is not None
+        known = self.store.find_dataset(head.dataset_id)
+        packed = [
+            block async for block in offered.iter_blocks(after=None if known is None else known.head, upto=head.head)
+        ]
+        blocks = [decode_block(block.raw, expected_hash=None) for block in packed]
+        wanted = [item for block in blocks for item in iter_wanted(block.event)]
+        await offered.fetch_objects(wanted, self.objects)
+        new = NewDataset(name=head.name, kind=DatasetKind.ROOT, origin=Origin.OWN, created_at=NOON)
+        return self.store.commit(
+            Commit(
+                dataset_id=head.dataset_id,
+                expected_head=None if known is None else known.head.hash,
+                blocks=tuple(
+                    NewBlock(b.raw, b.hash, b.sequence_number, p.signature, p.replay_record)
+                    for b, p in zip(blocks, packed, strict=True)
+                ),
+                chain_state=b"state",
+                objects=tuple(item.hash for item in wanted),
+                signed_head=head.signed_head,
+                new_dataset=new if known is None else None,
+            )
+        )
+
+
+def _published(new: NewDataset, published: bool) -> NewDataset:
+    return NewDataset(
+        name=new.name, kind=new.kind, origin=new.origin, created_at=new.created_at, published=published
+    )
