@@ -12,8 +12,9 @@ Works from libyaml's event stream with a stack of its own, so hostile nesting co
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
 import yaml
 from yaml import CSafeLoader
@@ -21,6 +22,9 @@ from yaml import CSafeLoader
 from odf_protocol.manifest import limits
 from odf_protocol.manifest.errors import ManifestError
 from odf_protocol.manifest.nodes import ListNode, MapNode, Node, Scalar, shorten
+
+# Where libyaml counts a new line.
+_LINE_BREAK: Final = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 
 
 def parse_yaml(text: str, *, source_name: str) -> list[Node]:
@@ -170,7 +174,7 @@ def _raise_unreadable(error: yaml.reader.ReaderError, text: str, source_name: st
 def _raise_malformed(error: yaml.MarkedYAMLError, text: str, source_name: str) -> NoReturn:
     mark = error.problem_mark or error.context_mark
     line, column = (mark.line, mark.column) if mark is not None else (0, 0)
-    lines = text.splitlines()
+    lines = _LINE_BREAK.split(text)
     at_mark = lines[line][column : column + 1] if line < len(lines) else ""
     if at_mark == "\t":
         found, expected = "a tab", "spaces for indentation"

@@ -1,0 +1,86 @@
+"""Templates name variables of the environment; filling them in is a function of text and environment."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from odf_protocol.events import SetInfo
+from odf_protocol.manifest import MissingVariableError, TemplateError, find_variables, parse_event, substitute
+from odf_protocol.manifest.errors import ManifestError
+from odf_protocol.manifest.templates import MAX_TEMPLATE_CHARACTERS
+
+CASES = {
+    "no-template": ("https://x/$a/{b}", "https://x/$a/{b}"),
+    "one": ("https://x?key=${{ env.KEY }}&y", "https://x?key=secret&y"),
+    "two": ("${{env.KEY}}${{ env.OTHER }}", "secretb c"),
+    "default-not-needed": ("${{ env.KEY || 'd' }}", "secret"),
+    "default": ("${{ env.NONE || 'd e' }}", "d e"),
+    "second-variable": ("${{ env.NONE || env.KEY }}", "secret"),
+    "empty-default": ("a${{ env.NONE || '' }}b", "ab"),
+    "empty-variable-is-a-value": ("${{ env.EMPTY || 'd' }}", ""),
+    "only-a-text": ("${{ 'x' }}", "x"),
+    "line-breaks": ("${{\n env.KEY\n}}", "secret"),
+    "value-is-not-read-again": ("${{ env.NESTED }}", "${{ env.KEY }}"),
+}
+ENVIRONMENT = {"KEY": "secret", "OTHER": "b c", "EMPTY": "", "NESTED": "${{ env.KEY }}"}
+
+
+@pytest.mark.parametrize(("text", "expected"), CASES.values(), ids=CASES.keys())
+def test_template_is_filled_in(text, expected):
+    assert substitute(text, ENVIRONMENT) == expected
+
+
+def test_missing_variable_is_named():
+    with pytest.raises(MissingVariableError, match="environment variable A or B is not set") as caught:
+        substitute("${{ env.A || env.B }}", {})
+    assert caught.value.names == ("A", "B")
+
+
+MISTAKES = {
+    "unclosed": ("x${{ env.A", 11, "expected '||' or '}}', found the end"),
+    "empty": ("${{ }}", 4, "expected env.NAME or 'text', found ' }}'"),
+    "unknown-source": ("${{ secret.A }}", 4, "expected env.NAME or 'text', found ' secret.A }}'"),
+    "double-quotes": ('${{ "a" }}', 4, "expected env.NAME or 'text'"),
+    "bad-name": ("${{ env.1A }}", 4, "expected env.NAME or 'text'"),
+    "single-bar": ("${{ env.A | 'b' }}", 11, "expected '||' or '}}', found \"| 'b' }}\""),
+    "nothing-after-bars": ("${{ env.A || }}", 13, "expected env.NAME or 'text'"),
+    "unclosed-quote": ("${{ 'a }}", 4, "expected env.NAME or 'text'"),
+}
+
+
+@pytest.mark.parametrize(("text", "character", "expected"), MISTAKES.values(), ids=MISTAKES.keys())
+def test_mistake_in_a_template_is_placed(text, character, expected):
+    with pytest.raises(TemplateError) as caught:
+        substitute(text, {})
+    assert f"at character {character}: {expected}" in str(caught.value)
+
+
+def test_long_template_is_refused():
+    with pytest.raises(TemplateError):
+        substitute("${{ '" + "x" * MAX_TEMPLATE_CHARACTERS + "' }}", {})
+
+
+def test_variables_are_found_without_an_environment():
+    assert find_variables("a${{ env.B || env.A || 'x' }}${{ env.B }}") == ("B", "A", "B")
+
+
+@given(st.text("${} env.A'|x\n", max_size=30))
+def test_any_text_is_filled_in_or_refused(text):
+    try:
+        filled = substitute(text, {"A": "a", "x": "y"})
+    except (TemplateError, MissingVariableError):
+        return
+    assert "${{" in text or filled == text
+
+
+EVENT = "kind: MetadataEvent\nversion: 1\ncontent: {kind: SetInfo, description: '${{ env.WHO }}'}\n"
+
+
+def test_manifest_keeps_templates_as_they_are_written():
+    assert parse_event(EVENT, source_name="m") == SetInfo(description="${{ env.WHO }}")
+
+
+def test_manifest_is_filled_in_from_a_given_environment():
+    assert parse_event(EVENT, source_name="m", environment={"WHO": "me"}) == SetInfo(description="me")
+    with pytest.raises(ManifestError, match=r"m:3:39: content\.description: expected a template .* WHO is not set"):
+        parse_event(EVENT, source_name="m", environment={})
