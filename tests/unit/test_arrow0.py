@@ -229,7 +229,7 @@ def test_digest_may_be_asked_for_between_batches() -> None:
 def test_columns_hashed_in_parallel_give_the_same_hash() -> None:
     batch = odf_shaped()
     with ThreadPoolExecutor(2) as executor:
-        parallel = hash_batches(batch.schema, [batch, batch], parallel_map=executor.map)
+        parallel = hash_batches(batch.schema, [batch, batch], executor=executor)
     assert parallel == hash_batches(batch.schema, [batch, batch])
 
 

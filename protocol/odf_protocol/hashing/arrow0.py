@@ -13,7 +13,7 @@ Source: ODF "Logical Hashes" (arrow-digest).
 
 import hashlib
 from collections.abc import Callable, Iterable
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import pyarrow as pa
 
@@ -23,13 +23,17 @@ from odf_protocol.hashing.arrow0_types import Leaf, iter_leaves, schema_bytes, t
 from odf_protocol.hashing.reader_schema import as_reader_types
 from odf_protocol.multihash import ARROW0_SHA3_256, Multihash
 
-__all__ = ["Arrow0Hasher", "ParallelMap", "hash_batches"]
+__all__ = ["Arrow0Hasher", "ColumnExecutor", "hash_batches"]
 
 _CHUNK_ROWS: Final = 1 << 16  # measured: larger chunks fall out of the second-level cache
 _CHUNK_BYTES: Final = 1 << 22  # guess: four times that cache; bounds what is laid out at once
 
-ParallelMap = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
-"""Applies a function to each item, like the built-in ``map`` or ``Executor.map``."""
+class ColumnExecutor(Protocol):
+    """What is needed of a ``concurrent.futures`` executor."""
+
+    def map(self, work: Callable[[Any], Any], items: Iterable[Any], /) -> Iterable[Any]:
+        """Apply ``work`` to each item."""
+        ...
 
 
 class Arrow0Hasher:
@@ -38,7 +42,7 @@ class Arrow0Hasher:
     Args:
         schema: All columns of the slice in file order, system columns included, in the types of
             ``reader_schema``.
-        parallel_map: How to run the columns of a batch: the built-in ``map`` (default), or an executor's.
+        executor: Runs the columns of a batch side by side; None for one after another.
         row_group_rows: Rows in each row group of the file. They matter only for nulls inside structs that have nulls
             themselves, in a file with several row groups; without them the file counts as one row group.
 
@@ -52,10 +56,10 @@ class Arrow0Hasher:
     """
 
     def __init__(
-        self, schema: pa.Schema, *, parallel_map: ParallelMap = map, row_group_rows: Iterable[int] = ()
+        self, schema: pa.Schema, *, executor: ColumnExecutor | None = None, row_group_rows: Iterable[int] = ()
     ) -> None:
         self._schema = schema
-        self._parallel_map = parallel_map
+        self._map = map if executor is None else executor.map
         self._names = schema_bytes(schema)
         row_groups = tuple(row_group_rows)
         self._columns = [_Column(leaf, row_groups) for leaf in iter_leaves(schema)]
@@ -69,7 +73,7 @@ class Arrow0Hasher:
         batch = as_reader_types(batch, self._schema)
         if not batch.num_rows:
             return
-        for _ in self._parallel_map(lambda column: column.update(batch), self._columns):
+        for _ in self._map(lambda column: column.update(batch), self._columns):
             pass  # an executor's map raises what a column raised only when its results are read
 
     def digest(self) -> Multihash:
@@ -84,7 +88,7 @@ def hash_batches(
     schema: pa.Schema,
     batches: Iterable[pa.RecordBatch],
     *,
-    parallel_map: ParallelMap = map,
+    executor: ColumnExecutor | None = None,
     row_group_rows: Iterable[int] = (),
 ) -> Multihash:
     """Hash all rows of a table.
@@ -92,10 +96,10 @@ def hash_batches(
     Args:
         schema: As for ``Arrow0Hasher``, and so are the two last arguments.
         batches: Rows in offset order, read once and not kept.
-        parallel_map: How to run the columns of a batch.
+        executor: Runs the columns of a batch side by side.
         row_group_rows: Rows in each row group of the file.
     """
-    hasher = Arrow0Hasher(schema, parallel_map=parallel_map, row_group_rows=row_group_rows)
+    hasher = Arrow0Hasher(schema, executor=executor, row_group_rows=row_group_rows)
     for batch in batches:
         hasher.update(batch)
     return hasher.digest()
