@@ -15,7 +15,7 @@ $(VENV)/.installed: requirements.lock pyproject.toml
 	touch $@
 
 demo: install
-	$(BIN)/python examples/covid/demo.py
+	./examples/covid/demo.sh
 
 check: install
 	$(BIN)/ruff check .

@@ -4,9 +4,9 @@ A chain is a list of changes; whoever writes, transforms or shows a dataset asks
 result after some block, and ``apply`` the step from one block to the next. It judges nothing: chain rules do.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Mapping
 
 from odf_protocol.block import Block
 from odf_protocol.did import DatasetId
@@ -74,7 +74,7 @@ def start_view(block: Block) -> DatasetView:
         MalformedError: The block is not a Seed.
     """
     if not isinstance(block.event, Seed):
-        raise MalformedError(f"block {block.hash}: a chain starts with Seed, found {type(block.event).__name__}")
+        raise MalformedError("chain", where=f"block {block.hash}", expected="Seed", found=type(block.event).__name__)
     return DatasetView(
         dataset_id=block.event.dataset_id,
         kind=block.event.dataset_kind,
@@ -89,7 +89,7 @@ def apply(view: DatasetView, block: Block) -> DatasetView:
     view = replace(view, head=block.hash, sequence_number=block.sequence_number, system_time=block.system_time)
     match block.event:
         case SetVocab() as event:
-            return replace(view, vocabulary=Vocabulary.from_event(event))
+            return replace(view, vocabulary=Vocabulary.of(event))
         case SetDataSchema() as event:
             return replace(view, schema=event.schema)
         case SetPollingSource() as event:

@@ -106,7 +106,9 @@ def _schema_divergence(published: pa.Table, recomputed: pa.Table) -> Divergence:
     left = {field.name: str(field.type) for field in published.schema}
     right = {field.name: str(field.type) for field in recomputed.schema}
     columns = tuple(name for name in {**left, **right} if left.get(name) != right.get(name))
-    parts = [f"{name}: published {left.get(name, 'absent')}, recomputed {right.get(name, 'absent')}" for name in columns]
+    parts = [
+        f"{name}: published {left.get(name, 'absent')}, recomputed {right.get(name, 'absent')}" for name in columns
+    ]
     return Divergence(
         kind="schema",
         columns=columns,

@@ -1,7 +1,7 @@
 """What proof a dataset needs before its new blocks are accepted, and what an acceptance rests on.
 
-A policy never switches a check off: chain rules and hashes hold always. It says which *kind* of proof is enough, and the
-decision carries the reason, so that whoever looks at a dataset later sees what it was accepted on.
+A policy never switches a check off: chain rules and hashes hold always. It says which *kind* of proof is enough, and
+the decision carries the reason, so that whoever looks at a dataset later sees what it was accepted on.
 
 Source: clauses ACCEPT-1 to ACCEPT-6 in ``spec/extensions/acceptance.md``.
 """

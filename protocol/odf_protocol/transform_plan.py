@@ -9,10 +9,10 @@ Source: ODF "Derivative transformations"; clauses PLAN-1 to PLAN-5 in ``spec/tra
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from odf_protocol.block import Block
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import RejectedError
-from odf_protocol.events import AddData, ExecuteTransform, ExecuteTransformInput, OffsetInterval
-from odf_protocol.block import Block
+from odf_protocol.events import AddData, DataSlice, ExecuteTransform, ExecuteTransformInput, OffsetInterval
 from odf_protocol.multihash import Multihash
 from odf_protocol.timestamp import Timestamp
 
@@ -38,11 +38,12 @@ class InputWatermark:
 class PlannedInput:
     """What one input contributes to one step.
 
-    ``slices`` are physical hashes, oldest first; ``offset_interval`` is the rows of them to be read, None for none.
+    ``slices`` are as the input's blocks state them, oldest first; ``offset_interval`` is the rows of them to be read,
+    None for none.
     """
 
     recorded: ExecuteTransformInput
-    slices: tuple[Multihash, ...]
+    slices: tuple[DataSlice, ...]
     offset_interval: OffsetInterval | None
     watermarks: tuple[InputWatermark, ...]
 
@@ -83,21 +84,20 @@ def plan_input(recorded: ExecuteTransformInput, blocks: Iterable[Block]) -> Plan
     Raises:
         RejectedError: The recorded offsets are not those of the recorded blocks (PLAN-5).
     """
-    slices: list[Multihash] = []
+    slices: list[DataSlice] = []
     watermarks: list[InputWatermark] = []
     last_offset: int | None = None
     for block in blocks:
         if not isinstance(block.event, AddData | ExecuteTransform):
             continue
         if block.event.new_data is not None:
-            slices.append(block.event.new_data.physical_hash)
+            slices.append(block.event.new_data)
             last_offset = block.event.new_data.offset_interval.end
         if block.event.new_watermark is not None:
             watermarks.append(InputWatermark(block.system_time, block.event.new_watermark))
     if last_offset != recorded.new_offset:
         raise RejectedError(
-            f"input {recorded.dataset_id}: the recorded new offset is not that of the recorded blocks",
-            rule="PLAN-5",
+            f"PLAN-5 recorded-offset-is-of-recorded-blocks (input {recorded.dataset_id})",
             expected=_offset_text(last_offset),
             found=_offset_text(recorded.new_offset),
         )

@@ -1,7 +1,7 @@
 """What a user sees: tables, JSON, notes and progress, each on the right stream.
 
-Results go to standard output, everything about the run to standard error, so that a pipe carries results alone. Progress
-moves only on a terminal; elsewhere a long step is one plain line when it ends.
+Results go to standard output, everything about the run to standard error, so that a pipe carries results alone.
+Progress moves only on a terminal; elsewhere a long step is one plain line when it ends.
 """
 
 import json

@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from odf_node.cli.console import Console
+from odf_node.errors import UsageError
 from odf_protocol.errors import MalformedError
 from odf_protocol.timestamp import Timestamp
 
@@ -28,7 +29,7 @@ class Context:
         """Read the options that every command has.
 
         Raises:
-            MalformedError: ``--system-time`` is not an RFC 3339 time.
+            UsageError: ``--system-time`` is not an RFC 3339 time.
         """
         return cls(
             home=Path(arguments.home).expanduser() if arguments.home else None,
@@ -57,9 +58,9 @@ def parse_time(text: str, *, option: str) -> Timestamp:
     """Read a time that a user wrote; a date alone means its first moment in UTC.
 
     Raises:
-        MalformedError: Not a time; the message names the option and shows the form.
+        UsageError: Not a time; the message names the option and shows the form.
     """
     try:
         return Timestamp.parse(f"{text}T00:00:00Z" if len(text) == len("2020-10-01") else text)
     except MalformedError as error:
-        raise MalformedError(f"{option} {text!r} is not a time; write it as 2020-10-01T12:00:00Z") from error
+        raise UsageError(f"{option} {text!r} is not a time; write it as 2020-10-01T12:00:00Z") from error

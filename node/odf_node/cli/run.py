@@ -1,14 +1,14 @@
 """Run one parsed command: open the context, map every expected failure to a line and an exit code."""
 
 import argparse
-import asyncio
 import importlib
-import inspect
 import os
 import sys
-from typing import Final
+from collections.abc import Coroutine
+from typing import Any, Final
 
 from odf_node.cli.context import Context
+from odf_node.errors import UsageError
 from odf_protocol.errors import (
     CorruptError,
     MalformedError,
@@ -20,6 +20,7 @@ from odf_protocol.errors import (
 )
 
 EXIT_CODES: Final[dict[type[OdfError], int]] = {
+    UsageError: 2,
     NotFoundError: 3,
     RejectedError: 4,
     UnavailableError: 5,
@@ -41,7 +42,7 @@ def run_command(arguments: argparse.Namespace) -> int:
         context = Context.from_arguments(arguments)
         with context:
             result = module.run(context, arguments)
-            code = asyncio.run(result) if inspect.iscoroutine(result) else result
+            code = result if isinstance(result, int) else _run_asynchronous(result)
     except OdfError as error:
         return _fail(arguments.command, error)
     except KeyboardInterrupt:
@@ -53,7 +54,13 @@ def run_command(arguments: argparse.Namespace) -> int:
         return 0
     except OSError as error:
         return _fail(arguments.command, error)
-    return int(code or 0)
+    return code
+
+
+def _run_asynchronous(result: Coroutine[Any, Any, int]) -> int:
+    import asyncio
+
+    return asyncio.run(result)
 
 
 def exit_code_of(error: Exception) -> int:

@@ -1,0 +1,35 @@
+"""``odf-node delete``: forget datasets."""
+
+import argparse
+import sys
+
+from odf_node.cli.context import Context
+from odf_node.errors import UsageError
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("datasets", nargs="+", metavar="DATASET", help="name, identity or %% pattern")
+    parser.add_argument("-y", "--yes", action="store_true", help="do not ask")
+
+
+def run(context: Context, arguments: argparse.Namespace) -> int:
+    """Delete chains and data; a dataset that another one here is derived from is kept."""
+    from odf_node.services.naming import select_datasets
+
+    node = context.node
+    records = select_datasets(node.store, arguments.datasets)
+    readers = node.deletion.find_readers(records)
+    for record, reader in readers:
+        raise UsageError(f"'{record.name}' is an input of '{reader.name}'; delete that one first, or both together")
+    if not arguments.yes:
+        names = ", ".join(record.name for record in records)
+        if not sys.stdin.isatty():
+            raise UsageError(f"this would delete {names}; say --yes to do it without a question")
+        if input(f"Delete {names}, with all history? [y/N] ").strip().lower() not in {"y", "yes"}:
+            context.console.note("nothing was deleted")
+            return 1
+    for record in records:
+        node.deletion.delete(record)
+        context.console.text(f"deleted {record.name}")
+    return 0

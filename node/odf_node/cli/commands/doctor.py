@@ -1,0 +1,28 @@
+"""``odf-node doctor``: what this machine offers, what is missing, and how to mend it."""
+
+import argparse
+
+from odf_node.cli.context import Context
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("-o", "--output-format", choices=["table", "json"], default="table")
+
+
+def run(context: Context, arguments: argparse.Namespace) -> int:
+    """Try everything that the node relies on; exit with 1 if something is missing."""
+    from dataclasses import asdict
+
+    from odf_node.examination import examine_machine
+
+    findings = examine_machine(context.home)
+    if arguments.output_format == "json":
+        context.console.json([asdict(finding) for finding in findings])
+    else:
+        rows = [{"state": "ok" if item.ok else "MISSING", "what": item.what, "found": item.found} for item in findings]
+        context.console.table(rows, {"state": "", "what": "WHAT", "found": "FOUND"})
+        for item in findings:
+            if not item.ok:
+                context.console.text(f"\n{item.what}: {item.mend}")
+    return 0 if all(item.ok for item in findings) else 1

@@ -1,0 +1,59 @@
+"""``odf-node ingest``: push files or standard input into a root dataset."""
+
+import argparse
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from odf_node.cli.context import Context, parse_time
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("dataset", metavar="DATASET")
+    parser.add_argument("files", nargs="*", type=Path, metavar="FILE", help="taken in one after the other")
+    parser.add_argument("--stdin", action="store_true", help="read standard input instead of files")
+    parser.add_argument("--source-name", metavar="NAME", help="which push source of the dataset to use")
+    parser.add_argument(
+        "--event-time", metavar="T", help="event time of rows that have none (default: the system time)"
+    )
+    parser.add_argument("-o", "--output-format", choices=["text", "json"], default="text")
+
+
+def run(context: Context, arguments: argparse.Namespace) -> int:
+    """Take the files in; each one is one slice, whole or not at all."""
+    from odf_node.cli.reports import print_reports
+    from odf_node.errors import UsageError
+    from odf_node.services.naming import get_dataset
+
+    if arguments.stdin == bool(arguments.files):
+        raise UsageError("name the files to take in, or say --stdin")
+    missing = [path for path in arguments.files if not path.is_file()]
+    if missing:
+        raise UsageError(f"there is no file {missing[0]}")
+    node = context.node
+    record = get_dataset(node.store, arguments.dataset)
+    event_time = parse_time(arguments.event_time, option="--event-time") if arguments.event_time else None
+    with tempfile.TemporaryDirectory(prefix="odf-node-") as folder:
+        sources = [(path, str(path)) for path in arguments.files]
+        if arguments.stdin:
+            path = Path(folder) / "standard-input"
+            with path.open("wb") as file:
+                shutil.copyfileobj(sys.stdin.buffer, file)
+            sources = [(path, "standard input")]
+        reports = []
+        for path, shown_as in sources:
+            with context.console.progress(f"{record.name}: taking in {shown_as}"):
+                report = node.ingestor.push(
+                    record,
+                    path,
+                    source_name=arguments.source_name,
+                    shown_as=shown_as,
+                    event_time=event_time,
+                    system_time=node.now(),
+                )
+            reports.append(report)
+            record = report.record
+    print_reports(context.console, reports, arguments.output_format)
+    return 0

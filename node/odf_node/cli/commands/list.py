@@ -1,0 +1,65 @@
+"""``odf-node list``: the datasets of this node."""
+
+import argparse
+from typing import Any
+
+from odf_node.cli.context import Context
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("patterns", nargs="*", metavar="DATASET", help="only these (names or %% patterns)")
+    parser.add_argument("-w", "--wide", action="store_true", help="show identity, head and origin too")
+    parser.add_argument("-o", "--output-format", choices=["table", "json"], default="table")
+
+
+def run(context: Context, arguments: argparse.Namespace) -> int:
+    """List datasets with what their data rest on."""
+    from odf_node.services.naming import select_datasets
+
+    store = context.node.store
+    records = select_datasets(store, arguments.patterns) if arguments.patterns else list(store.list_datasets())
+    rows = [describe(context, record) for record in records]
+    if arguments.output_format == "json":
+        context.console.json(rows)
+        return 0
+    for row in rows:
+        row["rows"] = f"{row['rows']:,}"
+        row["watermark"] = row["watermark"] or "-"
+        row["published"] = "yes" if row["published"] else "no"
+    columns = {
+        "name": "NAME",
+        "kind": "KIND",
+        "blocks": ">BLOCKS",
+        "rows": ">ROWS",
+        "watermark": "WATERMARK",
+        "trust": "RESTS ON",
+    }
+    if arguments.wide:
+        columns |= {"id": "ID", "head": "HEAD", "origin": "ORIGIN", "published": "PUBLISHED"}
+    context.console.table(
+        rows,
+        columns,
+        empty="this node has no datasets yet; 'odf-node add FILE' creates one, 'odf-node pull URL' brings one",
+    )
+    return 0
+
+
+def describe(context: Context, record: Any) -> dict[str, Any]:
+    """Give the summary of one dataset as plain values."""
+    from odf_protocol.chain import ChainState
+
+    _head, raw = context.node.store.get_chain_state(record.id)
+    state = ChainState.from_bytes(raw)
+    return {
+        "name": record.name,
+        "kind": record.kind.text,
+        "blocks": record.head.sequence_number + 1,
+        "rows": 0 if state.last_offset is None else state.last_offset + 1,
+        "watermark": str(state.watermark) if state.watermark else None,
+        "trust": record.trust.value,
+        "id": str(record.id),
+        "head": str(record.head.hash),
+        "origin": record.origin_url or "here",
+        "published": record.published,
+    }

@@ -1,0 +1,24 @@
+"""``odf-node publish``: say whether a dataset is served to others."""
+
+import argparse
+
+from odf_node.cli.context import Context
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("datasets", nargs="+", metavar="DATASET")
+    parser.add_argument(
+        "--off", action="store_true", help="serve it no longer; others cannot tell it from an absent one"
+    )
+
+
+def run(context: Context, arguments: argparse.Namespace) -> int:
+    """Set the switch; a running node follows at its next request."""
+    from odf_node.services.naming import select_datasets
+
+    store = context.node.store
+    for record in select_datasets(store, arguments.datasets):
+        store.set_published(record.id, not arguments.off)
+        context.console.text(f"{record.name} is {'no longer served' if arguments.off else 'served'} to others")
+    return 0

@@ -1,0 +1,42 @@
+"""``odf-node sql``: ask questions of the datasets of this node."""
+
+import argparse
+from pathlib import Path
+
+from odf_node.cli.context import Context, parse_time
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument(
+        "-c",
+        "--command-text",
+        metavar="QUERY",
+        required=True,
+        dest="query",
+        help="one Spark SQL query; datasets are tables, NAME__state is the newest state of each primary key",
+    )
+    parser.add_argument("--as-of", metavar="T", help="answer as of this system time: later rows are not seen")
+    parser.add_argument("-o", "--output-format", choices=["table", "csv", "json", "ndjson", "parquet"], default="table")
+    parser.add_argument("--output-path", type=Path, metavar="FILE", help="write the answer there (needed for parquet)")
+    parser.add_argument(
+        "--max-rows",
+        type=int,
+        default=100_000,
+        metavar="N",
+        help="cut the answer after N rows (default: 100000; 0: never)",
+    )
+
+
+def run(context: Context, arguments: argparse.Namespace) -> int:
+    """Run the query read-only in the sandboxed engine."""
+    from odf_node.cli.rows import write_rows
+    from odf_node.errors import UsageError
+
+    if arguments.output_format == "parquet" and arguments.output_path is None:
+        raise UsageError("parquet is written to a file; name it with --output-path")
+    as_of = parse_time(arguments.as_of, option="--as-of") if arguments.as_of else None
+    with context.console.progress("running the query"):
+        rows = context.node.queries.run(arguments.query, as_of=as_of, max_rows=arguments.max_rows or None)
+    write_rows(context.console, rows, arguments.output_format, path=arguments.output_path)
+    return 0

@@ -1,0 +1,25 @@
+"""``odf-node tail``: the newest rows of a dataset."""
+
+import argparse
+
+from odf_node.cli.context import Context
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("dataset", metavar="DATASET")
+    parser.add_argument("-n", "--num-records", type=int, default=10, metavar="N", help="how many rows (default: 10)")
+    parser.add_argument("-s", "--skip-records", type=int, default=0, metavar="N", help="leave out the newest N rows")
+    parser.add_argument("-o", "--output-format", choices=["table", "csv", "json", "ndjson"], default="table")
+
+
+def run(context: Context, arguments: argparse.Namespace) -> int:
+    """Read only as many slices as the rows asked for need; no engine is started."""
+    from odf_node.cli.rows import write_rows
+    from odf_node.services.naming import get_dataset
+
+    node = context.node
+    record = get_dataset(node.store, arguments.dataset)
+    rows = node.reader.tail(record, count=arguments.num_records, skip=arguments.skip_records)
+    write_rows(context.console, rows, arguments.output_format)
+    return 0

@@ -1,0 +1,55 @@
+"""``odf-node token``: manage the tokens that allow others to push."""
+
+import argparse
+
+from odf_node.cli.context import Context, parse_time
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the actions."""
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, title="actions")
+    create = actions.add_parser("create", help="make a token and print it, once")
+    create.add_argument("label", help="who will use it; for your own list")
+    create.add_argument(
+        "--dataset", action="append", metavar="DID|NAME", default=[], help="allow only this dataset (may be repeated)"
+    )
+    create.add_argument("--expires", metavar="T", help="the token ends then")
+    actions.add_parser("list", help="list tokens, without their secrets")
+    revoke = actions.add_parser("revoke", help="end a token")
+    revoke.add_argument("token_id", metavar="ID")
+
+
+def run(context: Context, arguments: argparse.Namespace) -> int:
+    """Do it; a running node follows at its next request."""
+    tokens, console = context.node.tokens, context.console
+    match arguments.action:
+        case "create":
+            expires = parse_time(arguments.expires, option="--expires") if arguments.expires else None
+            token, secret = tokens.create(arguments.label, datasets=arguments.dataset, expires_at=expires)
+            console.note(f"token {token.id} for {token.label}; it is shown only now, keep it secret:")
+            console.text(secret)
+        case "list":
+            rows = [
+                {
+                    "id": token.id,
+                    "label": token.label,
+                    "scopes": ", ".join(token.scopes),
+                    "created": token.created_at,
+                    "expires": token.expires_at or "-",
+                    "state": "revoked" if token.revoked_at else "valid",
+                }
+                for token in tokens.list_tokens()
+            ]
+            columns = {
+                "id": "ID",
+                "label": "FOR",
+                "scopes": "ALLOWS",
+                "created": "CREATED",
+                "expires": "EXPIRES",
+                "state": "STATE",
+            }
+            console.table(rows, columns, empty="there are no tokens: nobody can push to this node")
+        case _:
+            tokens.revoke(arguments.token_id)
+            console.text(f"token {arguments.token_id} is revoked")
+    return 0

@@ -1,0 +1,53 @@
+"""A refusal, told to a person: who offered what, which rule it broke, which cells differ."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from odf_node.cli.console import format_table
+
+SHOWN_CELLS: Final = 10  # guess: the report has up to a hundred
+
+
+def describe_refusal(report: Mapping[str, Any]) -> list[str]:
+    """Say what was refused, why, what differs, and where the evidence is."""
+    block = f"block {report['block']}" if report.get("block") is not None else "what was offered"
+    lines = [f"refused {block} of {report['dataset']} from {report['source']}", f"  rule      {report['rule']}"]
+    divergence = report.get("divergence")
+    if divergence:
+        lines.append(f"  differs   {report['reason']}")
+        lines += [f"  {line}" for line in _cell_table(divergence)]
+    else:
+        if report.get("expected") is not None:
+            lines.append(f"  expected  {report['expected']}")
+        if report.get("found") is not None:
+            lines.append(f"  found     {report['found']}")
+        if report.get("expected") is None and report.get("found") is None:
+            lines.append(f"  reason    {report['reason']}")
+    lines.append("Nothing in this node changed.")
+    if report.get("id"):
+        lines.append(f"The evidence is kept: odf-node inspect refusals {report['id']}")
+    return lines
+
+
+def _cell_table(divergence: Mapping[str, Any]) -> list[str]:
+    cells = divergence["cells"]
+    if not cells:
+        return []
+    columns = {
+        "offset": ">OFFSET",
+        "key": "ROW",
+        "column": "COLUMN",
+        "published": ">PUBLISHED",
+        "recomputed": ">RECOMPUTED HERE",
+    }
+    lines = ["", *format_table([_shown(cell) for cell in cells[:SHOWN_CELLS]], columns)]
+    if len(cells) > SHOWN_CELLS:
+        lines.append(f"... and more; {divergence['differing_rows']:,} rows differ")
+    return [*lines, ""]
+
+
+def _shown(cell: Mapping[str, Any]) -> dict[str, Any]:
+    """Write a null as ``null``, so that it cannot be taken for an empty text."""
+    return {
+        key: "null" if value is None and key in {"published", "recomputed"} else value for key, value in cell.items()
+    }

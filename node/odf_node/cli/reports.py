@@ -1,0 +1,81 @@
+"""Reports of pulls, ingests and transforms, as a line for people or JSON for scripts."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from odf_node.cli.console import Console
+from odf_node.services.acceptance import AcceptanceReport
+from odf_node.services.ingestion import IngestReport
+from odf_node.services.transforms import TransformReport
+
+Report = IngestReport | TransformReport | AcceptanceReport
+
+
+def print_reports(console: Console, reports: Sequence[Report], output_format: str) -> None:
+    """Print what was done."""
+    if output_format == "json":
+        console.json([report_to_json(report) for report in reports])
+        return
+    for report in reports:
+        for line in describe_report(report):
+            console.text(line)
+
+
+def describe_report(report: Report) -> list[str]:
+    """Say in a line or a few what a report says."""
+    name = report.record.name
+    match report:
+        case IngestReport():
+            lines = [f"{name}: up to date"] if report.up_to_date else [_grown(report, "rows ingested")]
+            if report.quarantined_rows:
+                lines.append(
+                    f"{name}: {report.quarantined_rows:,} rows could not be read and are kept aside; "
+                    f"'odf-node inspect quarantine {name}' shows them"
+                )
+            return lines
+        case TransformReport():
+            return [f"{name}: up to date"] if report.up_to_date else [_grown(report, "rows derived")]
+        case AcceptanceReport():
+            if not report.new_blocks:
+                return [f"{name}: up to date"]
+            lines = [
+                f"{name}: accepted {report.new_blocks} new blocks with {report.new_rows:,} rows; "
+                f"{report.decision.reason}"
+            ]
+            if report.replayed_steps:
+                lines.append(f"{name}: {report.replayed_steps} steps re-executed, every one with an equal result")
+            if report.first_contact:
+                lines.append(f"{name}: first contact; from now on it must be signed by the key of {report.record.id}")
+            lines += [f"{name}: note: {warning}" for warning in report.warnings[:5]]
+            return lines
+
+
+def report_to_json(report: Report) -> dict[str, Any]:
+    """Give a report as plain values."""
+    record = report.record
+    common = {
+        "dataset": record.name,
+        "id": str(record.id),
+        "head": str(record.head.hash),
+        "newBlocks": report.new_blocks,
+        "newRows": report.new_rows,
+    }
+    match report:
+        case IngestReport():
+            return common | {"upToDate": report.up_to_date, "quarantinedRows": report.quarantined_rows}
+        case TransformReport():
+            return common | {"upToDate": report.up_to_date}
+        case AcceptanceReport():
+            return common | {
+                "upToDate": not report.new_blocks,
+                "trust": record.trust.value,
+                "reason": report.decision.reason,
+                "replayedSteps": report.replayed_steps,
+                "firstContact": report.first_contact,
+                "warnings": list(report.warnings),
+            }
+
+
+def _grown(report: IngestReport | TransformReport, what: str) -> str:
+    head = report.record.head
+    return f"{report.record.name}: {report.new_rows:,} {what}, block {head.sequence_number} ({head.hash.short})"

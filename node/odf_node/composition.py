@@ -1,0 +1,181 @@
+"""The composition root: the one place that knows which adapter stands behind which port."""
+
+import os
+from collections.abc import Callable
+from functools import cached_property, partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from odf_node.adapters.clocks import FixedClock, SystemClock
+from odf_node.adapters.key_files import KeyFiles
+from odf_node.adapters.object_folder import ObjectFolder
+from odf_node.adapters.sqlite_store import SqliteMetadataStore
+from odf_node.home import Home, find_default_home
+from odf_node.ports import Clock
+from odf_protocol.timestamp import Timestamp
+
+if TYPE_CHECKING:
+    from odf_node.ports.peer_client import PeerDataset
+    from odf_node.services.acceptance import Acceptor
+    from odf_node.services.creation import DatasetCreator
+    from odf_node.services.deletion import Deletion
+    from odf_node.services.engines import EngineHost
+    from odf_node.services.ingestion import Ingestor
+    from odf_node.services.pulling import Pulling
+    from odf_node.services.pushing import Pushing
+    from odf_node.services.queries import QueryRunner
+    from odf_node.services.reading import DataReader
+    from odf_node.services.receiving import PushJudge
+    from odf_node.services.refusals import Refusals
+    from odf_node.services.tokens import Tokens
+    from odf_node.services.transforms import Transformer
+    from odf_node.services.verifying import Verifier
+
+
+class Node:
+    """One home with every service over it, each made when it is first asked for.
+
+    Services import what they need when they are made, so that a light command never pays for a heavy one.
+    """
+
+    def __init__(self, home: Home, clock: Clock) -> None:
+        self.home = home
+        self.clock = clock
+        self.store = SqliteMetadataStore(home)
+        self.objects = ObjectFolder(home)
+        self.keys = KeyFiles(home)
+
+    def now(self) -> Timestamp:
+        """The time that this run writes with."""
+        return self.clock.now()
+
+    def close(self) -> None:
+        """End engines and close the database."""
+        if "engines" in self.__dict__:
+            self.engines.close()
+        self.store.close()
+
+    @cached_property
+    def engines(self) -> "EngineHost":
+        """Engine sessions of this run."""
+        from odf_node.services.engines import EngineHost
+
+        return EngineHost(self.home.cache / "engines")
+
+    @cached_property
+    def refusals(self) -> "Refusals":
+        """Evidence of refusals."""
+        from odf_node.services.refusals import Refusals
+
+        return Refusals(self.home.refused)
+
+    @cached_property
+    def creator(self) -> "DatasetCreator":
+        """Behind ``add``."""
+        from odf_node.services.creation import DatasetCreator
+
+        return DatasetCreator(self.store, self.objects, self.keys)
+
+    @cached_property
+    def deletion(self) -> "Deletion":
+        """Behind ``delete``."""
+        from odf_node.services.deletion import Deletion
+
+        return Deletion(self.store, self.objects, self.keys, self.clock)
+
+    @cached_property
+    def reader(self) -> "DataReader":
+        """Behind ``tail``."""
+        from odf_node.services.reading import DataReader
+
+        return DataReader(self.store, self.objects)
+
+    @cached_property
+    def ingestor(self) -> "Ingestor":
+        """Behind ``ingest`` and ``pull`` of roots."""
+        from odf_node.adapters.sources.reader import LocalSourceReader
+        from odf_node.services.ingestion import Ingestor
+
+        return Ingestor(
+            self.store,
+            self.objects,
+            self.keys,
+            self.engines,
+            LocalSourceReader(),
+            os.environ,
+            self.home.cache / "sources",
+        )
+
+    @cached_property
+    def transformer(self) -> "Transformer":
+        """Behind ``pull`` of derivatives."""
+        from odf_node.services.transforms import Transformer
+
+        return Transformer(self.store, self.objects, self.keys, self.engines)
+
+    @cached_property
+    def queries(self) -> "QueryRunner":
+        """Behind ``sql``."""
+        from odf_node.services.queries import QueryRunner
+
+        return QueryRunner(self.store, self.objects, self.engines)
+
+    @cached_property
+    def verifier(self) -> "Verifier":
+        """Behind ``verify``."""
+        from odf_node.services.verifying import Verifier
+
+        return Verifier(self.store, self.objects, self.engines)
+
+    @cached_property
+    def pulling(self) -> "Pulling":
+        """Behind ``pull``."""
+        from odf_node.services.pulling import Pulling
+
+        return Pulling(
+            self.store, self.objects, self.clock, self.ingestor, self.transformer, self.make_acceptor, self.open_peer
+        )
+
+    @cached_property
+    def pushing(self) -> "Pushing":
+        """Behind ``push``."""
+        from odf_node.services.pushing import Pushing
+
+        return Pushing(self.store, self.objects)
+
+    @cached_property
+    def push_judge(self) -> "PushJudge":
+        """Judges what others push to this node."""
+        from odf_node.services.receiving import PushJudge
+
+        return PushJudge(self.store, self.clock, self.pulling)
+
+    @cached_property
+    def tokens(self) -> "Tokens":
+        """Behind ``token``."""
+        from odf_node.services.tokens import Tokens
+
+        return Tokens(self.store, self.clock)
+
+    def make_acceptor(self, say: Callable[[str], None]) -> "Acceptor":
+        """Make the gate for blocks of others; ``say`` hears about each long step."""
+        from odf_node.services.acceptance import Acceptor
+
+        return Acceptor(self.store, self.objects, self.keys, self.engines, self.refusals, say)
+
+    def open_peer(self, url: str) -> "PeerDataset":
+        """Make a client for the dataset at ``url``."""
+        from odf_node.adapters.peers import open_peer
+
+        return partial(open_peer, url)()
+
+
+def open_node(home: Path | None, *, system_time: Timestamp | None = None) -> Node:
+    """Open the node in ``home`` (None: the default one); nothing is made before something is written.
+
+    Args:
+        home: The folder.
+        system_time: Every time that this run writes; None: the machine's clock.
+    """
+    folder = Home(home if home is not None else find_default_home(os.environ))
+    return Node(folder, FixedClock(system_time) if system_time else SystemClock())

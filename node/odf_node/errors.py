@@ -1,0 +1,40 @@
+"""Errors of the node's services: what the user asked cannot be done, or what a peer offered is refused."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from odf_protocol.errors import NotFoundError, OdfError, RejectedError
+
+
+class UsageError(OdfError):
+    """The request makes no sense here; the message says what would."""
+
+
+class UnknownDatasetError(NotFoundError):
+    """No dataset of this node is meant; the nearest name is offered."""
+
+
+class RefusedError(RejectedError):
+    """What a peer offered was checked and refused; nothing of this node's records changed.
+
+    Attributes:
+        reason: One sentence for people.
+        report: Everything that was found, as plain JSON values.
+        folder: Where the evidence was put, None when there was nothing to keep.
+    """
+
+    def __init__(
+        self,
+        rule: str,
+        reason: str,
+        *,
+        sequence_number: int | None = None,
+        report: Mapping[str, Any] | None = None,
+        folder: Path | None = None,
+    ) -> None:
+        super().__init__(rule, sequence_number=sequence_number)
+        self.args = (reason,)
+        self.reason = reason
+        self.report = dict(report or {})
+        self.folder = folder

@@ -1,0 +1,372 @@
+"""Take blocks of others: verify, then decode, then judge, then accept. The one gate for pull, push and import.
+
+To accept what a peer offers for a dataset, the following is done in this order, and the code repeats the numbers:
+
+(0) bound the offer: it has blocks, and not too many;
+(1) know whose dataset it is: the Seed's identity, and the identity pinned for the name it is held under (ACCEPT-8);
+(2) check the signed head against the dataset's key, and that it names the last block offered;
+(3) check every block: hash, link, chain rules, signature;
+(4) have every object that the blocks name, whole and with its hash;
+(5) check every row of every slice against its block (ROWS-1 to ROWS-5);
+(6) ask the policy what proof is needed (ACCEPT-1 to ACCEPT-4);
+(7) re-execute every step of a derivative from inputs accepted here, and compare (ACCEPT-7, PLAN-7);
+(8) store objects, then blocks, head, acceptance and our attestation (ACCEPT-6).
+
+Nothing is visible before (8). A refusal at any step raises ``RefusedError`` and leaves its evidence in the staging
+area. The caller does the I/O between ``examine`` (0 to 3) and ``accept`` (4 to 8): fetching the objects.
+"""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from odf_engines.errors import EngineMissingError
+from odf_node.commit_point import commit_with_objects
+from odf_node.errors import RefusedError
+from odf_node.ports import (
+    Acceptance,
+    BlockNotFoundError,
+    Commit,
+    DatasetRecord,
+    Head,
+    KeyStore,
+    MetadataStore,
+    NewBlock,
+    NewDataset,
+    ObjectStore,
+    Origin,
+)
+from odf_node.services.attesting import Attester
+from odf_node.services.engines import EngineHost
+from odf_node.services.refusals import Refusals
+from odf_node.services.verification import (
+    CheckedChain,
+    NeededObject,
+    OfferedBlock,
+    ReplayMismatchError,
+    check_chain,
+    check_rows,
+    find_missing_inputs,
+    replay_steps,
+    view_at,
+)
+from odf_protocol.block import decode_block
+from odf_protocol.chain import ChainState, Strictness
+from odf_protocol.did import DatasetId, DidKey
+from odf_protocol.errors import MalformedError, OdfError, RejectedError, UnsupportedError
+from odf_protocol.events import DatasetKind, Seed
+from odf_protocol.heads import verify_head
+from odf_protocol.multihash import Multihash
+from odf_protocol.policy import Decision, Policy, Proof, decide
+from odf_protocol.timestamp import Timestamp
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+MAX_BLOCKS: Final = 1_000_000
+"""Blocks in one offer.  # guess: some 300 MB of metadata; a longer chain comes in several offers"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offer:
+    """What a peer offers for one dataset.
+
+    ``blocks`` follow ``base`` (None: they start with the Seed), oldest first. ``signed_head`` is None where the peer
+    has none. ``source_url`` is where it came from, for records and messages; ``expected_id`` is whose dataset the user
+    said it must be.
+    """
+
+    name: str
+    source_url: str
+    base: Head | None
+    blocks: Sequence[OfferedBlock]
+    signed_head: bytes | None
+    expected_id: DatasetId | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """An offer whose metadata have been checked: steps (0) to (3) are behind it."""
+
+    offer: Offer
+    dataset_id: DatasetId
+    is_new: bool
+    signed: bool
+    chain: CheckedChain
+
+    def needed_objects(self) -> list[NeededObject]:
+        """List what has to be fetched, or be here, before ``Acceptor.accept``."""
+        return self.chain.needed_objects()
+
+
+@dataclass(frozen=True, slots=True)
+class AcceptanceReport:
+    """What was accepted, and on what grounds."""
+
+    record: DatasetRecord
+    new_blocks: int
+    new_rows: int
+    replayed_steps: int
+    decision: Decision
+    warnings: tuple[str, ...]
+    first_contact: bool
+
+
+def _say_nothing(_text: str) -> None:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Acceptor:
+    """The use case; the module's docstring is its plan. ``say`` gets one line about each long step."""
+
+    store: MetadataStore
+    objects: ObjectStore
+    keys: KeyStore
+    engines: EngineHost
+    refusals: Refusals
+    say: Callable[[str], None] = field(default=_say_nothing)
+
+    def examine(self, offer: Offer, *, now: Timestamp) -> Candidate:
+        """Do steps (0) to (3): everything that can be known from the metadata alone.
+
+        Raises:
+            RefusedError: A step failed; evidence is kept.
+        """
+        try:
+            return self._examine(offer)
+        except (RejectedError, MalformedError, UnsupportedError) as error:
+            raise self._refuse(offer, error, now) from error
+
+    def accept(self, candidate: Candidate, *, policy: Policy | None, now: Timestamp) -> AcceptanceReport:
+        """Do steps (4) to (8). The caller holds a writing lease since before it fetched the needed objects.
+
+        Objects of a refused offer are named by nothing; the caller lets them be swept once its lease has ended.
+
+        Args:
+            candidate: From ``examine``.
+            policy: What the user named, None for the default.
+            now: Time of the acceptance.
+
+        Raises:
+            RefusedError: A step failed; evidence is kept, nothing else changed.
+            EngineError: The engine failed for reasons that say nothing about the peer.
+        """
+        offer, chain = candidate.offer, candidate.chain
+        paths: dict[Multihash, Path] = {}
+        try:
+            paths = self._locate_objects(candidate)  # (4)
+            check_rows(chain, paths, self.say)  # (5)
+            decision = decide(policy, self._gather_proof(candidate))  # (6)
+            replayed = self._replay(candidate, decision, paths)  # (7)
+        except RefusedError:
+            raise
+        except (RejectedError, MalformedError, UnsupportedError, BlockNotFoundError) as error:
+            raise self._refuse(offer, error, now, paths=paths) from error
+        return self._commit(candidate, decision, policy, replayed, now)  # (8)
+
+    def _examine(self, offer: Offer) -> Candidate:
+        if not 0 < len(offer.blocks) <= MAX_BLOCKS:  # (0)
+            raise RejectedError("EX-LIMIT blocks-in-one-offer", expected=f"1 to {MAX_BLOCKS}", found=len(offer.blocks))
+        dataset_id = self._identify(offer)  # (1)
+        record = self.store.find_dataset(dataset_id)
+        signed = self._check_signed_head(offer, dataset_id, record)  # (2)
+        before = state = None
+        if record is not None and offer.base is not None:
+            before = view_at(self.store, dataset_id, offer.base.sequence_number)
+            state = ChainState.from_bytes(self.store.get_chain_state(dataset_id)[1])
+        chain = check_chain(  # (3)
+            offer.blocks,
+            dataset_id=dataset_id,
+            state=state,
+            before=before,
+            signed=signed,
+            strictness=Strictness.FOREIGN,
+        )
+        if record is not None and offer.base is None:
+            raise RejectedError(
+                "ACCEPT-9 offer-continues-the-history-held-here",
+                expected=f"block {record.head.sequence_number} {record.head.hash}",
+                found=f"another history, up to block {chain.blocks[-1].sequence_number} {chain.blocks[-1].hash}",
+            )
+        return Candidate(offer, dataset_id, record is None, signed, chain)
+
+    def _identify(self, offer: Offer) -> DatasetId:
+        """Say whose dataset the offer is: that of the copy it continues, or that of its Seed (ACCEPT-8)."""
+        named = next((r for r in self.store.list_datasets() if r.name.lower() == offer.name.lower()), None)
+        if offer.base is not None:
+            if named is None:
+                raise ValueError(f"there is no copy of {offer.name} to continue")
+            return named.id
+        first = decode_block(offer.blocks[0].raw, expected_hash=None)
+        if not isinstance(first.event, Seed):
+            raise RejectedError("CHAIN-1 first-block-is-seed", sequence_number=0, found=type(first.event).__name__)
+        found = first.event.dataset_id
+        if named is not None and named.id != found:
+            raise RejectedError(f"ACCEPT-8 name-keeps-its-identity ('{offer.name}')", expected=named.id, found=found)
+        if offer.expected_id not in {None, found}:
+            raise RejectedError("ACCEPT-8 identity-is-the-expected-one", expected=offer.expected_id, found=found)
+        return found
+
+    def _check_signed_head(self, offer: Offer, dataset_id: DatasetId, record: DatasetRecord | None) -> bool:
+        if offer.signed_head is None:
+            if record is not None and record.pinned_key is not None:
+                # A peer must not get rid of a check by leaving the proof out.
+                raise RejectedError("ACCEPT-3 signed-dataset-stays-signed", expected="a signed head", found="none")
+            return False
+        head = verify_head(offer.signed_head, dataset_id)
+        last = decode_block(offer.blocks[-1].raw, expected_hash=None)
+        if (head.sequence_number, head.block_hash) != (last.sequence_number, last.hash):
+            raise RejectedError(
+                "HEAD signed-head-is-the-last-block",
+                sequence_number=last.sequence_number,
+                expected=f"block {head.sequence_number} {head.block_hash}",
+                found=f"block {last.sequence_number} {last.hash}",
+            )
+        return True
+
+    def _locate_objects(self, candidate: Candidate) -> dict[Multihash, Path]:
+        paths: dict[Multihash, Path] = {}
+        for needed in candidate.needed_objects():
+            found = self.objects.get_size(needed.hash)  # that it has its hash is the object store's promise
+            if found != needed.size_bytes:
+                raise RejectedError(
+                    f"EX-OBJECT size-is-what-the-block-says ({needed.hash})", expected=needed.size_bytes, found=found
+                )
+            paths[needed.hash] = self.objects.get_path(needed.hash)
+        return paths
+
+    def _gather_proof(self, candidate: Candidate) -> Proof:
+        view = candidate.chain.view
+        if view.kind is DatasetKind.ROOT or view.transform is None:
+            return Proof(kind=view.kind, signed=candidate.signed)
+        missing: list[str] = []
+        try:
+            self.engines.get_engine(view.transform.transform.engine)
+            engine_available = True
+        except EngineMissingError as error:
+            engine_available = False
+            missing.append(str(error))
+        inputs_missing = find_missing_inputs(candidate.chain, self.store)
+        return Proof(
+            kind=view.kind,
+            signed=candidate.signed,
+            engine_available=engine_available,
+            inputs_accepted=not inputs_missing,
+            missing="; ".join(missing + inputs_missing),
+        )
+
+    def _replay(self, candidate: Candidate, decision: Decision, paths: Mapping[Multihash, Path]) -> int:
+        if not decision.accepted:
+            raise RefusedError("ACCEPT-2 proof-is-sufficient", f"{decision.reason}; {decision.mend}")
+        if not decision.reexecute:
+            return 0
+        return replay_steps(
+            candidate.chain, paths, store=self.store, objects=self.objects, engines=self.engines, say=self.say
+        )
+
+    def _commit(
+        self,
+        candidate: Candidate,
+        decision: Decision,
+        policy: Policy | None,
+        replayed: int,
+        now: Timestamp,
+    ) -> AcceptanceReport:
+        offer, chain = candidate.offer, candidate.chain
+        assert decision.trust is not None
+        last = Head(chain.blocks[-1].sequence_number, chain.blocks[-1].hash)
+        detail = {
+            "policy": policy.value if policy else "default",
+            "reason": decision.reason,
+            "replayedSteps": replayed,
+            "blocks": [chain.blocks[0].sequence_number, last.sequence_number],
+            "warnings": list(chain.warnings),
+        }
+        commit = Commit(
+            dataset_id=candidate.dataset_id,
+            expected_head=offer.base.hash if offer.base else None,
+            blocks=tuple(
+                NewBlock(block.raw, block.hash, block.sequence_number, item.signature, item.replay_record)
+                for block, item in zip(chain.blocks, offer.blocks, strict=True)
+            ),
+            chain_state=chain.state.to_bytes(),
+            objects=tuple(item.hash for item in candidate.needed_objects()),
+            signed_head=offer.signed_head,
+            new_dataset=_new_dataset(candidate, now) if candidate.is_new else None,
+            acceptance=Acceptance(
+                head=last,
+                trust=decision.trust,
+                source_url=offer.source_url,
+                accepted_at=now,
+                detail=json.dumps(detail, sort_keys=True, ensure_ascii=False).encode(),
+            ),
+        )
+        record = commit_with_objects(self.store, self.objects, commit, {})
+        if replayed:
+            engine = self.engines.get_engine(_engine_of(chain))
+            Attester(self.store, self.keys).attest_success(chain.blocks, candidate.dataset_id, engine, now=now)
+        return AcceptanceReport(
+            record, len(chain.blocks), chain.count_rows(), replayed, decision, chain.warnings, candidate.is_new
+        )
+
+    def _refuse(
+        self, offer: Offer, error: OdfError, now: Timestamp, *, paths: Mapping[Multihash, Path] | None = None
+    ) -> RefusedError:
+        report: dict[str, Any] = {
+            "expected": _text(getattr(error, "expected", None)),
+            "found": _text(getattr(error, "found", None)),
+        }
+        files = {f"{object_hash}.offered": path for object_hash, path in (paths or {}).items()}
+        recomputed: pa.Table | None = None
+        statement: bytes | None = None
+        if isinstance(error, ReplayMismatchError):
+            statement = self._state_divergence(error, now)
+            report["divergence"] = error.mismatch.divergence.to_json()
+            files = {"published.parquet": error.mismatch.published} if error.mismatch.published else {}
+            recomputed = error.mismatch.recomputed
+        return self.refusals.keep(
+            rule=getattr(error, "rule", type(error).__name__),
+            reason=str(error),
+            sequence_number=getattr(error, "sequence_number", None),
+            offer=offer,
+            files=files,
+            recomputed=recomputed,
+            statement=statement,
+            report=report,
+            now=now,
+        )
+
+    def _state_divergence(self, error: ReplayMismatchError, now: Timestamp) -> bytes | None:
+        mismatch = error.mismatch
+        return Attester(self.store, self.keys).sign_divergence(
+            mismatch.block,
+            mismatch.dataset_id,
+            self.engines.get_engine(mismatch.engine),
+            mismatch.divergence,
+            recomputed=mismatch.recomputed_hash,
+            now=now,
+        )
+
+
+def _engine_of(chain: CheckedChain) -> str:
+    transform = chain.view.transform
+    assert transform is not None
+    return transform.transform.engine
+
+
+def _new_dataset(candidate: Candidate, now: Timestamp) -> NewDataset:
+    return NewDataset(
+        name=candidate.offer.name,
+        kind=candidate.chain.view.kind,
+        origin=Origin.PULLED,
+        created_at=now,
+        origin_url=candidate.offer.source_url,
+        pinned_key=DidKey(candidate.dataset_id.public_key) if candidate.signed else None,
+    )
+
+
+def _text(value: object) -> str | None:
+    return None if value is None else str(value)

@@ -1,0 +1,102 @@
+"""Saying under this node's name what a re-execution found."""
+
+from dataclasses import dataclass
+
+from odf_engines.contract import Engine
+from odf_node.ports import Attestation, KeyStore, MetadataStore, PrivateKey
+from odf_node.services.replay_records import identity_of
+from odf_protocol.attestations import BlockRef, StepResult, sign_attestation
+from odf_protocol.block import Block
+from odf_protocol.did import DatasetId, DidKey
+from odf_protocol.divergence import Divergence
+from odf_protocol.events import ExecuteTransform
+from odf_protocol.multihash import Multihash
+from odf_protocol.timestamp import Timestamp
+
+MAX_STEPS_IN_ATTESTATION = 4096
+"""Source: ATTEST-5 bounds an attestation; more steps make more attestations."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attester:
+    """Makes and keeps attestations of this node."""
+
+    store: MetadataStore
+    keys: KeyStore
+
+    def attest_success(
+        self, blocks: tuple[Block, ...], dataset_id: DatasetId, engine: Engine, *, now: Timestamp
+    ) -> None:
+        """Keep an attestation that every step among ``blocks`` was reproduced."""
+        key = self.keys.get_or_create_node_key()
+        steps = [block for block in blocks if isinstance(block.event, ExecuteTransform)]
+        for first in range(0, len(steps), MAX_STEPS_IN_ATTESTATION):
+            part = steps[first : first + MAX_STEPS_IN_ATTESTATION]
+            raw = _sign(key, part, dataset_id, engine, tuple(_agreeing(block) for block in part), now)
+            self.store.put_attestation(
+                Attestation(
+                    id=Multihash.of_sha3_256(raw),
+                    dataset_id=dataset_id,
+                    first_sequence_number=part[0].sequence_number,
+                    last_sequence_number=part[-1].sequence_number,
+                    last_block_hash=part[-1].hash,
+                    attester=DidKey(key.public_key()),
+                    raw=raw,
+                    received_at=now,
+                )
+            )
+
+    def sign_divergence(
+        self,
+        block: Block,
+        dataset_id: DatasetId,
+        engine: Engine,
+        divergence: Divergence,
+        *,
+        recomputed: Multihash | None,
+        now: Timestamp,
+    ) -> bytes | None:
+        """Sign that the step of ``block`` was not reproduced; the caller keeps it as evidence.
+
+        Returns:
+            The statement, or None while this node has no key: a refusal must not make one (ACCEPT-6).
+        """
+        key = self.keys.find_node_key()
+        if key is None:
+            return None
+        step = StepResult(
+            block=BlockRef(block.sequence_number, block.hash),
+            agrees=False,
+            logical_hash=recomputed,
+            difference=divergence.kind,
+        )
+        return _sign(key, [block], dataset_id, engine, (step,), now)
+
+
+def _agreeing(block: Block) -> StepResult:
+    event = block.event
+    assert isinstance(event, ExecuteTransform)
+    return StepResult(
+        block=BlockRef(block.sequence_number, block.hash),
+        agrees=True,
+        logical_hash=event.new_data.logical_hash if event.new_data else None,
+    )
+
+
+def _sign(
+    key: PrivateKey,
+    blocks: list[Block],
+    dataset_id: DatasetId,
+    engine: Engine,
+    steps: tuple[StepResult, ...],
+    now: Timestamp,
+) -> bytes:
+    return sign_attestation(
+        key.seed,
+        dataset_id=dataset_id,
+        first=BlockRef(blocks[0].sequence_number, blocks[0].hash),
+        last=BlockRef(blocks[-1].sequence_number, blocks[-1].hash),
+        engine=identity_of(engine),
+        steps=steps,
+        time=now,
+    )

@@ -1,0 +1,52 @@
+"""Reading chains: blocks as objects, and what is in force after one of them."""
+
+from collections.abc import Iterator
+
+from odf_node.ports import BlockNotFoundError, MetadataStore, StoredBlock
+from odf_protocol.block import Block, decode_block
+from odf_protocol.dataset_view import DatasetView, apply, start_view
+from odf_protocol.did import DatasetId
+from odf_protocol.multihash import Multihash
+
+
+def iter_decoded(
+    store: MetadataStore, dataset_id: DatasetId, *, after: int = -1, upto: int | None = None
+) -> Iterator[Block]:
+    """Yield decoded blocks in order; each is checked against the hash it is stored under."""
+    for stored in store.iter_blocks(dataset_id, after=after, upto=upto):
+        yield decode_block(stored.raw, expected_hash=stored.hash)
+
+
+def load_view(store: MetadataStore, dataset_id: DatasetId, *, upto: int | None = None) -> DatasetView:
+    """Fold the chain up to and including block ``upto`` (None: the head) into what is in force."""
+    blocks = iter_decoded(store, dataset_id, upto=upto)
+    view = start_view(next(blocks))
+    for block in blocks:
+        view = apply(view, block)
+    return view
+
+
+def get_block(store: MetadataStore, dataset_id: DatasetId, block_hash: Multihash) -> StoredBlock:
+    """Return a block that must be in the chain.
+
+    Raises:
+        BlockNotFoundError: It is not.
+    """
+    found = store.find_block(dataset_id, block_hash)
+    if found is None:
+        raise BlockNotFoundError(dataset_id, block_hash)
+    return found
+
+
+def blocks_between(
+    store: MetadataStore, dataset_id: DatasetId, first: Multihash | None, last: Multihash | None
+) -> Iterator[Block]:
+    """Yield the blocks after ``first`` up to and including ``last``; nothing when ``last`` is None.
+
+    Raises:
+        BlockNotFoundError: One of the two is not in the chain held here.
+    """
+    if last is None:
+        return
+    after = -1 if first is None else get_block(store, dataset_id, first).sequence_number
+    yield from iter_decoded(store, dataset_id, after=after, upto=get_block(store, dataset_id, last).sequence_number)

@@ -1,0 +1,52 @@
+"""Engine sessions of one run of the node: opened when first needed, kept warm, never shared between strangers.
+
+What this node's operator wrote (own transforms, ingests, questions) shares one session. Every foreign dataset that is
+re-executed gets a session of its own, so that one stranger's query cannot prepare the ground for another's.
+"""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from odf_engines.contract import Engine, EngineSession, Limits
+from odf_engines.registry import get_engine
+
+
+@dataclass(slots=True)
+class EngineHost:
+    """Opens engines in sandboxes below ``workspace``; a context manager, used by one thread at a time."""
+
+    workspace: Path
+    limits: Limits = field(default_factory=Limits)
+    _own: dict[str, EngineSession] = field(default_factory=dict)
+    _stack: ExitStack = field(default_factory=ExitStack)
+
+    def get_engine(self, name: str) -> Engine:
+        """Return the engine called ``name``.
+
+        Raises:
+            EngineMissingError: It is not installed here; the message names it and those that are.
+        """
+        return get_engine(name)
+
+    def own_session(self, name: str) -> EngineSession:
+        """Return the session for work of this node's operator, started at the first call."""
+        if name not in self._own:
+            self._own[name] = self._stack.enter_context(self._open(name))
+        return self._own[name]
+
+    @contextmanager
+    def foreign_session(self, name: str) -> Iterator[EngineSession]:
+        """Open a fresh session for the steps of one foreign dataset; it ends with the block."""
+        with self._open(name) as session:
+            yield session
+
+    def close(self) -> None:
+        """End all sessions."""
+        self._stack.close()
+        self._own.clear()
+
+    def _open(self, name: str) -> EngineSession:
+        self.workspace.mkdir(parents=True, exist_ok=True)
+        return get_engine(name).open(self.workspace, self.limits)

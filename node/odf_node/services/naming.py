@@ -1,0 +1,62 @@
+"""From what a user typed to the datasets that are meant."""
+
+import difflib
+from collections.abc import Sequence
+
+from odf_node.errors import UnknownDatasetError
+from odf_node.ports import DatasetRecord, MetadataStore
+from odf_protocol.did import DatasetId
+
+
+def get_dataset(store: MetadataStore, text: str) -> DatasetRecord:
+    """Find the one dataset that ``text`` names: a local name (case does not matter) or a ``did:odf``.
+
+    Raises:
+        UnknownDatasetError: There is none; the message offers the nearest name.
+    """
+    if text.startswith("did:"):
+        record = store.find_dataset(DatasetId.parse(text))
+        if record is None:
+            raise UnknownDatasetError(f"this node has no dataset {text}; 'odf-node list --wide' shows the identities")
+        return record
+    records = store.list_datasets()
+    for record in records:
+        if record.name.lower() == text.lower():
+            return record
+    near = difflib.get_close_matches(text, [record.name for record in records], n=1)
+    hint = f"did you mean '{near[0]}'?" if near else "'odf-node list' shows what there is"
+    raise UnknownDatasetError(f"this node has no dataset '{text}'; {hint}")
+
+
+def select_datasets(store: MetadataStore, patterns: Sequence[str]) -> list[DatasetRecord]:
+    """Find the datasets that names or ``%`` patterns mean, each once, in the order given.
+
+    Raises:
+        UnknownDatasetError: A name or pattern means none.
+    """
+    chosen: dict[DatasetId, DatasetRecord] = {}
+    for pattern in patterns:
+        if "%" not in pattern:
+            record = get_dataset(store, pattern)
+            chosen[record.id] = record
+            continue
+        matching = [record for record in store.list_datasets() if _matches(record.name, pattern)]
+        if not matching:
+            raise UnknownDatasetError(f"no dataset of this node matches '{pattern}'")
+        chosen.update((record.id, record) for record in matching)
+    return list(chosen.values())
+
+
+def _matches(name: str, pattern: str) -> bool:
+    """Match as SQL's LIKE does, ``%`` standing for any text, case ignored."""
+    first, *rest = pattern.lower().split("%")
+    text = name.lower()
+    if not text.startswith(first):
+        return False
+    text = text[len(first) :]
+    for part in rest[:-1]:
+        position = text.find(part)
+        if position < 0:
+            return False
+        text = text[position + len(part) :]
+    return text.endswith(rest[-1])

@@ -1,0 +1,56 @@
+"""Questions in SQL over the datasets of this node, as they are or as they were known at a time."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from odf_engines.contract import QueryRequest, QueryTable
+from odf_node.ports import DatasetRecord, MetadataStore, ObjectStore
+from odf_node.services.chains import iter_decoded
+from odf_node.services.engines import EngineHost
+from odf_protocol.dataset_view import apply, start_view
+from odf_protocol.events import AddData, ExecuteTransform
+from odf_protocol.timestamp import Timestamp
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+QUERY_ENGINE = "spark"
+
+
+@dataclass(frozen=True, slots=True)
+class QueryRunner:
+    """The use case behind ``odf-node sql``."""
+
+    store: MetadataStore
+    objects: ObjectStore
+    engines: EngineHost
+
+    def run(self, sql: str, *, as_of: Timestamp | None, max_rows: int | None) -> "pa.Table":
+        """Answer one query.
+
+        Args:
+            sql: In the engine's dialect; datasets that have data are tables under their names.
+            as_of: Only rows that had been written by then are seen.
+            max_rows: Cut the answer there, None for all of it.
+
+        Raises:
+            InvalidQueryError: It is no query, names what is not there, or fails on a value.
+        """
+        import pyarrow.parquet as pq
+
+        tables = tuple(table for record in self.store.list_datasets() if (table := self._table(record)) is not None)
+        request = QueryRequest(tables=tables, sql=sql, as_of=as_of, max_rows=max_rows, limits=self.engines.limits)
+        response = self.engines.own_session(QUERY_ENGINE).query(request)
+        return pq.read_table(response.result_path)
+
+    def _table(self, record: DatasetRecord) -> QueryTable | None:
+        blocks = iter_decoded(self.store, record.id)
+        view = start_view(next(blocks))
+        slices = []
+        for block in blocks:
+            view = apply(view, block)
+            if isinstance(block.event, AddData | ExecuteTransform) and block.event.new_data is not None:
+                slices.append(self.objects.get_path(block.event.new_data.physical_hash))
+        if view.schema is None:
+            return None
+        return QueryTable(name=record.name, vocabulary=view.vocabulary, schema=view.schema, slices=tuple(slices))

@@ -1,0 +1,55 @@
+"""Reading data without an engine: the newest rows, and rows set aside."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from odf_node.ports import DatasetRecord, MetadataStore, ObjectStore
+from odf_node.services.chains import load_view
+from odf_protocol.block import decode_block
+from odf_protocol.events import AddData, ExecuteTransform
+from odf_protocol.schema_arrow import arrow_schema_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@dataclass(frozen=True, slots=True)
+class DataReader:
+    """The use case behind ``odf-node tail`` and ``odf-node inspect quarantine``."""
+
+    store: MetadataStore
+    objects: ObjectStore
+
+    def tail(self, record: DatasetRecord, *, count: int, skip: int = 0) -> "pa.Table":
+        """Return the last ``count`` rows before the newest ``skip`` ones, oldest first; few slices are opened."""
+        import pyarrow as pa
+
+        from odf_node.services.slices import read_slice
+
+        wanted = count + skip
+        parts: list[pa.Table] = []
+        for stored in self.store.iter_blocks_backwards(record.id):
+            event = decode_block(stored.raw, expected_hash=stored.hash).event
+            if not isinstance(event, AddData | ExecuteTransform) or event.new_data is None:
+                continue
+            if sum(part.num_rows for part in parts) >= wanted:
+                break
+            parts.insert(0, read_slice(self.objects.get_path(event.new_data.physical_hash)))
+        if not parts:
+            schema = load_view(self.store, record.id).schema
+            return arrow_schema_of(schema).empty_table() if schema else pa.table({})
+        table = pa.concat_tables(parts, promote_options="permissive")
+        end = max(0, table.num_rows - skip)
+        return table.slice(max(0, end - count), min(count, end))
+
+    def quarantine(self, record: DatasetRecord) -> "pa.Table":
+        """Return every row that ingests of the dataset set aside, oldest first, with its errors."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        parts = []
+        for entry in self.store.iter_quarantine(record.id):
+            rows = pq.read_table(self.objects.get_path(entry.object_hash))
+            source = pa.array([entry.source] * rows.num_rows, pa.string())
+            parts.append(rows.append_column("source", source))
+        return pa.concat_tables(parts, promote_options="permissive") if parts else pa.table({})

@@ -1,0 +1,169 @@
+"""Reading Parquet slices as the protocol judges them: rows against their block, and the logical hash.
+
+A slice comes from a peer or from an engine; either may lie. Sizes are known from the block before the file is opened,
+counts are checked before rows are read, and rows are read in small batches. Source: ROWS-1 to ROWS-5 in
+``spec/extensions/acceptance.md``.
+"""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from odf_protocol.errors import MalformedError, RejectedError
+from odf_protocol.events import DataSchema, DataSlice, OffsetInterval
+from odf_protocol.hashing.arrow0 import Arrow0Hasher
+from odf_protocol.hashing.reader_schema import reader_schema
+from odf_protocol.multihash import Multihash
+from odf_protocol.schema_arrow import data_schema_of
+from odf_protocol.schema_compat import find_slice_incompatibility
+from odf_protocol.timestamp import Timestamp
+from odf_protocol.vocabulary import Vocabulary
+
+BATCH_ROWS: Final = 65_536  # guess: some megabytes of an ordinary table; the hash does not depend on it
+HASHING_THREADS: Final = 2  # columns are hashed side by side; hashing releases the interpreter lock
+OPERATIONS: Final = range(4)  # Source: ODF OperationType
+
+
+def logical_hash_of(path: Path) -> Multihash:
+    """Hash the rows of a slice with ``arrow0-sha3-256``.
+
+    Raises:
+        MalformedError: The file is no Parquet file.
+        UnsupportedError: A column has a type that the hash does not define.
+    """
+    with open_slice(path) as file, ThreadPoolExecutor(HASHING_THREADS) as threads:
+        hasher = _hasher_for(file, threads)
+        for batch in _iter_batches(file):
+            hasher.update(batch)
+        return hasher.digest()
+
+
+def check_slice(
+    path: Path,
+    claimed: DataSlice,
+    *,
+    schema: DataSchema,
+    vocabulary: Vocabulary,
+    system_time: Timestamp,
+    sequence_number: int,
+) -> None:
+    """Check every row of a slice against the block that adds it (ROWS-1 to ROWS-5), in one read.
+
+    Raises:
+        RejectedError: A rule is broken; ``rule`` says which, ``expected`` and ``found`` how.
+        MalformedError: The file is no Parquet file.
+    """
+    with open_slice(path) as file, ThreadPoolExecutor(HASHING_THREADS) as threads:
+        rows = claimed.offset_interval.end - claimed.offset_interval.start + 1
+        problem = find_slice_incompatibility(schema, data_schema_of(_logical_schema(file)))
+        if problem:
+            raise RejectedError(
+                "ROWS-1 columns-are-those-of-the-schema", sequence_number=sequence_number, found=problem
+            )
+        if file.metadata.num_rows != rows:
+            raise RejectedError(
+                "ROWS-2 one-row-per-offset",
+                sequence_number=sequence_number,
+                expected=f"{rows} rows",
+                found=f"{file.metadata.num_rows} rows",
+            )
+        hasher = _hasher_for(file, threads)
+        next_offset = claimed.offset_interval.start
+        for batch in _iter_batches(file):
+            _check_system_columns(batch, next_offset, vocabulary, system_time, sequence_number)
+            hasher.update(batch)
+            next_offset += batch.num_rows
+        found = hasher.digest()
+    if found != claimed.logical_hash:
+        raise RejectedError(
+            "ROWS-5 logical-hash", sequence_number=sequence_number, expected=claimed.logical_hash, found=found
+        )
+
+
+def describe_new_slice(path: Path, interval: OffsetInterval, physical_hash: Multihash, size_bytes: int) -> DataSlice:
+    """Make the entry of a block for a slice of our own."""
+    return DataSlice(
+        logical_hash=logical_hash_of(path), physical_hash=physical_hash, offset_interval=interval, size=size_bytes
+    )
+
+
+def read_slice(path: Path) -> pa.Table:
+    """Read a whole slice that has passed ``check_slice``."""
+    with open_slice(path) as file:
+        return file.read()
+
+
+def _check_system_columns(
+    batch: pa.RecordBatch, next_offset: int, vocabulary: Vocabulary, system_time: Timestamp, sequence_number: int
+) -> None:
+    offsets = _numbers(batch.column(vocabulary.offset))
+    expected = np.arange(next_offset, next_offset + batch.num_rows)
+    if not np.array_equal(offsets, expected):
+        position = int(np.argmax(offsets != expected))
+        raise RejectedError(
+            "ROWS-2 offsets-are-the-interval",
+            sequence_number=sequence_number,
+            expected=int(expected[position]),
+            found=int(offsets[position]),
+        )
+    times = _numbers(batch.column(vocabulary.system_time).cast(pa.int64()))
+    if (times != system_time.unix_ms).any():
+        position = int(np.argmax(times != system_time.unix_ms))
+        raise RejectedError(
+            f"ROWS-3 system-time-is-the-block's (offset {next_offset + position})",
+            sequence_number=sequence_number,
+            expected=system_time.truncated_to_ms(),
+            found=f"{int(times[position])} ms since 1970",
+        )
+    operations = _numbers(batch.column(vocabulary.op))
+    unknown = (operations < OPERATIONS.start) | (operations >= OPERATIONS.stop)
+    if unknown.any():
+        position = int(np.argmax(unknown))
+        raise RejectedError(
+            f"ROWS-4 operation-is-known (offset {next_offset + position})",
+            sequence_number=sequence_number,
+            expected="0 to 3",
+            found=int(operations[position]),
+        )
+
+
+def _logical_schema(file: pq.ParquetFile) -> pa.Schema:
+    return reader_schema(file.schema_arrow, file.metadata.metadata)
+
+
+def _hasher_for(file: pq.ParquetFile, threads: ThreadPoolExecutor) -> Arrow0Hasher:
+    metadata = file.metadata
+    return Arrow0Hasher(
+        _logical_schema(file),
+        parallel_map=threads.map,
+        row_group_rows=[metadata.row_group(index).num_rows for index in range(metadata.num_row_groups)],
+    )
+
+
+def _numbers(column: pa.Array) -> "np.ndarray":
+    """Give an integer column as numbers, null as -1, which no rule accepts."""
+    return np.asarray(column.fill_null(-1) if column.null_count else column)
+
+
+def open_slice(path: Path) -> pq.ParquetFile:
+    """Open a Parquet file; only its footer is read.
+
+    Raises:
+        MalformedError: It is none.
+    """
+    try:
+        return pq.ParquetFile(path, memory_map=True)
+    except pa.ArrowException as error:
+        raise MalformedError("Parquet file", where=path.name, found=str(error).splitlines()[0]) from error
+
+
+def _iter_batches(file: pq.ParquetFile) -> Iterator[pa.RecordBatch]:
+    try:
+        yield from file.iter_batches(batch_size=BATCH_ROWS, use_threads=False)
+    except pa.ArrowException as error:
+        raise MalformedError("Parquet file", found=str(error).splitlines()[0]) from error

@@ -1,0 +1,313 @@
+"""Derivative datasets: run the next step, and run a recorded step again to see whether it says the same.
+
+Both build the same request (``StepBuilder``) from a plan; they differ in where the plan comes from and in what is done
+with the answer. Clauses: PLAN-1 to PLAN-7 in ``spec/transform.md``.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from odf_engines.contract import Engine, EngineSession, Limits, TransformInput, TransformRequest, TransformResponse
+from odf_engines.contract import Watermark as EngineWatermark
+from odf_node.errors import UsageError
+from odf_node.ports import DatasetNotFoundError, DatasetRecord, KeyStore, MetadataStore, ObjectStore
+from odf_node.services.chains import blocks_between, load_view
+from odf_node.services.engines import EngineHost
+from odf_node.services.outputs import StagedOutputs
+from odf_node.services.replay_records import make_record, sign_record
+from odf_node.services.slices import describe_new_slice, logical_hash_of, read_slice
+from odf_node.services.writer import ChainWriter
+from odf_protocol.block import Block
+from odf_protocol.dataset_view import DatasetView
+from odf_protocol.did import DatasetId
+from odf_protocol.divergence import Divergence, compare_slices
+from odf_protocol.events import (
+    Checkpoint,
+    ExecuteTransform,
+    ExecuteTransformInput,
+    SetDataSchema,
+    SetTransform,
+)
+from odf_protocol.multihash import Multihash
+from odf_protocol.schema_arrow import data_schema_of
+from odf_protocol.schema_compat import is_same
+from odf_protocol.timestamp import Timestamp
+from odf_protocol.transform_plan import InputHead, PlannedInput, next_interval, plan_input, previous_inputs
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step of a derivative, ready for an engine: what is read, and the request that says so."""
+
+    engine: str
+    transform: SetTransform
+    inputs: tuple[PlannedInput, ...]
+    request: TransformRequest
+
+
+@dataclass(frozen=True, slots=True)
+class TransformReport:
+    """What a run of a derivative did; no rows and no new watermark means that it was up to date."""
+
+    record: DatasetRecord
+    up_to_date: bool
+    new_rows: int = 0
+    new_blocks: int = 0
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class StepBuilder:
+    """Turns plans into requests, with inputs read from this node's own accepted copies (ACCEPT-7)."""
+
+    store: MetadataStore
+    objects: ObjectStore
+    paths: Mapping[Multihash, Path] = field(default_factory=dict)
+
+    def plan_next(self, view: DatasetView) -> tuple[PlannedInput, ...]:
+        """Plan what the inputs gained since the newest step.
+
+        Raises:
+            UsageError: The dataset declares no transform.
+            DatasetNotFoundError: An input is not held here.
+        """
+        if view.transform is None:
+            raise UsageError(f"dataset {view.dataset_id} declares no transform")
+        ids = input_ids(view.transform)
+        planned = []
+        for dataset_id, previous in zip(ids, previous_inputs(view.last_execution, ids), strict=True):
+            if self.store.find_dataset(dataset_id) is None:
+                raise DatasetNotFoundError(dataset_id)
+            source = load_view(self.store, dataset_id)
+            recorded = next_interval(previous, InputHead(dataset_id, source.head, source.last_offset))
+            planned.append(self.plan_recorded(recorded))
+        return tuple(planned)
+
+    def plan_recorded(self, recorded: ExecuteTransformInput) -> PlannedInput:
+        """Collect what a recorded interval holds in the copy held here.
+
+        Raises:
+            BlockNotFoundError: The copy lacks a block that the step names.
+            RejectedError: PLAN-5.
+        """
+        blocks = blocks_between(self.store, recorded.dataset_id, recorded.prev_block_hash, recorded.new_block_hash)
+        return plan_input(recorded, blocks)
+
+    def build(
+        self, view: DatasetView, inputs: Sequence[PlannedInput], *, system_time: Timestamp, limits: Limits
+    ) -> Step:
+        """Make the request for one step of the dataset that ``view`` (the state before the step) shows."""
+        transform = view.transform
+        assert transform is not None
+        request = TransformRequest(
+            dataset_id=str(view.dataset_id),
+            transform=transform.transform,
+            vocabulary=view.vocabulary,
+            inputs=tuple(
+                self._engine_input(planned, alias.alias or alias.dataset_ref)
+                for planned, alias in zip(inputs, transform.inputs, strict=True)
+            ),
+            system_time=system_time,
+            next_offset=view.next_offset,
+            prev_checkpoint=self._path(view.prev_checkpoint) if view.prev_checkpoint else None,
+            prev_watermark=view.watermark,
+            limits=limits,
+        )
+        return Step(transform.transform.engine, transform, tuple(inputs), request)
+
+    def _path(self, object_hash: Multihash) -> Path:
+        return self.paths.get(object_hash) or self.objects.get_path(object_hash)
+
+    def _engine_input(self, planned: PlannedInput, alias: str) -> TransformInput:
+        last = planned.recorded.new_block_hash or planned.recorded.prev_block_hash
+        upto = None
+        if last is not None:
+            stored = self.store.find_block(planned.recorded.dataset_id, last)
+            upto = stored.sequence_number if stored else None
+        source = load_view(self.store, planned.recorded.dataset_id, upto=upto)
+        if source.schema is None:
+            raise UsageError(f"input '{alias}' has no schema yet: put data into it first")
+        return TransformInput(
+            dataset_id=str(planned.recorded.dataset_id),
+            alias=alias,
+            vocabulary=source.vocabulary,
+            schema=source.schema,
+            slices=tuple(self.objects.get_path(item.physical_hash) for item in planned.slices),
+            offset_interval=planned.offset_interval,
+            watermarks=tuple(
+                EngineWatermark(system_time=mark.system_time, event_time=mark.event_time) for mark in planned.watermarks
+            ),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Transformer:
+    """The use case behind ``odf-node pull`` of a derivative of our own."""
+
+    store: MetadataStore
+    objects: ObjectStore
+    keys: KeyStore
+    engines: EngineHost
+
+    def run_next(self, record: DatasetRecord, *, system_time: Timestamp) -> TransformReport:
+        """Run one step over everything the inputs gained, and commit it.
+
+        Raises:
+            EngineError: The engine refused the query, failed, or is not installed.
+        """
+        view = load_view(self.store, record.id)
+        builder = StepBuilder(self.store, self.objects)
+        planned = builder.plan_next(view)
+        if all(item.is_empty for item in planned) and view.schema is not None:
+            return TransformReport(record, up_to_date=True)
+        if any(load_view(self.store, item.recorded.dataset_id).schema is None for item in planned):
+            return TransformReport(record, up_to_date=True)
+        step = builder.build(view, planned, system_time=system_time, limits=self.engines.limits)
+        engine = self.engines.get_engine(step.engine)
+        with self.objects.writing():
+            response = self.engines.own_session(step.engine).transform(step.request)
+            return self._commit(record, view, step, engine, response)
+
+    def _commit(
+        self, record: DatasetRecord, view: DatasetView, step: Step, engine: Engine, response: TransformResponse
+    ) -> TransformReport:
+        writer = ChainWriter.continue_chain(self.store, self.keys, record.id)
+        system_time = step.request.system_time
+        with ExitStack() as stack:
+            outputs = StagedOutputs(self.objects, stack)
+            if view.schema is None:
+                writer.add(SetDataSchema(schema=data_schema_of(response.schema)), system_time=system_time)
+            new_data = new_checkpoint = None
+            if response.data_path is not None and response.offset_interval is not None:
+                part = outputs.stage(response.data_path)
+                new_data = describe_new_slice(part.path, response.offset_interval, part.hash, part.size_bytes)
+            if response.checkpoint_path is not None:
+                part = outputs.stage(response.checkpoint_path)
+                new_checkpoint = Checkpoint(physical_hash=part.hash, size=part.size_bytes)
+            if new_data or new_checkpoint or response.watermark != view.watermark:
+                event = ExecuteTransform(
+                    query_inputs=tuple(item.recorded for item in step.inputs),
+                    prev_checkpoint=view.prev_checkpoint,
+                    prev_offset=view.last_offset,
+                    new_data=new_data,
+                    new_checkpoint=new_checkpoint,
+                    new_watermark=response.watermark,
+                )
+                replay = sign_record(writer.key, make_record(step.request, step.inputs, view, engine))
+                writer.add(event, system_time=system_time, replay_record=replay)
+            if not writer.has_blocks:
+                return TransformReport(record, up_to_date=True)
+            updated = writer.commit(
+                signed_at=system_time, objects=self.objects, staged=outputs.staged, named=tuple(outputs.staged)
+            )
+        return TransformReport(
+            updated,
+            up_to_date=False,
+            new_rows=new_data.offset_interval.end - new_data.offset_interval.start + 1 if new_data else 0,
+            new_blocks=updated.head.sequence_number - record.head.sequence_number,
+            seconds=response.statistics.seconds,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepMismatch:
+    """A step that says something else than its re-execution: the claim, and how it differs (PLAN-7)."""
+
+    block: Block
+    dataset_id: DatasetId
+    engine: str
+    divergence: Divergence
+    published: Path | None
+    recomputed: "pa.Table | None"
+    recomputed_hash: Multihash | None
+
+
+@dataclass(frozen=True, slots=True)
+class Replayer:
+    """Runs recorded steps again and compares; keeps nothing.
+
+    ``paths`` has the slices and checkpoints of the chain under test, which may not be in the object store yet.
+    """
+
+    store: MetadataStore
+    objects: ObjectStore
+    paths: Mapping[Multihash, Path]
+
+    def replay(self, session: EngineSession, view: DatasetView, block: Block, *, limits: Limits) -> StepMismatch | None:
+        """Run the step that ``block`` records and compare the answer with what it claims.
+
+        Args:
+            session: An engine of the kind that the transform in force names.
+            view: The derivative before the step.
+            block: With an ExecuteTransform event.
+            limits: For the run.
+
+        Returns:
+            None where the step is reproduced.
+
+        Raises:
+            RejectedError, BlockNotFoundError: The step contradicts its inputs, or they are not held here.
+        """
+        event = block.event
+        assert isinstance(event, ExecuteTransform)
+        builder = StepBuilder(self.store, self.objects, self.paths)
+        planned = tuple(builder.plan_recorded(recorded) for recorded in event.query_inputs)
+        step = builder.build(view, planned, system_time=block.system_time, limits=limits)
+        response = session.transform(step.request)
+        published = self.paths[event.new_data.physical_hash] if event.new_data else None
+        divergence = find_divergence(event, view, response, published)
+        if divergence is None:
+            return None
+        return StepMismatch(
+            block=block,
+            dataset_id=view.dataset_id,
+            engine=step.engine,
+            divergence=divergence,
+            published=published,
+            recomputed=read_slice(response.data_path) if response.data_path else None,
+            recomputed_hash=logical_hash_of(response.data_path) if response.data_path else None,
+        )
+
+
+def find_divergence(
+    event: ExecuteTransform,
+    view: DatasetView,
+    response: TransformResponse,
+    published: Path | None,
+) -> Divergence | None:
+    """Compare what a step claims with what its re-execution gave (PLAN-7)."""
+    rows = event.new_data.offset_interval.end - event.new_data.offset_interval.start + 1 if event.new_data else 0
+    if (event.new_data is None) != (response.data_path is None):
+        found = "no rows" if response.data_path is None else "rows"
+        return _plain("presence", rows, f"the step claims {rows:,} rows, re-execution gives {found}")
+    if event.new_data is not None and response.data_path is not None:
+        same_interval = response.offset_interval == event.new_data.offset_interval
+        if not same_interval or logical_hash_of(response.data_path) != event.new_data.logical_hash:
+            assert published is not None
+            found_cells = compare_slices(read_slice(published), read_slice(response.data_path), view.vocabulary)
+            return found_cells or _plain("cells", rows, "equal values of another type or encoding")
+    if response.watermark != event.new_watermark:
+        return _plain("watermark", rows, f"watermark: published {event.new_watermark}, recomputed {response.watermark}")
+    if view.schema is not None and not is_same(data_schema_of(response.schema), view.schema):
+        return _plain("schema", rows, "the declared query gives other columns than the published schema has")
+    return None
+
+
+def _plain(kind: str, rows: int, detail: str) -> Divergence:
+    return Divergence(kind, (), 0, rows, rows, (), detail)
+
+
+def input_ids(transform: SetTransform) -> tuple[DatasetId, ...]:
+    """Return the identities of the inputs in their declared order."""
+    return tuple(DatasetId.parse(item.dataset_ref) for item in transform.inputs)
+
+
+def iter_steps(blocks: Iterator[Block]) -> Iterator[Block]:
+    """Yield the blocks that record a step."""
+    return (block for block in blocks if isinstance(block.event, ExecuteTransform))

@@ -1,0 +1,232 @@
+"""The one verifier: chain, objects, rows, re-execution. Pull, push, import and ``verify`` all go through it.
+
+Each function below does one of the steps that ``acceptance`` numbers, raises at the first thing that is wrong, and
+changes nothing.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from odf_engines.contract import EngineSession
+from odf_engines.errors import InvalidQueryError, NotReplayableError
+from odf_node.ports import DatasetRecord, MetadataStore, ObjectStore
+from odf_node.services.chains import load_view
+from odf_node.services.engines import EngineHost
+from odf_node.services.replay_records import check_record
+from odf_node.services.slices import check_slice
+from odf_node.services.transforms import Replayer, StepMismatch, input_ids
+from odf_protocol.block import Block, decode_block
+from odf_protocol.chain import ChainState, Strictness, append
+from odf_protocol.dataset_view import DatasetView, apply, start_view
+from odf_protocol.did import DatasetId
+from odf_protocol.errors import RejectedError
+from odf_protocol.events import AddData, ExecuteTransform
+from odf_protocol.multihash import Multihash
+from odf_protocol.signatures import verify_block_signature
+
+
+@dataclass(frozen=True, slots=True)
+class OfferedBlock:
+    """One block as it came: bytes, and what the sender says goes with them. Nothing of it has been checked."""
+
+    raw: bytes
+    signature: bytes | None = None
+    replay_record: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NeededObject:
+    """An object that blocks name, with the size that they state."""
+
+    hash: Multihash
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedChain:
+    """Blocks that keep every chain rule, and what is in force after each of them.
+
+    ``before`` is the view before the first block, None where that is the Seed. ``warnings`` are rules that only this
+    implementation demands and that a foreign chain may break.
+    """
+
+    before: DatasetView | None
+    blocks: tuple[Block, ...]
+    views: tuple[DatasetView, ...]
+    state: ChainState
+    warnings: tuple[str, ...]
+
+    @property
+    def view(self) -> DatasetView:
+        """What is in force at the end."""
+        return self.views[-1]
+
+    def needed_objects(self) -> list[NeededObject]:
+        """List slices and checkpoints of the blocks, oldest first, each once."""
+        needed: dict[Multihash, NeededObject] = {}
+        for block in self.blocks:
+            if isinstance(block.event, AddData | ExecuteTransform):
+                for part in (block.event.new_data, block.event.new_checkpoint):
+                    if part is not None:
+                        needed.setdefault(part.physical_hash, NeededObject(part.physical_hash, part.size))
+        return list(needed.values())
+
+    def count_rows(self) -> int:
+        """Count the rows that the blocks add."""
+        slices = [
+            block.event.new_data
+            for block in self.blocks
+            if isinstance(block.event, AddData | ExecuteTransform) and block.event.new_data
+        ]
+        return sum(item.offset_interval.end - item.offset_interval.start + 1 for item in slices)
+
+
+class ReplayMismatchError(RejectedError):
+    """Re-execution of a step gave other data than was published; ``mismatch`` is the evidence."""
+
+    def __init__(self, mismatch: StepMismatch) -> None:
+        super().__init__("PLAN-7 step-is-reproduced", sequence_number=mismatch.block.sequence_number)
+        number, difference = mismatch.block.sequence_number, mismatch.divergence.describe()
+        self.args = (f"block {number} is not what its declared query gives: {difference}",)
+        self.mismatch = mismatch
+
+
+def check_chain(
+    offered: Iterable[OfferedBlock],
+    *,
+    dataset_id: DatasetId,
+    state: ChainState | None,
+    before: DatasetView | None,
+    signed: bool,
+    strictness: Strictness,
+) -> CheckedChain:
+    """Check blocks that follow ``state`` (None: they start with the Seed): decoding, link, every rule, signatures.
+
+    Raises:
+        MalformedError, UnsupportedError: Bytes that are no block of a known version.
+        RejectedError: A rule is broken or a signature is missing or wrong.
+    """
+    blocks: list[Block] = []
+    views: list[DatasetView] = []
+    warnings: list[str] = []
+    view = before
+    for item in offered:
+        block = decode_block(item.raw, expected_hash=None)
+        state, found = append(state, block, strictness=strictness)
+        warnings.extend(str(warning) for warning in found)
+        if signed:
+            if item.signature is None:
+                raise RejectedError(
+                    "SIG-1 block-is-signed", sequence_number=block.sequence_number, expected="a signature", found="none"
+                )
+            verify_block_signature(item.signature, dataset_id, block.sequence_number, block.hash)
+        if item.replay_record is not None:
+            check_record(item.replay_record, block, dataset_id)
+        view = apply(view, block) if view else start_view(block)
+        blocks.append(block)
+        views.append(view)
+    assert state is not None
+    return CheckedChain(before, tuple(blocks), tuple(views), state, tuple(warnings))
+
+
+def check_rows(chain: CheckedChain, paths: Mapping[Multihash, Path], say: Callable[[str], None]) -> None:
+    """Check every row of every slice against its block; ``paths`` has each slice, whole.
+
+    Raises:
+        RejectedError, MalformedError: ROWS-1 to ROWS-5.
+    """
+    for block, view in zip(chain.blocks, chain.views, strict=True):
+        event = block.event
+        if not isinstance(event, AddData | ExecuteTransform) or event.new_data is None:
+            continue
+        if view.schema is None:
+            raise RejectedError("ROWS-1 schema-comes-before-data", sequence_number=block.sequence_number)
+        say(f"checking the rows of block {block.sequence_number}")
+        check_slice(
+            paths[event.new_data.physical_hash],
+            event.new_data,
+            schema=view.schema,
+            vocabulary=view.vocabulary,
+            system_time=block.system_time,
+            sequence_number=block.sequence_number,
+        )
+
+
+def find_missing_inputs(chain: CheckedChain, store: MetadataStore) -> list[str]:
+    """Say which inputs, or blocks of inputs, the steps read and this node does not hold (ACCEPT-7)."""
+    missing: dict[str, None] = {}
+    for block, view in zip(chain.blocks, chain.views, strict=True):
+        if view.transform is not None:
+            for dataset_id, item in zip(input_ids(view.transform), view.transform.inputs, strict=True):
+                if store.find_dataset(dataset_id) is None:
+                    missing[f"input '{item.alias or item.dataset_ref}' ({dataset_id}) is not in this node"] = None
+        if isinstance(block.event, ExecuteTransform):
+            missing.update((text, None) for text in _missing_input_blocks(block.event, store))
+    return list(missing)
+
+
+def replay_steps(
+    chain: CheckedChain,
+    paths: Mapping[Multihash, Path],
+    *,
+    store: MetadataStore,
+    objects: ObjectStore,
+    engines: EngineHost,
+    say: Callable[[str], None],
+) -> int:
+    """Run every recorded step again, all of one dataset in one engine process; return how many.
+
+    Raises:
+        ReplayMismatchError: A step gives something else; the recomputed slice is there until the engine closes, so
+            the error carries its own copy of what differs.
+        RejectedError: The query is one that nobody could repeat, or the step contradicts its inputs.
+        EngineError: The engine failed for reasons that say nothing about the publisher.
+    """
+    replayer = Replayer(store, objects, paths)
+    replayed = 0
+    with ExitStack() as stack:
+        sessions: dict[str, EngineSession] = {}
+        before = chain.before
+        for block, view in zip(chain.blocks, chain.views, strict=True):
+            if isinstance(block.event, ExecuteTransform):
+                if before is None or before.transform is None:
+                    raise RejectedError("CHAIN-23 transform-is-declared", sequence_number=block.sequence_number)
+                name = before.transform.transform.engine
+                if name not in sessions:
+                    say(f"starting the sandboxed engine '{name}'")
+                    sessions[name] = stack.enter_context(engines.foreign_session(name))
+                say(f"re-executing block {block.sequence_number}")
+                try:
+                    mismatch = replayer.replay(sessions[name], before, block, limits=engines.limits)
+                except (InvalidQueryError, NotReplayableError) as error:
+                    raise RejectedError(
+                        "PLAN-7 query-can-be-repeated", sequence_number=block.sequence_number, found=error
+                    ) from error
+                if mismatch is not None:
+                    raise ReplayMismatchError(mismatch)
+                replayed += 1
+            before = view
+    return replayed
+
+
+def stored_chain(store: MetadataStore, record: DatasetRecord) -> Iterable[OfferedBlock]:
+    """Read a chain of this node as if somebody had sent it."""
+    for stored in store.iter_blocks(record.id):
+        yield OfferedBlock(stored.raw, stored.signature)
+
+
+def view_at(store: MetadataStore, dataset_id: DatasetId, sequence_number: int) -> DatasetView:
+    """Fold our copy up to a block."""
+    return load_view(store, dataset_id, upto=sequence_number)
+
+
+def _missing_input_blocks(event: ExecuteTransform, store: MetadataStore) -> Sequence[str]:
+    missing = []
+    for read in event.query_inputs:
+        record = store.find_dataset(read.dataset_id)
+        last = read.new_block_hash or read.prev_block_hash
+        if record is not None and last is not None and store.find_block(read.dataset_id, last) is None:
+            missing.append(f"input '{record.name}' has no block {last.short} in this node; pull it again")
+    return missing

@@ -1,0 +1,127 @@
+"""Growing a chain of our own: build blocks, judge them as strictly as a stranger's, sign, commit in one step."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from odf_node.commit_point import commit_with_objects
+from odf_node.ports import (
+    Commit,
+    DatasetRecord,
+    KeyStore,
+    MetadataStore,
+    NewBlock,
+    NewDataset,
+    ObjectStore,
+    PrivateKey,
+    QuarantineFile,
+    StagedObject,
+)
+from odf_protocol.block import Block, decode_block, encode_block
+from odf_protocol.chain import ChainState, Strictness, append
+from odf_protocol.did import DatasetId
+from odf_protocol.events import Event
+from odf_protocol.heads import sign_head
+from odf_protocol.multihash import Multihash
+from odf_protocol.signatures import sign_block
+from odf_protocol.timestamp import Timestamp
+
+
+@dataclass(slots=True)
+class ChainWriter:
+    """Blocks to be added to one chain; nothing is stored before ``commit``.
+
+    The rules are applied block by block as they are added, so a mistake of ours is refused before anything is written.
+    """
+
+    store: MetadataStore
+    dataset_id: DatasetId
+    key: PrivateKey
+    expected_head: Multihash | None
+    state: ChainState | None
+    _blocks: list[NewBlock] = field(default_factory=list)
+
+    @classmethod
+    def continue_chain(cls, store: MetadataStore, keys: KeyStore, dataset_id: DatasetId) -> "ChainWriter":
+        """Start where the chain ends now.
+
+        Raises:
+            KeyNotFoundError: The dataset is not ours to write.
+        """
+        key = keys.get_dataset_key(dataset_id)
+        head, state = store.get_chain_state(dataset_id)
+        return cls(store, dataset_id, key, head.hash, ChainState.from_bytes(state))
+
+    @classmethod
+    def start_chain(cls, store: MetadataStore, dataset_id: DatasetId, key: PrivateKey) -> "ChainWriter":
+        """Start a chain that does not exist yet."""
+        return cls(store, dataset_id, key, None, None)
+
+    def add(self, event: Event, *, system_time: Timestamp, replay_record: bytes | None = None) -> Block:
+        """Append a block with ``event``.
+
+        Raises:
+            RejectedError: The event breaks a chain rule.
+        """
+        raw = encode_block(
+            event,
+            system_time=system_time,
+            prev_block_hash=self._blocks[-1].hash if self._blocks else self.expected_head,
+            sequence_number=0 if self.state is None else self.state.sequence_number + 1,
+        )
+        block = decode_block(raw, expected_hash=None)
+        self.state, _warnings = append(self.state, block, strictness=Strictness.OWN)
+        signature = sign_block(self.key.seed, self.dataset_id, block.sequence_number, block.hash)
+        self._blocks.append(NewBlock(raw, block.hash, block.sequence_number, signature, replay_record))
+        return block
+
+    @property
+    def has_blocks(self) -> bool:
+        """Whether there is anything to commit."""
+        return bool(self._blocks)
+
+    def commit(
+        self,
+        *,
+        signed_at: Timestamp,
+        objects: ObjectStore,
+        staged: Mapping[Multihash, StagedObject],
+        named: tuple[Multihash, ...] = (),
+        new_dataset: NewDataset | None = None,
+        quarantine: QuarantineFile | None = None,
+        merge_state: Multihash | None = None,
+    ) -> DatasetRecord:
+        """Sign the new head and write everything at the one commit point.
+
+        Args:
+            signed_at: Time that the signed head states.
+            objects: Where objects go.
+            staged: New objects of any kind, not yet stored.
+            named: Objects that the blocks name (slices, checkpoints).
+            new_dataset: For a chain that starts.
+            quarantine: Rows set aside on the way.
+            merge_state: Projected state after the last block.
+
+        Raises:
+            HeadMovedError: Somebody wrote first; nothing was written.
+        """
+        if self.state is None or not self._blocks:
+            raise ValueError("there is nothing to commit")
+        last = self._blocks[-1]
+        commit = Commit(
+            dataset_id=self.dataset_id,
+            expected_head=self.expected_head,
+            blocks=tuple(self._blocks),
+            chain_state=self.state.to_bytes(),
+            objects=named,
+            signed_head=sign_head(
+                self.key.seed,
+                dataset_id=self.dataset_id,
+                sequence_number=last.sequence_number,
+                block_hash=last.hash,
+                time=signed_at,
+            ),
+            new_dataset=new_dataset,
+            quarantine=quarantine,
+            merge_state=merge_state,
+        )
+        return commit_with_objects(self.store, objects, commit, staged)
