@@ -71,6 +71,11 @@ class Home:
         return self.staging / "downloads"
 
     @property
+    def refused(self) -> Path:
+        """Evidence of refusals: ``staging/refused/<id>/``. In staging because it is no part of what the node holds."""
+        return self.staging / "refused"
+
+    @property
     def cache(self) -> Path:
         """What can be made again at any time; users may delete it."""
         return self.path / "cache"

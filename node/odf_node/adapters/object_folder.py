@@ -163,7 +163,8 @@ class ObjectFolder:
 
     def _iter_staged(self, now: Timestamp) -> Iterator[Path]:
         with suppress(FileNotFoundError):
-            yield from (path for path in sorted(self._home.staging.iterdir()) if path != self._home.downloads)
+            kept = {self._home.downloads, self._home.refused}
+            yield from (path for path in sorted(self._home.staging.iterdir()) if path not in kept)
         with suppress(FileNotFoundError):
             for path in sorted(self._home.downloads.iterdir()):
                 if now.seconds - path.lstat().st_mtime > KEEP_DOWNLOADS_S:
