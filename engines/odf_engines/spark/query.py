@@ -15,15 +15,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from odf_engines.contract import QueryRequest, QueryTable
-from odf_engines.errors import InvalidQueryError
+from odf_engines.spark.gate.statement import invalid_query
 from odf_engines.spark.ingest.carriers import carrier_of, quoted, slice_field_of, spark_name_of, to_carrier
-from odf_engines.spark.ingest.slice_writer import iter_batches, iter_groups
+from odf_engines.spark.ingest.handover import Handover
+from odf_engines.spark.ingest.preprocess import run_query
+from odf_engines.spark.ingest.slice_writer import iter_groups
 from odf_engines.spark.query_names import quote_dotted_names
 from odf_engines.spark.worker import schema_text
 from odf_protocol.schema_arrow import arrow_schema_of
 from odf_protocol.timestamp import Timestamp
 
 STATE_SUFFIX = "__state"
+
+_MOST_ROWS_COLLECTED = 10_000  # guess: of a hundred columns still fits a heap of a few hundred MiB
 
 _ROWS_GIVEN_AND_TAKEN = "sum(CASE WHEN {op} IN (0, 3) THEN 1 ELSE -1 END)"
 
@@ -42,13 +46,15 @@ def run(spark: Any, request: QueryRequest, folder: Path) -> dict[str, object]:
     names: list[str] = []
     for number, table in enumerate(request.tables):
         names += _register(spark, table, request.as_of, taken, work / str(number))
+    # Small tables can have a large join, so only a bounded answer is collected.
+    is_small = request.max_rows is not None and request.max_rows <= _MOST_ROWS_COLLECTED
     try:
-        answer = spark.sql(quote_dotted_names(request.sql, names))
+        answer = run_query(spark, quote_dotted_names(request.sql, names), names)
         if request.max_rows is not None:
             answer = answer.limit(request.max_rows)
-        rows, schema = _write_answer(answer, work / "answer", folder / "result.parquet")
+        rows, schema = _write_answer(answer, Handover(work, is_small=is_small), folder / "result.parquet")
     except PySparkException as error:
-        raise InvalidQueryError(str(error).split("\nJVM stacktrace")[0]) from error
+        raise invalid_query(error) from error
     finally:
         shutil.rmtree(work, ignore_errors=True)
     return {"result": "result.parquet", "rows": rows, "schema": schema_text(schema)}
@@ -115,19 +121,18 @@ def _state_of(rows: Any, table: QueryTable, schema: pa.Schema) -> Any:
     return counted.selectExpr(*data, "explode(array_repeat(0, CAST(`\0count` AS INT)))").select(*data)
 
 
-def _write_answer(answer: Any, folder: Path, target: Path) -> tuple[int, pa.Schema]:
+def _write_answer(answer: Any, handover: Handover, target: Path) -> tuple[int, pa.Schema]:
     """Write the rows of an answer in their order, under their names; a repeated name gets a number."""
     from pyspark.sql.pandas.types import to_arrow_type
 
     positional = [f"v{i}" for i in range(len(answer.columns))]
-    answer.toDF(*positional).write.parquet(str(folder))
     fields = []
     for name, column in zip(_distinct(answer.columns), answer.schema.fields, strict=True):
         fields.append(pa.field(name, to_arrow_type(column.dataType, timezone="UTC"), column.nullable))
     schema = pa.schema(fields)
     count = 0
     with pq.ParquetWriter(target, schema, version="2.6", compression="snappy") as writer:
-        for table in iter_groups(iter_batches(folder)):
+        for table in iter_groups(handover.iter_batches(answer.toDF(*positional), "answer")):
             writer.write_table(table.rename_columns(schema.names).cast(schema))
             count += table.num_rows
     return count, schema

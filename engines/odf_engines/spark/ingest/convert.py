@@ -1,38 +1,46 @@
 """Convert records of text to the types of the schema; note everything that is wrong with those that do not convert.
 
-The result is a folder of Parquet files with the columns `record`, `errors` (null for a good row, else a list) and one
-per field of the schema, named by position (`v0`, `v1`, …), in carrier types. It is written once, so that each record is
-converted once however often later steps look at it.
+The result has the columns `record`, `errors` (null for a good row, else a list) and one per field of the schema, named
+by position (`v0`, `v1`, …), in carrier types.
 
 Source: spec/ingest.md ING-4, ING-6.
 """
 
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from odf_engines.spark.ingest.carriers import quoted
-from odf_engines.spark.ingest.source_records import ERRORS, RECORD, SourceRecords, physical_name, value_name
+from odf_engines.spark.ingest.carriers import carrier_of, quoted, spark_name_of
+from odf_engines.spark.ingest.source_records import (
+    ERRORS,
+    ERRORS_TYPE,
+    RECORD,
+    SourceRecords,
+    physical_name,
+    value_name,
+)
 from odf_engines.spark.ingest.text_forms import text_form_of
 
 # A value is quoted in an error to be recognised; the whole record stands beside it.  # guess
 _SHOWN_CHARACTERS = 200
 
 
-def convert_records(spark: Any, records: SourceRecords, target: pa.Schema, converted: Path) -> None:
-    """Write the rows of `records`, converted to `target`, to the folder `converted`.
+def convert_records(spark: Any, records: SourceRecords, target: pa.Schema) -> Any:
+    """Give a data frame of the rows of `records`, converted to `target`.
 
     Args:
         spark: Session; its time zone is UTC.
         records: Result of a read step whose names include those of `target`.
         target: Fields in slice types.
-        converted: Folder to make.
     """
-    rows = spark.read.parquet(str(records.path))
-    if not records.is_typed:
-        rows = rows.selectExpr(*_conversions(records.names, target))
-    rows.write.parquet(str(converted))
+    # A stated schema saves Spark a job that would look for it in the file.
+    if records.is_typed:
+        values = [f"{value_name(i)} {spark_name_of(carrier_of(field.type))}" for i, field in enumerate(target)]
+        errors = f"{ERRORS} {spark_name_of(ERRORS_TYPE)}"
+        return spark.read.schema(", ".join([f"{RECORD} BIGINT", errors, *values])).parquet(str(records.path))
+    texts = [f"{physical_name(i)} STRING" for i in range(len(records.names))]
+    rows = spark.read.schema(", ".join([f"{RECORD} BIGINT", *texts])).parquet(str(records.path))
+    return rows.selectExpr(*_conversions(records.names, target))
 
 
 def _conversions(names: tuple[str, ...], target: pa.Schema) -> list[str]:

@@ -7,8 +7,10 @@ escape characters is never used: it also unescapes outside quotes, where a backs
 Source: ODF ReadStepCsv; spec/ingest.md ING-2.
 """
 
+import io
 import mmap
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
 from itertools import islice
 from pathlib import Path
 
@@ -62,31 +64,36 @@ def read_csv(
     Raises:
         TooLongRecordError: A record is longer than `MAX_RECORD_BYTES`.
     """
-    writer = RecordWriter(records_path, len(names))
-    try:
-        with open_bytes(path) as data:
-            has_quotes = data.find(dialect.quote) >= 0
-            has_escapes = dialect.escape is not None and data.find(dialect.escape) >= 0
-            # An odd number of quotes: perhaps the file ends inside one, which Arrow does not tell.
-            is_odd = has_quotes and _count(data, dialect.quote) % 2 == 1
-            is_text = is_utf8(data)
-            is_empty = next(iter_spans(data, dialect), None) is None
-        if is_empty:
-            count, broken = 0, dict[int, tuple[FieldError, ...]]()
-        elif (has_quotes and (has_escapes or is_odd)) or not is_text:
-            count, broken = _read_exactly(path, writer, dialect, len(names), header=header)
-        else:
-            count, broken = _read_with_arrow(path, writer, dialect, len(names), header=header, has_quotes=has_quotes)
-    finally:
-        writer.close()
-    return SourceRecords(records_path, names, count, broken, _originals_of(path, dialect, header=header))
+    with open_bytes(path) as data:
+        is_empty = next(iter_spans(data, dialect), None) is None
+        has_quotes = data.find(dialect.quote) >= 0
+        has_escapes = dialect.escape is not None and data.find(dialect.escape) >= 0
+        is_exact = (has_quotes and has_escapes) or not is_utf8(data)
+    find_originals = _originals_of(path, dialect, header=header)
+    if is_empty:
+        RecordWriter(records_path, len(names)).close()
+        return SourceRecords(records_path, names, 0, {}, find_originals)
+    if not is_exact:
+        try:
+            with closing(RecordWriter(records_path, len(names))) as writer:
+                count, broken = _read_with_arrow(path, writer, dialect, header=header, has_quotes=has_quotes)
+            return SourceRecords(records_path, names, count, broken, find_originals)
+        except _OpenQuoteError:
+            pass
+    with closing(RecordWriter(records_path, len(names))) as writer:
+        count, broken = _read_exactly(path, writer, dialect, header=header)
+    return SourceRecords(records_path, names, count, broken, find_originals)
+
+
+class _OpenQuoteError(Exception):
+    """The file ends inside a quoted field, which Arrow takes for a good one."""
 
 
 def _read_exactly(
-    path: Path, writer: RecordWriter, dialect: CsvDialect, width: int, *, header: bool
+    path: Path, writer: RecordWriter, dialect: CsvDialect, *, header: bool
 ) -> tuple[int, dict[int, tuple[FieldError, ...]]]:
     broken: dict[int, tuple[FieldError, ...]] = {}
-    number = 0
+    number, width = 0, writer.width
     with open_bytes(path) as data:
         for number, record in enumerate(iter_records(data, dialect), start=0 if header else 1):
             if number == 0:
@@ -107,18 +114,18 @@ def _read_exactly(
 
 
 def _read_with_arrow(
-    path: Path, writer: RecordWriter, dialect: CsvDialect, width: int, *, header: bool, has_quotes: bool
+    path: Path, writer: RecordWriter, dialect: CsvDialect, *, header: bool, has_quotes: bool
 ) -> tuple[int, dict[int, tuple[FieldError, ...]]]:
     broken: dict[int, tuple[FieldError, ...]] = {}
-    shift = 1 if header else 0
+    shift, width = 1 if header else 0, writer.width
+    columns = [physical_name(i) for i in range(width)]
 
     def note_invalid(row: pa_csv.InvalidRow) -> str:
         broken[row.number - shift] = _wrong_width(width, row.actual_columns)
         return "skip"
 
-    columns = [physical_name(i) for i in range(width)]
     reader = pa_csv.open_csv(
-        path,
+        pa.PythonFile(_EndedFile(path, _end_record(dialect, width)), mode="r"),
         # One thread: only then does Arrow say which record is invalid.
         read_options=pa_csv.ReadOptions(use_threads=False, column_names=columns, block_size=MAX_RECORD_BYTES),
         parse_options=pa_csv.ParseOptions(
@@ -139,23 +146,69 @@ def _read_with_arrow(
         ),
     )
     number = 0
+    held: pa.RecordBatch | None = None
+    for batch in _iter_batches(reader):
+        if held is not None:
+            number = _write_batch(writer, held, number, shift, broken)
+        held = batch
+    last = held.num_rows - 1 if held is not None else -1
+    if held is None or last < 0 or held.column(0)[last].as_py() != _END:
+        raise _OpenQuoteError
+    number = _write_batch(writer, held.slice(0, last), number, shift, broken)
+    # What follows the last good record is broken.
+    while number + 1 - shift in broken:
+        number += 1
+    return number - shift, broken
+
+
+_END = "\0end of file"
+
+
+def _end_record(dialect: CsvDialect, width: int) -> bytes:
+    return b"\n" + dialect.separator.join([_END.encode()] * width) + b"\n"
+
+
+class _EndedFile(io.RawIOBase):
+    """A file with one more record behind its end: if that does not come out whole, the file ends in quotes."""
+
+    def __init__(self, path: Path, end: bytes) -> None:
+        self._file = path.open("rb")
+        self._end = io.BytesIO(end)
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        return self._file.read(size) or self._end.read(size)
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+
+def _iter_batches(reader: pa_csv.CSVStreamingReader) -> Iterator[pa.RecordBatch]:
     while True:
         try:
-            batch = reader.read_next_batch()
+            yield reader.read_next_batch()
         except StopIteration:
-            break
+            return
         except pa.ArrowInvalid as error:
             if "straddling" in str(error):
                 raise TooLongRecordError from error
             raise
-        numbers, number = _number_rows(number, batch.num_rows, shift, broken)
-        if header and numbers and numbers[0] == 0:
-            batch, numbers = batch.slice(1), numbers[1:]
-        writer.write_arrays(pa.array(numbers, pa.int64()), batch.columns)
-    # What follows the last good record is broken.
-    while number + 1 - shift in broken:
-        number += 1
-    return max(number - shift, 0), broken
+
+
+def _write_batch(
+    writer: RecordWriter, batch: pa.RecordBatch, last: int, shift: int, broken: dict[int, tuple[FieldError, ...]]
+) -> int:
+    """Write good rows under their numbers; return how many records are done, the header and broken ones included."""
+    if batch.num_rows == 0:
+        return last
+    numbers, done = _number_rows(last, batch.num_rows, shift, broken)
+    if numbers[0] == 0:
+        batch, numbers = batch.slice(1), numbers[1:]
+    writer.write_arrays(pa.array(numbers, pa.int64()), batch.columns)
+    return done
 
 
 def _number_rows(

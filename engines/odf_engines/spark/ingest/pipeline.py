@@ -16,7 +16,9 @@ import pyarrow as pa
 
 from odf_engines.contract import IngestRequest, IngestResponse, InvalidSourceError, Statistics
 from odf_engines.errors import EngineFailureError, InvalidQueryError
+from odf_engines.spark.gate.statement import invalid_query
 from odf_engines.spark.ingest.convert import convert_records
+from odf_engines.spark.ingest.handover import Handover, handover_for
 from odf_engines.spark.ingest.merge import MergeOutcome, keeps_state, merge_rows, state_indexes
 from odf_engines.spark.ingest.preprocess import run_preprocess
 from odf_engines.spark.ingest.quarantine import (
@@ -71,15 +73,23 @@ def ingest(spark: Any, request: IngestRequest, folders: Folders) -> IngestRespon
         InvalidQueryError: The preprocess query is wrong, or its columns break the dataset's rules.
         EngineFailureError: The state is not the one of this dataset and offset.
     """
+    from pyspark.errors import PySparkException
+
     started = time.perf_counter()
     _configure(spark, request)
-    converted = folders.scratch / "converted"
+    inputs = [request.source_path] + ([request.state_path] if request.state_path else [])
+    handover = handover_for(folders.scratch, inputs)
     try:
         result = read_source(
             request.read, request.source_path, request.source_name, request.vocabulary, folders.scratch
         )
-        convert_records(spark, result.records, result.target, converted)
-        response = _merge(spark, request, folders, result, converted)
+        converted = handover.keep(convert_records(spark, result.records, result.target), "converted")
+        response = _merge(spark, request, folders, result, converted, handover)
+    except PySparkException as error:
+        if request.preprocess is None:
+            raise
+        # Everything of ours is guarded; a value on which a query fails stops it.
+        raise invalid_query(error) from error
     except InvalidColumnsError as error:
         if request.preprocess is not None:
             raise InvalidQueryError(str(error)) from error
@@ -100,23 +110,23 @@ class _Merged:
     quarantined_rows: int
 
 
-def _merge(spark: Any, request: IngestRequest, folders: Folders, result: ReadResult, converted: Path) -> _Merged:
+def _merge(
+    spark: Any, request: IngestRequest, folders: Folders, result: ReadResult, converted: Any, handover: Handover
+) -> _Merged:
     known = None if request.known_schema is None else arrow_schema_of(request.known_schema)
     if request.preprocess is None:
         columns = columns_of(result.target, request.merge, request.vocabulary, known)
         schema = _slice_schema(request, columns, known)
-        staged = stage_converted(spark, converted, columns)
+        staged = stage_converted(converted, columns)
     else:
         answer = run_preprocess(spark, request.preprocess, converted, result.target)
         columns = columns_of(schema_of_query(answer, known), request.merge, request.vocabulary, known)
         schema = _slice_schema(request, columns, known)
-        staged = stage_preprocessed(spark, answer, columns, folders.scratch / "staged")
-    outcome = _merged_rows(spark, request, staged, columns, folders)
-    changes = folders.scratch / "changes"
-    outcome.changes.write.parquet(str(changes))
+        staged = handover.keep(stage_preprocessed(answer, columns), "staged")
+    outcome = _merged_rows(spark, request, staged, columns, handover)
     data_path = folders.output / "data.parquet"
     written = write_slice(
-        changes,
+        handover.iter_batches(outcome.changes, "changes"),
         data_path,
         columns,
         schema,
@@ -124,9 +134,9 @@ def _merge(spark: Any, request: IngestRequest, folders: Folders, result: ReadRes
         fallback_event_time=request.fallback_event_time,
         next_offset=request.next_offset,
     )
-    state_path = _write_state(request, outcome, columns, folders, request.next_offset + written.row_count)
+    state_path = _write_state(request, outcome, columns, folders, handover, request.next_offset + written.row_count)
     quarantine_path = folders.output / "quarantine.parquet"
-    rows = _quarantined(spark, request, result, converted, outcome, columns, folders)
+    rows = _quarantined(request, result, converted, outcome, columns, handover)
     count = write_quarantine(quarantine_path, result.records, rows)
     return _Merged(schema, written, data_path, state_path, quarantine_path, count)
 
@@ -138,26 +148,29 @@ def _slice_schema(request: IngestRequest, columns: Columns, known: pa.Schema | N
     return found if known is None else check_compatible(found, known)
 
 
-def _merged_rows(spark: Any, request: IngestRequest, staged: Any, columns: Columns, folders: Folders) -> MergeOutcome:
+def _merged_rows(spark: Any, request: IngestRequest, staged: Any, columns: Columns, handover: Handover) -> MergeOutcome:
     state = None
     if request.state_path is not None and keeps_state(request.merge):
         indexes = state_indexes(request.merge, columns)
         state = load_state(spark, request.state_path, request.merge, columns, indexes, request.next_offset)
     elif request.next_offset > 0 and keeps_state(request.merge):
         raise EngineFailureError("a dataset that has rows cannot be merged into without its projected state")
-    return merge_rows(spark, request.merge, staged, columns, state, folders.scratch)
+    return merge_rows(request.merge, staged, columns, state, handover)
 
 
 def _write_state(
-    request: IngestRequest, outcome: MergeOutcome, columns: Columns, folders: Folders, next_offset: int
+    request: IngestRequest,
+    outcome: MergeOutcome,
+    columns: Columns,
+    folders: Folders,
+    handover: Handover,
+    next_offset: int,
 ) -> Path | None:
     if outcome.state is None:
         return None
-    rows = folders.scratch / "state"
-    outcome.state.write.parquet(str(rows))
     target = folders.output / "state.parquet"
     write_state(
-        rows,
+        handover.iter_batches(outcome.state, "state"),
         target,
         request.merge,
         columns,
@@ -169,20 +182,19 @@ def _write_state(
 
 
 def _quarantined(
-    spark: Any,
     request: IngestRequest,
     result: ReadResult,
-    converted: Path,
+    converted: Any,
     outcome: MergeOutcome,
     columns: Columns,
-    folders: Folders,
+    handover: Handover,
 ) -> list[Iterator[QuarantinedRow]]:
     lists = [iter_broken(result.records)]
     if not result.records.is_typed:
-        lists.append(iter_unconverted(spark, converted, folders.scratch))
+        lists.append(iter_unconverted(converted, handover))
     for number, refusal in enumerate(outcome.refusals):
-        folder = folders.scratch / f"refused-{number}"
-        lists.append(iter_refused(refusal, columns, folder, are_records=request.preprocess is None))
+        name, are_records = f"refused-{number}", request.preprocess is None
+        lists.append(iter_refused(refusal, columns, handover, name, are_records=are_records))
     return lists
 
 

@@ -3,19 +3,22 @@
 Source: ODF "preprocess"; spec/ingest.md ING-7.
 """
 
-from pathlib import Path
+from collections.abc import Collection
 from typing import Any
 
 import pyarrow as pa
 
+from odf_engines.spark.gate.statement import analyse_query, parse_query
 from odf_engines.spark.ingest.carriers import carrier_of, quoted, spark_name_of
 from odf_engines.spark.ingest.source_records import ERRORS, RECORD, value_name
-from odf_protocol.events import TransformSql
+from odf_protocol.events import SqlQueryStep, TransformSql
 
 INPUT = "input"
 
+_DATAFUSION = "datafusion"
 
-def run_preprocess(spark: Any, transform: TransformSql, converted: Path, target: pa.Schema) -> Any:
+
+def run_preprocess(spark: Any, transform: TransformSql, converted: Any, target: pa.Schema) -> Any:
     """Run the queries of `transform` over the good rows of `converted`; give the last one's data frame.
 
     The rows are one ordered partition, so that a query that only selects and filters keeps their order.
@@ -23,18 +26,31 @@ def run_preprocess(spark: Any, transform: TransformSql, converted: Path, target:
     Raises:
         InvalidQueryError: A query is wrong, or is anything but a query over `input` and earlier steps.
     """
-    rows = spark.read.parquet(str(converted)).where(f"{ERRORS} IS NULL").coalesce(1).sortWithinPartitions(RECORD)
+    if transform.engine.lower() == _DATAFUSION:
+        # Its queries put identifiers in double quotes, and texts never.
+        spark.conf.set("spark.sql.ansi.doubleQuotedIdentifiers", "true")
+    rows = converted.where(f"{ERRORS} IS NULL").coalesce(1).sortWithinPartitions(RECORD)
     values = [f"{_value(i, field)} AS {quoted(field.name)}" for i, field in enumerate(target)]
     rows.selectExpr(*values).createOrReplaceTempView(INPUT)
-    steps = transform.queries or ()
-    result = None
-    if transform.query is not None:
-        result = spark.sql(transform.query)
+    known, result = {INPUT}, None
+    steps = transform.queries or (SqlQueryStep(query=transform.query or ""),)
     for step in steps:
-        result = spark.sql(step.query)
+        result = run_query(spark, step.query, known)
         if step.alias is not None:
-            result.createOrReplaceTempView(step.alias)
+            result.createOrReplaceTempView(quoted(step.alias))
+            known.add(step.alias)
     return result
+
+
+def run_query(spark: Any, sql: str, relations: Collection[str]) -> Any:
+    """Give the data frame of one query that passed the gate.
+
+    Raises:
+        InvalidQueryError: It is anything but a query over `relations`.
+    """
+    from pyspark.sql import DataFrame
+
+    return DataFrame(analyse_query(spark, parse_query(spark, sql, relations)), spark)
 
 
 def _value(index: int, field: pa.Field) -> str:

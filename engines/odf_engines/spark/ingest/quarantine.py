@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from odf_engines.spark.ingest.carriers import quoted
+from odf_engines.spark.ingest.handover import Handover
 from odf_engines.spark.ingest.merge.outcome import Refusal
 from odf_engines.spark.ingest.source_records import (
     ERRORS,
@@ -59,37 +60,37 @@ def iter_broken(records: SourceRecords) -> Iterator[QuarantinedRow]:
         yield QuarantinedRow(number, "read", records.broken[number])
 
 
-def iter_unconverted(spark: Any, converted: Path, scratch: Path) -> Iterator[QuarantinedRow]:
+def iter_unconverted(converted: Any, handover: Handover) -> Iterator[QuarantinedRow]:
     """Give the records whose values did not convert, by number."""
-    folder = scratch / "unconverted"
-    rows = spark.read.parquet(str(converted)).where(f"{ERRORS} IS NOT NULL").select(RECORD, ERRORS)
-    rows.orderBy(RECORD).write.parquet(str(folder))
-    for row in _iter_rows(folder):
+    rows = converted.where(f"{ERRORS} IS NOT NULL").select(RECORD, ERRORS).orderBy(RECORD)
+    for row in _iter_rows(handover, rows, "unconverted"):
         yield QuarantinedRow(row[RECORD], "convert", tuple(FieldError(**error) for error in row[ERRORS]))
 
 
-def iter_refused(refusal: Refusal, columns: Columns, folder: Path, *, are_records: bool) -> Iterator[QuarantinedRow]:
+def iter_refused(
+    refusal: Refusal, columns: Columns, handover: Handover, name: str, *, are_records: bool
+) -> Iterator[QuarantinedRow]:
     """Give the rows that a merge refused, in input order.
 
     Args:
         refusal: Rows and reason.
         columns: Of the rows.
-        folder: Folder to make for them.
+        handover: Takes the rows out of Spark.
+        name: For that, unique in the request.
         are_records: `ord` is the number of a record; otherwise rows are results of a query and stand as JSON.
     """
     values = ", ".join(f"`{value_name(i)}` AS {quoted(field.name)}" for i, field in enumerate(columns.schema))
     text = f"to_json(struct({values}), map('ignoreNullFields', 'false')) AS text"
-    refusal.rows.selectExpr(ORD, text).orderBy(ORD).write.parquet(str(folder))
-    for row in _iter_rows(folder):
+    for row in _iter_rows(handover, refusal.rows.selectExpr(ORD, text).orderBy(ORD), name):
         found = json.loads(row["text"])
         errors = tuple(
             FieldError(
                 refusal.reason,
-                name,
-                None if found.get(name) is None else str(found[name]),
-                str(columns.schema.field(name).type),
+                column,
+                None if found.get(column) is None else str(found[column]),
+                str(columns.schema.field(column).type),
             )
-            for name in refusal.column_names
+            for column in refusal.column_names
         )
         if are_records:
             yield QuarantinedRow(row[ORD], "merge", errors)
@@ -154,8 +155,7 @@ def _line(row: QuarantinedRow, original: OriginalRecord | None) -> dict[str, obj
     }
 
 
-def _iter_rows(folder: Path) -> Iterator[dict[str, Any]]:
-    for path in sorted(folder.glob("part-*.parquet")):
-        with pq.ParquetFile(path) as file:
-            for batch in file.iter_batches(batch_size=_BATCH_ROWS):
-                yield from batch.to_pylist()
+def _iter_rows(handover: Handover, rows: Any, name: str) -> Iterator[dict[str, Any]]:
+    for batch in handover.iter_batches(rows, name):
+        for start in range(0, batch.num_rows, _BATCH_ROWS):
+            yield from batch.slice(start, _BATCH_ROWS).to_pylist()

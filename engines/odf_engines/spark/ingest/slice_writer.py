@@ -73,7 +73,7 @@ def check_compatible(found: pa.Schema, known: pa.Schema) -> pa.Schema:
 
 
 def write_slice(
-    changes: Path,
+    changes: Iterable[pa.RecordBatch],
     target: Path,
     columns: Columns,
     schema: pa.Schema,
@@ -82,9 +82,9 @@ def write_slice(
     fallback_event_time: Timestamp,
     next_offset: int,
 ) -> WrittenSlice:
-    """Write the rows of the folder `changes` to the Parquet file `target`; no file if there are none.
+    """Write changes, in the order of their offsets, to the Parquet file `target`; no file if there are none.
 
-    The bytes depend on the rows only, not on how they lay in the folder.
+    The bytes depend on the rows only, not on how they are batched.
 
     Raises:
         InvalidColumnsError: A value does not fit the schema, such as a null in a required column.
@@ -93,7 +93,7 @@ def write_slice(
     count = 0
     writer: pq.ParquetWriter | None = None
     try:
-        for table in iter_groups(iter_batches(changes)):
+        for table in iter_groups(changes):
             rows = _slice_rows(table, columns, schema, system_time, fallback_event_time, next_offset + count)
             writer = writer or open_slice(target, schema)
             writer.write_table(rows, row_group_size=ROW_GROUP_ROWS)
@@ -153,13 +153,6 @@ def fill_event_time(value: pa.Array, kind: pa.DataType, fallback: Timestamp) -> 
         day = dt.date(1970, 1, 1) + dt.timedelta(days=fallback.seconds // _DAY_S)
         return value.fill_null(pa.scalar(day, kind))
     return value.fill_null(pa.scalar(fallback.unix_ms, pa.int64()).cast(kind))
-
-
-def iter_batches(folder: Path) -> Iterator[pa.RecordBatch]:
-    """Read the rows that Spark wrote to a folder, in their order."""
-    for path in sorted(folder.glob("part-*.parquet")):
-        with pq.ParquetFile(path) as file:
-            yield from file.iter_batches(batch_size=ROW_GROUP_ROWS)
 
 
 def iter_groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:

@@ -89,10 +89,15 @@ def value_name(index: int) -> str:
 
 
 class RecordWriter:
-    """Writes rows of texts to a records file in batches."""
+    """Writes rows of texts to a records file in batches.
+
+    Attributes:
+        width: Texts of a row.
+    """
 
     def __init__(self, path: Path, column_count: int) -> None:
         """Open `path` for rows of `column_count` texts."""
+        self.width = column_count
         fields = [pa.field(RECORD, pa.int64(), nullable=False)]
         fields += [pa.field(physical_name(i), pa.string()) for i in range(column_count)]
         self._schema = pa.schema(fields)

@@ -1,19 +1,18 @@
 """Rows ready to be merged: typed, preprocessed, numbered in their order.
 
-The staged rows are a folder of Parquet files with the columns `ord` (ascending in input order; the number of the record
-if there was no preprocess step) and one per column, named by position (`v0`, …), in carrier types.
+Staged rows have the columns `ord` (ascending in input order; the number of the record if there was no preprocess step)
+and one per column, named by position (`v0`, …), in carrier types.
 
 Source: ODF ingest, preprocess step and rules of the writer; spec/ingest.md ING-7.
 """
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from odf_engines.errors import EngineError
-from odf_engines.spark.ingest.carriers import TIMESTAMP, carrier_of, slice_field_of
+from odf_engines.spark.ingest.carriers import TIMESTAMP, carrier_of, slice_field_of, spark_name_of
 from odf_engines.spark.ingest.source_records import ERRORS, RECORD, value_name
 from odf_protocol.events import MergeStrategy, MergeStrategyChangelogStream, MergeStrategyUpsertStream
 from odf_protocol.vocabulary import Vocabulary
@@ -87,19 +86,17 @@ def columns_of(found: pa.Schema, merge: MergeStrategy, vocabulary: Vocabulary, k
     return Columns(schema, event_time, op if op >= 0 else None, keys, has_event_time)
 
 
-def stage_converted(spark: Any, converted: Path, columns: Columns) -> Any:
+def stage_converted(converted: Any, columns: Columns) -> Any:
     """Take good rows as they were converted: a data frame of staged rows."""
-    rows = spark.read.parquet(str(converted)).where(f"{ERRORS} IS NULL")
     values = [_staged(i, columns, f"`{value_name(i)}`") for i in range(len(columns.schema))]
-    return rows.selectExpr(f"{RECORD} AS {ORD}", *values)
+    return converted.where(f"{ERRORS} IS NULL").selectExpr(f"{RECORD} AS {ORD}", *values)
 
 
-def stage_preprocessed(spark: Any, result: Any, columns: Columns, staged: Path) -> Any:
-    """Number the rows of a query's result in their order and write them to the folder `staged`."""
+def stage_preprocessed(result: Any, columns: Columns) -> Any:
+    """Number the rows of a query's result in their order: a data frame of staged rows, which must be computed once."""
     frame = result.toDF(*[value_name(i) for i in range(len(result.columns))])
     values = [_staged(i, columns, f"`{value_name(i)}`") for i in range(len(columns.schema))]
-    frame.selectExpr(f"monotonically_increasing_id() AS {ORD}", *values).write.parquet(str(staged))
-    return spark.read.parquet(str(staged))
+    return frame.selectExpr(f"monotonically_increasing_id() AS {ORD}", *values)
 
 
 def schema_of_query(result: Any, known: pa.Schema | None) -> pa.Schema:
@@ -121,8 +118,6 @@ def schema_of_query(result: Any, known: pa.Schema | None) -> pa.Schema:
 
 
 def _staged(index: int, columns: Columns, value: str) -> str:
-    from odf_engines.spark.ingest.carriers import spark_name_of
-
     field = columns.schema.field(index)
     name = spark_name_of(carrier_of(field.type))
     if index == columns.event_time and not columns.has_event_time:

@@ -8,7 +8,7 @@ Source: ODF "project" of a changelog; spec/ingest.md ING-12.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +17,16 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from odf_engines.errors import EngineFailureError
-from odf_engines.spark.ingest.carriers import carrier_of, from_carrier, slice_field_of, to_carrier
+from odf_engines.spark.ingest.carriers import (
+    carrier_of,
+    from_carrier,
+    quoted,
+    slice_field_of,
+    spark_name_of,
+    to_carrier,
+)
 from odf_engines.spark.ingest.merge.outcome import RETRACT
-from odf_engines.spark.ingest.slice_writer import fill_event_time, iter_batches, iter_groups, plain_column
+from odf_engines.spark.ingest.slice_writer import fill_event_time, iter_groups, plain_column
 from odf_engines.spark.ingest.source_records import ROW_GROUP_ROWS, value_name
 from odf_engines.spark.ingest.staging import Columns
 from odf_protocol.events import MergeStrategy, MergeStrategyLedger
@@ -54,13 +61,14 @@ def load_state(
         raise EngineFailureError(f"the projected state lacks the columns {', '.join(missing)}")
     from pyspark.sql.functions import col
 
-    rows = spark.read.parquet(str(path))
-    quoted = ["`" + name.replace("`", "``") + "`" for name in names]
-    return rows.select(*[col(name).alias(value_name(i)) for name, i in zip(quoted, indexes, strict=True)])
+    known = pq.read_schema(path)
+    types = ", ".join(f"{quoted(name)} {spark_name_of(known.field(name).type)}" for name in names)
+    rows = spark.read.schema(types).parquet(str(path))
+    return rows.select(*[col(quoted(name)).alias(value_name(i)) for name, i in zip(names, indexes, strict=True)])
 
 
 def write_state(
-    rows: Path,
+    rows: Iterable[pa.RecordBatch],
     target: Path,
     merge: MergeStrategy,
     columns: Columns,
@@ -72,7 +80,7 @@ def write_state(
     """Write a new state to one file.
 
     Args:
-        rows: Folder of value columns, sorted.
+        rows: Value columns, sorted.
         target: File to write.
         merge: Strategy it is for.
         columns: Of the rows.
@@ -83,7 +91,7 @@ def write_state(
     fields = [columns.schema.field(i) for i in indexes]
     schema = _state_schema(fields, merge, next_offset)
     with _open(target, schema) as writer:
-        for table in iter_groups(iter_batches(rows)):
+        for table in iter_groups(rows):
             arrays = []
             for index, field in zip(indexes, fields, strict=True):
                 value = plain_column(table, value_name(index), carrier_of(field.type))

@@ -8,9 +8,9 @@ Keys are equal if their values are, null to null: a null key then is a key like 
 implementation tests the first key column for null to see on which side a row is, and so breaks on null keys.)
 """
 
-from pathlib import Path
 from typing import Any
 
+from odf_engines.spark.ingest.handover import Handover
 from odf_engines.spark.ingest.merge.outcome import (
     APPEND,
     CORRECT_FROM,
@@ -27,20 +27,19 @@ _PLACE = "place"
 
 
 def merge_snapshot(
-    spark: Any, staged: Any, columns: Columns, compared: tuple[int, ...], state: Any | None, scratch: Path
+    staged: Any, columns: Columns, compared: tuple[int, ...], state: Any | None, handover: Handover
 ) -> MergeOutcome:
     """Take staged rows as the whole truth: what is not among them is retracted.
 
     Args:
-        spark: Session.
         staged: Rows; the first of several with one key counts, the others are refused.
         columns: Of the rows.
         compared: Indexes of the columns whose change is a change of the row.
         state: Projected state, None if there is none yet.
-        scratch: Folder for the join.
+        handover: Keeps the join.
     """
     decided = f"WHEN n IS NULL THEN 'R' WHEN o IS NULL THEN 'A' WHEN {_is_changed(compared, columns)} THEN 'C' ELSE 'E'"
-    classes = _classify(spark, _ranked(staged, columns, "ASC"), columns, state, decided, scratch)
+    classes = _classify(_ranked(staged, columns, "ASC"), columns, state, decided, handover)
     keys = tuple(columns.schema.field(i).name for i in columns.keys)
     lost = classes.where("class = 'X'").selectExpr("n.*")
     refusal = Refusal(lost, "duplicate primary key: an earlier record has it", keys)
@@ -48,7 +47,7 @@ def merge_snapshot(
 
 
 def merge_upserts(
-    spark: Any, staged: Any, columns: Columns, compared: tuple[int, ...], state: Any | None, scratch: Path
+    staged: Any, columns: Columns, compared: tuple[int, ...], state: Any | None, handover: Handover
 ) -> MergeOutcome:
     """Take each staged row as the newest word about its key; the last one of a batch counts.
 
@@ -59,7 +58,7 @@ def merge_upserts(
         f"WHEN n IS NULL THEN 'K' WHEN {op} = {RETRACT} THEN if(o IS NULL, 'D', 'R') WHEN o IS NULL THEN 'A'"
         f" WHEN {_is_changed(compared, columns)} THEN 'C' ELSE 'E'"
     )
-    classes = _classify(spark, _ranked(staged, columns, "DESC"), columns, state, decided, scratch)
+    classes = _classify(_ranked(staged, columns, "DESC"), columns, state, decided, handover)
     return MergeOutcome(_changes(classes, columns), _state(classes, columns))
 
 
@@ -78,7 +77,7 @@ def _is_changed(compared: tuple[int, ...], columns: Columns) -> str:
     return f"({' OR '.join(tests)})" if tests else "false"
 
 
-def _classify(spark: Any, ranked: Any, columns: Columns, state: Any | None, decided: str, scratch: Path) -> Any:
+def _classify(ranked: Any, columns: Columns, state: Any | None, decided: str, handover: Handover) -> Any:
     from pyspark.sql.functions import expr
 
     new_names = [ORD, _PLACE, *(value_name(i) for i in range(len(columns.schema)))]
@@ -91,9 +90,8 @@ def _classify(spark: Any, ranked: Any, columns: Columns, state: Any | None, deci
         old = state.selectExpr(f"{_struct([value_name(i) for i in columns.data])} AS o")
         same_key = " AND ".join(f"n.{_column(i)} <=> o.{_column(i)}" for i in columns.keys)
         joined = new.join(old, expr(f"{same_key} AND n.{_PLACE} = 1"), "full_outer")
-    path = scratch / "classes"
-    joined.selectExpr(f"CASE WHEN n.{_PLACE} > 1 THEN 'X' {decided} END AS class", "n", "o").write.parquet(str(path))
-    return spark.read.parquet(str(path))
+    classes = joined.selectExpr(f"CASE WHEN n.{_PLACE} > 1 THEN 'X' {decided} END AS class", "n", "o")
+    return handover.keep(classes, "classes")
 
 
 def _changes(classes: Any, columns: Columns) -> Any:

@@ -1,8 +1,8 @@
 """One entry for every merge strategy of ODF."""
 
-from pathlib import Path
 from typing import Any
 
+from odf_engines.spark.ingest.handover import Handover
 from odf_engines.spark.ingest.merge.keyed import merge_snapshot, merge_upserts
 from odf_engines.spark.ingest.merge.outcome import APPEND, CORRECT_TO, OP, RETRACT, MergeOutcome, Refusal
 from odf_engines.spark.ingest.source_records import value_name
@@ -29,17 +29,16 @@ def state_indexes(merge: MergeStrategy, columns: Columns) -> tuple[int, ...]:
 
 
 def merge_rows(
-    spark: Any, merge: MergeStrategy, staged: Any, columns: Columns, state: Any | None, scratch: Path
+    merge: MergeStrategy, staged: Any, columns: Columns, state: Any | None, handover: Handover
 ) -> MergeOutcome:
     """Merge staged rows as `merge` says.
 
     Args:
-        spark: Session.
         merge: Strategy; its columns exist.
         staged: Data frame of staged rows.
         columns: Of the staged rows.
         state: Data frame of the columns of `state_indexes`; None if nothing was ever written.
-        scratch: Folder for intermediate results.
+        handover: Keeps intermediate results.
     """
     match merge:
         case MergeStrategyAppend():
@@ -49,7 +48,7 @@ def merge_rows(
         case MergeStrategySnapshot(compare_columns=names):
             staged, refusals = _refuse_timeless_keys(staged, columns)
             compared = _compared(columns) if names is None else tuple(columns.schema.get_field_index(n) for n in names)
-            outcome = merge_snapshot(spark, staged, columns, compared, state, scratch)
+            outcome = merge_snapshot(staged, columns, compared, state, handover)
             return MergeOutcome(outcome.changes, outcome.state, (*refusals, *outcome.refusals))
         case MergeStrategyUpsertStream():
             staged, refusals = _refuse_timeless_keys(staged, columns)
@@ -58,7 +57,7 @@ def merge_rows(
                 wrong = staged.where(f"{op} NOT IN ({APPEND}, {RETRACT})")
                 refusals += (_refusal_of_op(wrong, columns, "neither 0 (upsert) nor 1 (retract)"),)
                 staged = staged.where(f"{op} IN ({APPEND}, {RETRACT})")
-            outcome = merge_upserts(spark, staged, columns, _compared(columns), state, scratch)
+            outcome = merge_upserts(staged, columns, _compared(columns), state, handover)
             return MergeOutcome(outcome.changes, outcome.state, refusals)
         case MergeStrategyChangelogStream():
             return _pass_changelog(staged, columns)
