@@ -4,8 +4,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odf_protocol.events import SetInfo
-from odf_protocol.manifest import MissingVariableError, TemplateError, find_variables, parse_event, substitute
+from odf_protocol.events import (
+    EnvVar,
+    FetchStepContainer,
+    FetchStepEthereumLogs,
+    FetchStepFilesGlob,
+    FetchStepMqtt,
+    FetchStepUrl,
+    RequestHeader,
+    SetInfo,
+)
+from odf_protocol.manifest import (
+    MissingVariableError,
+    TemplateError,
+    find_variables,
+    parse_event,
+    substitute,
+    substitute_in_fetch,
+)
 from odf_protocol.manifest.errors import ManifestError
 from odf_protocol.manifest.templates import MAX_TEMPLATE_CHARACTERS
 
@@ -84,3 +100,31 @@ def test_manifest_is_filled_in_from_a_given_environment():
     assert parse_event(EVENT, source_name="m", environment={"WHO": "me"}) == SetInfo(description="me")
     with pytest.raises(ManifestError, match=r"m:3:39: content\.description: expected a template .* WHO is not set"):
         parse_event(EVENT, source_name="m", environment={})
+
+
+ENV = {"A": "1"}
+T = "${{ env.A }}"
+STEPS = {
+    "url": (
+        FetchStepUrl(url=f"u{T}", headers=(RequestHeader(name=T, value=T),)),
+        FetchStepUrl(url="u1", headers=(RequestHeader(name=T, value="1"),)),
+    ),
+    "container": (
+        FetchStepContainer(image=T, command=(T,), args=("x", T), env=(EnvVar(name="A"), EnvVar(name="B", value=T))),
+        FetchStepContainer(
+            image="1", command=("1",), args=("x", "1"), env=(EnvVar(name="A"), EnvVar(name="B", value="1"))
+        ),
+    ),
+    "bare-container": (FetchStepContainer(image=T), FetchStepContainer(image="1")),
+    "ethereum": (FetchStepEthereumLogs(node_url=T, filter=T), FetchStepEthereumLogs(node_url="1", filter=T)),
+    "mqtt": (
+        FetchStepMqtt(host="h", port=1, username=T, password=T, topics=()),
+        FetchStepMqtt(host="h", port=1, username="1", password="1", topics=()),
+    ),
+    "files": (FetchStepFilesGlob(path=T), FetchStepFilesGlob(path=T)),
+}
+
+
+@pytest.mark.parametrize(("step", "expected"), STEPS.values(), ids=STEPS.keys())
+def test_fetch_step_is_filled_in_where_templates_are_allowed(step, expected):
+    assert substitute_in_fetch(step, ENV) == expected

@@ -13,6 +13,7 @@ This package brings PyYAML; nothing else of the protocol does.
 
 from odf_protocol.manifest.documents import BlockManifest, DatasetSnapshot, Manifest
 from odf_protocol.manifest.errors import ManifestError
+from odf_protocol.manifest.fetch_templates import substitute_in_fetch
 from odf_protocol.manifest.parsing import (
     parse_added_event,
     parse_block,
@@ -69,4 +70,5 @@ __all__ = [
     "snapshot_to_plain",
     "snapshot_to_yaml",
     "substitute",
+    "substitute_in_fetch",
 ]

@@ -102,7 +102,7 @@ def parse_added_event(
     try:
         return normalize_added_event(event, dataset_kind)
     except SnapshotError as error:
-        _fail_rule(error, node, place)
+        _fail_rule(error, find_node(node, ("content",)), place)
 
 
 def parse_block(text: str | bytes, *, source_name: str, environment: Mapping[str, str] | None = None) -> BlockManifest:

@@ -1,18 +1,15 @@
 """Rules of the parts of a source: fetch, read, merge. Numbers as in ``snapshot_rules``."""
 
-from collections.abc import Iterator
-
 from odf_protocol.errors import OdfError
 from odf_protocol.events import (
     FetchStep,
-    FetchStepContainer,
     FetchStepEthereumLogs,
-    FetchStepUrl,
     MergeStrategy,
     MergeStrategyAppend,
     MergeStrategySnapshot,
     ReadStep,
 )
+from odf_protocol.manifest.fetch_templates import rewrite_fetch
 from odf_protocol.manifest.snapshot_error import At
 from odf_protocol.manifest.templates import find_variables
 from odf_protocol.schema_ddl import parse_ddl
@@ -28,25 +25,12 @@ def check_fetch(fetch: FetchStep, at: At) -> None:
     """
     if isinstance(fetch, FetchStepEthereumLogs) and fetch.chain_id is None and fetch.node_url is None:
         at.reject("'chainId' or 'nodeUrl'", "neither")
-    for place, text in _iter_templated(fetch, at):
-        place.check("a template like ${{ env.NAME || 'default' }}", find_variables, text)
+    rewrite_fetch(fetch, lambda path, text: _check_template(At((*at.path, *path)), text))
 
 
-def _iter_templated(fetch: FetchStep, at: At) -> Iterator[tuple[At, str]]:
-    """The texts in which templates are filled in when data is fetched."""
-    match fetch:
-        case FetchStepUrl():
-            yield at / "url", fetch.url
-            for index, header in enumerate(fetch.headers or ()):
-                yield at / "headers" / index / "value", header.value
-        case FetchStepContainer():
-            yield at / "image", fetch.image
-            for name, texts in (("command", fetch.command), ("args", fetch.args)):
-                for index, text in enumerate(texts or ()):
-                    yield at / name / index, text
-            for index, variable in enumerate(fetch.env or ()):
-                if variable.value is not None:
-                    yield at / "env" / index / "value", variable.value
+def _check_template(at: At, text: str) -> str:
+    at.check("a template like ${{ env.NAME || 'default' }}", find_variables, text)
+    return text
 
 
 def check_read(read: ReadStep, at: At) -> None:
