@@ -47,6 +47,15 @@ from odf_node.ports.keys import KeyStore, PrivateKey
 from odf_node.ports.metadata import MetadataStore
 from odf_node.ports.objects import ObjectStore, StagedObject, SweepReport
 from odf_node.ports.peers import Peer
+from odf_node.ports.sources import (
+    Fetched,
+    SourceNotFoundError,
+    SourceReader,
+    SourceRefusedError,
+    SourceTooLargeError,
+    SourceUnavailableError,
+    UpToDate,
+)
 
 __all__ = [
     "Acceptance",
@@ -59,6 +68,7 @@ __all__ = [
     "DatasetExistsError",
     "DatasetNotFoundError",
     "DatasetRecord",
+    "Fetched",
     "Head",
     "HeadMovedError",
     "HomeBusyError",
@@ -87,8 +97,14 @@ __all__ = [
     "RemoteDirection",
     "ReplayRecord",
     "SignedHead",
+    "SourceNotFoundError",
+    "SourceReader",
+    "SourceRefusedError",
+    "SourceTooLargeError",
+    "SourceUnavailableError",
     "StagedObject",
     "StoredBlock",
     "SweepReport",
     "UnsafeKeyFileError",
+    "UpToDate",
 ]

@@ -1,0 +1,70 @@
+"""The source port: choose what to do by the kind of step."""
+
+import asyncio
+import secrets
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from odf_node.adapters.sources.archives import decompress
+from odf_node.adapters.sources.commands import pipe
+from odf_node.adapters.sources.files import fetch_file, fetch_next_match
+from odf_node.adapters.sources.limits import SourceLimits
+from odf_node.adapters.sources.url import fetch_url
+from odf_node.ports.sources import Fetched, UpToDate
+from odf_protocol.errors import UnsupportedError
+from odf_protocol.events import (
+    FetchStep,
+    FetchStepFilesGlob,
+    FetchStepUrl,
+    PrepStep,
+    PrepStepDecompress,
+    PrepStepPipe,
+    SourceCachingForever,
+    SourceState,
+)
+from odf_protocol.timestamp import Timestamp
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalSourceReader:
+    """``SourceReader`` of this machine. ``allow_commands`` is the operator's word that manifests may run programs."""
+
+    limits: SourceLimits = field(default_factory=SourceLimits)
+    allow_commands: bool = False
+
+    async def fetch(
+        self, step: FetchStep, *, state: SourceState | None, now: Timestamp, folder: Path
+    ) -> Fetched | UpToDate:
+        """See ``SourceReader``."""
+        if not isinstance(step, FetchStepUrl | FetchStepFilesGlob):
+            kind = type(step).__name__.removeprefix("FetchStep")
+            raise UnsupportedError("fetch step", found=kind, supported="Url, FilesGlob")
+        if isinstance(step.cache, SourceCachingForever) and state is not None:
+            return UpToDate()
+        if isinstance(step, FetchStepFilesGlob):
+            return await asyncio.to_thread(fetch_next_match, step, state=state, now=now, limits=self.limits)
+        scheme = step.url.split(":", 1)[0].lower()
+        if scheme in {"http", "https"}:
+            return await fetch_url(step, state=state, now=now, folder=folder, limits=self.limits)
+        if scheme == "file":
+            return await asyncio.to_thread(fetch_file, step, state=state, now=now, limits=self.limits)
+        raise UnsupportedError("URL scheme of a source", found=scheme, supported="http, https, file")
+
+    async def prepare(self, steps: tuple[PrepStep, ...], *, path: Path, name: str, folder: Path) -> Path:
+        """See ``SourceReader``."""
+        current = path
+        for step in steps:
+            target = folder / f"prepared-{secrets.token_hex(8)}"
+            match step:
+                case PrepStepDecompress():
+                    await asyncio.to_thread(
+                        decompress, step, path=current, target=target, name=name, limits=self.limits
+                    )
+                case PrepStepPipe():
+                    await pipe(
+                        step, path=current, target=target, name=name, limits=self.limits, allowed=self.allow_commands
+                    )
+            if current != path:
+                current.unlink()
+            current = target
+        return current

@@ -1,0 +1,200 @@
+"""Fetch one document over HTTP.
+
+Redirects are followed here and not by the client library, because headers that a manifest declares (keys, tokens) are
+meant for the host it names and for no other.
+"""
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from email.utils import format_datetime, parsedate_to_datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from odf_node import __version__
+from odf_node.adapters.sources.limits import BoundedFile, SourceLimits
+from odf_node.adapters.sources.source_state import (
+    etag_state,
+    find_etag,
+    find_last_modified,
+    is_same_version,
+    last_modified_state,
+)
+from odf_node.ports.sources import (
+    Fetched,
+    SourceNotFoundError,
+    SourceRefusedError,
+    SourceTooLargeError,
+    SourceUnavailableError,
+    UpToDate,
+)
+from odf_protocol.errors import MalformedError, UnsupportedError
+from odf_protocol.events import (
+    EventTimeSourceFromPath,
+    EventTimeSourceFromSystemTime,
+    FetchStepUrl,
+    SourceState,
+)
+from odf_protocol.timestamp import Timestamp
+
+if TYPE_CHECKING:
+    import aiohttp
+    from yarl import URL
+
+_CHUNK_BYTES: Final = 256 * 1024
+_REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
+_OK: Final = 200
+_NOT_MODIFIED: Final = 304
+_GONE: Final = frozenset({404, 410})
+
+
+async def fetch_url(
+    step: FetchStepUrl, *, state: SourceState | None, now: Timestamp, folder: Path, limits: SourceLimits
+) -> Fetched | UpToDate:
+    """Fetch an ``http`` or ``https`` URL; see ``SourceReader.fetch``."""
+    if isinstance(step.event_time, EventTimeSourceFromPath):
+        raise UnsupportedError("event time of a URL source", found="FromPath", supported="FromMetadata, FromSystemTime")
+    try:
+        async with asyncio.timeout(limits.total_s), _open_response(step, state, limits) as response:
+            return await _receive(step, response, state=state, now=now, folder=folder, limits=limits)
+    except TimeoutError as error:
+        raise SourceUnavailableError(show_url(step.url), f"no complete answer within {limits.total_s:g} s") from error
+
+
+async def _receive(
+    step: FetchStepUrl,
+    response: "aiohttp.ClientResponse",
+    *,
+    state: SourceState | None,
+    now: Timestamp,
+    folder: Path,
+    limits: SourceLimits,
+) -> Fetched | UpToDate:
+    name = show_url(step.url)
+    if response.status == _NOT_MODIFIED and state is not None:
+        return UpToDate()
+    if response.status in _GONE:
+        raise SourceNotFoundError(name, f"the server answers {response.status}: nothing is there")
+    if response.status != _OK:
+        raise SourceUnavailableError(name, f"the server answers {response.status}", status=response.status)
+    new_state, modified_at = _read_version(response.headers)
+    # Servers that ignore conditions answer with the same version again; taking it twice could repeat rows.
+    if is_same_version(new_state, state):
+        return UpToDate()
+    if response.content_length is not None and response.content_length > limits.size_bytes:
+        raise SourceTooLargeError(name, "size_bytes", limits.size_bytes)
+    path = folder / f"fetched-{secrets.token_hex(8)}"
+    await _save(name, response, path, limits)
+    event_time = now if isinstance(step.event_time, EventTimeSourceFromSystemTime) else modified_at
+    return Fetched(path=path, name=name, source_state=new_state, event_time=event_time)
+
+
+async def _save(name: str, response: "aiohttp.ClientResponse", path: Path, limits: SourceLimits) -> None:
+    from aiohttp import ClientError
+
+    with BoundedFile(path, name, limits) as file:
+        try:
+            async for chunk in response.content.iter_chunked(_CHUNK_BYTES):
+                # Not in a thread: a cancelled fetch closes the file, and a thread could still be writing to it.
+                file.write(chunk)
+        except ClientError as error:
+            raise SourceUnavailableError(name, f"the answer broke off: {_one_line(error)}") from error
+
+
+@asynccontextmanager
+async def _open_response(
+    step: FetchStepUrl, state: SourceState | None, limits: SourceLimits
+) -> AsyncIterator["aiohttp.ClientResponse"]:
+    import aiohttp
+
+    timeout = aiohttp.ClientTimeout(total=None, sock_connect=limits.connect_s, sock_read=limits.read_s)
+    # trust_env: proxies are the operator's, as for every other program on the machine.
+    async with aiohttp.ClientSession(timeout=timeout, trust_env=True, cookie_jar=aiohttp.DummyCookieJar()) as session:
+        name = show_url(step.url)
+        try:
+            response = await _follow(session, step, state, limits)
+        except aiohttp.ServerTimeoutError as error:
+            raise SourceUnavailableError(name, "the server did not answer in time") from error
+        except (aiohttp.InvalidURL, ValueError) as error:
+            expected = "a URL http(s)://host/... and headers of one line"
+            raise MalformedError("fetch step Url", expected=expected, found=name) from error
+        except (aiohttp.ClientError, OSError) as error:
+            raise SourceUnavailableError(name, f"no usable answer: {_one_line(error)}") from error
+        async with response:
+            yield response
+
+
+async def _follow(
+    session: "aiohttp.ClientSession", step: FetchStepUrl, state: SourceState | None, limits: SourceLimits
+) -> "aiohttp.ClientResponse":
+    from yarl import URL
+
+    name, url = show_url(step.url), URL(step.url)
+    declared = {header.name: header.value for header in step.headers or ()}
+    for _ in range(limits.redirects + 1):
+        response = await session.get(url, headers={**_own_headers(state), **declared}, allow_redirects=False)
+        location = response.headers.get("Location")
+        if response.status not in _REDIRECTS or location is None:
+            return response
+        response.release()
+        target = _resolve(name, url, location)
+        if target.origin() != url.origin():
+            declared = {}
+        url = target
+    raise SourceRefusedError(
+        name, "redirects", f"more than {limits.redirects} redirects, the last one to {show_url(str(url))}"
+    )
+
+
+def _resolve(name: str, url: "URL", location: str) -> "URL":
+    from yarl import URL
+
+    try:
+        target = url.join(URL(location))
+    except ValueError as error:
+        raise SourceUnavailableError(name, "a redirect to something that is no URL") from error
+    shown = show_url(str(target))
+    if target.scheme not in {"http", "https"} or not target.host:
+        raise SourceRefusedError(name, "redirect-target", f"a redirect to {shown}, which is not HTTP")
+    if url.scheme == "https" and target.scheme == "http":
+        raise SourceRefusedError(name, "redirect-target", f"a redirect from HTTPS to plain HTTP, {shown}")
+    return target
+
+
+def show_url(url: str) -> str:
+    """Write a URL for messages and records: without user, password and query, which may hold keys."""
+    rest, question, _ = url.partition("#")[0].partition("?")
+    scheme, slashes, authority = rest.partition("://")
+    host, slash, path = authority.partition("/")
+    return f"{scheme}{slashes}{host.rpartition('@')[2]}{slash}{path}{'?...' if question else ''}"
+
+
+def _own_headers(state: SourceState | None) -> dict[str, str]:
+    # Identity: what is declared as gzip in the manifest must arrive as the gzip file it is.
+    headers = {"User-Agent": f"odf-node/{__version__}", "Accept-Encoding": "identity"}
+    etag, modified_at = find_etag(state), find_last_modified(state)
+    if etag is not None:
+        headers["If-None-Match"] = etag
+    elif modified_at is not None:
+        time = datetime.fromtimestamp(modified_at.seconds, UTC)
+        headers["If-Modified-Since"] = format_datetime(time, usegmt=True)
+    return headers
+
+
+def _read_version(headers: Mapping[str, str]) -> tuple[SourceState | None, Timestamp | None]:
+    # The time counts only where there is no ETag, as in the reference implementation: others must find the same rows.
+    if etag := headers.get("ETag"):
+        return etag_state(etag), None
+    try:
+        time = parsedate_to_datetime(headers.get("Last-Modified", ""))
+    except ValueError:
+        return None, None
+    aware = time if time.tzinfo is not None else time.replace(tzinfo=UTC)
+    modified_at = Timestamp(int(aware.timestamp()))
+    return last_modified_state(modified_at), modified_at
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split()) or type(error).__name__

@@ -1,0 +1,31 @@
+"""What a push brings and how it ends, for the side that pushes."""
+
+from dataclasses import dataclass
+
+from odf_node.ports.datasets import Head
+from odf_protocol.did import DatasetId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PushedHead:
+    """The head to be offered, with the document in which the dataset's key vouches for it."""
+
+    dataset_id: DatasetId
+    head: Head
+    signed_head: bytes | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PushOutcome:
+    """An accepted push. ``known_head`` is what the receiver had before, None when the dataset was new to it."""
+
+    url: str
+    known_head: Head | None
+    sent_blocks: int
+    sent_bytes: int
+    """Of objects."""
+
+    @property
+    def was_up_to_date(self) -> bool:
+        """Whether there was nothing to send."""
+        return self.known_head is not None and self.sent_blocks == 0

@@ -1,0 +1,110 @@
+"""Sources that a root dataset is fed from: fetching bytes, and unpacking them into one local file."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from odf_protocol.errors import NotFoundError, RejectedError, UnavailableError
+from odf_protocol.events import FetchStep, PrepStep, SourceState
+from odf_protocol.timestamp import Timestamp
+
+
+class SourceNotFoundError(NotFoundError):
+    """Nothing is at the place that the source names."""
+
+    def __init__(self, source: str, reason: str) -> None:
+        super().__init__(f"{source}: {reason}")
+        self.source = source
+        self.reason = reason
+
+
+class SourceUnavailableError(UnavailableError):
+    """The source did not answer, answered with an error, or broke off; ``status`` is HTTP's, where there was one."""
+
+    def __init__(self, source: str, reason: str, *, status: int | None = None) -> None:
+        super().__init__(f"{source}: {reason}")
+        self.source = source
+        self.reason = reason
+        self.status = status
+
+
+class SourceTooLargeError(RejectedError):
+    """The source is, or unpacks to, more bytes than the operator's limit; ``limit`` names the limit."""
+
+    def __init__(self, source: str, limit: str, expected: int) -> None:
+        super().__init__(limit, expected=f"at most {expected}")
+        self.args = (f"{source}: more than the {expected} that the limit {limit} allows",)
+        self.source = source
+        self.limit = limit
+
+
+class SourceRefusedError(RejectedError):
+    """The source asks for what this node does not do for anybody: a bad redirect, a command it may not run."""
+
+    def __init__(self, source: str, rule: str, reason: str) -> None:
+        super().__init__(rule, found=source)
+        self.args = (f"{source}: {reason}",)
+        self.source = source
+        self.reason = reason
+
+
+@dataclass(frozen=True, slots=True)
+class UpToDate:
+    """The source has nothing newer than the state that was handed in."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fetched:
+    """What the source has.
+
+    ``path`` lies in the given folder, except for local sources, whose own file it is: it is only read. ``name`` is
+    the source in words for messages. ``source_state`` None: the source states nothing by which a next fetch could
+    skip it. ``event_time`` None: the source states no time, so the time of the ingest stands in. ``has_more``: fetch
+    again with the new state, there is another piece.
+    """
+
+    path: Path
+    name: str
+    source_state: SourceState | None
+    event_time: Timestamp | None
+    has_more: bool = False
+
+
+class SourceReader(Protocol):
+    """Reads polling sources as they are declared, after templates were filled in."""
+
+    async def fetch(
+        self, step: FetchStep, *, state: SourceState | None, now: Timestamp, folder: Path
+    ) -> Fetched | UpToDate:
+        """Bring what is newer than ``state`` (None: everything) as one file.
+
+        Args:
+            step: Where from.
+            state: What an earlier fetch returned; kinds that are not known are as None.
+            now: The system time of the ingest.
+            folder: A private folder of this ingest, to write to; the caller removes it.
+
+        Raises:
+            SourceNotFoundError: There is nothing (any more).
+            SourceUnavailableError: Try again later.
+            SourceTooLargeError: More bytes than allowed.
+            SourceRefusedError: It redirects too often, or from an encrypted to an open connection.
+            MalformedError: The step does not make sense (URL, pattern, time format).
+            UnsupportedError: A kind of step or an option of it that this node does not have.
+            HomeFullError: No room for the bytes.
+        """
+        ...
+
+    async def prepare(self, steps: tuple[PrepStep, ...], *, path: Path, name: str, folder: Path) -> Path:
+        """Run the prepare steps one after another over a file and return the last result (``path`` when none).
+
+        Files between are removed, ``path`` never.
+
+        Raises:
+            MalformedError: An archive is damaged or has no such entry, or a command failed.
+            SourceTooLargeError: It unpacks to more bytes, or many times more, than allowed.
+            SourceRefusedError: A command is to be run, and the operator did not allow it.
+            UnsupportedError: An archive with a password or of an unknown method.
+            HomeFullError: No room for the bytes.
+        """
+        ...
