@@ -9,7 +9,7 @@ Source: clauses ENGINE-1 to ENGINE-12 in ``spec/extensions/engine-contract.md``;
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -368,6 +368,11 @@ class Engine(Protocol):
     @property
     def version(self) -> str:
         """For people; ``digest`` is what identifies it."""
+        ...
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        """Settings that can change a result, as replay records state them."""
         ...
 
     def digest(self) -> Multihash:

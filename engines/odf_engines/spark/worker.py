@@ -12,7 +12,7 @@ source's fault; anything else is reported as a failure of the engine. The module
 it. What it prints goes to the log.
 
 The host side of an operation is a function that checks the answer and the files as hostile: see ``session``.
-The sandbox has Python's standard library, pyspark, py4j, numpy, pyarrow, ``odf_protocol`` and ``odf_engines``,
+The sandbox has Python's standard library, pyspark, py4j, msgspec, numpy, pyarrow, ``odf_protocol`` and ``odf_engines``,
 nothing else.
 
 Source: clauses ENGINE-3 to ENGINE-6 in ``spec/extensions/engine-contract.md``.

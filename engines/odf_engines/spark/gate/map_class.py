@@ -1,0 +1,156 @@
+"""Whether an analysed query is a *map*: projections and filters over the rows of one input.
+
+A map treats every row by itself. That makes its result on a changelog a sound changelog: see ``changelog``.
+
+Source: clauses GATE-7 to GATE-9; MAP-1 to MAP-3 in ``spec/extensions/changelog-maps.md``.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from odf_engines.errors import InvalidQueryError, NotReplayableError
+from odf_engines.spark.gate.trees import items, iter_expression, iter_plan, shown, simple_name, view_name
+from odf_protocol.vocabulary import Vocabulary
+
+__all__ = ["MapQuery", "check_map"]
+
+_MAP_PLANS = frozenset({"CTERelationDef", "CTERelationRef", "Filter", "Project", "SubqueryAlias", "View", "WithCTE"})
+
+_CLAUSES = {
+    "Aggregate": "GROUP BY or an aggregate function",
+    "AsOfJoin": "ASOF JOIN",
+    "Deduplicate": "DISTINCT",
+    "Distinct": "DISTINCT",
+    "Except": "EXCEPT",
+    "Expand": "a window or grouping set that repeats rows",
+    "Generate": "a function that makes several rows of one, such as explode",
+    "GlobalLimit": "LIMIT",
+    "Intersect": "INTERSECT",
+    "Join": "JOIN",
+    "LateralJoin": "LATERAL",
+    "LocalLimit": "LIMIT",
+    "LocalRelation": "VALUES",
+    "Offset": "OFFSET",
+    "OneRowRelation": "SELECT without FROM",
+    "Pivot": "PIVOT",
+    "Range": "range",
+    "Sample": "TABLESAMPLE",
+    "Sort": "ORDER BY",
+    "Union": "UNION",
+    "Unpivot": "UNPIVOT",
+    "Window": "a window function",
+}
+
+_LATER = "it needs stream processing, which is not available yet"
+_LATER_REWRITE = "SELECT expressions FROM input WHERE condition, over one input"
+
+_SUBQUERIES = frozenset(
+    {"DynamicPruningSubquery", "Exists", "InSubquery", "LateralSubquery", "ListQuery", "ScalarSubquery"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class MapQuery:
+    """What is known about a map.
+
+    Attributes:
+        input_alias: Of the one input that it reads.
+        selects_op: Whether the query itself passes the operation through.
+    """
+
+    input_alias: str
+    selects_op: bool
+
+
+def check_map(plan: Any, inputs: Mapping[str, Vocabulary], vocabulary: Vocabulary) -> MapQuery:
+    """Check an analysed plan, with the views of earlier steps still visible in it.
+
+    Args:
+        plan: Analysed.
+        inputs: Vocabularies of the inputs by alias, each registered as a view of that name.
+        vocabulary: Of the output.
+
+    Raises:
+        NotReplayableError: A clause that is no map, or a use of the changelog's own columns.
+        InvalidQueryError: Output columns that a transform must not have, or must have.
+    """
+    nodes = list(iter_plan(plan, inputs))
+    for node in nodes:
+        name = simple_name(node)
+        if name not in _MAP_PLANS:
+            raise NotReplayableError(_CLAUSES.get(name, name), _LATER, _LATER_REWRITE)
+        _refuse_subqueries(node)
+    read = [node for node in nodes if (view_name(node) or "") in inputs]
+    if len(read) != 1 or len(inputs) != 1:
+        found = ", ".join(sorted(inputs)) or "no input"
+        raise NotReplayableError(f"a query over {found}", _LATER, _LATER_REWRITE)
+    alias, view = next(iter(inputs)), read[0]
+    own = _changelog_attributes(view, inputs[alias])
+    for node in nodes:
+        _check_own_columns(node, own)
+    return MapQuery(alias, _check_output(plan, own, vocabulary, inputs[alias]))
+
+
+def _refuse_subqueries(node: Any) -> None:
+    for expression in items(node.expressions()):
+        for each in iter_expression(expression):
+            if simple_name(each) in _SUBQUERIES:
+                raise NotReplayableError("a subquery", _LATER, _LATER_REWRITE)
+
+
+def _changelog_attributes(view: Any, vocabulary: Vocabulary) -> dict[int, str]:
+    """Return the columns that describe the log and not the row, by Spark's number of them."""
+    names = (vocabulary.offset, vocabulary.op, vocabulary.system_time)
+    return {int(each.exprId().id()): str(each.name()) for each in items(view.output()) if str(each.name()) in names}
+
+
+def _check_own_columns(node: Any, own: dict[int, str]) -> None:
+    """Allow the changelog's columns only as they are, in a list of columns."""
+    if simple_name(node) not in ("Filter", "Project"):
+        return
+    is_list = simple_name(node) == "Project"
+    for expression in items(node.expressions()):
+        if is_list and simple_name(expression) == "AttributeReference":
+            continue
+        for each in iter_expression(expression):
+            if simple_name(each) == "AttributeReference" and int(each.exprId().id()) in own:
+                raise NotReplayableError(
+                    shown(expression),
+                    f"column {own[int(each.exprId().id())]} describes the change, not the row, and a retraction has "
+                    "another one than the row it takes back",
+                    "leave the column out; operations are carried along by themselves",
+                )
+
+
+def _check_output(plan: Any, own: dict[int, str], vocabulary: Vocabulary, source: Vocabulary) -> bool:
+    names: list[str] = []
+    selects_op = False
+    for attribute in items(plan.output()):
+        name, kept = str(attribute.name()), own.get(int(attribute.exprId().id()))
+        if name in (vocabulary.offset, vocabulary.system_time) or kept in (source.offset, source.system_time):
+            raise InvalidQueryError(
+                f"the output must not contain {name}; every step makes its own: SELECT * EXCEPT ({name}) leaves it out"
+            )
+        if name == vocabulary.op or kept == source.op:
+            if name != vocabulary.op or kept != source.op:
+                raise NotReplayableError(
+                    name, f"the output's {vocabulary.op} can only be the input's own", f"leave {name} out"
+                )
+            selects_op = True
+        names.append(name)
+    for name in names:
+        if names.count(name) > 1:
+            raise InvalidQueryError(f"the output has more than one column {name}; give each its own name with AS")
+    _check_event_time(plan, vocabulary)
+    return selects_op
+
+
+def _check_event_time(plan: Any, vocabulary: Vocabulary) -> None:
+    for attribute in items(plan.output()):
+        if str(attribute.name()) == vocabulary.event_time:
+            kind = str(attribute.dataType().typeName())
+            if kind not in ("date", "timestamp", "timestamp_ntz"):
+                raise InvalidQueryError(f"column {vocabulary.event_time}: expected a date or timestamp, found {kind}")
+            return
+    raise InvalidQueryError(f"the output lacks its event time; select a date or timestamp AS {vocabulary.event_time}")

@@ -1,0 +1,110 @@
+"""Whether the result of an analysed query follows from its rows alone, and from what else it follows if not.
+
+Source: clauses GATE-5 and GATE-6.
+"""
+
+import re
+from collections.abc import Collection
+from typing import Any
+
+from odf_engines.contract import Finding
+from odf_engines.errors import NotReplayableError
+from odf_engines.spark.gate.functions import PINNED
+from odf_engines.spark.gate.trees import class_name, iter_expressions, iter_plan, shown, simple_name
+
+__all__ = ["check_purity"]
+
+_KNOWN_PACKAGE = "org.apache.spark.sql.catalyst.expressions."
+_DATED_TEXT = re.compile(r"\s*[+-]?\d{4}.*", re.DOTALL)
+
+_CLOCK = ("it reads the clock", "a time from the rows, such as the event time column")
+_RANDOM = ("every run gives another value", "a value computed from the row, such as xxhash64(column)")
+_ENGINE_STATE = ("it depends on how the engine cut the rows", "a value computed from the row")
+_WHO = ("it depends on who runs the query, and where", "a constant")
+
+_IMPURE = {
+    "CurrentBatchTimestamp": _CLOCK, "CurrentDate": _CLOCK, "CurrentTime": _CLOCK, "CurrentTimestamp": _CLOCK,
+    "LocalTimestamp": _CLOCK, "LocalTime": _CLOCK, "Now": _CLOCK, "UnixTimestampNow": _CLOCK,
+    "Rand": _RANDOM, "Randn": _RANDOM, "RandStr": _RANDOM, "Uniform": _RANDOM, "Uuid": _RANDOM, "Shuffle": _RANDOM,
+    "AesEncrypt": _RANDOM,
+    "InputFileBlockLength": _ENGINE_STATE, "InputFileBlockStart": _ENGINE_STATE, "InputFileName": _ENGINE_STATE,
+    "MonotonicallyIncreasingID": _ENGINE_STATE, "SparkPartitionID": _ENGINE_STATE,
+    "CurrentCatalog": _WHO, "CurrentDatabase": _WHO, "CurrentPath": _WHO, "CurrentTimeZone": _WHO, "CurrentUser": _WHO,
+    "SparkVersion": _WHO, "VariableReference": _WHO,
+    "CallMethodViaReflection": ("it calls Java code", "a built-in function"),
+    "PythonUDF": ("it calls code from outside the query", "a built-in function"),
+    "ScalaUDF": ("it calls code from outside the query", "a built-in function"),
+}  # fmt: skip
+
+_UNDATED = (
+    "a text without a date, such as '12:30', becomes that time of the day on which the query runs",
+    "to_timestamp(column, 'yyyy-MM-dd HH:mm:ss') or try_to_timestamp with the format that the column has",
+)
+
+
+def check_purity(plan: Any, inputs: Collection[str]) -> tuple[Finding, ...]:
+    """Check every expression of an analysed plan.
+
+    Args:
+        plan: Analysed.
+        inputs: Names of the views that are inputs; what they are made of is ours.
+
+    Returns:
+        What is right only under one engine digest, each once; empty if the result follows from the rows.
+
+    Raises:
+        NotReplayableError: The first expression whose result nobody could repeat.
+    """
+    pinned: dict[str, Finding] = {}
+    for node in iter_plan(plan, inputs):
+        for expression in iter_expressions(node):
+            _refuse_impure(expression)
+            name = _function_name(expression)
+            if name in PINNED:
+                finding = Finding(expression=name, reason=PINNED[name], rewrite="pin the engine's digest")
+                pinned.setdefault(name, finding)
+    return tuple(pinned.values())
+
+
+def _refuse_impure(expression: Any) -> None:
+    name = simple_name(expression)
+    if name in _IMPURE:
+        reason, rewrite = _IMPURE[name]
+        raise NotReplayableError(shown(expression), reason, rewrite)
+    match name:
+        case "Cast":
+            _check_cast(expression)
+        case "JsonToStructs":
+            if "timestamp" in str(expression.dataType().catalogString()):
+                raise NotReplayableError(shown(expression), _UNDATED[0], "read the field as STRING, then to_timestamp")
+    if not class_name(expression).startswith((_KNOWN_PACKAGE, "org.apache.spark.sql.catalyst.plans.")):
+        raise NotReplayableError(shown(expression), "nobody has looked at it", "a built-in function")
+    # Asked last, since subqueries and functions of a whole group answer it for all below them.
+    if not expression.children().size() and not expression.deterministic():
+        raise NotReplayableError(shown(expression), *_RANDOM)
+
+
+def _check_cast(cast: Any) -> None:
+    """Refuse casts of text to times that read the clock (special words, times without a date)."""
+    target = str(cast.dataType().typeName())
+    child = cast.child()
+    if target not in ("date", "timestamp", "timestamp_ntz") or not str(child.dataType().typeName()).startswith(
+        "string"
+    ):
+        return
+    if simple_name(child) == "Literal":
+        if child.value() is not None and not _DATED_TEXT.fullmatch(str(child.toString())):
+            raise NotReplayableError(shown(cast), "it may depend on the moment it is run", "a date with a year")
+    elif child.foldable():
+        raise NotReplayableError(shown(cast), "it may depend on the moment it is run", "a literal date with a year")
+    elif target != "date":
+        raise NotReplayableError(shown(cast), *_UNDATED)
+
+
+def _function_name(expression: Any) -> str:
+    if not hasattr(expression, "prettyName") or not expression.children().size():
+        return ""
+    try:
+        return str(expression.prettyName()).lower()
+    except Exception:  # noqa: BLE001 - a few nodes have no name to show, and those are in no list
+        return ""

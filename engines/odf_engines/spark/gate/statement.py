@@ -1,0 +1,144 @@
+"""Whether a text is one query over declared relations and known functions; for any query, replayable or not.
+
+Source: clauses GATE-1 to GATE-4.
+"""
+
+import re
+from collections.abc import Collection
+from typing import Any
+
+from odf_engines.errors import InvalidQueryError
+from odf_engines.spark.gate.functions import AGGREGATES, GENERATORS, IMPURE, SCALARS, WINDOWS
+from odf_engines.spark.gate.trees import items, iter_expressions, iter_plan, shown, simple_name
+
+__all__ = ["analyse_query", "invalid_query", "parse_query"]
+
+_MAX_QUERY_CHARACTERS = 200_000  # guess: two hundred times a long query
+
+# Plans that only compute rows from rows. Everything else is a command, a script, a setting, or new and not looked at.
+_QUERY_PLAN_NAMES = """
+    Aggregate AsOfJoin CTERelationDef CTERelationRef Deduplicate Distinct Except Filter Generate GlobalLimit
+    Intersect Join LateralJoin LocalLimit LocalRelation Offset OneRowRelation PipeOperator Pivot Project Sample
+    Sort SubqueryAlias Union UnresolvedHaving UnresolvedInlineTable UnresolvedRelation
+    UnresolvedSubqueryColumnAliases UnresolvedTableValuedFunction UnresolvedWith Unpivot Window WithCTE
+    WithWindowDefinition
+"""
+_QUERY_PLANS = frozenset(_QUERY_PLAN_NAMES.split())
+
+_NAMED = {
+    "CompoundBody": "a script (BEGIN ... END)",
+    "ScriptTransformation": "TRANSFORM ... USING runs a program",
+    "UnresolvedExecuteImmediate": "EXECUTE IMMEDIATE",
+    "UnresolvedHint": "a hint",
+    "SetCommand": "SET",
+    "SetVariable": "SET VARIABLE",
+}
+
+_CALLABLE = SCALARS | AGGREGATES | WINDOWS | GENERATORS | IMPURE
+_POSITION = re.compile(r"\(line (\d+), pos (\d+)\)|line (\d+) pos (\d+)")
+
+# DATE '...' and TIMESTAMP '...' with an explicit year; 'now', 'today' and a time without a date read the clock.
+_FIXED_LITERAL = re.compile(r"(?is)\s*\w+\s*(?:/\*.*?\*/\s*)*['\"]\s*[+-]?\d{4}.*")
+
+
+def parse_query(spark: Any, sql: str, relations: Collection[str]) -> Any:
+    """Parse a text and check that it is a query.
+
+    Args:
+        spark: Session.
+        sql: One query.
+        relations: Names it may read besides those it defines itself.
+
+    Returns:
+        The parsed plan, a Java object for ``analyse_query``.
+
+    Raises:
+        InvalidQueryError: Not a query, or it names a relation, a function or a literal that it must not.
+    """
+    from pyspark.errors import PySparkException
+
+    if len(sql) > _MAX_QUERY_CHARACTERS:
+        raise InvalidQueryError(f"more than {_MAX_QUERY_CHARACTERS} characters")
+    try:
+        plan = spark._jsparkSession.sessionState().sqlParser().parsePlan(sql)  # noqa: SLF001
+    except PySparkException as error:
+        raise invalid_query(error) from error
+    nodes = list(iter_plan(plan))
+    for node in nodes:
+        name = simple_name(node)
+        if name not in _QUERY_PLANS:
+            raise InvalidQueryError(f"only a query is allowed, found {_NAMED.get(name, name)}")
+    defined = {each for node in nodes if simple_name(node) == "UnresolvedWith" for each in _defined_names(node)}
+    for node in nodes:
+        _check_relation(node, {*relations, *defined})
+        for expression in iter_expressions(node):
+            _check_expression(expression)
+    return plan
+
+
+def analyse_query(spark: Any, plan: Any) -> Any:
+    """Resolve all names and types of a parsed plan; nothing is executed.
+
+    Returns:
+        A Java ``Dataset`` with the analysed plan.
+
+    Raises:
+        InvalidQueryError: An unknown name or a type that does not fit.
+    """
+    from pyspark.errors import PySparkException
+
+    try:
+        return spark._jvm.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, plan)  # noqa: SLF001
+    except PySparkException as error:
+        raise invalid_query(error) from error
+
+
+def invalid_query(error: Exception) -> InvalidQueryError:
+    """Map what Spark says about a query to our error, without Spark's plans and stack traces."""
+    text = str(error).split("\nJVM stacktrace")[0].split("\n== SQL")[0]
+    found = _POSITION.search(text)
+    position = None if found is None else ":".join(part for part in found.groups() if part is not None)
+    message = re.sub(r";?\s*line \d+ pos \d+;?.*", "", text, flags=re.DOTALL)
+    message = re.sub(r"\s*SQLSTATE: \w+", "", message).replace("\n", " ").strip()
+    return InvalidQueryError(message or type(error).__name__, position=position)
+
+
+def _defined_names(node: Any) -> list[str]:
+    return [str(pair._1()) for pair in items(node.cteRelations())]  # noqa: SLF001 - Scala's name
+
+
+def _check_relation(node: Any, allowed: set[str]) -> None:
+    match simple_name(node):
+        case "UnresolvedRelation":
+            parts = [str(part) for part in items(node.multipartIdentifier())]
+            if len(parts) != 1 or parts[0] not in allowed:
+                names = ", ".join(sorted(allowed))
+                raise InvalidQueryError(f"unknown relation {'.'.join(parts)}; known are: {names}")
+        case "UnresolvedTableValuedFunction":
+            _check_function([str(part) for part in items(node.name())])
+
+
+def _check_expression(expression: Any) -> None:
+    match simple_name(expression):
+        case "UnresolvedFunction":
+            _check_function([str(part) for part in items(expression.nameParts())])
+        case "Literal":
+            if str(expression.dataType().typeName()) in ("date", "timestamp", "timestamp_ntz"):
+                _check_time_literal(expression)
+        case "UnresolvedIdentifier" | "ExpressionWithUnresolvedIdentifier" | "PlanWithUnresolvedIdentifier":
+            raise InvalidQueryError("IDENTIFIER(...) is not allowed; write the name itself")
+
+
+def _check_function(parts: list[str]) -> None:
+    if len(parts) != 1 or parts[0].lower() not in _CALLABLE:
+        raise InvalidQueryError(f"function {'.'.join(parts)} is not allowed")
+
+
+def _check_time_literal(literal: Any) -> None:
+    origin = literal.origin()
+    text, start, stop = origin.sqlText(), origin.startIndex(), origin.stopIndex()
+    written = str(text.get())[start.get() : stop.get() + 1] if text.isDefined() and start.isDefined() else ""
+    if not _FIXED_LITERAL.fullmatch(written):
+        raise InvalidQueryError(
+            f"{written or shown(literal)} depends on the moment it is run; write a date with a year of four digits"
+        )

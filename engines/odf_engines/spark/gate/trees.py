@@ -1,0 +1,95 @@
+"""Walking Spark's trees of plans and expressions from Python.
+
+A tree node is a Java object behind a pipe: every question costs a fraction of a millisecond, so a walk asks each node
+only for its class and its children.
+"""
+
+import re
+from collections.abc import Collection, Iterator
+from typing import Any
+
+__all__ = [
+    "class_name",
+    "items",
+    "iter_expression",
+    "iter_expressions",
+    "iter_plan",
+    "shown",
+    "simple_name",
+    "view_name",
+]
+
+_SHOWN_CHARACTERS = 160  # guess: enough to find the place in a query
+_REPLACED = "org.apache.spark.sql.catalyst.expressions.RuntimeReplaceable"
+
+
+def items(sequence: Any) -> list[Any]:
+    """Return the members of a Scala sequence."""
+    return [sequence.apply(index) for index in range(sequence.size())]
+
+
+def class_name(node: Any) -> str:
+    """Return the full name of a node's class."""
+    return str(node.getClass().getName())
+
+
+def simple_name(node: Any) -> str:
+    """Return the last part of a node's class name."""
+    return class_name(node).rsplit(".", 1)[-1].removesuffix("$")
+
+
+def view_name(node: Any) -> str | None:
+    """Return the name of the view that a plan node stands for, None for any other node."""
+    return str(node.desc().identifier().table()) if simple_name(node) == "View" else None
+
+
+def iter_plan(plan: Any, leaves: Collection[str] = ()) -> Iterator[Any]:
+    """Yield a plan and all plans in it from the top, with common table expressions and plans inside expressions.
+
+    Args:
+        plan: Parsed or analysed.
+        leaves: Names of views that are yielded but not entered.
+    """
+    waiting = [plan]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        if leaves and view_name(node) in leaves:
+            continue
+        inner = [each for each in items(node.innerChildren()) if _is_plan(each)]
+        waiting += [*reversed(items(node.children())), *inner]
+
+
+def iter_expressions(plan: Any) -> Iterator[Any]:
+    """Yield every expression of one plan node, not of its children, from the top of each tree."""
+    for expression in items(plan.expressions()):
+        yield from iter_expression(expression)
+
+
+def iter_expression(expression: Any) -> Iterator[Any]:
+    """Yield an expression and all in it, also what Spark will run in place of a convenience function."""
+    from py4j.java_gateway import is_instance_of
+    from pyspark import SparkContext
+
+    gateway = SparkContext._gateway  # noqa: SLF001 - has no public name
+    waiting = [expression]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        waiting += reversed(items(node.children()))
+        if is_instance_of(gateway, node, _REPLACED):
+            waiting.append(node.replacement())
+
+
+def shown(node: Any) -> str:
+    """Return a node as people know it from SQL, cut to a length, without Spark's numbers behind names."""
+    try:
+        text = str(node.sql())
+    except Exception:  # noqa: BLE001 - not every node can be written as SQL, and this is only for a message
+        text = str(node.toString())
+    text = re.sub(r"#\d+L?", "", " ".join(text.split()))
+    return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}..."
+
+
+def _is_plan(node: Any) -> bool:
+    return ".plans." in class_name(node) or ".analysis." in class_name(node) or ".execution." in class_name(node)

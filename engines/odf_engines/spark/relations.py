@@ -1,0 +1,104 @@
+"""Inputs as relations of Spark: the rows of some slices, in order, in one partition.
+
+Source: clause ENGINE-11; MAP-2 in ``spec/extensions/changelog-maps.md``.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from odf_engines.errors import InvalidQueryError
+from odf_protocol.errors import UnsupportedError
+from odf_protocol.events import DataSchema, DataTypeOption, OffsetInterval
+from odf_protocol.schema_spark import quote_spark_name, spark_columns_of
+from odf_protocol.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.types import DataType
+
+__all__ = ["empty_rows", "ordered_rows", "register"]
+
+_MOST_SCANS = 64  # guess: every scan of its own makes planning slower; beyond, one scan and a sort are cheaper
+
+
+def empty_rows(spark: "SparkSession", schema: DataSchema, *, alias: str) -> "DataFrame":
+    """Return no rows of a schema, for analysing a query before, or without, reading data.
+
+    Raises:
+        InvalidQueryError: Spark cannot hold a column's type.
+    """
+    try:
+        columns = spark_columns_of(schema)
+    except UnsupportedError as error:
+        raise InvalidQueryError(f"input {alias}: {error}") from error
+    jvm, session = spark._jvm, spark._jsparkSession  # noqa: SLF001
+    struct = jvm.org.apache.spark.sql.types.StructType.fromDDL(columns)
+    return _frame(spark, session.createDataFrame(jvm.java.util.ArrayList(), struct))
+
+
+def ordered_rows(
+    spark: "SparkSession",
+    schema: DataSchema,
+    slices: Sequence[Path],
+    interval: OffsetInterval,
+    vocabulary: Vocabulary,
+    *,
+    alias: str,
+) -> "DataFrame":
+    """Return the rows of an interval of offsets, by offset, in one partition.
+
+    Args:
+        spark: Session.
+        schema: Of the slices.
+        slices: Parquet files, oldest first, each with its rows by offset.
+        interval: Offsets to read.
+        vocabulary: Names of the system columns.
+        alias: For messages.
+
+    Raises:
+        InvalidQueryError: Spark cannot hold a column's type.
+    """
+    from pyspark.sql import functions as f
+
+    struct = empty_rows(spark, schema, alias=alias).schema
+    offset = f.col(quote_spark_name(vocabulary.offset))
+    reader = spark.read.schema(struct)
+    # Spark reads the largest files first, so each file is a scan of its own, or all are sorted.
+    if len(slices) <= _MOST_SCANS:
+        rows = reader.parquet(str(slices[0]))
+        for path in slices[1:]:
+            rows = rows.unionAll(reader.parquet(str(path)))
+        rows = rows.coalesce(1)
+    else:
+        rows = reader.parquet(*map(str, slices)).coalesce(1).sortWithinPartitions(offset)
+    rows = rows.where(offset.between(interval.start, interval.end))
+    # Spark takes every column of a file for nullable; stating a value that is never used says that it is not.
+    names = [f.col(quote_spark_name(field.name)) for field in schema.fields]
+    required = [not isinstance(field.type, DataTypeOption) for field in schema.fields]
+    return rows.select(
+        *(
+            f.coalesce(name, _some_value(spark, column.dataType)).alias(column.name) if is_required else name
+            for name, is_required, column in zip(names, required, struct.fields, strict=True)
+        )
+    )
+
+
+def register(rows: "DataFrame", alias: str) -> None:
+    """Make rows known to queries under a name, which may have dots."""
+    rows.createOrReplaceTempView(quote_spark_name(alias))
+
+
+def _some_value(spark: "SparkSession", kind: "DataType") -> "Column":
+    from pyspark.sql.classic.column import Column
+
+    jvm = spark._jvm  # noqa: SLF001
+    java_kind = jvm.org.apache.spark.sql.types.DataType.fromJson(kind.json())
+    literal = jvm.org.apache.spark.sql.catalyst.expressions.Literal.default(java_kind)
+    return Column(jvm.org.apache.spark.sql.classic.ExpressionUtils.column(literal))
+
+
+def _frame(spark: "SparkSession", dataset: Any) -> "DataFrame":
+    from pyspark.sql.classic.dataframe import DataFrame
+
+    return DataFrame(dataset, spark)
