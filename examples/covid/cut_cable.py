@@ -1,8 +1,6 @@
-"""Forward one TCP port to another, and cut the first connections after some bytes: a bad line for the demo.
+"""Forward one TCP port to another until some bytes have passed, then break down for good: a bad line for the demo.
 
 usage: cut_cable.py LISTEN_PORT TARGET_PORT BYTES
-
-The first BYTES from the target pass; then every open connection is cut without a word, once. Later ones are left alone.
 """
 
 import asyncio
@@ -13,42 +11,37 @@ CHUNK = 16_384
 
 
 async def main(listen_port: int, target_port: int, budget: int) -> None:
-    """Serve until killed."""
+    """Forward until BYTES have come from the target."""
     left = budget
-    cut = False
+    cut = asyncio.Event()
 
     async def forward(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while chunk := await reader.read(CHUNK):
             writer.write(chunk)
             await writer.drain()
-        writer.close()
 
-    async def forward_until_cut(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        nonlocal left, cut
+    async def forward_within_budget(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal left
         while chunk := await reader.read(CHUNK):
-            if not cut and len(chunk) >= left:
-                writer.write(chunk[:left])
-                await writer.drain()
-                cut = True
-                print(f"(the line is cut after {budget:,} bytes)", flush=True)
-                writer.transport.abort()
-                return
-            left -= len(chunk)
-            writer.write(chunk)
+            writer.write(chunk[:left])
             await writer.drain()
-        writer.close()
+            left -= min(left, len(chunk))
+            if not left:
+                writer.transport.abort()
+                cut.set()
+                return
 
     async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        from_target, to_target = await asyncio.open_connection(HOST, target_port)
         try:
-            await asyncio.gather(forward(reader, to_target), forward_until_cut(from_target, writer))
-        except ConnectionError:
+            from_target, to_target = await asyncio.open_connection(HOST, target_port)
+            await asyncio.gather(forward(reader, to_target), forward_within_budget(from_target, writer))
+        except (ConnectionError, OSError):
             writer.transport.abort()
-        finally:
-            to_target.close()
 
     server = await asyncio.start_server(connected, HOST, listen_port)
-    await server.serve_forever()
+    await cut.wait()
+    server.close()
+    print(f"(the line broke after {budget:,} bytes)", flush=True)
 
 
 if __name__ == "__main__":

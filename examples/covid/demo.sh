@@ -59,12 +59,12 @@ run odf-node sql --home agency -c "
 
 chapter "2. The agency serves; an auditor pulls, re-executes and accepts"
 serve agency "$agency_port"
-say "The auditor's line is bad: it is cut after 250 kB."
+say "The auditor's line is bad: it breaks after 250 kB."
 "$python" "$here/cut_cable.py" "$cable_port" "$agency_port" 250000 &
 pids+=($!)
 expect_refusal odf-node pull "$cable_url/countries.daily" --home auditor
-say "What had arrived was kept. The same command goes on from there:"
-run odf-node pull "$cable_url/countries.daily" --home auditor
+say "What had arrived was kept; over another line the pull goes on from there:"
+run odf-node pull "$agency_url/countries.daily" --home auditor
 run odf-node pull "$agency_url/countries.severity" --home auditor
 run odf-node list --home auditor
 run odf-node log countries.severity --home auditor --limit 2

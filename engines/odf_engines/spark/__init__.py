@@ -5,14 +5,3 @@ here runs inside the sandbox, started by ``worker``.
 
 Source: clauses ENGINE-1 to ENGINE-12 in ``spec/extensions/engine-contract.md``.
 """
-
-from odf_engines.contract import Engine
-
-__all__ = ["engine"]
-
-
-def engine() -> Engine:
-    """Return the engine; the entry point ``spark`` of the group ``odf_engines``."""
-    from odf_engines.spark.engine import SparkEngine
-
-    return SparkEngine()
