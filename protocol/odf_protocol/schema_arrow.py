@@ -192,11 +192,18 @@ def _arrow_field(field: DataField, column: str) -> pa.Field:
     arrow_type = arrow_type_of(field.type, column=column)
     if field.extra is not None:
         arrow_type = find_layout(arrow_type, field.extra, column)
-    return pa.field(field.name, arrow_type, nullable=isinstance(field.type, DataTypeOption))
+    return _named(field.name, arrow_type, field.type, column)
 
 
 def _nested_field(name: str, data_type: DataType, column: str) -> pa.Field:
-    return pa.field(name, arrow_type_of(data_type, column=column), nullable=isinstance(data_type, DataTypeOption))
+    return _named(name, arrow_type_of(data_type, column=column), data_type, column)
+
+
+def _named(name: str, arrow_type: pa.DataType, data_type: DataType, column: str) -> pa.Field:
+    if isinstance(data_type, DataTypeNull):
+        # Arrow has no column of nulls that may not be null.
+        raise _refusal(data_type, column)
+    return pa.field(name, arrow_type, nullable=isinstance(data_type, DataTypeOption))
 
 
 def _arrow_decimal(data_type: DataTypeDecimal, column: str) -> pa.DataType:

@@ -1,0 +1,193 @@
+"""ODF's types under Spark's names, and Spark's schemas as ODF's."""
+
+import pytest
+
+from odf_protocol.errors import MalformedError, UnsupportedError
+from odf_protocol.events import (
+    DataField,
+    DataSchema,
+    DataType,
+    DataTypeBinary,
+    DataTypeBool,
+    DataTypeDate,
+    DataTypeDecimal,
+    DataTypeDuration,
+    DataTypeFloat16,
+    DataTypeFloat32,
+    DataTypeFloat64,
+    DataTypeInt8,
+    DataTypeInt16,
+    DataTypeInt32,
+    DataTypeInt64,
+    DataTypeList,
+    DataTypeMap,
+    DataTypeNull,
+    DataTypeOption,
+    DataTypeString,
+    DataTypeStruct,
+    DataTypeTime,
+    DataTypeTimestamp,
+    DataTypeUInt8,
+    DataTypeUInt16,
+    DataTypeUInt32,
+    DataTypeUInt64,
+    TimeUnit,
+)
+from odf_protocol.schema_spark import parse_spark_schema, quote_spark_name, spark_columns_of, spark_type_of
+
+INT, TEXT = DataTypeInt32(), DataTypeString()
+
+
+def option(inner: DataType) -> DataType:
+    return DataTypeOption(inner=inner)
+
+
+NAMES: dict[str, tuple[DataType, str]] = {
+    "bool": (DataTypeBool(), "BOOLEAN"),
+    "int8": (DataTypeInt8(), "TINYINT"),
+    "int16": (DataTypeInt16(), "SMALLINT"),
+    "int32": (INT, "INT"),
+    "int64": (DataTypeInt64(), "BIGINT"),
+    "uint8": (DataTypeUInt8(), "SMALLINT"),
+    "uint16": (DataTypeUInt16(), "INT"),
+    "uint32": (DataTypeUInt32(), "BIGINT"),
+    "uint64": (DataTypeUInt64(), "DECIMAL(20,0)"),
+    "float32": (DataTypeFloat32(), "FLOAT"),
+    "float64": (DataTypeFloat64(), "DOUBLE"),
+    "string": (TEXT, "STRING"),
+    "binary": (DataTypeBinary(), "BINARY"),
+    "fixed-binary": (DataTypeBinary(fixed_length=4), "BINARY"),
+    "date": (DataTypeDate(), "DATE"),
+    "null": (DataTypeNull(), "VOID"),
+    "decimal": (DataTypeDecimal(precision=38, scale=38), "DECIMAL(38,38)"),
+    "timestamp": (DataTypeTimestamp(), "TIMESTAMP"),
+    "timestamp-s": (DataTypeTimestamp(unit=TimeUnit.SECOND, timezone="CET"), "TIMESTAMP"),
+    "option": (option(INT), "INT"),
+    "list": (DataTypeList(item_type=option(DataTypeList(item_type=TEXT))), "ARRAY<ARRAY<STRING>>"),
+    "map": (DataTypeMap(key_type=TEXT, value_type=option(INT)), "MAP<STRING, INT>"),
+    "struct": (
+        DataTypeStruct(fields=(DataField(name="a b", type=INT), DataField(name="x`y", type=option(TEXT)))),
+        "STRUCT<`a b`: INT NOT NULL, `x``y`: STRING>",
+    ),
+}
+
+
+@pytest.mark.parametrize(("data_type", "name"), NAMES.values(), ids=NAMES.keys())
+def test_type_has_a_name_in_spark(data_type, name):
+    assert spark_type_of(data_type) == name
+
+
+REFUSED: dict[str, tuple[DataType, str]] = {
+    "time": (DataTypeTime(), "Time(Millisecond)"),
+    "duration": (DataTypeDuration(unit=TimeUnit.SECOND), "Duration(Second)"),
+    "float16": (DataTypeFloat16(), "Float16"),
+    "nanoseconds": (
+        DataTypeTimestamp(unit=TimeUnit.NANOSECOND),
+        "Timestamp(Nanosecond, UTC) (supported: timestamps of up to",
+    ),
+    "wide-decimal": (DataTypeDecimal(precision=39, scale=0), "Decimal(39, 0) (supported: decimals of up to 38 digits)"),
+    "negative-scale": (DataTypeDecimal(precision=5, scale=-1), "Decimal(5, -1)"),
+}
+
+
+@pytest.mark.parametrize(("data_type", "reason"), REFUSED.values(), ids=REFUSED.keys())
+def test_type_that_spark_cannot_hold_is_refused_with_the_column(data_type, reason):
+    struct = DataTypeStruct(fields=(DataField(name="b", type=option(DataTypeList(item_type=option(data_type)))),))
+    with pytest.raises(UnsupportedError) as caught:
+        spark_columns_of(DataSchema(fields=(DataField(name="a", type=struct),)))
+    assert str(caught.value).startswith(f"unsupported type in Spark of column a.b[]: {reason}")
+
+
+def test_map_names_its_side_in_a_refusal():
+    with pytest.raises(UnsupportedError, match=r"column m \(keys\): Float16"):
+        spark_type_of(DataTypeMap(key_type=DataTypeFloat16(), value_type=INT), column="m")
+    with pytest.raises(UnsupportedError, match=r"unsupported type in Spark: Float16"):
+        spark_type_of(DataTypeFloat16())
+
+
+def test_columns_state_which_are_required():
+    schema = DataSchema(
+        fields=(DataField(name="offset", type=DataTypeInt64()), DataField(name="city", type=option(TEXT)))
+    )
+    assert spark_columns_of(schema) == "`offset` BIGINT NOT NULL, `city` STRING"
+
+
+@pytest.mark.parametrize(("name", "quoted"), [("a", "`a`"), ("a`b", "`a``b`"), ("a; DROP", "`a; DROP`"), ("", "``")])
+def test_quoted_name_cannot_end_early(name, quoted):
+    assert quote_spark_name(name) == quoted
+
+
+def schema_text(data_type: str, nullable: str = "true") -> str:
+    return f'{{"type":"struct","fields":[{{"name":"x","type":{data_type},"nullable":{nullable},"metadata":{{}}}}]}}'
+
+
+OF_SPARK: dict[str, tuple[str, DataType]] = {
+    "boolean": ('"boolean"', DataTypeBool()),
+    "byte": ('"byte"', DataTypeInt8()),
+    "short": ('"short"', DataTypeInt16()),
+    "integer": ('"integer"', INT),
+    "long": ('"long"', DataTypeInt64()),
+    "float": ('"float"', DataTypeFloat32()),
+    "double": ('"double"', DataTypeFloat64()),
+    "string": ('"string"', TEXT),
+    "binary": ('"binary"', DataTypeBinary()),
+    "date": ('"date"', DataTypeDate()),
+    "timestamp": ('"timestamp"', DataTypeTimestamp(unit=TimeUnit.MILLISECOND, timezone="UTC")),
+    "timestamp-ntz": ('"timestamp_ntz"', DataTypeTimestamp(unit=TimeUnit.MILLISECOND, timezone="UTC")),
+    "decimal": ('"decimal(20,0)"', DataTypeDecimal(precision=20, scale=0)),
+    "array": ('{"type":"array","elementType":"integer","containsNull":true}', DataTypeList(item_type=option(INT))),
+    "array-of-required": ('{"type":"array","elementType":"integer","containsNull":false}', DataTypeList(item_type=INT)),
+    "map": (
+        '{"type":"map","keyType":"string","valueType":"integer","valueContainsNull":true}',
+        DataTypeMap(key_type=TEXT, value_type=option(INT), keys_sorted=False),
+    ),
+    "struct": (
+        '{"type":"struct","fields":[{"name":"a b","type":"integer","nullable":false,"metadata":{}}]}',
+        DataTypeStruct(fields=(DataField(name="a b", type=INT),)),
+    ),
+}
+
+
+@pytest.mark.parametrize("nullable", [True, False], ids=["optional", "required"])
+@pytest.mark.parametrize(("spark", "data_type"), OF_SPARK.values(), ids=OF_SPARK.keys())
+def test_spark_schema_becomes_odf_types(spark, data_type, nullable):
+    expected = DataSchema(fields=(DataField(name="x", type=option(data_type) if nullable else data_type),))
+    assert parse_spark_schema(schema_text(spark, str(nullable).lower())) == expected
+
+
+@pytest.mark.parametrize(
+    ("spark", "reason"),
+    [
+        ('"void"', "Spark type of column x: void (supported: a cast, as nulls alone have no type)"),
+        ('"interval day to second"', "Spark type of column x: interval day to second"),
+        ('{"type":"udt","class":"x"}', "Spark type of column x: udt"),
+        ('{"type":"array","elementType":"variant","containsNull":true}', "Spark type of column x[]: variant"),
+        ("null", "Spark type of column x"),
+    ],
+)
+def test_spark_type_without_counterpart_is_refused_with_the_column(spark, reason):
+    with pytest.raises(UnsupportedError) as caught:
+        parse_spark_schema(schema_text(spark))
+    assert str(caught.value).startswith(f"unsupported {reason}")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        '"integer"',
+        '{"type":"struct","fields":[1]}',
+        '{"type":"struct","fields":[{"name":"x"}]}',
+        "[" * 100_000,
+    ],
+)
+def test_text_that_is_no_spark_schema_is_refused(text):
+    with pytest.raises(MalformedError, match="malformed Spark schema"):
+        parse_spark_schema(text)
+
+
+def test_nesting_of_a_spark_schema_is_bounded():
+    nested = '{"type":"array","containsNull":true,"elementType":' * 80 + '"integer"' + "}" * 80
+    with pytest.raises(MalformedError, match="at most 64 levels"):
+        parse_spark_schema(schema_text(nested))
