@@ -76,12 +76,14 @@ class Decoder:
         if self._tables_left < 0:
             raise MalformedError("buffer", where=position, expected=f"at most {MAX_TABLES} tables", found="more")
         slots, size_bytes = self._slots(declaration.name, declaration.slot_count, position)
-        return declaration.type(
-            **{
-                field.name: self._field(f"{declaration.name}.{field.name}", field, slots, position, size_bytes, depth)
-                for field in declaration.fields
-            }
-        )
+        values = {
+            field.name: self._field(f"{declaration.name}.{field.name}", field, slots, position, size_bytes, depth)
+            for field in declaration.fields
+        }
+        try:
+            return declaration.type(**values)
+        except MalformedError as error:
+            raise MalformedError(error.what, where=position, expected=error.expected, found=error.found) from error
 
     def _slots(self, name: str, slot_count: int, position: int) -> tuple[tuple[int, ...], int]:
         """Read the vtable: where each field lies in the table (0 if absent), and the table's size in bytes."""

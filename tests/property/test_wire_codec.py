@@ -1,0 +1,127 @@
+"""The codec on every table of the schema, and the decoder on bytes of strangers."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from odf_protocol.block import decode_block, encode_block
+from odf_protocol.errors import MalformedError, UnsupportedError
+from odf_protocol.events import Event
+from odf_protocol.events.declaration import union_kind_of
+from odf_protocol.events.equality import means_the_same, with_defaults
+from odf_protocol.multihash import Multihash
+from odf_protocol.timestamp import Timestamp
+from support.kamu import DATASETS, read_chain
+from support.wire_strategies import events, hashes, timestamps
+
+VECTORS = Path(__file__).parents[2] / "spec" / "vectors"
+KNOWN_BLOCKS = sorted(
+    {
+        *(bytes.fromhex(case["bytes_hex"]) for case in json.loads((VECTORS / "blocks.json").read_text())["accepted"]),
+        *(block.raw for dataset in DATASETS for block in read_chain(dataset)),
+    },
+    key=len,
+)
+
+
+def decode_or_refuse(raw: bytes) -> None:
+    """Decode; anything but the two declared errors fails the test."""
+    try:
+        decode_block(raw, expected_hash=None)
+    except (MalformedError, UnsupportedError) as error:
+        assert "\n" not in str(error)
+
+
+@given(
+    event=events,
+    system_time=timestamps,
+    link=st.none() | hashes,
+    number=st.integers(0, 2**64 - 1),
+    version=st.sampled_from([2, 3]),
+)
+@settings(deadline=None, max_examples=300, suppress_health_check=[HealthCheck.too_slow])
+def test_every_block_is_decoded_to_what_was_encoded(
+    event: Event, system_time: Timestamp, link: Multihash | None, number: int, version: int
+) -> None:
+    """WIRE-14: and encoding what was decoded gives the same bytes."""
+    header: dict[str, Any] = {
+        "system_time": system_time,
+        "prev_block_hash": link,
+        "sequence_number": number,
+        "version": version,
+    }
+    raw = encode_block(event, **header)
+    block = decode_block(raw, expected_hash=Multihash.of_sha3_256(raw))
+    assert block.event == event
+    found = (block.system_time, block.prev_block_hash, block.sequence_number, block.version)
+    assert found == (system_time, link, number, version)
+    assert encode_block(block.event, **header) == raw
+
+
+@pytest.mark.parametrize("member", union_kind_of(Event).members, ids=lambda member: member.__name__)
+def test_strategies_cover_every_event(member: type[Any]) -> None:
+    from hypothesis import find
+
+    find(events, lambda event: type(event) is member, settings=settings(max_examples=2000, derandomize=True))
+
+
+@given(events)
+@settings(deadline=None)
+def test_filling_in_defaults_changes_nothing_that_is_there_and_is_done_once(event: Event) -> None:
+    filled = with_defaults(event)
+    assert with_defaults(filled) == filled
+    assert means_the_same(event, filled)
+    assert means_the_same(filled, event)
+
+
+@given(st.binary(max_size=200))
+@example(b"")
+@example(b"\0" * 64)
+@example(b"\xff" * 64)
+def test_random_bytes_are_refused(raw: bytes) -> None:
+    with pytest.raises((MalformedError, UnsupportedError)):
+        decode_block(raw, expected_hash=None)
+
+
+@given(data=st.data())
+@settings(deadline=None, max_examples=500)
+def test_changed_bytes_are_decoded_or_refused_as_declared(data: st.DataObject) -> None:
+    raw = bytearray(data.draw(st.sampled_from(KNOWN_BLOCKS)))
+    for _ in range(data.draw(st.integers(1, 4))):
+        position = data.draw(st.integers(0, len(raw) - 1))
+        raw[position] = data.draw(st.sampled_from([0, 1, 0x7F, 0x80, 0xFF]) | st.integers(0, 255))
+    decode_or_refuse(bytes(raw))
+
+
+@given(data=st.data())
+@settings(deadline=None)
+def test_cut_and_moved_bytes_are_decoded_or_refused_as_declared(data: st.DataObject) -> None:
+    raw = data.draw(st.sampled_from(KNOWN_BLOCKS))
+    start = data.draw(st.integers(0, len(raw)))
+    end = data.draw(st.integers(start, len(raw)))
+    put = data.draw(st.integers(0, len(raw)))
+    without = raw[:start] + raw[end:]
+    decode_or_refuse(without)
+    decode_or_refuse(without[:put] + raw[start:end] + without[put:])
+
+
+@pytest.mark.parametrize("raw", KNOWN_BLOCKS[::8], ids=lambda raw: f"{len(raw)}-bytes")
+def test_block_cut_anywhere_is_refused(raw: bytes) -> None:
+    for length in range(len(raw) - 8):  # up to eight bytes at the end are padding, which nothing reads
+        with pytest.raises((MalformedError, UnsupportedError)):
+            decode_block(raw[:length], expected_hash=None)
+
+
+@pytest.mark.parametrize("raw", KNOWN_BLOCKS[::8], ids=lambda raw: f"{len(raw)}-bytes")
+def test_block_with_any_byte_changed_has_another_hash(raw: bytes) -> None:
+    """WIRE-2."""
+    expected = Multihash.of_sha3_256(raw)
+    for position in range(0, len(raw), 7):
+        changed = bytearray(raw)
+        changed[position] ^= 0x01
+        with pytest.raises(MalformedError, match="expected hash"):
+            decode_block(bytes(changed), expected_hash=expected)
