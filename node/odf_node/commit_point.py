@@ -9,8 +9,9 @@ from odf_node.ports.commits import Commit
 from odf_node.ports.datasets import DatasetRecord
 from odf_node.ports.errors import ObjectNotFoundError
 from odf_node.ports.metadata import MetadataStore
-from odf_node.ports.objects import ObjectStore, StagedObject
+from odf_node.ports.objects import ObjectStore, StagedObject, SweepReport
 from odf_protocol.multihash import Multihash
+from odf_protocol.timestamp import Timestamp
 
 
 def commit_with_objects(
@@ -42,3 +43,13 @@ def list_named_objects(commit: Commit) -> tuple[Multihash, ...]:
     quarantine = () if commit.quarantine is None else (commit.quarantine.object_hash,)
     merge_state = () if commit.merge_state is None else (commit.merge_state,)
     return (*commit.objects, *quarantine, *merge_state)
+
+
+def sweep_leftovers(metadata: MetadataStore, objects: ObjectStore, *, now: Timestamp) -> SweepReport:
+    """Clean up after writers that were killed or failed, if there are any; costs next to nothing if not.
+
+    Meant for the start of a process that will write.
+    """
+    if not objects.has_leftovers():
+        return SweepReport(ran=False)
+    return objects.sweep(metadata.list_referenced_objects, now=now)

@@ -183,5 +183,14 @@ class ObjectStoreSuite(ABC):
         assert store.sweep(frozenset, now=LONG_AFTER).staged_files == 1
         assert not staged.path.exists()
 
+    def test_writer_that_failed_leaves_word_of_it_until_a_sweep(self, store: ObjectStore) -> None:
+        put(store, DATA)
+        assert store.has_leftovers() is False
+        with pytest.raises(ZeroDivisionError), store.writing():
+            raise ZeroDivisionError
+        assert store.has_leftovers() is True
+        store.sweep(lambda: [HASH], now=SOON)
+        assert store.has_leftovers() is False
+
     def test_sweep_of_an_empty_store_finds_nothing(self, store: ObjectStore) -> None:
         assert store.sweep(frozenset, now=SOON).objects == 0

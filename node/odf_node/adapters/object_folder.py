@@ -132,6 +132,10 @@ class ObjectFolder:
                 if self._place(object_hash) == path:
                     yield object_hash
 
+    def has_leftovers(self) -> bool:
+        """See ``ObjectStore``."""
+        return next(self._iter_staged(), None) is not None
+
     def sweep(self, find_referenced: Callable[[], Iterable[Multihash]], *, now: Timestamp) -> SweepReport:
         """See ``ObjectStore``."""
         if not self._home.path.is_dir():
@@ -156,15 +160,17 @@ class ObjectFolder:
                 if object_hash not in referenced:
                     freed_bytes += _remove(self._place(object_hash))
                     objects += 1
-            for entry in self._iter_staged(now):
+            for entry in (*self._iter_staged(), *self._iter_old_downloads(now)):
                 freed_bytes += _remove(entry)
                 staged_files += 1
         return SweepReport(ran=True, objects=objects, staged_files=staged_files, freed_bytes=freed_bytes)
 
-    def _iter_staged(self, now: Timestamp) -> Iterator[Path]:
+    def _iter_staged(self) -> Iterator[Path]:
+        kept = {self._home.downloads, self._home.refused}
         with suppress(FileNotFoundError):
-            kept = {self._home.downloads, self._home.refused}
             yield from (path for path in sorted(self._home.staging.iterdir()) if path not in kept)
+
+    def _iter_old_downloads(self, now: Timestamp) -> Iterator[Path]:
         with suppress(FileNotFoundError):
             for path in sorted(self._home.downloads.iterdir()):
                 if now.seconds - path.lstat().st_mtime > KEEP_DOWNLOADS_S:

@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import secrets
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,11 +18,14 @@ _POLL_S: Final = 0.02
 
 @contextmanager
 def shared_lease(home: Home) -> Iterator[None]:
-    """Hold the lock with other writers; made homes only, waits for a running sweep.
+    """Hold the lock with other writers; makes the home if it is missing, waits for a running sweep.
+
+    A marker in the staging folder stays behind when the lease ends by an error or a kill: then there may be objects
+    that nothing refers to, and somebody should sweep.
 
     Raises:
         HomeBusyError: A sweep did not end in time.
-        HomeReadOnlyError, HomeFullError: The lock file cannot be made.
+        HomeReadOnlyError, HomeFullError: The lock or the marker cannot be made.
     """
     home.create()
     descriptor = _open(home)
@@ -31,7 +35,11 @@ def shared_lease(home: Home) -> Iterator[None]:
             if time.monotonic() > give_up_at:
                 raise HomeBusyError(home.writers_lock, SWEEP_WAIT_S)
             time.sleep(_POLL_S)
+        marker = home.staging / f"lease-{secrets.token_hex(8)}"
+        with mapped_os_errors(marker):
+            marker.touch(mode=0o600)
         yield
+        marker.unlink(missing_ok=True)
     finally:
         os.close(descriptor)
 

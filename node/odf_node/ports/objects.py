@@ -160,6 +160,10 @@ class ObjectStore(Protocol):
         """Yield the hashes of all objects, in no order. Files with foreign names are passed over."""
         ...
 
+    def has_leftovers(self) -> bool:
+        """Say whether a writer is at work or ended without finishing, so that a sweep may find something; cheap."""
+        ...
+
     def sweep(self, find_referenced: Callable[[], Iterable[Multihash]], *, now: Timestamp) -> SweepReport:
         """Remove objects that nothing refers to and staged files that crashes left.
 

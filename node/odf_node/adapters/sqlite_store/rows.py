@@ -1,16 +1,19 @@
 """Values as columns and back: multihashes and identities as bytes, times as text that sorts nothing."""
 
 import sqlite3
+from typing import Final
 
 from odf_node.ports.datasets import DatasetRecord, Head, Origin, StoredBlock
 from odf_node.ports.errors import DatasetNotFoundError
 from odf_protocol.did import DatasetId, DidKey
 from odf_protocol.events import DatasetKind
-from odf_protocol.multihash import Multihash
+from odf_protocol.multihash import SHA3_256, Multihash
 from odf_protocol.policy import Trust
 from odf_protocol.timestamp import Timestamp
 
-DATASET_COLUMNS = (
+_SHA3_256_PREFIX: Final = Multihash.of_sha3_256(b"").to_bytes()[:2]
+
+DATASET_COLUMNS: Final = (
     "id, name, kind, head_sequence_number, head_hash, origin, origin_url, trust, pinned_key, published, created_at"
 )
 
@@ -32,15 +35,12 @@ def read_dataset(row: tuple[object, ...]) -> DatasetRecord:
     )
 
 
-def read_block(row: tuple[object, ...]) -> StoredBlock:
-    """Make a block of the columns sequence_number, hash, raw, signature."""
-    number, hash_, raw, signature = row
-    return StoredBlock(
-        as_int(number),
-        Multihash.decode(as_bytes(hash_)),
-        as_bytes(raw),
-        None if signature is None else as_bytes(signature),
-    )
+def read_block(row: tuple[int, bytes, bytes, bytes | None]) -> StoredBlock:
+    """Make a block of the columns sequence_number, hash, raw, signature. Called for every block of long chains."""
+    number, encoded, raw, signature = row
+    if encoded[:2] == _SHA3_256_PREFIX:
+        return StoredBlock(number, Multihash(SHA3_256, encoded[2:]), raw, signature)
+    return StoredBlock(number, Multihash.decode(encoded), raw, signature)
 
 
 def get_dataset_key(connection: sqlite3.Connection, dataset_id: DatasetId) -> int:
