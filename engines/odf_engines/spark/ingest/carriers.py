@@ -38,6 +38,8 @@ _SPARK_NAMES = {
     TIMESTAMP: "TIMESTAMP",
 }
 
+_TICKS_PER_MS = {"s": 0, "ms": 1, "us": 1000, "ns": 1_000_000}
+
 _MAX_DECIMAL_DIGITS = 38  # Spark's and decimal128's limit
 
 
@@ -126,7 +128,7 @@ def to_carrier(column: pa.Array, target: pa.DataType) -> pa.Array:
         pa.ArrowInvalid: A value does not fit `target`.
     """
     if pa.types.is_timestamp(column.type):
-        column = pc.floor_temporal(column, unit="millisecond")
+        column = _in_milliseconds(column)
     if column.type != target and not _is_wider_of(column.type, target):
         column = column.cast(target)
     return _recast(column, carrier_of(target))
@@ -139,6 +141,16 @@ def from_carrier(column: pa.Array, target: pa.DataType) -> pa.Array:
         pa.ArrowInvalid: A value does not fit, such as a negative number in an unsigned column.
     """
     return _recast(column, target)
+
+
+def _in_milliseconds(column: pa.Array) -> pa.Array:
+    # With numbers only: Arrow's functions for times ask for a database of time zones, which a sandbox need not have.
+    ticks, per_ms = column.cast(pa.int64()), _TICKS_PER_MS[column.type.unit]
+    if per_ms < 1:
+        return pc.multiply_checked(ticks, 1000).cast(TIMESTAMP)
+    quotient = pc.divide(ticks, per_ms)
+    goes_below = pc.less(ticks, pc.multiply(quotient, per_ms)).cast(pa.int64())
+    return pc.subtract(quotient, goes_below).cast(TIMESTAMP)
 
 
 def _is_wider_of(found: pa.DataType, target: pa.DataType) -> bool:

@@ -13,9 +13,13 @@ def run(spark: Any, request: IngestRequest, folder: Path) -> dict[str, object]:
     """Ingest one file; see `worker` for what goes in and out."""
     scratch = folder / "work"
     scratch.mkdir()
+    # A parser that is asked directly looks for settings in the session of its thread.
+    sessions = spark._jvm.org.apache.spark.sql.classic.SparkSession  # noqa: SLF001 - has no public name
+    sessions.setActiveSession(spark._jsparkSession)  # noqa: SLF001
     try:
         return _answer(ingest(spark, request, Folders(scratch, folder)))
     finally:
+        sessions.clearActiveSession()
         shutil.rmtree(scratch, ignore_errors=True)
 
 

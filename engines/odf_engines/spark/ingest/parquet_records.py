@@ -27,7 +27,11 @@ from odf_engines.spark.ingest.source_records import (
     value_name,
 )
 from odf_engines.spark.ingest.source_schema import check_columns, check_distinct
+from odf_protocol.errors import MalformedError
+from odf_protocol.timestamp import Timestamp
 from odf_protocol.vocabulary import Vocabulary
+
+_TICKS_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 Broken = dict[int, tuple[FieldError, ...]]
 
@@ -147,11 +151,36 @@ def _originals_of(source: Path) -> Callable[[Iterable[int]], Iterator[OriginalRe
         with pq.ParquetFile(source, memory_map=True) as file:
             for batch in file.iter_batches(batch_size=ROW_GROUP_ROWS):
                 while number is not None and number < first + batch.num_rows:
-                    row = batch.slice(number - first, 1).to_pylist()[0]
-                    yield OriginalRecord(number, None, json.dumps(row, default=str, ensure_ascii=False).encode())
+                    row = {name: _plain(batch.column(name)[number - first]) for name in batch.schema.names}
+                    yield OriginalRecord(number, None, json.dumps(row, ensure_ascii=False).encode())
                     number = next(wanted, None)
                 if number is None:
                     return
                 first += batch.num_rows
 
     return find_originals
+
+
+def _plain(value: pa.Scalar) -> object:
+    """Write a value for people, as JSON can hold it."""
+    if not value.is_valid:
+        return None
+    if isinstance(value, pa.TimestampScalar):
+        # `as_py` would ask for a database of time zones.
+        per_second = _TICKS_PER_SECOND[value.type.unit]
+        seconds, ticks = divmod(value.value, per_second)
+        try:
+            return str(Timestamp(seconds, ticks * (10**9 // per_second)))
+        except MalformedError:
+            return f"{value.value} {value.type.unit} since 1970"
+    if isinstance(value, pa.StructScalar):
+        return {name: _plain(value[name]) for name in value}
+    if isinstance(value, pa.ListScalar):
+        return [_plain(item) for item in value.values]
+    if isinstance(value, pa.BinaryScalar) and not isinstance(value, pa.StringScalar):
+        return value.as_py().hex()
+    if isinstance(value, pa.BooleanScalar | pa.StringScalar):
+        return value.as_py()
+    if pa.types.is_integer(value.type):
+        return value.as_py()
+    return str(value)

@@ -8,7 +8,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from odf_engines.errors import InvalidQueryError
 from odf_engines.spark.gate.statement import analyse_query, parse_query
+from odf_engines.spark.gate.trees import items, iter_expressions, iter_plan, shown, simple_name
 from odf_engines.spark.ingest.carriers import carrier_of, quoted, spark_name_of
 from odf_engines.spark.ingest.source_records import ERRORS, RECORD, value_name
 from odf_protocol.events import SqlQueryStep, TransformSql
@@ -16,6 +18,7 @@ from odf_protocol.events import SqlQueryStep, TransformSql
 INPUT = "input"
 
 _DATAFUSION = "datafusion"
+_WHOLE_TYPES = ("byte", "short", "integer", "long")
 
 
 def run_preprocess(spark: Any, transform: TransformSql, converted: Any, target: pa.Schema) -> Any:
@@ -26,16 +29,19 @@ def run_preprocess(spark: Any, transform: TransformSql, converted: Any, target: 
     Raises:
         InvalidQueryError: A query is wrong, or is anything but a query over `input` and earlier steps.
     """
-    if transform.engine.lower() == _DATAFUSION:
-        # Its queries put identifiers in double quotes, and texts never.
-        spark.conf.set("spark.sql.ansi.doubleQuotedIdentifiers", "true")
     rows = converted.where(f"{ERRORS} IS NULL").coalesce(1).sortWithinPartitions(RECORD)
     values = [f"{_value(i, field)} AS {quoted(field.name)}" for i, field in enumerate(target)]
     rows.selectExpr(*values).createOrReplaceTempView(INPUT)
     known, result = {INPUT}, None
+    is_datafusion = transform.engine.lower() == _DATAFUSION
     steps = transform.queries or (SqlQueryStep(query=transform.query or ""),)
+    if is_datafusion:
+        # Its queries put identifiers in double quotes, and texts never.
+        spark.conf.set("spark.sql.ansi.doubleQuotedIdentifiers", "true")
     for step in steps:
         result = run_query(spark, step.query, known)
+        if is_datafusion:
+            _refuse_whole_division(result)
         if step.alias is not None:
             result.createOrReplaceTempView(quoted(step.alias))
             known.add(step.alias)
@@ -51,6 +57,20 @@ def run_query(spark: Any, sql: str, relations: Collection[str]) -> Any:
     from pyspark.sql import DataFrame
 
     return DataFrame(analyse_query(spark, parse_query(spark, sql, relations)), spark)
+
+
+def _refuse_whole_division(result: Any) -> None:
+    """Refuse what both dialects accept and read differently: `5 / 2` is 2 in DataFusion and 2.5 in Spark."""
+    for node in iter_plan(result._jdf.queryExecution().analyzed()):  # noqa: SLF001 - has no public name
+        for expression in iter_expressions(node):
+            if simple_name(expression) == "Divide" and all(
+                _is_cast_of_whole(side) for side in items(expression.children())
+            ):
+                raise InvalidQueryError(f"{shown(expression)}: write `div` for whole numbers, or cast one side")
+
+
+def _is_cast_of_whole(side: Any) -> bool:
+    return simple_name(side) == "Cast" and str(side.child().dataType().typeName()) in _WHOLE_TYPES
 
 
 def _value(index: int, field: pa.Field) -> str:
