@@ -1,4 +1,4 @@
-"""How fast manifests are read and written. Goal: 1,000 events are read in under a second.
+"""How fast manifests are read and written, in CPU seconds. Goal: 1,000 events are read in under a second.
 
 Run: ``python tests/benchmarks/bench_manifest.py``
 """
@@ -11,8 +11,8 @@ from typing import Any
 from odf_protocol.events import (
     AddPushSource,
     DataField,
-    DatasetKind,
     DataSchema,
+    DatasetKind,
     DataTypeInt64,
     DataTypeOption,
     DataTypeString,
@@ -30,9 +30,9 @@ REPEATS = 5
 def best_s(work: Callable[[], Any]) -> float:
     times = []
     for _ in range(REPEATS):
-        started = time.perf_counter()
+        started = time.process_time()
         work()
-        times.append(time.perf_counter() - started)
+        times.append(time.process_time() - started)
     return min(times)
 
 
