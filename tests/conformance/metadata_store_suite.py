@@ -24,7 +24,6 @@ from odf_node.ports import (
     Peer,
     PeerKeyChangedError,
     QuarantineFile,
-    Refusal,
     Remote,
     RemoteDirection,
     ReplayRecord,
@@ -76,19 +75,6 @@ def _attestation(raw: bytes, first: int = 2, last: int = 5) -> Attestation:
     )
 
 
-def _refusal(refusal_id: str, number: int = 1) -> Refusal:
-    return Refusal(
-        id=refusal_id,
-        dataset_id=dataset_id(number),
-        sequence_number=4,
-        block_hash=object_hash(4),
-        source_url="https://liar.example",
-        reason=b'{"rule":"logical-hash"}',
-        objects=(object_hash(10), object_hash(9)),
-        refused_at=LATER,
-    )
-
-
 class MetadataStoreSuite(ABC):
     @abstractmethod
     def make_store(self) -> MetadataStore:
@@ -108,7 +94,6 @@ class MetadataStoreSuite(ABC):
         assert store.find_dataset_by_name("x") is None
         assert store.find_block(dataset_id(), object_hash(1)) is None
         assert store.find_signed_head(dataset_id()) is None
-        assert list(store.iter_refusals()) == []
         assert list(store.iter_audit(limit=9)) == []
         assert store.list_referenced_objects() == frozenset()
 
@@ -171,6 +156,15 @@ class MetadataStoreSuite(ABC):
         reader = store.iter_blocks(dataset_id())
         next(reader)
         store.delete_dataset(dataset_id())
+        with pytest.raises(DatasetNotFoundError):
+            list(reader)
+
+    def test_dataset_that_came_back_while_its_chain_was_read_stops_the_reader(self, store: MetadataStore) -> None:
+        store.commit(creation(count=1500))
+        reader = store.iter_blocks(dataset_id())
+        next(reader)
+        store.delete_dataset(dataset_id())
+        store.commit(creation(count=1501))
         with pytest.raises(DatasetNotFoundError):
             list(reader)
 
@@ -302,12 +296,11 @@ class MetadataStoreSuite(ABC):
         store.commit(commit)
         store.put_remote(Remote(dataset_id(), RemoteDirection.PULL, "https://a"))
         store.put_attestation(_attestation(b"a"))
-        store.put_refusal(_refusal("r1"))
         store.delete_dataset(dataset_id())
         assert store.find_dataset(dataset_id()) is None
         assert store.find_block(dataset_id(), commit.blocks[0].hash) is None
-        assert store.list_referenced_objects() == {object_hash(9), object_hash(10)}
-        assert len(list(store.iter_attestations(dataset_id()))) == len(list(store.iter_refusals())) == 1
+        assert store.list_referenced_objects() == frozenset()
+        assert len(list(store.iter_attestations(dataset_id()))) == 1
 
     def test_deleted_dataset_can_come_back(self, store: MetadataStore) -> None:
         store.commit(creation())
@@ -391,30 +384,6 @@ class MetadataStoreSuite(ABC):
     ) -> None:
         store.put_attestation(_attestation(b"a", first=2, last=5))
         assert len(list(store.iter_attestations(dataset_id(), sequence_number=number))) == found
-
-    def test_refusals_come_newest_first_with_their_objects_in_order(self, store: MetadataStore) -> None:
-        for refusal in (_refusal("r1"), _refusal("r2"), _refusal("r3", number=2)):
-            store.put_refusal(refusal)
-        assert list(store.iter_refusals(dataset_id())) == [_refusal("r2"), _refusal("r1")]
-        assert [refusal.id for refusal in store.iter_refusals()] == ["r3", "r2", "r1"]
-        assert store.find_refusal("r3") == _refusal("r3", number=2)
-
-    def test_refusal_without_block_is_kept(self, store: MetadataStore) -> None:
-        refusal = replace(_refusal("r"), sequence_number=None, block_hash=None, source_url=None, objects=())
-        store.put_refusal(refusal)
-        assert store.find_refusal("r") == refusal
-
-    def test_forgotten_refusal_lets_its_objects_go(self, store: MetadataStore) -> None:
-        store.put_refusal(_refusal("r1"))
-        store.delete_refusal("r1")
-        store.delete_refusal("r1")
-        assert store.find_refusal("r1") is None
-        assert store.list_referenced_objects() == frozenset()
-
-    def test_refusal_id_is_used_once(self, store: MetadataStore) -> None:
-        store.put_refusal(_refusal("r1"))
-        with pytest.raises(ValueError, match="r1"):
-            store.put_refusal(_refusal("r1"))
 
     # Ingests
 

@@ -10,7 +10,7 @@ The nouns:
     The one way a chain grows: blocks, the moved head and all that was learned with them, in one transaction, after the
     objects they name are durable.
 **Object**
-    One immutable file (slice, checkpoint, quarantine, merge state, evidence) named by the SHA3-256 of its bytes.
+    One immutable file (slice, checkpoint, quarantine, merge state) named by the SHA3-256 of its bytes.
 **Writing lease**
     Held by whoever makes objects that no committed row names yet; while anybody holds one, nothing is swept.
 
@@ -42,7 +42,7 @@ from odf_node.ports.errors import (
     PeerKeyChangedError,
     UnsafeKeyFileError,
 )
-from odf_node.ports.evidence import Attestation, Refusal, ReplayRecord
+from odf_node.ports.evidence import Attestation, ReplayRecord
 from odf_node.ports.keys import KeyStore, PrivateKey
 from odf_node.ports.metadata import MetadataStore
 from odf_node.ports.objects import ObjectStore, StagedObject, SweepReport
@@ -92,7 +92,6 @@ __all__ = [
     "PeerKeyChangedError",
     "PrivateKey",
     "QuarantineFile",
-    "Refusal",
     "Remote",
     "RemoteDirection",
     "ReplayRecord",

@@ -1,4 +1,4 @@
-"""What proves or disproves a chain's claims: replay records, attestations, refusals."""
+"""What proves a chain's claims: replay records and attestations."""
 
 from dataclasses import dataclass
 
@@ -32,21 +32,3 @@ class Attestation:
     attester: DidKey
     raw: bytes
     received_at: Timestamp
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Refusal:
-    """Evidence that something was refused, so that it can be shown and refused again without the work.
-
-    ``id`` is chosen by the caller and unique. ``reason`` is JSON. ``objects`` (in the object store) are kept as long
-    as the refusal is. The dataset need not be held here; block and URL are None where they do not apply.
-    """
-
-    id: str
-    dataset_id: DatasetId
-    sequence_number: int | None
-    block_hash: Multihash | None
-    source_url: str | None
-    reason: bytes
-    objects: tuple[Multihash, ...]
-    refused_at: Timestamp

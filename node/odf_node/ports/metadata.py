@@ -7,7 +7,7 @@ from odf_node.ports.access import AccessToken
 from odf_node.ports.audit import AuditEntry
 from odf_node.ports.commits import Acceptance, Commit, QuarantineFile
 from odf_node.ports.datasets import DatasetRecord, Head, Remote, RemoteDirection, SignedHead, StoredBlock
-from odf_node.ports.evidence import Attestation, Refusal, ReplayRecord
+from odf_node.ports.evidence import Attestation, ReplayRecord
 from odf_node.ports.peers import Peer
 from odf_protocol.did import DatasetId, DidKey
 from odf_protocol.multihash import Multihash
@@ -23,7 +23,7 @@ class MetadataStore(Protocol):
     was written.
 
     Methods that name a dataset raise DatasetNotFoundError when it is not here, except ``find_*`` and those about
-    evidence (attestations, refusals), which may speak of datasets that are not held.
+    attestations, which may speak of datasets that are not held.
     """
 
     # Datasets
@@ -51,7 +51,7 @@ class MetadataStore(Protocol):
     def delete_dataset(self, dataset_id: DatasetId) -> None:
         """Forget the dataset: chain, signatures, heads, replay records, acceptances, quarantine, remotes.
 
-        Attestations and refusals stay: they are evidence. Objects stay until a sweep finds that nothing names them.
+        Attestations stay: they are evidence. Objects stay until a sweep finds that nothing names them.
         """
         ...
 
@@ -153,22 +153,6 @@ class MetadataStore(Protocol):
 
     def iter_attestations(self, dataset_id: DatasetId, *, sequence_number: int | None = None) -> Iterator[Attestation]:
         """Yield attestations about the dataset (that cover the block, when one is named), in order of arrival."""
-        ...
-
-    def put_refusal(self, refusal: Refusal) -> None:
-        """Keep a refusal; its objects are durable already. An id that is known is a ``ValueError``."""
-        ...
-
-    def find_refusal(self, refusal_id: str) -> Refusal | None:
-        """Return the refusal with this id, or None."""
-        ...
-
-    def iter_refusals(self, dataset_id: DatasetId | None = None) -> Iterator[Refusal]:
-        """Yield refusals, newest first: of one dataset, or all."""
-        ...
-
-    def delete_refusal(self, refusal_id: str) -> None:
-        """Forget a refusal; its objects go with the next sweep. Forgetting an unknown one is no error."""
         ...
 
     # What ingests leave

@@ -57,22 +57,22 @@ class ChainMethods:
 
     def iter_blocks(self, dataset_id: DatasetId, *, after: int = -1, upto: int | None = None) -> Iterator[StoredBlock]:
         """See ``MetadataStore``."""
-        head = self.get_head(dataset_id)
-        last = head.sequence_number if upto is None else upto
-        if last > head.sequence_number:
+        key, newest = self._find_ends(dataset_id)
+        last = newest if upto is None else upto
+        if last > newest:
             raise BlockNotFoundError(dataset_id, last)
         following = max(after + 1, 0)
         while following <= last:
-            for block in self._read_page(_FORWARD, dataset_id, following, last - following + 1):
+            for block in self._read_page(_FORWARD, dataset_id, key, following, last - following + 1):
                 self._require(block.sequence_number == following, dataset_id, following)
                 yield block
                 following += 1
 
     def iter_blocks_backwards(self, dataset_id: DatasetId) -> Iterator[StoredBlock]:
         """See ``MetadataStore``."""
-        following = self.get_head(dataset_id).sequence_number
+        key, following = self._find_ends(dataset_id)
         while following >= 0:
-            for block in self._read_page(_BACKWARD, dataset_id, following, following + 1):
+            for block in self._read_page(_BACKWARD, dataset_id, key, following, following + 1):
                 self._require(block.sequence_number == following, dataset_id, following)
                 yield block
                 following -= 1
@@ -87,11 +87,19 @@ class ChainMethods:
         with self._database.reading() as connection:
             return _find_block(connection, _BY_NUMBER, dataset_id, sequence_number)
 
-    def _read_page(self, statement: str, dataset_id: DatasetId, start: int, limit: int) -> list[StoredBlock]:
+    def _find_ends(self, dataset_id: DatasetId) -> tuple[int, int]:
+        with self._database.reading() as connection:
+            key = get_dataset_key(connection, dataset_id)
+            row = connection.execute("SELECT head_sequence_number FROM datasets WHERE key = ?", (key,)).fetchone()
+            return key, as_int(row[0])
+
+    def _read_page(self, statement: str, dataset_id: DatasetId, key: int, start: int, limit: int) -> list[StoredBlock]:
         page: list[StoredBlock] = []
         size_bytes = 0
         with self._database.reading() as connection:
-            key = get_dataset_key(connection, dataset_id)
+            # Keys are never used again, so a dataset that was deleted and came back is not taken for the one begun.
+            if connection.execute("SELECT 1 FROM datasets WHERE key = ?", (key,)).fetchone() is None:
+                raise DatasetNotFoundError(dataset_id)
             rows = connection.execute(statement, (key, start, min(limit, _PAGE_BLOCKS)))
             for row in rows:
                 block = read_block(row)

@@ -1,12 +1,11 @@
-"""Replay records, attestations, refusals."""
+"""Replay records and attestations."""
 
-import sqlite3
 from collections.abc import Iterator
 
 from odf_node.adapters.sqlite_store.database import Database
-from odf_node.adapters.sqlite_store.rows import as_bytes, as_int, as_text, encode_hash, get_dataset_key
+from odf_node.adapters.sqlite_store.rows import as_bytes, as_int, get_dataset_key
 from odf_node.ports.errors import BlockNotFoundError
-from odf_node.ports.evidence import Attestation, Refusal, ReplayRecord
+from odf_node.ports.evidence import Attestation, ReplayRecord
 from odf_protocol.did import DatasetId, DidKey
 from odf_protocol.multihash import Multihash
 from odf_protocol.timestamp import Timestamp
@@ -73,46 +72,6 @@ class EvidenceMethods:
             ).fetchall()
         return (_read_attestation(dataset_id, row) for row in rows)
 
-    def put_refusal(self, refusal: Refusal) -> None:
-        """See ``MetadataStore``."""
-        with self._database.writing() as connection:
-            if connection.execute("SELECT 1 FROM refusals WHERE id = ?", (refusal.id,)).fetchone() is not None:
-                raise ValueError(f"refusal {refusal.id} is known")
-            arrival = connection.execute(
-                "INSERT INTO refusals (id, dataset_id, sequence_number, block_hash, source_url, reason, refused_at)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?)",
-                (
-                    refusal.id,
-                    refusal.dataset_id.to_bytes(),
-                    refusal.sequence_number,
-                    encode_hash(refusal.block_hash),
-                    refusal.source_url,
-                    refusal.reason,
-                    str(refusal.refused_at),
-                ),
-            ).lastrowid
-            connection.executemany(
-                "INSERT INTO refusal_objects (refusal, position, hash) VALUES (?, ?, ?)",
-                ((arrival, position, value.to_bytes()) for position, value in enumerate(refusal.objects)),
-            )
-
-    def find_refusal(self, refusal_id: str) -> Refusal | None:
-        """See ``MetadataStore``."""
-        with self._database.reading() as connection:
-            return next(iter(_read_refusals(connection, "id = ?", refusal_id)), None)
-
-    def iter_refusals(self, dataset_id: DatasetId | None = None) -> Iterator[Refusal]:
-        """See ``MetadataStore``."""
-        with self._database.reading() as connection:
-            if dataset_id is None:
-                return iter(_read_refusals(connection, "?1 IS NULL", None))
-            return iter(_read_refusals(connection, "dataset_id = ?", dataset_id.to_bytes()))
-
-    def delete_refusal(self, refusal_id: str) -> None:
-        """See ``MetadataStore``."""
-        with self._database.writing() as connection:
-            connection.execute("DELETE FROM refusals WHERE id = ?", (refusal_id,))
-
 
 def _read_attestation(dataset_id: DatasetId, row: tuple[object, ...]) -> Attestation:
     id_, first, last, last_hash, attester, raw, received_at = row
@@ -125,28 +84,4 @@ def _read_attestation(dataset_id: DatasetId, row: tuple[object, ...]) -> Attesta
         attester=DidKey.decode(as_bytes(attester)),
         raw=as_bytes(raw),
         received_at=Timestamp.parse(str(received_at)),
-    )
-
-
-def _read_refusals(connection: sqlite3.Connection, condition: str, value: str | bytes | None) -> list[Refusal]:
-    rows = connection.execute(
-        "SELECT arrival, id, dataset_id, sequence_number, block_hash, source_url, reason, refused_at FROM refusals"  # noqa: S608 - conditions are constants of this module
-        f" WHERE {condition} ORDER BY arrival DESC",
-        (value,),
-    ).fetchall()
-    return [_read_refusal(connection, row) for row in rows]
-
-
-def _read_refusal(connection: sqlite3.Connection, row: tuple[object, ...]) -> Refusal:
-    arrival, id_, dataset_id, number, block_hash, source_url, reason, refused_at = row
-    objects = connection.execute("SELECT hash FROM refusal_objects WHERE refusal = ? ORDER BY position", (arrival,))
-    return Refusal(
-        id=str(id_),
-        dataset_id=DatasetId.decode(as_bytes(dataset_id)),
-        sequence_number=None if number is None else as_int(number),
-        block_hash=None if block_hash is None else Multihash.decode(as_bytes(block_hash)),
-        source_url=as_text(source_url),
-        reason=as_bytes(reason),
-        objects=tuple(Multihash.decode(as_bytes(value)) for (value,) in objects),
-        refused_at=Timestamp.parse(str(refused_at)),
     )

@@ -51,7 +51,7 @@ class IngestMethods:
         with self._database.reading() as connection:
             rows = connection.execute(
                 "SELECT hash FROM objects UNION SELECT object_hash FROM quarantine_files"
-                " UNION SELECT object_hash FROM merge_states UNION SELECT hash FROM refusal_objects"
+                " UNION SELECT object_hash FROM merge_states"
             )
             return frozenset(Multihash.decode(as_bytes(row[0])) for row in rows)
 

@@ -112,25 +112,6 @@ CREATE TABLE attestations (
 ) STRICT;
 CREATE INDEX attestations_by_dataset ON attestations (dataset_id);
 
-CREATE TABLE refusals (
-    arrival INTEGER PRIMARY KEY,
-    id TEXT NOT NULL UNIQUE,
-    dataset_id BLOB NOT NULL,
-    sequence_number INTEGER,
-    block_hash BLOB,
-    source_url TEXT,
-    reason BLOB NOT NULL,
-    refused_at TEXT NOT NULL
-) STRICT;
-CREATE INDEX refusals_by_dataset ON refusals (dataset_id);
-
-CREATE TABLE refusal_objects (
-    refusal INTEGER NOT NULL REFERENCES refusals(arrival) ON DELETE CASCADE,
-    position INTEGER NOT NULL,
-    hash BLOB NOT NULL,
-    PRIMARY KEY (refusal, position)
-) STRICT, WITHOUT ROWID;
-
 CREATE TABLE peers (
     url TEXT NOT NULL PRIMARY KEY,
     node_key BLOB,
