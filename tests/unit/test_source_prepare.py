@@ -169,7 +169,7 @@ def _sh(script: str) -> PrepStepPipe:
 
 def test_command_is_refused_unless_the_operator_allows_it(tmp_path: Path) -> None:
     marker = tmp_path / "packed"
-    with pytest.raises(SourceRefusedError, match="--allow-commands"):
+    with pytest.raises(SourceRefusedError, match="has not allowed commands"):
         _prepare(b"x", tmp_path, _sh(f"rm {marker}"))
     assert marker.exists()
 

@@ -29,8 +29,8 @@ async def pipe(step: PrepStepPipe, *, path: Path, target: Path, name: str, limit
         raise SourceRefusedError(
             name,
             "commands-need-permission",
-            f"the manifest asks to run {' '.join(step.command)[:200]!r}; this node runs no commands of manifests "
-            "unless its operator allows it (--allow-commands)",
+            f"the manifest asks to run {' '.join(step.command)[:200]!r}, and this node's operator has not allowed "
+            "commands of manifests; unpack the data beforehand, or use the prepare step Decompress",
         )
     if not step.command:
         raise MalformedError("prepare step Pipe", expected="a command", found="nothing")
