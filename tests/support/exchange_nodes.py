@@ -13,8 +13,8 @@ from odf_node.adapters.sqlite_store import SqliteMetadataStore
 from odf_node.exchange.wanted import iter_wanted
 from odf_node.home import Home
 from odf_node.http.bearer import secret_hash_of
-from odf_node.http.server import create_app
 from odf_node.http.served_node import ServedNode
+from odf_node.http.server import create_app, make_runner
 from odf_node.ports import AccessToken, Commit, DatasetRecord, Head, NewBlock, NewDataset, Origin
 from odf_node.ports.peer_client import PeerDataset, PeerHead
 from odf_protocol.block import Block, decode_block, encode_block
@@ -193,7 +193,7 @@ class TestNode:
 @asynccontextmanager
 async def serving(app: web.Application) -> AsyncIterator[str]:
     """Run an application on a free port of loopback and give its address."""
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=1)
+    runner = make_runner(app, grace_s=1)
     await runner.setup()
     try:
         site = web.TCPSite(runner, "127.0.0.1", 0)
@@ -257,6 +257,4 @@ class RecordingReceiver:
 
 
 def _published(new: NewDataset, published: bool) -> NewDataset:
-    return NewDataset(
-        name=new.name, kind=new.kind, origin=new.origin, created_at=new.created_at, published=published
-    )
+    return NewDataset(name=new.name, kind=new.kind, origin=new.origin, created_at=new.created_at, published=published)

@@ -43,7 +43,7 @@ class ExchangePeer:
         return PeerDescription(
             url=str(self._url).rstrip("/"),
             speaks=PeerSpeaks.EXCHANGE,
-            node_id=self._info.node_id,
+            node_id=self._info.to_node_id(),
             software=self._info.software,
         )
 
@@ -53,9 +53,9 @@ class ExchangePeer:
         body = await self._client.get_bytes(url, "dataset", limit_bytes=MAX_JSON_BYTES)
         answer = decode_message(body, HeadAnswer)
         return PeerHead(
-            head=Head(answer.head.sequence_number, answer.head.block_hash),
+            head=answer.head.to_head(),
             name=answer.name,
-            dataset_id=answer.dataset_id,
+            dataset_id=answer.to_dataset_id(),
             kind=DatasetKind[answer.kind.upper()],
             signed_head=answer.signed_head,
         )
@@ -86,14 +86,16 @@ class ExchangePeer:
     async def list_attestations(self, *, limit: int) -> tuple[bytes, ...]:
         """See ``PeerDataset``."""
         found: list[bytes] = []
-        skip: int | None = 0
-        while skip is not None and len(found) < limit:
+        skip = 0
+        while len(found) < limit:
             url = (self._base / dataset_path(self._dataset) / "attestations").with_query(skip=skip)
             body = await self._client.get_bytes(url, "dataset", limit_bytes=MAX_JSON_BYTES)
             page = decode_message(body, AttestationPage)
-            if page.next_skip is not None and not (page.attestations and page.next_skip > skip):
-                raise PeerLiedError(str(url), "EX-14 attestations", expected="pages that go on", found=page.next_skip)
             found.extend(page.attestations)
+            if page.next_skip is None:
+                break
+            if not page.attestations or page.next_skip <= skip:
+                raise PeerLiedError(str(url), "EX-14 attestations", expected="pages that go on", found=page.next_skip)
             skip = page.next_skip
         return tuple(found[:limit])
 

@@ -5,7 +5,9 @@ host. So no answer of a peer can make this node talk to another one, or to its o
 """
 
 import asyncio
+import io
 import random
+import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -68,7 +70,7 @@ class HttpClient:
 
     async def __aenter__(self) -> Self:
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=self.settings.parallel + 2),
+            connector=aiohttp.TCPConnector(limit=self.settings.parallel + 2, socket_factory=self._open_socket),
             cookie_jar=aiohttp.DummyCookieJar(),
             timeout=aiohttp.ClientTimeout(
                 total=None, sock_connect=self.settings.connect_s, sock_read=self.settings.stall_s
@@ -81,6 +83,14 @@ class HttpClient:
             max_field_size=MAX_HEADER_FIELD_BYTES,
         )
         return self
+
+    def _open_socket(self, address: aiohttp.AddrInfoType) -> socket.socket:
+        family, kind, protocol, _, _ = address
+        opened = socket.socket(family, kind, protocol)
+        # Uploads have no limit of their own in the HTTP client: the kernel ends a connection that takes nothing.
+        if family in {socket.AF_INET, socket.AF_INET6}:
+            opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(self.settings.stall_s * 1000))
+        return opened
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
@@ -129,13 +139,14 @@ class HttpClient:
         headers: Mapping[str, str] | None = None,
     ) -> Answer:
         """Send one request and read the whole answer, whatever its status; as ``open``, without retries."""
+        # A file in memory is sent in pieces; bytes would be sent in one, and hold up everything else meanwhile.
+        body = None if data is None else io.BytesIO(data)
         with mapped_failures(str(url)):
             async with (
                 asyncio.timeout(self.settings.message_s),
-                self.open(method, url, headers=headers, data=data) as got,
+                self.open(method, url, headers=headers, data=body) as got,
             ):
-                body = await read_bounded(got, limit_bytes)
-                return Answer(got.status, got.content_type, body)
+                return Answer(got.status, got.content_type, await read_bounded(got, limit_bytes))
 
     async def get_bytes(self, url: URL, what: str, *, limit_bytes: int) -> bytes:
         """Get a whole body of at most ``limit_bytes``, with retries.

@@ -49,6 +49,7 @@ MAX_WALK_BYTES: Final = 512 * MIB
 # Pushes
 
 MAX_PUSH_SESSIONS: Final = 16  # guess
+MAX_ENDED_PUSHES: Final = 256  # guess: answers that nobody has asked for yet
 MAX_PUSH_BLOCKS: Final = 1_000_000
 MAX_PUSH_BLOCK_BYTES: Final = 1024 * MIB
 PUSH_IDLE_S: Final = 15 * 60.0

@@ -11,6 +11,7 @@ import msgspec
 
 from odf_node.exchange.limits import MAX_ATTESTATION_BYTES, MAX_JSON_BYTES, MAX_PROBLEM_TEXT_CHARACTERS
 from odf_node.exchange.routes import ObjectKind
+from odf_node.ports.datasets import Head
 from odf_protocol.did import DatasetId, DidKey
 from odf_protocol.errors import MalformedError
 from odf_protocol.multihash import Multihash
@@ -49,26 +50,48 @@ class HeadMessage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """A block named by its place and its hash."""
 
     sequence_number: Count
-    block_hash: Multihash
+    block_hash: Text
+
+    @classmethod
+    def of(cls, head: Head) -> "HeadMessage":
+        """Write a head."""
+        return cls(sequence_number=head.sequence_number, block_hash=str(head.hash))
+
+    def to_head(self) -> Head:
+        """Read it."""
+        return Head(self.sequence_number, Multihash.parse(self.block_hash))
+
+    def __post_init__(self) -> None:
+        Multihash.parse(self.block_hash)
 
 
 class NodeInfo(msgspec.Struct, frozen=True, kw_only=True):
     """Who answers and what it speaks. ``node_id`` is None while the node has no key of its own."""
 
-    node_id: DidKey | None
+    node_id: Text | None
     software: Text
     protocol_versions: tuple[Count, ...]
     takes_pushes: bool
+
+    def __post_init__(self) -> None:
+        self.to_node_id()
+
+    def to_node_id(self) -> DidKey | None:
+        """Read the node's identity."""
+        return None if self.node_id is None else DidKey.parse(self.node_id)
 
 
 class DatasetSummary(msgspec.Struct, frozen=True, kw_only=True):
     """One published dataset. ``trust`` is the serving node's word about it, nothing to rely on."""
 
-    dataset_id: DatasetId
+    dataset_id: Text
     name: Name
     kind: Kind
     head: HeadMessage
     trust: Text
+
+    def __post_init__(self) -> None:
+        DatasetId.parse(self.dataset_id)
 
 
 class DatasetPage(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,11 +104,18 @@ class DatasetPage(msgspec.Struct, frozen=True, kw_only=True):
 class HeadAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """The newest block of a dataset, and the document in which its key vouches for it, as it was made."""
 
-    dataset_id: DatasetId
+    dataset_id: Text
     name: Name
     kind: Kind
     head: HeadMessage
     signed_head: bytes | None = None
+
+    def __post_init__(self) -> None:
+        self.to_dataset_id()
+
+    def to_dataset_id(self) -> DatasetId:
+        """Read the identity."""
+        return DatasetId.parse(self.dataset_id)
 
 
 class AttestationPage(msgspec.Struct, frozen=True, kw_only=True):
@@ -119,10 +149,17 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class PushRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The wish to bring the receiver's copy of a dataset up to ``head``."""
 
-    dataset_id: DatasetId
+    dataset_id: Text
     name: Name
     head: HeadMessage
     signed_head: bytes | None = None
+
+    def __post_init__(self) -> None:
+        self.to_dataset_id()
+
+    def to_dataset_id(self) -> DatasetId:
+        """Read the identity."""
+        return DatasetId.parse(self.dataset_id)
 
 
 class PushStatus(StrEnum):
@@ -139,8 +176,15 @@ class MissingObject(msgspec.Struct, frozen=True, kw_only=True):
     """An object that the receiver lacks."""
 
     kind: ObjectKind
-    object_hash: Multihash
+    object_hash: Text
     size_bytes: Count
+
+    def __post_init__(self) -> None:
+        self.to_hash()
+
+    def to_hash(self) -> Multihash:
+        """Read the hash."""
+        return Multihash.parse(self.object_hash)
 
 
 class UploadProgress(msgspec.Struct, frozen=True, kw_only=True):
@@ -171,7 +215,7 @@ _Message = TypeVar("_Message", bound=msgspec.Struct)
 
 def encode_message(message: msgspec.Struct) -> bytes:
     """Write a message: keys sorted, no spaces."""
-    return msgspec.json.encode(message, enc_hook=_encode, order="sorted")
+    return msgspec.json.encode(message, order="sorted")
 
 
 def decode_message(body: bytes, message_type: type[_Message]) -> _Message:
@@ -184,18 +228,6 @@ def decode_message(body: bytes, message_type: type[_Message]) -> _Message:
     if len(body) > MAX_JSON_BYTES:
         raise MalformedError(what, expected=f"at most {MAX_JSON_BYTES} bytes", found=len(body))
     try:
-        return msgspec.json.decode(body, type=message_type, dec_hook=_decode)
+        return msgspec.json.decode(body, type=message_type)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise MalformedError(what, expected="a message of the exchange", found=str(error)) from error
-
-
-def _encode(value: object) -> object:
-    if isinstance(value, Multihash | DatasetId | DidKey):
-        return str(value)
-    raise TypeError(f"cannot be sent: {type(value).__name__}")
-
-
-def _decode(wanted: type, value: object) -> object:
-    if issubclass(wanted, Multihash | DatasetId | DidKey) and isinstance(value, str):
-        return wanted.parse(value)
-    raise ValueError(f"expected the text of a {wanted.__name__}")

@@ -1,14 +1,13 @@
 """Our reading routes: who is here, what is published, signed heads, packs, attestations (EX-7, EX-8, EX-14)."""
 
 import asyncio
-from collections.abc import Iterator
 from itertools import islice
 
 from aiohttp import web
 
+from odf_node.adapters.packing import iter_packed
 from odf_node.exchange.limits import (
     MAX_CONCURRENT_PACKS,
-    MAX_PACK_BLOCKS,
     PAGE_ATTESTATION_BYTES,
     PAGE_ATTESTATIONS,
     PAGE_DATASETS,
@@ -22,13 +21,12 @@ from odf_node.exchange.messages import (
     Kind,
     NodeInfo,
 )
-from odf_node.exchange.packs import PACK_MEDIA_TYPE, PackedBlock, encode_pack
+from odf_node.exchange.packs import PACK_MEDIA_TYPE, encode_pack
 from odf_node.exchange.routes import PREFIX, PROTOCOL_VERSION
 from odf_node.http.addressed import get_number, get_published
 from odf_node.http.answers import CHANGING, answer_bytes, answer_message
-from odf_node.http.served_node import NODE, ServedStore
+from odf_node.http.served_node import NODE
 from odf_node.ports.datasets import DatasetRecord
-from odf_protocol.did import DatasetId
 
 
 def add_routes(app: web.Application) -> None:
@@ -48,7 +46,7 @@ async def _get_node(request: web.Request) -> web.Response:
     node = request.app[NODE]
     return answer_message(
         NodeInfo(
-            node_id=node.node_id,
+            node_id=None if node.node_id is None else str(node.node_id),
             software=node.software,
             protocol_versions=(PROTOCOL_VERSION,),
             takes_pushes=node.pushes is not None,
@@ -65,10 +63,10 @@ async def _list_datasets(request: web.Request) -> web.Response:
         DatasetPage(
             datasets=tuple(
                 DatasetSummary(
-                    dataset_id=record.id,
+                    dataset_id=str(record.id),
                     name=record.name,
                     kind=_kind(record),
-                    head=_head(record),
+                    head=HeadMessage.of(record.head),
                     trust=record.trust.value,
                 )
                 for record in shown
@@ -85,10 +83,10 @@ async def _get_head(request: web.Request) -> web.Response:
     head = record.head if signed is None else signed.head
     return answer_message(
         HeadAnswer(
-            dataset_id=record.id,
+            dataset_id=str(record.id),
             name=record.name,
             kind=_kind(record),
-            head=HeadMessage(sequence_number=head.sequence_number, block_hash=head.hash),
+            head=HeadMessage.of(head),
             signed_head=None if signed is None else signed.raw,
         )
     )
@@ -101,7 +99,7 @@ async def _get_blocks(request: web.Request) -> web.Response:
     store = request.app[NODE].store
     etag = f"{record.head.hash}-{after}-{upto}"
     async with request.app[_PACKERS]:
-        body, _ = await asyncio.to_thread(lambda: encode_pack(_iter_packed(store, record.id, after, upto)))
+        body, _ = await asyncio.to_thread(lambda: encode_pack(iter_packed(store, record.id, after, upto)))
     return answer_bytes(request, body, etag=etag, cache=CHANGING, content_type=PACK_MEDIA_TYPE)
 
 
@@ -123,23 +121,5 @@ async def _get_attestations(request: web.Request) -> web.Response:
     return answer_message(await asyncio.to_thread(read))
 
 
-def _iter_packed(store: ServedStore, dataset_id: DatasetId, after: int, upto: int) -> Iterator[PackedBlock]:
-    if after >= upto:
-        return
-    # One block more than fits is never read: the last of a pack's records is that of its last possible block.
-    records = store.iter_replay_records(dataset_id, after=after, upto=min(upto, after + MAX_PACK_BLOCKS))
-    number, record = next(records, (upto + 1, b""))
-    for block in store.iter_blocks(dataset_id, after=after, upto=upto):
-        if number == block.sequence_number:
-            yield PackedBlock(block.raw, block.signature, record)
-            number, record = next(records, (upto + 1, b""))
-        else:
-            yield PackedBlock(block.raw, block.signature)
-
-
 def _kind(record: DatasetRecord) -> Kind:
     return "Derivative" if record.kind.text == "Derivative" else "Root"
-
-
-def _head(record: DatasetRecord) -> HeadMessage:
-    return HeadMessage(sequence_number=record.head.sequence_number, block_hash=record.head.hash)

@@ -55,7 +55,7 @@ async def _begin(request: web.Request) -> web.Response:
     DatasetName.parse(asked.name)
     if len(asked.signed_head or b"") > MAX_SIGNED_HEAD_BYTES:
         raise MalformedError("signed head", expected=f"at most {MAX_SIGNED_HEAD_BYTES} bytes", found="more")
-    require_scope(token, asked.dataset_id)
+    require_scope(token, asked.to_dataset_id())
     session = await registry.begin(token.id, asked)
     return await _answer_state(request, session, status=HTTPStatus.CREATED)
 
@@ -132,7 +132,7 @@ async def _get_session(request: web.Request) -> PushSession:
     if session is None:
         raise ProblemError(HTTPStatus.NOT_FOUND, "not-found", "there is no such push; begin it again")
     # Tokens lose scopes and are revoked while a push runs.
-    require_scope(token, session.request.dataset_id)
+    require_scope(token, session.request.to_dataset_id())
     registry.touch(session)
     return session
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import secrets
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from http import HTTPStatus
@@ -10,13 +11,12 @@ from typing import Final
 from aiohttp import web
 
 from odf_node.adapters.threads import finish_in_thread
-from odf_node.exchange.limits import MAX_PUSH_SESSIONS, PUSH_IDLE_S
+from odf_node.exchange.limits import MAX_ENDED_PUSHES, MAX_PUSH_SESSIONS, PUSH_IDLE_S
 from odf_node.exchange.messages import Problem, PushRequest, PushStatus
 from odf_node.http.access_log import write_line
 from odf_node.http.problems import TYPE_PREFIX, ProblemError, problem_of
 from odf_node.http.push_session import PushedDataset, PushSession, offered_head
 from odf_node.http.served_node import ServedNode
-from odf_node.ports.datasets import Head
 from odf_node.ports.pushes import PushReceiver
 from odf_protocol.errors import MalformedError, OdfError, RejectedError, UnsupportedError
 
@@ -37,16 +37,17 @@ class PushRegistry:
         """
         receiver = self._get_receiver()
         await self._forget_idle()
-        if len(self._sessions) >= MAX_PUSH_SESSIONS:
+        await self._replace(token_id, request)
+        if sum(session.is_open for session in self._sessions.values()) >= MAX_PUSH_SESSIONS:
             raise ProblemError(
                 HTTPStatus.SERVICE_UNAVAILABLE,
                 "busy",
                 f"{MAX_PUSH_SESSIONS} pushes are running; try again",
                 headers={"Retry-After": "30"},
             )
-        record = await asyncio.to_thread(self._node.store.find_dataset, request.dataset_id)
+        record = await asyncio.to_thread(self._node.store.find_dataset, request.to_dataset_id())
         known_head = None if record is None else record.head
-        offered = Head(request.head.sequence_number, request.head.block_hash)
+        offered = request.head.to_head()
         if known_head != offered:
             await receiver.consider(offered_head(request), actor=token_id)
         session = await finish_in_thread(
@@ -62,6 +63,7 @@ class PushRegistry:
         )
         if known_head == offered:
             session.status = PushStatus.ACCEPTED
+            session.close()
         self._sessions[session.push_id] = session
         self._locks[session.push_id] = asyncio.Lock()
         return session
@@ -95,11 +97,14 @@ class PushRegistry:
             await asyncio.wait([task], timeout=wait_s)
 
     async def forget(self, session: PushSession) -> None:
-        """Drop the session with its blocks."""
-        self._sessions.pop(session.push_id, None)
+        """Drop the session with its blocks, once nobody is changing it."""
+        async with self._locks[session.push_id]:
+            if session.status is PushStatus.RECEIVING:
+                session.status = PushStatus.FAILED
+            self._sessions.pop(session.push_id, None)
+            self._tasks.pop(session.push_id, None)
+            await finish_in_thread(session.close)
         self._locks.pop(session.push_id, None)
-        self._tasks.pop(session.push_id, None)
-        await finish_in_thread(session.close)
 
     async def close(self, grace_s: float) -> None:
         """Wait for what is being verified, then stop it, and drop everything."""
@@ -131,11 +136,21 @@ class PushRegistry:
             session.touched_s = _now_s()
             # The answer stays for whoever asks; the lease and the blocks are no longer needed.
             session.close()
-        write_line("push", push_id=session.push_id, dataset=str(session.request.dataset_id), status=status.value)
+        write_line("push", push_id=session.push_id, dataset=session.request.dataset_id, status=status.value)
 
     async def _forget_idle(self) -> None:
         for session in tuple(self._sessions.values()):
             if session.status is not PushStatus.VERIFYING and _now_s() - session.touched_s > PUSH_IDLE_S:
+                await self.forget(session)
+        ended = [session for session in self._sessions.values() if not session.is_open]
+        for session in ended[:-MAX_ENDED_PUSHES]:
+            await self.forget(session)
+
+    async def _replace(self, token_id: str, request: PushRequest) -> None:
+        # A pusher that lost the answer to its first request begins again: its first session must not fill the place.
+        for session in tuple(self._sessions.values()):
+            same = (session.token_id, session.request.dataset_id) == (token_id, request.dataset_id)
+            if same and session.status is PushStatus.RECEIVING:
                 await self.forget(session)
 
     def _get_receiver(self) -> PushReceiver:
@@ -153,4 +168,4 @@ def get_registry(request: web.Request) -> PushRegistry:
 
 
 def _now_s() -> float:
-    return asyncio.get_running_loop().time()
+    return time.monotonic()

@@ -72,7 +72,12 @@ class PushSession:
     @property
     def offered(self) -> Head:
         """Where the pushed chain ends."""
-        return Head(self.request.head.sequence_number, self.request.head.block_hash)
+        return self.request.head.to_head()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it still holds blocks and a lease; the answer of one that ended stays for whoever asks."""
+        return self.status in {PushStatus.RECEIVING, PushStatus.VERIFYING}
 
     def add_pack(self, body: bytes, *, after: int) -> None:
         """Take the blocks that follow block ``after``.
@@ -139,10 +144,10 @@ class PushSession:
         return PushState(
             push_id=self.push_id,
             status=self.status,
-            known_head=None if self.known_head is None else _message(self.known_head),
+            known_head=None if self.known_head is None else HeadMessage.of(self.known_head),
             received_upto=-1 if self.received is None else self.received.sequence_number,
             missing=tuple(
-                MissingObject(kind=item.kind, object_hash=item.hash, size_bytes=item.size_bytes)
+                MissingObject(kind=item.kind, object_hash=str(item.hash), size_bytes=item.size_bytes)
                 for item in missing[:PAGE_MISSING_OBJECTS]
             ),
             missing_count=len(missing),
@@ -207,12 +212,8 @@ class PushedDataset:
 def offered_head(request: PushRequest) -> PeerHead:
     """Give the head that a push offers, as a peer's claim."""
     return PeerHead(
-        head=Head(request.head.sequence_number, request.head.block_hash),
+        head=request.head.to_head(),
         name=request.name,
-        dataset_id=request.dataset_id,
+        dataset_id=request.to_dataset_id(),
         signed_head=request.signed_head,
     )
-
-
-def _message(head: Head) -> HeadMessage:
-    return HeadMessage(sequence_number=head.sequence_number, block_hash=head.hash)

@@ -2,20 +2,15 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
 from aiohttp import web
 
+from odf_node.adapters.packing import ServedStore
 from odf_node.ports.clock import Clock
-from odf_node.ports.metadata import MetadataStore
 from odf_node.ports.objects import ObjectStore
 from odf_node.ports.pushes import PushReceiver
-from odf_node.ports.serving import ServedChains
 from odf_protocol.did import DidKey
-
-
-class ServedStore(MetadataStore, ServedChains, Protocol):
-    """The store with the look-ups that only serving needs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -67,6 +67,20 @@ def create_app(
     return app
 
 
+def make_runner(app: web.Application, *, grace_s: float = GRACE_S) -> web.AppRunner:
+    """Put the application behind the limits of connections and headers."""
+    return web.AppRunner(
+        app,
+        access_log_class=JsonAccessLogger,
+        access_log=LOGGER,
+        keepalive_timeout=KEEPALIVE_S,
+        max_line_size=MAX_REQUEST_LINE_BYTES,
+        max_field_size=MAX_HEADER_FIELD_BYTES,
+        max_headers=MAX_HEADERS,
+        shutdown_timeout=grace_s,
+    )
+
+
 async def serve(
     node: ServedNode,
     *,
@@ -91,16 +105,7 @@ async def serve(
     """
     stop = stop or asyncio.Event()
     app = create_app(node, push_grace_s=grace_s)
-    runner = web.AppRunner(
-        app,
-        access_log_class=JsonAccessLogger,
-        access_log=LOGGER,
-        keepalive_timeout=KEEPALIVE_S,
-        max_line_size=MAX_REQUEST_LINE_BYTES,
-        max_field_size=MAX_HEADER_FIELD_BYTES,
-        max_headers=MAX_HEADERS,
-        shutdown_timeout=grace_s,
-    )
+    runner = make_runner(app, grace_s=grace_s)
     handler = log_to()
     try:
         await runner.setup()

@@ -1,0 +1,32 @@
+"""Blocks of a chain with what accompanies them, ready to be packed."""
+
+from collections.abc import Iterator
+from typing import Protocol
+
+from odf_node.exchange.limits import MAX_PACK_BLOCKS
+from odf_node.exchange.packs import PackedBlock
+from odf_node.ports.metadata import MetadataStore
+from odf_node.ports.serving import ServedChains
+from odf_protocol.did import DatasetId
+
+
+class ServedStore(MetadataStore, ServedChains, Protocol):
+    """The store with the look-ups that only serving needs."""
+
+
+def iter_packed(store: ServedStore, dataset_id: DatasetId, after: int, upto: int) -> Iterator[PackedBlock]:
+    """Yield the blocks above ``after`` and not above ``upto`` with signature and replay record.
+
+    No more than one pack is filled from it: records behind the last block that a pack can hold are left out.
+    """
+    if after >= upto:
+        return
+    records = store.iter_replay_records(dataset_id, after=after, upto=min(upto, after + MAX_PACK_BLOCKS))
+    nothing = (upto + 1, b"")
+    number, record = next(records, nothing)
+    for block in store.iter_blocks(dataset_id, after=after, upto=upto):
+        if number == block.sequence_number:
+            yield PackedBlock(block.raw, block.signature, record)
+            number, record = next(records, nothing)
+        else:
+            yield PackedBlock(block.raw, block.signature)
