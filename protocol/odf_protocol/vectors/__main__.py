@@ -1,0 +1,56 @@
+"""Run test vectors: ``python -m odf_protocol.vectors FILE...``; exit status 0 if all passed, 1 if one failed."""
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from odf_protocol.vectors.check import Check
+from odf_protocol.vectors.forms import FORMS
+from odf_protocol.vectors.reference_form import SECTIONS
+
+
+def iter_checks(document: Any) -> Iterator[Check]:
+    """Yield the checks of one file, in either form.
+
+    Raises:
+        ValueError: Neither form.
+    """
+    kind = document.get("kind") if isinstance(document, dict) else None
+    if isinstance(kind, str) and kind in FORMS:
+        yield from FORMS[kind](document)
+        return
+    sections = [name for name in SECTIONS if isinstance(document, dict) and name in document]
+    if not sections:
+        raise ValueError(f"neither of the kinds {', '.join(FORMS)} nor with any of the sections {', '.join(SECTIONS)}")
+    for name in sections:
+        yield from SECTIONS[name](document[name])
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the files and print what failed, then the counts."""
+    if not arguments:
+        print("usage: python -m odf_protocol.vectors FILE...", file=sys.stderr)
+        return 2
+    passed = failed = 0
+    for name in arguments:
+        try:
+            checks = list(iter_checks(json.loads(Path(name).read_bytes())))
+        except (OSError, ValueError, LookupError, TypeError) as error:
+            print(f"FAILED {name}: cannot be read: {type(error).__name__}: {error}")
+            failed += 1
+            continue
+        for check in checks:
+            failure = check.find_failure()
+            if failure is None:
+                passed += 1
+            else:
+                failed += 1
+                print(f"FAILED {name}: {check.comment}: {failure}")
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
