@@ -8,7 +8,7 @@ dataset requires may not hold nulls. How strings, bytes and lists are laid out i
 
 Absent time units and time zones stand for their defaults (milliseconds, UTC), so writing them out is no change.
 
-Source: ODF "SetDataSchema", schema evolution; chain rule 29.
+Source: ODF "SetDataSchema", schema evolution; clauses SCHEMA-1 to SCHEMA-4 of ``spec/manifests.md``.
 """
 
 from dataclasses import replace

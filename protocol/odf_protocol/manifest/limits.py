@@ -1,4 +1,4 @@
-"""Bounds on what a manifest may cost to read.
+"""MAN-10: Bounds on what a manifest may cost to read.
 
 A manifest comes from a file, a form or a peer, so every dimension that an author controls has a limit. Going over one
 is a :class:`~odf_protocol.manifest.errors.ManifestError` where it happens, before the memory is spent.

@@ -3,11 +3,12 @@
 There is no code per event: the reader of a table, a union or a list is built from its declaration once and kept, so a
 new field or member needs a line in its dataclass and nothing here.
 
-* Fields are spelled in camelCase; unknown ones are mistakes, absent and null optional ones are None.
-* ``kind`` names the member of a union, in PascalCase, camelCase or all lower case.
-* A member without mandatory fields may be written as its bare name: ``type: Timestamp``.
+* MAN-1: Fields are spelled in camelCase; unknown ones are mistakes.
+* MAN-2: ``kind`` names the member of a union, in PascalCase, camelCase or all lower case.
+* MAN-3: A member without mandatory fields may be written as its bare name: ``type: Timestamp``.
+* MAN-4: Absent and null optional fields are None.
 
-Source: ODF manifests (YAML and JSON).
+Source: ODF manifests (YAML and JSON); clauses of ``spec/manifests.md``.
 """
 
 from collections.abc import Iterable

@@ -1,7 +1,9 @@
 """Readers of single values: what one word means to a text, a number, an enumeration, a hash.
 
-The declared kind decides, never the look of the word: ``no``, ``on``, ``2020-01-01`` and ``1e3`` are texts where a text
-is asked for, and mistakes everywhere else.
+MAN-5: The declared kind decides, never the look of the word: ``no``, ``on``, ``2020-01-01`` and ``1e3`` are texts where
+a text is asked for, and mistakes everywhere else. MAN-6: attributes follow YAML 1.2. MAN-7: times, hashes, ids, bytes.
+
+Source: clauses of ``spec/manifests.md``.
 """
 
 import base64

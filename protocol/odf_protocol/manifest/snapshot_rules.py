@@ -1,18 +1,19 @@
 """What a snapshot may say beyond its format, and the one form it is brought to before blocks are made of it.
 
-1. A root dataset has sources and no transform; a derivative has a transform and no source. Neither states data or its
-   own Seed: those events belong to the node.
-2. ``query`` becomes a list of one query. The last query of a list has no alias, every other has one.
-3. A transform has inputs, none twice; an input without alias is called what it is referred to by.
-4. A source reads by ``schema`` or ``ddlSchema``, not by both; DDL must be DDL that can be read.
-5. A dataset has one polling source, or push sources with different names.
-6. Keys of a merge strategy name columns, each once.
-7. Templates in fetch steps are well-formed; they stay as written, see ``templates``.
-8. The data schema is stated in ODF's types.
+* SNAP-1: A root dataset has sources and no transform; a derivative has a transform and no source. Neither states data
+  or its own Seed: those events belong to the node.
+* SNAP-2: ``query`` becomes a list of one query. The last query of a list has no alias, every other has one.
+* SNAP-3: A transform has inputs, none twice; an input without alias is called what it is referred to by.
+* SNAP-4: A source reads by ``schema`` or ``ddlSchema``, not by both; DDL must be DDL that can be read.
+* SNAP-5: A dataset has one polling source, or push sources with different names.
+* SNAP-6: Keys of a merge strategy name columns, each once.
+* SNAP-7: Templates in fetch steps are well-formed; they stay as written, see ``fetch_templates``.
+* SNAP-8: The data schema is stated in ODF's types.
+* SNAP-9: The name is a dataset's name.
 
 The chain checks several of these again when blocks are appended; here they point at a line of the author's file.
 
-Source: ODF "DatasetSnapshot"; chain rules of sources and transforms.
+Source: ODF "DatasetSnapshot"; clauses SNAP-1 to SNAP-9 of ``spec/manifests.md``.
 """
 
 from collections.abc import Iterable
@@ -52,6 +53,7 @@ def normalize_snapshot(snapshot: DatasetSnapshot) -> DatasetSnapshot:
         SnapshotError: The first rule broken, in the order of events.
     """
     at = At()
+    # SNAP-9
     (at / "name").check("a dataset's name", DatasetName.parse, snapshot.name)
     events: list[Event] = []
     sources = _Sources()
@@ -77,7 +79,7 @@ def normalize_added_event(event: Event, dataset_kind: DatasetKind) -> Event:
 
 
 def _check_allowed(event: Event, kind: DatasetKind, at: At) -> None:
-    """Rule 1."""
+    """SNAP-1."""
     name = type(event).__name__
     if isinstance(event, _OF_THE_NODE):
         at.reject("an event that defines a dataset", f"{name}, which a node writes by itself")
@@ -88,7 +90,7 @@ def _check_allowed(event: Event, kind: DatasetKind, at: At) -> None:
 
 
 class _Sources:
-    """Rule 5: the sources met so far."""
+    """SNAP-5: the sources met so far."""
 
     def __init__(self) -> None:
         self._has_polling = False
@@ -123,6 +125,7 @@ def _normalize(event: Event, at: At) -> Event:
             check_read(event.read, at / "read")
             check_merge(event.merge, at / "merge")
             return replace(event, preprocess=_normalize_preprocess(event.preprocess, at))
+        # SNAP-8
         case SetDataSchema(schema=None):
             at.reject("the field 'schema'", "only an Arrow schema" if event.raw_arrow_schema is not None else "none")
         case SetDataSchema(raw_arrow_schema=bytes()):
@@ -135,7 +138,7 @@ def _normalize_preprocess(transform: Transform | None, at: At) -> Transform | No
 
 
 def _normalize_transform(transform: Transform, at: At) -> Transform:
-    """Rule 2."""
+    """SNAP-2."""
     if transform.query is not None and transform.queries is not None:
         (at / "queries").reject("either 'query' or 'queries'", "both")
     queries = (SqlQueryStep(query=transform.query),) if transform.query is not None else transform.queries
@@ -152,7 +155,7 @@ def _normalize_transform(transform: Transform, at: At) -> Transform:
 
 
 def _normalize_inputs(inputs: tuple[TransformInput, ...], at: At) -> Iterable[TransformInput]:
-    """Rule 3."""
+    """SNAP-3."""
     if not inputs:
         at.reject("at least one input", "none")
     refs: set[str] = set()

@@ -1,4 +1,4 @@
-"""Rules of the parts of a source: fetch, read, merge. Numbers as in ``snapshot_rules``."""
+"""Rules of the parts of a source: fetch, read, merge. Clauses as in ``snapshot_rules``."""
 
 from odf_protocol.errors import OdfError
 from odf_protocol.events import (
@@ -18,7 +18,7 @@ __all__ = ["check_fetch", "check_merge", "check_read"]
 
 
 def check_fetch(fetch: FetchStep, at: At) -> None:
-    """Rule 7, and that a chain to read logs from is named.
+    """SNAP-7, and that a chain to read logs from is named.
 
     Raises:
         SnapshotError: A template is malformed, or no Ethereum node is given.
@@ -34,7 +34,7 @@ def _check_template(at: At, text: str) -> str:
 
 
 def check_read(read: ReadStep, at: At) -> None:
-    """Rule 4.
+    """SNAP-4.
 
     Raises:
         SnapshotError: Two schemas, or one in DDL that cannot be read.
@@ -50,7 +50,7 @@ def check_read(read: ReadStep, at: At) -> None:
 
 
 def check_merge(merge: MergeStrategy, at: At) -> None:
-    """Rule 6.
+    """SNAP-6.
 
     Raises:
         SnapshotError: A key is empty or names a column twice.

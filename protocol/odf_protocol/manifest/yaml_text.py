@@ -1,10 +1,10 @@
 """YAML text to node trees, one per document.
 
-Only the parts of YAML that a manifest needs are let in:
+MAN-8: Only the parts of YAML that a manifest needs are let in:
 
 * no anchors and aliases: they make a small text expand without bound, and hide which value a field has;
 * no tags: the field decides the type;
-* keys are scalars and unique;
+* keys are scalars and unique (MAN-1);
 * nesting, nodes and scalars are bounded while the text is scanned, not afterwards.
 
 Works from libyaml's event stream with a stack of its own, so hostile nesting costs neither recursion nor memory.
