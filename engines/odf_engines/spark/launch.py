@@ -129,3 +129,8 @@ def start_spark(
     os.environ.update(PYSPARK_GATEWAY_PORT=str(port), PYSPARK_GATEWAY_SECRET=raw[8 : 8 + length].decode())
     connection.unlink()
     return SparkSession.builder.getOrCreate(), java
+
+
+if __name__ == "__main__":
+    # Run Java itself with further options and without answering requests: how a class-data archive is made.
+    os.execv(JAVA, java_command(heap_bytes=1024**3, cores=1, options=sys.argv[1:]))  # noqa: S606

@@ -59,20 +59,31 @@ class SparkSession:
         limits: Of the session.
         cores: Tasks at the same time.
         class_data: Class-data archive that shortens the start, if there is one.
+        java_options: Further options of the Java runtime; none that could change a result.
     """
 
+    folder: Path  # of the host; see the module's docstring
+
     def __init__(
-        self, runtime: Runtime, workspace: Path, limits: Limits, *, cores: int, class_data: Path | None = None
+        self,
+        runtime: Runtime,
+        workspace: Path,
+        limits: Limits,
+        *,
+        cores: int,
+        class_data: Path | None = None,
+        java_options: Sequence[str] = (),
     ) -> None:
         self._runtime = runtime
         self._limits = limits
         self._cores = cores
         self._class_data = class_data
+        self._extra_options = tuple(java_options)
         self._number = 0
         self._process: SandboxedProcess | None = None
-        self._folder = Path(tempfile.mkdtemp(prefix="spark-", dir=workspace))
+        self.folder = Path(tempfile.mkdtemp(prefix="spark-", dir=workspace))
         for name in ("etc", "in", "out", "done"):
-            (self._folder / name).mkdir()
+            (self.folder / name).mkdir()
 
     def start(self) -> None:
         """Start the process now instead of with the first request; nothing if it runs.
@@ -109,12 +120,16 @@ class SparkSession:
         request = {"transform": transform, "inputs": tuple(inputs), "vocabulary": vocabulary or Vocabulary()}
         return self._ask("check", request, self._limits, receive_grade)
 
-    def close(self) -> None:
-        """See ``EngineSession``."""
+    def end_process(self) -> None:
+        """Let the process end by itself and keep the folder; nothing if it does not run."""
         if self._process is not None:
             self._process.close()
             self._process = None
-        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def close(self) -> None:
+        """See ``EngineSession``."""
+        self.end_process()
+        shutil.rmtree(self.folder, ignore_errors=True)
 
     def __enter__(self) -> Self:
         return self
@@ -134,13 +149,13 @@ class SparkSession:
         self._number += 1
         number = str(self._number)
         for name in ("in", "done"):
-            (self._folder / name / number).mkdir()
+            (self.folder / name / number).mkdir()
         try:
             message = {"number": self._number, "operation": operation, "request": request}
             process.send(encode_message(message, self._show).encode())
             answer = self._parse(process.receive(min(limits.wall_s, self._limits.wall_s)))
             if isinstance(answer, Answer):
-                outputs = OutputFolder(self._folder / "out" / number, self._folder / "done" / number, limits)
+                outputs = OutputFolder(self.folder / "out" / number, self.folder / "done" / number, limits)
                 return receive(request, answer, outputs)
         except (EngineFailureError, LimitExceededError):
             # A process that broke the contract or went too far is not asked again.
@@ -148,7 +163,7 @@ class SparkSession:
             raise
         finally:
             for name in ("in", "out"):
-                shutil.rmtree(self._folder / name / number, ignore_errors=True)
+                shutil.rmtree(self.folder / name / number, ignore_errors=True)
         # What a sound process reports about a query is no reason to end it.
         raise answer
 
@@ -173,7 +188,7 @@ class SparkSession:
 
         A link costs nothing and cannot be written through, since the sandbox mounts the folder read only.
         """
-        folder = self._folder / "in" / str(self._number)
+        folder = self.folder / "in" / str(self._number)
         name = f"{sum(1 for _ in folder.iterdir())}{path.suffix}"
         try:
             os.link(path.resolve(strict=True), folder / name)
@@ -203,7 +218,7 @@ class SparkSession:
         }
         program = ["/runtime/python/bin/python3", "-I", "-S", "-B"]
         program += ["/runtime/ours/odf_engines/spark/worker.py", json.dumps(arguments)]
-        process = SandboxedProcess(self._profile(), program, self._limits, writable=[self._folder / "out"])
+        process = SandboxedProcess(self.profile(), program, self._limits, writable=[self.folder / "out"])
         try:
             ready = process.receive(_START_WALL_S)
         except (EngineFailureError, LimitExceededError):
@@ -216,15 +231,16 @@ class SparkSession:
 
     def _java_options(self) -> list[str]:
         if self._class_data is None:
-            return ["-Xshare:auto"]
-        return ["-XX:SharedArchiveFile=/runtime/class-data.jsa", "-Xshare:auto", "-Xlog:cds=off"]
+            return [*self._extra_options]
+        return [*self._extra_options, "-XX:SharedArchiveFile=/runtime/class-data.jsa", "-Xshare:auto", "-Xlog:cds=off"]
 
-    def _profile(self) -> Profile:
+    def profile(self) -> Profile:
+        """Return what the sandbox of this session contains."""
         mounts = [
             *self._runtime.mounts(),
-            *write_accounts(self._folder / "etc"),
-            Mount(self._folder / "in", "/exchange/in"),
-            Mount(self._folder / "out", "/exchange/out", is_writable=True),
+            *write_accounts(self.folder / "etc"),
+            Mount(self.folder / "in", "/exchange/in"),
+            Mount(self.folder / "out", "/exchange/out", is_writable=True),
         ]
         if self._class_data is not None:
             mounts.append(Mount(self._class_data, "/runtime/class-data.jsa"))
@@ -252,4 +268,4 @@ class SparkSession:
             self._process.kill()
             self._process = None
         with contextlib.suppress(OSError):
-            shutil.rmtree(self._folder / "out" / ".spark", ignore_errors=True)
+            shutil.rmtree(self.folder / "out" / ".spark", ignore_errors=True)

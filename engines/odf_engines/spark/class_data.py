@@ -1,0 +1,162 @@
+"""Class-data archives: what Java would compute anew at every start, kept in one file per machine.
+
+Made in two steps, both in the sandbox: a worker answers small requests while Java lists the classes it loads, then Java
+dumps them. The archive is a picture of memory that Java trusts, so it is only ever made by us, from a query of ours,
+and appears in the cache folder at once and whole, under a name that says what it was made for.
+
+It changes how fast an engine starts and never a result, so it is no part of the digest.
+
+Source: clause ENGINE-13 in ``spec/extensions/engine-contract.md``.
+"""
+
+import contextlib
+import fcntl
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from odf_engines.contract import Limits, QueryRequest, QueryTable, TransformInput, TransformRequest
+from odf_engines.errors import EngineError, EngineFailureError
+from odf_engines.sandbox.process import SandboxedProcess
+from odf_engines.spark.digest import class_data_key
+from odf_engines.spark.outputs import OutputFolder
+from odf_engines.spark.runtime import Runtime
+from odf_engines.spark.session import SparkSession
+from odf_protocol.events import DataField, DataSchema, DataTypeInt64, DataTypeString, OffsetInterval, TransformSql
+from odf_protocol.schema_arrow import arrow_schema_of
+from odf_protocol.schema_system import system_fields
+from odf_protocol.timestamp import Timestamp
+from odf_protocol.vocabulary import Vocabulary
+
+__all__ = ["find_class_data", "make_class_data"]
+
+_LIMITS = Limits(memory_bytes=2 * 1024**3, wall_s=300.0, output_bytes=1024**3)  # guess: takes 30 s and 200 MB
+_CLASS_LIST = "classes.txt"
+_MAGIC = (0xF00BABA2).to_bytes(4, "little")  # first bytes of a static archive: cds.h of OpenJDK 21
+
+_QUERY = """
+SELECT event_time, `key`, upper(`text`) AS `text`, CAST(`key` AS DECIMAL(10, 2)) AS `amount`,
+       date_trunc('DAY', event_time) AS `day`, CASE WHEN `key` > 1 THEN 'many' ELSE 'one' END AS `how_many`
+FROM `rows` WHERE `key` >= 0 AND `text` IS NOT NULL AND `text` LIKE 'a%'
+"""
+
+
+def find_class_data(runtime: Runtime, cache: Path) -> Path | None:
+    """Return the archive for this engine if there is a whole one; hashes nothing that is not hashed already."""
+    path = _path(runtime, cache)
+    try:
+        with path.open("rb") as file:
+            return path if file.read(4) == _MAGIC else None
+    except OSError:
+        return None
+
+
+def make_class_data(runtime: Runtime, cache: Path) -> Path:
+    """Return the archive, making it if need be; processes that want it at the same time make it once.
+
+    Raises:
+        SandboxUnavailableError, EngineError: It cannot be made; the engine starts without one, only slower.
+    """
+    path = _path(runtime, cache)
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with _locked(path.with_suffix(".lock")):
+        if (found := find_class_data(runtime, cache)) is not None:
+            return found
+        with tempfile.TemporaryDirectory(dir=path.parent, prefix=".making-") as folder:
+            made = _make(runtime, Path(folder))
+            with made.open("rb+") as file:
+                os.fsync(file.fileno())
+            made.chmod(0o600)
+            made.replace(path)
+        for other in path.parent.glob("*.jsa"):
+            if other != path:
+                other.unlink(missing_ok=True)
+    return path
+
+
+def _path(runtime: Runtime, cache: Path) -> Path:
+    return cache / "class-data" / f"{class_data_key(runtime, cache)}.jsa"
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _make(runtime: Runtime, folder: Path) -> Path:
+    done = folder / "done"
+    done.mkdir()
+    options = ["-Xshare:off", f"-XX:DumpLoadedClassList=/exchange/out/{_CLASS_LIST}"]
+    with SparkSession(runtime, folder, _LIMITS, cores=1, java_options=options) as session:
+        _train(session, folder)
+        session.end_process()
+        classes = OutputFolder(session.folder / "out", done, _LIMITS).take(_CLASS_LIST)
+    with SparkSession(runtime, folder, _LIMITS, cores=1) as session:
+        shutil.copyfile(classes, session.folder / "in" / _CLASS_LIST)
+        options = ["-Xshare:dump", f"-XX:SharedClassListFile=/exchange/in/{_CLASS_LIST}"]
+        options += ["-XX:SharedArchiveFile=/exchange/out/class-data.jsa", "-Xlog:disable"]
+        program = ["/runtime/python/bin/python3", "-I", "-S", "-B", "/runtime/ours/odf_engines/spark/launch.py"]
+        with SandboxedProcess(
+            session.profile(), [*program, *options], _LIMITS, writable=[session.folder / "out"]
+        ) as process:
+            with contextlib.suppress(EngineFailureError):
+                process.receive(_LIMITS.wall_s)
+            log = process.log
+        try:
+            return OutputFolder(session.folder / "out", done, _LIMITS).take("class-data.jsa")
+        except EngineFailureError as error:
+            raise EngineFailureError("Java made no class-data archive", log=log) from error
+
+
+def _train(session: SparkSession, folder: Path) -> None:
+    """Do once what engines do most, so that Java loads the classes for it."""
+    schema, vocabulary = _schema(), Vocabulary()
+    rows = folder / "rows.parquet"
+    _write_rows(schema, rows)
+    transform = TransformSql(engine="spark", query=_QUERY)
+    session.check(transform, (QueryTable(name="rows", vocabulary=vocabulary, schema=schema),))
+    session.transform(
+        TransformRequest(
+            dataset_id="",
+            transform=transform,
+            vocabulary=vocabulary,
+            inputs=(
+                TransformInput(
+                    dataset_id="", alias="rows", vocabulary=vocabulary, schema=schema, slices=(rows,),
+                    offset_interval=OffsetInterval(start=0, end=2),
+                ),
+            ),
+            system_time=Timestamp(0),
+            next_offset=0,
+        )
+    )  # fmt: skip
+    # A query is no part of the archive's purpose, only of its reach, so failing at it is no reason to do without.
+    with contextlib.suppress(EngineError):
+        session.query(
+            QueryRequest(
+                tables=(QueryTable(name="rows", vocabulary=vocabulary, schema=schema, slices=(rows,)),),
+                sql="SELECT `text`, count(*) AS n, sum(`key`) AS total FROM `rows` GROUP BY `text` ORDER BY n LIMIT 5",
+            )
+        )
+
+
+def _schema() -> DataSchema:
+    own = (DataField(name="key", type=DataTypeInt64()), DataField(name="text", type=DataTypeString()))
+    return DataSchema(fields=(*system_fields(Vocabulary()), *own))
+
+
+def _write_rows(schema: DataSchema, path: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    arrow = arrow_schema_of(schema)
+    values = ([0, 1, 2], [0, 0, 0], [0, 0, 0], [0, 0, 0], [1, 2, 3], ["a", "ab", "b"])
+    arrays = [
+        pa.array(column, pa.int64()).cast(field.type) if not pa.types.is_string(field.type) else pa.array(column)
+        for column, field in zip(values, arrow, strict=True)
+    ]
+    pq.write_table(pa.Table.from_arrays(arrays, schema=arrow), path)

@@ -1,0 +1,46 @@
+"""Fixtures that are dear to make and shared by the whole run."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+settings.register_profile("default", derandomize=True, deadline=None)
+settings.register_profile("deep", derandomize=False, deadline=None, max_examples=5_000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+@pytest.fixture(scope="session")
+def spark_engine():  # type: ignore[no-untyped-def]
+    """The engine, with the class-data archive that makes every start of it shorter."""
+    from odf_engines.errors import EngineError
+    from odf_engines.spark.engine import SparkEngine
+
+    engine = SparkEngine()
+    try:
+        engine.prepare()
+    except EngineError as error:
+        print(f"without a class-data archive, so slower: {error}")
+    return engine
+
+
+@pytest.fixture(scope="session")
+def spark_session(spark_engine, tmp_path_factory: pytest.TempPathFactory) -> Iterator:  # type: ignore[no-untyped-def]
+    """One warm engine in its sandbox for the whole run; every request has a Spark session of its own."""
+    from odf_engines.contract import Limits
+
+    workspace = tmp_path_factory.mktemp("engine")
+    with spark_engine.open(workspace, Limits(memory_bytes=2 * 1024**3, wall_s=240.0)) as session:
+        yield session
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Iterator[Path]:
+    """A folder for an engine session of a test's own, gone afterwards."""
+    folder = tmp_path / "workspace"
+    folder.mkdir()
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
