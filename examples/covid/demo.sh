@@ -27,12 +27,24 @@ if [ -t 1 ]; then bold=$'\e[1m' dim=$'\e[2m' plain=$'\e[0m'; else bold='' dim=''
 chapter() { printf '\n%s== %s%s\n' "$bold" "$*" "$plain"; }
 say() { printf '%s%s%s\n' "$dim" "$*" "$plain"; }
 run() { printf '\n%s$ %s%s\n' "$bold" "$*" "$plain"; "$@"; }
-expect_refusal() {
+expect_failure() { # EXIT_CODE COMMAND...
+    local expected=$1 code=0
+    shift
     printf '\n%s$ %s%s\n' "$bold" "$*" "$plain"
-    local code=0
     "$@" || code=$?
-    [ "$code" -ne 0 ] || { echo "the demo expected a refusal, and the command succeeded"; exit 1; }
+    [ "$code" -eq "$expected" ] || { echo "the demo expected exit code $expected, found $code"; exit 1; }
     say "(exit code $code)"
+}
+checksum() { # of everything that a node keeps, its staging area aside
+    (cd "$1" && find . -path ./staging -prune -o -type f -print0 | sort -z | xargs -0 sha256sum | sha256sum | cut -c1-16)
+}
+expect_refusal() { # COMMAND...: by the auditor; nothing of what it keeps may change
+    local before after
+    before=$(checksum auditor)
+    expect_failure 4 "$@"
+    after=$(checksum auditor)
+    say "checksum of the auditor's whole node: before $before, after $after"
+    [ "$before" = "$after" ] || { echo "the refusal changed something"; exit 1; }
 }
 serve() { # NODE PORT: in the background, ready when it says so
     printf '\n%s$ odf-node serve --home %s --http-port %s &%s\n' "$bold" "$1" "$2" "$plain"
@@ -62,7 +74,7 @@ serve agency "$agency_port"
 say "The auditor's line is bad: it breaks after 250 kB."
 "$python" "$here/cut_cable.py" "$cable_port" "$agency_port" 250000 &
 pids+=($!)
-expect_refusal odf-node pull "$cable_url/countries.daily" --home auditor
+expect_failure 5 odf-node pull "$cable_url/countries.daily" --home auditor
 say "What had arrived was kept; over another line the pull goes on from there:"
 run odf-node pull "$agency_url/countries.daily" --home auditor
 run odf-node pull "$agency_url/countries.severity" --home auditor

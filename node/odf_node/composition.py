@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,11 +11,12 @@ from odf_node.adapters.key_files import KeyFiles
 from odf_node.adapters.object_folder import ObjectFolder
 from odf_node.adapters.sqlite_store import SqliteMetadataStore
 from odf_node.home import Home, find_default_home
-from odf_node.ports import Clock
+from odf_node.ports import AuditEntry, Clock, Outcome
 from odf_protocol.timestamp import Timestamp
 
 if TYPE_CHECKING:
-    from odf_node.ports.peer_client import PeerDataset
+    from odf_node.ports.peer_client import OnBytes, PeerDataset
+    from odf_node.ports.push_client import PushedHead, PushOutcome
     from odf_node.services.acceptance import Acceptor
     from odf_node.services.creation import DatasetCreator
     from odf_node.services.deletion import Deletion
@@ -48,6 +49,25 @@ class Node:
     def now(self) -> Timestamp:
         """The time that this run writes with."""
         return self.clock.now()
+
+    def clean_up(self) -> None:
+        """Remove what writers that were killed left behind; costs next to nothing where there is nothing."""
+        from odf_node.commit_point import sweep_leftovers
+
+        sweep_leftovers(self.store, self.objects, now=self.clock.now())
+
+    def record(self, command: str, subject: str, detail: str = "") -> None:
+        """Add a line about a command that changed something to the audit log (a refusal changes nothing: ACCEPT-6)."""
+        self.store.append_audit(
+            AuditEntry(
+                at=self.clock.now(),
+                actor="cli",
+                command=command,
+                subject=subject,
+                outcome=Outcome.DONE,
+                detail=detail,
+            )
+        )
 
     def close(self) -> None:
         """End engines and close the database."""
@@ -103,7 +123,7 @@ class Node:
             self.engines,
             LocalSourceReader(),
             os.environ,
-            self.home.cache / "sources",
+            self.home.staging,
         )
 
     @cached_property
@@ -141,7 +161,7 @@ class Node:
         """Behind ``push``."""
         from odf_node.services.pushing import Pushing
 
-        return Pushing(self.store, self.objects)
+        return Pushing(self.store, self.objects, self.send_push)
 
     @cached_property
     def push_judge(self) -> "PushJudge":
@@ -163,11 +183,27 @@ class Node:
 
         return Acceptor(self.store, self.objects, self.keys, self.engines, self.refusals, say)
 
-    def open_peer(self, url: str) -> "PeerDataset":
-        """Make a client for the dataset at ``url``."""
-        from odf_node.adapters.peers import open_peer
+    async def send_push(
+        self, url: str, offered: "PushedHead", token: str | None, on_bytes: "OnBytes | None"
+    ) -> "PushOutcome":
+        """Offer a dataset of this node to the node at ``url``."""
+        from odf_node.adapters.http_client import ClientSettings
+        from odf_node.adapters.http_push import push_dataset
 
-        return partial(open_peer, url)()
+        return await push_dataset(
+            url,
+            offered,
+            store=self.store,
+            objects=self.objects,
+            settings=ClientSettings(token=token),
+            on_bytes=on_bytes,
+        )
+
+    async def open_peer(self, url: str) -> "PeerDataset":
+        """Find out what is at ``url`` and make a client for the dataset there."""
+        from odf_node.adapters.peer_addresses import open_peer
+
+        return await open_peer(url)
 
 
 def open_node(home: Path | None, *, system_time: Timestamp | None = None) -> Node:

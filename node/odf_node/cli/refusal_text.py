@@ -12,10 +12,9 @@ def describe_refusal(report: Mapping[str, Any]) -> list[str]:
     """Say what was refused, why, what differs, and where the evidence is."""
     block = f"block {report['block']}" if report.get("block") is not None else "what was offered"
     lines = [f"refused {block} of {report['dataset']} from {report['source']}", f"  rule      {report['rule']}"]
-    divergence = report.get("divergence")
-    if divergence:
+    if report.get("divergence"):
         lines.append(f"  differs   {report['reason']}")
-        lines += [f"  {line}" for line in _cell_table(divergence)]
+        lines += describe_cells(report)
     else:
         if report.get("expected") is not None:
             lines.append(f"  expected  {report['expected']}")
@@ -29,8 +28,10 @@ def describe_refusal(report: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def _cell_table(divergence: Mapping[str, Any]) -> list[str]:
-    cells = divergence["cells"]
+def describe_cells(report: Mapping[str, Any]) -> list[str]:
+    """Lay out the cells that differ; nothing where the report has none."""
+    divergence = report.get("divergence") or {}
+    cells = divergence.get("cells")
     if not cells:
         return []
     columns = {
@@ -43,7 +44,7 @@ def _cell_table(divergence: Mapping[str, Any]) -> list[str]:
     lines = ["", *format_table([_shown(cell) for cell in cells[:SHOWN_CELLS]], columns)]
     if len(cells) > SHOWN_CELLS:
         lines.append(f"... and more; {divergence['differing_rows']:,} rows differ")
-    return [*lines, ""]
+    return [f"  {line}".rstrip() for line in [*lines, ""]]
 
 
 def _shown(cell: Mapping[str, Any]) -> dict[str, Any]:

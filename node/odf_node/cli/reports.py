@@ -39,8 +39,10 @@ def describe_report(report: Report) -> list[str]:
             if not report.new_blocks:
                 return [f"{name}: up to date"]
             lines = [
-                f"{name}: accepted {report.new_blocks} new blocks with {report.new_rows:,} rows; "
-                f"{report.decision.reason}"
+                (
+                    f"{name}: accepted {report.new_blocks} new blocks with {report.new_rows:,} rows; "
+                    f"{report.decision.reason}"
+                )
             ]
             if report.replayed_steps:
                 lines.append(f"{name}: {report.replayed_steps} steps re-executed, every one with an equal result")

@@ -8,7 +8,7 @@ from collections.abc import Coroutine
 from typing import Any, Final
 
 from odf_node.cli.context import Context
-from odf_node.errors import UsageError
+from odf_node.errors import RefusedError, UsageError
 from odf_protocol.errors import (
     CorruptError,
     MalformedError,
@@ -69,11 +69,16 @@ def exit_code_of(error: Exception) -> int:
 
 
 def _fail(command: str, error: Exception) -> int:
+    sys.stdout.flush()
+    text = f"odf-node {command}: {error}"
+    report = getattr(error, "report", None)
     if isinstance(error, OSError):
         where = f"{error.filename}: " if error.filename else ""
-        text = f"{where}{error.strerror or error}"
-    else:
-        text = str(error)
-    sys.stdout.flush()
-    print(f"odf-node {command}: {text}", file=sys.stderr)
+        text = f"odf-node {command}: {where}{error.strerror or error}"
+    elif report:
+        from odf_node.cli.refusal_text import describe_cells, describe_refusal
+
+        here = isinstance(error, RefusedError)
+        text = "\n".join(describe_refusal(report) if here else [text, *describe_cells(report)])
+    print(text, file=sys.stderr)
     return exit_code_of(error)

@@ -1,14 +1,22 @@
 """Bring datasets up to date: poll a root, run a derivative, or take what another node offers."""
 
 import asyncio
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Protocol
 from urllib.parse import urlsplit
 
 from odf_node.errors import RefusedError, UsageError
-from odf_node.ports import Clock, DatasetRecord, Head, MetadataStore, ObjectStore, Origin
-from odf_node.ports.peer_client import ObjectKind, PackedBlock, PeerDataset, PeerHead, WantedObject
+from odf_node.ports import Clock, DatasetRecord, Head, MetadataStore, ObjectStore, Origin, Peer, PeerKeyChangedError
+from odf_node.ports.peer_client import (
+    ObjectKind,
+    PackedBlock,
+    PeerDataset,
+    PeerDescription,
+    PeerHead,
+    PeerSpeaks,
+    WantedObject,
+)
 from odf_node.services.acceptance import AcceptanceReport, Acceptor, Candidate, Offer
 from odf_node.services.chains import load_view
 from odf_node.services.ingestion import Ingestor, IngestReport
@@ -60,7 +68,7 @@ class Pulling:
     ingestor: Ingestor
     transformer: Transformer
     acceptor: Callable[[Callable[[str], None]], Acceptor]
-    open_peer: Callable[[str], PeerDataset]
+    open_peer: Callable[[str], Awaitable[PeerDataset]]
 
     def plan(self, sources: Sequence[str], *, everything: bool = False) -> list[PullTarget]:
         """Find what is meant: names, identities and patterns of this node's datasets, or URLs of others'.
@@ -106,7 +114,7 @@ class Pulling:
             return await asyncio.to_thread(self.transformer.run_next, record, system_time=self.clock.now())
         assert target.url is not None
         name = local_name or (record.name if record else name_in_url(target.url))
-        async with self.open_peer(target.url) as peer:
+        async with await self.open_peer(target.url) as peer:
             return await self.take(
                 peer, url=target.url, name=name, policy=policy, expected_id=expected_id, progress=progress
             )
@@ -150,7 +158,22 @@ class Pulling:
         offer = await self._fetch_chain(peer, url, name, record, offered, expected_id)
         candidate = await asyncio.to_thread(acceptor.examine, offer, now=self.clock.now())
         await self._fetch_objects(peer, candidate, name, progress)
-        return await asyncio.to_thread(acceptor.accept, candidate, policy=policy, now=self.clock.now())
+        report = await asyncio.to_thread(acceptor.accept, candidate, policy=policy, now=self.clock.now())
+        return replace(report, warnings=report.warnings + self._remember_peer(peer.description))
+
+    def _remember_peer(self, description: PeerDescription) -> tuple[str, ...]:
+        """Keep who answers at an address; say so when it is somebody else than before.
+
+        Not refused: data are judged by the keys of their datasets, and a node may be set up anew.
+        """
+        if description.speaks is PeerSpeaks.FOLDER:
+            return ()
+        peer = Peer(url=description.url, node_key=description.node_id, first_seen=self.clock.now())
+        try:
+            self.store.put_peer(peer)
+        except PeerKeyChangedError as error:
+            return (str(error),)
+        return ()
 
     async def _fetch_chain(
         self,

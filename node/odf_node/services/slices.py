@@ -140,7 +140,7 @@ def _hasher_for(file: pq.ParquetFile, threads: ThreadPoolExecutor) -> Arrow0Hash
     metadata = file.metadata
     return Arrow0Hasher(
         _logical_schema(file),
-        parallel_map=threads.map,
+        executor=threads,
         row_group_rows=[metadata.row_group(index).num_rows for index in range(metadata.num_row_groups)],
     )
 

@@ -24,7 +24,10 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
     for name in arguments.manifests:
         text = sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8")
         snapshots.extend(parse_snapshots(text, source_name="standard input" if name == "-" else name))
+    context.node.clean_up()
     records = context.node.creator.create_all(snapshots, system_time=context.node.now())
+    for record in records:
+        context.node.record("add", record.name, str(record.id))
     if arguments.output_format == "json":
         context.console.json(
             [{"name": record.name, "id": str(record.id), "kind": record.kind.text} for record in records]

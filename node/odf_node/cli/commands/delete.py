@@ -31,5 +31,6 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
             return 1
     for record in records:
         node.deletion.delete(record)
+        node.record("delete", record.name, str(record.id))
         context.console.text(f"deleted {record.name}")
     return 0

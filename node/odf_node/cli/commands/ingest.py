@@ -33,6 +33,7 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
     if missing:
         raise UsageError(f"there is no file {missing[0]}")
     node = context.node
+    node.clean_up()
     record = get_dataset(node.store, arguments.dataset)
     event_time = parse_time(arguments.event_time, option="--event-time") if arguments.event_time else None
     with tempfile.TemporaryDirectory(prefix="odf-node-") as folder:
@@ -55,5 +56,7 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
                 )
             reports.append(report)
             record = report.record
+            if not report.up_to_date:
+                node.record("ingest", record.name, f"{report.new_rows} rows from {shown_as}")
     print_reports(context.console, reports, arguments.output_format)
     return 0

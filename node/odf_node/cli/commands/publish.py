@@ -17,8 +17,9 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
     """Set the switch; a running node follows at its next request."""
     from odf_node.services.naming import select_datasets
 
-    store = context.node.store
-    for record in select_datasets(store, arguments.datasets):
-        store.set_published(record.id, not arguments.off)
+    node = context.node
+    for record in select_datasets(node.store, arguments.datasets):
+        node.store.set_published(record.id, not arguments.off)
+        node.record("publish --off" if arguments.off else "publish", record.name)
         context.console.text(f"{record.name} is {'no longer served' if arguments.off else 'served'} to others")
     return 0

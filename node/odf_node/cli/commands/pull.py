@@ -40,6 +40,7 @@ async def run(context: Context, arguments: argparse.Namespace) -> int:
     if arguments.local_name and len(arguments.sources) != 1:
         raise UsageError("--as names one dataset, so pull one")
     node = context.node
+    node.clean_up()
     if arguments.set_watermark:
         watermark = parse_time(arguments.set_watermark, option="--set-watermark")
         reports: list[Any] = node.pulling.set_watermarks(arguments.sources, watermark)
@@ -57,6 +58,8 @@ async def run(context: Context, arguments: argparse.Namespace) -> int:
                 progress=progress,
             )
         reports.append(report)
+        if report.new_blocks:
+            node.record("pull", report.record.name, f"block {report.record.head.sequence_number}")
         if arguments.output_format == "text":
             print_reports(context.console, [report], "text")
     if arguments.output_format == "json":

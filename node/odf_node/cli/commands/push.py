@@ -26,18 +26,19 @@ async def run(context: Context, arguments: argparse.Namespace) -> int:
     node, console = context.node, context.console
     record = get_dataset(node.store, arguments.dataset)
     with console.progress(f"{record.name}: asking {arguments.to}") as progress:
-        report = await node.pushing.push(record, arguments.to, token=arguments.token, progress=progress)
+        outcome = await node.pushing.push(record, arguments.to, token=arguments.token, progress=progress)
     if arguments.output_format == "json":
         console.json(
             {
                 "dataset": record.name,
-                "to": arguments.to,
-                "newBlocks": report.new_blocks,
-                "upToDate": not report.new_blocks,
+                "to": outcome.url,
+                "upToDate": outcome.was_up_to_date,
+                "sentBlocks": outcome.sent_blocks,
+                "sentBytes": outcome.sent_bytes,
             }
         )
-    elif report.new_blocks:
-        console.text(f"{record.name}: {arguments.to} verified and accepted {report.new_blocks} new blocks")
+    elif outcome.was_up_to_date:
+        console.text(f"{record.name}: {outcome.url} has everything already")
     else:
-        console.text(f"{record.name}: {arguments.to} has everything already")
+        console.text(f"{record.name}: {outcome.url} verified and accepted {outcome.sent_blocks} new blocks")
     return 0

@@ -26,6 +26,7 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
         case "create":
             expires = parse_time(arguments.expires, option="--expires") if arguments.expires else None
             token, secret = tokens.create(arguments.label, datasets=arguments.dataset, expires_at=expires)
+            context.node.record("token create", token.id, token.label)
             console.note(f"token {token.id} for {token.label}; it is shown only now, keep it secret:")
             console.text(secret)
         case "list":
@@ -51,5 +52,6 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
             console.table(rows, columns, empty="there are no tokens: nobody can push to this node")
         case _:
             tokens.revoke(arguments.token_id)
+            context.node.record("token revoke", arguments.token_id)
             console.text(f"token {arguments.token_id} is revoked")
     return 0

@@ -1,0 +1,35 @@
+"""Offer a dataset of this node to another one, which verifies everything before it accepts."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from odf_node.ports import DatasetRecord, MetadataStore, ObjectStore
+from odf_node.ports.peer_client import OnBytes
+from odf_node.ports.push_client import PushedHead, PushOutcome
+from odf_node.services.pulling import ProgressLine
+
+SendPush = Callable[[str, PushedHead, str | None, OnBytes | None], Awaitable[PushOutcome]]
+
+
+@dataclass(frozen=True, slots=True)
+class Pushing:
+    """The use case behind ``odf-node push``."""
+
+    store: MetadataStore
+    objects: ObjectStore
+    send: SendPush
+
+    async def push(self, record: DatasetRecord, url: str, *, token: str | None, progress: ProgressLine) -> PushOutcome:
+        """Bring the other node's copy up to our head.
+
+        Raises:
+            PushRefusedError: The other node checked and refused; ``reason`` and ``report`` say why.
+            PeerForbidsError: It wants a token, or another one.
+            PeerUnavailableError: It does not answer.
+        """
+        signed_head = self.store.find_signed_head(record.id)
+        offered = PushedHead(
+            dataset_id=record.id, head=record.head, signed_head=signed_head.raw if signed_head else None
+        )
+        progress.say(f"{record.name}: pushing to {url}")
+        return await self.send(url, offered, token, progress.advance)

@@ -1,0 +1,58 @@
+"""Run the node as a daemon: the HTTP server over one home, and the housekeeping around it."""
+
+import asyncio
+import os
+from pathlib import Path
+
+from odf_node import __version__
+from odf_node.cli.console import Console
+from odf_node.composition import Node
+from odf_node.http.served_node import ServedNode
+from odf_node.http.server import ListeningAddress
+from odf_node.http.server import serve as serve_http
+from odf_protocol.did import DidKey
+
+
+async def serve(node: Node, *, address: str, port: int, ready_file: Path | None, console: Console) -> None:
+    """Serve until told to stop.
+
+    Args:
+        node: What to serve.
+        address: To listen on.
+        port: To listen on; 0 takes any free one.
+        ready_file: Written, whole, once requests are answered; removed at the end.
+        console: Hears where the node listens.
+
+    Raises:
+        AddressInUseError: The address cannot be listened on.
+    """
+    key = await asyncio.to_thread(node.keys.get_or_create_node_key)
+    # What a crash left is removed while nobody else writes; a busy home is left alone.
+    await asyncio.to_thread(node.clean_up)
+
+    def announce(listening: ListeningAddress) -> None:
+        count = sum(record.published for record in node.store.list_datasets())
+        console.note(f"serving {count} datasets at {listening.url} (Ctrl-C ends)")
+        if ready_file is not None:
+            _write_whole(ready_file, f"{listening.url}\n")
+
+    served = ServedNode(
+        software=f"odf-node/{__version__}",
+        node_id=DidKey(key.public_key()),
+        store=node.store,
+        objects=node.objects,
+        clock=node.clock,
+        pushes=node.push_judge,
+    )
+    try:
+        await serve_http(served, host=address, port=port, on_ready=announce)
+    finally:
+        if ready_file is not None:
+            await asyncio.to_thread(ready_file.unlink, missing_ok=True)
+
+
+def _write_whole(path: Path, text: str) -> None:
+    """Write so that whoever waits for the file never reads a part of it."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary.write_text(text, encoding="utf-8")
+    temporary.replace(path)

@@ -1,0 +1,127 @@
+"""The tutorial is a test: the whole story with real processes, sockets, Spark and sandbox."""
+
+import os
+import re
+import socket
+import subprocess
+import sys
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+DEMO = Path(__file__).parents[2] / "examples" / "covid" / "demo.sh"
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
+
+
+@dataclass(frozen=True)
+class Story:
+    """What the demo printed, and the folder with the homes of its three nodes."""
+
+    text: str
+    folder: Path
+
+    def part(self, number: int) -> str:
+        """Return the text of a chapter, counted from 1."""
+        return re.split(r"^== ", self.text, flags=re.MULTILINE)[number]
+
+
+@pytest.fixture(scope="module")
+def story(tmp_path_factory: pytest.TempPathFactory) -> Story:
+    folder = tmp_path_factory.mktemp("demo")
+    agency, forger, cable = free_ports(3)
+    environment = os.environ | {
+        "DEMO_FOLDER": str(folder),
+        "AGENCY_PORT": str(agency),
+        "FORGER_PORT": str(forger),
+        "CABLE_PORT": str(cable),
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+    }
+    run = subprocess.run([DEMO], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=800)
+    assert run.returncode == 0, run.stdout
+    return Story(run.stdout, folder)
+
+
+def free_ports(count: int) -> list[int]:
+    with ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for item in sockets:
+            item.bind(("127.0.0.1", 0))
+        return [item.getsockname()[1] for item in sockets]
+
+
+def odf_node(story: Story, *words: str) -> str:
+    run = subprocess.run(
+        [sys.executable, "-m", "odf_node", *words], cwd=story.folder, capture_output=True, text=True, check=True
+    )
+    return run.stdout
+
+
+def test_five_versions_become_five_slices_of_appends_and_corrections(story: Story) -> None:
+    slices = odf_node(
+        story,
+        "sql",
+        "--home",
+        "agency",
+        "-o",
+        "csv",
+        "-c",
+        "SELECT CAST(system_time AS DATE) AS day, op, count(*) AS n FROM countries.daily GROUP BY 1, 2 ORDER BY 1, 2",
+    )
+    lines = slices.replace('"', "").splitlines()[1:]
+
+    assert lines[0] == "2020-10-01,0,47564"
+    assert lines[1:4] == ["2020-10-02,0,188", "2020-10-02,2,206", "2020-10-02,3,206"]
+    assert [line.split(",")[0] for line in lines if line.split(",")[1] == "0"] == [
+        "2020-10-01", "2020-10-02", "2020-10-03", "2020-10-08", "2020-11-01",
+    ]  # fmt: skip
+
+
+def test_interrupted_pull_goes_on_from_what_had_arrived(story: Story) -> None:
+    assert "the line broke after 250,000 bytes" in story.part(2)
+    assert "(exit code 5)" in story.part(2)
+
+
+def test_auditor_accepts_after_re_execution_of_every_step(story: Story) -> None:
+    assert "4 steps re-executed, every one with an equal result" in story.part(2)
+    assert "countries.severity: valid" in story.part(2)
+
+
+def test_as_of_gives_the_figures_known_on_each_day(story: Story) -> None:
+    tables = story.part(2).split("--as-of")
+    assert "Spain" in tables[1]
+    assert "Spain" in tables[2]
+    assert tables[1].split("ORDER BY country")[1] != tables[2].split("ORDER BY country")[1]
+
+
+def test_forgery_under_another_key_is_refused_for_the_key(story: Story) -> None:
+    first = story.part(3).split("stolen the agency's key")[0]
+    assert "HEAD-4 signed-by-the-dataset-key" in first
+    assert "(exit code 4)" in first
+
+
+def test_forgery_with_the_stolen_key_is_refused_for_the_cell(story: Story) -> None:
+    second = story.part(3).split("stolen the agency's key")[1]
+    forged = re.search(r"2020-10-31, Italy\s+deaths\s+(\d+)\s+(\d+)", second)
+    assert forged, second
+    assert int(forged[2]) - int(forged[1]) == 1000
+
+
+def test_refusals_leave_the_auditors_node_as_it_was(story: Story) -> None:
+    checksums = re.findall(r"before (\w+), after (\w+)", story.part(3))
+    assert len(checksums) == 2
+    assert all(before == after for before, after in checksums)
+
+
+def test_honest_version_is_accepted_after_the_forgeries(story: Story) -> None:
+    heads = {
+        odf_node(story, "log", "countries.severity", "--home", home, "-o", "oneline", "-n", "1")
+        for home in ("agency", "auditor")
+    }
+    assert len(heads) == 1
+
+
+def test_demo_tells_how_long_it_took(story: Story) -> None:
+    assert re.search(r"All of it took \d+ seconds", story.part(4))

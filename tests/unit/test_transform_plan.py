@@ -1,0 +1,110 @@
+import pytest
+from support.chains import INPUT_A, hash_of, later, logical_hash_of
+
+from odf_protocol.block import Block, decode_block, encode_block
+from odf_protocol.errors import RejectedError
+from odf_protocol.events import (
+    AddData,
+    DataSlice,
+    Event,
+    ExecuteTransform,
+    ExecuteTransformInput,
+    OffsetInterval,
+    SetInfo,
+)
+from odf_protocol.timestamp import Timestamp
+from odf_protocol.transform_plan import InputHead, next_interval, plan_input, previous_inputs
+
+
+def data_slice(start: int, end: int) -> DataSlice:
+    return DataSlice(
+        logical_hash=logical_hash_of(f"{start}"),
+        physical_hash=hash_of(f"file {start}"),
+        offset_interval=OffsetInterval(start=start, end=end),
+        size=100,
+    )
+
+
+def block(event: Event, number: int = 5) -> Block:
+    raw = encode_block(event, system_time=later(number), prev_block_hash=hash_of("before"), sequence_number=number)
+    return decode_block(raw, expected_hash=None)
+
+
+def interval(**fields: object) -> ExecuteTransformInput:
+    return ExecuteTransformInput(dataset_id=INPUT_A, **fields)  # type: ignore[arg-type]
+
+
+def test_first_step_reads_from_the_seed_to_the_head() -> None:
+    assert next_interval(None, InputHead(INPUT_A, hash_of("head"), 41)) == interval(
+        new_block_hash=hash_of("head"), new_offset=41
+    )
+
+
+def test_next_step_goes_on_where_the_last_one_stopped() -> None:
+    previous = interval(new_block_hash=hash_of("old"), new_offset=41)
+
+    assert next_interval(previous, InputHead(INPUT_A, hash_of("head"), 50)) == interval(
+        prev_block_hash=hash_of("old"), new_block_hash=hash_of("head"), prev_offset=41, new_offset=50
+    )
+
+
+def test_step_after_one_without_news_carries_what_it_carried() -> None:
+    previous = interval(prev_block_hash=hash_of("old"), prev_offset=41)
+
+    assert next_interval(previous, InputHead(INPUT_A, hash_of("old"), 41)) == previous
+
+
+def test_new_blocks_without_rows_leave_the_offset_out() -> None:
+    previous = interval(new_block_hash=hash_of("old"), new_offset=41)
+
+    planned = next_interval(previous, InputHead(INPUT_A, hash_of("head"), 41))
+
+    assert (planned.prev_offset, planned.new_offset) == (41, None)
+
+
+def test_rows_and_watermarks_of_the_interval_are_collected_in_order() -> None:
+    watermark = Timestamp.parse("2024-01-01T00:00:00Z")
+    blocks = [
+        block(AddData(new_data=data_slice(0, 9), new_watermark=watermark), 3),
+        block(SetInfo(description="in between"), 4),
+        block(AddData(prev_offset=9, new_watermark=later(60)), 5),
+        block(AddData(prev_offset=9, new_data=data_slice(10, 14), new_watermark=later(60)), 6),
+    ]
+
+    planned = plan_input(interval(new_block_hash=hash_of("x"), new_offset=14), blocks)
+
+    assert [item.offset_interval.start for item in planned.slices] == [0, 10]
+    assert planned.offset_interval == OffsetInterval(start=0, end=14)
+    assert [mark.event_time for mark in planned.watermarks] == [watermark, later(60), later(60)]
+    assert [mark.system_time for mark in planned.watermarks] == [later(3), later(5), later(6)]
+
+
+def test_interval_with_only_a_watermark_is_not_empty() -> None:
+    planned = plan_input(
+        interval(prev_offset=9, new_block_hash=hash_of("x")), [block(AddData(prev_offset=9, new_watermark=later(1)))]
+    )
+
+    assert planned.offset_interval is None
+    assert not planned.is_empty
+
+
+def test_interval_without_data_blocks_is_empty() -> None:
+    assert plan_input(interval(new_block_hash=hash_of("x")), [block(SetInfo(description="x"))]).is_empty
+
+
+@pytest.mark.parametrize("claimed", [None, 8, 10], ids=["left-out", "too-few", "too-many"])
+def test_recorded_offset_that_its_blocks_do_not_state_is_refused(claimed: int | None) -> None:
+    recorded = interval(new_block_hash=hash_of("x"), new_offset=claimed)
+
+    with pytest.raises(RejectedError, match="PLAN-5") as caught:
+        plan_input(recorded, [block(AddData(new_data=data_slice(0, 9)))])
+
+    assert caught.value.expected == "9"
+
+
+def test_history_is_paired_by_dataset_not_by_place() -> None:
+    other = hash_of("other")
+    execution = ExecuteTransform(query_inputs=(interval(new_block_hash=other),), new_watermark=later(1))
+
+    assert previous_inputs(execution, [INPUT_A]) == (interval(new_block_hash=other),)
+    assert previous_inputs(None, [INPUT_A]) == (None,)
