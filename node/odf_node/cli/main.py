@@ -99,6 +99,13 @@ def add_global_options(parser: argparse.ArgumentParser, *, default: str | None) 
     group.add_argument("-q", "--quiet", action="store_true", default=default or False, help="say only what went wrong")
 
 
+def nested_options() -> argparse.ArgumentParser:
+    """Make the parent of an action's parser, so that the options of every command may stand behind it too."""
+    parent = argparse.ArgumentParser(add_help=False)
+    add_global_options(parent, default=argparse.SUPPRESS)
+    return parent
+
+
 def _find_command(words: Sequence[str]) -> str | None:
     takes_value = {"--home", "--system-time"}
     skip = False

@@ -3,13 +3,16 @@
 import argparse
 
 from odf_node.cli.context import Context
+from odf_node.cli.main import nested_options
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the actions."""
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, title="actions")
-    actions.add_parser("list", help="list installed engines")
-    inspect = actions.add_parser("inspect", help="show an engine's version and the digest over all its files")
+    actions.add_parser("list", help="list installed engines", parents=[nested_options()])
+    inspect = actions.add_parser(
+        "inspect", help="show an engine's version and the digest over all its files", parents=[nested_options()]
+    )
     inspect.add_argument("engine", nargs="?", default="spark")
     prepare = actions.add_parser(
         "prepare", help="make this machine's class-data archive, so that the engine starts faster"

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from odf_node.cli.context import Context
+from odf_node.cli.main import nested_options
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -21,7 +22,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         ("block", "a block file as annotated bytes and as YAML", "FILE"),
         ("data", "a Parquet file: schema, rows, hashes", "FILE"),
     ):
-        child = kinds.add_parser(name, help=line, description=line[0].upper() + line[1:] + ".")
+        child = kinds.add_parser(
+            name, help=line, description=line[0].upper() + line[1:] + ".", parents=[nested_options()]
+        )
         many = name in {"block", "data"}
         child.add_argument("subject", nargs="+" if many else "?" if name == "refusals" else None, metavar=argument)
         child.add_argument("-o", "--output-format", choices=["text", "json"], default="text")
@@ -173,7 +176,6 @@ def _show_refusals(context: Context, refusal_id: str | None, *, as_json: bool) -
 
 def _show_blocks(context: Context, files: list[str], *, as_json: bool) -> None:
     from odf_protocol.annotate import annotate_block
-
     from odf_protocol.block import decode_block
     from odf_protocol.manifest import block_to_json, block_to_yaml
 

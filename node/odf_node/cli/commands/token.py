@@ -3,19 +3,20 @@
 import argparse
 
 from odf_node.cli.context import Context, parse_time
+from odf_node.cli.main import nested_options
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the actions."""
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, title="actions")
-    create = actions.add_parser("create", help="make a token and print it, once")
+    create = actions.add_parser("create", help="make a token and print it, once", parents=[nested_options()])
     create.add_argument("label", help="who will use it; for your own list")
     create.add_argument(
         "--dataset", action="append", metavar="DID|NAME", default=[], help="allow only this dataset (may be repeated)"
     )
     create.add_argument("--expires", metavar="T", help="the token ends then")
-    actions.add_parser("list", help="list tokens, without their secrets")
-    revoke = actions.add_parser("revoke", help="end a token")
+    actions.add_parser("list", help="list tokens, without their secrets", parents=[nested_options()])
+    revoke = actions.add_parser("revoke", help="end a token", parents=[nested_options()])
     revoke.add_argument("token_id", metavar="ID")
 
 
