@@ -11,7 +11,6 @@ Absent time units and time zones stand for their defaults (milliseconds, UTC), s
 Source: ODF "SetDataSchema", schema evolution; clauses SCHEMA-1 to SCHEMA-4 of ``spec/manifests.md``.
 """
 
-from dataclasses import replace
 from typing import Final
 
 from odf_protocol.events import (
@@ -27,19 +26,18 @@ from odf_protocol.events import (
     DataTypeStruct,
     DataTypeTime,
     DataTypeTimestamp,
-    ExtraAttributes,
     TimeUnit,
 )
+from odf_protocol.events.equality import means_the_same, with_defaults
 
-__all__ = ["describe_type", "find_incompatibility", "find_slice_incompatibility", "is_same", "resolve_defaults"]
+__all__ = ["describe_type", "find_incompatibility", "find_slice_incompatibility", "is_same"]
 
 _DEFAULT_UNIT: Final = TimeUnit.MILLISECOND
-_DEFAULT_TIMEZONE: Final = "UTC"
 
 
 def is_same(previous: DataSchema, new: DataSchema) -> bool:
     """Whether both state the same: fields, order, types and attributes. Setting such a schema again changes nothing."""
-    return _comparable(previous) == _comparable(new)
+    return means_the_same(previous, new)
 
 
 def find_incompatibility(previous: DataSchema, new: DataSchema, *, ignore_optionality: bool = False) -> str | None:
@@ -66,30 +64,10 @@ def find_slice_incompatibility(dataset: DataSchema, data: DataSchema) -> str | N
     return None
 
 
-def resolve_defaults(data_type: DataType) -> DataType:
-    """Write out the units and time zones that ``data_type`` leaves to their defaults, at every depth."""
-    match data_type:
-        case DataTypeTime() | DataTypeDuration():
-            return replace(data_type, unit=data_type.unit or _DEFAULT_UNIT)
-        case DataTypeTimestamp(unit=unit, timezone=timezone):
-            return DataTypeTimestamp(
-                unit=unit or _DEFAULT_UNIT, timezone=_DEFAULT_TIMEZONE if timezone is None else timezone
-            )
-        case DataTypeOption(inner=inner):
-            return DataTypeOption(inner=resolve_defaults(inner))
-        case DataTypeList(item_type=item_type):
-            return replace(data_type, item_type=resolve_defaults(item_type))
-        case DataTypeMap(key_type=key_type, value_type=value_type):
-            return replace(data_type, key_type=resolve_defaults(key_type), value_type=resolve_defaults(value_type))
-        case DataTypeStruct(fields=fields):
-            return DataTypeStruct(fields=tuple(replace(field, type=resolve_defaults(field.type)) for field in fields))
-    return data_type
-
-
 def describe_type(data_type: DataType) -> str:
     """Write a type for people, such as ``Option<List<Decimal(10, 2)>>``."""
     name = type(data_type).__name__.removeprefix("DataType")
-    match resolve_defaults(data_type):
+    match with_defaults(data_type):
         case DataTypeOption(inner=inner):
             return f"Option<{describe_type(inner)}>"
         case DataTypeList(item_type=item_type, fixed_length=fixed_length):
@@ -108,32 +86,6 @@ def describe_type(data_type: DataType) -> str:
         case DataTypeBinary(fixed_length=int(size_bytes)):
             return f"{name}({size_bytes})"
     return name
-
-
-def _comparable(schema: DataSchema) -> tuple[object, object]:
-    return tuple(_comparable_field(field) for field in schema.fields), _comparable_extra(schema.extra)
-
-
-def _comparable_field(field: DataField) -> tuple[object, ...]:
-    return field.name, _comparable_type(resolve_defaults(field.type)), _comparable_extra(field.extra)
-
-
-def _comparable_type(data_type: DataType) -> object:
-    # Attributes inside structs are compared as JSON values, so types that hold fields are taken apart.
-    match data_type:
-        case DataTypeStruct(fields=fields):
-            return "Struct", tuple(_comparable_field(field) for field in fields)
-        case DataTypeOption(inner=inner):
-            return "Option", _comparable_type(inner)
-        case DataTypeList(item_type=item_type, fixed_length=fixed_length):
-            return "List", _comparable_type(item_type), fixed_length
-        case DataTypeMap(key_type=key_type, value_type=value_type, keys_sorted=keys_sorted):
-            return "Map", _comparable_type(key_type), _comparable_type(value_type), keys_sorted
-    return data_type
-
-
-def _comparable_extra(extra: ExtraAttributes | None) -> str | None:
-    return None if extra is None else extra.canonical().entries
 
 
 def _compare_fields(
@@ -162,7 +114,7 @@ def _compare_types(previous: DataType, new: DataType, path: str, ignore_optional
     was_optional, is_optional = isinstance(previous, DataTypeOption), isinstance(new, DataTypeOption)
     if was_optional != is_optional and not ignore_optionality:
         return f"field {path} became {'optional' if is_optional else 'required'}"
-    before, after = resolve_defaults(_without_option(previous)), resolve_defaults(_without_option(new))
+    before, after = with_defaults(_without_option(previous)), with_defaults(_without_option(new))
     match before, after:
         case DataTypeStruct(fields=old_fields), DataTypeStruct(fields=new_fields):
             return _compare_fields(old_fields, new_fields, path, ignore_optionality)
@@ -190,7 +142,7 @@ def _comparable_without_attributes(data_type: DataType) -> object:
 def _find_misfit(dataset: DataType, data: DataType, path: str) -> str | None:
     if isinstance(data, DataTypeOption) and not isinstance(dataset, DataTypeOption):
         return f"column {path} may hold nulls and the dataset requires values"
-    ours, theirs = resolve_defaults(_without_option(dataset)), resolve_defaults(_without_option(data))
+    ours, theirs = with_defaults(_without_option(dataset)), with_defaults(_without_option(data))
     match ours, theirs:
         case DataTypeStruct(fields=our_fields), DataTypeStruct(fields=their_fields):
             our_schema, their_schema = DataSchema(fields=our_fields), DataSchema(fields=their_fields)

@@ -28,7 +28,8 @@ from odf_protocol.events import (
     DataTypeTimestamp,
     TimeUnit,
 )
-from odf_protocol.schema_compat import describe_type, resolve_defaults
+from odf_protocol.events.equality import with_defaults
+from odf_protocol.schema_compat import describe_type
 from odf_protocol.vocabulary import Vocabulary
 
 __all__ = ["SYSTEM_TIMESTAMP", "find_system_mismatch", "system_fields"]
@@ -56,6 +57,6 @@ def find_system_mismatch(schema: DataSchema, vocabulary: Vocabulary) -> str | No
         allowed = [expected.type]
         if expected.name == vocabulary.event_time:
             allowed.append(DataTypeDate())
-        if resolve_defaults(field.type) not in allowed:
+        if with_defaults(field.type) not in allowed:
             return f"system column {expected.name} is {describe_type(field.type)}, not {describe_type(expected.type)}"
     return None

@@ -17,8 +17,8 @@ MAX_DEPTH: Final = 128
 #: Most documents in one text: a printed chain has one per block. # guess
 MAX_DOCUMENTS: Final = 100_000
 
-#: Most maps, lists and scalars in one text. About 200 bytes of memory each. # guess
-MAX_NODES: Final = 2_000_000
+#: Most maps, lists and scalars in one text. About 200 bytes and some microseconds each; an event has some 40. # guess
+MAX_NODES: Final = 500_000
 
 #: Longest single scalar, in characters: an attachment's content. # guess
 MAX_SCALAR_CHARACTERS: Final = 4 * 1024 * 1024
