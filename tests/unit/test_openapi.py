@@ -1,0 +1,112 @@
+"""The description for machines says what the routes and messages are (``spec/schemas/openapi.yaml``)."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import yaml
+from aiohttp.hdrs import METH_HEAD
+
+from odf_node.exchange import limits, messages
+from odf_node.exchange.packs import PACK_MEDIA_TYPE
+from odf_node.exchange.routes import PROTOCOL_VERSION, ObjectKind
+from odf_node.http.server import create_app
+from support.exchange_nodes import TestNode
+
+ROOT = Path(__file__).parent.parent.parent
+DESCRIPTION = yaml.safe_load((ROOT / "spec/schemas/openapi.yaml").read_text())
+CLAUSES = (ROOT / "spec/extensions/exchange.md").read_text()
+SCHEMAS = DESCRIPTION["components"]["schemas"]
+MESSAGES = [name for name in messages.__all__ if isinstance(getattr(messages, name), type(msgspec.Struct))]
+
+
+def described_routes() -> set[tuple[str, str]]:
+    return {
+        (method.upper(), path)
+        for path, item in DESCRIPTION["paths"].items()
+        for method in item
+        if method != "parameters"
+    }
+
+
+def walk(value: Any) -> Iterator[Any]:
+    yield value
+    for child in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from walk(child)
+
+
+def test_routes_are_those_of_the_description(tmp_path: Path) -> None:
+    app = create_app(TestNode.create(tmp_path / "home").served)
+    routes = {
+        (route.method, route.resource.canonical)
+        for route in app.router.routes()
+        if route.resource is not None and route.method != METH_HEAD
+    }
+    assert routes == described_routes()
+
+
+@pytest.mark.parametrize("name", MESSAGES)
+def test_message_has_the_described_fields(name: str) -> None:
+    fields = {field.encode_name: field.required for field in msgspec.structs.fields(getattr(messages, name))}
+    schema = SCHEMAS[name]
+    assert set(schema["properties"]) == set(fields)
+    assert set(schema.get("required", [])) == {field for field, required in fields.items() if required}
+    strict = getattr(messages, name).__struct_config__.forbid_unknown_fields
+    assert (schema.get("additionalProperties") is False) == strict
+
+
+def test_references_lead_to_something() -> None:
+    for value in walk(DESCRIPTION):
+        if isinstance(value, dict) and "$ref" in value:
+            target = DESCRIPTION
+            for part in value["$ref"].removeprefix("#/").split("/"):
+                target = target[part]
+
+
+def test_path_parameters_are_described() -> None:
+    for path, item in DESCRIPTION["paths"].items():
+        named = set()
+        for parameter in item.get("parameters", []):
+            found = parameter
+            if "$ref" in parameter:
+                found = DESCRIPTION["components"]["parameters"][parameter["$ref"].rsplit("/", 1)[1]]
+            named.add(found["name"])
+        assert named == set(re.findall(r"\{(\w+)\}", path)), path
+
+
+def test_only_pushes_ask_for_a_token() -> None:
+    for path, item in DESCRIPTION["paths"].items():
+        for method, operation in item.items():
+            if method != "parameters":
+                assert ("security" in operation) == ("/pushes" in path), (method, path)
+                assert not ("/pushes" in path and "401" not in operation["responses"])
+
+
+def test_values_in_the_description_are_those_of_the_code() -> None:
+    kinds = SCHEMAS["MissingObject"]["properties"]["kind"]["enum"]
+    assert kinds == [kind.value for kind in ObjectKind]
+    assert SCHEMAS["PushState"]["properties"]["status"]["enum"] == [status.value for status in messages.PushStatus]
+    assert SCHEMAS["PushState"]["properties"]["missing"]["maxItems"] == limits.PAGE_MISSING_OBJECTS
+    assert SCHEMAS["DatasetPage"]["properties"]["datasets"]["maxItems"] == limits.PAGE_DATASETS
+    assert DESCRIPTION["info"]["version"] == str(PROTOCOL_VERSION)
+    assert PACK_MEDIA_TYPE in (ROOT / "spec/schemas/openapi.yaml").read_text()
+
+
+def test_clauses_that_the_description_names_exist() -> None:
+    text = (ROOT / "spec/schemas/openapi.yaml").read_text()
+    for clause in set(re.findall(r"EX-\d+", text)):
+        assert f"| {clause} |" in CLAUSES
+
+
+def test_numbers_in_the_clauses_are_those_of_the_code() -> None:
+    assert f"stalls for {limits.STALL_S:g} s" in CLAUSES
+    assert f"at most {limits.MAX_WALK_BLOCKS:,}" in CLAUSES
+    assert f"for {limits.PUSH_IDLE_S / 60:g} minutes" in CLAUSES
+    assert limits.MAX_REDIRECTS == 3
+    assert "three at most" in CLAUSES
+    assert f"at most {limits.MAX_ZSTD_WINDOW_BYTES // limits.MIB} MiB" in CLAUSES
+    assert limits.MIN_RATE_BYTES_PER_S == 1000
+    assert "less than 1 kB/s" in CLAUSES
