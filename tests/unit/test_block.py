@@ -1,0 +1,60 @@
+import dataclasses
+
+import pytest
+
+from odf_protocol.block import Block, decode_block, encode_block
+from odf_protocol.errors import MalformedError, UnsupportedError
+from odf_protocol.events import AddData, SetInfo
+from support.chains import NOON, hash_of
+
+HEADER = {"system_time": NOON, "prev_block_hash": hash_of("prev"), "sequence_number": 1}
+RAW = encode_block(SetInfo(), **HEADER)  # type: ignore[arg-type]
+
+
+def test_block_is_made_from_bytes_and_nothing_else() -> None:
+    block = decode_block(RAW, expected_hash=None)
+    with pytest.raises(TypeError):
+        dataclasses.replace(block, sequence_number=2)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        block.sequence_number = 2  # type: ignore[misc]
+    assert Block(RAW, expected_hash=block.hash) == block
+
+
+def test_buffer_is_copied_so_that_it_cannot_change_under_the_block() -> None:
+    buffer = bytearray(RAW)
+    block = decode_block(buffer, expected_hash=None)
+    buffer[0] ^= 1
+    assert block.raw == RAW
+
+
+def test_blocks_that_say_the_same_in_two_versions_are_two_blocks() -> None:
+    other = decode_block(encode_block(SetInfo(), **HEADER, version=2), expected_hash=None)  # type: ignore[arg-type]
+    block = decode_block(RAW, expected_hash=None)
+    assert other.event == block.event
+    assert other != block
+
+
+@pytest.mark.parametrize("version", [0, 1, 4])
+def test_version_we_do_not_write_is_our_mistake(version: int) -> None:
+    """WIRE-3."""
+    with pytest.raises(ValueError, match=f"version {version}"):
+        encode_block(SetInfo(), **HEADER, version=version)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("offset", [-1, 2**64])
+def test_number_that_does_not_fit_is_our_mistake(offset: int) -> None:
+    with pytest.raises(ValueError, match="prev_offset"):
+        encode_block(AddData(prev_offset=offset), **HEADER)  # type: ignore[arg-type]
+
+
+def test_missing_part_is_our_mistake() -> None:
+    """WIRE-10."""
+    with pytest.raises(ValueError, match="system_time"):
+        encode_block(SetInfo(), **(HEADER | {"system_time": None}))  # type: ignore[arg-type]
+
+
+def test_errors_state_expected_before_found() -> None:
+    with pytest.raises(MalformedError, match=r"^malformed block: expected hash f1620\w+, found f1620\w+$"):
+        decode_block(RAW, expected_hash=hash_of("other"))
+    with pytest.raises(UnsupportedError, match=r"^unsupported block version: 9 \(supported: \(2, 3\)\)$"):
+        decode_block(RAW[:28] + b"\x09" + RAW[29:], expected_hash=None)

@@ -1,0 +1,42 @@
+import pytest
+
+from odf_protocol.errors import MalformedError
+from odf_protocol.timestamp import Timestamp
+
+
+def test_milliseconds_are_rounded_towards_the_past() -> None:
+    """TIME-1."""
+    assert Timestamp.parse("1969-12-31T23:59:59.9999Z").unix_ms == -1
+    assert Timestamp.parse("1970-01-01T00:00:00.0019Z").unix_ms == 1
+    assert Timestamp.from_unix_ms(-1) == Timestamp(-1, 999_000_000)
+
+
+@pytest.mark.parametrize("unix_ms", [0, -1, 1, 1_577_880_000_123, -62_135_596_800_000, 253_402_300_799_999])
+def test_milliseconds_are_read_back(unix_ms: int) -> None:
+    assert Timestamp.from_unix_ms(unix_ms).unix_ms == unix_ms
+
+
+def test_truncation_drops_what_the_column_cannot_hold() -> None:
+    assert str(Timestamp.parse("2020-01-01T00:00:00.123456789Z").truncated_to_ms()) == "2020-01-01T00:00:00.123Z"
+
+
+def test_times_are_in_the_order_of_time() -> None:
+    texts = ["1969-12-31T23:59:59.5Z", "1970-01-01T00:00:00Z", "1970-01-01T00:00:00.000000001Z", "1970-01-01T00:00:01Z"]
+    times = [Timestamp.parse(text) for text in texts]
+    assert sorted(times[::-1]) == times
+
+
+@pytest.mark.parametrize(("seconds", "nanoseconds"), [(0, -1), (0, 10**9), (-(10**12), 0), (10**12, 0)])
+def test_time_out_of_range_cannot_be_made(seconds: int, nanoseconds: int) -> None:
+    with pytest.raises(MalformedError, match="years 1 to 9999"):
+        Timestamp(seconds, nanoseconds)
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [(0, 1, 0, 0), (10_000, 1, 0, 0), (2023, 366, 0, 0), (2024, 367, 0, 0), (2024, 0, 0, 0), (2024, 1, 86_400, 0)],
+)
+def test_day_that_does_not_exist_is_refused(parts: tuple[int, int, int, int]) -> None:
+    """TIME-2: a leap second would be second 86,400, or a nanosecond beyond the second."""
+    with pytest.raises(MalformedError):
+        Timestamp.from_day_of_year(*parts)
