@@ -2,28 +2,14 @@ import io
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pyarrow.types as pat
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from odf_protocol.hashing.arrow0 import hash_batches
 from odf_protocol.hashing.arrow0_types import iter_leaves
 from odf_protocol.hashing.reader_schema import reader_schema
-from support.arrow_data import batchings, is_any_bytes, is_any_text, split, tables
-
-
-def relaid(data_type: pa.DataType, text: pa.DataType, binary: pa.DataType) -> pa.DataType:
-    """The same type with every text and binary in another layout."""
-    if is_any_text(data_type):
-        return text
-    if is_any_bytes(data_type):
-        return binary
-    if pat.is_struct(data_type):
-        return pa.struct([field.with_type(relaid(field.type, text, binary)) for field in data_type])
-    if pat.is_list(data_type) or pat.is_large_list(data_type):
-        item = data_type.value_field
-        return pa.large_list(item.with_type(relaid(item.type, text, binary)))
-    return data_type
+from support.arrow_data import batchings, split, tables
+from support.arrow_layouts import relaid_schema
 
 
 @given(st.data(), tables())
@@ -36,7 +22,7 @@ def test_any_batching_gives_one_hash(data: st.DataObject, table: pa.Table) -> No
 def test_layout_of_text_does_not_change_the_hash(table: pa.Table, layout: tuple[pa.DataType, pa.DataType]) -> None:
     # In a slot that a null left behind in a struct with nulls, the reference reader keeps views and drops text.
     assume(not any(leaf.nullable_nodes > 1 and "view" in str(leaf.type) for leaf in iter_leaves(table.schema)))
-    schema = pa.schema([field.with_type(relaid(field.type, *layout)) for field in table.schema])
+    schema = relaid_schema(table.schema, *layout)
     other = table.cast(schema)
     assert hash_batches(schema, other.to_batches()) == hash_batches(table.schema, table.to_batches())
 

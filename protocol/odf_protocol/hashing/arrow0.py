@@ -28,6 +28,7 @@ __all__ = ["Arrow0Hasher", "ColumnExecutor", "hash_batches"]
 _CHUNK_ROWS: Final = 1 << 16  # measured: larger chunks fall out of the second-level cache
 _CHUNK_BYTES: Final = 1 << 22  # guess: four times that cache; bounds what is laid out at once
 
+
 class ColumnExecutor(Protocol):
     """What is needed of a ``concurrent.futures`` executor."""
 
