@@ -4,6 +4,7 @@ usage: cut_cable.py LISTEN_PORT TARGET_PORT BYTES
 """
 
 import asyncio
+import os
 import sys
 
 HOST = "127.0.0.1"
@@ -38,10 +39,10 @@ async def main(listen_port: int, target_port: int, budget: int) -> None:
         except (ConnectionError, OSError):
             writer.transport.abort()
 
-    server = await asyncio.start_server(connected, HOST, listen_port)
+    await asyncio.start_server(connected, HOST, listen_port)
     await cut.wait()
-    server.close()
     print(f"(the line broke after {budget:,} bytes)", flush=True)
+    os._exit(0)  # a broken line does not say goodbye to anybody
 
 
 if __name__ == "__main__":

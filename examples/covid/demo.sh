@@ -26,11 +26,19 @@ trap 'for pid in "${pids[@]}"; do kill "$pid" 2>/dev/null || true; done; wait 2>
 if [ -t 1 ]; then bold=$'\e[1m' dim=$'\e[2m' plain=$'\e[0m'; else bold='' dim='' plain=''; fi
 chapter() { printf '\n%s== %s%s\n' "$bold" "$*" "$plain"; }
 say() { printf '%s%s%s\n' "$dim" "$*" "$plain"; }
-run() { printf '\n%s$ %s%s\n' "$bold" "$*" "$plain"; "$@"; }
+show() { # COMMAND...: as one would type it
+    local word line=''
+    for word in "$@"; do
+        [[ $word == *[[:space:]\']* ]] && word="\"$word\""
+        line+=" $word"
+    done
+    printf '\n%s$%s%s\n' "$bold" "$line" "$plain"
+}
+run() { show "$@"; "$@"; }
 expect_failure() { # EXIT_CODE COMMAND...
     local expected=$1 code=0
     shift
-    printf '\n%s$ %s%s\n' "$bold" "$*" "$plain"
+    show "$@"
     "$@" || code=$?
     [ "$code" -eq "$expected" ] || { echo "the demo expected exit code $expected, found $code"; exit 1; }
     say "(exit code $code)"
@@ -79,20 +87,22 @@ say "What had arrived was kept; over another line the pull goes on from there:"
 run odf-node pull "$agency_url/countries.daily" --home auditor
 run odf-node pull "$agency_url/countries.severity" --home auditor
 run odf-node list --home auditor
-run odf-node log countries.severity --home auditor --limit 2
+run odf-node log countries.severity --home auditor --output-format oneline
+run odf-node log countries.severity --home auditor --limit 1
 run odf-node tail countries.severity --home auditor -n 5
 run odf-node inspect trust countries.severity --home auditor
 run odf-node verify countries.severity --home auditor
-say "Time travel: the same question, as it was answered on two days."
-question="SELECT country, confirmed, deaths FROM countries.daily__state WHERE event_time = '2020-09-30' AND country IN ('France', 'Spain', 'Sweden') ORDER BY country"
+say "Time travel: how many cases had there been by the end of September? The answer of 1 October, and that of 8 October."
+question="SELECT country, confirmed, deaths FROM countries.daily__state WHERE event_time = '2020-09-30' AND country IN ('Czechia', 'India', 'Spain') ORDER BY country"
 run odf-node sql --home auditor --as-of 2020-10-01T23:59:59Z -c "$question"
 run odf-node sql --home auditor --as-of 2020-10-08T23:59:59Z -c "$question"
+say "What happened in between was not lost either (op 2 and 3: corrected from, corrected to):"
+run odf-node sql --home auditor -c "SELECT system_time, op, country, confirmed, deaths FROM countries.daily WHERE event_time = '2020-09-30' AND country IN ('Czechia', 'India', 'Spain') ORDER BY country, offset"
 
 chapter "3. A forger comes first with the newest version"
 publish_version 2020-11-01
 say "The forger holds an honest copy of everything..."
-run odf-node pull "$agency_url/countries.daily" --home forger --quiet
-run odf-node pull "$agency_url/countries.severity" --home forger --quiet
+run odf-node pull "$agency_url/countries.daily" "$agency_url/countries.severity" --home forger
 say "...and changes one figure of one row in the newest slice: slice, hashes, block, signatures rebuilt under a key of its own."
 run "$python" "$here/forge.py" --home forger --country Italy --day 2020-10-31 --deaths-minus 1000 --own-key
 serve forger "$forger_port"

@@ -44,7 +44,9 @@ def main() -> None:
         forge(node, arguments.country, arguments.day, arguments.deaths_minus, key or secrets.token_bytes(32))
     node.close()
     whose = "the publisher's stolen key" if arguments.stolen_key else "the forger's own key"
-    print(f"forged: deaths in {arguments.country} on {arguments.day}, {arguments.deaths_minus} fewer; signed with {whose}")
+    print(
+        f"forged: deaths in {arguments.country} on {arguments.day}, {arguments.deaths_minus} fewer; signed with {whose}"
+    )
 
 
 def forge(node: Node, country: str, day: str, fewer: int, key: bytes) -> None:

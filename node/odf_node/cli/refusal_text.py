@@ -10,8 +10,8 @@ SHOWN_CELLS: Final = 10  # guess: the report has up to a hundred
 
 def describe_refusal(report: Mapping[str, Any]) -> list[str]:
     """Say what was refused, why, what differs, and where the evidence is."""
-    block = f"block {report['block']}" if report.get("block") is not None else "what was offered"
-    lines = [f"refused {block} of {report['dataset']} from {report['source']}", f"  rule      {report['rule']}"]
+    block = f", block {report['block']}" if report.get("block") is not None else ""
+    lines = [f"REFUSED: {report['dataset']}{block}, as offered by {report['source']}", f"  rule      {report['rule']}"]
     if report.get("divergence"):
         lines.append(f"  differs   {report['reason']}")
         lines += describe_cells(report)

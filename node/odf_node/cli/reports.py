@@ -40,12 +40,12 @@ def describe_report(report: Report) -> list[str]:
                 return [f"{name}: up to date"]
             lines = [
                 (
-                    f"{name}: accepted {report.new_blocks} new blocks with {report.new_rows:,} rows; "
+                    f"{name}: accepted {_count(report.new_blocks, 'new block')} with {report.new_rows:,} rows; "
                     f"{report.decision.reason}"
                 )
             ]
             if report.replayed_steps:
-                lines.append(f"{name}: {report.replayed_steps} steps re-executed, every one with an equal result")
+                lines.append(f"{name}: {_count(report.replayed_steps, 'step')} re-executed here with an equal result")
             if report.first_contact:
                 lines.append(f"{name}: first contact; from now on it must be signed by the key of {report.record.id}")
             lines += [f"{name}: note: {warning}" for warning in report.warnings[:5]]
@@ -76,6 +76,10 @@ def report_to_json(report: Report) -> dict[str, Any]:
                 "firstContact": report.first_contact,
                 "warnings": list(report.warnings),
             }
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _grown(report: IngestReport | TransformReport, what: str) -> str:
