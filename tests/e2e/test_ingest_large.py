@@ -1,0 +1,52 @@
+"""A source too large to be kept in memory goes through files: nothing else may differ."""
+
+import hashlib
+
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+from odf_protocol.events import DataTypeInt64, DataTypeString, MergeStrategyAppend, MergeStrategySnapshot, ReadStepCsv
+from support.ingests import RootDataset, quarantined, schema
+
+pytestmark = pytest.mark.spark
+
+ROWS = 150_000
+READ = ReadStepCsv(schema=schema(id=DataTypeInt64(), text=DataTypeString(), v=DataTypeInt64()))
+PADDING = "x" * 60
+
+
+def source(version: int) -> str:
+    """Every tenth value changes with the version, every thousandth is broken."""
+    lines = []
+    for number in range(ROWS):
+        value = "broken" if number % 1000 == 7 else number + (version if number % 10 == 0 else 0)
+        lines.append(f"{ROWS - number},{PADDING}{number},{value}")
+    return "\n".join(lines)
+
+
+def test_rows_keep_their_order_and_bad_ones_their_text() -> None:
+    response = RootDataset(READ, MergeStrategyAppend()).ingest(source(0))
+    bad = quarantined(response)
+    assert len(bad) == response.quarantined_rows == ROWS // 1000
+    assert (bad[1]["record"], bad[1]["line"]) == (1008, 1008)
+    assert bad[1]["original"] == f"{ROWS - 1007},{PADDING}1007,broken"
+    rows = pq.read_table(response.data_path)
+    assert rows.num_rows + len(bad) == ROWS
+    assert rows["offset"].to_pylist() == list(range(rows.num_rows))
+    steps = pc.pairwise_diff(rows["id"].combine_chunks())
+    assert pc.max(steps).as_py() == -1
+
+
+def test_second_snapshot_holds_what_changed_and_the_same_input_gives_the_same_bytes() -> None:
+    digests = []
+    for _ in range(2):
+        dataset = RootDataset(READ, MergeStrategySnapshot(primary_key=("id",)))
+        first, second = dataset.ingest(source(0)), dataset.ingest(source(1))
+        digests.append([hashlib.sha256(path.read_bytes()).digest() for path in (*dataset.slices, dataset.state)])
+    assert digests[0] == digests[1]
+    assert first.statistics.rows_out == ROWS - ROWS // 1000
+    rows = pq.read_table(second.data_path)
+    assert rows["op"].to_pylist() == [2, 3] * (ROWS // 10)
+    before, after = rows["v"].to_pylist()[::2], rows["v"].to_pylist()[1::2]
+    assert [old + 1 for old in before] == after
