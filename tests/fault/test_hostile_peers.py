@@ -344,6 +344,19 @@ async def test_message_that_fails_for_a_moment_is_asked_for_again() -> None:
 
 
 @in_loop
+async def test_chain_that_never_ends_is_not_followed(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with peer_at(exchange({})) as (peer, hostile):
+        asked = len(hostile.requests)
+        with pytest.raises(UnsupportedError, match="length"):
+            _ = [block async for block in peer.iter_blocks(after=None, upto=Head(10**12, CHAIN.head.hash))]
+        assert len(hostile.requests) == asked
+    monkeypatch.setattr("odf_node.adapters.exchange_peer.MAX_PULL_BYTES", 1000)
+    async with peer_at(exchange({"upto=9": pack_of(b"x" * 600, b"y" * 600)})) as (peer, _):
+        with pytest.raises(UnsupportedError, match="bytes of blocks"):
+            _ = [block async for block in peer.iter_blocks(after=None, upto=Head(9, CHAIN.head.hash))]
+
+
+@in_loop
 async def test_attestations_that_never_end_are_refused() -> None:
     page = answer(b'{"attestations":["QUFB"],"next_skip":0}', headers=JSON)
     async with peer_at(exchange({"/attestations?skip=0": page})) as (peer, _):

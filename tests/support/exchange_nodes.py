@@ -14,7 +14,7 @@ from odf_node.exchange.wanted import iter_wanted
 from odf_node.home import Home
 from odf_node.http.bearer import secret_hash_of
 from odf_node.http.served_node import ServedNode
-from odf_node.http.server import create_app, make_runner
+from odf_node.http.server import create_app, listen, make_runner
 from odf_node.ports import AccessToken, Commit, DatasetRecord, Head, NewBlock, NewDataset, Origin
 from odf_node.ports.peer_client import PeerDataset, PeerHead
 from odf_protocol.block import Block, decode_block, encode_block
@@ -196,9 +196,9 @@ async def serving(app: web.Application) -> AsyncIterator[str]:
     runner = make_runner(app, grace_s=1)
     await runner.setup()
     try:
-        site = web.TCPSite(runner, "127.0.0.1", 0)
-        await site.start()
-        yield f"http://127.0.0.1:{site.port}"
+        listener = await listen(runner, "127.0.0.1", 0)
+        yield f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}"
+        listener.close()
     finally:
         await runner.cleanup()
 

@@ -11,6 +11,7 @@ import aiohttp
 import pytest
 from yarl import URL
 
+from odf_node.exchange import limits
 from odf_node.exchange.packs import PACK_MEDIA_TYPE, PackedBlock, decode_pack
 from odf_node.ports import Attestation
 from odf_protocol.did import DidKey
@@ -407,3 +408,20 @@ async def test_object_that_shrank_on_disk_ends_the_connection_instead_of_sending
         node.objects.get_size = lambda object_hash: real_size(object_hash) + 1  # type: ignore[method-assign]
         with pytest.raises(aiohttp.ClientPayloadError):
             await client.ask(f"/demo.data/data/{slice_hash}")
+
+
+@in_loop
+async def test_connections_beyond_the_limit_are_closed_and_others_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "MAX_CONNECTIONS", 2)
+    node = TestNode.create(tmp_path / "home")
+    async with node.serving() as url:
+        address = URL(url)
+        opened = [await asyncio.open_connection(address.host, address.port) for _ in range(4)]
+        assert [await reader.read(1) for reader, _ in opened[2:]] == [b"", b""]
+        for reader, writer in opened[:2]:
+            writer.write(b"GET /_odf/v1/health HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert (await reader.readline()).startswith(b"HTTP/1.1 200")
+        for _, writer in opened:
+            writer.close()

@@ -105,6 +105,7 @@ def test_numbers_in_the_clauses_are_those_of_the_code() -> None:
     assert f"stalls for {limits.STALL_S:g} s" in CLAUSES
     assert f"at most {limits.MAX_WALK_BLOCKS:,}" in CLAUSES
     assert f"for {limits.PUSH_IDLE_S / 60:g} minutes" in CLAUSES
+    assert f"at most {limits.MAX_PULL_BLOCKS:,} blocks" in CLAUSES
     assert limits.MAX_REDIRECTS == 3
     assert "three at most" in CLAUSES
     assert f"at most {limits.MAX_ZSTD_WINDOW_BYTES // limits.MIB} MiB" in CLAUSES

@@ -9,7 +9,7 @@ from yarl import URL
 from odf_node.adapters.http_client import HttpClient
 from odf_node.adapters.object_downloads import ObjectDownloads
 from odf_node.adapters.threads import finish_in_thread
-from odf_node.exchange.limits import MAX_JSON_BYTES, MAX_PACK_BYTES
+from odf_node.exchange.limits import MAX_JSON_BYTES, MAX_PACK_BYTES, MAX_PULL_BLOCKS, MAX_PULL_BYTES
 from odf_node.exchange.messages import AttestationPage, HeadAnswer, NodeInfo, decode_message
 from odf_node.exchange.packs import PackedBlock, decode_pack
 from odf_node.exchange.routes import PREFIX, dataset_path, head_path, object_path
@@ -17,6 +17,7 @@ from odf_node.ports.datasets import Head
 from odf_node.ports.objects import ObjectStore
 from odf_node.ports.peer_client import OnBytes, PeerDescription, PeerHead, PeerSpeaks, WantedObject
 from odf_node.ports.peer_errors import PeerLiedError
+from odf_protocol.errors import UnsupportedError
 from odf_protocol.events import DatasetKind
 
 
@@ -63,6 +64,10 @@ class ExchangePeer:
     async def iter_blocks(self, *, after: Head | None, upto: Head) -> AsyncIterator[PackedBlock]:
         """See ``PeerDataset``; one request per pack."""
         last = -1 if after is None else after.sequence_number
+        if upto.sequence_number - last > MAX_PULL_BLOCKS:
+            found, most = upto.sequence_number - last, f"{MAX_PULL_BLOCKS} blocks at once"
+            raise UnsupportedError(f"length of the chain at {self._url}", found=found, supported=most)
+        left_bytes = MAX_PULL_BYTES
         while last < upto.sequence_number:
             url = (self._base / dataset_path(self._dataset) / "blocks").with_query(
                 after=last, upto=upto.sequence_number
@@ -73,6 +78,10 @@ class ExchangePeer:
                 raise PeerLiedError(
                     str(url), "EX-7 pack", expected=f"1 to {upto.sequence_number - last} blocks", found=len(blocks)
                 )
+            left_bytes -= sum(len(block.raw) + len(block.replay_record or b"") for block in blocks)
+            if left_bytes < 0:
+                most = f"{MAX_PULL_BYTES} bytes of blocks at once"
+                raise UnsupportedError(f"chain at {self._url}", found="more", supported=most)
             for block in blocks:
                 yield block
             last += len(blocks)

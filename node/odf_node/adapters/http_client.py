@@ -27,6 +27,7 @@ from odf_node.exchange.limits import (
     MAX_REQUEST_LINE_BYTES,
     MESSAGE_S,
     STALL_S,
+    message_limit_s,
 )
 from odf_node.ports.peer_errors import PeerUnavailableError
 from odf_protocol.errors import MalformedError, UnsupportedError
@@ -141,9 +142,10 @@ class HttpClient:
         """Send one request and read the whole answer, whatever its status; as ``open``, without retries."""
         # A file in memory is sent in pieces; bytes would be sent in one, and hold up everything else meanwhile.
         body = None if data is None else io.BytesIO(data)
+        limit_s = message_limit_s(max(limit_bytes, len(data or b"")), self.settings.message_s)
         with mapped_failures(str(url)):
             async with (
-                asyncio.timeout(self.settings.message_s),
+                asyncio.timeout(limit_s),
                 self.open(method, url, headers=headers, data=body) as got,
             ):
                 return Answer(got.status, got.content_type, await read_bounded(got, limit_bytes))

@@ -46,6 +46,12 @@ MAX_ZSTD_WINDOW_BYTES: Final = 8 * MIB
 MAX_WALK_BLOCKS: Final = 200_000  # guess: minutes on a fast line; longer chains need packs
 MAX_WALK_BYTES: Final = 512 * MIB
 
+# Chains
+
+MAX_PULL_BLOCKS: Final = 1_000_000
+"""What a reader takes of one chain at once; it is held in memory until it is judged."""
+MAX_PULL_BYTES: Final = 1024 * MIB
+
 # Pushes
 
 MAX_PUSH_SESSIONS: Final = 16  # guess
@@ -69,8 +75,14 @@ KEEPALIVE_S: Final = 75.0  # Source: the default of nginx; also ends connections
 STALL_S: Final = 30.0
 """Nothing came or went for this long: the other side is taken for dead."""
 MESSAGE_S: Final = 60.0
-"""One message that is held in memory, from request to last byte."""
+"""One message that is held in memory, from request to last byte; larger ones get more, at the rate below."""
+MIN_MESSAGE_RATE_BYTES_PER_S: Final = 20_000  # guess: a pack of the largest size in a quarter of an hour
 MIN_RATE_BYTES_PER_S: Final = 1_000
 """Slower transfers of objects are ended.  # guess: less than a modem"""
 RATE_WINDOW_S: Final = 60.0
 MAX_REDIRECTS: Final = 3
+
+
+def message_limit_s(limit_bytes: int, message_s: float = MESSAGE_S) -> float:
+    """Give how long a message of up to ``limit_bytes`` may take, with ``message_s`` for a small one."""
+    return message_s + limit_bytes / MIN_MESSAGE_RATE_BYTES_PER_S

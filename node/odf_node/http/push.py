@@ -12,11 +12,11 @@ from odf_node.exchange.limits import (
     MAX_JSON_BYTES,
     MAX_PACK_BYTES,
     MAX_SIGNED_HEAD_BYTES,
-    MESSAGE_S,
     MIN_RATE_BYTES_PER_S,
     PUSH_WAIT_S,
     RATE_WINDOW_S,
     STALL_S,
+    message_limit_s,
 )
 from odf_node.exchange.messages import PushRequest, PushState, PushStatus, UploadProgress, decode_message
 from odf_node.exchange.routes import PREFIX
@@ -186,7 +186,7 @@ async def _read_body(request: web.Request, limit_bytes: int) -> bytes:
         raise _too_large(limit_bytes)
     parts: list[bytes] = []
     size_bytes = 0
-    async with asyncio.timeout(MESSAGE_S):
+    async with asyncio.timeout(message_limit_s(limit_bytes)):
         while data := await request.content.readany():
             size_bytes += len(data)
             if size_bytes > limit_bytes:

@@ -10,6 +10,7 @@ from typing import Final
 
 from aiohttp import web
 
+from odf_node.exchange import limits
 from odf_node.exchange.limits import (
     KEEPALIVE_S,
     MAX_CONCURRENT_REQUESTS,
@@ -81,6 +82,22 @@ def make_runner(app: web.Application, *, grace_s: float = GRACE_S) -> web.AppRun
     )
 
 
+async def listen(runner: web.AppRunner, host: str, port: int) -> asyncio.Server:
+    """Open the port; connections beyond the limit are closed at once, so that files can always be opened.
+
+    Raises:
+        OSError, OverflowError: The address cannot be listened on.
+    """
+    server = runner.server
+    if server is None:
+        raise RuntimeError("the runner is set up before it listens")
+
+    def accept() -> asyncio.BaseProtocol:
+        return _TurnedAway() if len(server.connections) >= limits.MAX_CONNECTIONS else server()
+
+    return await asyncio.get_running_loop().create_server(accept, host, port, reuse_address=True)
+
+
 async def serve(
     node: ServedNode,
     *,
@@ -109,23 +126,31 @@ async def serve(
     handler = log_to()
     try:
         await runner.setup()
-        site = web.TCPSite(runner, host, port, reuse_address=True)
         try:
-            await site.start()
+            listener = await listen(runner, host, port)
         except (OSError, OverflowError) as error:
             raise AddressInUseError(host, port, _reason(error)) from error
-        address = ListeningAddress(host, site.port)
+        address = ListeningAddress(host, listener.sockets[0].getsockname()[1])
         write_line("listening", url=address.url)
-        with _stop_signals(stop):
-            on_ready(address)
-            await stop.wait()
-        app[DRAINING].append("stopping")
-        write_line("stopping", grace_s=grace_s)
-        await site.stop()
+        try:
+            with _stop_signals(stop):
+                on_ready(address)
+                await stop.wait()
+            app[DRAINING].append("stopping")
+            write_line("stopping", grace_s=grace_s)
+        finally:
+            listener.close()
     finally:
         await runner.cleanup()
         write_line("stopped")
         LOGGER.removeHandler(handler)
+
+
+class _TurnedAway(asyncio.Protocol):
+    """A connection that is one too many."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        transport.close()
 
 
 def _reason(error: Exception) -> str:
