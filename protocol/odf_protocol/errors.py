@@ -30,7 +30,10 @@ _SHOWN_CHARACTERS = 200  # guess: enough to recognise a value, too little to flo
 
 def _shown(value: object) -> str:
     text = str(value)
-    return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}... ({len(text)} characters)"
+    shown = text[:_SHOWN_CHARACTERS]
+    if not shown.isprintable():  # line ends and terminal codes of a stranger stay out of logs
+        shown = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in shown)
+    return shown if len(text) <= _SHOWN_CHARACTERS else f"{shown}... ({len(text)} characters)"
 
 
 def _expected_and_found(expected: object, found: object) -> str:

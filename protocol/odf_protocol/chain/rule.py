@@ -7,6 +7,7 @@ from typing import Any
 
 from odf_protocol.block import Block
 from odf_protocol.chain.state import ChainState
+from odf_protocol.errors import RejectedError
 
 __all__ = ["Breach", "ChainWarning", "Rule", "Strictness", "block_rule", "event_rule", "first_block_rule"]
 
@@ -39,7 +40,8 @@ class ChainWarning:
     found: object
 
     def __str__(self) -> str:
-        return f"block {self.sequence_number} breaks {self.rule}: expected {self.expected}, found {self.found}"
+        number, expected, found = self.sequence_number, self.expected, self.found
+        return str(RejectedError(self.rule, sequence_number=number, expected=expected, found=found))
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ Source: ODF "ExtraAttributes": one string, keys sorted, no spaces, raw UTF-8.
 """
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
@@ -48,28 +49,34 @@ class ExtraAttributes:
 
 
 def _parse_object(text: str) -> dict[str, Any]:
-    _check_nesting(text)
     try:
-        value = json.loads(text, object_pairs_hook=_object_of_pairs, parse_constant=_refuse_constant)
+        value = json.loads(
+            text, object_pairs_hook=_object_of_pairs, parse_float=_finite_float, parse_constant=_refuse_constant
+        )
         text.encode()
         json.dumps(value, ensure_ascii=False).encode()  # an escaped lone surrogate is not text
     except (ValueError, UnicodeError) as error:
         raise MalformedError("ExtraAttributes", expected="a JSON object", found=repr(text)) from error
+    except RecursionError:
+        raise MalformedError("ExtraAttributes", expected=f"at most {MAX_NESTING} levels", found="many more") from None
     if not isinstance(value, dict):
         raise MalformedError("ExtraAttributes", expected="a JSON object", found=repr(text))
+    _check_nesting(value)
     return value
 
 
-def _check_nesting(text: str) -> None:
-    # Brackets inside strings count too; a bound that is too strict there costs nothing real.
-    depth = 0
-    for character in text:
-        if character in "[{":
-            depth += 1
-            if depth > MAX_NESTING:
-                raise MalformedError("ExtraAttributes", expected=f"at most {MAX_NESTING} levels", found="more")
-        elif character in "]}":
-            depth -= 1
+def _check_nesting(value: dict[str, Any]) -> None:
+    level: list[Any] = [value]
+    for _ in range(MAX_NESTING):
+        level = [item for parent in level for item in _children(parent)]
+        if not level:
+            return
+    raise MalformedError("ExtraAttributes", expected=f"at most {MAX_NESTING} levels", found="more")
+
+
+def _children(value: Any) -> list[Any]:
+    children = value.values() if isinstance(value, dict) else value
+    return [child for child in children if isinstance(child, dict | list)]
 
 
 def _object_of_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -77,6 +84,13 @@ def _object_of_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(value) != len(pairs):
         raise ValueError("a key is repeated")
     return value
+
+
+def _finite_float(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text} is too large")
+    return number
 
 
 def _refuse_constant(name: str) -> Any:
@@ -99,9 +113,9 @@ def _canonical(value: Any) -> str:
 def _canonical_float(value: float) -> str:
     """Write a float as the reference implementation does: plain from 1e-5 up to 1e16, else ``1.5e-7``."""
     text = repr(value)
-    if "e" not in text or text in ("inf", "-inf", "nan"):
-        if text in ("inf", "-inf", "nan"):
-            raise ValueError(f"not a JSON number: {text}")
+    if not math.isfinite(value):
+        raise ValueError(f"not a JSON number: {text}")
+    if "e" not in text:
         return text
     mantissa, exponent = text.split("e")
     if int(exponent) == -5:

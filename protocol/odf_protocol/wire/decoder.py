@@ -28,7 +28,7 @@ from odf_protocol.events.declaration import (
     declaration_of,
 )
 from odf_protocol.timestamp import Timestamp
-from odf_protocol.wire.limits import MAX_BLOCK_SIZE_BYTES, MAX_DEPTH, MAX_TABLES, MAX_VECTOR_LENGTH
+from odf_protocol.wire.limits import MAX_DEPTH, MAX_TABLES, MAX_VECTOR_LENGTH, MIN_TABLE_SIZE_BYTES
 
 __all__ = ["Decoder"]
 
@@ -46,14 +46,14 @@ _VTABLE_HEADER_BYTES = 4
 class Decoder:
     """Reads one buffer, once.
 
-    The budget of tables and payload is what stops a small buffer whose parts refer to one another from
-    unfolding into a huge object.
+    Parts of a buffer may be shared, and small ones could unfold into a huge object. So the work is bounded by the
+    buffer's size: it may hold as many tables, and values of as many bytes, as if nothing were shared.
     """
 
     def __init__(self, data: bytes) -> None:
         self._data = data
-        self._tables_left = MAX_TABLES
-        self._payload_left = MAX_BLOCK_SIZE_BYTES
+        self._tables_left = min(MAX_TABLES, len(data) // MIN_TABLE_SIZE_BYTES)
+        self._payload_left = len(data)
 
     def decode_root(self, table: type[_Table]) -> _Table:
         """Decode the buffer as one table.
@@ -74,7 +74,7 @@ class Decoder:
             raise MalformedError(declaration.name, where=position, expected=f"at most {MAX_DEPTH} levels", found="more")
         self._tables_left -= 1
         if self._tables_left < 0:
-            raise MalformedError("buffer", where=position, expected=f"at most {MAX_TABLES} tables", found="more")
+            raise MalformedError("buffer", where=position, expected="no more tables than fit", found="one more")
         slots, size_bytes = self._slots(declaration.name, declaration.slot_count, position)
         values = {
             field.name: self._field(f"{declaration.name}.{field.name}", field, slots, position, size_bytes, depth)
@@ -237,9 +237,7 @@ class Decoder:
         self._need(position, size_bytes, 1, name)
         self._payload_left -= size_bytes
         if self._payload_left < 0:
-            raise MalformedError(
-                "buffer", where=position, expected=f"{MAX_BLOCK_SIZE_BYTES} bytes of values", found="more"
-            )
+            raise MalformedError("buffer", where=position, expected="no more values than fit", found="more")
         return self._data[position : position + size_bytes]
 
     def _need(self, position: int, size_bytes: int, alignment: int, name: str) -> None:

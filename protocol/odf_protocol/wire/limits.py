@@ -9,5 +9,8 @@ MAX_DEPTH = 64
 # guess: a schema of 10,000 columns needs some 30,000. Tables are also what decoding time goes into.
 MAX_TABLES = 100_000
 
+# The offset to its vtable: what a table cannot do without. So a buffer in which nothing is shared has no more tables.
+MIN_TABLE_SIZE_BYTES = 4
+
 # guess: elements of one list (columns, inputs, keywords); a vector of bytes is bounded by the block.
 MAX_VECTOR_LENGTH = 65_536

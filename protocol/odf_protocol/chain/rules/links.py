@@ -16,7 +16,9 @@ def _block_is_not_repeated(state: ChainState, block: Block) -> Breach | None:
 @block_rule("CHAIN-5", odf="SequenceIntegrity")
 def _chain_does_not_fork(state: ChainState, block: Block) -> Breach | None:
     if block.sequence_number <= state.sequence_number:
-        return Breach(f"block {state.sequence_number + 1}", f"another block {block.sequence_number}: {block.hash}")
+        is_beside_the_head = block.sequence_number == state.sequence_number
+        found = "another block" if is_beside_the_head else "an earlier block again, or another,"
+        return Breach(f"block {state.sequence_number + 1}", f"{found} {block.sequence_number}: {block.hash}")
     return None
 
 
