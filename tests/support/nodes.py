@@ -1,0 +1,162 @@
+"""Real nodes in real processes: homes, commands, daemons, and the small datasets they exchange."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+COMMAND_S = 300  # guess: several engine starts on a busy machine
+
+ROOT_MANIFEST = """
+kind: DatasetSnapshot
+version: 1
+content:
+  name: cities
+  kind: Root
+  metadata:
+    - kind: SetPollingSource
+      fetch: {kind: Url, url: "${{ env.CITIES }}"}
+      read:
+        kind: Csv
+        header: true
+        schema:
+          fields:
+            - {name: event_time, type: {kind: Option, inner: {kind: Timestamp}}}
+            - {name: city, type: {kind: Option, inner: String}}
+            - {name: people, type: {kind: Option, inner: Int64}}
+      merge: {kind: Snapshot, primaryKey: [city]}
+"""
+
+DERIVATIVE_MANIFEST = """
+kind: DatasetSnapshot
+version: 1
+content:
+  name: large.cities
+  kind: Derivative
+  metadata:
+    - kind: SetTransform
+      inputs: [{datasetRef: cities, alias: c}]
+      transform:
+        kind: Sql
+        engine: spark
+        query: SELECT event_time, city, people, people / 1000 AS thousands FROM c WHERE people >= 100000
+"""
+
+
+@dataclass(frozen=True)
+class RanCommand:
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+    def json(self) -> Any:
+        """Read its result as JSON."""
+        return json.loads(self.out)
+
+
+@dataclass(frozen=True)
+class RealNode:
+    """A home, and commands run on it as a user would."""
+
+    home: Path
+
+    def run(self, *words: str, environment: Mapping[str, str] | None = None, standard_input: str = "") -> RanCommand:
+        """Run a command to its end, whatever it comes to."""
+        ran = subprocess.run(
+            [sys.executable, "-m", "odf_node", *words, "--home", str(self.home)],
+            input=standard_input,
+            capture_output=True,
+            text=True,
+            timeout=COMMAND_S,
+            env=os.environ | dict(environment or {}),
+            check=False,
+        )
+        return RanCommand(ran.returncode, ran.stdout, ran.stderr)
+
+    def must(self, *words: str, environment: Mapping[str, str] | None = None) -> RanCommand:
+        """Run a command that has to succeed."""
+        ran = self.run(*words, environment=environment)
+        assert ran.code == 0, f"{words}: {ran.out}{ran.err}"
+        return ran
+
+    @contextmanager
+    def serving(self) -> Iterator[str]:
+        """Run the daemon on a free port; give its address, and end it with SIGTERM."""
+        ready = self.home.with_suffix(".ready")
+        log = self.home.with_suffix(".log")
+        with log.open("wb") as stream:
+            daemon = subprocess.Popen(
+                [sys.executable, "-m", "odf_node", "serve", "--http-port", "0", "--ready-file", str(ready)]
+                + ["--home", str(self.home)],
+                stderr=stream,
+            )
+        try:
+            yield _wait_for_address(daemon, ready, log)
+        finally:
+            daemon.terminate()
+            assert daemon.wait(timeout=60) == 0, log.read_text()
+
+    def snapshot(self) -> dict[str, bytes]:
+        """Return every file of the home, staging aside, by its path."""
+        files = (path for path in sorted(self.home.rglob("*")) if path.is_file())
+        relative = {str(path.relative_to(self.home)): path for path in files}
+        return {name: path.read_bytes() for name, path in relative.items() if not name.startswith("staging/")}
+
+
+def _wait_for_address(daemon: "subprocess.Popen[bytes]", ready: Path, log: Path) -> str:
+    deadline = time.monotonic() + 60
+    while not ready.exists():
+        assert daemon.poll() is None, log.read_text()
+        assert time.monotonic() < deadline, log.read_text()
+        time.sleep(0.02)
+    return ready.read_text().strip()
+
+
+@dataclass(frozen=True)
+class Publisher:
+    """A node with a root and a derivative, each of which has had two versions."""
+
+    node: RealNode
+    source: Path
+
+    def publish(self, rows: str, system_time: str) -> None:
+        """Overwrite the source and pull both datasets."""
+        self.source.write_text(f"event_time,city,people\n{rows}", encoding="utf-8")
+        self.node.must(
+            "pull", "cities", "large.cities", "--system-time", system_time,
+            environment={"CITIES": self.source.as_uri()},
+        )  # fmt: skip
+
+
+FIRST_ROWS = """\
+2024-01-01T00:00:00Z,Oslo,700000
+2024-01-01T00:00:00Z,Rome,2800000
+2024-01-01T00:00:00Z,Vaduz,5600
+"""
+SECOND_ROWS = """\
+2024-01-01T00:00:00Z,Oslo,717710
+2024-01-01T00:00:00Z,Rome,2800000
+2024-01-01T00:00:00Z,Vaduz,120000
+2024-02-01T00:00:00Z,Turin,841600
+"""
+
+
+def make_publisher(folder: Path) -> Publisher:
+    """Make a node that has published twice."""
+    publisher = Publisher(RealNode(folder / "publisher"), folder / "cities.csv")
+    for name, text in (("root.yaml", ROOT_MANIFEST), ("derivative.yaml", DERIVATIVE_MANIFEST)):
+        (folder / name).write_text(text, encoding="utf-8")
+    publisher.node.must(
+        "add", str(folder / "root.yaml"), str(folder / "derivative.yaml"), "--system-time", "2024-01-01T12:00:00Z"
+    )
+    publisher.publish(FIRST_ROWS, "2024-01-02T12:00:00Z")
+    publisher.publish(SECOND_ROWS, "2024-01-03T12:00:00Z")
+    return publisher
