@@ -51,10 +51,13 @@ class StagedStream:
             self._start_write()
 
     def _start_write(self) -> asyncio.Future[None]:
-        chunk = self._filling[0] if len(self._filling) == 1 else b"".join(self._filling)
-        self._filling, self._filling_bytes = [], 0
-        self._writing = asyncio.get_running_loop().run_in_executor(None, self._staged.write, chunk)
+        pieces, self._filling, self._filling_bytes = self._filling, [], 0
+        self._writing = asyncio.get_running_loop().run_in_executor(None, self._write_pieces, pieces)
         return self._writing
+
+    def _write_pieces(self, pieces: list[bytes]) -> None:
+        for piece in pieces:
+            self._staged.write(piece)
 
     async def _settle(self) -> None:
         if self._writing is not None:
