@@ -12,6 +12,7 @@ $(VENV)/.installed: requirements.lock pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	-$(BIN)/odf-node engine prepare  # starts Spark in half the time; nothing depends on it
 	touch $@
 
 demo: install

@@ -390,3 +390,11 @@ class Engine(Protocol):
             SandboxUnavailableError: Isolation does not work here.
         """
         ...
+
+    def prepare(self) -> None:
+        """Make, once per machine, what lets the engine start faster; never changes a result, safe to repeat.
+
+        Raises:
+            SandboxUnavailableError, EngineError: It cannot be made; the engine starts without it, only slower.
+        """
+        ...

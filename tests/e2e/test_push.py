@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+
 from support.nodes import Publisher, RealNode, make_publisher
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]

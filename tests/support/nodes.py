@@ -94,8 +94,10 @@ class RealNode:
         log = self.home.with_suffix(".log")
         with log.open("wb") as stream:
             daemon = subprocess.Popen(
-                [sys.executable, "-m", "odf_node", "serve", "--http-port", "0", "--ready-file", str(ready)]
-                + ["--home", str(self.home)],
+                [
+                    *(sys.executable, "-m", "odf_node", "serve", "--http-port", "0"),
+                    *("--ready-file", str(ready), "--home", str(self.home)),
+                ],
                 stderr=stream,
             )
         try:

@@ -1,5 +1,4 @@
 import pytest
-from support.chains import INPUT_A, hash_of, later, logical_hash_of
 
 from odf_protocol.block import Block, decode_block, encode_block
 from odf_protocol.errors import RejectedError
@@ -14,6 +13,7 @@ from odf_protocol.events import (
 )
 from odf_protocol.timestamp import Timestamp
 from odf_protocol.transform_plan import InputHead, next_interval, plan_input, previous_inputs
+from support.chains import INPUT_A, hash_of, later, logical_hash_of
 
 
 def data_slice(start: int, end: int) -> DataSlice:

@@ -34,6 +34,6 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
         console.text(f"{engine.name} {engine.version}\n  digest {engine.digest()}")
         return 0
     with console.progress(f"preparing {engine.name}"):
-        prepared = engine.prepare()
-    console.note(f"{engine.name}: {prepared}")
+        engine.prepare()
+    console.note(f"{engine.name} starts from a class-data archive now")
     return 0
