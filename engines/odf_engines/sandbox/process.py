@@ -186,10 +186,10 @@ class SandboxedProcess:
 
     def _find_crossed(self) -> LimitExceededError | None:
         usage = usage_of(self._process.pid)
-        if usage.memory_bytes > self._limits.memory_bytes:
-            return LimitExceededError("memory_bytes", allowed=self._limits.memory_bytes, found=usage.memory_bytes)
         if usage.processes > self._limits.processes:
             return LimitExceededError("processes", allowed=self._limits.processes, found=usage.processes)
+        if usage.memory_bytes > self._limits.memory_bytes:
+            return LimitExceededError("memory_bytes", allowed=self._limits.memory_bytes, found=usage.memory_bytes)
         for folder in self._writable:
             size_bytes, entries = disk_usage(folder)
             if size_bytes > self._limits.output_bytes:

@@ -74,7 +74,10 @@ def build_command(
     for name, value in profile.environment.items():
         command += ["--setenv", name, value]
     # The root and /dev are file systems in memory without a useful limit, so nothing may be written there.
-    command += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", profile.folder, "--"]
+    command += ["--remount-ro", "/dev", "--remount-ro", "/"]
+    # For a node that runs as root, settings of the whole machine below /proc/sys belong to the user inside, and
+    # bubblewrap's own cover over them is left out because their folder looks unwritable.
+    command += ["--remount-ro", "/proc", "--chdir", profile.folder, "--"]
     return [*command, *program]
 
 

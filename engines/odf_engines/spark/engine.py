@@ -36,7 +36,7 @@ class SparkEngine:
 
     def __init__(self, cache: Path | None = None, cores: int | None = None, *, is_long_lived: bool = False) -> None:
         self._is_long_lived = is_long_lived
-        self._cache = cache or _user_cache()
+        self.cache = cache or _user_cache()
         self._cores = cores or min(len(os.sched_getaffinity(0)), _MOST_CORES)
 
     @property
@@ -55,7 +55,7 @@ class SparkEngine:
         """See ``Engine``."""
         from odf_engines.spark.digest import engine_digest
 
-        return engine_digest(find_runtime(), self._cache)
+        return engine_digest(find_runtime(), self.cache)
 
     def open(self, workspace: Path, limits: Limits) -> EngineSession:
         """See ``Engine``."""
@@ -64,7 +64,7 @@ class SparkEngine:
         find_bubblewrap()
         filter_program()
         runtime = find_runtime()
-        class_data = find_class_data(runtime, self._cache)
+        class_data = find_class_data(runtime, self.cache)
         options = () if self._is_long_lived else _SHORT_LIVED
         return SparkSession(runtime, workspace, limits, cores=self._cores, class_data=class_data, java_options=options)
 
@@ -76,7 +76,7 @@ class SparkEngine:
         """
         from odf_engines.spark.class_data import make_class_data
 
-        make_class_data(find_runtime(), self._cache)
+        make_class_data(find_runtime(), self.cache)
 
 
 def _user_cache() -> Path:

@@ -67,7 +67,7 @@ def carry_source(
                 return logical.Project(columns, rewrite(child))
             case "Filter":
                 return logical.Filter(node.condition(), rewrite(child))
-            case "SubqueryAlias" | "View":
+            case "SubqueryAlias" | "PipeOperator" | "View":
                 return rewrite(child)
         raise AssertionError(f"not a plan of a map: {name}")
 

@@ -15,7 +15,9 @@ from odf_protocol.vocabulary import Vocabulary
 
 __all__ = ["MapQuery", "check_map"]
 
-_MAP_PLANS = frozenset({"CTERelationDef", "CTERelationRef", "Filter", "Project", "SubqueryAlias", "View", "WithCTE"})
+_MAP_PLANS = frozenset(
+    {"CTERelationDef", "CTERelationRef", "Filter", "PipeOperator", "Project", "SubqueryAlias", "View", "WithCTE"}
+)
 
 _CLAUSES = {
     "Aggregate": "GROUP BY or an aggregate function",

@@ -1,0 +1,235 @@
+"""Transforms in a real Spark in a real sandbox: results, changelogs, watermarks, types."""
+
+import datetime as dt
+import os
+from decimal import Decimal
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from odf_engines.contract import GradeLevel, Limits, QueryTable
+from odf_engines.errors import InvalidQueryError, LimitExceededError, NotReplayableError
+from odf_engines.spark.engine import SparkEngine
+from odf_protocol.events import OffsetInterval
+from odf_protocol.vocabulary import Vocabulary
+from support.transforms import SYSTEM_TIME, orders_input, output_rows, transform_request, transform_sql, write_orders
+
+pytestmark = pytest.mark.spark
+
+APPEND, RETRACT, CORRECT_FROM, CORRECT_TO = range(4)
+
+ROWS = [
+    (0, APPEND, 5_000, 1, "new", 10.0),
+    (1, APPEND, 5_001, 2, "new", 20.5),
+    (2, CORRECT_FROM, 5_000, 1, "new", 10.0),
+    (3, CORRECT_TO, 5_000, 1, "paid", 10.0),
+    (4, RETRACT, 5_001, 2, "new", 20.5),
+    (5, CORRECT_FROM, 5_000, 1, "paid", 10.0),
+    (6, CORRECT_TO, 5_000, 1, "new", None),
+]
+
+
+@pytest.fixture(scope="module")
+def orders(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("orders")
+    return [write_orders(folder / "0.parquet", ROWS[:3]), write_orders(folder / "1.parquet", ROWS[3:])]
+
+
+def run(session, query, orders, **more):
+    return session.transform(transform_request(query, orders_input(orders, (0, 6)), **more))
+
+
+def test_projection_keeps_order_and_operations(spark_session, orders):
+    response = run(spark_session, "SELECT event_time, id * 10 AS tens, status FROM orders", orders, next_offset=100)
+    assert output_rows(response) == [(op, order * 10, status) for _, op, _, order, status, _ in ROWS]
+    assert response.offset_interval == OffsetInterval(start=100, end=106)
+    table = pq.read_table(response.data_path)
+    assert table.column("offset").to_pylist() == list(range(100, 107))
+    assert set(table.column("system_time").cast(pa.int64()).to_pylist()) == {SYSTEM_TIME.unix_ms}
+    assert table.column("event_time").cast(pa.int64()).to_pylist() == [row[2] for row in ROWS]
+    assert response.statistics.rows_in == response.statistics.rows_out == 7
+
+
+def test_correction_across_a_filter_becomes_retraction_and_append(spark_session, orders):
+    response = run(spark_session, "SELECT event_time, id, status FROM orders WHERE status = 'new'", orders)
+    assert output_rows(response) == [
+        (APPEND, 1, "new"),
+        (APPEND, 2, "new"),
+        (RETRACT, 1, "new"),
+        (RETRACT, 2, "new"),
+        (APPEND, 1, "new"),
+    ]
+
+
+def test_correction_of_columns_that_are_left_out_is_dropped(spark_session, orders):
+    response = run(spark_session, "SELECT event_time, id FROM orders", orders)
+    assert output_rows(response) == [(APPEND, 1), (APPEND, 2), (RETRACT, 2)]
+
+
+def test_selected_operation_is_the_mended_one(spark_session, orders):
+    response = run(spark_session, "SELECT op, event_time, id, status FROM orders WHERE status = 'paid'", orders)
+    assert output_rows(response) == [(APPEND, 1, "paid"), (RETRACT, 1, "paid")]
+    assert response.schema.names == ["offset", "op", "system_time", "event_time", "id", "status"]
+
+
+def test_steps_tables_and_nested_selects_are_one_map(spark_session, orders):
+    query = transform_sql(
+        ("big", "SELECT * FROM orders WHERE amount > 5"),
+        """
+        WITH named AS (SELECT * EXCEPT (system_time), amount / 2 AS half FROM big)
+        SELECT event_time, `half of it` FROM (SELECT event_time, half AS `half of it`, id FROM named) WHERE id = 1
+        """,
+    )
+    assert output_rows(run(spark_session, query, orders)) == [(APPEND, 5.0), (RETRACT, 5.0)]
+
+
+def test_types_come_out_as_slices_have_them(spark_session, orders):
+    query = """
+        SELECT CAST(event_time AS DATE) AS event_time, status AS text, id AS big, CAST(id AS INT) AS whole,
+               CAST(id AS SMALLINT) AS short, CAST(id AS TINYINT) AS tiny, amount, CAST(amount AS FLOAT) AS single,
+               id = 1 AS flag, event_time AS at, timestamp_micros(-1) AS before,
+               CAST(event_time AS TIMESTAMP_NTZ) AS plain,
+               CAST(amount AS DECIMAL(10, 2)) AS money, CAST('ab' AS BINARY) AS raw, array(status, NULL) AS list,
+               named_struct('a', id) AS one
+        FROM orders
+    """
+    response = run(spark_session, query, orders)
+    instant = pa.timestamp("ms", "UTC")
+    assert [(f.name, f.type, f.nullable) for f in response.schema][3:] == [
+        ("event_time", pa.date32(), False),
+        ("text", pa.string(), True),
+        ("big", pa.int64(), False),
+        ("whole", pa.int32(), False),
+        ("short", pa.int16(), False),
+        ("tiny", pa.int8(), False),
+        ("amount", pa.float64(), True),
+        ("single", pa.float32(), True),
+        ("flag", pa.bool_(), False),
+        ("at", instant, False),
+        ("before", instant, False),
+        ("plain", instant, False),
+        ("money", pa.decimal128(10, 2), True),
+        ("raw", pa.binary(), False),
+        ("list", pa.list_(pa.field("item", pa.string())), False),
+        ("one", pa.struct([pa.field("a", pa.int64(), nullable=False)]), False),
+    ]
+    first = pq.read_table(response.data_path).slice(0, 1).to_pylist()[0]
+    assert first["event_time"] == dt.date(1970, 1, 1)
+    assert first["money"] == Decimal("10.00")
+    assert first["before"] == dt.datetime(1969, 12, 31, 23, 59, 59, 999_000, tzinfo=dt.UTC)
+    assert first["list"] == ["new", None]
+    assert pq.read_schema(response.data_path).remove_metadata() == response.schema
+
+
+def test_first_run_without_data_gives_the_schema_that_runs_with_data_have(spark_session, orders):
+    query = "SELECT event_time, id, upper(status) AS s, id + 1 AS n, array(amount) AS a FROM orders"
+    empty = spark_session.transform(transform_request(query, orders_input()))
+    assert empty.data_path is None
+    assert empty.offset_interval is None
+    assert empty.schema == run(spark_session, query, orders).schema
+
+
+def test_no_row_passing_gives_no_file_but_the_watermark(spark_session, orders):
+    request = transform_request(
+        "SELECT event_time, id FROM orders WHERE id > 99", orders_input(orders, (0, 6), [3_000, 4_000])
+    )
+    response = spark_session.transform(request)
+    assert (response.data_path, response.offset_interval) == (None, None)
+    assert response.watermark.unix_ms == 4_000
+
+
+def test_only_the_interval_is_read(spark_session, orders):
+    request = transform_request("SELECT event_time, id, status FROM orders", orders_input(orders, (1, 2)))
+    assert output_rows(spark_session.transform(request)) == [(APPEND, 2, "new"), (RETRACT, 1, "new")]
+
+
+@pytest.mark.parametrize(
+    ("stated", "previous", "expected"),
+    [
+        pytest.param([], None, None, id="never-stated"),
+        pytest.param([], 7_000, 7_000, id="not-stated-again"),
+        pytest.param([1_000, 9_000], 7_000, 9_000, id="newest-counts"),
+        pytest.param([5_000], 7_000, 7_000, id="never-goes-back"),
+    ],
+)
+def test_watermark_is_the_newest_one_known(spark_session, stated, previous, expected):
+    request = transform_request(
+        "SELECT event_time FROM orders", orders_input(watermarks_ms=stated), prev_watermark_ms=previous
+    )
+    found = spark_session.transform(request).watermark
+    assert (found and found.unix_ms) == expected
+
+
+def test_names_of_system_columns_follow_the_vocabularies(spark_session, orders):
+    mine = Vocabulary(offset="nr", op="change", system_time="written_at", event_time="day")
+    query = "SELECT CAST(event_time AS DATE) AS day, op AS change, id FROM orders"
+    with pytest.raises(NotReplayableError):
+        run(spark_session, query, orders, vocabulary=mine)
+    response = run(spark_session, "SELECT event_time AS day, id FROM orders", orders, vocabulary=mine)
+    assert response.schema.names == ["nr", "change", "written_at", "day", "id"]
+
+
+def test_value_that_fails_is_the_querys_fault(spark_session, orders):
+    with pytest.raises(InvalidQueryError, match="DIVIDE_BY_ZERO"):
+        run(spark_session, "SELECT event_time, 1 / (id - 1) AS x FROM orders", orders)
+
+
+def test_too_many_rows_are_refused_and_the_session_goes_on(spark_session, orders):
+    query = "SELECT event_time, id FROM orders"
+    with pytest.raises(LimitExceededError) as caught:
+        run(spark_session, query, orders, limits=Limits(output_rows=3))
+    assert caught.value.limit == "output_rows"
+    assert output_rows(run(spark_session, query, orders))
+
+
+def test_many_slices_are_read_in_order_whatever_their_sizes(spark_session, tmp_path):
+    rows, paths = [], []
+    for number in range(70):
+        length = 1 + (number * 7) % 5
+        part = [(len(rows) + i, APPEND, 0, number, "x" * (length * 50), None) for i in range(length)]
+        paths.append(write_orders(tmp_path / f"{number}.parquet", part))
+        rows += part
+    for count in (60, 70):
+        whole = sum(1 + (number * 7) % 5 for number in range(count))
+        request = transform_request("SELECT event_time, id FROM orders", orders_input(paths[:count], (0, whole - 1)))
+        assert [row[1] for row in output_rows(spark_session.transform(request))] == [row[3] for row in rows[:whole]]
+
+
+def test_grade_says_what_a_query_rests_on(spark_session):
+    table = QueryTable(name="orders", vocabulary=Vocabulary(), schema=orders_input().schema)
+    plain = spark_session.check(transform_sql("SELECT event_time, id + 1 AS n FROM orders"), [table])
+    assert (plain.level, plain.findings) == (GradeLevel.REPLAYABLE, ())
+    assert plain.schema.names == ["offset", "op", "system_time", "event_time", "n"]
+    pinned = spark_session.check(transform_sql("SELECT event_time, sin(amount) AS s FROM orders"), [table])
+    assert pinned.level is GradeLevel.PINNED
+    assert [finding.expression for finding in pinned.findings] == ["sin"]
+    refused = spark_session.check(transform_sql("SELECT event_time, rand() AS r FROM orders"), [table])
+    assert (refused.level, refused.schema) == (GradeLevel.REFUSED, None)
+    assert refused.findings[0].expression == "rand()"
+
+
+def test_result_does_not_depend_on_cores_or_on_the_hosts_zone_locale_home_and_user(
+    spark_session, spark_engine, orders, workspace, monkeypatch
+):
+    query = """
+        SELECT event_time, id, sin(amount) AS s, exp(amount / 7) AS e, date_format(event_time, 'EEEE MMMM HH') AS d,
+               format_number(amount, 2) AS f, upper(concat(status, 'iß')) AS u, amount / 3 AS third,
+               hour(event_time) AS h,
+               to_timestamp('2020-03-29 02:30', 'yyyy-MM-dd HH:mm') AS gap, xxhash64(status) AS hash
+        FROM orders WHERE id < 99
+    """
+    expected = pq.read_table(run(spark_session, query, orders).data_path)
+    for name, value in {
+        "TZ": "America/St_Johns", "LANG": "tr_TR.UTF-8", "LC_ALL": "tr_TR.UTF-8", "HOME": "/nonexistent",
+        "USER": "mallory", "JAVA_TOOL_OPTIONS": "-Duser.timezone=Asia/Tokyo", "SPARK_CONF_DIR": "/nonexistent",
+        "PYTHONPATH": "/nonexistent", "SPARK_LOCAL_DIRS": "/nonexistent",
+    }.items():  # fmt: skip
+        monkeypatch.setenv(name, value)
+    other = SparkEngine(spark_engine.cache, cores=1, is_long_lived=True)
+    previous = os.umask(0o077)
+    try:
+        with other.open(workspace, Limits()) as session:
+            assert pq.read_table(run(session, query, orders).data_path).equals(expected)
+    finally:
+        os.umask(previous)

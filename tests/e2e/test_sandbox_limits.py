@@ -1,0 +1,156 @@
+"""Clauses SANDBOX-7 to SANDBOX-10: a process that uses too much is stopped, all of it, and the reason is told."""
+
+import json
+import time
+
+import pytest
+
+from odf_engines.contract import Limits
+from odf_engines.errors import EngineFailureError, LimitExceededError
+from odf_engines.sandbox.process import SandboxedProcess
+from odf_engines.sandbox.resources import kernel_limits, usage_of
+from support.sandboxes import MIB, PYTHON, run_inside, small_profile
+
+WALL_S = 60.0
+
+WITH_KERNEL_LIMITS = """
+import sys
+sys.path.insert(0, "/runtime/ours")
+from odf_engines.sandbox.resources import set_kernel_limits
+set_kernel_limits({limits})
+"""
+
+
+@pytest.fixture
+def start(tmp_path):
+    """Start code in a watched sandbox; every one is ended after the test."""
+    started = []
+    writable = tmp_path / "out"
+    writable.mkdir()
+    profile = small_profile(tmp_path, writable=writable, memory_bytes=256 * MIB)
+
+    def start_process(code, **limits):
+        process = SandboxedProcess(profile, [*PYTHON, code], Limits(**limits), writable=[writable])
+        started.append(process)
+        return process
+
+    yield start_process
+    for process in started:
+        process.kill()
+
+
+def stopped_by(process):
+    with pytest.raises(LimitExceededError) as caught:
+        process.receive(WALL_S)
+    assert not process.is_running
+    return caught.value
+
+
+def test_memory_of_one_process_is_limited(start):
+    code = "data = bytearray(600 * 2**20); data[::4096] = b'x' * len(data[::4096]); input()"
+    process = start(code, memory_bytes=2**28)
+    assert stopped_by(process).limit == "memory_bytes"
+
+
+def test_memory_of_many_processes_counts_together(start):
+    code = """
+import os
+for _ in range(6):
+    if os.fork() == 0:
+        break
+data = bytearray(60 * 2**20); data[::4096] = b"x" * len(data[::4096])
+import time; time.sleep(60)
+"""
+    assert stopped_by(start(code, memory_bytes=2**28)).limit == "memory_bytes"
+
+
+def test_fork_bomb_is_stopped_and_leaves_nothing_behind(start):
+    code = "import os, time\nwhile True:\n    try: os.fork()\n    except OSError: pass\n    time.sleep(0.02)"
+    process = start(code, processes=60)
+    error = stopped_by(process)
+    assert error.limit == "processes"
+    assert usage_of(process.process_id).processes == 0
+
+
+def test_detached_children_are_counted(start):
+    code = """
+import os, time
+for _ in range(30):
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            time.sleep(60)
+        os._exit(0)
+time.sleep(60)
+"""
+    assert stopped_by(start(code, processes=20)).limit == "processes"
+
+
+def test_filling_the_disk_is_stopped(start):
+    code = "n = 0\nwhile True:\n    open(f'/exchange/out/{n}', 'wb').write(bytes(2**23)); n += 1"
+    error = stopped_by(start(code, output_bytes=2**26))
+    assert error.limit == "output_bytes"
+
+
+def test_flood_of_small_files_is_stopped(start):
+    code = "import os\nn = 0\nwhile True:\n    os.mkdir(f'/exchange/out/{n}'); n += 1"
+    assert stopped_by(start(code)).limit == "output_files"
+
+
+def test_silence_is_stopped_at_the_wall(start):
+    process = start("import time; time.sleep(600)")
+    started = time.monotonic()
+    with pytest.raises(LimitExceededError) as caught:
+        process.receive(0.5)
+    assert caught.value.limit == "wall_s"
+    assert time.monotonic() - started < 30
+    assert not process.is_running
+
+
+def test_endless_answer_is_stopped(start):
+    process = start("import sys\nwhile True: sys.stdout.write('x' * 65536)")
+    with pytest.raises(EngineFailureError, match="4194304 bytes"):
+        process.receive(WALL_S)
+    assert not process.is_running
+
+
+def test_endless_log_is_cut(start):
+    process = start(
+        "import sys\nfor n in range(300): sys.stderr.write('x' * 65536)\nprint('done', flush=True)\ninput()"
+    )
+    assert process.receive(WALL_S) == b"done"
+    assert len(process.log) <= 3 * 64 * 1024
+
+
+def test_end_of_a_process_tells_its_code_and_log(start):
+    process = start("import sys; print('why', file=sys.stderr); sys.exit(7)")
+    with pytest.raises(EngineFailureError, match="code 7") as caught:
+        process.receive(WALL_S)
+    assert "why" in caught.value.log
+
+
+def test_everything_dies_with_the_outermost_process(start):
+    process = start("import os, time\nos.fork(); os.fork()\nprint('up', flush=True)\ntime.sleep(600)")
+    process.receive(WALL_S)
+    assert usage_of(process.process_id).processes >= 4
+    process.kill()
+    assert usage_of(process.process_id).processes == 0
+
+
+@pytest.mark.parametrize(
+    ("limits", "code", "complaint"),
+    [
+        pytest.param({"file_bytes": MIB}, "open('/scratch/x', 'wb').write(bytes(2**21))", "File too large", id="file"),
+        pytest.param({"memory_bytes": 0}, "bytearray(7 * 2**30)", "MemoryError", id="address-space"),
+        pytest.param({"cpu_s": 1}, "while True: pass", "", id="processor-time"),
+        pytest.param({}, "[open('/dev/null') for _ in range(5000)]", "Too many open files", id="open-files"),
+        pytest.param({}, "import resource as r; r.setrlimit(r.RLIMIT_NOFILE, (9999, 9999))", "not allowed", id="raise"),
+    ],
+)
+def test_kernel_limits_hold_and_cannot_be_raised(tmp_path, limits, code, complaint):
+    profile = small_profile(tmp_path, memory_bytes=64 * MIB)
+    usual = {"memory_bytes": 2**30, "cpu_s": 60, "file_bytes": 2**30, "processes": 100}
+    prepared = WITH_KERNEL_LIMITS.format(limits=json.dumps(kernel_limits(**{**usual, **limits})))
+    ended = run_inside(profile, prepared + code)
+    assert ended.returncode != 0
+    assert complaint in ended.stderr

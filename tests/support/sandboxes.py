@@ -1,0 +1,69 @@
+"""Running a few lines of Python inside a sandbox like that of an engine, or with one layer of it missing."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from odf_engines.sandbox.bubblewrap import find_bubblewrap
+from odf_engines.sandbox.profile import Mount, Profile, build_command, write_accounts
+from odf_engines.sandbox.system_calls import open_filter
+from odf_engines.spark.runtime import find_runtime
+
+PYTHON = ("/runtime/python/bin/python3", "-I", "-S", "-B", "-c")
+MIB = 1024 * 1024
+
+
+def small_profile(folder: Path, *, writable: Path | None = None, memory_bytes: int = 8 * MIB) -> Profile:
+    """What an engine's sandbox contains, without Spark and Java."""
+    accounts = folder / "etc"
+    accounts.mkdir(exist_ok=True)
+    heavy = ("/runtime/site", "/runtime/java")
+    mounts = [mount for mount in find_runtime().mounts() if not mount.target.startswith(heavy)]
+    if writable is not None:
+        mounts.append(Mount(writable, "/exchange/out", is_writable=True))
+    return Profile(
+        mounts=(*mounts, *write_accounts(accounts)),
+        links=find_runtime().links(),
+        memory_folders={"/tmp": memory_bytes, "/scratch": memory_bytes},
+        environment={"HOME": "/scratch", "LD_LIBRARY_PATH": "/runtime/python/lib"},
+        folder="/scratch",
+    )
+
+
+def run_inside(
+    profile: Profile, code: str, *, without: Sequence[str] = (), environment: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run code in a sandbox; ``without`` leaves out words of its command, each with one argument if it takes one."""
+    descriptor = open_filter()
+    try:
+        command = build_command(find_bubblewrap(), profile, [*PYTHON, code], filter_descriptor=descriptor)
+        return subprocess.run(
+            _less(command, without),
+            pass_fds=[descriptor],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+            env=environment or {},
+        )
+    finally:
+        os.close(descriptor)
+
+
+def run_outside(code: str) -> subprocess.CompletedProcess[str]:
+    """Run the same code on the host, for comparison."""
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+
+
+def _less(command: list[str], without: Sequence[str]) -> list[str]:
+    less = list(command)
+    for option in without:
+        word, *arguments = option.split(" ")
+        position = next(
+            i for i in range(len(less)) if less[i] == word and less[i + 1 : i + 1 + len(arguments)] == arguments
+        )
+        has_value = word in ("--seccomp", "--cap-drop", "--size", "--remount-ro", "--hostname")
+        del less[position : position + (2 if has_value else 1)]
+    return less
