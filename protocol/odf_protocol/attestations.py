@@ -1,0 +1,298 @@
+"""Attestations: "I re-executed these blocks with this engine and got these rows", signed by a node, for everybody.
+
+An attestation is an in-toto statement about the last of the blocks, whose hash fixes all blocks before it, in a DSSE
+envelope. It says what was found, good or bad; what it is worth is decided by the policy of whoever reads it.
+
+Source: clauses ATTEST-1 to ATTEST-8 in ``spec/extensions/attestations.md``; in-toto Statement v1.
+"""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Annotated, Final, Literal
+
+import msgspec
+
+from odf_protocol.canonical_json import (
+    Count,
+    Document,
+    ShortText,
+    Text,
+    decode_canonical,
+    encode_canonical,
+    parse_exact,
+)
+from odf_protocol.did import DatasetId, DidKey
+from odf_protocol.dsse import MAX_ENVELOPE_BYTES, decode_envelope, sign_envelope
+from odf_protocol.errors import MalformedError, RejectedError
+from odf_protocol.multihash import SHA3_256, Multihash
+from odf_protocol.replay import EngineIdentity
+from odf_protocol.signatures import public_key_of
+from odf_protocol.timestamp import Timestamp
+
+__all__ = [
+    "PAYLOAD_TYPE",
+    "PREDICATE_TYPE",
+    "Attestation",
+    "BlockRef",
+    "StepResult",
+    "Verdict",
+    "decode_attestation",
+    "sign_attestation",
+]
+
+PAYLOAD_TYPE: Final = "application/vnd.in-toto+json"  # in-toto "Envelope layer"
+STATEMENT_TYPE: Final = "https://in-toto.io/Statement/v1"  # in-toto "Statement layer"
+PREDICATE_TYPE: Final = "https://w3id.org/odf-node/replay-attestation/v1"
+"""Ours; an identifier, nothing is fetched from it."""
+_MAX_STEPS: Final = 4096  # guess: fills the largest envelope
+
+
+class Verdict(StrEnum):
+    """What the re-execution of all steps together says."""
+
+    SUCCESS = "success"
+    DIVERGENCE = "divergence"
+
+
+class _Digest(Document, frozen=True, kw_only=True):
+    sha3_256: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")] = msgspec.field(name="sha3_256")
+
+
+class _Subject(Document, frozen=True, kw_only=True):
+    name: ShortText
+    digest: _Digest
+
+
+class _Block(Document, frozen=True, kw_only=True):
+    sequence_number: Count
+    hash: Text
+
+
+class _Engine(Document, frozen=True, kw_only=True):
+    name: ShortText
+    version: ShortText
+    digest: Text
+
+
+class _Step(Document, frozen=True, kw_only=True):
+    sequence_number: Count
+    block_hash: Text
+    agrees: bool
+    logical_hash: Text | None = None
+    replay_record: Text | None = None
+    difference: ShortText | None = None
+
+
+class _Predicate(Document, frozen=True, kw_only=True):
+    node: Text
+    dataset: Text
+    first_block: _Block
+    last_block: _Block
+    engine: _Engine
+    steps: Annotated[tuple[_Step, ...], msgspec.Meta(min_length=1, max_length=_MAX_STEPS)]
+    verdict: Literal["success", "divergence"]
+    time: Text
+
+
+class _Statement(Document, frozen=True, kw_only=True):
+    statement_type: Literal["https://in-toto.io/Statement/v1"] = msgspec.field(name="_type")
+    subject: Annotated[tuple[_Subject, ...], msgspec.Meta(min_length=1, max_length=1)]
+    predicate_type: Literal["https://w3id.org/odf-node/replay-attestation/v1"]
+    predicate: _Predicate
+
+
+@dataclass(frozen=True, slots=True)
+class BlockRef:
+    """A block by number and hash."""
+
+    sequence_number: int
+    hash: Multihash
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepResult:
+    """What re-executing one block gave.
+
+    Attributes:
+        block: The block that records the step.
+        agrees: Whether all that the block says about its result was found again.
+        logical_hash: Of the rows that were found; None when there were none.
+        replay_record: Hash of the record that was followed, if there was one.
+        difference: Kind of the first difference (``schema``, ``row-count``, ``row-order``, ``cells``, ``watermark``,
+            ``presence``); given exactly when the step does not agree.
+    """
+
+    block: BlockRef
+    agrees: bool
+    logical_hash: Multihash | None
+    replay_record: Multihash | None = None
+    difference: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attestation:
+    """A node's finding; made by ``decode_attestation`` only, so the node has signed it.
+
+    Attributes:
+        node: Who re-executed.
+        dataset_id: Whose blocks.
+        first: First block of the range that was looked at.
+        last: Last block of the range.
+        engine: What was run.
+        steps: One for each step in the range, ascending.
+        verdict: SUCCESS exactly when all steps agree.
+        time: When, by the node's clock.
+        signers: The node, and whoever signed with it.
+        raw: The envelope as received.
+    """
+
+    node: DidKey
+    dataset_id: DatasetId
+    first: BlockRef
+    last: BlockRef
+    engine: EngineIdentity
+    steps: tuple[StepResult, ...]
+    verdict: Verdict
+    time: Timestamp
+    signers: tuple[DidKey, ...]
+    raw: bytes = field(repr=False)
+
+
+def sign_attestation(
+    private_key: bytes,
+    *,
+    dataset_id: DatasetId,
+    first: BlockRef,
+    last: BlockRef,
+    engine: EngineIdentity,
+    steps: tuple[StepResult, ...],
+    time: Timestamp,
+) -> bytes:
+    """Write down and sign what a node found; the arguments are the fields of ``Attestation``.
+
+    Args:
+        private_key: The node's.
+        dataset_id: Whose blocks.
+        first: First block of the range.
+        last: Last block of the range.
+        engine: What was run.
+        steps: One for each step in the range, ascending; the verdict follows from them.
+        time: Now.
+
+    Returns:
+        The envelope as stored and sent.
+
+    Raises:
+        ValueError: Something that no attestation can say.
+    """
+    verdict = Verdict.SUCCESS if all(step.agrees for step in steps) else Verdict.DIVERGENCE
+    predicate = _Predicate(
+        node=str(DidKey(public_key_of(private_key))),
+        dataset=str(dataset_id),
+        first_block=_Block(sequence_number=first.sequence_number, hash=str(first.hash)),
+        last_block=_Block(sequence_number=last.sequence_number, hash=str(last.hash)),
+        engine=_Engine(name=engine.name, version=engine.version, digest=str(engine.digest)),
+        steps=tuple(_step_document(step) for step in steps),
+        verdict=verdict.value,
+        time=str(time),
+    )
+    payload = encode_canonical(
+        _Statement(
+            statement_type=STATEMENT_TYPE,
+            subject=(_subject(dataset_id, last),),
+            predicate_type=PREDICATE_TYPE,
+            predicate=predicate,
+        )
+    )
+    raw = sign_envelope(private_key, PAYLOAD_TYPE, payload)
+    try:
+        decode_attestation(raw)
+    except (MalformedError, RejectedError) as error:
+        raise ValueError(str(error)) from error
+    return raw
+
+
+def decode_attestation(raw: bytes) -> Attestation:
+    """Verify and read an attestation.
+
+    Raises:
+        MalformedError: Not an attestation.
+        UnsupportedError: An identifier with a key of another kind.
+        RejectedError: A signature is not good, or the statement contradicts itself.
+    """
+    envelope = decode_envelope(raw, payload_type=PAYLOAD_TYPE)
+    statement = decode_canonical(envelope.payload, _Statement, what="attestation", max_bytes=MAX_ENVELOPE_BYTES)
+    said = statement.predicate
+    attestation = Attestation(
+        node=parse_exact(DidKey, said.node, "attestation node"),
+        dataset_id=parse_exact(DatasetId, said.dataset, "attestation dataset"),
+        first=_block_ref(said.first_block.sequence_number, said.first_block.hash),
+        last=_block_ref(said.last_block.sequence_number, said.last_block.hash),
+        engine=EngineIdentity(
+            said.engine.name, said.engine.version, parse_exact(Multihash, said.engine.digest, "engine digest")
+        ),
+        steps=tuple(_step(step) for step in said.steps),
+        verdict=Verdict(said.verdict),
+        time=parse_exact(Timestamp, said.time, "attestation time"),
+        signers=envelope.signers,
+        raw=bytes(raw),
+    )
+    if statement.subject != (_subject(attestation.dataset_id, attestation.last),):
+        raise RejectedError("ATTEST-3 subject-is-the-last-block", expected=attestation.last, found=statement.subject[0])
+    _check_consistency(attestation)
+    return attestation
+
+
+def _check_consistency(said: Attestation) -> None:
+    if said.node not in said.signers:
+        raise RejectedError("ATTEST-4 signed-by-its-node", expected=said.node, found=list(map(str, said.signers)))
+    numbers = [step.block.sequence_number for step in said.steps]
+    if numbers != sorted(set(numbers)):
+        raise RejectedError("ATTEST-5 steps-ascend", expected=sorted(set(numbers)), found=numbers)
+    if not said.first.sequence_number <= numbers[0] <= numbers[-1] <= said.last.sequence_number:
+        expected = f"{said.first.sequence_number} to {said.last.sequence_number}"
+        raise RejectedError("ATTEST-5 steps-in-range", expected=expected, found=f"{numbers[0]} to {numbers[-1]}")
+    for step in said.steps:
+        for end in (said.first, said.last):
+            if step.block.sequence_number == end.sequence_number and step.block != end:
+                raise RejectedError("ATTEST-5 one-block-one-hash", expected=end.hash, found=step.block.hash)
+        if step.agrees != (step.difference is None):
+            raise RejectedError("ATTEST-6 difference-exactly-where-steps-disagree", found=step.difference)
+    agrees = all(step.agrees for step in said.steps)
+    if agrees != (said.verdict is Verdict.SUCCESS):
+        expected = Verdict.SUCCESS if agrees else Verdict.DIVERGENCE
+        raise RejectedError("ATTEST-7 verdict-follows-from-steps", expected=expected, found=said.verdict)
+
+
+def _subject(dataset_id: DatasetId, last: BlockRef) -> _Subject:
+    return _Subject(name=f"{dataset_id}/blocks/{last.sequence_number}", digest=_Digest(sha3_256=last.hash.digest.hex()))
+
+
+def _block_ref(sequence_number: int, text: str) -> BlockRef:
+    block_hash = parse_exact(Multihash, text, "block hash")
+    if block_hash.code != SHA3_256:
+        raise RejectedError("ATTEST-2 block-hash-is-sha3-256", expected=hex(SHA3_256), found=hex(block_hash.code))
+    return BlockRef(sequence_number, block_hash)
+
+
+def _step_document(step: StepResult) -> _Step:
+    return _Step(
+        sequence_number=step.block.sequence_number,
+        block_hash=str(step.block.hash),
+        agrees=step.agrees,
+        logical_hash=None if step.logical_hash is None else str(step.logical_hash),
+        replay_record=None if step.replay_record is None else str(step.replay_record),
+        difference=step.difference,
+    )
+
+
+def _step(said: _Step) -> StepResult:
+    return StepResult(
+        block=_block_ref(said.sequence_number, said.block_hash),
+        agrees=said.agrees,
+        logical_hash=None if said.logical_hash is None else parse_exact(Multihash, said.logical_hash, "logical hash"),
+        replay_record=None
+        if said.replay_record is None
+        else parse_exact(Multihash, said.replay_record, "replay record"),
+        difference=said.difference,
+    )

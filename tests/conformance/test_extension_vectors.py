@@ -1,0 +1,82 @@
+"""The published vectors of our extensions: they are what the program writes, and what it accepts and rejects."""
+
+import base64
+import json
+from typing import Any
+
+import pytest
+
+from odf_protocol.attestations import decode_attestation
+from odf_protocol.did import DatasetId
+from odf_protocol.equivocation import check_equivocation
+from odf_protocol.errors import RejectedError
+from odf_protocol.hashing.v1 import hash_table
+from odf_protocol.hashing.v1_proof import verify_cell
+from odf_protocol.heads import verify_head
+from odf_protocol.key_events import KeyHistory
+from odf_protocol.multihash import Multihash
+from odf_protocol.replay_codec import decode_replay_record
+from odf_protocol.signatures import Purpose, verify, verify_block_signature
+from support.extension_vectors import BUILDERS, FOLDER, replay_record, tables, text_of
+
+
+def load(name: str) -> Any:
+    return json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("name", BUILDERS)
+def test_published_vectors_are_what_the_program_writes(name: str) -> None:
+    assert (FOLDER / f"{name}.json").read_text(encoding="utf-8") == text_of(name)
+
+
+def test_signatures_are_accepted_and_rejected_as_published() -> None:
+    vectors = load("signatures")
+    key = bytes.fromhex(vectors["publicKey"])
+    for case in vectors["signed"]:
+        verify(key, Purpose(case["purpose"]), bytes.fromhex(case["payload"]), bytes.fromhex(case["signature"]))
+    block = vectors["block"]
+    verify_block_signature(
+        bytes.fromhex(block["signature"]),
+        DatasetId.parse(block["dataset"]),
+        block["sequenceNumber"],
+        Multihash.parse(block["blockHash"]),
+    )
+    for case in vectors["rejected"]:
+        with pytest.raises(RejectedError, match=case["rejectedBy"]):
+            verify(bytes.fromhex(case["publicKey"]), Purpose.HEAD, b"payload", bytes.fromhex(case["signature"]))
+
+
+def test_heads_and_keys_are_accepted_as_published() -> None:
+    vectors = load("heads")
+    for case in vectors["heads"]:
+        head = verify_head(base64.b64decode(case["document"]), DatasetId.parse(vectors["dataset"]))
+        assert head.raw[96:].decode() == case["payload"]
+    vectors = load("keys")
+    history = KeyHistory.start(DatasetId.parse(vectors["dataset"]))
+    for case in vectors["events"]:
+        history = history.extend(base64.b64decode(case["document"]))
+    assert {number: str(history.key_at(int(number))) for number in vectors["keyAt"]} == vectors["keyAt"]
+
+
+def test_records_findings_and_proofs_are_accepted_as_published() -> None:
+    vectors = load("replay")
+    signed = decode_replay_record(base64.b64decode(vectors["document"]))
+    assert (signed.record, str(signed.hash)) == (replay_record(), vectors["hash"])
+    verdicts = [decode_attestation(case["envelope"].encode()).verdict for case in load("attestations")["attestations"]]
+    assert verdicts == ["success", "divergence"]
+    vectors = load("equivocation")
+    for case in vectors["proofs"]:
+        proof = check_equivocation(case["proof"].encode())
+        assert (str(proof.dataset_id), str(proof.signer)) == (vectors["dataset"], vectors["signer"])
+        assert (proof.kind.value, proof.position) == (case["kind"], case["position"])
+        assert (str(proof.first), str(proof.second)) == (case["first"], case["second"])
+
+
+def test_roots_and_proof_of_a_cell_are_as_published() -> None:
+    vectors = load("logical-hash-v1")
+    roots = {case["what"]: case["root"] for case in vectors["tables"]}
+    assert len(set(roots.values())) == len(roots)
+    assert roots == {what: str(hash_table(batch.schema, [batch]).root) for what, batch in tables().items()}
+    proof = vectors["proof"]
+    cell = verify_cell(Multihash.parse(proof["root"]), proof["proof"].encode())
+    assert (cell.column, cell.row, cell.value.as_py()) == (proof["column"], proof["row"], proof["value"])

@@ -1,0 +1,284 @@
+"""Builds the test vectors of our extensions; run as a program to write ``spec/vectors/extensions``.
+
+Everything is derived from fixed keys and times, so building twice gives the same files.
+"""
+
+import base64
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from odf_protocol.attestations import BlockRef, StepResult, sign_attestation
+from odf_protocol.did import DatasetId, DidKey
+from odf_protocol.equivocation import EquivocationKind, block_statement, prove_equivocation
+from odf_protocol.events import OffsetInterval, SqlQueryStep, TransformSql
+from odf_protocol.hashing.v1 import column_array, hash_table
+from odf_protocol.hashing.v1_proof import prove_cell
+from odf_protocol.hashing.v1_types import encode_schema
+from odf_protocol.heads import sign_head
+from odf_protocol.key_events import KeyHistory, sign_key_event
+from odf_protocol.multihash import ARROW0_SHA3_256, Multihash
+from odf_protocol.replay import EngineIdentity, InputWatermark, ReplayInput, ReplayRecord, ReplaySlice, hash_transform
+from odf_protocol.replay_codec import decode_replay_record, sign_replay_record
+from odf_protocol.signatures import Purpose, public_key_of, sign, sign_block
+from odf_protocol.timestamp import Timestamp
+from odf_protocol.vocabulary import Vocabulary
+
+FOLDER = Path(__file__).parents[2] / "spec" / "vectors" / "extensions"
+
+DATASET_KEY, NODE_KEY, NEXT_KEY = b"\x01" * 32, b"\x02" * 32, b"\x03" * 32
+DATASET = DatasetId(public_key_of(DATASET_KEY))
+INPUT = DatasetId(public_key_of(NEXT_KEY))
+DECIMALS = [Decimal("1.23"), Decimal("-1.23")]
+NOON = Timestamp.parse("2024-05-01T12:00:00Z")
+GROUP_ORDER = 2**252 + 27742317777372353535851937790883648493
+
+
+def _hash(text: str) -> Multihash:
+    return Multihash.of_sha3_256(text.encode())
+
+
+def _signatures() -> dict[str, Any]:
+    cases = []
+    for purpose, payload in ((Purpose.HEAD, b"payload"), (Purpose.REPLAY_RECORD, b"\x00")):
+        signature = sign(DATASET_KEY, purpose, payload)
+        cases.append({"purpose": purpose.value, "payload": payload.hex(), "signature": signature.hex()})
+    good = sign(DATASET_KEY, Purpose.HEAD, b"payload")
+    scalar = int.from_bytes(good[32:], "little") + GROUP_ORDER
+    neutral = (1).to_bytes(32, "little")
+    public = public_key_of(DATASET_KEY)
+    rejected = [
+        ("SIG-8", "signature too short", public, good[:63]),
+        ("SIG-9", "key is the neutral point, for which R and S = 0 fit every message", neutral, neutral + bytes(32)),
+        ("SIG-9", "key in its second spelling", (2**255 - 18).to_bytes(32, "little"), good),
+        ("SIG-10", "R is the neutral point", public, neutral + good[32:]),
+        ("SIG-11", "S plus the group order", public, good[:32] + scalar.to_bytes(32, "little")),
+        ("SIG-1", "another key", public_key_of(NODE_KEY), good),
+    ]
+    return {
+        "comment": "Ed25519 with purposes (SIG-2); keys are 32 equal bytes. Rejected: purpose head, payload 'payload'.",
+        "privateKey": DATASET_KEY.hex(),
+        "publicKey": public.hex(),
+        "signed": cases,
+        "block": {
+            "dataset": str(DATASET),
+            "sequenceNumber": 7,
+            "blockHash": str(_hash("block")),
+            "signature": sign_block(DATASET_KEY, DATASET, 7, _hash("block")).hex(),
+        },
+        "rejected": [
+            {"rejectedBy": rule, "why": why, "publicKey": key.hex(), "signature": signature.hex()}
+            for rule, why, key, signature in rejected
+        ],
+    }
+
+
+def _head(number: int, text: str, expires: Timestamp | None = None) -> bytes:
+    return sign_head(
+        DATASET_KEY, dataset_id=DATASET, sequence_number=number, block_hash=_hash(text), time=NOON, expires=expires
+    )
+
+
+def _heads() -> dict[str, Any]:
+    heads = [_head(7, "head"), _head(0, "seed", replace(NOON, seconds=NOON.seconds + 60))]
+    return {
+        "comment": "Signed heads (HEAD-1): document in base64, its payload as text.",
+        "dataset": str(DATASET),
+        "heads": [{"document": _base64(raw), "payload": raw[96:].decode()} for raw in heads],
+    }
+
+
+def _keys() -> dict[str, Any]:
+    history = KeyHistory.start(DATASET)
+    events = []
+    for key, new_key, number in ((DATASET_KEY, NODE_KEY, 10), (NODE_KEY, NEXT_KEY, 20)):
+        new = DidKey(public_key_of(new_key))
+        raw = sign_key_event(key, history, new_key=new, first_sequence_number=number, time=NOON)
+        history = history.extend(raw)
+        events.append({"document": _base64(raw), "payload": raw[96:].decode()})
+    return {
+        "comment": "A key log (KEY-1) and the keys that speak for blocks.",
+        "dataset": str(DATASET),
+        "events": events,
+        "keyAt": {str(number): str(history.key_at(number)) for number in (0, 9, 10, 19, 20)},
+    }
+
+
+def replay_record() -> ReplayRecord:
+    """The record of the vectors."""
+    query = TransformSql(engine="spark", queries=(SqlQueryStep(query="select * from trades"),))
+    return ReplayRecord(
+        dataset_id=DATASET,
+        engine=EngineIdentity("spark", "4.3.0", _hash("engine")),
+        settings={"spark.sql.session.timeZone": "UTC"},
+        limits={"memory_bytes": 2147483648, "wall_ms": 600000},
+        transform=hash_transform(query),
+        vocabulary=Vocabulary(),
+        inputs=(
+            ReplayInput(
+                dataset_id=INPUT,
+                alias="trades",
+                vocabulary=Vocabulary(event_time="date"),
+                slices=(ReplaySlice(Multihash(ARROW0_SHA3_256, bytes(32)), _hash("file")),),
+                offset_interval=OffsetInterval(start=10, end=19),
+                watermarks=(InputWatermark(NOON, Timestamp(0)),),
+            ),
+        ),
+        system_time=NOON,
+        next_offset=5,
+        prev_checkpoint=_hash("checkpoint"),
+        prev_watermark=Timestamp(0),
+    )
+
+
+def _replay() -> dict[str, Any]:
+    raw = sign_replay_record(NODE_KEY, replay_record())
+    return {
+        "comment": "A signed replay record (REPLAY-1) and its identity.",
+        "document": _base64(raw),
+        "payload": raw[96:].decode(),
+        "hash": str(decode_replay_record(raw).hash),
+    }
+
+
+def _attestations() -> dict[str, Any]:
+    steps = (
+        StepResult(
+            block=BlockRef(4, _hash("block 4")),
+            agrees=True,
+            logical_hash=Multihash(ARROW0_SHA3_256, bytes(32)),
+            replay_record=_hash("record"),
+        ),
+        StepResult(block=BlockRef(9, _hash("block 9")), agrees=True, logical_hash=None),
+    )
+    diverging = (replace(steps[0], agrees=False, difference="cells"),)
+    envelopes = [
+        sign_attestation(
+            NODE_KEY,
+            dataset_id=DATASET,
+            first=BlockRef(3, _hash("block 3")),
+            last=BlockRef(9, _hash("block 9")),
+            engine=EngineIdentity("spark", "4.3.0", _hash("engine")),
+            steps=found,
+            time=NOON,
+        )
+        for found in (steps, diverging)
+    ]
+    return {
+        "comment": "Attestations (ATTEST-1) in their envelopes, as text, and the statements inside.",
+        "attestations": [
+            {"envelope": raw.decode(), "statement": base64.b64decode(json.loads(raw)["payload"]).decode()}
+            for raw in envelopes
+        ],
+    }
+
+
+def _equivocation() -> dict[str, Any]:
+    signer = DidKey(DATASET.public_key)
+    blocks = [
+        block_statement(DATASET, 7, _hash(text), signer, sign_block(DATASET_KEY, DATASET, 7, _hash(text)))
+        for text in ("one", "other")
+    ]
+    history = KeyHistory.start(DATASET)
+    events = [
+        sign_key_event(DATASET_KEY, history, new_key=DidKey(public_key_of(key)), first_sequence_number=3, time=NOON)
+        for key in (NODE_KEY, NEXT_KEY)
+    ]
+    proofs = [
+        prove_equivocation(EquivocationKind.HEADS, _head(7, "one"), _head(7, "other")),
+        prove_equivocation(EquivocationKind.BLOCKS, *blocks),
+        prove_equivocation(EquivocationKind.KEY_EVENTS, *events),
+    ]
+    return {
+        "comment": "Proofs of equivocation (EQUIV-1), as text, and what they prove.",
+        "dataset": str(DATASET),
+        "signer": str(signer),
+        "proofs": [
+            {
+                "proof": proof.raw.decode(),
+                "kind": proof.kind.value,
+                "position": proof.position,
+                "first": str(proof.first),
+                "second": str(proof.second),
+            }
+            for proof in proofs
+        ],
+    }
+
+
+def tables() -> dict[str, pa.RecordBatch]:
+    """The tables of the vectors of the logical hash, by what they show."""
+    struct = pa.struct([("x", pa.int8()), ("y", pa.list_(pa.string()))])
+    floats = pa.array([0.0, -0.0, float("nan"), None, 1.5])
+    pair = {"a": pa.array([1, None, 3], pa.int16()), "b": ["x", "", "yz"]}
+    return {
+        "no rows": pa.record_batch({"a": pa.array([], pa.int64())}),
+        "int16 [1, null, 3] and text [x, '', yz]": pa.record_batch(pair),
+        "text ['', null]": pa.record_batch({"a": ["", None]}),
+        "text [null, '']": pa.record_batch({"a": [None, ""]}),
+        "int16 [null, 0]": pa.record_batch({"a": pa.array([None, 0], pa.int16())}),
+        "int16 [0, null]": pa.record_batch({"a": pa.array([0, None], pa.int16())}),
+        "double [0, -0, NaN, null, 1.5]": pa.record_batch({"f": floats}),
+        "boolean [true, null, false]": pa.record_batch({"b": [True, None, False]}),
+        "decimal(10, 2) [1.23, -1.23]": pa.record_batch({"d": pa.array(DECIMALS, pa.decimal128(10, 2))}),
+        "timestamp(ms, UTC) [1970-01-01]": pa.record_batch({"t": pa.array([0], pa.timestamp("ms", "UTC"))}),
+        "list of int32 [[1, 2], null, []]": pa.record_batch({"l": pa.array([[1, 2], None, []], pa.list_(pa.int32()))}),
+        "struct {x int8, y list of text} [{1, [a, null]}, null]": pa.record_batch(
+            {"s": pa.array([{"x": 1, "y": ["a", None]}, None], struct)}
+        ),
+        "int64 0 to 69999": pa.record_batch({"n": pa.array(range(70_000))}),
+    }
+
+
+def _logical_hash() -> dict[str, Any]:
+    cases = []
+    for what, batch in tables().items():
+        summary = hash_table(batch.schema, [batch])
+        cases.append(
+            {
+                "what": what,
+                "rows": batch.num_rows,
+                "schema": encode_schema(batch.schema).hex(),
+                "leaves": [[leaf.hex() for leaf in levels[0]] for levels in summary.levels],
+                "root": str(summary.root),
+            }
+        )
+    batch = tables()["int16 [1, null, 3] and text [x, '', yz]"]
+    summary = hash_table(batch.schema, [batch])
+    proof = prove_cell(summary, 1, 2, column_array(batch, summary.columns[1]))
+    return {
+        "comment": "Roots of small tables (LH1-1), schemas (LH1-4), leaf hashes by column (LH1-6); a proof (LH1-15).",
+        "tables": cases,
+        "proof": {"root": str(summary.root), "column": "b", "row": 2, "value": "yz", "proof": proof.decode()},
+    }
+
+
+def _base64(raw: bytes) -> str:
+    return base64.b64encode(raw).decode()
+
+
+BUILDERS: dict[str, Callable[[], dict[str, Any]]] = {
+    "signatures": _signatures,
+    "heads": _heads,
+    "keys": _keys,
+    "replay": _replay,
+    "attestations": _attestations,
+    "equivocation": _equivocation,
+    "logical-hash-v1": _logical_hash,
+}
+
+
+def text_of(name: str) -> str:
+    """The content of one file."""
+    return json.dumps(BUILDERS[name](), indent=2, ensure_ascii=False) + "\n"
+
+
+if __name__ == "__main__":
+    for wanted in sys.argv[1:] or BUILDERS:
+        (FOLDER / f"{wanted}.json").write_text(text_of(wanted), encoding="utf-8")
