@@ -1,0 +1,227 @@
+"""The bytes of replay records: canonical JSON, signed.
+
+A record's identity is the hash of its payload: two parties who describe one step alike have one record, whoever signed.
+
+Source: clauses REPLAY-1 to REPLAY-5 in ``spec/extensions/replay.md``.
+"""
+
+from dataclasses import dataclass, field
+from typing import Annotated, Final, Literal
+
+import msgspec
+
+from odf_protocol.canonical_json import (
+    Count,
+    Document,
+    ShortText,
+    Text,
+    decode_canonical,
+    encode_canonical,
+    parse_exact,
+)
+from odf_protocol.did import DatasetId, DidKey
+from odf_protocol.errors import RejectedError
+from odf_protocol.events import OffsetInterval
+from odf_protocol.multihash import Multihash
+from odf_protocol.replay import EngineIdentity, InputWatermark, ReplayInput, ReplayRecord, ReplaySlice
+from odf_protocol.signatures import Purpose, SignedDocument, sign_document
+from odf_protocol.timestamp import Timestamp
+from odf_protocol.vocabulary import Vocabulary
+
+__all__ = [
+    "MAX_RECORD_BYTES",
+    "SignedReplayRecord",
+    "decode_replay_record",
+    "encode_replay_record",
+    "sign_replay_record",
+]
+
+MAX_RECORD_BYTES: Final = 4 * 1024 * 1024
+"""Payload of a record.  # guess: a step that reads 20,000 slices, each with two hashes"""
+_MAX_INPUTS: Final = 1000  # guess
+_MAX_ITEMS: Final = 100_000  # guess: slices or watermarks of one input; the size limit is reached before
+_MAX_SETTINGS: Final = 256  # guess
+_SettingText = Annotated[str, msgspec.Meta(max_length=4096)]
+
+
+class _Engine(Document, frozen=True, kw_only=True):
+    name: ShortText
+    version: ShortText
+    digest: Text
+
+
+class _Vocabulary(Document, frozen=True, kw_only=True):
+    offset: ShortText
+    op: ShortText
+    system_time: ShortText
+    event_time: ShortText
+
+
+class _Slice(Document, frozen=True, kw_only=True):
+    logical_hash: Text
+    physical_hash: Text
+
+
+class _Interval(Document, frozen=True, kw_only=True):
+    start: Count
+    end: Count
+
+
+class _Watermark(Document, frozen=True, kw_only=True):
+    system_time: Text
+    event_time: Text
+
+
+class _Input(Document, frozen=True, kw_only=True):
+    dataset: Text
+    alias: ShortText
+    vocabulary: _Vocabulary
+    slices: Annotated[tuple[_Slice, ...], msgspec.Meta(max_length=_MAX_ITEMS)]
+    offset_interval: _Interval | None = None
+    watermarks: Annotated[tuple[_Watermark, ...], msgspec.Meta(max_length=_MAX_ITEMS)]
+
+
+class _Record(Document, frozen=True, kw_only=True):
+    version: Literal[1]
+    type: Literal["replay-record"]
+    dataset: Text
+    engine: _Engine
+    settings: Annotated[dict[ShortText, _SettingText], msgspec.Meta(max_length=_MAX_SETTINGS)]
+    limits: Annotated[dict[ShortText, Count], msgspec.Meta(max_length=_MAX_SETTINGS)]
+    transform: Text
+    vocabulary: _Vocabulary
+    inputs: Annotated[tuple[_Input, ...], msgspec.Meta(min_length=1, max_length=_MAX_INPUTS)]
+    system_time: Text
+    next_offset: Count
+    prev_checkpoint: Text | None = None
+    prev_watermark: Text | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SignedReplayRecord:
+    """A record whose signature is good; made by ``decode_replay_record`` only.
+
+    Attributes:
+        record: What it says.
+        hash: SHA3-256 of the payload; the record's identity.
+        signer: Whose key signed.
+        raw: The document as received.
+    """
+
+    record: ReplayRecord
+    hash: Multihash
+    signer: DidKey
+    raw: bytes = field(repr=False)
+
+
+def encode_replay_record(record: ReplayRecord) -> bytes:
+    """Return the payload of a record.
+
+    Raises:
+        ValueError: Something that no record can say.
+    """
+    return encode_canonical(
+        _Record(
+            version=1,
+            type="replay-record",
+            dataset=str(record.dataset_id),
+            engine=_Engine(name=record.engine.name, version=record.engine.version, digest=str(record.engine.digest)),
+            settings=dict(record.settings),
+            limits=dict(record.limits),
+            transform=str(record.transform),
+            vocabulary=_vocabulary_document(record.vocabulary),
+            inputs=tuple(_input_document(item) for item in record.inputs),
+            system_time=str(record.system_time),
+            next_offset=record.next_offset,
+            prev_checkpoint=None if record.prev_checkpoint is None else str(record.prev_checkpoint),
+            prev_watermark=None if record.prev_watermark is None else str(record.prev_watermark),
+        )
+    )
+
+
+def sign_replay_record(private_key: bytes, record: ReplayRecord) -> bytes:
+    """Sign a record and return the document as stored and sent."""
+    return sign_document(private_key, Purpose.REPLAY_RECORD, encode_replay_record(record)).to_bytes()
+
+
+def decode_replay_record(raw: bytes) -> SignedReplayRecord:
+    """Verify and read a signed record; what it says about a block is checked by ``check_record_describes``.
+
+    Raises:
+        MalformedError: Not a signed record.
+        RejectedError: Its signature is not good.
+    """
+    document = SignedDocument.decode(raw, Purpose.REPLAY_RECORD, max_payload_bytes=MAX_RECORD_BYTES)
+    said = decode_canonical(document.payload, _Record, what="replay record", max_bytes=MAX_RECORD_BYTES)
+    checkpoint, watermark = said.prev_checkpoint, said.prev_watermark
+    record = ReplayRecord(
+        dataset_id=parse_exact(DatasetId, said.dataset, "replay record dataset"),
+        engine=EngineIdentity(
+            said.engine.name, said.engine.version, parse_exact(Multihash, said.engine.digest, "engine digest")
+        ),
+        settings=said.settings,
+        limits=said.limits,
+        transform=parse_exact(Multihash, said.transform, "transform hash"),
+        vocabulary=_vocabulary(said.vocabulary),
+        inputs=tuple(_input(item) for item in said.inputs),
+        system_time=parse_exact(Timestamp, said.system_time, "system time"),
+        next_offset=said.next_offset,
+        prev_checkpoint=None if checkpoint is None else parse_exact(Multihash, checkpoint, "checkpoint"),
+        prev_watermark=None if watermark is None else parse_exact(Timestamp, watermark, "watermark"),
+    )
+    return SignedReplayRecord(record, Multihash.of_sha3_256(document.payload), document.signer, bytes(raw))
+
+
+def _input_document(item: ReplayInput) -> _Input:
+    interval = item.offset_interval
+    return _Input(
+        dataset=str(item.dataset_id),
+        alias=item.alias,
+        vocabulary=_vocabulary_document(item.vocabulary),
+        slices=tuple(
+            _Slice(logical_hash=str(part.logical_hash), physical_hash=str(part.physical_hash)) for part in item.slices
+        ),
+        offset_interval=None if interval is None else _Interval(start=interval.start, end=interval.end),
+        watermarks=tuple(
+            _Watermark(system_time=str(mark.system_time), event_time=str(mark.event_time)) for mark in item.watermarks
+        ),
+    )
+
+
+def _input(said: _Input) -> ReplayInput:
+    interval = said.offset_interval
+    if interval is not None and interval.end < interval.start:
+        raise RejectedError("REPLAY-4 interval-is-not-empty", expected=f"at least {interval.start}", found=interval.end)
+    return ReplayInput(
+        dataset_id=parse_exact(DatasetId, said.dataset, "input dataset"),
+        alias=said.alias,
+        vocabulary=_vocabulary(said.vocabulary),
+        slices=tuple(
+            ReplaySlice(
+                parse_exact(Multihash, part.logical_hash, "logical hash"),
+                parse_exact(Multihash, part.physical_hash, "physical hash"),
+            )
+            for part in said.slices
+        ),
+        offset_interval=None if interval is None else OffsetInterval(start=interval.start, end=interval.end),
+        watermarks=tuple(
+            InputWatermark(
+                parse_exact(Timestamp, mark.system_time, "watermark"),
+                parse_exact(Timestamp, mark.event_time, "watermark"),
+            )
+            for mark in said.watermarks
+        ),
+    )
+
+
+def _vocabulary_document(vocabulary: Vocabulary) -> _Vocabulary:
+    return _Vocabulary(
+        offset=vocabulary.offset,
+        op=vocabulary.op,
+        system_time=vocabulary.system_time,
+        event_time=vocabulary.event_time,
+    )
+
+
+def _vocabulary(said: _Vocabulary) -> Vocabulary:
+    return Vocabulary(offset=said.offset, op=said.op, system_time=said.system_time, event_time=said.event_time)

@@ -1,0 +1,25 @@
+"""Keys and identities for tests: private keys are one repeated byte, so failures are easy to tell apart."""
+
+from odf_protocol.did import DatasetId, DidKey
+from odf_protocol.multihash import Multihash
+from odf_protocol.signatures import public_key_of
+from odf_protocol.timestamp import Timestamp
+
+DATASET_KEY = b"\x01" * 32
+NODE_KEY = b"\x02" * 32
+OTHER_KEY = b"\x03" * 32
+NEW_KEY = b"\x04" * 32
+
+NOON = Timestamp.parse("2024-05-01T12:00:00Z")
+
+
+def dataset_of(private_key: bytes) -> DatasetId:
+    return DatasetId(public_key_of(private_key))
+
+
+def did_key_of(private_key: bytes) -> DidKey:
+    return DidKey(public_key_of(private_key))
+
+
+def some_hash(text: str) -> Multihash:
+    return Multihash.of_sha3_256(text.encode())
