@@ -52,7 +52,7 @@ _IGNORED = (
     "event.new_checkpoint.size",
 )
 _ABSENT_ZEROS = {"event.new_data.offset_interval.start", "event.new_data.offset_interval.end"}
-_ABSENT = (None, 0)
+_ABSENT = (None, 0)  # what stands for values that are left out
 _DIGEST_BYTES = 32
 
 
@@ -106,33 +106,40 @@ def find_shape(block: Block) -> Shape | None:
     names = [*_VALUES, *(f"event.query_inputs.{n}.{name}" for n in range(len(inputs)) for name in INPUT_VALUES)]
     varying = {*names, *_IGNORED}
     spans = sorted(span for span in _find_spans(block.raw) if varying.issuperset(span.value_names))
-    mask, format_ = bytearray(b"\xff" * len(block.raw)), ["<"]
-    places: dict[str, int] = {}
-    position = count = 0
-    for span in spans:
-        gap = span.position - position
-        format_.append(f"{gap}x{span.format}")
-        position = span.position + struct.calcsize("<" + span.format)
-        for start, end in span.varying:
-            mask[span.position + start : span.position + end] = bytes(end - start)
-        for name in span.value_names:
-            places[name] = count
-            count += 1
-    format_.append(f"{len(block.raw) - position}x")
-    none, zero = count, count + 1
-    order = [places.get(name, zero if name in _ABSENT_ZEROS else none) for name in names]
-    mask_number = int.from_bytes(mask, "little")
+    mask = _mask_of(spans, len(block.raw))
+    found = [name for span in spans for name in span.value_names]
+    # Behind the values that are found stand None and 0, for those that are absent.
+    places = {name: len(found) + (name in _ABSENT_ZEROS) for name in names}
+    places |= {name: place for place, name in enumerate(found)}
     return Shape(
         has_data=event.new_data is not None,
         has_watermark=event.new_watermark is not None,
         has_new_input=any(item.new_block_hash for item in inputs),
         source_state=event.new_source_state if isinstance(event, AddData) else None,
         input_ids=tuple(item.dataset_id for item in inputs),
-        _mask=mask_number,
-        _layout=int.from_bytes(block.raw, "little") & mask_number,
-        _struct=struct.Struct("".join(format_)),
-        _order=itemgetter(*order),
+        _mask=mask,
+        _layout=int.from_bytes(block.raw, "little") & mask,
+        _struct=_struct_of(spans, len(block.raw)),
+        _order=itemgetter(*(places[name] for name in names)),
     )
+
+
+def _mask_of(spans: "list[_Span]", size_bytes: int) -> int:
+    """Return a number with a one for every bit that does not vary."""
+    mask = bytearray(b"\xff" * size_bytes)
+    for span in spans:
+        for start, end in span.varying:
+            mask[span.position + start : span.position + end] = bytes(end - start)
+    return int.from_bytes(mask, "little")
+
+
+def _struct_of(spans: "list[_Span]", size_bytes: int) -> struct.Struct:
+    """Return what unpacks the values of a whole block, in the order of ``spans``."""
+    formats, position = ["<"], 0
+    for span in spans:
+        formats.append(f"{span.position - position}x{span.format}")
+        position = span.position + struct.calcsize("<" + span.format)
+    return struct.Struct("".join(formats) + f"{size_bytes - position}x")
 
 
 @dataclass(frozen=True, slots=True, order=True)
