@@ -89,6 +89,7 @@ async def test_dataset_is_found_by_identity_as_by_name(tmp_path: Path) -> None:
         by_id = await client.ask(f"/_odf/v1/datasets/{demo_chain().id}/head")
         assert by_id.json() == (await client.ask("/_odf/v1/datasets/demo.data/head")).json()
         assert (await client.ask(f"/{demo_chain().id}/refs/head")).status == 200
+        assert (await client.ask("/Demo.DATA/refs/head")).status == 200
 
 
 @in_loop

@@ -6,6 +6,7 @@ from typing import Final
 
 from aiohttp import web
 
+from odf_node.adapters.packing import ServedStore
 from odf_node.http.served_node import NODE
 from odf_node.ports.datasets import DatasetRecord
 from odf_node.ports.errors import DatasetNotFoundError
@@ -29,12 +30,20 @@ async def get_published(request: web.Request) -> DatasetRecord:
         if text.startswith(DatasetId.scheme):
             record = await asyncio.to_thread(store.find_dataset, DatasetId.parse(text))
         else:
-            record = await asyncio.to_thread(store.find_dataset_by_name, DatasetName.parse(text).text)
+            record = await asyncio.to_thread(_find_by_name, store, DatasetName.parse(text))
     except (MalformedError, UnsupportedError):
         record = None  # what cannot be a dataset's name is the name of no dataset
     if record is None or not record.published:
         raise DatasetNotFoundError("of this name")
     return record
+
+
+def _find_by_name(store: ServedStore, name: DatasetName) -> DatasetRecord | None:
+    # Names compare without regard to case (NAME-1); nearly all requests spell them as they are.
+    exact = store.find_dataset_by_name(name.text)
+    if exact is not None:
+        return exact
+    return next((record for record in store.list_datasets() if record.name.lower() == name.key), None)
 
 
 def get_hash(request: web.Request) -> Multihash:
