@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from odf_engines.contract import QueryRequest, QueryTable
+from odf_engines.errors import InvalidQueryError
 from odf_engines.spark.gate.statement import invalid_query
 from odf_engines.spark.ingest.carriers import carrier_of, quoted, slice_field_of, spark_name_of, to_carrier
 from odf_engines.spark.ingest.handover import Handover
@@ -22,6 +23,7 @@ from odf_engines.spark.ingest.preprocess import run_query
 from odf_engines.spark.ingest.slice_writer import iter_groups
 from odf_engines.spark.query_names import quote_dotted_names
 from odf_engines.spark.worker import schema_text
+from odf_protocol.errors import UnsupportedError
 from odf_protocol.schema_arrow import arrow_schema_of
 from odf_protocol.timestamp import Timestamp
 
@@ -45,7 +47,9 @@ def run(spark: Any, request: QueryRequest, folder: Path) -> dict[str, object]:
     taken = {table.name for table in request.tables}
     names: list[str] = []
     for number, table in enumerate(request.tables):
-        names += _register(spark, table, request.as_of, taken, work / str(number))
+        # A table that the text does not name cannot be asked; opening all a node has would take most of the time.
+        if table.name in request.sql:
+            names += _register(spark, table, request.as_of, taken, work / str(number))
     # Small tables can have a large join, so only a bounded answer is collected.
     is_small = request.max_rows is not None and request.max_rows <= _MOST_ROWS_COLLECTED
     try:
@@ -61,7 +65,10 @@ def run(spark: Any, request: QueryRequest, folder: Path) -> dict[str, object]:
 
 
 def _register(spark: Any, table: QueryTable, as_of: Timestamp | None, taken: set[str], folder: Path) -> list[str]:
-    schema = pa.schema([slice_field_of(field) for field in arrow_schema_of(table.schema)])
+    try:
+        schema = pa.schema([slice_field_of(field) for field in arrow_schema_of(table.schema)])
+    except UnsupportedError as error:
+        raise InvalidQueryError(f"table {table.name} cannot be read: {error}") from error
     rows = _read_slices(spark, table, schema, folder)
     if as_of is not None:
         rows = rows.where(f"unix_millis({quoted(table.vocabulary.system_time)}) <= {as_of.unix_ms}")

@@ -40,16 +40,21 @@ def convert_records(spark: Any, records: SourceRecords, target: pa.Schema) -> An
         return spark.read.schema(", ".join([f"{RECORD} BIGINT", errors, *values])).parquet(str(records.path))
     texts = [f"{physical_name(i)} STRING" for i in range(len(records.names))]
     rows = spark.read.schema(", ".join([f"{RECORD} BIGINT", *texts])).parquet(str(records.path))
-    return rows.selectExpr(*_conversions(records.names, target))
+    # In two steps, so that Spark computes a value once although its error asks for it again.
+    return rows.selectExpr("*", *_values(records.names, target)).selectExpr(*_verdicts(records.names, target))
 
 
-def _conversions(names: tuple[str, ...], target: pa.Schema) -> list[str]:
-    values, good, errors = [], [], []
+def _values(names: tuple[str, ...], target: pa.Schema) -> list[str]:
+    forms = [text_form_of(physical_name(names.index(field.name)), field.type) for field in target]
+    return [f"{form.value} AS {value_name(index)}" for index, form in enumerate(forms)]
+
+
+def _verdicts(names: tuple[str, ...], target: pa.Schema) -> list[str]:
+    good, errors = [], []
     for index, field in enumerate(target):
         text = physical_name(names.index(field.name))
         form = text_form_of(text, field.type)
-        values.append(f"{form.value} AS {value_name(index)}")
-        is_good = f"({form.value}) IS NOT NULL"
+        is_good = f"{value_name(index)} IS NOT NULL"
         good.append(f"({text} IS NULL OR {is_good})" if field.nullable else f"({is_good})")
         reason = f"CASE WHEN {text} IS NULL THEN 'null in a required column' WHEN {form.has_form} THEN '{form.misfit}'"
         reason += f" ELSE {_literal(f'not {form.expected}')} END"
@@ -59,7 +64,8 @@ def _conversions(names: tuple[str, ...], target: pa.Schema) -> list[str]:
         )
         errors.append(f"CASE WHEN NOT {good[-1]} THEN {error} END")
     listed = f"array_compact(array({', '.join(errors)}))"
-    return [RECORD, f"CASE WHEN NOT ({' AND '.join(good)}) THEN {listed} END AS {quoted(ERRORS)}", *values]
+    verdict = f"CASE WHEN NOT ({' AND '.join(good)}) THEN {listed} END AS {quoted(ERRORS)}"
+    return [RECORD, verdict, *(value_name(index) for index in range(len(target)))]
 
 
 def _type_name(field: pa.Field) -> str:
