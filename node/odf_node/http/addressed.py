@@ -39,7 +39,7 @@ async def get_published(request: web.Request) -> DatasetRecord:
 
 
 def _find_by_name(store: ServedStore, name: DatasetName) -> DatasetRecord | None:
-    # Names compare without regard to case (NAME-1); nearly all requests spell them as they are.
+    # Names compare without regard to case (NAME-3); nearly all requests spell them as they are.
     exact = store.find_dataset_by_name(name.text)
     if exact is not None:
         return exact
