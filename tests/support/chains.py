@@ -12,8 +12,8 @@ from odf_protocol.events import (
     AddPushSource,
     Checkpoint,
     DataField,
-    DatasetKind,
     DataSchema,
+    DatasetKind,
     DataSlice,
     DataTypeInt32,
     DataTypeInt64,
@@ -91,11 +91,9 @@ def rows(first: int, last: int) -> DataSlice:
 
 def add_rows(first: int, last: int, **changes: Any) -> AddData:
     """Rows that follow ``first - 1``, with a watermark that follows the rows."""
-    fields: dict[str, Any] = {
-        "prev_offset": first - 1 if first else None,
-        "new_data": rows(first, last),
-        "new_watermark": later(last),
-    }
+    fields: dict[str, Any] = {"prev_offset": first - 1 if first else None, "new_data": rows(first, last)}
+    if "new_watermark" not in changes:
+        fields["new_watermark"] = later(last)
     return AddData(**(fields | changes))
 
 

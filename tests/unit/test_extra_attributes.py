@@ -46,6 +46,7 @@ def test_foreign_text_is_kept_and_means_what_it_says() -> None:
         '{"a":1}x',
         '{"a":NaN}',
         '{"a":-Infinity}',
+        '{"a":1e999}',
         '{"a":1,"a":2}',
         '{"a":{"b":1,"b":1}}',
         '{"a":"\\ud800"}',
@@ -60,10 +61,17 @@ def test_text_that_is_no_object_is_malformed(text: str) -> None:
 
 
 def test_nesting_is_bounded() -> None:
-    inner = MAX_NESTING - 1
-    assert ExtraAttributes(entries='{"a":' + "[" * inner + "]" * inner + "}")
-    with pytest.raises(MalformedError, match="levels"):
-        ExtraAttributes(entries='{"a":' + "[" * 100_000)
+    def nested(levels: int) -> str:
+        return '{"a":' + "[" * (levels - 1) + "]" * (levels - 1) + "}"
+
+    assert ExtraAttributes(entries=nested(MAX_NESTING))
+    for levels in (MAX_NESTING + 1, 900, 100_000):
+        with pytest.raises(MalformedError, match="levels"):
+            ExtraAttributes(entries=nested(levels))
+
+
+def test_brackets_in_text_are_not_nesting() -> None:
+    assert ExtraAttributes.of({"a": "[" * 100}).to_dict() == {"a": "[" * 100}
 
 
 def test_what_is_not_json_cannot_be_written() -> None:
