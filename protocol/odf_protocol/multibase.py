@@ -64,6 +64,4 @@ def _decode(prefix: str, body: str) -> bytes:
             from multiformats import multibase
 
             return bytes(multibase.decode("z" + body))
-    raise MalformedError(
-        "multibase", expected="base16 (f, F), base58btc (z) or base64url (u)", found=repr(prefix)
-    )
+    raise MalformedError("multibase", expected="base16 (f, F), base58btc (z) or base64url (u)", found=repr(prefix))
