@@ -1,0 +1,150 @@
+"""Clauses ENGINE-1 to ENGINE-4 and ENGINE-8: names, errors, registry and messages, without a running engine."""
+
+import json
+from importlib.metadata import EntryPoint
+from pathlib import Path
+
+import pytest
+
+import odf_engines.contract
+import odf_engines.registry
+from odf_engines import errors
+from odf_engines.contract import Grade, GradeLevel, IngestRequest, Limits, QueryRequest, QueryTable
+from odf_engines.registry import get_engine, installed_engines
+from odf_engines.spark.messages import decode_message, encode_message, error_from_fields, error_to_fields
+from odf_protocol.events import MergeStrategySnapshot, ReadStepCsv
+from odf_protocol.timestamp import Timestamp
+from odf_protocol.vocabulary import Vocabulary
+from support.transforms import ORDERS, orders_input, transform_request
+
+EVERY_ERROR = [
+    errors.InvalidQueryError("no such column", position="1:19"),
+    errors.InvalidQueryError("empty"),
+    errors.NotReplayableError("rand()", "every run differs", "xxhash64(id)"),
+    errors.InvalidSourceError("data.csv", "column id is missing"),
+    errors.LimitExceededError("output_rows", allowed=10, found=11),
+    errors.LimitExceededError("wall_s", allowed=0.5),
+    errors.EngineFailureError("ended with code 1"),
+]
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (EVERY_ERROR[0], "invalid query at 1:19: no such column"),
+        (EVERY_ERROR[1], "invalid query: empty"),
+        (EVERY_ERROR[2], "cannot be replayed: rand(): every run differs; instead: xxhash64(id)"),
+        (EVERY_ERROR[3], "unusable source data.csv: column id is missing"),
+        (EVERY_ERROR[4], "limit output_rows reached: allowed 10, found 11"),
+        (EVERY_ERROR[5], "limit wall_s reached: allowed 0.5"),
+        (EVERY_ERROR[6], "engine failure: ended with code 1"),
+        (errors.EngineMissingError("flink", ["spark"]), "engine 'flink' is not installed (installed: spark)"),
+        (errors.EngineMissingError("spark"), "engine 'spark' is not installed (installed: none)"),
+        (errors.SandboxUnavailableError("no bwrap"), "no sandbox, so no foreign query is run: no bwrap"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_errors_say_what_happened_in_one_line(error, line):
+    assert str(error) == line
+    assert isinstance(error, errors.EngineError)
+
+
+@pytest.mark.parametrize("error", EVERY_ERROR, ids=lambda error: type(error).__name__)
+def test_errors_cross_the_sandbox(error):
+    crossed = error_from_fields(json.loads(json.dumps(error_to_fields(error))))
+    assert type(crossed) is type(error)
+    assert str(crossed) == str(error)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        None,
+        [],
+        {},
+        {"kind": "SystemExit", "message": "x"},
+        {"kind": "SandboxUnavailableError", "reason": "x"},
+        {"kind": "InvalidQueryError", "message": 3},
+        {"kind": "NotReplayableError", "expression": "x"},
+    ],
+)
+def test_error_of_no_known_shape_is_a_failure_of_the_engine(fields):
+    assert type(error_from_fields(fields)) is errors.EngineFailureError
+
+
+def test_long_texts_of_errors_are_cut():
+    crossed = error_from_fields({"kind": "InvalidQueryError", "message": "x" * 100_000})
+    assert len(str(crossed)) < 5_000
+
+
+def test_installed_engine_is_found_in_any_case():
+    assert "spark" in installed_engines()
+    assert get_engine("Spark").name == "spark"
+    assert get_engine("spark").name == "spark"
+
+
+def test_missing_engine_names_itself_and_those_that_are_there():
+    with pytest.raises(errors.EngineMissingError) as caught:
+        get_engine("flink")
+    assert caught.value.engine == "flink"
+    assert "spark" in caught.value.installed
+
+
+def test_engine_of_another_package_is_found(monkeypatch):
+    point = EntryPoint("Other", "odf_engines.spark.engine:SparkEngine", odf_engines.registry.ENTRY_POINT_GROUP)
+    monkeypatch.setattr(odf_engines.registry, "entry_points", lambda group: [point])
+    assert get_engine("other") is not None
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        transform_request("SELECT 1", orders_input([Path("/data/a.parquet")], (0, 9), [1, 2]), prev_watermark_ms=5),
+        QueryRequest(
+            tables=(QueryTable(name="a.b", vocabulary=Vocabulary(), schema=ORDERS, slices=(Path("/data/b"),)),),
+            sql="SELECT 'é\u2028' AS x",
+            as_of=Timestamp(1, 2),
+        ),
+        IngestRequest(
+            dataset_id="did:odf:x",
+            read=ReadStepCsv(header=True),
+            preprocess=None,
+            merge=MergeStrategySnapshot(primary_key=("id",)),
+            vocabulary=Vocabulary(event_time="day"),
+            source_path=Path("/data/c.csv"),
+            source_name="c.csv",
+            known_schema=None,
+            state_path=None,
+            system_time=Timestamp(3),
+            fallback_event_time=Timestamp(4),
+            next_offset=0,
+            limits=Limits(memory_bytes=1),
+        ),
+    ],
+    ids=["transform", "query", "ingest"],
+)
+def test_requests_cross_the_sandbox_as_one_line(request_):
+    line = encode_message({"request": request_}, str)
+    assert "\n" not in line
+    assert line.isascii()
+    assert decode_message(line) == {"request": request_}
+
+
+def test_every_path_of_a_request_is_shown_where_the_sandbox_has_it():
+    request = transform_request("SELECT 1", orders_input([Path("/data/a"), Path("/data/b")], (0, 9)))
+    shown = decode_message(encode_message(request, lambda path: f"/exchange/in/1/{path.name}"))
+    assert shown.inputs[0].slices == (Path("/exchange/in/1/a"), Path("/exchange/in/1/b"))
+
+
+def test_what_is_no_part_of_the_contract_is_not_sent():
+    with pytest.raises(TypeError, match="object"):
+        encode_message({"request": object()}, str)
+    with pytest.raises(ValueError, match="cannot be told"):
+        encode_message({"$": "Path"}, str)
+
+
+def test_contract_lists_what_it_exports():
+    names = odf_engines.contract.__all__
+    assert names == sorted(names)
+    assert all(hasattr(odf_engines.contract, name) for name in names)
+    assert Grade(level=GradeLevel.REFUSED).level == "refused"

@@ -1,0 +1,144 @@
+"""Clause ENGINE-10: the digest names content, not places; ENGINE-13: archives are used only if whole."""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from odf_engines.spark.class_data import find_class_data
+from odf_engines.spark.digest import class_data_key, engine_digest, iter_engine_files
+from odf_engines.spark.runtime import Runtime, find_runtime
+
+FILES = {
+    "java/lib/modules": b"java",
+    "site/pyspark/jars/a.jar": b"jar a",
+    "site/pyspark/jars/b.jar": b"jar b",
+    "site/pyspark/sql/session.py": b"pass",
+    "site/numpy/core.so": b"numpy",
+    "ours/odf_engines/spark/worker.py": b"worker",
+    "ours/odf_engines/spark/session.py": b"host side",
+    "ours/odf_engines/sandbox/process.py": b"host side",
+    "ours/odf_protocol/block.py": b"block",
+}
+
+
+def install(folder: Path) -> Runtime:
+    for name, content in FILES.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content)
+    return Runtime(
+        java_home=folder / "java",
+        python=folder / "python",
+        python_library=folder / "library",
+        packages=(("numpy", folder / "site/numpy"), ("pyspark", folder / "site/pyspark")),
+        ours=(("odf_engines", folder / "ours/odf_engines"), ("odf_protocol", folder / "ours/odf_protocol")),
+    )
+
+
+@pytest.fixture
+def runtime(tmp_path):
+    return install(tmp_path / "here")
+
+
+def test_two_installations_have_one_digest(runtime, tmp_path):
+    other = install(tmp_path / "elsewhere" / "deeper")
+    for path in (tmp_path / "elsewhere").rglob("*"):
+        os.utime(path, (1, 1))
+    assert engine_digest(runtime, tmp_path / "cache") == engine_digest(other, tmp_path / "other cache")
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in FILES if "session.py" not in name or "sql" in name if "sandbox" not in name]
+)
+def test_every_file_that_counts_changes_it(runtime, tmp_path, name):
+    before = engine_digest(runtime, tmp_path / "cache")
+    (tmp_path / "here" / name).write_bytes(b"changed")
+    assert engine_digest(runtime, tmp_path / "cache") != before
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "site/numpy/__pycache__/core.cpython-311.pyc",
+        "site/numpy/tests/test_core.py",
+        "site/pyspark/bin/spark-submit",
+        "site/pyspark/sql/session.pyi",
+        "java/legal/LICENSE",
+        "java/lib/server/classes.jsa",
+        "ours/odf_engines/spark/session.py",
+        "ours/odf_engines/sandbox/process.py",
+        "ours/odf_engines/registry.py",
+    ],
+)
+def test_what_cannot_change_a_result_does_not(runtime, tmp_path, name):
+    before = engine_digest(runtime, tmp_path / "cache")
+    path = tmp_path / "here" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"anything")
+    assert engine_digest(runtime, tmp_path / "cache") == before
+
+
+def test_same_content_at_another_place_is_another_engine(runtime, tmp_path):
+    before = engine_digest(runtime, tmp_path / "cache")
+    jars = tmp_path / "here/site/pyspark/jars"
+    shutil.move(jars / "a.jar", jars / "c.jar")
+    assert engine_digest(runtime, tmp_path / "cache") != before
+
+
+def test_change_that_keeps_size_and_modification_time_is_seen(runtime, tmp_path):
+    before = engine_digest(runtime, tmp_path / "cache")
+    path = tmp_path / "here/site/pyspark/jars/a.jar"
+    found = path.stat()
+    path.write_bytes(b"jar x")
+    os.utime(path, ns=(found.st_atime_ns, found.st_mtime_ns))
+    assert engine_digest(runtime, tmp_path / "cache") != before
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"x": 1}'], ids=["empty", "cut", "list", "foreign"])
+def test_broken_cache_costs_time_only(runtime, tmp_path, content):
+    before = engine_digest(runtime, tmp_path / "cache")
+    for store in (tmp_path / "cache").iterdir():
+        store.write_bytes(content)
+    assert engine_digest(runtime, tmp_path / "cache") == before
+
+
+def test_cache_that_cannot_be_written_costs_time_only(runtime, tmp_path):
+    (tmp_path / "file").write_bytes(b"")
+    assert engine_digest(runtime, tmp_path / "file") == engine_digest(runtime, tmp_path / "cache")
+
+
+def test_installed_engine_has_its_parts_in_the_digest():
+    places = dict(iter_engine_files(find_runtime()))
+    for place in (
+        "java/lib/modules",
+        "java/lib/tzdb.dat",
+        "odf/odf_engines/spark/changelog.py",
+        "odf/odf_engines/spark/launch.py",
+        "python/pyarrow/parquet/core.py",
+        "spark/spark-sql_2.13-4.3.0.jar",
+    ):
+        assert place in places
+    assert "odf/odf_engines/spark/session.py" not in places
+
+
+def test_archive_key_follows_java_and_spark_only(runtime, tmp_path):
+    before = class_data_key(runtime, tmp_path / "cache")
+    (tmp_path / "here/ours/odf_engines/spark/worker.py").write_bytes(b"changed")
+    assert class_data_key(runtime, tmp_path / "cache") == before
+    (tmp_path / "here/site/pyspark/jars/a.jar").write_bytes(b"changed")
+    assert class_data_key(runtime, tmp_path / "cache") != before
+
+
+@pytest.mark.parametrize(
+    ("content", "is_found"),
+    [(None, False), (b"", False), (b"something else", False), (bytes.fromhex("a2abf00b") + b"x", False)],
+    ids=["absent", "empty", "foreign", "other-magic"],
+)
+def test_archive_is_used_only_if_it_is_one(runtime, tmp_path, content, is_found):
+    cache = tmp_path / "cache"
+    path = cache / "class-data" / f"{class_data_key(runtime, cache)}.jsa"
+    path.parent.mkdir(parents=True)
+    if content is not None:
+        path.write_bytes(content)
+    assert (find_class_data(runtime, cache) is not None) is is_found
