@@ -348,6 +348,10 @@ class EngineSession(Protocol):
         """
         ...
 
+    def stop(self) -> None:
+        """End the process at once, from any thread: requests that run or come later raise EngineFailureError."""
+        ...
+
     def close(self) -> None:
         """End the process and delete the workspace; safe to repeat."""
         ...

@@ -69,6 +69,11 @@ class Node:
             )
         )
 
+    def stop_engines(self) -> None:
+        """End engines at once, from any thread: requests that run fail, and no new ones are taken."""
+        if "engines" in self.__dict__:
+            self.engines.stop()
+
     def close(self) -> None:
         """End engines and close the database."""
         if "engines" in self.__dict__:

@@ -7,8 +7,9 @@ from pathlib import Path
 from odf_node import __version__
 from odf_node.cli.console import Console
 from odf_node.composition import Node
+from odf_node.errors import UsageError
 from odf_node.http.served_node import ServedNode
-from odf_node.http.server import ListeningAddress
+from odf_node.http.server import GRACE_S, ListeningAddress
 from odf_node.http.server import serve as serve_http
 from odf_protocol.did import DidKey
 
@@ -25,7 +26,10 @@ async def serve(node: Node, *, address: str, port: int, ready_file: Path | None,
 
     Raises:
         AddressInUseError: The address cannot be listened on.
+        UsageError: The ready file cannot be put where it was asked for.
     """
+    if ready_file is not None and not ready_file.parent.is_dir():
+        raise UsageError(f"--ready-file {ready_file}: there is no folder {ready_file.parent}")
     key = await asyncio.to_thread(node.keys.get_or_create_node_key)
     # What a crash left is removed while nobody else writes; a busy home is left alone.
     await asyncio.to_thread(node.clean_up)
@@ -44,11 +48,21 @@ async def serve(node: Node, *, address: str, port: int, ready_file: Path | None,
         clock=node.clock,
         pushes=node.push_judge,
     )
+    stop = asyncio.Event()
+    engines_end = asyncio.create_task(_stop_engines_late(node, stop))
     try:
-        await serve_http(served, host=address, port=port, on_ready=announce)
+        await serve_http(served, host=address, port=port, on_ready=announce, stop=stop)
     finally:
+        engines_end.cancel()
         if ready_file is not None:
             await asyncio.to_thread(ready_file.unlink, missing_ok=True)
+
+
+async def _stop_engines_late(node: Node, stop: asyncio.Event) -> None:
+    """End what engines still verify when the time for it is over; a push that waits for one could not be stopped."""
+    await stop.wait()
+    await asyncio.sleep(GRACE_S)
+    node.stop_engines()
 
 
 def _write_whole(path: Path, text: str) -> None:

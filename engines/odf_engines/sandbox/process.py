@@ -136,14 +136,18 @@ class SandboxedProcess:
             self._process.wait(timeout=_END_GRACE_S)
         self.kill()
 
+    def stop(self) -> None:
+        """Tell every process of the sandbox to end at once and do not wait; from any thread, safe to repeat."""
+        if self._process.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+
     def kill(self) -> None:
         """End every process of the sandbox at once and wait until they are gone; safe to repeat.
 
         The first process of the sandbox dies with the one that is killed here, and with it its process namespace.
         """
-        if self._process.poll() is None:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(self._process.pid, signal.SIGKILL)
+        self.stop()
         self._process.wait()
         self._ended.set()
         for thread in self._threads:
@@ -180,8 +184,7 @@ class SandboxedProcess:
             crossed = self._find_crossed()
             if crossed is not None:
                 self._crossed = crossed
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(self._process.pid, signal.SIGKILL)
+                self.stop()
                 return
 
     def _find_crossed(self) -> LimitExceededError | None:

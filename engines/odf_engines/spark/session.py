@@ -81,6 +81,7 @@ class SparkSession:
         self._extra_options = tuple(java_options)
         self._number = 0
         self._process: SandboxedProcess | None = None
+        self._is_stopped = False
         self.folder = Path(tempfile.mkdtemp(prefix="spark-", dir=workspace))
         for name in ("etc", "in", "out", "done"):
             (self.folder / name).mkdir()
@@ -125,6 +126,12 @@ class SparkSession:
         if self._process is not None:
             self._process.close()
             self._process = None
+
+    def stop(self) -> None:
+        """See ``EngineSession``."""
+        self._is_stopped = True
+        if (process := self._process) is not None:
+            process.stop()
 
     def close(self) -> None:
         """See ``EngineSession``."""
@@ -174,8 +181,10 @@ class SparkSession:
         except ValueError as error:
             raise EngineFailureError("an answer is not JSON", log=log) from error
         match answer:
-            case {"number": number, "error": fields} if number == self._number:
+            case {"number": number, "error": fields, **rest} if number == self._number:
                 reported = error_from_fields(fields)
+                if rest.get("is_last"):
+                    self._discard()
                 if isinstance(reported, EngineFailureError):
                     reported.log = log
                 return reported
@@ -200,10 +209,11 @@ class SparkSession:
         if self._process is not None and not self._process.is_running:
             self._discard()
         if self._process is None:
-            self._process = self._start_process()
+            self._start_process()
+        assert self._process is not None
         return self._process
 
-    def _start_process(self) -> SandboxedProcess:
+    def _start_process(self) -> None:
         arguments = {
             "limits": kernel_limits(
                 memory_bytes=self._limits.memory_bytes,
@@ -219,15 +229,20 @@ class SparkSession:
         program = ["/runtime/python/bin/python3", "-I", "-S", "-B"]
         program += ["/runtime/ours/odf_engines/spark/worker.py", json.dumps(arguments)]
         process = SandboxedProcess(self.profile(), program, self._limits, writable=[self.folder / "out"])
+        # Before it answers: whoever stops the session while it starts must find it.
+        self._process = process
         try:
-            ready = process.receive(_START_WALL_S)
+            self._wait_until_ready(process)
         except (EngineFailureError, LimitExceededError):
-            process.kill()
+            self._discard()
             raise
+
+    def _wait_until_ready(self, process: SandboxedProcess) -> None:
+        if self._is_stopped:
+            raise EngineFailureError("the engine was stopped")
+        ready = process.receive(_START_WALL_S)
         if ready.strip() != b'{"ready": true}':
-            process.kill()
             raise EngineFailureError("the engine did not say that it is ready", log=process.log)
-        return process
 
     def _java_options(self) -> list[str]:
         if self._class_data is None:

@@ -9,7 +9,7 @@ from typing import BinaryIO, Final, Self
 
 from odf_node.adapters.block_walk import walk_back
 from odf_node.adapters.plain_peer import parse_head_text
-from odf_node.adapters.threads import finish_in_thread
+from odf_node.threads import finish_in_thread
 from odf_node.exchange.limits import MAX_HEAD_TEXT_BYTES
 from odf_node.exchange.packs import PackedBlock
 from odf_node.exchange.routes import block_path, object_path

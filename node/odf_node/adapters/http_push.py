@@ -13,7 +13,7 @@ from odf_node.adapters.http_failures import error_of_status
 from odf_node.adapters.packing import ServedStore, iter_packed
 from odf_node.adapters.peer_addresses import parse_peer_url
 from odf_node.adapters.task_errors import first_error
-from odf_node.adapters.threads import finish_in_thread
+from odf_node.threads import finish_in_thread
 from odf_node.exchange.limits import MAX_JSON_BYTES, PUSH_WAIT_S
 from odf_node.exchange.messages import (
     HeadMessage,

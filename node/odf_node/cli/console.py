@@ -6,6 +6,7 @@ Progress moves only on a terminal; elsewhere a long step is one plain line when 
 
 import json
 import os
+import re
 import shutil
 import sys
 import time
@@ -17,6 +18,9 @@ from typing import Any, Final, TextIO
 BAR_WIDTH: Final = 24  # guess: leaves room for the numbers on an 80-column terminal
 REDRAW_S: Final = 0.1
 UNITS: Final = ("B", "kB", "MB", "GB", "TB")
+
+_CONTROLS: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+"""What moves a terminal's cursor or turns text around; newline and tab apart (ECMA-48; Unicode "Bidirectional")."""
 
 
 @dataclass(slots=True)
@@ -30,19 +34,26 @@ class Console:
     def note(self, text: str) -> None:
         """Say something about the run."""
         if not self.quiet:
-            print(text, file=self.err, flush=True)
+            print(printable(text), file=self.err, flush=True)
 
     def warn(self, text: str) -> None:
         """Say something that the user should act on; it is said even when quiet."""
-        print(f"warning: {text}", file=self.err, flush=True)
+        print(printable(f"warning: {text}"), file=self.err, flush=True)
 
     def text(self, text: str) -> None:
-        """Write a result as it is."""
-        print(text, file=self.out)
+        """Write lines for people."""
+        self._print(printable(text))
 
-    def json(self, value: Any) -> None:
-        """Write a result as JSON for scripts."""
-        print(json.dumps(value, indent=2, ensure_ascii=False, default=str), file=self.out)
+    def json(self, value: Any, *, indent: int | None = 2) -> None:
+        """Write a result as JSON for scripts; on one line where ``indent`` is None."""
+        is_unicode = (self.out.encoding or "utf-8").lower().startswith("utf")
+        text = json.dumps(value, indent=indent, ensure_ascii=not is_unicode, default=str)
+        # Control characters that JSON leaves alone stand inside its texts only, where they may be escaped.
+        self._print(_CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
+
+    def raw(self, text: str) -> None:
+        """Write a result byte for byte for other programs; only a terminal is kept from control characters."""
+        self.out.write(printable(text) if self.out.isatty() else text)
 
     def table(self, rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str], *, empty: str = "") -> None:
         """Write rows as a table.
@@ -57,7 +68,7 @@ class Console:
                 self.note(empty)
             return
         for line in format_table(rows, columns):
-            print(line.rstrip(), file=self.out)
+            self._print(line.rstrip())
 
     @contextmanager
     def progress(self, label: str, *, total_bytes: int | None = None) -> Iterator["Progress"]:
@@ -67,6 +78,11 @@ class Console:
             yield meter
         finally:
             meter.close()
+
+    def _print(self, text: str) -> None:
+        encoding = self.out.encoding or "utf-8"
+        # A terminal or pipe that is not in Unicode gets escapes instead of a failure.
+        print(text.encode(encoding, "backslashreplace").decode(encoding), file=self.out)
 
     @property
     def is_terminal(self) -> bool:
@@ -122,7 +138,7 @@ class Progress:
                 f"{self._label} [{'#' * full}{'.' * (BAR_WIDTH - full)}] {format_bytes(self._done)} of "
                 f"{format_bytes(self._total)}, {format_bytes(int(rate))}/s, {max(0, left):.0f} s left"
             )
-        line = line[: shutil.get_terminal_size().columns - 1]
+        line = _printable_cell(line)[: shutil.get_terminal_size().columns - 1]
         print("\r" + line.ljust(self._width), end="", file=self._console.err, flush=True)
         self._width = len(line)
 
@@ -131,7 +147,7 @@ def format_table(rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str]) 
     """Lay rows out in columns as wide as their widest cell, under a heading."""
     headings = [heading.removeprefix(">") for heading in columns.values()]
     right = [heading.startswith(">") for heading in columns.values()]
-    cells = [["" if row.get(key) is None else str(row[key]) for key in columns] for row in rows]
+    cells = [["" if row.get(key) is None else _printable_cell(row[key]) for key in columns] for row in rows]
     widths = [max(len(line[i]) for line in [headings, *cells]) for i in range(len(headings))]
 
     def lay(line: Sequence[str]) -> str:
@@ -144,6 +160,16 @@ def format_table(rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str]) 
     yield "  ".join("-" * width for width in widths)
     for line in cells:
         yield lay(line)
+
+
+def printable(text: str) -> str:
+    """Write control characters as escapes: what strangers wrote must not steer the terminal it is shown on."""
+    return _CONTROLS.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
+
+
+def _printable_cell(value: object) -> str:
+    """As ``printable``, on one line."""
+    return printable(str(value)).replace("\n", "\\n").replace("\t", "\\t")
 
 
 def format_bytes(size_bytes: int) -> str:

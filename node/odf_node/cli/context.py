@@ -29,10 +29,10 @@ class Context:
         """Read the options that every command has.
 
         Raises:
-            UsageError: ``--system-time`` is not an RFC 3339 time.
+            UsageError: ``--system-time`` is not an RFC 3339 time, or ``--home`` names no folder.
         """
         return cls(
-            home=Path(arguments.home).expanduser() if arguments.home else None,
+            home=None if arguments.home is None else parse_folder(arguments.home),
             system_time=parse_time(arguments.system_time, option="--system-time") if arguments.system_time else None,
             console=Console(quiet=arguments.quiet),
         )
@@ -42,7 +42,15 @@ class Context:
         """The node, opened when a command first needs it."""
         from odf_node.composition import open_node
 
-        return open_node(self.home, system_time=self.system_time)
+        try:
+            return open_node(self.home, system_time=self.system_time)
+        except RuntimeError as error:
+            raise UsageError("this user has no home folder to keep a node in; name one with --home") from error
+
+    def stop(self) -> None:
+        """End the engines at once, from any thread; what waits for them fails."""
+        if "node" in self.__dict__:
+            self.node.stop_engines()
 
     def __enter__(self) -> "Context":
         return self
@@ -50,8 +58,24 @@ class Context:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        if isinstance(error, KeyboardInterrupt):
+            self.stop()
         if "node" in self.__dict__:
             self.node.close()
+
+
+def parse_folder(text: str) -> Path:
+    """Read the name of a folder that a user wrote.
+
+    Raises:
+        UsageError: It is empty, as when a script's variable is not set, or names the home of an unknown user.
+    """
+    if not text:
+        raise UsageError("--home is empty; name a folder, or leave it out")
+    try:
+        return Path(text).expanduser()
+    except RuntimeError as error:
+        raise UsageError(f"--home {text}: there is no such user") from error
 
 
 def parse_time(text: str, *, option: str) -> Timestamp:

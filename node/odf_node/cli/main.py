@@ -5,14 +5,14 @@ Only the module of the command that was named is imported, and it imports what i
 """
 
 import argparse
-import difflib
 import importlib
 import os
 import sys
 from collections.abc import Sequence
-from typing import Final, NoReturn
+from typing import Final
 
 from odf_node import __version__
+from odf_node.cli.parsing import USAGE_ERROR, Parser, suggest
 
 COMMANDS: Final[dict[str, str]] = {
     "add": "create datasets from manifests",
@@ -34,27 +34,22 @@ COMMANDS: Final[dict[str, str]] = {
 }
 """Command and its line in the help; the module of the same name in ``commands`` implements it."""
 
-USAGE_ERROR: Final = 2
-
-
-class _Parser(argparse.ArgumentParser):
-    """Says what is wrong in one line, with the nearest known word."""
-
-    def error(self, message: str) -> NoReturn:
-        self.exit(USAGE_ERROR, f"{self.prog}: {message}\nTry '{self.prog} --help'.\n")
+_GLOBAL_VALUES: Final = frozenset({"--home", "--system-time"})
+_GLOBAL_SWITCHES: Final = frozenset({"-q", "--quiet", "-h", "--help", "--version"})
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
-    command = _find_command(words)
+    command, strange = find_command(words)
+    if strange is not None:
+        build_parser(None).refuse_words([strange])
     if command is not None and command not in COMMANDS:
-        near = difflib.get_close_matches(command, COMMANDS, n=1)
-        hint = f" Did you mean '{near[0]}'?" if near else ""
-        print(f"odf-node: there is no command '{command}'.{hint}\nTry 'odf-node --help'.", file=sys.stderr)
-        return USAGE_ERROR
+        build_parser(None).error(f"there is no command '{command}'.{suggest(command, COMMANDS)}")
     parser = build_parser(command)
-    arguments = parser.parse_args(words)
+    arguments, unknown = parser.parse_known_args(words)
+    if unknown:
+        parser.find_parser(arguments).refuse_words(unknown)
     if command is None:
         parser.print_help()
         return USAGE_ERROR
@@ -63,16 +58,34 @@ def main(argv: Sequence[str] | None = None) -> int:
     return run_command(arguments)
 
 
-def build_parser(command: str | None) -> argparse.ArgumentParser:
+def find_command(words: Sequence[str]) -> tuple[str | None, str | None]:
+    """Find the command among the words, before anything of it is loaded.
+
+    Returns:
+        The first word that is neither an option nor an option's value; and the first unknown option that stands before
+        it. Both None where there is no such word.
+    """
+    left = iter(words)
+    for word in left:
+        if word in _GLOBAL_VALUES:
+            next(left, None)
+        elif not word.startswith("-"):
+            return word, None
+        elif word.partition("=")[0] not in _GLOBAL_VALUES | _GLOBAL_SWITCHES:
+            return None, word
+    return None, None
+
+
+def build_parser(command: str | None) -> Parser:
     """Make the parser, with the options of ``command`` alone filled in (others need not be imported)."""
-    parser = _Parser(
+    parser = Parser(
         prog="odf-node",
         description="Publish, pull and re-verify Open Data Fabric datasets between organisations.",
         epilog="'odf-node COMMAND --help' explains a command.",
     )
     parser.add_argument("--version", action="version", version=f"odf-node {__version__}")
     add_global_options(parser, default=None)
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands", parser_class=_Parser)
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands", parser_class=Parser)
     for name, line in COMMANDS.items():
         child = commands.add_parser(name, help=line, description=line[0].upper() + line[1:] + ".")
         if name == command:
@@ -87,7 +100,7 @@ def add_global_options(parser: argparse.ArgumentParser, *, default: str | None) 
     group.add_argument(
         "--home",
         metavar="FOLDER",
-        default=default or os.environ.get("ODF_NODE_HOME"),
+        default=default or os.environ.get("ODF_NODE_HOME") or None,
         help="this node's folder (default: $ODF_NODE_HOME, else odf-node in the user's data folder)",
     )
     group.add_argument(
@@ -104,16 +117,3 @@ def nested_options() -> argparse.ArgumentParser:
     parent = argparse.ArgumentParser(add_help=False)
     add_global_options(parent, default=argparse.SUPPRESS)
     return parent
-
-
-def _find_command(words: Sequence[str]) -> str | None:
-    takes_value = {"--home", "--system-time"}
-    skip = False
-    for word in words:
-        if skip:
-            skip = False
-        elif word in takes_value:
-            skip = True
-        elif not word.startswith("-"):
-            return word
-    return None

@@ -1,7 +1,8 @@
 """Reports of pulls, ingests and transforms, as a line for people or JSON for scripts."""
 
-from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Self
 
 from odf_node.cli.console import Console
 from odf_node.services.acceptance import AcceptanceReport
@@ -11,14 +12,30 @@ from odf_node.services.transforms import TransformReport
 Report = IngestReport | TransformReport | AcceptanceReport
 
 
-def print_reports(console: Console, reports: Sequence[Report], output_format: str) -> None:
-    """Print what was done."""
-    if output_format == "json":
-        console.json([report_to_json(report) for report in reports])
-        return
-    for report in reports:
-        for line in describe_report(report):
-            console.text(line)
+@dataclass(slots=True)
+class ReportLog:
+    """Reports of one command: lines as they come, or one JSON array at the end, which failures do not swallow."""
+
+    console: Console
+    output_format: str
+    _reports: list[Report] = field(default_factory=list)
+
+    def add(self, report: Report) -> None:
+        """Tell, or keep for the end, what was done."""
+        self._reports.append(report)
+        if self.output_format == "text":
+            for line in describe_report(report):
+                self.console.text(line)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        # What was done before a failure stays done, so it is reported.
+        if self.output_format == "json" and (self._reports or error is None):
+            self.console.json([report_to_json(report) for report in self._reports])
 
 
 def describe_report(report: Report) -> list[str]:

@@ -1,14 +1,18 @@
 """Write rows (an Arrow table) as a table, CSV, JSON or Parquet."""
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from odf_node.cli.console import Console
 from odf_node.errors import UsageError
+from odf_protocol.errors import UnavailableError
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+class ResultNotWrittenError(UnavailableError):
+    """The file that was named for the result cannot be written; nothing of it is there."""
 
 
 def write_rows(console: Console, rows: "pa.Table", output_format: str, *, path: Path | None = None) -> None:
@@ -16,20 +20,41 @@ def write_rows(console: Console, rows: "pa.Table", output_format: str, *, path: 
 
     Raises:
         UsageError: ``path`` exists: results never replace files.
+        ResultNotWrittenError: There is no room, or no right to write there.
     """
     if path is None:
         _write(console, rows, output_format)
         return
+    check_output_path(path)
+    try:
+        _write_file(rows, output_format, path)
+    except OSError as error:
+        # A file that holds a part of the answer would be taken for the answer.
+        path.unlink(missing_ok=True)
+        raise ResultNotWrittenError(f"{path}: cannot write the result: {error.strerror or error}") from error
+    console.note(f"{rows.num_rows:,} rows written to {path}")
+
+
+def check_output_path(path: Path) -> None:
+    """Find out before long work whether its result can be put there.
+
+    Raises:
+        UsageError: Something is there already, or the folder is missing.
+    """
     if path.exists():
         raise UsageError(f"{path} is there already; name another file or remove it")
+    if not path.parent.is_dir():
+        raise UsageError(f"{path}: there is no folder {path.parent}")
+
+
+def _write_file(rows: "pa.Table", output_format: str, path: Path) -> None:
     if output_format == "parquet":
         import pyarrow.parquet as pq
 
         pq.write_table(rows, path)
-    else:
-        with path.open("x", encoding="utf-8") as file:
-            _write(Console(out=file), rows, output_format)
-    console.note(f"{rows.num_rows:,} rows written to {path}")
+        return
+    with path.open("x", encoding="utf-8", newline="") as file:
+        _write(Console(out=file), rows, output_format)
 
 
 def _write(console: Console, rows: "pa.Table", output_format: str) -> None:
@@ -40,12 +65,12 @@ def _write(console: Console, rows: "pa.Table", output_format: str) -> None:
 
             sink = pa.BufferOutputStream()
             pa_csv.write_csv(rows, sink)
-            console.out.write(sink.getvalue().to_pybytes().decode())
+            console.raw(sink.getvalue().to_pybytes().decode())
         case "json":
             console.json([_plain(row) for row in rows.to_pylist()])
         case "ndjson":
             for row in rows.to_pylist():
-                console.text(json.dumps(_plain(row), ensure_ascii=False))
+                console.json(_plain(row), indent=None)
         case _:
             names = rows.schema.names
             numeric = [_is_number(field.type) for field in rows.schema]

@@ -1,13 +1,21 @@
-"""Run one parsed command: open the context, map every expected failure to a line and an exit code."""
+"""Run one parsed command: open the context, map every failure to a line and an exit code.
+
+Every failure that is expected is an ``OdfError``. Anything else is a defect of this program: it too ends in one line,
+and what a developer needs to mend it goes to a file, or to the terminal where ``ODF_NODE_DEBUG`` is set.
+"""
 
 import argparse
+import errno
 import importlib
 import os
+import select
+import signal
 import sys
-from collections.abc import Coroutine
-from typing import Any, Final
+from typing import Final
 
+from odf_node.cli.console import printable
 from odf_node.cli.context import Context
+from odf_node.cli.stopping import Stopped, exit_code_of_signal, finish_or_stop, stop_on_signals
 from odf_node.errors import RefusedError, UsageError
 from odf_protocol.errors import (
     CorruptError,
@@ -31,36 +39,35 @@ EXIT_CODES: Final[dict[type[OdfError], int]] = {
 }
 """The first class that an error is an instance of decides; the README's table is tested against this one."""
 
-INTERRUPTED: Final = 130
-"""What shells report for a process ended by Ctrl-C (128 + SIGINT)."""
+DEBUG_VARIABLE: Final = "ODF_NODE_DEBUG"
+"""Set to 1, it shows the traceback of every failure on standard error."""
+
+_NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
 def run_command(arguments: argparse.Namespace) -> int:
     """Run the command that ``arguments`` name and return its exit code."""
-    module = importlib.import_module(f"odf_node.cli.commands.{arguments.command}")
+    command = str(arguments.command)
     try:
-        context = Context.from_arguments(arguments)
-        with context:
-            result = module.run(context, arguments)
-            code = result if isinstance(result, int) else _run_asynchronous(result)
+        with stop_on_signals():
+            code = _run(command, arguments)
+            # Here and not at the end of the process, where a failure could not be told any more.
+            sys.stdout.flush()
+            return code
+    except KeyboardInterrupt as stopped:
+        _say(command, "stopped; nothing half-done was kept")
+        _leave_stdout()
+        return exit_code_of_signal(stopped.number if isinstance(stopped, Stopped) else signal.SIGINT)
     except OdfError as error:
-        return _fail(arguments.command, error)
-    except KeyboardInterrupt:
-        print(f"odf-node {arguments.command}: stopped; nothing half-done was kept", file=sys.stderr)
-        return INTERRUPTED
-    except BrokenPipeError:
-        # The reader of our output has gone (`odf-node log | head`); that is its business, not an error.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        return _fail(command, error)
     except OSError as error:
-        return _fail(arguments.command, error)
-    return code
-
-
-def _run_asynchronous(result: Coroutine[Any, Any, int]) -> int:
-    import asyncio
-
-    return asyncio.run(result)
+        if isinstance(error, BrokenPipeError) and _reader_is_gone():
+            # The reader of our output has gone (`odf-node log | head`); that is its business, not an error.
+            _leave_stdout()
+            return 0
+        return _fail_of_system(command, error)
+    except Exception as error:  # noqa: BLE001 - the edge of the program: no defect may end in a traceback
+        return _fail_of_ours(command, error)
 
 
 def exit_code_of(error: Exception) -> int:
@@ -68,17 +75,82 @@ def exit_code_of(error: Exception) -> int:
     return next((code for kind, code in EXIT_CODES.items() if isinstance(error, kind)), 1)
 
 
-def _fail(command: str, error: Exception) -> int:
-    sys.stdout.flush()
-    text = f"odf-node {command}: {error}"
+def _run(command: str, arguments: argparse.Namespace) -> int:
+    module = importlib.import_module(f"odf_node.cli.commands.{command}")
+    with Context.from_arguments(arguments) as context:
+        result = module.run(context, arguments)
+        return result if isinstance(result, int) else finish_or_stop(result, context.stop)
+
+
+def _fail(command: str, error: OdfError) -> int:
+    _show_traceback()
+    _flush_or_leave()
     report = getattr(error, "report", None)
-    if isinstance(error, OSError):
-        where = f"{error.filename}: " if error.filename else ""
-        text = f"odf-node {command}: {where}{error.strerror or error}"
-    elif report:
+    if report:
         from odf_node.cli.refusal_text import describe_cells, describe_refusal
 
-        here = isinstance(error, RefusedError)
-        text = "\n".join(describe_refusal(report) if here else [text, *describe_cells(report)])
-    print(text, file=sys.stderr)
+        if isinstance(error, RefusedError):
+            print(printable("\n".join(describe_refusal(report))), file=sys.stderr)
+        else:
+            _say(command, "\n".join([str(error), *describe_cells(report)]))
+    else:
+        _say(command, str(error))
     return exit_code_of(error)
+
+
+def _fail_of_system(command: str, error: OSError) -> int:
+    """Say what the operating system refused where no port has put it into the words of our errors."""
+    _show_traceback()
+    is_stdout = not _flush_or_leave()
+    where = "cannot write the result: " if is_stdout else f"{error.filename}: " if error.filename else ""
+    _say(command, f"{where}{error.strerror or error}")
+    return EXIT_CODES[UnavailableError] if is_stdout or error.errno in _NO_ROOM else EXIT_CODES[OdfError]
+
+
+def _fail_of_ours(command: str, error: Exception) -> int:
+    from odf_node.cli.fault_report import write_fault_report
+
+    _show_traceback()
+    _flush_or_leave()
+    text = f"this is a fault of odf-node itself: {type(error).__name__}: {error}"
+    try:
+        path = write_fault_report(command, error)
+    except OSError as failure:
+        _say(command, f"{text}\nNo report could be written ({failure}); {DEBUG_VARIABLE}=1 shows where it happened.")
+    else:
+        _say(command, f"{text}\nNothing half-done was kept. Please send {path} to those who make odf-node.")
+    return EXIT_CODES[OdfError]
+
+
+def _say(command: str, text: str) -> None:
+    print(printable(f"odf-node {command}: {text}"), file=sys.stderr, flush=True)
+
+
+def _show_traceback() -> None:
+    if os.environ.get(DEBUG_VARIABLE, "0") not in {"", "0"}:
+        import traceback
+
+        traceback.print_exc()
+
+
+def _flush_or_leave() -> bool:
+    """Write out what is in standard output's buffer, before the error; say whether it could be written."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        _leave_stdout()
+        return False
+    return True
+
+
+def _leave_stdout() -> None:
+    """Let what is still to be written go nowhere, so that the end of the process does not fail on it."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
+
+
+def _reader_is_gone() -> bool:
+    poll = select.poll()
+    poll.register(sys.stdout.fileno(), 0)
+    return any(events & (select.POLLERR | select.POLLHUP) for _, events in poll.poll(0))

@@ -7,7 +7,7 @@ from typing import Final
 from aiohttp import web
 
 from odf_node.adapters.staged_stream import StagedStream
-from odf_node.adapters.threads import finish_in_thread
+from odf_node.threads import finish_in_thread
 from odf_node.exchange.limits import (
     MAX_JSON_BYTES,
     MAX_PACK_BYTES,

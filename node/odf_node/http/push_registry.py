@@ -10,7 +10,7 @@ from typing import Final
 
 from aiohttp import web
 
-from odf_node.adapters.threads import finish_in_thread
+from odf_node.threads import finish_in_thread
 from odf_node.exchange.limits import MAX_ENDED_PUSHES, MAX_PUSH_SESSIONS, PUSH_IDLE_S
 from odf_node.exchange.messages import Problem, PushRequest, PushStatus
 from odf_node.http.access_log import write_line

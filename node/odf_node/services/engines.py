@@ -21,6 +21,8 @@ class EngineHost:
     limits: Limits = field(default_factory=Limits)
     _own: dict[str, EngineSession] = field(default_factory=dict)
     _stack: ExitStack = field(default_factory=ExitStack)
+    _open_sessions: list[EngineSession] = field(default_factory=list)
+    _is_stopped: bool = False
 
     def get_engine(self, name: str) -> Engine:
         """Return the engine called ``name``.
@@ -40,13 +42,28 @@ class EngineHost:
     def foreign_session(self, name: str) -> Iterator[EngineSession]:
         """Open a fresh session for the steps of one foreign dataset; it ends with the block."""
         with self._open(name) as session:
-            yield session
+            try:
+                yield session
+            finally:
+                self._open_sessions.remove(session)
+
+    def stop(self) -> None:
+        """End every session's process at once, from any thread; requests that run or come later fail."""
+        self._is_stopped = True
+        for session in tuple(self._open_sessions):
+            session.stop()
 
     def close(self) -> None:
         """End all sessions."""
         self._stack.close()
         self._own.clear()
+        self._open_sessions.clear()
 
     def _open(self, name: str) -> EngineSession:
         self.workspace.mkdir(parents=True, exist_ok=True)
-        return get_engine(name).open(self.workspace, self.limits)
+        session = get_engine(name).open(self.workspace, self.limits)
+        self._open_sessions.append(session)
+        # Whoever stopped the host may have looked at the list before this session was in it.
+        if self._is_stopped:
+            session.stop()
+        return session

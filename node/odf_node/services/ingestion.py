@@ -1,6 +1,5 @@
 """Root datasets: fetch, prepare, read, convert, validate, merge, commit; and set a watermark by hand."""
 
-import asyncio
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -16,6 +15,7 @@ from odf_node.services.engines import EngineHost
 from odf_node.services.outputs import StagedOutputs
 from odf_node.services.slices import describe_new_slice
 from odf_node.services.writer import ChainWriter
+from odf_node.threads import finish_in_thread
 from odf_protocol.dataset_view import DatasetView
 from odf_protocol.events import (
     AddData,
@@ -85,16 +85,10 @@ class Ingestor:
             path = await self.sources.prepare(
                 source.prepare or (), path=fetched.path, name=fetched.name, folder=Path(folder)
             )
-            return await asyncio.to_thread(
-                self._take,
-                record,
-                view,
-                source,
-                path,
-                fetched.name,
-                fetched.source_state,
-                fetched.event_time or system_time,
-                system_time,
+            name, new_state = fetched.name, fetched.source_state
+            event_time = fetched.event_time or system_time
+            return await finish_in_thread(
+                lambda: self._take(record, view, source, path, name, new_state, event_time, system_time)
             )
 
     def push(
@@ -184,11 +178,12 @@ class Ingestor:
         """Find the projected state after the head; compute it from history where it is missing."""
         if view.last_offset is None or isinstance(source.merge, MergeStrategyAppend | MergeStrategyChangelogStream):
             return None
-        known = self._kept_merge_state(view)
-        if known is not None:
-            return self.objects.get_path(known)
-        from odf_engines.spark.ingest.state import rebuild_state
+        from odf_engines.spark.ingest.state import fits_state, rebuild_state
 
+        known = self._kept_merge_state(view)
+        # Another push source of the dataset may have left it, with another key or strategy.
+        if known is not None and fits_state(self.objects.get_path(known), source.merge, view.next_offset):
+            return self.objects.get_path(known)
         slices = [
             self.objects.get_path(block.event.new_data.physical_hash)
             for block in iter_decoded(self.store, view.dataset_id)

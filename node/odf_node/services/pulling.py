@@ -1,6 +1,5 @@
 """Bring datasets up to date: poll a root, run a derivative, or take what another node offers."""
 
-import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
@@ -23,6 +22,7 @@ from odf_node.services.ingestion import Ingestor, IngestReport
 from odf_node.services.naming import get_dataset, select_datasets
 from odf_node.services.transforms import Transformer, TransformReport, input_ids
 from odf_node.services.verification import OfferedBlock
+from odf_node.threads import finish_in_thread
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import MalformedError
 from odf_protocol.events import AddData, DatasetKind, ExecuteTransform
@@ -111,7 +111,7 @@ class Pulling:
             progress.say(f"{record.name}: working")
             if record.kind is DatasetKind.ROOT:
                 return await self.ingestor.poll(record, system_time=self.clock.now())
-            return await asyncio.to_thread(self.transformer.run_next, record, system_time=self.clock.now())
+            return await finish_in_thread(lambda: self.transformer.run_next(record, system_time=self.clock.now()))
         assert target.url is not None
         name = local_name or (record.name if record else name_in_url(target.url))
         async with await self.open_peer(target.url) as peer:
@@ -135,7 +135,7 @@ class Pulling:
                 return await self._take(peer, url, name, policy, expected_id, progress)
         except RefusedError:
             # The lease has ended: what was fetched for the refused offer is named by nothing and can go (ACCEPT-6).
-            await asyncio.to_thread(self.objects.sweep, self.store.list_referenced_objects, now=self.clock.now())
+            await finish_in_thread(lambda: self.objects.sweep(self.store.list_referenced_objects, now=self.clock.now()))
             raise
 
     async def _take(
@@ -156,9 +156,9 @@ class Pulling:
             return _up_to_date(record)
         acceptor = self.acceptor(lambda text: progress.say(f"{name}: {text}"))
         offer = await self._fetch_chain(peer, url, name, record, offered, expected_id)
-        candidate = await asyncio.to_thread(acceptor.examine, offer, now=self.clock.now())
+        candidate = await finish_in_thread(lambda: acceptor.examine(offer, now=self.clock.now()))
         await self._fetch_objects(peer, candidate, name, progress)
-        report = await asyncio.to_thread(acceptor.accept, candidate, policy=policy, now=self.clock.now())
+        report = await finish_in_thread(lambda: acceptor.accept(candidate, policy=policy, now=self.clock.now()))
         return replace(report, warnings=report.warnings + self._remember_peer(peer.description))
 
     def _remember_peer(self, description: PeerDescription) -> tuple[str, ...]:

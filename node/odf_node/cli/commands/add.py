@@ -2,10 +2,9 @@
 
 import argparse
 import os
-import sys
-from pathlib import Path
 
 from odf_node.cli.context import Context
+from odf_node.cli.parsing import add_output_format
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -13,17 +12,22 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "manifests", nargs="+", metavar="FILE", help="DatasetSnapshot manifests, YAML or JSON ('-': standard input)"
     )
-    parser.add_argument("-o", "--output-format", choices=["table", "json"], default="table")
+    add_output_format(parser, "table", "json")
 
 
 def run(context: Context, arguments: argparse.Namespace) -> int:
     """Create every dataset that the manifests describe, or none where a mistake can be seen beforehand."""
+    from odf_node.cli.input_files import read_input
+    from odf_protocol.errors import MalformedError
     from odf_protocol.manifest import DatasetSnapshot, parse_snapshots
 
     snapshots: list[DatasetSnapshot] = []
     for name in arguments.manifests:
-        text = sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8")
-        snapshots.extend(parse_snapshots(text, source_name="standard input" if name == "-" else name))
+        shown_as = "standard input" if name == "-" else name
+        found = parse_snapshots(read_input(name), source_name=shown_as)
+        if not found:
+            raise MalformedError("manifest", where=shown_as, expected="a DatasetSnapshot", found="nothing")
+        snapshots.extend(found)
     context.node.clean_up()
     records = context.node.creator.create_all(snapshots, system_time=context.node.now())
     for record in records:

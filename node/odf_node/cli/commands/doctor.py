@@ -3,11 +3,12 @@
 import argparse
 
 from odf_node.cli.context import Context
+from odf_node.cli.parsing import add_output_format
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("-o", "--output-format", choices=["table", "json"], default="table")
+    add_output_format(parser, "table", "json")
 
 
 def run(context: Context, arguments: argparse.Namespace) -> int:

@@ -7,31 +7,32 @@ import tempfile
 from pathlib import Path
 
 from odf_node.cli.context import Context, parse_time
+from odf_node.cli.parsing import add_output_format
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("dataset", metavar="DATASET")
+    parser.add_argument("dataset", metavar="DATASET", help="name or identity of a root dataset with a push source")
     parser.add_argument("files", nargs="*", type=Path, metavar="FILE", help="taken in one after the other")
     parser.add_argument("--stdin", action="store_true", help="read standard input instead of files")
     parser.add_argument("--source-name", metavar="NAME", help="which push source of the dataset to use")
     parser.add_argument(
         "--event-time", metavar="T", help="event time of rows that have none (default: the system time)"
     )
-    parser.add_argument("-o", "--output-format", choices=["text", "json"], default="text")
+    add_output_format(parser, "text", "json")
 
 
 def run(context: Context, arguments: argparse.Namespace) -> int:
     """Take the files in; each one is one slice, whole or not at all."""
-    from odf_node.cli.reports import print_reports
+    from odf_node.cli.input_files import check_input
+    from odf_node.cli.reports import ReportLog
     from odf_node.errors import UsageError
     from odf_node.services.naming import get_dataset
 
     if arguments.stdin == bool(arguments.files):
         raise UsageError("name the files to take in, or say --stdin")
-    missing = [path for path in arguments.files if not path.is_file()]
-    if missing:
-        raise UsageError(f"there is no file {missing[0]}")
+    for path in arguments.files:
+        check_input(str(path))
     node = context.node
     node.clean_up()
     record = get_dataset(node.store, arguments.dataset)
@@ -43,20 +44,19 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
             with path.open("wb") as file:
                 shutil.copyfileobj(sys.stdin.buffer, file)
             sources = [(path, "standard input")]
-        reports = []
-        for path, shown_as in sources:
-            with context.console.progress(f"{record.name}: taking in {shown_as}"):
-                report = node.ingestor.push(
-                    record,
-                    path,
-                    source_name=arguments.source_name,
-                    shown_as=shown_as,
-                    event_time=event_time,
-                    system_time=node.now(),
-                )
-            reports.append(report)
-            record = report.record
-            if not report.up_to_date:
-                node.record("ingest", record.name, f"{report.new_rows} rows from {shown_as}")
-    print_reports(context.console, reports, arguments.output_format)
+        with ReportLog(context.console, arguments.output_format) as log:
+            for path, shown_as in sources:
+                with context.console.progress(f"{record.name}: taking in {shown_as}"):
+                    report = node.ingestor.push(
+                        record,
+                        path,
+                        source_name=arguments.source_name,
+                        shown_as=shown_as,
+                        event_time=event_time,
+                        system_time=node.now(),
+                    )
+                record = report.record
+                if not report.up_to_date:
+                    node.record("ingest", record.name, f"{report.new_rows} rows from {shown_as}")
+                log.add(report)
     return 0

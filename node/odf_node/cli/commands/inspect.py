@@ -7,6 +7,7 @@ from typing import Any
 
 from odf_node.cli.context import Context
 from odf_node.cli.main import nested_options
+from odf_node.cli.parsing import add_output_format
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -27,7 +28,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         )
         many = name in {"block", "data"}
         child.add_argument("subject", nargs="+" if many else "?" if name == "refusals" else None, metavar=argument)
-        child.add_argument("-o", "--output-format", choices=["text", "json"], default="text")
+        add_output_format(child, "text", "json")
 
 
 def run(context: Context, arguments: argparse.Namespace) -> int:
@@ -175,16 +176,17 @@ def _show_refusals(context: Context, refusal_id: str | None, *, as_json: bool) -
 
 
 def _show_blocks(context: Context, files: list[str], *, as_json: bool) -> None:
+    from odf_node.cli.input_files import read_input
     from odf_protocol.annotate import annotate_block
     from odf_protocol.block import decode_block
     from odf_protocol.manifest import block_to_json, block_to_yaml
 
     console = context.console
     for name in files:
-        raw = Path(name).read_bytes()
+        raw = read_input(name)
         block = decode_block(raw, expected_hash=None)
         if as_json:
-            console.text(json.dumps({"file": name, "blockHash": str(block.hash), **json.loads(block_to_json(block))}))
+            console.json({"file": name, "blockHash": str(block.hash), **json.loads(block_to_json(block))}, indent=None)
             continue
         console.text(f"# {name}: {len(raw)} bytes, {block.hash}\n---\n{block_to_yaml(block).strip()}\n")
         for line in annotate_block(raw):
@@ -192,9 +194,12 @@ def _show_blocks(context: Context, files: list[str], *, as_json: bool) -> None:
 
 
 def _show_data(context: Context, files: list[str], *, as_json: bool) -> None:
+    from odf_node.cli.input_files import check_input
     from odf_node.services.data_files import describe_data_file
 
     console = context.console
+    for name in files:
+        check_input(name)
     reports = [describe_data_file(Path(name)) for name in files]
     if as_json:
         console.json(reports)

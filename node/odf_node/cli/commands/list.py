@@ -4,13 +4,14 @@ import argparse
 from typing import Any
 
 from odf_node.cli.context import Context
+from odf_node.cli.parsing import add_output_format
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("patterns", nargs="*", metavar="DATASET", help="only these (names or %% patterns)")
     parser.add_argument("-w", "--wide", action="store_true", help="show identity, head and origin too")
-    parser.add_argument("-o", "--output-format", choices=["table", "json"], default="table")
+    add_output_format(parser, "table", "json")
 
 
 def run(context: Context, arguments: argparse.Namespace) -> int:

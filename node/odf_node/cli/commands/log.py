@@ -3,13 +3,16 @@
 import argparse
 
 from odf_node.cli.context import Context
+from odf_node.cli.parsing import add_output_format, whole_number
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("dataset", metavar="DATASET")
-    parser.add_argument("-n", "--limit", type=int, metavar="N", help="only the newest N blocks")
-    parser.add_argument("-o", "--output-format", choices=["yaml", "json", "oneline"], default="yaml")
+    parser.add_argument("dataset", metavar="DATASET", help="name or identity")
+    parser.add_argument(
+        "-n", "--limit", type=whole_number(1), metavar="N", help="only the newest N blocks (default: all)"
+    )
+    add_output_format(parser, "yaml", "json", "oneline")
 
 
 def run(context: Context, arguments: argparse.Namespace) -> int:
@@ -27,15 +30,9 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
         block = decode_block(stored.raw, expected_hash=stored.hash)
         signed = "signed by the dataset's key" if stored.signature else "not signed"
         if arguments.output_format == "json":
-            context.console.text(
-                json.dumps(
-                    {
-                        "blockHash": str(block.hash),
-                        "signed": stored.signature is not None,
-                        **json.loads(block_to_json(block)),
-                    }
-                )
-            )
+            plain = json.loads(block_to_json(block))
+            shown = {"blockHash": str(block.hash), "signed": stored.signature is not None, **plain}
+            context.console.json(shown, indent=None)
         elif arguments.output_format == "oneline":
             context.console.text(
                 f"{block.sequence_number:>6}  {block.hash.short}  {block.system_time}  {type(block.event).__name__}"

@@ -7,7 +7,7 @@ from odf_node.cli.context import Context
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("datasets", nargs="+", metavar="DATASET")
+    parser.add_argument("datasets", nargs="+", metavar="DATASET", help="name, identity or %% pattern")
     parser.add_argument(
         "--off", action="store_true", help="serve it no longer; others cannot tell it from an absent one"
     )

@@ -1,9 +1,9 @@
 """``odf-node pull``: ingest a root, run a derivative, or bring a dataset from another node."""
 
 import argparse
-from typing import Any
 
 from odf_node.cli.context import Context, parse_time
+from odf_node.cli.parsing import add_output_format
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -25,43 +25,45 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--identity", metavar="DID", help="refuse unless the dataset is this one (did:odf:...)")
     parser.add_argument("--set-watermark", metavar="T", help="state that no event before T is expected; pulls nothing")
-    parser.add_argument("-o", "--output-format", choices=["text", "json"], default="text")
+    add_output_format(parser, "text", "json")
 
 
 async def run(context: Context, arguments: argparse.Namespace) -> int:
     """Bring the named datasets up to date, one after the other."""
-    from odf_node.cli.reports import print_reports
+    from odf_node.cli.reports import ReportLog
     from odf_node.errors import UsageError
     from odf_protocol.did import DatasetId
+    from odf_protocol.names import DatasetName
     from odf_protocol.policy import Policy
 
     if arguments.all == bool(arguments.sources):
         raise UsageError("name what to pull, or say --all")
-    if arguments.local_name and len(arguments.sources) != 1:
-        raise UsageError("--as names one dataset, so pull one")
+    for option, value in (("--as", arguments.local_name), ("--identity", arguments.identity)):
+        if value and (len(arguments.sources) != 1 or "://" not in arguments.sources[0]):
+            raise UsageError(f"{option} is for one dataset of another node, so pull one, by its URL")
+    if arguments.set_watermark and arguments.all:
+        raise UsageError("--set-watermark is for datasets that are named")
+    local_name = str(DatasetName.parse(arguments.local_name)) if arguments.local_name else None
+    expected_id = DatasetId.parse(arguments.identity) if arguments.identity else None
     node = context.node
     node.clean_up()
-    if arguments.set_watermark:
-        watermark = parse_time(arguments.set_watermark, option="--set-watermark")
-        reports: list[Any] = node.pulling.set_watermarks(arguments.sources, watermark)
-        print_reports(context.console, reports, arguments.output_format)
-        return 0
-    wanted = node.pulling.plan(arguments.sources, everything=arguments.all)
-    reports = []
-    for target in wanted:
-        with context.console.progress(f"{target.label}: starting") as progress:
-            report = await node.pulling.pull(
-                target,
-                local_name=arguments.local_name,
-                policy=Policy(arguments.policy) if arguments.policy else None,
-                expected_id=DatasetId.parse(arguments.identity) if arguments.identity else None,
-                progress=progress,
-            )
-        reports.append(report)
-        if report.new_blocks:
-            node.record("pull", report.record.name, f"block {report.record.head.sequence_number}")
-        if arguments.output_format == "text":
-            print_reports(context.console, [report], "text")
-    if arguments.output_format == "json":
-        print_reports(context.console, reports, "json")
+    with ReportLog(context.console, arguments.output_format) as log:
+        if arguments.set_watermark:
+            watermark = parse_time(arguments.set_watermark, option="--set-watermark")
+            for stated in node.pulling.set_watermarks(arguments.sources, watermark):
+                node.record("set-watermark", stated.record.name, str(watermark))
+                log.add(stated)
+            return 0
+        for target in node.pulling.plan(arguments.sources, everything=arguments.all):
+            with context.console.progress(f"{target.label}: starting") as progress:
+                report = await node.pulling.pull(
+                    target,
+                    local_name=local_name,
+                    policy=Policy(arguments.policy) if arguments.policy else None,
+                    expected_id=expected_id,
+                    progress=progress,
+                )
+            if report.new_blocks:
+                node.record("pull", report.record.name, f"block {report.record.head.sequence_number}")
+            log.add(report)
     return 0

@@ -4,11 +4,12 @@ import argparse
 import os
 
 from odf_node.cli.context import Context
+from odf_node.cli.parsing import add_output_format
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("dataset", metavar="DATASET")
+    parser.add_argument("dataset", metavar="DATASET", help="name or identity")
     parser.add_argument("--to", required=True, metavar="URL", help="where: http://host:port/name")
     parser.add_argument(
         "--token",
@@ -16,7 +17,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default=os.environ.get("ODF_NODE_TOKEN"),
         help="what the other node gave you (default: $ODF_NODE_TOKEN)",
     )
-    parser.add_argument("-o", "--output-format", choices=["text", "json"], default="text")
+    add_output_format(parser, "text", "json")
 
 
 async def run(context: Context, arguments: argparse.Namespace) -> int:

@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 
 from odf_node.cli.context import Context
+from odf_node.cli.parsing import HIGHEST_PORT, whole_number
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -12,7 +13,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--address", default="127.0.0.1", metavar="A", help="listen there (default: 127.0.0.1, this machine only)"
     )
     parser.add_argument(
-        "--http-port", type=int, default=8080, metavar="N", help="listen on this port (default: 8080; 0: any free one)"
+        "--http-port",
+        type=whole_number(0, HIGHEST_PORT),
+        default=8080,
+        metavar="N",
+        help="listen on this port (default: 8080; 0: any free one)",
     )
     parser.add_argument(
         "--ready-file", type=Path, metavar="FILE", help="write the address there once requests are answered"

@@ -3,14 +3,19 @@
 import argparse
 
 from odf_node.cli.context import Context
+from odf_node.cli.parsing import add_output_format, whole_number
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("dataset", metavar="DATASET")
-    parser.add_argument("-n", "--num-records", type=int, default=10, metavar="N", help="how many rows (default: 10)")
-    parser.add_argument("-s", "--skip-records", type=int, default=0, metavar="N", help="leave out the newest N rows")
-    parser.add_argument("-o", "--output-format", choices=["table", "csv", "json", "ndjson"], default="table")
+    parser.add_argument("dataset", metavar="DATASET", help="name or identity")
+    parser.add_argument(
+        "-n", "--num-records", type=whole_number(1), default=10, metavar="N", help="how many rows (default: 10)"
+    )
+    parser.add_argument(
+        "-s", "--skip-records", type=whole_number(0), default=0, metavar="N", help="leave out the newest N rows"
+    )
+    add_output_format(parser, "table", "csv", "json", "ndjson")
 
 
 def run(context: Context, arguments: argparse.Namespace) -> int:

@@ -3,6 +3,7 @@
 import argparse
 
 from odf_node.cli.context import Context
+from odf_node.cli.parsing import add_output_format
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -14,7 +15,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--integrity", action="store_true", help="chain, signatures, hashes and rows only: re-execute nothing"
     )
-    parser.add_argument("-o", "--output-format", choices=["text", "json"], default="text")
+    add_output_format(parser, "text", "json")
 
 
 def run(context: Context, arguments: argparse.Namespace) -> int:
