@@ -295,6 +295,8 @@ def fill_in(step: FetchStep, environment: Mapping[str, str]) -> FetchStep:
 
 def _choose_push_source(record: DatasetRecord, view: DatasetView, name: str | None) -> AddPushSource:
     sources = view.push_sources
+    if view.kind is not DatasetKind.ROOT:
+        raise UsageError(f"'{record.name}' is a derivative: 'odf-node pull {record.name}' runs its query")
     if not sources:
         hint = "it is polled with 'odf-node pull'" if view.polling_source else "add one to its manifest"
         raise UsageError(f"'{record.name}' has no push source; {hint}")
