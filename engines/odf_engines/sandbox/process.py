@@ -180,12 +180,14 @@ class SandboxedProcess:
                 self._log_size -= len(self._log.popleft())
 
     def _watch(self) -> None:
-        while not self._ended.wait(_WATCH_INTERVAL_S) and self._process.poll() is None:
-            crossed = self._find_crossed()
-            if crossed is not None:
-                self._crossed = crossed
-                self.stop()
-                return
+        try:
+            while not self._ended.wait(_WATCH_INTERVAL_S) and self._process.poll() is None:
+                self._crossed = self._find_crossed()
+                if self._crossed is not None:
+                    return
+        finally:
+            # Also if watching fails: an unwatched process must not go on.
+            self.stop()
 
     def _find_crossed(self) -> LimitExceededError | None:
         usage = usage_of(self._process.pid)

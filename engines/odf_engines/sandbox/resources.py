@@ -7,6 +7,7 @@ together), so the host also watches the whole tree and kills it.
 Source: clauses SANDBOX-7 to SANDBOX-9 in ``spec/extensions/sandbox.md``.
 """
 
+import contextlib
 import os
 import resource
 from collections.abc import Iterator
@@ -78,9 +79,13 @@ def _tree(process_id: int) -> Iterator[int]:
         each = waiting.pop()
         yield each
         # The first thread of a process need not be the one that forked.
-        for task in Path("/proc", str(each), "task").glob("*/children"):
+        try:
+            tasks = [task.name for task in Path("/proc", str(each), "task").iterdir()]
+        except OSError:
+            continue
+        for task in tasks:
             try:
-                waiting += map(int, task.read_text().split())
+                waiting += map(int, Path("/proc", str(each), "task", task, "children").read_text().split())
             except OSError:
                 continue
 
@@ -93,19 +98,14 @@ def disk_usage(folder: Path) -> tuple[int, int]:
     size_bytes = entries = 0
     waiting = [folder]
     while waiting and entries <= _MAX_ENTRIES:
-        try:
-            found = os.scandir(waiting.pop())
-        except OSError:
-            continue
-        with found:
+        # Entries may vanish between any two looks.
+        with contextlib.suppress(OSError), os.scandir(waiting.pop()) as found:
             for entry in found:
                 entries += 1
-                try:
+                with contextlib.suppress(OSError):
                     size_bytes += entry.stat(follow_symlinks=False).st_blocks * 512
                     if entry.is_dir(follow_symlinks=False):
                         waiting.append(Path(entry.path))
-                except OSError:
-                    continue
                 if entries > _MAX_ENTRIES:
                     break
     return size_bytes, entries

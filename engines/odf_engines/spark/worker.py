@@ -22,6 +22,7 @@ import base64
 import importlib
 import json
 import os
+import subprocess
 import sys
 import time
 import traceback
@@ -43,6 +44,9 @@ OPERATIONS = {
 
 OUTPUT = Path("/exchange/out")
 
+_OUT_OF_MEMORY = 3  # exit code of Java under -XX:+ExitOnOutOfMemoryError
+_END_GRACE_S = 2.0  # guess: Java that loses its last thread is gone in milliseconds
+
 
 def main(arguments: dict[str, Any]) -> None:
     """Serve until the input ends.
@@ -57,7 +61,9 @@ def main(arguments: dict[str, Any]) -> None:
     answers = os.fdopen(os.dup(1), "w", encoding="ascii")
     os.dup2(2, 1)
 
+    from odf_engines.errors import LimitExceededError
     from odf_engines.spark.launch import start_spark
+    from odf_engines.spark.messages import error_to_fields
 
     root, java = start_spark(
         heap_bytes=arguments["heap_bytes"], cores=arguments["cores"], options=arguments["java_options"]
@@ -65,6 +71,13 @@ def main(arguments: dict[str, Any]) -> None:
     print(json.dumps({"ready": True}), file=answers, flush=True)
     for line in sys.stdin:
         answer = _answer(root, line)
+        if "error" in answer and _has_ended(java):
+            # Without Java there is nothing left to ask; the host starts another worker.
+            if java.returncode == _OUT_OF_MEMORY:
+                error = LimitExceededError("memory_bytes", allowed=arguments["heap_bytes"])
+                answer["error"] = error_to_fields(error)
+            print(json.dumps({**answer, "is_last": True}), file=answers, flush=True)
+            return
         print(json.dumps(answer, ensure_ascii=True), file=answers, flush=True)
     if java.stdin is not None:
         java.stdin.close()
@@ -94,6 +107,25 @@ def _answer(root: "SparkSession", line: str) -> dict[str, Any]:
         text = f"{type(error).__name__}: {error}".split("\nJVM stacktrace")[0]
         return {"number": message["number"], "error": {"kind": "EngineFailureError", "message": text[:2000]}}
     return {"number": message["number"], "seconds": time.perf_counter() - started, "result": result}
+
+
+def _has_ended(java: "subprocess.Popen[bytes]") -> bool:
+    """Whether Java is gone; asked after a failure, when it may be about to go."""
+    try:
+        java.wait(timeout=_END_GRACE_S if _is_unreachable() else 0)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
+
+
+def _is_unreachable() -> bool:
+    from pyspark import SparkContext
+
+    try:
+        SparkContext._jvm.System.nanoTime()  # noqa: SLF001
+    except Exception:  # noqa: BLE001 - whatever the pipe to Java says when its other end is gone
+        return True
+    return False
 
 
 def _fresh_session(root: "SparkSession") -> "SparkSession":

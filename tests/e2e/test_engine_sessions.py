@@ -1,0 +1,89 @@
+"""Sessions over their life: started on demand, kept warm, ended by limits, started again; queries that attack."""
+
+import time
+
+import pytest
+
+from odf_engines.contract import Limits
+from odf_engines.errors import EngineFailureError, InvalidQueryError, LimitExceededError
+from odf_engines.sandbox.resources import usage_of
+from support.transforms import orders_input, output_rows, transform_request, write_orders
+
+pytestmark = pytest.mark.spark
+
+QUERY = "SELECT event_time, id FROM orders"
+ROWS = [(number, 0, 0, number, "x" * 100, 1.0) for number in range(50)]
+
+
+@pytest.fixture
+def orders(tmp_path):
+    return orders_input([write_orders(tmp_path / "0.parquet", ROWS)], (0, 49))
+
+
+def test_session_survives_what_a_query_does_to_it_and_leaves_nothing(spark_engine, workspace, orders):
+    with spark_engine.open(workspace, Limits(wall_s=120.0)) as session:
+        # A query that a person could wait for for ever: the answer ends at the wall, the process with it.
+        endless = "SELECT event_time, repeat(sha2(repeat(status, 100000), 512), 100000) AS x FROM orders"
+        with pytest.raises(LimitExceededError) as caught:
+            session.transform(transform_request(endless, orders, limits=Limits(wall_s=0.05)))
+        assert caught.value.limit == "wall_s"
+
+        # The next request starts a new process.
+        assert len(output_rows(session.transform(transform_request(QUERY, orders)))) == 50
+
+        # A query whose values outgrow the heap ends the process, not the node.
+        huge = "SELECT event_time, array_repeat(repeat(status, 10000), 200000) AS x FROM orders"
+        with pytest.raises((EngineFailureError, LimitExceededError, InvalidQueryError)):
+            session.transform(transform_request(huge, orders))
+        assert len(output_rows(session.transform(transform_request(QUERY, orders)))) == 50
+    assert list(workspace.iterdir()) == []
+
+
+def test_inputs_are_shown_read_only_and_unchanged(spark_session, orders):
+    path = orders.slices[0]
+    before, content = path.stat(), path.read_bytes()
+    spark_session.transform(transform_request(QUERY, orders))
+    after = path.stat()
+    assert (after.st_mtime_ns, after.st_nlink) == (before.st_mtime_ns, before.st_nlink)
+    assert path.read_bytes() == content
+
+
+def test_inputs_and_scratch_of_a_request_are_gone_after_it(spark_session, orders):
+    response = spark_session.transform(transform_request(QUERY, orders))
+    folder = spark_session.folder
+    assert list((folder / "in").iterdir()) == []
+    assert [path.name for path in (folder / "out").iterdir() if path.name != ".spark"] == []
+    assert response.data_path.is_relative_to(folder / "done")
+
+
+def test_broken_input_is_told_and_the_session_goes_on(spark_session, tmp_path, orders):
+    broken = tmp_path / "broken.parquet"
+    broken.write_bytes(b"PAR1 not parquet PAR1")
+    with pytest.raises((EngineFailureError, InvalidQueryError)):
+        spark_session.transform(transform_request(QUERY, orders_input([broken], (0, 9))))
+    assert len(output_rows(spark_session.transform(transform_request(QUERY, orders)))) == 50
+
+
+def test_input_that_is_not_there_is_our_mistake(spark_session, tmp_path):
+    with pytest.raises(FileNotFoundError):
+        spark_session.transform(transform_request(QUERY, orders_input([tmp_path / "none.parquet"], (0, 9))))
+
+
+def test_warm_session_answers_again_and_again(spark_session, orders):
+    process = spark_session._running_process().process_id
+    for _ in range(5):
+        assert spark_session.transform(transform_request(QUERY, orders)).statistics.rows_out == 50
+    assert spark_session._running_process().process_id == process
+
+
+def test_closing_ends_every_process(spark_engine, workspace):
+    session = spark_engine.open(workspace, Limits())
+    session.start()
+    process = session._running_process().process_id
+    assert usage_of(process).processes > 10
+    started = time.monotonic()
+    session.close()
+    session.close()
+    assert time.monotonic() - started < 60
+    assert usage_of(process).processes == 0
+    assert list(workspace.iterdir()) == []
