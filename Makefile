@@ -30,13 +30,20 @@ test: check
 bench: install
 	for bench in tests/benchmarks/bench_*.py; do echo "== $$bench"; $(BIN)/python $$bench || exit 1; done
 
+FUZZ_S ?= 120
+
+# What is found lies in build/fuzz; a copy in tests/data/fuzz/TARGET is tried by every test run from then on.
 fuzz: install
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-fuzz.lock
+	$(BIN)/python tests/fuzz/coverage_guided.py all $(FUZZ_S)
 	HYPOTHESIS_PROFILE=deep $(BIN)/pytest tests/property --timeout=3600
 
 lock: install
 	$(BIN)/python -m pip install --quiet uv
 	$(BIN)/uv pip compile pyproject.toml --group dev --generate-hashes --no-emit-index-url --no-header \
 		--python-version 3.11 --quiet --upgrade --output-file requirements.lock
+	$(BIN)/uv pip compile --group fuzz --generate-hashes --no-emit-index-url --no-header \
+		--python-version 3.11 --quiet --upgrade --output-file requirements-fuzz.lock
 
 clean:
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis dist build

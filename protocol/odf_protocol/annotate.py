@@ -43,8 +43,9 @@ SHOWN_BYTES: Final = 16
 #: Characters of a text that a meaning repeats. # guess
 SHOWN_CHARACTERS: Final = 60
 
-#: Most values of one block that are noted: parts may be shared, so bytes do not bound them. # guess
-MAX_NOTES: Final = 1_000_000
+#: Most values of one block that are noted: tables may overlap, so bytes do not bound them. # guess: a schema of 10,000
+#: columns has some 200,000
+MAX_NOTES: Final = 300_000
 
 #: Most meanings of one range: equal vtables are shared by all their tables. # guess
 MAX_MEANINGS: Final = 4
@@ -113,6 +114,7 @@ class _Walk:
         self._ranges: dict[int, _Range] = {}
         self._faults: list[Note] = []
         self._tables_left = MAX_TABLES
+        self._visited: set[tuple[str, int]] = set()
         self._notes_left = MAX_NOTES
         self._base = 0
         self._end = len(data)
@@ -166,6 +168,10 @@ class _Walk:
         self._tables_left -= 1
         if self._tables_left < 0:
             raise MalformedError("buffer", where=position, expected=f"at most {MAX_TABLES} tables", found="more")
+        # A part that many share is explained once: unfolded, a small buffer could have far too many tables.
+        if (declaration.name, position) in self._visited:
+            return
+        self._visited.add((declaration.name, position))
         slots = self._vtable(declaration, position)
         for field_ in declaration.fields:
             self._field(declaration, field_, slots, position, depth)

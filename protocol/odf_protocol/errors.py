@@ -23,25 +23,27 @@ __all__ = [
     "RejectedError",
     "UnavailableError",
     "UnsupportedError",
+    "shown",
 ]
 
 _SHOWN_CHARACTERS = 200  # guess: enough to recognise a value, too little to flood a log with what a stranger sent
 
 
-def _shown(value: object) -> str:
+def shown(value: object) -> str:
+    """Return a value as a message shows it: one line, printable, cut where it is long."""
     text = str(value)
-    shown = text[:_SHOWN_CHARACTERS]
-    if not shown.isprintable():  # line ends and terminal codes of a stranger stay out of logs
-        shown = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in shown)
-    return shown if len(text) <= _SHOWN_CHARACTERS else f"{shown}... ({len(text)} characters)"
+    line = text[:_SHOWN_CHARACTERS]
+    if not line.isprintable():  # line ends and terminal codes of a stranger stay out of logs
+        line = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in line)
+    return line if len(text) <= _SHOWN_CHARACTERS else f"{line}... ({len(text)} characters)"
 
 
 def _expected_and_found(expected: object, found: object) -> str:
     parts = []
     if expected is not None:
-        parts.append(f"expected {_shown(expected)}")
+        parts.append(f"expected {shown(expected)}")
     if found is not None:
-        parts.append(f"found {_shown(found)}")
+        parts.append(f"found {shown(found)}")
     return ": " + ", ".join(parts) if parts else ""
 
 
@@ -83,8 +85,8 @@ class UnsupportedError(OdfError):
         self.what = what
         self.found = found
         self.supported = supported
-        met = "" if found is None else f": {_shown(found)}"
-        known = "" if supported is None else f" (supported: {_shown(supported)})"
+        met = "" if found is None else f": {shown(found)}"
+        known = "" if supported is None else f" (supported: {shown(supported)})"
         super().__init__(f"unsupported {what}{met}{known}")
 
 

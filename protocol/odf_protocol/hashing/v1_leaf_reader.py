@@ -16,7 +16,9 @@ from odf_protocol.hashing.v1_leaf import LEAF_ROWS, leaf_parts
 
 __all__ = ["read_leaf"]
 
-_MAX_ITEMS: Final = 1 << 31  # a list of nulls takes a bit per item, so bytes alone would not bound the array
+_ITEMS_PER_BYTE: Final = 8  # the smallest items are nulls and booleans, a bit each
+_MAX_FREE_ITEMS: Final = 1 << 20
+"""Structs without fields take no bytes at all, so bytes alone would not bound them.  # guess: nobody has such a list"""
 
 
 def read_leaf(raw: bytes, data_type: pa.DataType, *, is_column: bool) -> pa.Array:
@@ -82,14 +84,19 @@ class _Reader:
     def take_ends(self, count: int) -> Any:
         width = 8 if self.take_integer(1) == 8 else 4
         ends = np.frombuffer(self.take(count * width), f"<u{width}")
-        if count and (int(ends[-1]) > _MAX_ITEMS or (ends[1:] < ends[:-1]).any()):
+        if count and (ends[1:] < ends[:-1]).any():
             raise MalformedError("leaf", where=self._position, expected="end positions that ascend", found="others")
+        most = max(_MAX_FREE_ITEMS, _ITEMS_PER_BYTE * len(self._raw))
+        if count and int(ends[-1]) > most:
+            raise MalformedError("leaf", where=self._position, expected=f"at most {most} items", found=int(ends[-1]))
         return np.concatenate([np.zeros(1, np.int64), ends.astype(np.int64)])
 
     def take_content(self, count: int, data_type: pa.DataType) -> pa.Array:
         valid = self.take_validity(count)
         validity = None if valid is None else pa.py_buffer(np.packbits(valid, bitorder="little"))
         if pat.is_null(data_type):
+            if count and valid is None:
+                raise MalformedError("leaf", where=self._position, expected="the bitmap of nulls", found="no nulls")
             return pa.nulls(count)
         if pat.is_struct(data_type):
             children = [self.take_content(count, field.type) for field in data_type]

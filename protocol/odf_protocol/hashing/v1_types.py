@@ -115,7 +115,10 @@ def decode_schema(raw: bytes) -> pa.Schema:
     fields = reader.read_fields(0)
     if reader.position != len(raw):
         raise MalformedError("v1 schema", where=reader.position, expected="the end", found="more bytes")
-    return pa.schema(fields)
+    schema = pa.schema(fields)
+    if encode_schema(schema) != raw:  # such as a time zone that is there and empty, which Arrow does not know
+        raise MalformedError("v1 schema", expected="the one encoding of its columns", found="another")
+    return schema
 
 
 def _iter_field_columns(field: pa.Field, path: tuple[int, ...], name: str) -> Iterator[Column]:

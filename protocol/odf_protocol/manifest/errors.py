@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Final
 
-from odf_protocol.errors import MalformedError
+from odf_protocol.errors import MalformedError, shown
 
 __all__ = ["ManifestError", "find_nearest", "list_words"]
 
@@ -52,9 +52,9 @@ class ManifestError(MalformedError):
         self.found: str = found
 
     def __str__(self) -> str:
-        place = f"{self.source_name}:{self.line}:{self.column}: " + (f"{self.path}: " if self.path else "")
+        place = f"{self.source_name}:{self.line}:{self.column}: " + (f"{shown(self.path)}: " if self.path else "")
         hint = f"; did you mean {self.nearest!r}?" if self.nearest is not None else ""
-        return f"{place}expected {self.expected}, found {self.found}{hint}"
+        return f"{place}expected {self.expected}, found {shown(self.found)}{hint}"
 
 
 def find_nearest(word: str, known: Iterable[str]) -> str | None:
