@@ -12,6 +12,9 @@ settings.register_profile("default", derandomize=True, deadline=None)
 settings.register_profile("deep", derandomize=False, deadline=None, max_examples=5_000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
+# Commands that tests run leave no warm engine behind; the tests about warm engines ask for one.
+os.environ.setdefault("ODF_NODE_ENGINE_IDLE_S", "0")
+
 
 @pytest.fixture(scope="session")
 def spark_engine():  # type: ignore[no-untyped-def]

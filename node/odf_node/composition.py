@@ -15,6 +15,7 @@ from odf_node.ports import AuditEntry, Clock, Outcome
 from odf_protocol.timestamp import Timestamp
 
 if TYPE_CHECKING:
+    from odf_engines.contract import EngineSession
     from odf_node.ports.peer_client import OnBytes, PeerDataset
     from odf_node.ports.push_client import PushedHead, PushOutcome
     from odf_node.services.acceptance import Acceptor
@@ -85,7 +86,7 @@ class Node:
         """Engine sessions of this run."""
         from odf_node.services.engines import EngineHost
 
-        return EngineHost(self.home.cache / "engines")
+        return EngineHost(self.home.engines, find_warm=self._find_warm_engine)
 
     @cached_property
     def refusals(self) -> "Refusals":
@@ -181,6 +182,19 @@ class Node:
         from odf_node.services.tokens import Tokens
 
         return Tokens(self.store, self.clock)
+
+    def _find_warm_engine(self, name: str) -> "EngineSession | None":
+        from odf_node.adapters.warm_engines import KeeperPlace, build_of_program, find_warm_session, idle_seconds
+
+        idle_s = idle_seconds(os.environ)
+        if not idle_s:
+            return None
+        try:
+            place = KeeperPlace(self.home.engines, name)
+            return find_warm_session(place, self.home.engines, build_of_program(), idle_s)
+        except OSError:
+            # A home that cannot be written has no keeper; questions are answered all the same.
+            return None
 
     def make_acceptor(self, say: Callable[[str], None]) -> "Acceptor":
         """Make the gate for blocks of others; ``say`` hears about each long step."""

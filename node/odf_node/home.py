@@ -85,6 +85,11 @@ class Home:
         """Locked shared by every writer, exclusively by a sweep (HOME-9)."""
         return self.path / "writers.lock"
 
+    @property
+    def engines(self) -> Path:
+        """Workspaces of engines, and where commands find one that is warm; can be deleted while nobody works."""
+        return self.cache / "engines"
+
     def exists(self) -> bool:
         """Say whether anything was ever written here."""
         return self.database.exists()

@@ -2,9 +2,14 @@
 
 import asyncio
 import os
+import threading
 from pathlib import Path
+from typing import Final
 
+from odf_engines.contract import Limits
+from odf_engines.registry import get_engine
 from odf_node import __version__
+from odf_node.adapters.warm_engines import Keeper, KeeperPlace, build_of_program
 from odf_node.cli.console import Console
 from odf_node.composition import Node
 from odf_node.errors import UsageError
@@ -12,6 +17,9 @@ from odf_node.http.served_node import ServedNode
 from odf_node.http.server import GRACE_S, ListeningAddress
 from odf_node.http.server import serve as serve_http
 from odf_protocol.did import DidKey
+
+KEPT_ENGINE: Final = "spark"
+KEPT_IDLE_S: Final = 600.0  # guess: memory of an engine that nobody used for ten minutes is better spent elsewhere
 
 
 async def serve(node: Node, *, address: str, port: int, ready_file: Path | None, console: Console) -> None:
@@ -48,12 +56,15 @@ async def serve(node: Node, *, address: str, port: int, ready_file: Path | None,
         clock=node.clock,
         pushes=node.push_judge,
     )
+    keeper, thread = _start_keeper(node)
     stop = asyncio.Event()
     engines_end = asyncio.create_task(_stop_engines_late(node, stop))
     try:
         await serve_http(served, host=address, port=port, on_ready=announce, stop=stop)
     finally:
         engines_end.cancel()
+        keeper.end()
+        await asyncio.to_thread(thread.join)
         if ready_file is not None:
             await asyncio.to_thread(ready_file.unlink, missing_ok=True)
 
@@ -63,6 +74,20 @@ async def _stop_engines_late(node: Node, stop: asyncio.Event) -> None:
     await stop.wait()
     await asyncio.sleep(GRACE_S)
     node.stop_engines()
+
+
+def _start_keeper(node: Node) -> tuple[Keeper, threading.Thread]:
+    """Keep one engine for the commands of this home: started by the first that needs it, then warm."""
+    keeper = Keeper(
+        KeeperPlace(node.home.engines, KEPT_ENGINE),
+        lambda: get_engine(KEPT_ENGINE).open(node.home.engines, Limits()),
+        build_of_program(),
+        KEPT_IDLE_S,
+        ends_when_idle=False,
+    )
+    thread = threading.Thread(target=keeper.run, name="engine keeper", daemon=True)
+    thread.start()
+    return keeper, thread
 
 
 def _write_whole(path: Path, text: str) -> None:

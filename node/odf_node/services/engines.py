@@ -4,7 +4,7 @@ What this node's operator wrote (own transforms, ingests, questions) shares one 
 re-executed gets a session of its own, so that one stranger's query cannot prepare the ground for another's.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,10 +15,15 @@ from odf_engines.registry import get_engine
 
 @dataclass(slots=True)
 class EngineHost:
-    """Opens engines in sandboxes below ``workspace``; a context manager, used by one thread at a time."""
+    """Opens engines in sandboxes below ``workspace``; used by one thread at a time.
+
+    ``find_warm`` gives a session that outlives this run, or None where there is none to be had; only work of the
+    node's operator goes there.
+    """
 
     workspace: Path
     limits: Limits = field(default_factory=Limits)
+    find_warm: Callable[[str], EngineSession | None] = field(default=lambda _name: None)
     _own: dict[str, EngineSession] = field(default_factory=dict)
     _stack: ExitStack = field(default_factory=ExitStack)
     _open_sessions: list[EngineSession] = field(default_factory=list)
@@ -35,7 +40,7 @@ class EngineHost:
     def own_session(self, name: str) -> EngineSession:
         """Return the session for work of this node's operator, started at the first call."""
         if name not in self._own:
-            self._own[name] = self._stack.enter_context(self._open(name))
+            self._own[name] = self._stack.enter_context(self._find_warm(name) or self._open(name))
         return self._own[name]
 
     @contextmanager
@@ -59,9 +64,16 @@ class EngineHost:
         self._own.clear()
         self._open_sessions.clear()
 
+    def _find_warm(self, name: str) -> EngineSession | None:
+        session = self.find_warm(name)
+        return None if session is None else self._watched(session)
+
     def _open(self, name: str) -> EngineSession:
         self.workspace.mkdir(parents=True, exist_ok=True)
-        session = get_engine(name).open(self.workspace, self.limits)
+        return self._watched(get_engine(name).open(self.workspace, self.limits))
+
+    def _watched(self, session: EngineSession) -> EngineSession:
+        """Make the session one that ``stop`` finds."""
         self._open_sessions.append(session)
         # Whoever stopped the host may have looked at the list before this session was in it.
         if self._is_stopped:

@@ -1,0 +1,148 @@
+"""A warm engine between commands: real keepers, real sockets, real Spark."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from support.nodes import Publisher, make_publisher
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
+
+QUESTION = ("sql", "-o", "csv", "-c", "SELECT count(*) AS n FROM cities")
+ANSWER = '"n"\n8\n'
+IDLE = {"ODF_NODE_ENGINE_IDLE_S": "30"}
+
+
+@pytest.fixture(scope="module")
+def publisher(tmp_path_factory: pytest.TempPathFactory) -> Publisher:
+    return make_publisher(tmp_path_factory.mktemp("warm"))
+
+
+@pytest.fixture(autouse=True)
+def no_keeper_left(publisher: Publisher) -> Iterator[None]:
+    yield
+    for keeper in keepers(publisher):
+        os.kill(keeper, signal.SIGKILL)
+    wait_until(lambda: not engines(publisher))
+
+
+def keepers(publisher: Publisher) -> list[int]:
+    return processes("odf_node.adapters.warm_engines", str(publisher.node.home))
+
+
+def engines(publisher: Publisher) -> list[int]:
+    return processes("bwrap", str(publisher.node.home))
+
+
+def processes(*words: str) -> list[int]:
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            line = (folder / "cmdline").read_bytes().decode(errors="replace")
+        except OSError:
+            continue
+        if all(word in line for word in words):
+            found.append(int(folder.name))
+    return found
+
+
+def wait_until(condition: object, limit_s: float = 60) -> None:
+    deadline = time.monotonic() + limit_s
+    while not condition():  # type: ignore[operator]
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_second_command_is_answered_by_the_engine_of_the_first(publisher: Publisher) -> None:
+    assert publisher.node.must(*QUESTION, environment=IDLE).out == ANSWER
+    first = engines(publisher)
+    assert publisher.node.must(*QUESTION, environment=IDLE).out == ANSWER
+
+    assert first
+    assert engines(publisher) == first
+    assert len(keepers(publisher)) == 1
+
+
+def test_error_of_a_query_leaves_the_engine_warm(publisher: Publisher) -> None:
+    publisher.node.must(*QUESTION, environment=IDLE)
+    first = engines(publisher)
+    wrong = publisher.node.run("sql", "-c", "SELECT nothing FROM cities", environment=IDLE)
+
+    assert wrong.code != 0
+    assert "nothing" in wrong.err
+    assert engines(publisher) == first
+    assert publisher.node.must(*QUESTION, environment=IDLE).out == ANSWER
+
+
+def test_keeper_ends_by_itself_when_nobody_comes(publisher: Publisher) -> None:
+    publisher.node.must(*QUESTION, environment={"ODF_NODE_ENGINE_IDLE_S": "1"})
+
+    wait_until(lambda: not keepers(publisher) and not engines(publisher))
+    assert not list((publisher.node.home / "cache" / "engines").glob("spark-*"))
+    assert not (publisher.node.home / "cache" / "engines" / "spark.sock").exists()
+
+
+def test_no_keeper_is_left_where_it_is_switched_off(publisher: Publisher) -> None:
+    publisher.node.must(*QUESTION, environment={"ODF_NODE_ENGINE_IDLE_S": "0"})
+
+    assert not keepers(publisher)
+    assert not engines(publisher)
+
+
+def test_killed_keeper_is_replaced(publisher: Publisher) -> None:
+    publisher.node.must(*QUESTION, environment=IDLE)
+    (keeper,) = keepers(publisher)
+    os.kill(keeper, signal.SIGKILL)
+    wait_until(lambda: not engines(publisher))  # the sandbox ends with whoever started it
+
+    assert publisher.node.must(*QUESTION, environment=IDLE).out == ANSWER
+
+
+def test_command_that_is_interrupted_takes_its_request_along(publisher: Publisher) -> None:
+    publisher.node.must(*QUESTION, environment=IDLE)
+    endless = "SELECT count(*) FROM cities a, cities b, cities c, cities d, cities e, cities f, cities g, cities h, cities i, cities j, cities k, cities l"  # noqa: E501
+    command = subprocess.Popen(
+        [sys.executable, "-m", "odf_node", "sql", "-c", endless, "--home", str(publisher.node.home)],
+        env=os.environ | IDLE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+    time.sleep(4)  # long enough to be in the middle of it on any machine; shorter would only make the test weaker
+    command.send_signal(signal.SIGINT)
+
+    assert command.wait(timeout=60) == 130
+    wait_until(lambda: not engines(publisher))
+    assert publisher.node.must(*QUESTION, environment=IDLE).out == ANSWER
+
+
+def test_two_commands_at_once_do_not_wait_for_each_other(publisher: Publisher) -> None:
+    publisher.node.must(*QUESTION, environment=IDLE)
+    commands = [
+        subprocess.Popen(
+            [sys.executable, "-m", "odf_node", *QUESTION, "--home", str(publisher.node.home)],
+            env=os.environ | IDLE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(2)
+    ]
+
+    assert [command.communicate(timeout=120)[0] for command in commands] == [ANSWER, ANSWER]
+
+
+def test_running_daemon_keeps_the_engine_for_commands(publisher: Publisher) -> None:
+    with publisher.node.serving():
+        publisher.node.must(*QUESTION, environment=IDLE)
+        first = engines(publisher)
+        publisher.node.must(*QUESTION, environment=IDLE)
+
+        assert first
+        assert engines(publisher) == first
+        assert not keepers(publisher)
+    assert not engines(publisher)
