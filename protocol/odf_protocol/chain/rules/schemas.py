@@ -3,20 +3,11 @@
 from collections import Counter
 
 from odf_protocol.chain.rule import Breach, event_rule
-from odf_protocol.chain.schema_evolution import find_incompatibility
 from odf_protocol.chain.state import ChainState
-from odf_protocol.events import (
-    DataType,
-    DataTypeDate,
-    DataTypeInt32,
-    DataTypeInt64,
-    DataTypeTimestamp,
-    SetDataSchema,
-    TimeUnit,
-)
-from odf_protocol.events.equality import means_the_same, with_defaults
-
-_MILLISECONDS_UTC = DataTypeTimestamp(unit=TimeUnit.MILLISECOND, timezone="UTC")
+from odf_protocol.events import SetDataSchema
+from odf_protocol.events.equality import means_the_same
+from odf_protocol.schema_compat import find_incompatibility
+from odf_protocol.schema_system import find_system_mismatch
 
 
 @event_rule("CHAIN-42", SetDataSchema, odf=None)
@@ -44,20 +35,8 @@ def _column_names_are_distinct(_state: ChainState, event: SetDataSchema) -> Brea
 # The reference implementation warns, too.
 @event_rule("CHAIN-45", SetDataSchema, odf="warning only", binds_foreign=False)
 def _system_columns_are_there(state: ChainState, event: SetDataSchema) -> Breach | None:
-    if event.schema is None:
-        return None
-    types = {column.name: with_defaults(column.type) for column in event.schema.fields}
-    vocabulary = state.vocabulary
-    wanted: tuple[tuple[str, tuple[DataType, ...]], ...] = (
-        (vocabulary.offset, (DataTypeInt64(),)),
-        (vocabulary.op, (DataTypeInt32(),)),
-        (vocabulary.system_time, (_MILLISECONDS_UTC,)),
-        (vocabulary.event_time, (_MILLISECONDS_UTC, DataTypeDate())),
-    )
-    for name, allowed in wanted:
-        if types.get(name) not in allowed:
-            return Breach(f"required column {name}: {' or '.join(map(str, allowed))}", types.get(name))
-    return None
+    mismatch = None if event.schema is None else find_system_mismatch(event.schema, state.vocabulary)
+    return None if mismatch is None else Breach("the four system columns", mismatch)
 
 
 @event_rule("CHAIN-46", SetDataSchema, odf="NoOpEvent")
@@ -72,7 +51,8 @@ def _schema_changes_something(state: ChainState, event: SetDataSchema) -> Breach
 def _schema_evolves_compatibly(state: ChainState, event: SetDataSchema) -> Breach | None:
     if event.schema is None or state.schema is None:
         return None
-    return find_incompatibility(state.schema, event.schema)
+    incompatibility = find_incompatibility(state.schema, event.schema)
+    return None if incompatibility is None else Breach("a schema that old rows and readers fit", incompatibility)
 
 
 RULES = (
