@@ -196,6 +196,19 @@ def test_many_slices_are_read_in_order_whatever_their_sizes(spark_session, tmp_p
         assert [row[1] for row in output_rows(spark_session.transform(request))] == [row[3] for row in rows[:whole]]
 
 
+def test_many_rows_come_out_as_few_do(spark_session, tmp_path):
+    count = 50_001  # one more than are handed over in memory; two rows less end between pairs
+    rows = [(n, (APPEND, CORRECT_FROM, CORRECT_TO)[n % 3], n, n // 3, "abc"[n % 3], n / 7) for n in range(count)]
+    path = write_orders(tmp_path / "rows.parquet", rows)
+    query = "SELECT event_time, id, status, amount, array(status) AS list FROM orders WHERE id % 5 <> 0 OR status = 'b'"
+    stored = spark_session.transform(transform_request(query, orders_input([path], (0, count - 1))))
+    held = spark_session.transform(transform_request(query, orders_input([path], (0, count - 3))))
+    assert held.schema == stored.schema
+    few, many = pq.read_table(held.data_path), pq.read_table(stored.data_path)
+    assert few.equals(many.slice(0, few.num_rows))
+    assert 0 < few.num_rows <= many.num_rows
+
+
 def test_grade_says_what_a_query_rests_on(spark_session):
     table = QueryTable(name="orders", vocabulary=Vocabulary(), schema=orders_input().schema)
     plain = spark_session.check(transform_sql("SELECT event_time, id + 1 AS n FROM orders"), [table])

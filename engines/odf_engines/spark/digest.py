@@ -51,6 +51,7 @@ _HOST_SIDE = frozenset(
         "odf_engines/spark/session.py",
     }
 )
+_HOST_SIDE_FOLDERS = ("odf_engines/grpc/", "odf_engines/sandbox/")
 
 _CACHE_VERSION = 1
 
@@ -82,7 +83,7 @@ def iter_engine_files(runtime: Runtime) -> Iterator[tuple[str, Path]]:
             yield from _files(folder, f"python/{name}")
     for name, folder in runtime.ours:
         for place, path in _files(folder, name):
-            if place not in _HOST_SIDE and not place.startswith("odf_engines/sandbox/"):
+            if place not in _HOST_SIDE and not place.startswith(_HOST_SIDE_FOLDERS):
                 yield f"odf/{place}", path
 
 

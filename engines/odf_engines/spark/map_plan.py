@@ -10,6 +10,7 @@ Source: MAP-2 in ``spec/extensions/changelog-maps.md``.
 from typing import TYPE_CHECKING, Any
 
 from odf_engines.spark.gate.trees import items, simple_name, view_name
+from odf_engines.spark.java_classes import java_class
 from odf_protocol.schema_spark import quote_spark_name
 from odf_protocol.vocabulary import Vocabulary
 
@@ -21,6 +22,8 @@ __all__ = ["SOURCE_OFFSET", "SOURCE_OP", "carry_source"]
 # No name in a query can start with a NUL character, so these cannot meet a column of the user's.
 SOURCE_OFFSET = "\0offset"
 SOURCE_OP = "\0op"
+
+_LOGICAL = "org.apache.spark.sql.catalyst.plans.logical"
 
 
 def carry_source(
@@ -45,8 +48,7 @@ def carry_source(
     )
     leaf = wider._jdf.queryExecution().analyzed()  # noqa: SLF001
     hidden = items(leaf.output())[-2:]
-    jvm = spark._jvm  # noqa: SLF001
-    logical = jvm.org.apache.spark.sql.catalyst.plans.logical
+    make_project, make_filter = java_class(f"{_LOGICAL}.Project"), java_class(f"{_LOGICAL}.Filter")
     defined: dict[int, Any] = {}
 
     def rewrite(node: Any) -> Any:
@@ -64,13 +66,13 @@ def carry_source(
                 columns = node.projectList()
                 for attribute in hidden:
                     columns = columns.appended(attribute)
-                return logical.Project(columns, rewrite(child))
+                return make_project(columns, rewrite(child))
             case "Filter":
-                return logical.Filter(node.condition(), rewrite(child))
+                return make_filter(node.condition(), rewrite(child))
             case "SubqueryAlias" | "PipeOperator" | "View":
                 return rewrite(child)
         raise AssertionError(f"not a plan of a map: {name}")
 
     rewritten = rewrite(plan)
-    dataset = jvm.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, rewritten)  # noqa: SLF001
+    dataset = java_class("org.apache.spark.sql.classic.Dataset").ofRows(spark._jsparkSession, rewritten)  # noqa: SLF001
     return DataFrame(dataset, spark)

@@ -4,10 +4,12 @@ Source: clause ENGINE-11; MAP-2 in ``spec/extensions/changelog-maps.md``.
 """
 
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from odf_engines.errors import InvalidQueryError
+from odf_engines.spark.java_classes import java_class
 from odf_protocol.errors import UnsupportedError
 from odf_protocol.events import DataSchema, DataTypeOption, OffsetInterval
 from odf_protocol.schema_spark import quote_spark_name, spark_columns_of
@@ -15,7 +17,6 @@ from odf_protocol.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
-    from pyspark.sql.types import DataType
 
 __all__ = ["empty_rows", "ordered_rows", "register"]
 
@@ -32,9 +33,9 @@ def empty_rows(spark: "SparkSession", schema: DataSchema, *, alias: str) -> "Dat
         columns = spark_columns_of(schema)
     except UnsupportedError as error:
         raise InvalidQueryError(f"input {alias}: {error}") from error
-    jvm, session = spark._jvm, spark._jsparkSession  # noqa: SLF001
-    struct = jvm.org.apache.spark.sql.types.StructType.fromDDL(columns)
-    return _frame(spark, session.createDataFrame(jvm.java.util.ArrayList(), struct))
+    struct = java_class("org.apache.spark.sql.types.StructType").fromDDL(columns)
+    no_rows = java_class("java.util.ArrayList")()
+    return _frame(spark, spark._jsparkSession.createDataFrame(no_rows, struct))  # noqa: SLF001
 
 
 def ordered_rows(
@@ -78,7 +79,7 @@ def ordered_rows(
     required = [not isinstance(field.type, DataTypeOption) for field in schema.fields]
     return rows.select(
         *(
-            f.coalesce(name, _some_value(spark, column.dataType)).alias(column.name) if is_required else name
+            f.coalesce(name, _some_value(column.dataType.json())).alias(column.name) if is_required else name
             for name, is_required, column in zip(names, required, struct.fields, strict=True)
         )
     )
@@ -89,13 +90,14 @@ def register(rows: "DataFrame", alias: str) -> None:
     rows.createOrReplaceTempView(quote_spark_name(alias))
 
 
-def _some_value(spark: "SparkSession", kind: "DataType") -> "Column":
+@cache
+def _some_value(kind: str) -> "Column":
+    """Return a constant of a type, given as JSON; asked for every column, and few types occur."""
     from pyspark.sql.classic.column import Column
 
-    jvm = spark._jvm  # noqa: SLF001
-    java_kind = jvm.org.apache.spark.sql.types.DataType.fromJson(kind.json())
-    literal = jvm.org.apache.spark.sql.catalyst.expressions.Literal.default(java_kind)
-    return Column(jvm.org.apache.spark.sql.classic.ExpressionUtils.column(literal))
+    java_kind = java_class("org.apache.spark.sql.types.DataType").fromJson(kind)
+    literal = java_class("org.apache.spark.sql.catalyst.expressions.Literal").default(java_kind)
+    return Column(java_class("org.apache.spark.sql.classic.ExpressionUtils").column(literal))
 
 
 def _frame(spark: "SparkSession", dataset: Any) -> "DataFrame":

@@ -87,11 +87,7 @@ class SparkSession:
             (self.folder / name).mkdir()
 
     def start(self) -> None:
-        """Start the process now instead of with the first request; nothing if it runs.
-
-        Raises:
-            SandboxUnavailableError, EngineFailureError, LimitExceededError
-        """
+        """See ``EngineSession``."""
         self._running_process()
 
     def transform(self, request: TransformRequest) -> TransformResponse:

@@ -8,7 +8,7 @@ Source: clauses ENGINE-11, ENGINE-12; MAP-1 to MAP-8 in ``spec/extensions/change
 """
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,6 +30,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ["run"]
+
+# guess: a row may grow to 10 kB before this many no longer fit beside Java's heap
+_SMALL_ROWS = 50_000
+_SMALL_BYTES = 8 * 1024 * 1024
 
 _PIECE_ROWS = 131_072  # guess: a few MB of rows; also the size of row groups in the slice
 
@@ -53,19 +57,19 @@ def run(spark: "SparkSession", request: TransformRequest, folder: Path) -> dict[
     if source.offset_interval is not None:
         rows_in = source.offset_interval.end - source.offset_interval.start + 1
         work = folder / "work"
+        is_small = rows_in <= _SMALL_ROWS and sum(path.stat().st_size for path in source.slices) <= _SMALL_BYTES
         try:
-            result.write.parquet(str(work))
+            tables = _held_pieces(result) if is_small else _stored_pieces(result, work)
         except PySparkException as error:
             raise invalid_query(error) from error
-        pieces = mend_tables(_iter_pieces(work, request.limits.output_rows))
         rows_out = write_slice(
-            pieces,
+            mend_tables(_bounded(tables, request.limits.output_rows)),
             schema,
             folder / "data.parquet",
             next_offset=request.next_offset,
             system_time_ms=request.system_time.unix_ms,
         )
-        shutil.rmtree(work)
+        shutil.rmtree(work, ignore_errors=True)
     watermark = _watermark(request, source)
     return {
         "schema": schema_text(schema),
@@ -84,16 +88,35 @@ def _rows_of(spark: "SparkSession", each: TransformInput) -> "DataFrame":
     return ordered_rows(spark, each.schema, each.slices, each.offset_interval, each.vocabulary, alias=each.alias)
 
 
-def _iter_pieces(folder: Path, most_rows: int) -> Iterator[pa.Table]:
-    """Read what Spark wrote, in pieces whose size depends on the rows only."""
-    count = 0
+def _held_pieces(result: "DataFrame") -> Iterator[pa.Table]:
+    """Take the rows over in memory, cut like stored ones."""
+    batches = result._collect_as_arrow()  # noqa: SLF001 - the public toArrow copies once more
+    if not batches:
+        return iter(())
+    table = pa.Table.from_batches(batches)
+    return (table.slice(start, _PIECE_ROWS) for start in range(0, table.num_rows, _PIECE_ROWS))
+
+
+def _stored_pieces(result: "DataFrame", folder: Path) -> Iterator[pa.Table]:
+    """Let Spark store the rows, then read them in pieces whose size depends on the rows only."""
+    result.write.parquet(str(folder))
+    return _read_pieces(folder)
+
+
+def _read_pieces(folder: Path) -> Iterator[pa.Table]:
     for path in sorted(folder.glob("part-*.parquet")):
         with pq.ParquetFile(path) as file:
-            count += file.metadata.num_rows
-            if count > most_rows:
-                raise LimitExceededError("output_rows", allowed=most_rows, found=count)
             for batch in file.iter_batches(batch_size=_PIECE_ROWS):
                 yield pa.Table.from_batches([batch])
+
+
+def _bounded(pieces: Iterable[pa.Table], most_rows: int) -> Iterator[pa.Table]:
+    count = 0
+    for piece in pieces:
+        count += piece.num_rows
+        if count > most_rows:
+            raise LimitExceededError("output_rows", allowed=most_rows, found=count)
+        yield piece
 
 
 def _watermark(request: TransformRequest, source: TransformInput) -> Timestamp | None:

@@ -10,6 +10,7 @@ from typing import Any
 from odf_engines.errors import InvalidQueryError
 from odf_engines.spark.gate.functions import AGGREGATES, GENERATORS, IMPURE, SCALARS, WINDOWS
 from odf_engines.spark.gate.trees import items, iter_expressions, iter_plan, shown, simple_name
+from odf_engines.spark.java_classes import java_class
 
 __all__ = ["analyse_query", "invalid_query", "parse_query"]
 
@@ -88,7 +89,7 @@ def analyse_query(spark: Any, plan: Any) -> Any:
     from pyspark.errors import PySparkException
 
     try:
-        return spark._jvm.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, plan)  # noqa: SLF001
+        return java_class("org.apache.spark.sql.classic.Dataset").ofRows(spark._jsparkSession, plan)  # noqa: SLF001
     except PySparkException as error:
         raise invalid_query(error) from error
 

@@ -21,6 +21,7 @@ __all__ = [
 
 _SHOWN_CHARACTERS = 160  # guess: enough to find the place in a query
 _REPLACED = "org.apache.spark.sql.catalyst.expressions.RuntimeReplaceable"
+_known_replaced: dict[str, bool] = {}
 
 
 def items(sequence: Any) -> list[Any]:
@@ -68,16 +69,12 @@ def iter_expressions(plan: Any) -> Iterator[Any]:
 
 def iter_expression(expression: Any) -> Iterator[Any]:
     """Yield an expression and all in it, also what Spark will run in place of a convenience function."""
-    from py4j.java_gateway import is_instance_of
-    from pyspark import SparkContext
-
-    gateway = SparkContext._gateway  # noqa: SLF001 - has no public name
     waiting = [expression]
     while waiting:
         node = waiting.pop()
         yield node
         waiting += reversed(items(node.children()))
-        if is_instance_of(gateway, node, _REPLACED):
+        if _is_replaced(node):
             waiting.append(node.replacement())
 
 
@@ -89,6 +86,17 @@ def shown(node: Any) -> str:
         text = str(node.toString())
     text = re.sub(r"#\d+L?", "", " ".join(text.split()))
     return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}..."
+
+
+def _is_replaced(node: Any) -> bool:
+    """Whether Spark will run something else in place of a node; asked once per class."""
+    name = class_name(node)
+    if name not in _known_replaced:
+        from py4j.java_gateway import is_instance_of
+        from pyspark import SparkContext
+
+        _known_replaced[name] = bool(is_instance_of(SparkContext._gateway, node, _REPLACED))  # noqa: SLF001
+    return _known_replaced[name]
 
 
 def _is_plan(node: Any) -> bool:
