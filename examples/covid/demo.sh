@@ -104,12 +104,12 @@ publish_version 2020-11-01
 say "The forger holds an honest copy of everything..."
 run odf-node pull "$agency_url/countries.daily" "$agency_url/countries.severity" --home forger
 say "...and changes one figure of one row in the newest slice: slice, hashes, block, signatures rebuilt under a key of its own."
-run "$python" "$here/forge.py" --home forger --country Italy --day 2020-10-31 --deaths-minus 1000 --own-key
+run python "$here/forge.py" --home forger --country Italy --day 2020-10-31 --deaths-minus 1000 --own-key
 serve forger "$forger_port"
 run odf-node pull "$agency_url/countries.daily" --home auditor
 expect_refusal odf-node pull "$forger_url/countries.severity" --home auditor
 say "Now the forger has stolen the agency's key: every signature is right."
-run "$python" "$here/forge.py" --home forger --country Italy --day 2020-10-31 --deaths-minus 1000 --stolen-key agency
+run python "$here/forge.py" --home forger --country Italy --day 2020-10-31 --deaths-minus 1000 --stolen-key agency
 expect_refusal odf-node pull "$forger_url/countries.severity" --home auditor
 say "The refused slice and the report are kept as evidence:"
 run odf-node inspect refusals --home auditor

@@ -109,7 +109,7 @@ def test_changelog_shows_the_correction_in_between(story: Story) -> None:
 
 def test_forgery_under_another_key_is_refused_for_the_key(story: Story) -> None:
     first = story.part(3).split("stolen the agency's key")[0]
-    assert "HEAD-4 signed-by-the-dataset-key" in first
+    assert "signed by the dataset key (HEAD-4)" in first
     assert "(exit code 4)" in first
 
 

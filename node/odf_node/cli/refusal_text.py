@@ -11,7 +11,10 @@ SHOWN_CELLS: Final = 10  # guess: the report has up to a hundred
 def describe_refusal(report: Mapping[str, Any]) -> list[str]:
     """Say what was refused, why, what differs, and where the evidence is."""
     block = f", block {report['block']}" if report.get("block") is not None else ""
-    lines = [f"REFUSED: {report['dataset']}{block}, as offered by {report['source']}", f"  rule      {report['rule']}"]
+    lines = [
+        f"REFUSED: {report['dataset']}{block}, as offered by {report['source']}",
+        f"  broken    {rule_in_words(report['rule'])}",
+    ]
     if report.get("divergence"):
         lines.append(f"  differs   {report['reason']}")
         lines += describe_cells(report)
@@ -26,6 +29,12 @@ def describe_refusal(report: Mapping[str, Any]) -> list[str]:
     if report.get("id"):
         lines.append(f"The evidence is kept: odf-node inspect refusals {report['id']}")
     return lines
+
+
+def rule_in_words(rule: str) -> str:
+    """Write a rule for people: ``HEAD-4 signed-by-the-dataset-key`` is "signed by the dataset key (HEAD-4)"."""
+    clause, _, name = rule.partition(" ")
+    return f"{name.replace('-', ' ')} ({clause})" if name else rule
 
 
 def describe_cells(report: Mapping[str, Any]) -> list[str]:
