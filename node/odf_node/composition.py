@@ -10,7 +10,9 @@ from odf_node.adapters.clocks import FixedClock, SystemClock
 from odf_node.adapters.key_files import KeyFiles
 from odf_node.adapters.object_folder import ObjectFolder
 from odf_node.adapters.sqlite_store import SqliteMetadataStore
+from odf_node.errors import UsageError
 from odf_node.home import Home, find_default_home
+from odf_node.os_errors import mapped_os_errors
 from odf_node.ports import AuditEntry, Clock, Outcome
 from odf_protocol.timestamp import Timestamp
 
@@ -231,6 +233,14 @@ def open_node(home: Path | None, *, system_time: Timestamp | None = None) -> Nod
     Args:
         home: The folder.
         system_time: Every time that this run writes; None: the machine's clock.
+
+    Raises:
+        UsageError: The folder is used for something else.
+        HomeReadOnlyError: This user may not look into it.
     """
     folder = Home(home if home is not None else find_default_home(os.environ))
+    with mapped_os_errors(folder.path):
+        other_use = folder.find_other_use()
+    if other_use is not None:
+        raise UsageError(f"{folder.path}: {other_use}")
     return Node(folder, FixedClock(system_time) if system_time else SystemClock())

@@ -93,6 +93,12 @@ def _home(folder: Path) -> MachineFinding:
     from odf_node.adapters.sqlite_store import SqliteMetadataStore
 
     home = Home(folder)
+    try:
+        other_use = home.find_other_use()
+    except OSError as error:
+        other_use = str(error)
+    if other_use is not None:
+        return MachineFinding("home", False, f"{folder}: {other_use}", "name another folder with --home")
     if not home.exists():
         return MachineFinding("home", True, f"{folder} (not made yet)")
     try:

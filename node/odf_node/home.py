@@ -116,19 +116,30 @@ class Home:
             with suppress(OSError):
                 fsync_folder(folder)
 
-    def _refuse_other_use(self) -> None:
-        # A mistyped --home must not scatter a node's files over somebody's documents.
-        if not self.path.exists():
-            return
-        if not self.path.is_dir():
-            raise HomeCorruptError(self.path, "expected a folder to keep this node in, found a file")
-        if self.database.exists():
-            return
-        foreign = sorted(entry.name for entry in self.path.iterdir() if entry.name not in _TOP_LEVEL_NAMES)
-        if foreign:
-            raise HomeCorruptError(
-                self.path, f"expected a home of odf-node or an empty folder, found {foreign[0]!r}; name another --home"
+    def find_other_use(self) -> str | None:
+        """Say what the path is used for if that is not a node; None where it is one, or could become one.
+
+        A mistyped ``--home`` must not scatter a node's files over somebody's documents.
+
+        Raises:
+            OSError: The folder cannot be looked at.
+        """
+        standing = next((folder for folder in (self.path, *self.path.parents) if folder.exists()), self.path)
+        if standing.exists() and not standing.is_dir():
+            return (
+                f"expected a folder to keep this node in, found a file{'' if standing == self.path else f' {standing}'}"
             )
+        if not self.path.exists() or self.database.exists():
+            return None
+        foreign = sorted(entry.name for entry in self.path.iterdir() if entry.name not in _TOP_LEVEL_NAMES)
+        if not foreign:
+            return None
+        return f"expected a home of odf-node or an empty folder, found {foreign[0]!r}; name another --home"
+
+    def _refuse_other_use(self) -> None:
+        other_use = self.find_other_use()
+        if other_use is not None:
+            raise HomeCorruptError(self.path, other_use)
 
 
 def fsync_folder(folder: Path) -> None:

@@ -38,6 +38,8 @@ async def serve(node: Node, *, address: str, port: int, ready_file: Path | None,
     """
     if ready_file is not None and not ready_file.parent.is_dir():
         raise UsageError(f"--ready-file {ready_file}: there is no folder {ready_file.parent}")
+    # A home that cannot be read is found out before anybody is told that it is served.
+    await asyncio.to_thread(node.store.list_datasets)
     key = await asyncio.to_thread(node.keys.get_or_create_node_key)
     # What a crash left is removed while nobody else writes; a busy home is left alone.
     await asyncio.to_thread(node.clean_up)

@@ -17,4 +17,7 @@ async def finish_in_thread(work: Callable[[], _Result]) -> _Result:
         return await asyncio.shield(future)
     except asyncio.CancelledError:
         await asyncio.wait([future])
+        # Nobody waits for the result any more; unread, an error would be reported as forgotten.
+        if not future.cancelled():
+            future.exception()
         raise

@@ -8,7 +8,6 @@ from yarl import URL
 
 from odf_node.adapters.http_client import HttpClient
 from odf_node.adapters.object_downloads import ObjectDownloads
-from odf_node.threads import finish_in_thread
 from odf_node.exchange.limits import MAX_JSON_BYTES, MAX_PACK_BYTES, MAX_PULL_BLOCKS, MAX_PULL_BYTES
 from odf_node.exchange.messages import AttestationPage, HeadAnswer, NodeInfo, decode_message
 from odf_node.exchange.packs import PackedBlock, decode_pack
@@ -17,6 +16,7 @@ from odf_node.ports.datasets import Head
 from odf_node.ports.objects import ObjectStore
 from odf_node.ports.peer_client import OnBytes, PeerDescription, PeerHead, PeerSpeaks, WantedObject
 from odf_node.ports.peer_errors import PeerLiedError
+from odf_node.threads import finish_in_thread
 from odf_protocol.errors import UnsupportedError
 from odf_protocol.events import DatasetKind
 

@@ -9,7 +9,6 @@ from typing import BinaryIO, Final, Self
 
 from odf_node.adapters.block_walk import walk_back
 from odf_node.adapters.plain_peer import parse_head_text
-from odf_node.threads import finish_in_thread
 from odf_node.exchange.limits import MAX_HEAD_TEXT_BYTES
 from odf_node.exchange.packs import PackedBlock
 from odf_node.exchange.routes import block_path, object_path
@@ -18,6 +17,7 @@ from odf_node.ports.errors import ObjectMismatchError
 from odf_node.ports.objects import ObjectStore
 from odf_node.ports.peer_client import OnBytes, PeerDescription, PeerHead, PeerSpeaks, WantedObject
 from odf_node.ports.peer_errors import PeerLiedError, PeerNotFoundError, PeerUnavailableError
+from odf_node.threads import finish_in_thread
 from odf_protocol.block import decode_block
 from odf_protocol.errors import MalformedError
 from odf_protocol.multihash import SHA3_256, Multihash

@@ -148,7 +148,7 @@ class HttpClient:
                 asyncio.timeout(limit_s),
                 self.open(method, url, headers=headers, data=body) as got,
             ):
-                return Answer(got.status, got.content_type, await read_bounded(got, limit_bytes))
+                return Answer(got.status, got.content_type, await _read_body(got, limit_bytes))
 
     async def get_bytes(self, url: URL, what: str, *, limit_bytes: int) -> bytes:
         """Get a whole body of at most ``limit_bytes``, with retries.
@@ -181,6 +181,16 @@ class HttpClient:
         longest = min(self.settings.max_backoff_s, self.settings.backoff_s * 2**failures)
         # Spread, so that clients that were cut off together do not come back together.
         await asyncio.sleep(longest * random.uniform(0.5, 1.0))  # noqa: S311 - no secret
+
+
+async def _read_body(answer: aiohttp.ClientResponse, limit_bytes: int) -> bytes:
+    """Read an answer within its limit; of a failure the status counts, and its page may be of any size."""
+    if answer.status < HTTPStatus.BAD_REQUEST:
+        return await read_bounded(answer, limit_bytes)
+    try:
+        return await read_bounded(answer, MAX_JSON_BYTES)
+    except MalformedError:
+        return b""
 
 
 async def read_bounded(answer: aiohttp.ClientResponse, limit_bytes: int) -> bytes:

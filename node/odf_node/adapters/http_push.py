@@ -13,7 +13,6 @@ from odf_node.adapters.http_failures import error_of_status
 from odf_node.adapters.packing import ServedStore, iter_packed
 from odf_node.adapters.peer_addresses import parse_peer_url
 from odf_node.adapters.task_errors import first_error
-from odf_node.threads import finish_in_thread
 from odf_node.exchange.limits import MAX_JSON_BYTES, PUSH_WAIT_S
 from odf_node.exchange.messages import (
     HeadMessage,
@@ -33,6 +32,7 @@ from odf_node.ports.objects import ObjectStore
 from odf_node.ports.peer_client import OnBytes
 from odf_node.ports.peer_errors import PeerLiedError, PeerNotFoundError, PeerUnavailableError, PushRefusedError
 from odf_node.ports.push_client import PushedHead, PushOutcome
+from odf_node.threads import finish_in_thread
 from odf_protocol.errors import MalformedError, UnsupportedError
 
 _CHUNK_BYTES: Final = 256 * 1024

@@ -81,5 +81,7 @@ def parse_head_text(text: bytes, where: str) -> Multihash:
     """
     try:
         return Multihash.parse(text.decode("ascii").removesuffix("\n").removesuffix("\r"))
-    except UnicodeDecodeError as error:
-        raise MalformedError("refs/head", where=where, expected="the text of a hash", found=repr(text)) from error
+    except (UnicodeDecodeError, MalformedError) as error:
+        raise MalformedError(
+            "refs/head", where=where, expected="the text of a hash, as ODF datasets have it", found=repr(text)
+        ) from error

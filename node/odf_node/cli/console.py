@@ -15,12 +15,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final, TextIO
 
+from odf_protocol.errors import UnavailableError
+
 BAR_WIDTH: Final = 24  # guess: leaves room for the numbers on an 80-column terminal
 REDRAW_S: Final = 0.1
 UNITS: Final = ("B", "kB", "MB", "GB", "TB")
 
 _CONTROLS: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 """What moves a terminal's cursor or turns text around; newline and tab apart (ECMA-48; Unicode "Bidirectional")."""
+
+
+class ResultNotWrittenError(UnavailableError):
+    """The result cannot be written where it was asked for."""
 
 
 @dataclass(slots=True)
@@ -53,7 +59,17 @@ class Console:
 
     def raw(self, text: str) -> None:
         """Write a result byte for byte for other programs; only a terminal is kept from control characters."""
-        self.out.write(printable(text) if self.out.isatty() else text)
+        with _mapped_failures():
+            self.out.write(printable(text) if self.out.isatty() else text)
+
+    def flush(self) -> None:
+        """Write out what is still in memory.
+
+        Raises:
+            ResultNotWrittenError: There is no room, or the disk does not answer.
+        """
+        with _mapped_failures():
+            self.out.flush()
 
     def table(self, rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str], *, empty: str = "") -> None:
         """Write rows as a table.
@@ -82,7 +98,8 @@ class Console:
     def _print(self, text: str) -> None:
         encoding = self.out.encoding or "utf-8"
         # A terminal or pipe that is not in Unicode gets escapes instead of a failure.
-        print(text.encode(encoding, "backslashreplace").decode(encoding), file=self.out)
+        with _mapped_failures():
+            print(text.encode(encoding, "backslashreplace").decode(encoding), file=self.out)
 
     @property
     def is_terminal(self) -> bool:
@@ -160,6 +177,17 @@ def format_table(rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str]) 
     yield "  ".join("-" * width for width in widths)
     for line in cells:
         yield lay(line)
+
+
+@contextmanager
+def _mapped_failures() -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError:
+        # Somebody reads no further; that is no failure of ours.
+        raise
+    except OSError as error:
+        raise ResultNotWrittenError(f"cannot write the result: {error.strerror or error}") from error
 
 
 def printable(text: str) -> str:

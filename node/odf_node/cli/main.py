@@ -40,6 +40,7 @@ _GLOBAL_SWITCHES: Final = frozenset({"-q", "--quiet", "-h", "--help", "--version
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
+    _open_missing_streams()
     words = list(sys.argv[1:] if argv is None else argv)
     command, strange = find_command(words)
     if strange is not None:
@@ -56,6 +57,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     from odf_node.cli.run import run_command
 
     return run_command(arguments)
+
+
+def _open_missing_streams() -> None:
+    """Stand in for streams that whoever started us has closed (``>&-``): nothing is read, output goes nowhere."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123, SIM115 - for the whole run
 
 
 def find_command(words: Sequence[str]) -> tuple[str | None, str | None]:

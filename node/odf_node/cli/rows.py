@@ -1,21 +1,23 @@
 """Write rows (an Arrow table) as a table, CSV, JSON or Parquet."""
 
+from datetime import date, datetime, time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from odf_node.cli.console import Console
+from odf_node.cli.console import Console, ResultNotWrittenError
 from odf_node.errors import UsageError
-from odf_protocol.errors import UnavailableError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+OPERATION_COLUMN: Final = "op"
+OPERATIONS: Final = ("append", "retract", "correct from", "correct to")
+"""By their numbers. Source: ODF OperationType."""
 
-class ResultNotWrittenError(UnavailableError):
-    """The file that was named for the result cannot be written; nothing of it is there."""
 
-
-def write_rows(console: Console, rows: "pa.Table", output_format: str, *, path: Path | None = None) -> None:
+def write_rows(
+    console: Console, rows: "pa.Table", output_format: str, *, path: Path | None = None, empty: str = "no rows"
+) -> None:
     """Write ``rows`` to ``path``, or to standard output where it is None.
 
     Raises:
@@ -23,15 +25,15 @@ def write_rows(console: Console, rows: "pa.Table", output_format: str, *, path: 
         ResultNotWrittenError: There is no room, or no right to write there.
     """
     if path is None:
-        _write(console, rows, output_format)
+        _write(console, rows, output_format, empty)
         return
     check_output_path(path)
     try:
         _write_file(rows, output_format, path)
-    except OSError as error:
+    except (OSError, ResultNotWrittenError) as error:
         # A file that holds a part of the answer would be taken for the answer.
         path.unlink(missing_ok=True)
-        raise ResultNotWrittenError(f"{path}: cannot write the result: {error.strerror or error}") from error
+        raise ResultNotWrittenError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
     console.note(f"{rows.num_rows:,} rows written to {path}")
 
 
@@ -54,10 +56,10 @@ def _write_file(rows: "pa.Table", output_format: str, path: Path) -> None:
         pq.write_table(rows, path)
         return
     with path.open("x", encoding="utf-8", newline="") as file:
-        _write(Console(out=file), rows, output_format)
+        _write(Console(out=file), rows, output_format, "no rows")
 
 
-def _write(console: Console, rows: "pa.Table", output_format: str) -> None:
+def _write(console: Console, rows: "pa.Table", output_format: str, empty: str) -> None:
     match output_format:
         case "csv":
             import pyarrow as pa
@@ -77,7 +79,20 @@ def _write(console: Console, rows: "pa.Table", output_format: str) -> None:
             headings = {str(i): (">" if numeric[i] else "") + name for i, name in enumerate(names)}
             columns = [column.to_pylist() for column in rows.columns]
             cells = [{str(i): _cell(column[row]) for i, column in enumerate(columns)} for row in range(rows.num_rows)]
-            console.table(cells, headings, empty="no rows")
+            console.table(cells, headings, empty=empty)
+
+
+def name_operations(rows: "pa.Table") -> "pa.Table":
+    """Write what the numbers in the column ``op`` mean, where there is one and it has no others."""
+    import pyarrow as pa
+
+    position = rows.schema.get_field_index(OPERATION_COLUMN)
+    if position < 0 or rows.schema.field(position).type != pa.int32():
+        return rows
+    numbers = rows.column(position).to_pylist()
+    if not all(number in range(len(OPERATIONS)) for number in numbers):
+        return rows
+    return rows.set_column(position, OPERATION_COLUMN, pa.array([OPERATIONS[n] for n in numbers], pa.string()))
 
 
 def _plain(row: dict[str, Any]) -> dict[str, Any]:
@@ -100,9 +115,18 @@ def _cell(value: Any) -> str:
         return "null"
     if isinstance(value, bytes):
         return value.hex()
-    if hasattr(value, "isoformat"):
-        return str(value.isoformat()).replace("+00:00", "Z")
+    if isinstance(value, datetime):
+        return _shortest(value).replace("+00:00", "Z")
+    if isinstance(value, date | time):
+        return value.isoformat()
     return str(value)
+
+
+def _shortest(moment: datetime) -> str:
+    """Write a time with no more digits of a second than it has: 0, 3 or 6, as in the metadata."""
+    if not moment.microsecond:
+        return moment.isoformat(timespec="seconds")
+    return moment.isoformat(timespec="microseconds" if moment.microsecond % 1000 else "milliseconds")
 
 
 def _is_number(kind: "pa.DataType") -> bool:

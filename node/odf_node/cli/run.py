@@ -13,7 +13,14 @@ import signal
 import sys
 from typing import Final
 
-from odf_node.cli.console import printable
+from odf_engines.errors import (
+    EngineMissingError,
+    InvalidQueryError,
+    InvalidSourceError,
+    NotReplayableError,
+    SandboxUnavailableError,
+)
+from odf_node.cli.console import Console, printable
 from odf_node.cli.context import Context
 from odf_node.cli.stopping import Stopped, exit_code_of_signal, finish_or_stop, stop_on_signals
 from odf_node.errors import RefusedError, UsageError
@@ -29,6 +36,10 @@ from odf_protocol.errors import (
 
 EXIT_CODES: Final[dict[type[OdfError], int]] = {
     UsageError: 2,
+    NotReplayableError: 2,
+    InvalidQueryError: 7,
+    InvalidSourceError: 7,
+    EngineMissingError: 8,
     NotFoundError: 3,
     RejectedError: 4,
     UnavailableError: 5,
@@ -52,7 +63,7 @@ def run_command(arguments: argparse.Namespace) -> int:
         with stop_on_signals():
             code = _run(command, arguments)
             # Here and not at the end of the process, where a failure could not be told any more.
-            sys.stdout.flush()
+            Console().flush()
             return code
     except KeyboardInterrupt as stopped:
         _say(command, "stopped; nothing half-done was kept")
@@ -94,17 +105,17 @@ def _fail(command: str, error: OdfError) -> int:
         else:
             _say(command, "\n".join([str(error), *describe_cells(report)]))
     else:
-        _say(command, str(error))
+        advice = "; 'odf-node doctor' says how to mend it" if isinstance(error, SandboxUnavailableError) else ""
+        _say(command, f"{error}{advice}")
     return exit_code_of(error)
 
 
 def _fail_of_system(command: str, error: OSError) -> int:
     """Say what the operating system refused where no port has put it into the words of our errors."""
     _show_traceback()
-    is_stdout = not _flush_or_leave()
-    where = "cannot write the result: " if is_stdout else f"{error.filename}: " if error.filename else ""
-    _say(command, f"{where}{error.strerror or error}")
-    return EXIT_CODES[UnavailableError] if is_stdout or error.errno in _NO_ROOM else EXIT_CODES[OdfError]
+    _flush_or_leave()
+    _say(command, f"{f'{error.filename}: ' if error.filename else ''}{error.strerror or error}")
+    return EXIT_CODES[UnavailableError] if error.errno in _NO_ROOM else EXIT_CODES[OdfError]
 
 
 def _fail_of_ours(command: str, error: Exception) -> int:
@@ -133,14 +144,12 @@ def _show_traceback() -> None:
         traceback.print_exc()
 
 
-def _flush_or_leave() -> bool:
-    """Write out what is in standard output's buffer, before the error; say whether it could be written."""
+def _flush_or_leave() -> None:
+    """Write out what is in standard output's buffer, before the error."""
     try:
         sys.stdout.flush()
     except OSError:
         _leave_stdout()
-        return False
-    return True
 
 
 def _leave_stdout() -> None:

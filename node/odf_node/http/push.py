@@ -7,7 +7,6 @@ from typing import Final
 from aiohttp import web
 
 from odf_node.adapters.staged_stream import StagedStream
-from odf_node.threads import finish_in_thread
 from odf_node.exchange.limits import (
     MAX_JSON_BYTES,
     MAX_PACK_BYTES,
@@ -30,6 +29,7 @@ from odf_node.http.served_node import NODE
 from odf_node.ports.errors import ObjectNotFoundError
 from odf_node.ports.objects import StagedObject
 from odf_node.ports.peer_client import WantedObject
+from odf_node.threads import finish_in_thread
 from odf_protocol.errors import MalformedError
 from odf_protocol.names import DatasetName
 

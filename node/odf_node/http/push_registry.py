@@ -10,7 +10,6 @@ from typing import Final
 
 from aiohttp import web
 
-from odf_node.threads import finish_in_thread
 from odf_node.exchange.limits import MAX_ENDED_PUSHES, MAX_PUSH_SESSIONS, PUSH_IDLE_S
 from odf_node.exchange.messages import Problem, PushRequest, PushStatus
 from odf_node.http.access_log import write_line
@@ -18,6 +17,7 @@ from odf_node.http.problems import TYPE_PREFIX, ProblemError, problem_of
 from odf_node.http.push_session import PushedDataset, PushSession, offered_head
 from odf_node.http.served_node import ServedNode
 from odf_node.ports.pushes import PushReceiver
+from odf_node.threads import finish_in_thread
 from odf_protocol.errors import MalformedError, OdfError, RejectedError, UnsupportedError
 
 

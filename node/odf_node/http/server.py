@@ -124,6 +124,7 @@ async def serve(
     app = create_app(node, push_grace_s=grace_s)
     runner = make_runner(app, grace_s=grace_s)
     handler = log_to()
+    listened = False
     try:
         await runner.setup()
         try:
@@ -131,6 +132,7 @@ async def serve(
         except (OSError, OverflowError) as error:
             raise AddressInUseError(host, port, _reason(error)) from error
         address = ListeningAddress(host, listener.sockets[0].getsockname()[1])
+        listened = True
         write_line("listening", url=address.url)
         try:
             with _stop_signals(stop):
@@ -142,7 +144,8 @@ async def serve(
             listener.close()
     finally:
         await runner.cleanup()
-        write_line("stopped")
+        if listened:
+            write_line("stopped")
         LOGGER.removeHandler(handler)
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from odf_engines.contract import Engine, EngineSession, Limits
 from odf_engines.registry import get_engine
+from odf_node.os_errors import mapped_os_errors
 
 
 @dataclass(slots=True)
@@ -69,8 +70,9 @@ class EngineHost:
         return None if session is None else self._watched(session)
 
     def _open(self, name: str) -> EngineSession:
-        self.workspace.mkdir(parents=True, exist_ok=True)
-        return self._watched(get_engine(name).open(self.workspace, self.limits))
+        with mapped_os_errors(self.workspace):
+            self.workspace.mkdir(parents=True, exist_ok=True)
+            return self._watched(get_engine(name).open(self.workspace, self.limits))
 
     def _watched(self, session: EngineSession) -> EngineSession:
         """Make the session one that ``stop`` finds."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from odf_node.cli.context import Context
 from odf_node.cli.main import nested_options
-from odf_node.cli.parsing import add_output_format
+from odf_node.cli.parsing import add_output_format, whole_number
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -20,21 +20,33 @@ def configure(parser: argparse.ArgumentParser) -> None:
         ("trust", "what the data of a dataset rest on: every acceptance, with its grounds", "DATASET"),
         ("quarantine", "rows that ingests could not read, with all their errors", "DATASET"),
         ("refusals", "what peers offered and this node refused", "ID"),
+        ("audit", "what was done with this node, newest first", ""),
         ("block", "a block file as annotated bytes and as YAML", "FILE"),
         ("data", "a Parquet file: schema, rows, hashes", "FILE"),
     ):
         child = kinds.add_parser(
             name, help=line, description=line[0].upper() + line[1:] + ".", parents=[nested_options()]
         )
+        if name == "audit":
+            child.add_argument(
+                "-n", "--limit", type=whole_number(1), default=50, metavar="N", help="the newest N lines (default: 50)"
+            )
+            add_output_format(child, "table", "json")
+            continue
         many = name in {"block", "data"}
         child.add_argument("subject", nargs="+" if many else "?" if name == "refusals" else None, metavar=argument)
         add_output_format(child, "text", "json")
+        child.add_argument(
+            "--json", dest="output_format", action="store_const", const="json", help="the same as -o json"
+        )
 
 
 def run(context: Context, arguments: argparse.Namespace) -> int:
     """Show it."""
     as_json = arguments.output_format == "json"
     match arguments.kind:
+        case "audit":
+            _show_audit(context, arguments.limit, as_json=as_json)
         case "refusals":
             _show_refusals(context, arguments.subject, as_json=as_json)
         case "block":
@@ -55,7 +67,10 @@ def _show_dataset(context: Context, kind: str, name: str, *, as_json: bool) -> N
     node, console = context.node, context.console
     record = get_dataset(node.store, name)
     if kind == "quarantine":
-        write_rows(console, node.reader.quarantine(record), "json" if as_json else "table")
+        rows = node.reader.quarantine(record)
+        write_rows(
+            console, rows, "json" if as_json else "table", empty="every row could be read; nothing was set aside"
+        )
         return
     if kind == "trust":
         _show_trust(context, record, as_json=as_json)
@@ -66,8 +81,14 @@ def _show_dataset(context: Context, kind: str, name: str, *, as_json: bool) -> N
 
         if view.schema is None:
             raise UsageError(f"'{record.name}' has no schema yet: it has never had data")
-        rows = [{"name": field.name, "type": describe_type(field.type)} for field in view.schema.fields]
-        console.json(rows) if as_json else console.table(rows, {"name": "COLUMN", "type": "TYPE"})
+        fields = [{"name": field.name, "type": describe_type(field.type)} for field in view.schema.fields]
+        console.json(fields) if as_json else console.table(fields, {"name": "COLUMN", "type": "TYPE"})
+        return
+    if view.transform is None and kind == "lineage":
+        if as_json:
+            console.json({"dataset": record.name, "inputs": []})
+        else:
+            console.text(f"{record.name} ({record.id})\n  is a root: it is derived from no other dataset")
         return
     if view.transform is None:
         raise UsageError(f"'{record.name}' is no derivative: it declares no query")
@@ -94,6 +115,8 @@ def _show_dataset(context: Context, kind: str, name: str, *, as_json: bool) -> N
 
 
 def _show_trust(context: Context, record: Any, *, as_json: bool) -> None:
+    from odf_node.ports import Origin
+
     store, console = context.node.store, context.console
     acceptances = [
         {
@@ -128,7 +151,8 @@ def _show_trust(context: Context, record: Any, *, as_json: bool) -> None:
         return
     console.text(f"{record.name} rests on: {record.trust.value}")
     console.text(f"  identity    {record.id}")
-    console.text(f"  pinned key  {record.pinned_key or 'none: nobody signed'}")
+    if record.origin is not Origin.OWN:
+        console.text(f"  pinned key  {record.pinned_key or 'none: nobody signed'}")
     for row in acceptances:
         row["blocks"] = f"{row['blocks'][0]} to {row['blocks'][1]}"
     console.text("")
@@ -148,6 +172,32 @@ def _show_trust(context: Context, record: Any, *, as_json: bool) -> None:
             f"\nattested by {item['attester']}: "
             f"blocks {item['blocks'][0]} to {item['blocks'][1]} (attestation {item['id']})"
         )
+
+
+def _show_audit(context: Context, limit: int, *, as_json: bool) -> None:
+    entries = [
+        {
+            "at": str(entry.at),
+            "actor": entry.actor,
+            "command": entry.command,
+            "subject": entry.subject,
+            "outcome": entry.outcome.value,
+            "detail": entry.detail,
+        }
+        for entry in context.node.store.iter_audit(limit=limit)
+    ]
+    if as_json:
+        context.console.json(entries)
+        return
+    columns = {
+        "at": "AT",
+        "actor": "BY",
+        "command": "COMMAND",
+        "subject": "ON",
+        "outcome": "OUTCOME",
+        "detail": "DETAIL",
+    }
+    context.console.table(entries, columns, empty="nothing was changed in this node so far")
 
 
 def _show_refusals(context: Context, refusal_id: str | None, *, as_json: bool) -> None:
@@ -179,18 +229,32 @@ def _show_blocks(context: Context, files: list[str], *, as_json: bool) -> None:
     from odf_node.cli.input_files import read_input
     from odf_protocol.annotate import annotate_block
     from odf_protocol.block import decode_block
-    from odf_protocol.manifest import block_to_json, block_to_yaml
+    from odf_protocol.errors import OdfError
+    from odf_protocol.manifest import block_to_json, iter_log_yaml
+    from odf_protocol.multihash import Multihash
 
     console = context.console
+    first_error: OdfError | None = None
     for name in files:
         raw = read_input(name)
-        block = decode_block(raw, expected_hash=None)
-        if as_json:
-            console.json({"file": name, "blockHash": str(block.hash), **json.loads(block_to_json(block))}, indent=None)
+        told = {"file": name, "sizeBytes": len(raw), "blockHash": str(Multihash.of_sha3_256(raw))}
+        if not as_json:
+            # First the bytes, which can be told of a broken block too.
+            console.text(f"# {name}: {len(raw)} bytes, {told['blockHash']}")
+            for note in annotate_block(raw):
+                console.text(str(note))
+        try:
+            block = decode_block(raw, expected_hash=None)
+        except OdfError as error:
+            first_error = first_error or error
+            console.json({**told, "error": str(error)}, indent=None) if as_json else console.text(f"# {error}\n")
             continue
-        console.text(f"# {name}: {len(raw)} bytes, {block.hash}\n---\n{block_to_yaml(block).strip()}\n")
-        for line in annotate_block(raw):
-            console.text(str(line))
+        if as_json:
+            console.json({**told, **json.loads(block_to_json(block))}, indent=None)
+        else:
+            console.raw("".join(iter_log_yaml([block])))
+    if first_error is not None:
+        raise first_error
 
 
 def _show_data(context: Context, files: list[str], *, as_json: bool) -> None:
@@ -206,7 +270,9 @@ def _show_data(context: Context, files: list[str], *, as_json: bool) -> None:
         return
     for report in reports:
         console.text(f"{report['file']}: {report['rows']:,} rows, {report['sizeBytes']:,} bytes")
-        console.text(f"  physical hash  {report['physicalHash']}\n  logical hash   {report['logicalHash']}\n")
+        console.text(f"  physical hash  {report['physicalHash']}")
+        console.text(f"  logical hash   {report['logicalHash']}")
+        console.text(f"  v1             {report['logicalHashV1']}\n")
         console.table(report["columns"], {"name": "COLUMN", "type": "TYPE"})
 
 

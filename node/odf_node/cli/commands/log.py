@@ -22,7 +22,7 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
 
     from odf_node.services.naming import get_dataset
     from odf_protocol.block import decode_block
-    from odf_protocol.manifest import block_to_json, block_to_yaml
+    from odf_protocol.manifest import block_to_json, iter_log_yaml
 
     store = context.node.store
     record = get_dataset(store, arguments.dataset)
@@ -35,10 +35,18 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
             context.console.json(shown, indent=None)
         elif arguments.output_format == "oneline":
             context.console.text(
-                f"{block.sequence_number:>6}  {block.hash.short}  {block.system_time}  {type(block.event).__name__}"
+                f"{block.sequence_number:>6}  {block.hash.short}  {block.system_time}  {describe_event(block.event)}"
             )
         else:
-            context.console.text(
-                f"# Block {block.sequence_number}: {block.hash} ({signed})\n---\n{block_to_yaml(block).strip()}\n"
-            )
+            # As it is, line ends and all: they may belong to a text of the block.
+            context.console.raw(f"# Block {block.sequence_number} ({signed})\n" + "".join(iter_log_yaml([block])))
     return 0
+
+
+def describe_event(event: object) -> str:
+    """Give the kind of an event, and how many rows it adds."""
+    new_data = getattr(event, "new_data", None)
+    kind = type(event).__name__
+    if new_data is None:
+        return kind
+    return f"{kind}  +{new_data.offset_interval.end - new_data.offset_interval.start + 1:,} rows"

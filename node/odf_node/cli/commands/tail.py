@@ -20,11 +20,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(context: Context, arguments: argparse.Namespace) -> int:
     """Read only as many slices as the rows asked for need; no engine is started."""
-    from odf_node.cli.rows import write_rows
+    from odf_node.cli.rows import name_operations, write_rows
     from odf_node.services.naming import get_dataset
 
     node = context.node
     record = get_dataset(node.store, arguments.dataset)
     rows = node.reader.tail(record, count=arguments.num_records, skip=arguments.skip_records)
+    if arguments.output_format == "table":
+        rows = name_operations(rows)
     write_rows(context.console, rows, arguments.output_format)
     return 0
