@@ -64,7 +64,8 @@ def describe_report(report: Report) -> list[str]:
             if report.replayed_steps:
                 lines.append(f"{name}: {_count(report.replayed_steps, 'step')} re-executed here with an equal result")
             if report.first_contact:
-                lines.append(f"{name}: first contact; from now on it must be signed by the key of {report.record.id}")
+                known = "must be signed by the key of" if report.record.pinned_key else "stands for"
+                lines.append(f"{name}: first contact; from now on this name {known} {report.record.id}")
             lines += [f"{name}: note: {warning}" for warning in report.warnings[:5]]
             return lines
 
