@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from odf_node.errors import UnknownDatasetError, UsageError
 from odf_node.ports import DatasetRecord, KeyStore, MetadataStore, NewDataset, ObjectStore, Origin
 from odf_node.services.writer import ChainWriter
+from odf_protocol.block import LATEST_VERSION
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import MalformedError
 from odf_protocol.events import DatasetKind, Seed, SetTransform, TransformInput
@@ -21,7 +22,9 @@ class DatasetCreator:
     objects: ObjectStore
     keys: KeyStore
 
-    def create_all(self, snapshots: Sequence[DatasetSnapshot], *, system_time: Timestamp) -> list[DatasetRecord]:
+    def create_all(
+        self, snapshots: Sequence[DatasetSnapshot], *, system_time: Timestamp, block_version: int = LATEST_VERSION
+    ) -> list[DatasetRecord]:
         """Create one dataset per snapshot, inputs before the derivatives that name them.
 
         Everything that can be known to be wrong is found before the first dataset is made.
@@ -38,13 +41,24 @@ class DatasetCreator:
                 raise UsageError(f"there is a dataset '{name}' already; delete it first, or choose another name")
         for snapshot in snapshots:
             self._check_inputs(snapshot, names)
-        return [self.create(snapshot, system_time=system_time) for snapshot in _inputs_first(snapshots)]
+        return [
+            self.create(snapshot, system_time=system_time, block_version=block_version)
+            for snapshot in _inputs_first(snapshots)
+        ]
 
-    def create(self, snapshot: DatasetSnapshot, *, system_time: Timestamp) -> DatasetRecord:
-        """Create one dataset: a new key, its Seed, one block per event, all with one system time."""
+    def create(
+        self, snapshot: DatasetSnapshot, *, system_time: Timestamp, block_version: int = LATEST_VERSION
+    ) -> DatasetRecord:
+        """Create one dataset: a new key, its Seed, one block per event, all with one system time.
+
+        Args:
+            snapshot: What the dataset shall be.
+            system_time: Of all its first blocks.
+            block_version: Of its blocks, these and later ones; older nodes read version 2 only.
+        """
         key = self.keys.generate()
         dataset_id = DatasetId(key.public_key())
-        writer = ChainWriter.start_chain(self.store, dataset_id, key)
+        writer = ChainWriter.start_chain(self.store, dataset_id, key, block_version=block_version)
         writer.add(Seed(dataset_id=dataset_id, dataset_kind=snapshot.kind), system_time=system_time)
         for event in snapshot.metadata:
             resolved = self._resolve_inputs(event) if isinstance(event, SetTransform) else event

@@ -16,7 +16,7 @@ from odf_node.ports import (
     QuarantineFile,
     StagedObject,
 )
-from odf_protocol.block import Block, decode_block, encode_block
+from odf_protocol.block import LATEST_VERSION, Block, decode_block, encode_block
 from odf_protocol.chain import ChainState, Strictness, append
 from odf_protocol.did import DatasetId
 from odf_protocol.events import Event
@@ -38,23 +38,29 @@ class ChainWriter:
     key: PrivateKey
     expected_head: Multihash | None
     state: ChainState | None
+    block_version: int = LATEST_VERSION
     _blocks: list[NewBlock] = field(default_factory=list)
 
     @classmethod
     def continue_chain(cls, store: MetadataStore, keys: KeyStore, dataset_id: DatasetId) -> "ChainWriter":
-        """Start where the chain ends now.
+        """Start where the chain ends now, and go on in the version of its last block.
 
         Raises:
             KeyNotFoundError: The dataset is not ours to write.
         """
         key = keys.get_dataset_key(dataset_id)
         head, state = store.get_chain_state(dataset_id)
-        return cls(store, dataset_id, key, head.hash, ChainState.from_bytes(state))
+        last = store.find_block(dataset_id, head.hash)
+        assert last is not None, "the store names a head that it does not hold"
+        version = decode_block(last.raw, expected_hash=head.hash).version
+        return cls(store, dataset_id, key, head.hash, ChainState.from_bytes(state), version)
 
     @classmethod
-    def start_chain(cls, store: MetadataStore, dataset_id: DatasetId, key: PrivateKey) -> "ChainWriter":
-        """Start a chain that does not exist yet."""
-        return cls(store, dataset_id, key, None, None)
+    def start_chain(
+        cls, store: MetadataStore, dataset_id: DatasetId, key: PrivateKey, *, block_version: int = LATEST_VERSION
+    ) -> "ChainWriter":
+        """Start a chain that does not exist yet; ``block_version`` is that of all its blocks."""
+        return cls(store, dataset_id, key, None, None, block_version)
 
     def add(self, event: Event, *, system_time: Timestamp, replay_record: bytes | None = None) -> Block:
         """Append a block with ``event``.
@@ -67,6 +73,7 @@ class ChainWriter:
             system_time=system_time,
             prev_block_hash=self._blocks[-1].hash if self._blocks else self.expected_head,
             sequence_number=0 if self.state is None else self.state.sequence_number + 1,
+            version=self.block_version,
         )
         block = decode_block(raw, expected_hash=None)
         self.state, _warnings = append(self.state, block, strictness=Strictness.OWN)

@@ -6,11 +6,21 @@ import os
 from odf_node.cli.context import Context
 from odf_node.cli.parsing import add_output_format
 
+BLOCK_VERSIONS = (2, 3)  # Source: SUPPORTED_VERSIONS of the protocol, which help need not load
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument(
         "manifests", nargs="+", metavar="FILE", help="DatasetSnapshot manifests, YAML or JSON ('-': standard input)"
+    )
+    parser.add_argument(
+        "--block-version",
+        type=int,
+        choices=BLOCK_VERSIONS,
+        default=max(BLOCK_VERSIONS),
+        metavar="N",
+        help="format of the blocks, once and for all: 3, or 2 for nodes that know no other (default: 3)",
     )
     add_output_format(parser, "table", "json")
 
@@ -29,7 +39,9 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
             raise MalformedError("manifest", where=shown_as, expected="a DatasetSnapshot", found="nothing")
         snapshots.extend(found)
     context.node.clean_up()
-    records = context.node.creator.create_all(snapshots, system_time=context.node.now())
+    records = context.node.creator.create_all(
+        snapshots, system_time=context.node.now(), block_version=arguments.block_version
+    )
     for record in records:
         context.node.record("add", record.name, str(record.id))
     if arguments.output_format == "json":
