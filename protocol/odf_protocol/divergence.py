@@ -4,9 +4,9 @@ The result is small, whatever the size of the slices: counts are exact, the list
 order. It is data for machines (``to_json``) and the ground for a text that a person understands (``describe``).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -46,6 +46,12 @@ class Divergence:
     def to_json(self) -> dict[str, Any]:
         """Give the report as plain JSON values."""
         return asdict(self)
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> Self:
+        """Read ``to_json``'s values, from a process of ours."""
+        cells = tuple(CellDifference(**cell) for cell in values["cells"])
+        return cls(**{**values, "columns": tuple(values["columns"]), "cells": cells})
 
     def describe(self) -> str:
         """Say in one line what differs."""

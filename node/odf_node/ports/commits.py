@@ -36,7 +36,7 @@ class NewDataset:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Acceptance:
-    """Why blocks up to ``head`` were accepted: kept for ever, and ``trust`` becomes the dataset's.
+    """Why blocks up to ``head`` were accepted: kept for ever; the dataset rests on the weakest ``trust`` of them all.
 
     ``detail`` is JSON of the service that judged (policy, checks made, attestations counted).
     """

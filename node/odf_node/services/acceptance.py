@@ -31,6 +31,7 @@ from odf_node.ports import (
     Commit,
     DatasetRecord,
     Head,
+    HeadMovedError,
     KeyStore,
     MetadataStore,
     NewBlock,
@@ -40,6 +41,7 @@ from odf_node.ports import (
 )
 from odf_node.services.attesting import Attester
 from odf_node.services.engines import EngineHost
+from odf_node.services.histories import find_equivocation
 from odf_node.services.refusals import Refusals
 from odf_node.services.verification import (
     CheckedChain,
@@ -114,6 +116,14 @@ class AcceptanceReport:
     first_contact: bool
 
 
+class InsufficientProofError(RejectedError):
+    """Nothing is wrong with what was offered, but the policy asks for more proof than there is."""
+
+    def __init__(self, rule: str, reason: str) -> None:
+        super().__init__(rule)
+        self.args = (reason,)
+
+
 def _say_nothing(_text: str) -> None:
     pass
 
@@ -134,6 +144,7 @@ class Acceptor:
 
         Raises:
             RefusedError: A step failed; evidence is kept.
+            HeadMovedError: The copy that the offer continues has grown; ask the peer again.
         """
         try:
             return self._examine(offer)
@@ -152,17 +163,18 @@ class Acceptor:
 
         Raises:
             RefusedError: A step failed; evidence is kept, nothing else changed.
+            HeadMovedError: Somebody wrote first; ask the peer again.
             EngineError: The engine failed for reasons that say nothing about the peer.
         """
         offer, chain = candidate.offer, candidate.chain
         paths: dict[Multihash, Path] = {}
         try:
-            paths = self._locate_objects(candidate)  # (4)
+            self._locate_objects(candidate, paths)  # (4)
             check_rows(chain, paths, self.say)  # (5)
             decision = decide(policy, self._gather_proof(candidate))  # (6)
             replayed = self._replay(candidate, decision, paths)  # (7)
-        except RefusedError:
-            raise
+        except InsufficientProofError as error:
+            raise self._refuse(offer, error, now) from error  # nothing is wrong with the files, so they are no evidence
         except (RejectedError, MalformedError, UnsupportedError, BlockNotFoundError) as error:
             raise self._refuse(offer, error, now, paths=paths) from error
         return self._commit(candidate, decision, policy, replayed, now)  # (8)
@@ -172,11 +184,17 @@ class Acceptor:
             raise RejectedError("EX-LIMIT blocks-in-one-offer", expected=f"1 to {MAX_BLOCKS}", found=len(offer.blocks))
         dataset_id = self._identify(offer)  # (1)
         record = self.store.find_dataset(dataset_id)
+        if record is not None and record.origin is Origin.OWN:
+            raise RejectedError(f"ACCEPT-8 own-datasets-are-written-here-only ('{record.name}')")
         signed = self._check_signed_head(offer, dataset_id, record)  # (2)
         before = state = None
         if record is not None and offer.base is not None:
+            held, state_bytes = self.store.get_chain_state(dataset_id)
+            if held != offer.base:
+                # Not the peer's doing: somebody of ours wrote since the offer was asked for.
+                raise HeadMovedError(dataset_id, offer.base.hash, held.hash)
             before = view_at(self.store, dataset_id, offer.base.sequence_number)
-            state = ChainState.from_bytes(self.store.get_chain_state(dataset_id)[1])
+            state = ChainState.from_bytes(state_bytes)
         chain = check_chain(  # (3)
             offer.blocks,
             dataset_id=dataset_id,
@@ -199,6 +217,8 @@ class Acceptor:
         if offer.base is not None:
             if named is None:
                 raise ValueError(f"there is no copy of {offer.name} to continue")
+            if offer.expected_id not in {None, named.id}:
+                raise RejectedError("ACCEPT-8 identity-is-the-expected-one", expected=offer.expected_id, found=named.id)
             return named.id
         first = decode_block(offer.blocks[0].raw, expected_hash=None)
         if not isinstance(first.event, Seed):
@@ -227,28 +247,26 @@ class Acceptor:
             )
         return True
 
-    def _locate_objects(self, candidate: Candidate) -> dict[Multihash, Path]:
-        paths: dict[Multihash, Path] = {}
+    def _locate_objects(self, candidate: Candidate, paths: dict[Multihash, Path]) -> None:
         for needed in candidate.needed_objects():
             found = self.objects.get_size(needed.hash)  # that it has its hash is the object store's promise
+            paths[needed.hash] = self.objects.get_path(needed.hash)
             if found != needed.size_bytes:
                 raise RejectedError(
                     f"EX-OBJECT size-is-what-the-block-says ({needed.hash})", expected=needed.size_bytes, found=found
                 )
-            paths[needed.hash] = self.objects.get_path(needed.hash)
-        return paths
 
     def _gather_proof(self, candidate: Candidate) -> Proof:
         view = candidate.chain.view
         if view.kind is DatasetKind.ROOT or view.transform is None:
             return Proof(kind=view.kind, signed=candidate.signed)
         missing: list[str] = []
-        try:
-            self.engines.get_engine(view.transform.transform.engine)
-            engine_available = True
-        except EngineMissingError as error:
-            engine_available = False
-            missing.append(str(error))
+        for name in candidate.chain.list_engines():
+            try:
+                self.engines.get_engine(name)
+            except EngineMissingError as error:
+                missing.append(str(error))
+        engine_available = not missing
         inputs_missing = find_missing_inputs(candidate.chain, self.store)
         return Proof(
             kind=view.kind,
@@ -260,7 +278,8 @@ class Acceptor:
 
     def _replay(self, candidate: Candidate, decision: Decision, paths: Mapping[Multihash, Path]) -> int:
         if not decision.accepted:
-            raise RefusedError("ACCEPT-2 proof-is-sufficient", f"{decision.reason}; {decision.mend}")
+            rule = "ACCEPT-2 steps-can-be-re-executed" if candidate.signed else "ACCEPT-3 peer-has-signatures"
+            raise InsufficientProofError(rule, f"{decision.reason}; {decision.mend}")
         if not decision.reexecute:
             return 0
         return replay_steps(
@@ -312,6 +331,10 @@ class Acceptor:
             record, len(chain.blocks), chain.count_rows(), replayed, decision, chain.warnings, candidate.is_new
         )
 
+    def refuse(self, offer: Offer, error: OdfError, *, now: Timestamp) -> RefusedError:
+        """Refuse an offer for what the caller found while it fetched the objects; return the error to raise."""
+        return self._refuse(offer, error, now)
+
     def _refuse(
         self, offer: Offer, error: OdfError, now: Timestamp, *, paths: Mapping[Multihash, Path] | None = None
     ) -> RefusedError:
@@ -321,12 +344,16 @@ class Acceptor:
         }
         files = {f"{object_hash}.offered": path for object_hash, path in (paths or {}).items()}
         recomputed: pa.Table | None = None
-        statement: bytes | None = None
+        documents: dict[str, bytes] = {}
         if isinstance(error, ReplayMismatchError):
-            statement = self._state_divergence(error, now)
+            if statement := self._state_divergence(error, now):
+                documents["attestation.json"] = statement
             report["divergence"] = error.mismatch.divergence.to_json()
             files = {"published.parquet": error.mismatch.published} if error.mismatch.published else {}
             recomputed = error.mismatch.recomputed
+        if proof := find_equivocation(self.store, offer.signed_head, offer.blocks):
+            documents["equivocation.json"] = proof.raw
+            report["equivocation"] = proof.explain()
         return self.refusals.keep(
             rule=getattr(error, "rule", type(error).__name__),
             reason=str(error),
@@ -334,7 +361,7 @@ class Acceptor:
             offer=offer,
             files=files,
             recomputed=recomputed,
-            statement=statement,
+            documents=documents,
             report=report,
             now=now,
         )

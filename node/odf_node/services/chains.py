@@ -6,6 +6,7 @@ from odf_node.ports import BlockNotFoundError, MetadataStore, StoredBlock
 from odf_protocol.block import Block, decode_block
 from odf_protocol.dataset_view import DatasetView, apply, start_view
 from odf_protocol.did import DatasetId
+from odf_protocol.events import AddData, ExecuteTransform
 from odf_protocol.multihash import Multihash
 
 
@@ -50,3 +51,15 @@ def blocks_between(
         return
     after = -1 if first is None else get_block(store, dataset_id, first).sequence_number
     yield from iter_decoded(store, dataset_id, after=after, upto=get_block(store, dataset_id, last).sequence_number)
+
+
+def last_offset_at(store: MetadataStore, dataset_id: DatasetId, sequence_number: int) -> int | None:
+    """Return the number of the last row after a block, None where there is none; goes back to the newest data block."""
+    for number in range(sequence_number, -1, -1):
+        stored = store.find_block_by_number(dataset_id, number)
+        if stored is None:
+            raise BlockNotFoundError(dataset_id, number)
+        event = decode_block(stored.raw, expected_hash=stored.hash).event
+        if isinstance(event, AddData | ExecuteTransform):
+            return event.new_data.offset_interval.end if event.new_data else event.prev_offset
+    return None

@@ -2,11 +2,21 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Final, Protocol
 from urllib.parse import urlsplit
 
-from odf_node.errors import RefusedError, UsageError
-from odf_node.ports import Clock, DatasetRecord, Head, MetadataStore, ObjectStore, Origin, Peer, PeerKeyChangedError
+from odf_node.errors import UsageError
+from odf_node.ports import (
+    Clock,
+    DatasetRecord,
+    Head,
+    HeadMovedError,
+    MetadataStore,
+    ObjectStore,
+    Origin,
+    Peer,
+    PeerKeyChangedError,
+)
 from odf_node.ports.peer_client import (
     ObjectKind,
     PackedBlock,
@@ -16,6 +26,7 @@ from odf_node.ports.peer_client import (
     PeerSpeaks,
     WantedObject,
 )
+from odf_node.ports.peer_errors import PeerForbidsError
 from odf_node.services.acceptance import AcceptanceReport, Acceptor, Candidate, Offer
 from odf_node.services.chains import load_view
 from odf_node.services.ingestion import Ingestor, IngestReport
@@ -23,12 +34,17 @@ from odf_node.services.naming import get_dataset, select_datasets
 from odf_node.services.transforms import Transformer, TransformReport, input_ids
 from odf_node.services.verification import OfferedBlock
 from odf_node.threads import finish_in_thread
+from odf_protocol.block import decode_block
 from odf_protocol.did import DatasetId
-from odf_protocol.errors import MalformedError
-from odf_protocol.events import AddData, DatasetKind, ExecuteTransform
+from odf_protocol.errors import MalformedError, RejectedError, UnsupportedError
+from odf_protocol.events import AddData, DatasetKind, ExecuteTransform, Seed
+from odf_protocol.multihash import Multihash
 from odf_protocol.names import DatasetName
 from odf_protocol.policy import Decision, Policy
 from odf_protocol.timestamp import Timestamp
+
+ATTEMPTS: Final = 5
+"""How often a dataset that others write to at the same time is asked for.  # guess: as many pulls at once are rare"""
 
 PullReport = IngestReport | TransformReport | AcceptanceReport
 
@@ -130,13 +146,23 @@ class Pulling:
         progress: ProgressLine,
     ) -> AcceptanceReport:
         """Take what a peer offers for a dataset, whichever side asked; errors as ``pull``."""
-        try:
-            with self.objects.writing():
-                return await self._take(peer, url, name, policy, expected_id, progress)
-        except RefusedError:
-            # The lease has ended: what was fetched for the refused offer is named by nothing and can go (ACCEPT-6).
-            await finish_in_thread(lambda: self.objects.sweep(self.store.list_referenced_objects, now=self.clock.now()))
-            raise
+        for attempt in range(ATTEMPTS):
+            try:
+                with self.objects.writing():
+                    return await self._take(peer, url, name, policy, expected_id, progress)
+            except HeadMovedError:
+                # Another pull or push of the dataset was faster; there is nothing wrong with this one.
+                if attempt == ATTEMPTS - 1:
+                    raise
+                progress.say(f"{name}: grew meanwhile, asking again")
+            except RejectedError:
+                # The lease has ended: what was fetched for the offer is named by nothing and can go (ACCEPT-6).
+                await finish_in_thread(self._sweep)
+                raise
+        raise AssertionError("the last attempt returns or raises")
+
+    def _sweep(self) -> None:
+        self.objects.sweep(self.store.list_referenced_objects, now=self.clock.now())
 
     async def _take(
         self,
@@ -152,12 +178,31 @@ class Pulling:
         record = self._find_held(name, offered)
         if record is not None and record.origin is Origin.OWN:
             raise UsageError(f"'{record.name}' is this node's own; take the other one under another name with --as")
+        acceptor = self.acceptor(lambda text: progress.say(f"{name}: {text}"))
+        if record is not None and expected_id not in {None, record.id}:
+            error = RejectedError("ACCEPT-8 identity-is-the-expected-one", expected=expected_id, found=record.id)
+            nothing = Offer(
+                name=record.name,
+                source_url=url,
+                base=record.head,
+                blocks=(),
+                signed_head=offered.signed_head,
+                expected_id=expected_id,
+            )
+            raise acceptor.refuse(nothing, error, now=self.clock.now())
         if record is not None and self._is_known(record, offered.head):
             return _up_to_date(record)
-        acceptor = self.acceptor(lambda text: progress.say(f"{name}: {text}"))
-        offer = await self._fetch_chain(peer, url, name, record, offered, expected_id)
+        fetched = await self._fetch_chain(peer, url, name, record, offered, expected_id)
+        offer = self._continue_held(fetched)
+        if not offer.blocks and offer.base is not None:
+            return _up_to_date(get_dataset(self.store, offer.name))
         candidate = await finish_in_thread(lambda: acceptor.examine(offer, now=self.clock.now()))
-        await self._fetch_objects(peer, candidate, name, progress)
+        try:
+            await self._fetch_objects(peer, candidate, name, progress)
+        except PeerForbidsError:
+            raise
+        except RejectedError as error:
+            raise acceptor.refuse(offer, error, now=self.clock.now()) from error
         report = await finish_in_thread(lambda: acceptor.accept(candidate, policy=policy, now=self.clock.now()))
         return replace(report, warnings=report.warnings + self._remember_peer(peer.description))
 
@@ -186,6 +231,8 @@ class Pulling:
     ) -> Offer:
         blocks: list[PackedBlock] = []
         base = record.head if record is not None else None
+        if record is not None and offered.dataset_id not in {None, record.id}:
+            base = None  # another dataset under the name of this one
         if base is None or offered.head.sequence_number > base.sequence_number:
             blocks = [block async for block in peer.iter_blocks(after=base, upto=offered.head)]
         else:
@@ -201,6 +248,35 @@ class Pulling:
             signed_head=offered.signed_head,
             expected_id=expected_id,
         )
+
+    def _continue_held(self, offer: Offer) -> Offer:
+        """Find out whether a chain that was fetched whole continues a copy that is here after all.
+
+        It does where the dataset is held under another name, or was taken meanwhile. Without new blocks the result
+        has none.
+
+        Raises:
+            UsageError: The dataset is this node's own.
+        """
+        if offer.base is not None or not offer.blocks:
+            return offer
+        try:
+            first = decode_block(offer.blocks[0].raw, expected_hash=None)
+        except (MalformedError, UnsupportedError):
+            return offer  # the acceptor says what is wrong with it
+        held = self.store.find_dataset(first.event.dataset_id) if isinstance(first.event, Seed) else None
+        if held is None:
+            return offer
+        number = held.head.sequence_number
+        last = Multihash.of_sha3_256(offer.blocks[-1].raw)
+        is_older = self.store.find_block(held.id, last) is not None
+        if not is_older and (
+            number >= len(offer.blocks) or Multihash.of_sha3_256(offer.blocks[number].raw) != held.head.hash
+        ):
+            return offer  # another history
+        if held.origin is Origin.OWN:
+            raise UsageError(f"'{held.name}' is this node's own; it is written here only")
+        return replace(offer, name=held.name, base=held.head, blocks=() if is_older else offer.blocks[number + 1 :])
 
     async def _fetch_objects(self, peer: PeerDataset, candidate: Candidate, name: str, progress: ProgressLine) -> None:
         wanted = list_wanted(candidate)
@@ -260,11 +336,12 @@ def name_in_url(url: str) -> str:
     Raises:
         UsageError: The URL ends in nothing that is a dataset name.
     """
-    segments = [segment for segment in urlsplit(url).path.split("/") if segment]
-    candidate = segments[-1] if segments else urlsplit(url).hostname or ""
     try:
+        parts = urlsplit(url)
+        segments = [segment for segment in parts.path.split("/") if segment]
+        candidate = segments[-1] if segments else parts.hostname or ""
         return str(DatasetName.parse(candidate))
-    except MalformedError as error:
+    except (MalformedError, ValueError) as error:
         raise UsageError(f"{url} does not end in a dataset name; give one with --as") from error
 
 

@@ -2,10 +2,12 @@
 
 One folder per refusal, ``staging/refused/<id>/``: ``report.json`` says who offered what, which rule it broke and how it
 differs from a re-execution; beside it lie the offered blocks, the offered slices and, where there was one, the
-recomputed slice. A folder is made under a temporary name and renamed when it is whole.
+recomputed slice. A folder is made under a temporary name and renamed when it is whole. The id is made of what was
+refused and why: the same offer, refused again, takes no more room.
 """
 
 import json
+import secrets
 import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -40,7 +42,7 @@ class Refusals:
         offer: "Offer",
         files: Mapping[str, Path],
         recomputed: "pa.Table | None",
-        statement: bytes | None,
+        documents: Mapping[str, bytes],
         report: Mapping[str, Any],
         now: Timestamp,
     ) -> RefusedError:
@@ -53,14 +55,14 @@ class Refusals:
             offer: What was refused.
             files: Files to keep beside the report, by the name they get.
             recomputed: What re-execution gave instead, where there was one.
-            statement: What this node signs about the refusal (an attestation of divergence), where it can.
+            documents: What else is kept beside the report, by the name it gets: what this node signs about the refusal
+                (an attestation of divergence), a proof of equivocation.
             report: What was found, as plain JSON values.
             now: Time of the refusal.
         """
-        content = {
+        what: dict[str, Any] = {
             "dataset": offer.name,
             "source": offer.source_url,
-            "refusedAt": str(now),
             "rule": rule,
             "reason": reason,
             "block": sequence_number,
@@ -68,31 +70,34 @@ class Refusals:
             "blocks": len(offer.blocks),
             **report,
         }
-        raw = json.dumps(content, indent=2, ensure_ascii=False, default=str).encode()
-        refusal_id = sha3_256(raw).hexdigest()[:ID_LENGTH]
-        temporary = self.folder / f".{refusal_id}.partial"
-        shutil.rmtree(temporary, ignore_errors=True)
-        temporary.mkdir(parents=True, mode=0o700)
-        (temporary / REPORT).write_bytes(raw)
-        for name, path in files.items():
-            shutil.copyfile(path, temporary / name)
-        if recomputed is not None:
-            import pyarrow.parquet as pq
-
-            pq.write_table(recomputed, temporary / "recomputed.parquet")
-        if statement is not None:
-            (temporary / "attestation.json").write_bytes(statement)
-        blocks = temporary / "blocks"
-        blocks.mkdir()
-        for position, block in enumerate(offer.blocks):
-            (blocks / f"{position:06}").write_bytes(block.raw)
-            if block.signature is not None:
-                (blocks / f"{position:06}.signature").write_bytes(block.signature)
-        if offer.signed_head is not None:
-            (temporary / "signed-head").write_bytes(offer.signed_head)
+        refusal_id = _identify(what, offer)
+        content = {**what, "refusedAt": str(now)}
+        # In the staging area proper: what a kill leaves behind there is swept.
+        temporary = self.folder.parent / f"refusal-{secrets.token_hex(8)}"
         final = self.folder / refusal_id
-        shutil.rmtree(final, ignore_errors=True)
-        temporary.rename(final)
+        try:
+            temporary.mkdir(parents=True, mode=0o700)
+            self.folder.mkdir(mode=0o700, exist_ok=True)
+            for name, path in files.items():
+                shutil.copyfile(path, temporary / name)
+            for name, document in documents.items():
+                (temporary / name).write_bytes(document)
+            if recomputed is not None:
+                import pyarrow.parquet as pq
+
+                pq.write_table(recomputed, temporary / "recomputed.parquet")
+            _write_offer(offer, temporary)
+            (temporary / REPORT).write_bytes(
+                json.dumps(content, indent=2, ensure_ascii=False, default=str).encode("utf-8", "backslashreplace")
+            )
+            shutil.rmtree(final, ignore_errors=True)
+            temporary.rename(final)
+        except OSError as error:
+            # What is refused is refused, also where there is no room for the evidence.
+            shutil.rmtree(temporary, ignore_errors=True)
+            if not (final / REPORT).is_file():  # somebody else may have kept the same refusal just now
+                lost = {**content, "evidence": f"could not be kept: {error.strerror or error}"}
+                return RefusedError(rule, reason, sequence_number=sequence_number, report=lost)
         return RefusedError(
             rule, reason, sequence_number=sequence_number, report={**content, "id": refusal_id}, folder=final
         )
@@ -101,7 +106,7 @@ class Refusals:
         """Yield the reports, newest first, each with its ``id`` and ``folder``."""
         if not self.folder.is_dir():
             return
-        found = [self._read(path) for path in self.folder.iterdir() if (path / REPORT).is_file()]
+        found = [self._read(path) for path in sorted(self.folder.iterdir()) if (path / REPORT).is_file()]
         yield from sorted(found, key=lambda report: str(report["refusedAt"]), reverse=True)
 
     def get_report(self, refusal_id: str) -> dict[str, Any]:
@@ -121,3 +126,22 @@ class Refusals:
     def _read(self, path: Path) -> dict[str, Any]:
         content: dict[str, Any] = json.loads((path / REPORT).read_bytes())
         return {"id": path.name, "folder": str(path), **content}
+
+
+def _identify(what: Mapping[str, Any], offer: "Offer") -> str:
+    digest = sha3_256(json.dumps(what, sort_keys=True, default=str).encode())
+    for block in offer.blocks:
+        digest.update(sha3_256(block.raw).digest())
+    return digest.hexdigest()[:ID_LENGTH]
+
+
+def _write_offer(offer: "Offer", folder: Path) -> None:
+    """Keep the blocks, and what came with each, as they were received."""
+    blocks = folder / "blocks"
+    blocks.mkdir()
+    for position, block in enumerate(offer.blocks):
+        for suffix, content in (("", block.raw), (".signature", block.signature), (".replay", block.replay_record)):
+            if content is not None:
+                (blocks / f"{position:06}{suffix}").write_bytes(content)
+    if offer.signed_head is not None:
+        (folder / "signed-head").write_bytes(offer.signed_head)

@@ -5,6 +5,7 @@ counts are checked before rows are read, and rows are read in small batches. Sou
 ``spec/extensions/acceptance.md``.
 """
 
+import hashlib
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -18,7 +19,8 @@ from odf_protocol.errors import MalformedError, RejectedError
 from odf_protocol.events import DataSchema, DataSlice, OffsetInterval
 from odf_protocol.hashing.arrow0 import Arrow0Hasher
 from odf_protocol.hashing.reader_schema import reader_schema
-from odf_protocol.multihash import Multihash
+from odf_protocol.hashing.v1 import hash_table
+from odf_protocol.multihash import SHA3_256, Multihash
 from odf_protocol.schema_arrow import data_schema_of
 from odf_protocol.schema_compat import find_slice_incompatibility
 from odf_protocol.timestamp import Timestamp
@@ -27,6 +29,9 @@ from odf_protocol.vocabulary import Vocabulary
 BATCH_ROWS: Final = 65_536  # guess: some megabytes of an ordinary table; the hash does not depend on it
 HASHING_THREADS: Final = 2  # columns are hashed side by side; hashing releases the interpreter lock
 OPERATIONS: Final = range(4)  # Source: ODF OperationType
+
+# Arrow passes errors of the Parquet format on as these; names of columns need not be UTF-8.
+_UNREADABLE: Final = (pa.ArrowException, OSError, UnicodeDecodeError)
 
 
 def logical_hash_of(path: Path) -> Multihash:
@@ -72,12 +77,21 @@ def check_slice(
                 expected=f"{rows} rows",
                 found=f"{file.metadata.num_rows} rows",
             )
+        _check_system_types(_logical_schema(file), vocabulary, sequence_number)
         hasher = _hasher_for(file, threads)
         next_offset = claimed.offset_interval.start
         for batch in _iter_batches(file):
             _check_system_columns(batch, next_offset, vocabulary, system_time, sequence_number)
             hasher.update(batch)
             next_offset += batch.num_rows
+        if next_offset != claimed.offset_interval.end + 1:
+            # The footer's count is one claim, what its row groups hold is another.
+            raise RejectedError(
+                "ROWS-2 one-row-per-offset",
+                sequence_number=sequence_number,
+                expected=f"{rows} rows",
+                found=f"{next_offset - claimed.offset_interval.start} rows, and a footer that says {rows}",
+            )
         found = hasher.digest()
     if found != claimed.logical_hash:
         raise RejectedError(
@@ -98,11 +112,54 @@ def read_slice(path: Path) -> pa.Table:
         return file.read()
 
 
+def physical_hash_of(path: Path) -> Multihash:
+    """Hash the bytes of a file."""
+    with path.open("rb") as file:
+        return Multihash(SHA3_256, hashlib.file_digest(file, "sha3_256").digest())
+
+
+def hash_values_of(path: Path) -> Multihash:
+    """Hash the rows of a slice with our injective hash, which has none of the collisions of ``arrow0-sha3-256``.
+
+    Raises:
+        MalformedError: The file is no Parquet file.
+        UnsupportedError: A column has a type that the hash does not define.
+    """
+    with open_slice(path) as file, ThreadPoolExecutor(HASHING_THREADS) as threads:
+        return hash_table(file.schema_arrow, _iter_batches(file), executor=threads).root
+
+
+def _check_system_types(schema: pa.Schema, vocabulary: Vocabulary, sequence_number: int) -> None:
+    """Check that the columns that are looked into row by row can be (ROWS-1); a foreign schema may have others."""
+    wanted = {
+        vocabulary.offset: ("one integer column", pa.types.is_integer),
+        vocabulary.op: ("one integer column", pa.types.is_integer),
+        vocabulary.system_time: ("one timestamp column", pa.types.is_timestamp),
+    }
+    for name, (expected, is_right) in wanted.items():
+        types = [field.type for field in schema if field.name == name]
+        if len(types) != 1 or not is_right(types[0]):
+            raise RejectedError(
+                f"ROWS-1 system-columns-are-there ('{name}')",
+                sequence_number=sequence_number,
+                expected=expected,
+                found=", ".join(map(str, types)) or "none",
+            )
+
+
 def _check_system_columns(
     batch: pa.RecordBatch, next_offset: int, vocabulary: Vocabulary, system_time: Timestamp, sequence_number: int
 ) -> None:
-    offsets = _numbers(batch.column(vocabulary.offset))
-    expected = np.arange(next_offset, next_offset + batch.num_rows)
+    for name in (vocabulary.offset, vocabulary.op, vocabulary.system_time):
+        if batch.column(name).null_count:
+            raise RejectedError(
+                f"ROWS-1 system-columns-hold-values ('{name}')",
+                sequence_number=sequence_number,
+                expected="a value in every row",
+                found=f"{batch.column(name).null_count} nulls from offset {next_offset} on",
+            )
+    offsets = np.asarray(batch.column(vocabulary.offset))
+    expected = next_offset + np.arange(batch.num_rows)
     if not np.array_equal(offsets, expected):
         position = int(np.argmax(offsets != expected))
         raise RejectedError(
@@ -111,7 +168,7 @@ def _check_system_columns(
             expected=int(expected[position]),
             found=int(offsets[position]),
         )
-    times = _numbers(batch.column(vocabulary.system_time).cast(pa.int64()))
+    times = np.asarray(batch.column(vocabulary.system_time).cast(pa.int64()))
     if (times != system_time.unix_ms).any():
         position = int(np.argmax(times != system_time.unix_ms))
         raise RejectedError(
@@ -120,7 +177,7 @@ def _check_system_columns(
             expected=system_time.truncated_to_ms(),
             found=f"{int(times[position])} ms since 1970",
         )
-    operations = _numbers(batch.column(vocabulary.op))
+    operations = np.asarray(batch.column(vocabulary.op))
     unknown = (operations < OPERATIONS.start) | (operations >= OPERATIONS.stop)
     if unknown.any():
         position = int(np.argmax(unknown))
@@ -145,11 +202,6 @@ def _hasher_for(file: pq.ParquetFile, threads: ThreadPoolExecutor) -> Arrow0Hash
     )
 
 
-def _numbers(column: pa.Array) -> "np.ndarray":
-    """Give an integer column as numbers, null as -1, which no rule accepts."""
-    return np.asarray(column.fill_null(-1) if column.null_count else column)
-
-
 def open_slice(path: Path) -> pq.ParquetFile:
     """Open a Parquet file; only its footer is read.
 
@@ -157,13 +209,19 @@ def open_slice(path: Path) -> pq.ParquetFile:
         MalformedError: It is none.
     """
     try:
-        return pq.ParquetFile(path, memory_map=True)
-    except pa.ArrowException as error:
-        raise MalformedError("Parquet file", where=path.name, found=str(error).splitlines()[0]) from error
+        file = pq.ParquetFile(path, memory_map=True)
+        _ = file.schema_arrow  # made when it is asked for, and a hostile one fails then
+    except _UNREADABLE as error:
+        raise MalformedError("Parquet file", where=path.name, found=_first_line(error)) from error
+    return file
 
 
 def _iter_batches(file: pq.ParquetFile) -> Iterator[pa.RecordBatch]:
     try:
         yield from file.iter_batches(batch_size=BATCH_ROWS, use_threads=False)
-    except pa.ArrowException as error:
-        raise MalformedError("Parquet file", found=str(error).splitlines()[0]) from error
+    except _UNREADABLE as error:
+        raise MalformedError("Parquet file", found=_first_line(error)) from error
+
+
+def _first_line(error: Exception) -> str:
+    return next(iter(str(error).splitlines()), type(error).__name__)

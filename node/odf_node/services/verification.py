@@ -15,7 +15,7 @@ from odf_node.ports import DatasetRecord, MetadataStore, ObjectStore
 from odf_node.services.chains import load_view
 from odf_node.services.engines import EngineHost
 from odf_node.services.replay_records import check_record
-from odf_node.services.slices import check_slice
+from odf_node.services.slice_process import SliceProcess
 from odf_node.services.transforms import Replayer, StepMismatch, input_ids
 from odf_protocol.block import Block, decode_block
 from odf_protocol.chain import ChainState, Strictness, append
@@ -73,6 +73,18 @@ class CheckedChain:
                         needed.setdefault(part.physical_hash, NeededObject(part.physical_hash, part.size))
         return list(needed.values())
 
+    def list_engines(self) -> list[str]:
+        """List the engines that the steps ran in, and the one that is in force at the end, each once."""
+        names: dict[str, None] = {}
+        before = self.before
+        for block, view in zip(self.blocks, self.views, strict=True):
+            if isinstance(block.event, ExecuteTransform) and before is not None and before.transform is not None:
+                names[before.transform.transform.engine] = None
+            before = view
+        if self.view.transform is not None:
+            names[self.view.transform.transform.engine] = None
+        return list(names)
+
     def count_rows(self) -> int:
         """Count the rows that the blocks add."""
         slices = [
@@ -116,12 +128,13 @@ def check_chain(
         block = decode_block(item.raw, expected_hash=None)
         state, found = append(state, block, strictness=strictness)
         warnings.extend(str(warning) for warning in found)
-        if signed:
-            if item.signature is None:
-                raise RejectedError(
-                    "SIG-1 block-is-signed", sequence_number=block.sequence_number, expected="a signature", found="none"
-                )
+        if item.signature is not None:
+            # Also where no head is signed: what is kept and passed on with a block must be true.
             verify_block_signature(item.signature, dataset_id, block.sequence_number, block.hash)
+        elif signed:
+            raise RejectedError(
+                "SIG-1 block-is-signed", sequence_number=block.sequence_number, expected="a signature", found="none"
+            )
         if item.replay_record is not None:
             check_record(item.replay_record, block, dataset_id)
         view = apply(view, block) if view else start_view(block)
@@ -135,23 +148,17 @@ def check_rows(chain: CheckedChain, paths: Mapping[Multihash, Path], say: Callab
     """Check every row of every slice against its block; ``paths`` has each slice, whole.
 
     Raises:
-        RejectedError, MalformedError: ROWS-1 to ROWS-5.
+        RejectedError, MalformedError, UnsupportedError: ROWS-1 to ROWS-6.
     """
-    for block, view in zip(chain.blocks, chain.views, strict=True):
-        event = block.event
-        if not isinstance(event, AddData | ExecuteTransform) or event.new_data is None:
-            continue
-        if view.schema is None:
-            raise RejectedError("ROWS-1 schema-comes-before-data", sequence_number=block.sequence_number)
-        say(f"checking the rows of block {block.sequence_number}")
-        check_slice(
-            paths[event.new_data.physical_hash],
-            event.new_data,
-            schema=view.schema,
-            vocabulary=view.vocabulary,
-            system_time=block.system_time,
-            sequence_number=block.sequence_number,
-        )
+    with SliceProcess() as reader:
+        for block, view in zip(chain.blocks, chain.views, strict=True):
+            event = block.event
+            if not isinstance(event, AddData | ExecuteTransform) or event.new_data is None:
+                continue
+            if view.schema is None:
+                raise RejectedError("ROWS-1 schema-comes-before-data", sequence_number=block.sequence_number)
+            say(f"checking the rows of block {block.sequence_number}")
+            reader.check(paths[event.new_data.physical_hash], block, view)
 
 
 def find_missing_inputs(chain: CheckedChain, store: MetadataStore) -> list[str]:

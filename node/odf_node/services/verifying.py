@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from odf_engines.errors import EngineError, EngineMissingError
-from odf_node.ports import DatasetRecord, MetadataStore, ObjectStore
+from odf_node.ports import DatasetRecord, MetadataStore, ObjectStore, Origin
 from odf_node.services.chains import load_view
 from odf_node.services.engines import EngineHost
 from odf_node.services.naming import select_datasets
@@ -107,7 +107,8 @@ class Verifier:
             EngineError: The engine failed for reasons that say nothing about the dataset.
         """
         signed_head = self.store.find_signed_head(record.id)
-        signed = signed_head is not None
+        # What began without signatures may have gained a signed head since; its first blocks stay unsigned.
+        signed = signed_head is not None and (record.origin is Origin.OWN or record.pinned_key is not None)
         blocks = record.head.sequence_number + 1
         try:
             if signed_head is not None:

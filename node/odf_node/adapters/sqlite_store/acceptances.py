@@ -62,7 +62,7 @@ class AcceptanceMethods:
             found = Multihash.decode(as_bytes(row[0]))
             if found != acceptance.head.hash:
                 raise HeadMovedError(dataset_id, acceptance.head.hash, found)
-            insert_acceptance(connection, key, acceptance)
+            insert_acceptance(connection, key, acceptance, dataset_trust=acceptance.trust)
 
     def iter_acceptances(self, dataset_id: DatasetId) -> Iterator[Acceptance]:
         """See ``MetadataStore``."""
@@ -75,8 +75,10 @@ class AcceptanceMethods:
         return (_read_acceptance(row) for row in rows)
 
 
-def insert_acceptance(connection: sqlite3.Connection, key: int, acceptance: Acceptance) -> None:
-    """Add an acceptance and make its trust the dataset's."""
+def insert_acceptance(
+    connection: sqlite3.Connection, key: int, acceptance: Acceptance, *, dataset_trust: Trust
+) -> None:
+    """Add an acceptance, and set what the dataset as a whole rests on."""
     connection.execute(
         "INSERT INTO acceptances (dataset, sequence_number, hash, trust, source_url, accepted_at, detail)"
         " VALUES (?, ?, ?, ?, ?, ?, ?)",
@@ -90,7 +92,7 @@ def insert_acceptance(connection: sqlite3.Connection, key: int, acceptance: Acce
             acceptance.detail,
         ),
     )
-    connection.execute("UPDATE datasets SET trust = ? WHERE key = ?", (acceptance.trust.value, key))
+    connection.execute("UPDATE datasets SET trust = ? WHERE key = ?", (dataset_trust.value, key))
 
 
 def _read_signed_head(dataset_id: DatasetId, row: tuple[object, ...]) -> SignedHead:

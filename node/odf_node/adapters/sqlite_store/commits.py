@@ -14,7 +14,7 @@ from odf_node.ports.datasets import DatasetRecord, Origin
 from odf_node.ports.errors import DatasetNotFoundError, HeadMovedError, NameTakenError
 from odf_protocol.did import DatasetId
 from odf_protocol.multihash import Multihash
-from odf_protocol.policy import Trust
+from odf_protocol.policy import Trust, weakest
 
 
 class CommitMethods:
@@ -58,7 +58,10 @@ def _insert_the_rest(connection: sqlite3.Connection, key: int, commit: Commit) -
             (key, head.sequence_number, head.hash.to_bytes(), commit.signed_head),
         )
     if commit.acceptance is not None:
-        insert_acceptance(connection, key, commit.acceptance)
+        row = connection.execute("SELECT trust FROM datasets WHERE key = ?", (key,)).fetchone()
+        # New blocks on good grounds do not better those that came before (ACCEPT-5).
+        trust = weakest((Trust(str(row[0])), commit.acceptance.trust))
+        insert_acceptance(connection, key, commit.acceptance, dataset_trust=trust)
     if commit.quarantine is not None:
         insert_quarantine(connection, key, commit.quarantine)
     if commit.merge_state is not None:

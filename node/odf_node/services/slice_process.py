@@ -1,0 +1,162 @@
+"""Slices of strangers, read in a process of their own: what they cost is bounded, and a crash is a refusal.
+
+Source: clause ROWS-6 in ``spec/extensions/acceptance.md``.
+"""
+
+import base64
+import json
+import os
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Self
+
+from odf_protocol.block import Block, encode_block
+from odf_protocol.dataset_view import DatasetView
+from odf_protocol.divergence import Divergence
+from odf_protocol.errors import MalformedError, OdfError, RejectedError, UnavailableError, UnsupportedError
+from odf_protocol.events import AddData, ExecuteTransform, SetDataSchema
+from odf_protocol.vocabulary import Vocabulary
+
+MAX_ANSWER_BYTES: Final = 4 * 1024 * 1024  # guess: a hundred differing cells of some kilobytes
+
+# Ends that a file can bring about; any other is an operator's or the system's doing.
+_BY_THE_FILE: Final = frozenset(
+    {signal.SIGXCPU, signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.SIGTRAP}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadingLimits:
+    """What one slice may cost to read."""
+
+    memory_bytes: int = 2 * 1024**3  # guess: batches of 65,536 rows of 30 kB; what engines get
+    cpu_s: int = 120  # guess: any slice of some megabytes on a slow machine
+    cpu_s_per_megabyte: int = 10  # guess: a hundred times of what ordinary columns take
+
+
+class SliceProcess:
+    """A reader of slices in a process of its own, started with the first request; a context manager."""
+
+    def __init__(self, limits: ReadingLimits | None = None) -> None:
+        self._limits = limits or ReadingLimits()
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def check(self, path: Path, block: Block, view: DatasetView) -> None:
+        """Check every row of the slice at ``path`` against the block that adds it (ROWS-1 to ROWS-6).
+
+        Args:
+            path: The slice; its bytes have the physical hash of the block.
+            block: With an AddData or ExecuteTransform that has data.
+            view: What is in force at the block; has a schema.
+
+        Raises:
+            RejectedError, MalformedError, UnsupportedError: The slice is not what the block says, or costs too much.
+            UnavailableError: Somebody ended the process.
+        """
+        assert isinstance(block.event, AddData | ExecuteTransform)
+        schema = encode_block(
+            SetDataSchema(schema=view.schema), system_time=block.system_time, prev_block_hash=None, sequence_number=0
+        )
+        request = {
+            "operation": "check",
+            "path": str(path),
+            "block": base64.b64encode(block.raw).decode(),
+            "schema": base64.b64encode(schema).decode(),
+            "vocabulary": view.vocabulary.columns,
+        }
+        self._ask(request, path.stat().st_size, block.sequence_number)
+
+    def compare(
+        self, published: Path, recomputed: Path, vocabulary: Vocabulary, *, sequence_number: int
+    ) -> Divergence | None:
+        """Find what differs between two slices, value by value; None where nothing does.
+
+        Raises:
+            RejectedError, MalformedError, UnsupportedError: They cannot be compared at bounded cost.
+            UnavailableError: Somebody ended the process.
+        """
+        request = {
+            "operation": "compare",
+            "published": str(published),
+            "recomputed": str(recomputed),
+            "vocabulary": vocabulary.columns,
+        }
+        found = self._ask(request, published.stat().st_size + recomputed.stat().st_size, sequence_number)
+        return None if found is None else Divergence.from_json(found)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        """End the process."""
+        self._end()
+
+    def _ask(self, request: dict[str, Any], size_bytes: int, sequence_number: int) -> Any:
+        cpu_s = self._limits.cpu_s + size_bytes * self._limits.cpu_s_per_megabyte // 1_000_000
+        process = self._process or self._start()
+        assert process.stdin is not None
+        assert process.stdout is not None
+        with suppress(BrokenPipeError):  # its end is found below
+            process.stdin.write(json.dumps({**request, "cpu_s": cpu_s}).encode() + b"\n")
+            process.stdin.flush()
+        line = process.stdout.readline(MAX_ANSWER_BYTES)
+        if not line.endswith(b"\n"):
+            raise self._explain_end(process, sequence_number, cpu_s, is_mute=not line)
+        answer = json.loads(line)
+        if "error" in answer:
+            raise self._error_of(answer["error"], sequence_number, cpu_s)
+        return answer["result"]
+
+    def _start(self) -> "subprocess.Popen[bytes]":
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "odf_node.services.slice_worker", str(self._limits.memory_bytes)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            # Other allocators of Arrow's reserve more memory than they use, which the limit would count.
+            env=os.environ | {"ARROW_DEFAULT_MEMORY_POOL": "system", "OMP_NUM_THREADS": "1"},
+            start_new_session=True,  # a terminal's Ctrl-C is for us: it must not look like the file's doing
+        )
+        return self._process
+
+    def _end(self) -> None:
+        if self._process is not None:
+            process, self._process = self._process, None
+            process.kill()
+            process.communicate()
+
+    def _explain_end(
+        self, process: "subprocess.Popen[bytes]", sequence_number: int, cpu_s: int, *, is_mute: bool
+    ) -> OdfError:
+        if not is_mute:
+            self._end()
+            return self._too_dear(sequence_number, cpu_s, "an answer without end")
+        process.communicate()
+        self._process = None
+        code = process.returncode
+        if code < 0 and -code not in _BY_THE_FILE:
+            return UnavailableError(f"the reader of slices was ended by {signal.Signals(-code).name}; try again")
+        ended = signal.Signals(-code).name if code < 0 else f"exit code {code}"
+        return self._too_dear(sequence_number, cpu_s, f"a reader that ended with {ended}")
+
+    def _error_of(self, error: dict[str, Any], sequence_number: int, cpu_s: int) -> OdfError:
+        kind = error.pop("kind")
+        if kind == "memory":
+            return self._too_dear(sequence_number, cpu_s, "more memory needed")
+        if kind == "rejected":
+            return RejectedError(error.pop("rule"), **error)
+        if kind == "malformed":
+            return MalformedError(error.pop("what"), **error)
+        return UnsupportedError("slice", **error)
+
+    def _too_dear(self, sequence_number: int, cpu_s: int, found: str) -> RejectedError:
+        return RejectedError(
+            "ROWS-6 slice-is-read-at-bounded-cost",
+            sequence_number=sequence_number,
+            expected=f"{self._limits.memory_bytes >> 20} MiB of memory and {cpu_s} s of processor time",
+            found=found,
+        )
