@@ -17,6 +17,7 @@ from odf_protocol.key_events import KeyHistory
 from odf_protocol.multihash import Multihash
 from odf_protocol.replay_codec import decode_replay_record
 from odf_protocol.signatures import Purpose, verify, verify_block_signature
+from odf_protocol.vectors.__main__ import iter_checks
 from support.extension_vectors import BUILDERS, FOLDER, replay_record, tables, text_of
 
 
@@ -27,6 +28,32 @@ def load(name: str) -> Any:
 @pytest.mark.parametrize("name", BUILDERS)
 def test_published_vectors_are_what_the_program_writes(name: str) -> None:
     assert (FOLDER / f"{name}.json").read_text(encoding="utf-8") == text_of(name)
+
+
+@pytest.mark.parametrize("name", BUILDERS)
+def test_vectors_run_as_those_of_odf_do(name: str) -> None:
+    checks = list(iter_checks(load(name)))
+    assert len(checks) > 2
+    assert [(check.comment, failure) for check in checks if (failure := check.find_failure())] == []
+
+
+@pytest.mark.parametrize("name", BUILDERS)
+def test_vectors_that_state_something_else_are_reported(name: str) -> None:
+    """The runner does look: what is refused is not accepted, and the other way round."""
+    document = load(name)
+    parts = ("signed", "heads", "events", "attestations", "proofs", "tables", "document")
+    accepted = next(part for part in parts if part in document)
+    if accepted == "document":
+        document["rejected"][0]["document"] = document["document"]
+    elif accepted == "signed":
+        document["rejected"][0] |= {"publicKey": document["publicKey"], "signature": document["signed"][0]["signature"]}
+    elif accepted == "tables":
+        document["rejected"][0]["proof"] = document["proof"]["proof"]
+    elif accepted == "events":
+        document["keyAt"]["20"] = document["keyAt"]["0"]
+    else:
+        document["rejected"][0] |= document[accepted][0]
+    assert any(check.find_failure() for check in iter_checks(document))
 
 
 def test_signatures_are_accepted_and_rejected_as_published() -> None:

@@ -14,19 +14,21 @@ from typing import Any
 
 import pyarrow as pa
 
-from odf_protocol.attestations import BlockRef, StepResult, sign_attestation
+from odf_protocol.attestations import PAYLOAD_TYPE, BlockRef, StepResult, sign_attestation
 from odf_protocol.did import DatasetId, DidKey
+from odf_protocol.dsse import sign_envelope
 from odf_protocol.equivocation import EquivocationKind, block_statement, prove_equivocation
 from odf_protocol.events import OffsetInterval, SqlQueryStep, TransformSql
 from odf_protocol.hashing.v1 import column_array, hash_table
+from odf_protocol.hashing.v1_leaf import LEAF_ROWS, leaf_parts
 from odf_protocol.hashing.v1_proof import prove_cell
-from odf_protocol.hashing.v1_types import encode_schema
+from odf_protocol.hashing.v1_types import decode_schema, encode_schema, iter_columns
 from odf_protocol.heads import sign_head
 from odf_protocol.key_events import KeyHistory, sign_key_event
 from odf_protocol.multihash import ARROW0_SHA3_256, Multihash
 from odf_protocol.replay import EngineIdentity, InputWatermark, ReplayInput, ReplayRecord, ReplaySlice, hash_transform
 from odf_protocol.replay_codec import decode_replay_record, sign_replay_record
-from odf_protocol.signatures import Purpose, public_key_of, sign, sign_block
+from odf_protocol.signatures import Purpose, public_key_of, sign, sign_block, sign_document
 from odf_protocol.timestamp import Timestamp
 from odf_protocol.vocabulary import Vocabulary
 
@@ -91,7 +93,27 @@ def _heads() -> dict[str, Any]:
         "comment": "Signed heads (HEAD-1): document in base64, its payload as text.",
         "dataset": str(DATASET),
         "heads": [{"document": _base64(raw), "payload": raw[96:].decode()} for raw in heads],
+        "rejected": [
+            _refused("SIG-1", "one byte of the payload changed", heads[0][:-3] + b"0" + heads[0][-2:]),
+            _refused("SIG-1", "another purpose", sign_document(DATASET_KEY, Purpose.KEY_EVENT, _payload(0)).to_bytes()),
+            _refused("HEAD-3", "expires when it is signed", _resigned(_payload(1).replace(b":01:00Z", b":00:00Z"))),
+            _refused("HEAD-4", "another key", sign_document(NODE_KEY, Purpose.HEAD, _payload(0)).to_bytes()),
+            _refused("HEAD-1", "payload with a space", _resigned(_payload(0) + b" "), "malformed"),
+            _refused("SIG-6", "signature and no payload", heads[0][:96], "malformed"),
+        ],
     }
+
+
+def _payload(index: int) -> bytes:
+    return (_head(7, "head"), _head(0, "seed", replace(NOON, seconds=NOON.seconds + 60)))[index][96:]
+
+
+def _resigned(payload: bytes) -> bytes:
+    return sign_document(DATASET_KEY, Purpose.HEAD, payload).to_bytes()
+
+
+def _refused(rule: str, why: str, raw: bytes, refusal: str = "rejected") -> dict[str, str]:
+    return {"rejectedBy": rule, "why": why, "refusal": refusal, "document": _base64(raw)}
 
 
 def _keys() -> dict[str, Any]:
@@ -107,7 +129,37 @@ def _keys() -> dict[str, Any]:
         "dataset": str(DATASET),
         "events": events,
         "keyAt": {str(number): str(history.key_at(number)) for number in (0, 9, 10, 19, 20)},
+        "rejected": _rejected_key_events(history),
     }
+
+
+def _rejected_key_events(history: KeyHistory) -> list[dict[str, str]]:
+    """Third events, each wrong in one way."""
+
+    def event(changes: dict[str, Any], key: bytes = NEXT_KEY) -> bytes:
+        said = {
+            "version": 1,
+            "type": "key-event",
+            "dataset": str(DATASET),
+            "index": 2,
+            "previous": str(history.last_event),
+            "newKey": str(DidKey(public_key_of(b"\x04" * 32))),
+            "firstSequenceNumber": 30,
+            "time": str(NOON),
+        } | changes
+        payload = json.dumps(dict(sorted(said.items())), separators=(",", ":")).encode()
+        return sign_document(key, Purpose.KEY_EVENT, payload).to_bytes()
+
+    history.extend(event({}))
+    return [
+        _refused("KEY-2", "another dataset", event({"dataset": str(INPUT)})),
+        _refused("KEY-3", "an index left out", event({"index": 3})),
+        _refused("KEY-3", "after another event", event({"previous": str(_hash("other"))})),
+        _refused("KEY-4", "by the key before", event({}, NODE_KEY)),
+        _refused("KEY-5", "from a block on that another key speaks for", event({"firstSequenceNumber": 20})),
+        _refused("KEY-6", "a key that was given up", event({"newKey": str(DidKey(DATASET.public_key))})),
+        _refused("KEY-1", "a field that is not known", event({"zone": "here"}), "malformed"),
+    ]
 
 
 def replay_record() -> ReplayRecord:
@@ -144,7 +196,15 @@ def _replay() -> dict[str, Any]:
         "document": _base64(raw),
         "payload": raw[96:].decode(),
         "hash": str(decode_replay_record(raw).hash),
+        "rejected": [
+            _refused("SIG-1", "one byte of the payload changed", raw[:-3] + b"0" + raw[-2:]),
+            _refused("REPLAY-1", "cut short and signed anew", _resigned_record(raw[96:-1]), "malformed"),
+        ],
     }
+
+
+def _resigned_record(payload: bytes) -> bytes:
+    return sign_document(NODE_KEY, Purpose.REPLAY_RECORD, payload).to_bytes()
 
 
 def _attestations() -> dict[str, Any]:
@@ -176,7 +236,35 @@ def _attestations() -> dict[str, Any]:
             {"envelope": raw.decode(), "statement": base64.b64decode(json.loads(raw)["payload"]).decode()}
             for raw in envelopes
         ],
+        "rejected": [
+            {"rejectedBy": rule, "why": why, "refusal": refusal, "envelope": raw.decode()}
+            for rule, why, refusal, raw in _rejected_attestations(envelopes[0])
+        ],
     }
+
+
+def _rejected_attestations(good: bytes) -> list[tuple[str, str, str, bytes]]:
+    statement = base64.b64decode(json.loads(good)["payload"])
+
+    def changed(old: bytes, new: bytes) -> bytes:
+        assert old in statement
+        return sign_envelope(NODE_KEY, PAYLOAD_TYPE, statement.replace(old, new))
+
+    return [
+        ("SIG-1", "one byte of the signature changed", "rejected", _with_other_signature(good)),
+        ("DSSE-2", "another type of payload", "rejected", sign_envelope(NODE_KEY, "text/plain", statement)),
+        ("ATTEST-4", "by another node", "rejected", sign_envelope(DATASET_KEY, PAYLOAD_TYPE, statement)),
+        ("ATTEST-1", "a verdict that is not known", "malformed", changed(b'"success"', b'"perhaps"')),
+        ("ATTEST-7", "a success that is called a divergence", "rejected", changed(b'"success"', b'"divergence"')),
+    ]
+
+
+def _with_other_signature(envelope: bytes) -> bytes:
+    said = json.loads(envelope)
+    signature = bytearray(base64.b64decode(said["signatures"][0]["sig"]))
+    signature[3] ^= 1
+    said["signatures"][0]["sig"] = base64.b64encode(signature).decode()
+    return json.dumps(said, separators=(",", ":")).encode()
 
 
 def _equivocation() -> dict[str, Any]:
@@ -209,7 +297,21 @@ def _equivocation() -> dict[str, Any]:
             }
             for proof in proofs
         ],
+        "rejected": _rejected_proofs(proofs[0].raw),
     }
+
+
+def _rejected_proofs(good: bytes) -> list[dict[str, str]]:
+    said = json.loads(good)
+    same = {**said, "second": said["first"]}
+    other = {**said, "kind": "blocks"}
+    return [
+        {"why": why, "refusal": refusal, "proof": json.dumps(proof, separators=(",", ":"))}
+        for why, refusal, proof in (
+            ("twice the same head", "rejected", same),
+            ("heads called blocks", "malformed", other),
+        )
+    ]
 
 
 def tables() -> dict[str, pa.RecordBatch]:
@@ -245,6 +347,7 @@ def _logical_hash() -> dict[str, Any]:
                 "what": what,
                 "rows": batch.num_rows,
                 "schema": encode_schema(batch.schema).hex(),
+                "content": _leaf_contents(batch) if batch.num_rows < LEAF_ROWS else None,
                 "leaves": [[leaf.hex() for leaf in levels[0]] for levels in summary.levels],
                 "root": str(summary.root),
             }
@@ -253,10 +356,27 @@ def _logical_hash() -> dict[str, Any]:
     summary = hash_table(batch.schema, [batch])
     proof = prove_cell(summary, 1, 2, column_array(batch, summary.columns[1]))
     return {
-        "comment": "Roots of small tables (LH1-1), schemas (LH1-4), leaf hashes by column (LH1-6); a proof (LH1-15).",
+        "comment": "Roots of small tables (LH1-1), schemas (LH1-4); by column the bytes of the leaf where there is one, and "
+        "leaf hashes (LH1-6); a proof (LH1-15).",
         "tables": cases,
         "proof": {"root": str(summary.root), "column": "b", "row": 2, "value": "yz", "proof": proof.decode()},
+        "rejected": [
+            {"why": "another row", "refusal": "rejected", "proof": proof.decode().replace('"row":2', '"row":3')},
+            {"why": "another cell", "refusal": "rejected", "proof": _with_other_leaf(proof)},
+        ],
     }
+
+
+def _leaf_contents(batch: pa.RecordBatch) -> list[str]:
+    columns = iter_columns(decode_schema(encode_schema(batch.schema)))
+    return [b"".join(leaf_parts(column_array(batch, column), is_column=True)).hex() for column in columns]
+
+
+def _with_other_leaf(proof: bytes) -> str:
+    said = json.loads(proof)
+    leaf = bytearray(base64.b64decode(said["leaf"]))
+    leaf[-1] ^= 1
+    return json.dumps({**said, "leaf": base64.b64encode(leaf).decode()}, separators=(",", ":"))
 
 
 def _base64(raw: bytes) -> str:
@@ -276,7 +396,7 @@ BUILDERS: dict[str, Callable[[], dict[str, Any]]] = {
 
 def text_of(name: str) -> str:
     """The content of one file."""
-    return json.dumps(BUILDERS[name](), indent=2, ensure_ascii=False) + "\n"
+    return json.dumps({"kind": name, **BUILDERS[name]()}, indent=2, ensure_ascii=False) + "\n"
 
 
 if __name__ == "__main__":

@@ -7,8 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from odf_protocol.vectors.check import Check
+from odf_protocol.vectors.extension_forms import EXTENSION_FORMS
 from odf_protocol.vectors.forms import FORMS
 from odf_protocol.vectors.reference_form import SECTIONS
+
+_FORMS = {**FORMS, **EXTENSION_FORMS}
 
 
 def iter_checks(document: Any) -> Iterator[Check]:
@@ -18,12 +21,12 @@ def iter_checks(document: Any) -> Iterator[Check]:
         ValueError: Neither form.
     """
     kind = document.get("kind") if isinstance(document, dict) else None
-    if isinstance(kind, str) and kind in FORMS:
-        yield from FORMS[kind](document)
+    if isinstance(kind, str) and kind in _FORMS:
+        yield from _FORMS[kind](document)
         return
     sections = [name for name in SECTIONS if isinstance(document, dict) and name in document]
     if not sections:
-        raise ValueError(f"neither of the kinds {', '.join(FORMS)} nor with any of the sections {', '.join(SECTIONS)}")
+        raise ValueError(f"neither of the kinds {', '.join(_FORMS)} nor with any of the sections {', '.join(SECTIONS)}")
     for name in sections:
         yield from SECTIONS[name](document[name])
 

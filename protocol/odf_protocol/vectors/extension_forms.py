@@ -1,0 +1,168 @@
+"""The files of ``spec/vectors/extensions``: signatures and the documents that are signed, and the logical hash v1."""
+
+import base64
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from odf_protocol.did import DatasetId
+from odf_protocol.multihash import Multihash
+from odf_protocol.vectors.check import Check, Checks, expect, expect_refusal
+
+__all__ = ["EXTENSION_FORMS"]
+
+Case = Mapping[str, Any]
+
+
+def _signatures(document: Case) -> Checks:
+    from odf_protocol.signatures import Purpose, sign, sign_block, verify, verify_block_signature
+
+    private_key, key = bytes.fromhex(document["privateKey"]), bytes.fromhex(document["publicKey"])
+
+    def check_signed(case: Case) -> None:
+        purpose, payload = Purpose(case["purpose"]), bytes.fromhex(case["payload"])
+        expect(sign(private_key, purpose, payload).hex(), case["signature"])
+        verify(key, purpose, payload, bytes.fromhex(case["signature"]))
+
+    def check_block(case: Case) -> None:
+        dataset, block_hash = DatasetId.parse(case["dataset"]), Multihash.parse(case["blockHash"])
+        expect(sign_block(private_key, dataset, case["sequenceNumber"], block_hash).hex(), case["signature"])
+        verify_block_signature(bytes.fromhex(case["signature"]), dataset, case["sequenceNumber"], block_hash)
+
+    for case in document["signed"]:
+        yield Check(f"signed {case['purpose']}", partial(check_signed, case))
+    yield Check("signed block", partial(check_block, document["block"]))
+    for case in document["rejected"]:
+        key_of_case, signature = bytes.fromhex(case["publicKey"]), bytes.fromhex(case["signature"])
+        attempt = partial(verify, key_of_case, Purpose.HEAD, b"payload", signature)
+        yield _refusal(case, attempt)
+
+
+def _heads(document: Case) -> Checks:
+    from odf_protocol.heads import verify_head
+
+    dataset = DatasetId.parse(document["dataset"])
+
+    def check_head(case: Case) -> None:
+        head = verify_head(base64.b64decode(case["document"]), dataset)
+        expect(head.raw.endswith(case["payload"].encode()), True)
+
+    for case in document["heads"]:
+        yield Check(case["payload"], partial(check_head, case))
+    for case in document["rejected"]:
+        yield _refusal(case, partial(verify_head, base64.b64decode(case["document"]), dataset))
+
+
+def _keys(document: Case) -> Checks:
+    from odf_protocol.key_events import KeyHistory
+
+    def extend() -> KeyHistory:
+        history = KeyHistory.start(DatasetId.parse(document["dataset"]))
+        for case in document["events"]:
+            history = history.extend(base64.b64decode(case["document"]))
+        return history
+
+    def check_key(number: str) -> None:
+        expect(str(extend().key_at(int(number))), document["keyAt"][number])
+
+    for number in document["keyAt"]:
+        yield Check(f"key of block {number}", partial(check_key, number))
+    for case in document["rejected"]:
+        yield _refusal(case, partial(lambda raw: extend().extend(raw), base64.b64decode(case["document"])))
+
+
+def _replay(document: Case) -> Checks:
+    from odf_protocol.replay_codec import decode_replay_record, encode_replay_record
+
+    def check_record() -> None:
+        signed = decode_replay_record(base64.b64decode(document["document"]))
+        expect(str(signed.hash), document["hash"])
+        expect(encode_replay_record(signed.record).decode(), document["payload"])
+
+    yield Check("replay record", check_record)
+    for case in document["rejected"]:
+        yield _refusal(case, partial(decode_replay_record, base64.b64decode(case["document"])))
+
+
+def _attestations(document: Case) -> Checks:
+    from odf_protocol.attestations import decode_attestation
+
+    def check_attestation(case: Case) -> None:
+        attestation = decode_attestation(case["envelope"].encode())
+        expect(f'"verdict":"{attestation.verdict}"' in case["statement"], True)
+        expect(base64.b64encode(case["statement"].encode()).decode() in case["envelope"], True)
+
+    for number, case in enumerate(document["attestations"]):
+        yield Check(f"attestation {number}", partial(check_attestation, case))
+    for case in document["rejected"]:
+        yield _refusal(case, partial(decode_attestation, case["envelope"].encode()))
+
+
+def _equivocation(document: Case) -> Checks:
+    from odf_protocol.equivocation import check_equivocation
+
+    def check_proof(case: Case) -> None:
+        proof = check_equivocation(case["proof"].encode())
+        expect((str(proof.dataset_id), str(proof.signer)), (document["dataset"], document["signer"]))
+        expect((proof.kind.value, proof.position), (case["kind"], case["position"]))
+        expect((str(proof.first), str(proof.second)), (case["first"], case["second"]))
+
+    for case in document["proofs"]:
+        yield Check(f"two {case['kind']}", partial(check_proof, case))
+    for case in document["rejected"]:
+        yield _refusal(case, partial(check_equivocation, case["proof"].encode()))
+
+
+def _logical_hash(document: Case) -> Checks:
+    """Hash leaves from their bytes, and the root from the leaves; read leaves and the proof."""
+    from odf_protocol.hashing.v1_proof import verify_cell
+
+    proof = document["proof"]
+    root = Multihash.parse(proof["root"])
+
+    def check_cell() -> None:
+        cell = verify_cell(root, proof["proof"].encode())
+        expect((cell.column, cell.row, cell.value.as_py()), (proof["column"], proof["row"], proof["value"]))
+
+    for case in document["tables"]:
+        yield Check(case["what"], partial(_check_table, case))
+    yield Check("proof of a cell", check_cell)
+    for case in document["rejected"]:
+        yield _refusal(case, partial(verify_cell, root, case["proof"].encode()))
+
+
+def _check_table(case: Case) -> None:
+    from odf_protocol.hashing.v1 import LOGICAL_V1_SHA2_256, leaf_count, leaf_hash, root_hash, tree_levels
+    from odf_protocol.hashing.v1_leaf_reader import read_leaf
+    from odf_protocol.hashing.v1_types import decode_schema, encode_schema, iter_columns
+
+    schema = bytes.fromhex(case["schema"])
+    columns = list(iter_columns(decode_schema(schema)))
+    expect(encode_schema(decode_schema(schema)), schema)
+    if case["content"] is not None:
+        for column, content, leaves in zip(columns, case["content"], case["leaves"], strict=True):
+            raw = bytes.fromhex(content)
+            expect([leaf_hash([raw]).hex()], leaves)
+            expect(len(read_leaf(raw, column.type, is_column=True)), case["rows"])
+    expect({len(leaves) for leaves in case["leaves"]}, {leaf_count(case["rows"])})
+    expect(len(case["leaves"]), len(columns))
+    tops = [tree_levels([bytes.fromhex(x) for x in leaves], of_columns=False)[-1][0] for leaves in case["leaves"]]
+    top = tree_levels(tops, of_columns=True)[-1][0]
+    expect(str(Multihash(LOGICAL_V1_SHA2_256, root_hash(case["rows"], schema, top))), case["root"])
+
+
+def _refusal(case: Case, attempt: Callable[[], Any]) -> Check:
+    rule = case.get("rejectedBy")
+    comment = f"{rule}: {case['why']}" if rule else str(case["why"])
+    return Check(comment, partial(expect_refusal, case.get("refusal", "rejected"), attempt, clause=rule))
+
+
+EXTENSION_FORMS: Mapping[str, Callable[[Case], Checks]] = {
+    "signatures": _signatures,
+    "heads": _heads,
+    "keys": _keys,
+    "replay": _replay,
+    "attestations": _attestations,
+    "equivocation": _equivocation,
+    "logical-hash-v1": _logical_hash,
+}
