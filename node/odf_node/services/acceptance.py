@@ -324,9 +324,13 @@ class Acceptor:
             ),
         )
         record = commit_with_objects(self.store, self.objects, commit, {})
+        attester = Attester(self.store, self.keys)
+        attester.attest_acceptance(
+            chain.blocks, candidate.dataset_id, policy=policy, decision=decision, replayed_steps=replayed, now=now
+        )
         if replayed:
             engine = self.engines.get_engine(_engine_of(chain))
-            Attester(self.store, self.keys).attest_success(chain.blocks, candidate.dataset_id, engine, now=now)
+            attester.attest_success(chain.blocks, candidate.dataset_id, engine, now=now)
         return AcceptanceReport(
             record, len(chain.blocks), chain.count_rows(), replayed, decision, chain.warnings, candidate.is_new
         )

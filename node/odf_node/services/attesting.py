@@ -5,12 +5,15 @@ from dataclasses import dataclass
 from odf_engines.contract import Engine
 from odf_node.ports import Attestation, KeyStore, MetadataStore, PrivateKey
 from odf_node.services.replay_records import identity_of
-from odf_protocol.attestations import BlockRef, StepResult, sign_attestation
+from odf_protocol.acceptance_statements import decode_acceptance, sign_acceptance
+from odf_protocol.attestations import BlockRef, StepResult, decode_attestation, sign_attestation
 from odf_protocol.block import Block
 from odf_protocol.did import DatasetId, DidKey
 from odf_protocol.divergence import Divergence
+from odf_protocol.errors import MalformedError, OdfError
 from odf_protocol.events import ExecuteTransform
 from odf_protocol.multihash import Multihash
+from odf_protocol.policy import Decision, Policy
 from odf_protocol.timestamp import Timestamp
 
 MAX_STEPS_IN_ATTESTATION = 4096
@@ -24,6 +27,32 @@ class Attester:
     store: MetadataStore
     keys: KeyStore
 
+    def attest_acceptance(
+        self,
+        blocks: tuple[Block, ...],
+        dataset_id: DatasetId,
+        *,
+        policy: Policy | None,
+        decision: Decision,
+        replayed_steps: int,
+        now: Timestamp,
+    ) -> None:
+        """Keep a statement that ``blocks`` were accepted, and on what grounds."""
+        assert decision.trust is not None
+        key = self.keys.get_or_create_node_key()
+        raw = sign_acceptance(
+            key.seed,
+            dataset_id=dataset_id,
+            first=BlockRef(blocks[0].sequence_number, blocks[0].hash),
+            last=BlockRef(blocks[-1].sequence_number, blocks[-1].hash),
+            policy=policy,
+            trust=decision.trust,
+            replayed_steps=replayed_steps,
+            grounds=decision.reason,
+            time=now,
+        )
+        self._keep(raw, key, dataset_id, blocks[0], blocks[-1], now)
+
     def attest_success(
         self, blocks: tuple[Block, ...], dataset_id: DatasetId, engine: Engine, *, now: Timestamp
     ) -> None:
@@ -33,18 +62,23 @@ class Attester:
         for first in range(0, len(steps), MAX_STEPS_IN_ATTESTATION):
             part = steps[first : first + MAX_STEPS_IN_ATTESTATION]
             raw = _sign(key, part, dataset_id, engine, tuple(_agreeing(block) for block in part), now)
-            self.store.put_attestation(
-                Attestation(
-                    id=Multihash.of_sha3_256(raw),
-                    dataset_id=dataset_id,
-                    first_sequence_number=part[0].sequence_number,
-                    last_sequence_number=part[-1].sequence_number,
-                    last_block_hash=part[-1].hash,
-                    attester=DidKey(key.public_key()),
-                    raw=raw,
-                    received_at=now,
-                )
+            self._keep(raw, key, dataset_id, part[0], part[-1], now)
+
+    def _keep(
+        self, raw: bytes, key: PrivateKey, dataset_id: DatasetId, first: Block, last: Block, now: Timestamp
+    ) -> None:
+        self.store.put_attestation(
+            Attestation(
+                id=Multihash.of_sha3_256(raw),
+                dataset_id=dataset_id,
+                first_sequence_number=first.sequence_number,
+                last_sequence_number=last.sequence_number,
+                last_block_hash=last.hash,
+                attester=DidKey(key.public_key()),
+                raw=raw,
+                received_at=now,
             )
+        )
 
     def sign_divergence(
         self,
@@ -71,6 +105,22 @@ class Attester:
             difference=divergence.kind,
         )
         return _sign(key, [block], dataset_id, engine, (step,), now)
+
+
+def describe_attestation(raw: bytes) -> str:
+    """Say in words what a kept statement states about its blocks; its signature is checked again."""
+    try:
+        found = decode_attestation(raw)
+    except MalformedError:
+        try:
+            accepted = decode_acceptance(raw)
+        except OdfError as error:
+            return f"in a form that cannot be read: {error}"
+        return f"accepted as {accepted.trust.value}: {accepted.grounds}"
+    except OdfError as error:
+        return f"in a form that cannot be believed: {error}"
+    agree = sum(step.agrees for step in found.steps)
+    return f"re-executed with {found.engine.name} {found.engine.version}: {agree} of {len(found.steps)} steps agree"
 
 
 def _agreeing(block: Block) -> StepResult:

@@ -116,6 +116,7 @@ def _show_dataset(context: Context, kind: str, name: str, *, as_json: bool) -> N
 
 def _show_trust(context: Context, record: Any, *, as_json: bool) -> None:
     from odf_node.ports import Origin
+    from odf_node.services.attesting import describe_attestation
 
     store, console = context.node.store, context.console
     acceptances = [
@@ -133,6 +134,7 @@ def _show_trust(context: Context, record: Any, *, as_json: bool) -> None:
         {
             "attester": str(item.attester),
             "blocks": [item.first_sequence_number, item.last_sequence_number],
+            "says": describe_attestation(item.raw),
             "id": item.id.short,
         }
         for item in store.iter_attestations(record.id)
@@ -169,8 +171,8 @@ def _show_trust(context: Context, record: Any, *, as_json: bool) -> None:
     )
     for item in attestations:
         console.text(
-            f"\nattested by {item['attester']}: "
-            f"blocks {item['blocks'][0]} to {item['blocks'][1]} (attestation {item['id']})"
+            f"\n{item['attester']} states:\n"
+            f"  blocks {item['blocks'][0]} to {item['blocks'][1]} {item['says']} (statement {item['id']})"
         )
 
 

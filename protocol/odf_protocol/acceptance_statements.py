@@ -1,0 +1,197 @@
+"""Acceptance statements: "I checked these blocks and accepted them, on these grounds", signed by a node.
+
+A replay attestation says what a re-execution found; an acceptance statement says on what a node rested when it took
+blocks of somebody else, re-executed or not. Both are in-toto statements about the last of the blocks, in DSSE envelopes.
+
+Source: clauses ATTEST-10 and ATTEST-11 in ``spec/extensions/attestations.md``; in-toto Statement v1.
+"""
+
+from dataclasses import dataclass, field
+from typing import Annotated, Final, Literal, TypeVar
+
+import msgspec
+
+from odf_protocol.attestations import PAYLOAD_TYPE, BlockRef
+from odf_protocol.canonical_json import Count, Document, Text, decode_canonical, encode_canonical, parse_exact
+from odf_protocol.did import DatasetId, DidKey
+from odf_protocol.dsse import decode_envelope, sign_envelope
+from odf_protocol.errors import MalformedError, RejectedError
+from odf_protocol.multihash import SHA3_256, Multihash
+from odf_protocol.policy import Policy, Trust
+from odf_protocol.signatures import public_key_of
+from odf_protocol.timestamp import Timestamp
+
+__all__ = ["PREDICATE_TYPE", "AcceptanceStatement", "decode_acceptance", "sign_acceptance"]
+
+STATEMENT_TYPE: Final = "https://in-toto.io/Statement/v1"  # in-toto "Statement layer"
+PREDICATE_TYPE: Final = "https://w3id.org/odf-node/acceptance/v1"
+"""Ours; an identifier, nothing is fetched from it."""
+MAX_STATEMENT_BYTES: Final = 16 * 1024
+"""All fields at their longest take about 3 kB."""
+DEFAULT_POLICY: Final = "default"
+"""What ``policy`` says where the user named none."""
+
+
+Word = TypeVar("Word", Policy, Trust)
+
+
+class _Digest(Document, frozen=True):
+    sha3_256: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")] = msgspec.field(name="sha3_256")
+
+
+class _Subject(Document, frozen=True):
+    name: Text
+    digest: _Digest
+
+
+class _Block(Document, frozen=True):
+    sequence_number: Count
+    hash: Text
+
+
+class _Predicate(Document, frozen=True):
+    node: Text
+    dataset: Text
+    first_block: _Block
+    last_block: _Block
+    policy: Text
+    trust: Text
+    replayed_steps: Count
+    grounds: Annotated[str, msgspec.Meta(min_length=1, max_length=1000)]
+    time: Text
+
+
+class _Statement(Document, frozen=True):
+    statement_type: Literal["https://in-toto.io/Statement/v1"] = msgspec.field(name="_type")
+    subject: Annotated[tuple[_Subject, ...], msgspec.Meta(min_length=1, max_length=1)]
+    predicate_type: Literal["https://w3id.org/odf-node/acceptance/v1"]
+    predicate: _Predicate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AcceptanceStatement:
+    """What a node accepted; made by ``decode_acceptance`` only, so the node has signed it.
+
+    Attributes:
+        node: Who accepted.
+        dataset_id: Whose blocks.
+        first: First of the new blocks.
+        last: Last of the new blocks.
+        policy: What the node's user named, None for the default.
+        trust: What the new blocks rest on.
+        replayed_steps: How many steps were re-executed.
+        grounds: The decision in words.
+        time: When, by the node's clock.
+        raw: The envelope as received.
+    """
+
+    node: DidKey
+    dataset_id: DatasetId
+    first: BlockRef
+    last: BlockRef
+    policy: Policy | None
+    trust: Trust
+    replayed_steps: int
+    grounds: str
+    time: Timestamp
+    raw: bytes = field(repr=False)
+
+
+def sign_acceptance(
+    private_key: bytes,
+    *,
+    dataset_id: DatasetId,
+    first: BlockRef,
+    last: BlockRef,
+    policy: Policy | None,
+    trust: Trust,
+    replayed_steps: int,
+    grounds: str,
+    time: Timestamp,
+) -> bytes:
+    """Write down and sign on what blocks were accepted; the arguments are the fields of ``AcceptanceStatement``.
+
+    Returns:
+        The envelope as stored and sent.
+
+    Raises:
+        ValueError: Something that no statement can say.
+    """
+    predicate = _Predicate(
+        node=str(DidKey(public_key_of(private_key))),
+        dataset=str(dataset_id),
+        first_block=_Block(sequence_number=first.sequence_number, hash=str(first.hash)),
+        last_block=_Block(sequence_number=last.sequence_number, hash=str(last.hash)),
+        policy=DEFAULT_POLICY if policy is None else policy.value,
+        trust=trust.value,
+        replayed_steps=replayed_steps,
+        grounds=grounds,
+        time=str(time),
+    )
+    statement = _Statement(
+        statement_type=STATEMENT_TYPE,
+        subject=(_subject(dataset_id, last),),
+        predicate_type=PREDICATE_TYPE,
+        predicate=predicate,
+    )
+    raw = sign_envelope(private_key, PAYLOAD_TYPE, encode_canonical(statement))
+    try:
+        decode_acceptance(raw)
+    except (MalformedError, RejectedError) as error:
+        raise ValueError(str(error)) from error
+    return raw
+
+
+def decode_acceptance(raw: bytes) -> AcceptanceStatement:
+    """Verify and read an acceptance statement.
+
+    Raises:
+        MalformedError: Not an acceptance statement.
+        RejectedError: A signature is not good, or the statement contradicts itself.
+    """
+    envelope = decode_envelope(raw, payload_type=PAYLOAD_TYPE)
+    document = decode_canonical(envelope.payload, _Statement, what="acceptance", max_bytes=MAX_STATEMENT_BYTES)
+    said = document.predicate
+    statement = AcceptanceStatement(
+        node=parse_exact(DidKey, said.node, "acceptance node"),
+        dataset_id=parse_exact(DatasetId, said.dataset, "acceptance dataset"),
+        first=_block_ref(said.first_block),
+        last=_block_ref(said.last_block),
+        policy=None if said.policy == DEFAULT_POLICY else _member(Policy, said.policy),
+        trust=_member(Trust, said.trust),
+        replayed_steps=said.replayed_steps,
+        grounds=said.grounds,
+        time=parse_exact(Timestamp, said.time, "acceptance time"),
+        raw=bytes(raw),
+    )
+    if document.subject != (_subject(statement.dataset_id, statement.last),):
+        raise RejectedError("ATTEST-10 subject-is-the-last-block", expected=statement.last, found=document.subject[0])
+    if statement.node not in envelope.signers:
+        raise RejectedError(
+            "ATTEST-10 signed-by-its-node", expected=statement.node, found=list(map(str, envelope.signers))
+        )
+    if statement.first.sequence_number > statement.last.sequence_number:
+        raise RejectedError(
+            "ATTEST-10 range-is-not-empty",
+            expected=f"at most {statement.last.sequence_number}",
+            found=statement.first.sequence_number,
+        )
+    return statement
+
+
+def _subject(dataset_id: DatasetId, last: BlockRef) -> _Subject:
+    return _Subject(name=f"{dataset_id}/blocks/{last.sequence_number}", digest=_Digest(sha3_256=last.hash.digest.hex()))
+
+
+def _block_ref(said: _Block) -> BlockRef:
+    block_hash = parse_exact(Multihash, said.hash, "block hash")
+    if block_hash.code != SHA3_256:
+        raise RejectedError("ATTEST-10 block-hash-is-sha3-256", expected=hex(SHA3_256), found=hex(block_hash.code))
+    return BlockRef(said.sequence_number, block_hash)
+
+
+def _member(kind: type[Word], text: str) -> Word:
+    try:
+        return kind(text)
+    except ValueError as error:
+        raise MalformedError("acceptance", expected=f"a word of {kind.__name__}", found=repr(text)) from error
