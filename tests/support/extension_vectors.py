@@ -356,7 +356,7 @@ def _logical_hash() -> dict[str, Any]:
     summary = hash_table(batch.schema, [batch])
     proof = prove_cell(summary, 1, 2, column_array(batch, summary.columns[1]))
     return {
-        "comment": "Roots of small tables (LH1-1), schemas (LH1-4); by column the bytes of the leaf if there is one, and "
+        "comment": "Roots of small tables (LH1-1), schemas (LH1-4); by column the bytes of a single leaf, and "
         "leaf hashes (LH1-6); a proof (LH1-15).",
         "tables": cases,
         "proof": {"root": str(summary.root), "column": "b", "row": 2, "value": "yz", "proof": proof.decode()},
