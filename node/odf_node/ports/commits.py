@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from odf_node.ports.datasets import Head, Origin
+from odf_node.ports.evidence import Attestation
 from odf_protocol.did import DatasetId, DidKey
 from odf_protocol.events import DatasetKind
 from odf_protocol.multihash import Multihash
@@ -76,6 +77,7 @@ class Commit:
         objects: Slices and checkpoints that the blocks name; durable in the object store before the commit.
         signed_head: Document that vouches for the last block, None when nobody signed.
         new_dataset: Given exactly when ``expected_head`` is None.
+        attestations: What this node states about the blocks.
         acceptance: Why blocks of others were accepted; None leaves the trust as it is (own writes: ``Trust.OWN``).
         quarantine: Rows set aside by the ingest that made the blocks; the object is durable already.
         merge_state: Object with the projected state after the last block; replaces the one before. A cache.
@@ -89,6 +91,7 @@ class Commit:
     signed_head: bytes | None = None
     new_dataset: NewDataset | None = None
     acceptance: Acceptance | None = None
+    attestations: tuple[Attestation, ...] = ()
     quarantine: QuarantineFile | None = None
     merge_state: Multihash | None = None
 

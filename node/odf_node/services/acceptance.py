@@ -27,6 +27,7 @@ from odf_node.commit_point import commit_with_objects
 from odf_node.errors import RefusedError
 from odf_node.ports import (
     Acceptance,
+    Attestation,
     BlockNotFoundError,
     Commit,
     DatasetRecord,
@@ -315,6 +316,7 @@ class Acceptor:
             objects=tuple(item.hash for item in candidate.needed_objects()),
             signed_head=offer.signed_head,
             new_dataset=_new_dataset(candidate, now) if candidate.is_new else None,
+            attestations=self._attest(candidate, decision, policy, replayed, now),
             acceptance=Acceptance(
                 head=last,
                 trust=decision.trust,
@@ -324,16 +326,21 @@ class Acceptor:
             ),
         )
         record = commit_with_objects(self.store, self.objects, commit, {})
-        attester = Attester(self.store, self.keys)
-        attester.attest_acceptance(
-            chain.blocks, candidate.dataset_id, policy=policy, decision=decision, replayed_steps=replayed, now=now
-        )
-        if replayed:
-            engine = self.engines.get_engine(_engine_of(chain))
-            attester.attest_success(chain.blocks, candidate.dataset_id, engine, now=now)
         return AcceptanceReport(
             record, len(chain.blocks), chain.count_rows(), replayed, decision, chain.warnings, candidate.is_new
         )
+
+    def _attest(
+        self, candidate: Candidate, decision: Decision, policy: Policy | None, replayed: int, now: Timestamp
+    ) -> tuple[Attestation, ...]:
+        attester, chain, dataset_id = Attester(self.keys), candidate.chain, candidate.dataset_id
+        accepted = attester.attest_acceptance(
+            chain.blocks, dataset_id, policy=policy, decision=decision, replayed_steps=replayed, now=now
+        )
+        if not replayed:
+            return (accepted,)
+        engine = self.engines.get_engine(_engine_of(chain))
+        return (accepted, *attester.attest_success(chain.blocks, dataset_id, engine, now=now))
 
     def refuse(self, offer: Offer, error: OdfError, *, now: Timestamp) -> RefusedError:
         """Refuse an offer for what the caller found while it fetched the objects; return the error to raise."""
@@ -372,7 +379,7 @@ class Acceptor:
 
     def _state_divergence(self, error: ReplayMismatchError, now: Timestamp) -> bytes | None:
         mismatch = error.mismatch
-        return Attester(self.store, self.keys).sign_divergence(
+        return Attester(self.keys).sign_divergence(
             mismatch.block,
             mismatch.dataset_id,
             self.engines.get_engine(mismatch.engine),

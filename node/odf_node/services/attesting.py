@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from odf_engines.contract import Engine
-from odf_node.ports import Attestation, KeyStore, MetadataStore, PrivateKey
+from odf_node.ports import Attestation, KeyStore, PrivateKey
 from odf_node.services.replay_records import identity_of
 from odf_protocol.acceptance_statements import decode_acceptance, sign_acceptance
 from odf_protocol.attestations import BlockRef, StepResult, decode_attestation, sign_attestation
@@ -22,9 +22,8 @@ MAX_STEPS_IN_ATTESTATION = 4096
 
 @dataclass(frozen=True, slots=True)
 class Attester:
-    """Makes and keeps attestations of this node."""
+    """Makes attestations of this node; keeping them is the commit's part."""
 
-    store: MetadataStore
     keys: KeyStore
 
     def attest_acceptance(
@@ -36,8 +35,8 @@ class Attester:
         decision: Decision,
         replayed_steps: int,
         now: Timestamp,
-    ) -> None:
-        """Keep a statement that ``blocks`` were accepted, and on what grounds."""
+    ) -> Attestation:
+        """State that ``blocks`` were accepted, and on what grounds."""
         assert decision.trust is not None
         key = self.keys.get_or_create_node_key()
         raw = sign_acceptance(
@@ -51,34 +50,20 @@ class Attester:
             grounds=decision.reason,
             time=now,
         )
-        self._keep(raw, key, dataset_id, blocks[0], blocks[-1], now)
+        return _attestation(raw, key, dataset_id, blocks[0], blocks[-1], now)
 
     def attest_success(
         self, blocks: tuple[Block, ...], dataset_id: DatasetId, engine: Engine, *, now: Timestamp
-    ) -> None:
-        """Keep an attestation that every step among ``blocks`` was reproduced."""
+    ) -> list[Attestation]:
+        """State that every step among ``blocks`` was reproduced; several statements where there are very many."""
         key = self.keys.get_or_create_node_key()
         steps = [block for block in blocks if isinstance(block.event, ExecuteTransform)]
-        for first in range(0, len(steps), MAX_STEPS_IN_ATTESTATION):
-            part = steps[first : first + MAX_STEPS_IN_ATTESTATION]
+        parts = [steps[i : i + MAX_STEPS_IN_ATTESTATION] for i in range(0, len(steps), MAX_STEPS_IN_ATTESTATION)]
+        statements = []
+        for part in parts:
             raw = _sign(key, part, dataset_id, engine, tuple(_agreeing(block) for block in part), now)
-            self._keep(raw, key, dataset_id, part[0], part[-1], now)
-
-    def _keep(
-        self, raw: bytes, key: PrivateKey, dataset_id: DatasetId, first: Block, last: Block, now: Timestamp
-    ) -> None:
-        self.store.put_attestation(
-            Attestation(
-                id=Multihash.of_sha3_256(raw),
-                dataset_id=dataset_id,
-                first_sequence_number=first.sequence_number,
-                last_sequence_number=last.sequence_number,
-                last_block_hash=last.hash,
-                attester=DidKey(key.public_key()),
-                raw=raw,
-                received_at=now,
-            )
-        )
+            statements.append(_attestation(raw, key, dataset_id, part[0], part[-1], now))
+        return statements
 
     def sign_divergence(
         self,
@@ -105,6 +90,21 @@ class Attester:
             difference=divergence.kind,
         )
         return _sign(key, [block], dataset_id, engine, (step,), now)
+
+
+def _attestation(
+    raw: bytes, key: PrivateKey, dataset_id: DatasetId, first: Block, last: Block, now: Timestamp
+) -> Attestation:
+    return Attestation(
+        id=Multihash.of_sha3_256(raw),
+        dataset_id=dataset_id,
+        first_sequence_number=first.sequence_number,
+        last_sequence_number=last.sequence_number,
+        last_block_hash=last.hash,
+        attester=DidKey(key.public_key()),
+        raw=raw,
+        received_at=now,
+    )
 
 
 def describe_attestation(raw: bytes) -> str:

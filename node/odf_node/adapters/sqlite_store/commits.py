@@ -7,6 +7,7 @@ import sqlite3
 
 from odf_node.adapters.sqlite_store.acceptances import insert_acceptance
 from odf_node.adapters.sqlite_store.database import Database
+from odf_node.adapters.sqlite_store.evidence import insert_attestation
 from odf_node.adapters.sqlite_store.ingests import insert_quarantine, replace_merge_state
 from odf_node.adapters.sqlite_store.rows import DATASET_COLUMNS, as_bytes, as_int, read_dataset
 from odf_node.ports.commits import Commit, NewDataset
@@ -62,6 +63,8 @@ def _insert_the_rest(connection: sqlite3.Connection, key: int, commit: Commit) -
         # New blocks on good grounds do not better those that came before (ACCEPT-5).
         trust = weakest((Trust(str(row[0])), commit.acceptance.trust))
         insert_acceptance(connection, key, commit.acceptance, dataset_trust=trust)
+    for attestation in commit.attestations:
+        insert_attestation(connection, attestation)
     if commit.quarantine is not None:
         insert_quarantine(connection, key, commit.quarantine)
     if commit.merge_state is not None:

@@ -1,5 +1,6 @@
 """Replay records and attestations."""
 
+import sqlite3
 from collections.abc import Iterator
 
 from odf_node.adapters.sqlite_store.database import Database
@@ -45,21 +46,7 @@ class EvidenceMethods:
     def put_attestation(self, attestation: Attestation) -> bool:
         """See ``MetadataStore``."""
         with self._database.writing() as connection:
-            cursor = connection.execute(
-                "INSERT OR IGNORE INTO attestations (id, dataset_id, first_sequence_number, last_sequence_number,"
-                " last_block_hash, attester, raw, received_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                (
-                    attestation.id.to_bytes(),
-                    attestation.dataset_id.to_bytes(),
-                    attestation.first_sequence_number,
-                    attestation.last_sequence_number,
-                    attestation.last_block_hash.to_bytes(),
-                    attestation.attester.to_bytes(),
-                    attestation.raw,
-                    str(attestation.received_at),
-                ),
-            )
-            return cursor.rowcount > 0
+            return insert_attestation(connection, attestation)
 
     def iter_attestations(self, dataset_id: DatasetId, *, sequence_number: int | None = None) -> Iterator[Attestation]:
         """See ``MetadataStore``."""
@@ -85,3 +72,22 @@ def _read_attestation(dataset_id: DatasetId, row: tuple[object, ...]) -> Attesta
         raw=as_bytes(raw),
         received_at=Timestamp.parse(str(received_at)),
     )
+
+
+def insert_attestation(connection: sqlite3.Connection, attestation: Attestation) -> bool:
+    """Keep an attestation inside a transaction; say whether it is new."""
+    cursor = connection.execute(
+        "INSERT OR IGNORE INTO attestations (id, dataset_id, first_sequence_number, last_sequence_number,"
+        " last_block_hash, attester, raw, received_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            attestation.id.to_bytes(),
+            attestation.dataset_id.to_bytes(),
+            attestation.first_sequence_number,
+            attestation.last_sequence_number,
+            attestation.last_block_hash.to_bytes(),
+            attestation.attester.to_bytes(),
+            attestation.raw,
+            str(attestation.received_at),
+        ),
+    )
+    return cursor.rowcount > 0
