@@ -9,8 +9,8 @@ import pytest
 
 from odf_protocol.errors import MalformedError, UnsupportedError
 from odf_protocol.hashing.arrow0 import Arrow0Hasher, hash_batches
-from odf_protocol.hashing.arrow0_rows import row_bytes
-from odf_protocol.hashing.arrow0_types import type_bytes
+from odf_protocol.hashing.arrow0_rows import encode_rows, row_bytes
+from odf_protocol.hashing.arrow0_types import fixed_width_bytes, type_bytes
 
 NOON = datetime(2020, 1, 1, 12, tzinfo=UTC)
 
@@ -261,3 +261,25 @@ def test_time_types_differ_by_unit_and_zone() -> None:
     digests = {array_digest(pa.array([moment], data_type)) for data_type in types}
     digests |= {array_digest(pa.array([time(1)], data_type)) for data_type in (pa.time32("s"), pa.time32("ms"))}
     assert len(digests) == 6
+
+
+@pytest.mark.parametrize(
+    "data_type",
+    [pa.int8(), pa.uint16(), pa.float32(), pa.int64(), pa.decimal128(38, 2), pa.decimal256(76, 2), pa.bool_()],
+    ids=str,
+)
+def test_nulls_are_left_out_alike_from_columns_and_from_lists_wherever_a_slice_begins(data_type: pa.DataType) -> None:
+    numbers = pa.array([None if n % 5 == 2 or n % 11 < 2 else n % 2 for n in range(1, 80)], pa.int64())
+    width = fixed_width_bytes(data_type)
+    column = numbers.cast(data_type)
+    if width:  # a null's slot may hold anything
+        noise = pa.py_buffer(bytes(range(1, 256)) * width)
+        column = pa.Array.from_buffers(data_type, len(column), [column.buffers()[0], noise])
+    for start in range(17):
+        for length in (0, 1, 7, 8, 9, 60):
+            part = column.slice(start, length)
+            valid = part.is_valid().to_pylist()
+            rows = encode_rows(part).to_pylist()
+            assert bytes(row_bytes(part)) == b"".join(rows)
+            assert all(row == b"\0" for row, is_valid in zip(rows, valid, strict=True) if not is_valid)
+            assert all(len(row) == (width or 1) for row, is_valid in zip(rows, valid, strict=True) if is_valid)

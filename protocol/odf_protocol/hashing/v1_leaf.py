@@ -88,15 +88,18 @@ def _list_of_pairs(array: pa.Array) -> pa.Array:
 def _add_content(array: pa.Array, parts: list[Buffer], *, is_column: bool = False) -> None:
     array = normalized(array)
     data_type = array.type
-    valid = _add_validity(array, parts)
+    bitmap = _add_validity(array, parts)
     if pat.is_null(data_type):
         return
+    if pat.is_boolean(data_type):
+        true = _bitmap(array.buffers()[1], array.offset, len(array))
+        parts.append((true if bitmap is None else true & bitmap).data)
+        return
+    valid = None if bitmap is None else np.unpackbits(bitmap, count=len(array), bitorder="little").view(bool)
     if pat.is_struct(data_type):
         if not is_column:
             for child in array.flatten():  # a child is null where its struct is
                 _add_content(child, parts)
-    elif pat.is_boolean(data_type):
-        parts.append(_bitmap(_true_rows(array, valid)))
     elif pat.is_list(data_type) or pat.is_large_list(data_type) or pat.is_fixed_size_list(data_type):
         _add_list(array, valid, parts)
     elif pat.is_primitive(data_type) or pat.is_decimal(data_type):
@@ -106,32 +109,30 @@ def _add_content(array: pa.Array, parts: list[Buffer], *, is_column: bool = Fals
 
 
 def _add_validity(array: pa.Array, parts: list[Buffer]) -> Any:
-    """Write flag and bitmap; return which rows are valid, None for all."""
+    """Write flag and bitmap of the valid rows; return the bitmap, None where all are valid."""
     if not array.null_count:
         parts.append(b"\x00")
         return None
     parts.append(b"\x01")
     if pat.is_null(array.type):
         parts.append(bytes(-(-len(array) // 8)))
-        return np.zeros(len(array), bool)
-    bitmap = np.frombuffer(array.buffers()[0], np.uint8)
-    first = array.offset // 8
-    bits = np.unpackbits(bitmap[first : (array.offset + len(array) + 7) // 8], bitorder="little")
-    valid = bits[array.offset - first * 8 :][: len(array)].view(bool)
-    parts.append(_bitmap(valid))
-    return valid
+        return np.zeros(-(-len(array) // 8), np.uint8)
+    bitmap = _bitmap(array.buffers()[0], array.offset, len(array))
+    parts.append(bitmap.data)
+    return bitmap
 
 
-def _bitmap(rows: Any) -> bytes:
-    return np.packbits(rows, bitorder="little").tobytes()
-
-
-def _true_rows(array: pa.Array, valid: Any) -> Any:
-    bitmap = np.frombuffer(array.buffers()[1], np.uint8)
-    first = array.offset // 8
-    bits = np.unpackbits(bitmap[first : (array.offset + len(array) + 7) // 8], bitorder="little")
-    rows = bits[array.offset - first * 8 :][: len(array)].view(bool)
-    return rows if valid is None else rows & valid
+def _bitmap(buffer: pa.Buffer | None, first: int, count: int) -> Any:
+    """Return ``count`` bits from ``first`` on as bytes, the bits after them zero; where they lie, if that can be."""
+    if not count or buffer is None:
+        return np.zeros(0, np.uint8)
+    packed = np.frombuffer(buffer, np.uint8)[first // 8 : (first + count + 7) // 8]
+    if first % 8:
+        return np.packbits(np.unpackbits(packed, bitorder="little")[first % 8 :][:count], bitorder="little")
+    if count % 8:
+        packed = packed.copy()
+        packed[-1] &= (1 << count % 8) - 1
+    return packed
 
 
 def _fixed_width(array: pa.Array, valid: Any) -> Buffer:
