@@ -129,8 +129,9 @@ class Progress:
             self._draw()
 
     def say(self, label: str) -> None:
-        """Change what the line says is going on."""
-        self._label = label
+        """Say that something else is going on now; bytes are counted anew."""
+        self._label, self._total, self._done = label, None, 0
+        self._started = time.monotonic()
         if self._shows:
             self._draw()
 

@@ -282,8 +282,8 @@ class Pulling:
         wanted = list_wanted(candidate)
         missing = [item for item in wanted if not self.objects.has(item.hash)]
         if missing:
-            progress.expect(sum(item.size_bytes for item in missing))
             progress.say(f"{name}: fetching")
+            progress.expect(sum(item.size_bytes for item in missing))
             await peer.fetch_objects(missing, self.objects, progress.advance)
 
     def _find_held(self, name: str, offered: PeerHead) -> DatasetRecord | None:
