@@ -4,20 +4,24 @@ import argparse
 
 from odf_node.cli.context import Context
 from odf_node.cli.main import nested_options
+from odf_node.cli.parsing import add_output_format
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the actions."""
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, title="actions")
-    actions.add_parser("list", help="list installed engines", parents=[nested_options()])
-    inspect = actions.add_parser(
-        "inspect", help="show an engine's version and the digest over all its files", parents=[nested_options()]
-    )
-    inspect.add_argument("engine", nargs="?", default="spark")
-    prepare = actions.add_parser(
-        "prepare", help="make this machine's class-data archive, so that the engine starts faster"
-    )
-    prepare.add_argument("engine", nargs="?", default="spark")
+    for name, line in (
+        ("list", "list installed engines"),
+        ("inspect", "show an engine's version and the digest over all its files"),
+        ("prepare", "make this machine's class-data archive, so that the engine starts faster"),
+    ):
+        action = actions.add_parser(
+            name, help=line, description=line[0].upper() + line[1:] + ".", parents=[nested_options()]
+        )
+        if name != "list":
+            action.add_argument("engine", nargs="?", default="spark", metavar="ENGINE", help="which (default: spark)")
+        if name != "prepare":
+            add_output_format(action, "text", "json")
 
 
 def run(context: Context, arguments: argparse.Namespace) -> int:
@@ -27,11 +31,18 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
     console = context.console
     if arguments.action == "list":
         rows = [{"name": name, "version": get_engine(name).version} for name in installed_engines()]
-        console.table(rows, {"name": "ENGINE", "version": "VERSION"}, empty="no engine is installed")
+        if arguments.output_format == "json":
+            console.json(rows)
+        else:
+            console.table(rows, {"name": "ENGINE", "version": "VERSION"}, empty="no engine is installed")
         return 0
     engine = get_engine(arguments.engine)
     if arguments.action == "inspect":
-        console.text(f"{engine.name} {engine.version}\n  digest {engine.digest()}")
+        digest = str(engine.digest())
+        if arguments.output_format == "json":
+            console.json({"name": engine.name, "version": engine.version, "digest": digest})
+        else:
+            console.text(f"{engine.name} {engine.version}\n  digest {digest}")
         return 0
     with console.progress(f"preparing {engine.name}"):
         engine.prepare()

@@ -3,11 +3,17 @@
 import argparse
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from odf_node.cli.context import Context
 from odf_node.cli.main import nested_options
 from odf_node.cli.parsing import add_output_format, whole_number
+
+SUBJECTS: Final = {
+    "DATASET": "name or identity",
+    "ID": "one refusal, by the beginning of its id (default: list them all)",
+    "FILE": "a file; one after the other where there are several",
+}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -31,10 +37,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
             child.add_argument(
                 "-n", "--limit", type=whole_number(1), default=50, metavar="N", help="the newest N lines (default: 50)"
             )
-            add_output_format(child, "table", "json")
-            continue
-        many = name in {"block", "data"}
-        child.add_argument("subject", nargs="+" if many else "?" if name == "refusals" else None, metavar=argument)
+        else:
+            nargs = "+" if argument == "FILE" else "?" if argument == "ID" else None
+            child.add_argument("subject", nargs=nargs, metavar=argument, help=SUBJECTS[argument])
         add_output_format(child, "text", "json")
         child.add_argument(
             "--json", dest="output_format", action="store_const", const="json", help="the same as -o json"

@@ -1,23 +1,37 @@
 """``odf-node token``: manage the tokens that allow others to push."""
 
 import argparse
+from typing import Any
 
 from odf_node.cli.context import Context, parse_time
 from odf_node.cli.main import nested_options
+from odf_node.cli.parsing import add_output_format
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the actions."""
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, title="actions")
-    create = actions.add_parser("create", help="make a token and print it, once", parents=[nested_options()])
-    create.add_argument("label", help="who will use it; for your own list")
+    create = actions.add_parser(
+        "create",
+        help="make a token and print it, once",
+        description="Make a token and print it, once.",
+        parents=[nested_options()],
+    )
+    create.add_argument("label", metavar="LABEL", help="who will use it; for your own list")
     create.add_argument(
         "--dataset", action="append", metavar="DID|NAME", default=[], help="allow only this dataset (may be repeated)"
     )
     create.add_argument("--expires", metavar="T", help="the token ends then")
-    actions.add_parser("list", help="list tokens, without their secrets", parents=[nested_options()])
-    revoke = actions.add_parser("revoke", help="end a token", parents=[nested_options()])
-    revoke.add_argument("token_id", metavar="ID")
+    add_output_format(create, "text", "json")
+    listing = actions.add_parser(
+        "list",
+        help="list tokens, without their secrets",
+        description="List tokens, without their secrets.",
+        parents=[nested_options()],
+    )
+    add_output_format(listing, "table", "json")
+    revoke = actions.add_parser("revoke", help="end a token", description="End a token.", parents=[nested_options()])
+    revoke.add_argument("token_id", metavar="ID", help="as 'odf-node token list' shows it")
 
 
 def run(context: Context, arguments: argparse.Namespace) -> int:
@@ -28,20 +42,27 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
             expires = parse_time(arguments.expires, option="--expires") if arguments.expires else None
             token, secret = tokens.create(arguments.label, datasets=arguments.dataset, expires_at=expires)
             context.node.record("token create", token.id, token.label)
+            if arguments.output_format == "json":
+                console.json({"id": token.id, "label": token.label, "scopes": token.scopes, "token": secret})
+                return 0
             console.note(f"token {token.id} for {token.label}; it is shown only now, keep it secret:")
             console.text(secret)
         case "list":
-            rows = [
+            rows: list[dict[str, Any]] = [
                 {
                     "id": token.id,
                     "label": token.label,
-                    "scopes": ", ".join(token.scopes),
-                    "created": token.created_at,
-                    "expires": token.expires_at or "-",
+                    "scopes": list(token.scopes),
+                    "created": str(token.created_at),
+                    "expires": str(token.expires_at) if token.expires_at else None,
                     "state": "revoked" if token.revoked_at else "valid",
                 }
                 for token in tokens.list_tokens()
             ]
+            if arguments.output_format == "json":
+                console.json(rows)
+                return 0
+            shown = [{**row, "scopes": ", ".join(row["scopes"]), "expires": row["expires"] or "never"} for row in rows]
             columns = {
                 "id": "ID",
                 "label": "FOR",
@@ -50,7 +71,7 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
                 "expires": "EXPIRES",
                 "state": "STATE",
             }
-            console.table(rows, columns, empty="there are no tokens: nobody can push to this node")
+            console.table(shown, columns, empty="there are no tokens: nobody can push to this node")
         case _:
             tokens.revoke(arguments.token_id)
             context.node.record("token revoke", arguments.token_id)

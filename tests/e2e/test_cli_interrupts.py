@@ -1,0 +1,161 @@
+"""Ctrl-C and SIGTERM in the middle: engines end, nothing is half-done, the exit code is the signal's."""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from support.command_line import (
+    EXAMPLE,
+    FIRST_VERSION,
+    SECOND_VERSION,
+    are_gone,
+    descendants,
+    list_kept,
+    run_command,
+    start_command,
+    wait_until,
+    write_source,
+)
+
+SOON_S = 20.0  # far less than any limit of an engine, more than a busy machine needs to end one
+NUMBERS = "(SELECT explode(sequence(1, 3000000)) AS n)"
+LONG_QUERY = f"SELECT count(*) FROM {NUMBERS} AS a, {NUMBERS} AS b WHERE a.n <> b.n"
+EXIT_CODES = [(signal.SIGINT, 130), (signal.SIGTERM, 143)]
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A node whose root has data and whose derivative has not read them."""
+    folder = tmp_path_factory.mktemp("template")
+    source = write_source(folder / "source.csv.gz", FIRST_VERSION)
+    for words in (
+        ["add", EXAMPLE / "countries.daily.yaml", EXAMPLE / "countries.severity.yaml"],
+        ["pull", "countries.daily"],
+    ):
+        done = run_command(folder / "home", *words, environment=source)
+        assert done.returncode == 0, done.stderr
+    return folder / "home"
+
+
+@pytest.fixture
+def home(template: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(template, tmp_path / "home"))
+
+
+def stopped(process: subprocess.Popen[str], number: signal.Signals, code: int) -> None:
+    """Signal the process: it ends soon, with one line, and with everything that it started."""
+    started = descendants(process.pid)
+    process.send_signal(number)
+    out, err = process.communicate(timeout=SOON_S)
+    assert process.returncode == code, err
+    assert out == ""
+    assert err.endswith("stopped; nothing half-done was kept\n")
+    assert len(err.splitlines()) == 1, err
+    wait_until(lambda: are_gone(started), "the end of every process that was started", SOON_S)
+
+
+def leftovers(home: Path) -> list[str]:
+    return sorted(path.name for path in (home / "staging").iterdir() if path.name != "downloads")
+
+
+def sweep(home: Path) -> None:
+    """Let the next command that writes remove what the stopped one left."""
+    assert run_command(home, "add", EXAMPLE / "countries.daily.yaml").returncode == 2
+    assert leftovers(home) == []
+    assert list((home / "cache" / "engines").glob("spark-*")) == []
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(("number", "code"), EXIT_CODES, ids=["SIGINT", "SIGTERM"])
+@pytest.mark.parametrize("dataset", ["countries.daily", "countries.severity"], ids=["ingest", "transform"])
+def test_pull_that_is_stopped_while_the_engine_starts_changes_nothing(
+    home: Path, tmp_path: Path, dataset: str, number: signal.Signals, code: int
+) -> None:
+    before = list_kept(home)
+    source = write_source(tmp_path / "source.csv.gz", SECOND_VERSION)
+    process = start_command(home, "pull", dataset, environment=source)
+    wait_until(lambda: len(descendants(process.pid)) >= 3, "the engine's first processes")
+    stopped(process, number, code)
+    assert list_kept(home) == before
+    sweep(home)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("words", [["pull", "countries.daily"], ["sql", "-c", LONG_QUERY]], ids=["ingest", "query"])
+def test_command_that_is_stopped_while_the_engine_works_changes_nothing(
+    home: Path, tmp_path: Path, words: list[str]
+) -> None:
+    before = list_kept(home)
+    source = write_source(tmp_path / "source.csv.gz", SECOND_VERSION)
+    process = start_command(home, *words, environment=source)
+    # The folder of a request is made when the engine is ready for it.
+    wait_until(lambda: [*(home / "cache" / "engines").glob("*/in/1")] or process.poll() is not None, "the request")
+    stopped(process, signal.SIGINT, 130)
+    assert list_kept(home) == before
+    sweep(home)
+
+
+@pytest.mark.spark
+def test_engine_that_was_to_stay_warm_ends_when_its_work_is_stopped(home: Path) -> None:
+    process = start_command(home, "sql", "-c", LONG_QUERY, environment={"ODF_NODE_ENGINE_IDLE_S": "60"})
+    wait_until(lambda: [*(home / "cache" / "engines").glob("*/in/1")] or process.poll() is not None, "the request")
+    started = descendants(process.pid)
+    (keeper,) = (pid for pid in started if "warm_engines" in Path(f"/proc/{pid}/cmdline").read_text())
+    try:
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=SOON_S)
+        assert (process.returncode, len(err.splitlines())) == (130, 1)
+        wait_until(lambda: are_gone(started - {keeper}), "the end of the engine", SOON_S)
+    finally:
+        os.kill(keeper, signal.SIGTERM)
+
+
+@pytest.mark.parametrize(("number", "code"), EXIT_CODES, ids=["SIGINT", "SIGTERM"])
+def test_pull_from_a_peer_that_is_silent_is_stopped_at_once(tmp_path: Path, number: signal.Signals, code: int) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        process = start_command(tmp_path / "home", "pull", f"http://127.0.0.1:{silent.getsockname()[1]}/x")
+        connection, _ = silent.accept()
+        with connection:
+            stopped(process, number, code)
+    assert list_kept(tmp_path / "home") == {"datasets": (), "audit": [], "objects": set()}
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["SIGINT", "SIGTERM"])
+def test_serving_ends_in_order_and_takes_its_ready_file_away(
+    home: Path, tmp_path: Path, number: signal.Signals
+) -> None:
+    ready = tmp_path / "ready"
+    process = start_command(home, "serve", "--http-port", "0", "--ready-file", ready)
+    wait_until(ready.exists, "the ready file")
+    started = descendants(process.pid)
+    process.send_signal(number)
+    _, err = process.communicate(timeout=SOON_S)
+    assert process.returncode == 0
+    assert "Traceback" not in err
+    assert not ready.exists()
+    wait_until(lambda: are_gone(started), "the end of every process that was started", SOON_S)
+
+
+def test_question_that_is_answered_with_ctrl_c_deletes_nothing(home: Path) -> None:
+    import pty
+
+    before = list_kept(home)
+    process, terminal = pty.fork()
+    if process == 0:
+        import sys
+
+        os.environ["ODF_NODE_HOME"] = str(home)
+        os.execv(sys.executable, [sys.executable, "-m", "odf_node", "delete", "countries.severity"])
+    shown = b""
+    while b"[y/N]" not in shown:
+        shown += os.read(terminal, 1000)
+    os.write(terminal, b"\x03")
+    _, status = os.waitpid(process, 0)
+    os.close(terminal)
+    assert os.waitstatus_to_exitcode(status) == 130
+    assert list_kept(home) == before

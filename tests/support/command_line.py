@@ -1,0 +1,117 @@
+"""The command line as a real process: run to its end, or watched and signalled."""
+
+import gzip
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from odf_engines.sandbox.bubblewrap import find_bubblewrap
+from odf_node.adapters.sqlite_store import SqliteMetadataStore
+from odf_node.home import Home
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "covid"
+PATIENCE_S = 120.0
+
+FIRST_VERSION = "2020-01-22,Chad,1,0,0\n2020-01-22,Peru,2,1,0\n"
+SECOND_VERSION = "2020-01-22,Chad,1,0,0\n2020-01-22,Peru,3,1,0\n2020-01-23,Chad,4,0,1\n"
+
+
+def environment_of(home: Path, **more: str) -> dict[str, str]:
+    """The environment of a command on ``home``, without what a developer may have set; no engine outlives it."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("ODF_NODE_")}
+    return {**kept, "ODF_NODE_HOME": str(home), "ODF_NODE_ENGINE_IDLE_S": "0", **more}
+
+
+def run_command(
+    home: Path,
+    *words: str | Path,
+    environment: Mapping[str, str] | None = None,
+    given: bytes | None = b"",
+    around: Sequence[str | Path] = (),
+) -> subprocess.CompletedProcess[str]:
+    """Run ``odf-node`` to its end; ``around`` is a command that it is run by."""
+    done = subprocess.run(
+        [*around, sys.executable, "-m", "odf_node", *words],
+        env=environment_of(home, **(environment or {})),
+        input=given,
+        capture_output=True,
+        check=False,
+        timeout=PATIENCE_S,
+    )
+    return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+def start_command(
+    home: Path, *words: str | Path, environment: Mapping[str, str] | None = None
+) -> subprocess.Popen[str]:
+    """Start ``odf-node`` with signals and streams of its own."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "odf_node", *words],
+        env=environment_of(home, **(environment or {})),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def bubblewrap(*options: str | Path) -> list[str | Path]:
+    """A command that shows what it runs the whole machine, changed by ``options``."""
+    return [find_bubblewrap().path, "--die-with-parent", "--dev-bind", "/", "/", *options]
+
+
+def write_source(path: Path, rows: str) -> dict[str, str]:
+    """Write the example's source file; the environment that makes the example poll it."""
+    path.write_bytes(gzip.compress(f"Date,Country,Confirmed,Recovered,Deaths\n{rows}".encode(), mtime=0))
+    # The time of the file says whether it is new.
+    os.utime(path, (len(rows), len(rows)))
+    return {"COVID_SOURCE": path.as_uri()}
+
+
+def list_kept(home: Path) -> dict[str, Any]:
+    """Everything that a node keeps: its datasets with their heads, what was done, its objects."""
+    with closing(SqliteMetadataStore(Home(home))) as store:
+        kept = {"datasets": store.list_datasets(), "audit": list(store.iter_audit(limit=1000))}
+    return {**kept, "objects": {path.name for path in (home / "objects").rglob("*") if path.is_file()}}
+
+
+def descendants(process_id: int) -> set[int]:
+    """Processes that the process has started, with theirs."""
+    parents: dict[int, int] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+            except (FileNotFoundError, ProcessLookupError):
+                continue
+    found = {process_id}
+    while more := {child for child, parent in parents.items() if parent in found} - found:
+        found |= more
+    return found - {process_id}
+
+
+def wait_until(is_so: Any, what: str, patience_s: float = PATIENCE_S) -> None:
+    """Look again and again; there is nothing to be told by."""
+    give_up_at = time.monotonic() + patience_s
+    while not is_so():
+        assert time.monotonic() < give_up_at, f"waited in vain: {what}"
+        time.sleep(0.02)
+
+
+def are_gone(process_ids: set[int]) -> bool:
+    """Whether the processes have ended (a dead one that nobody has asked about yet counts as ended)."""
+
+    def is_running(process_id: int) -> bool:
+        try:
+            state = Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()[0]
+        except (FileNotFoundError, ProcessLookupError):
+            return False
+        return state not in {"Z", "X"}
+
+    return not any(map(is_running, process_ids))

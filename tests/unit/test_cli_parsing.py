@@ -1,0 +1,151 @@
+"""Words of a command line: where options may stand, and what is offered for a word that is not known."""
+
+import argparse
+import importlib
+from pathlib import Path
+
+import pytest
+
+from odf_node.cli.context import Context, parse_time
+from odf_node.cli.main import COMMANDS, build_parser, find_command, main
+from odf_node.cli.parsing import Parser, suggest, whole_number
+from odf_node.errors import UsageError
+
+
+def parse(*words: str) -> argparse.Namespace:
+    command, _ = find_command(words)
+    return build_parser(command).parse_args(words)
+
+
+def failure(capsys: pytest.CaptureFixture[str], *words: str) -> list[str]:
+    """Run the program on words it refuses; the lines it says."""
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    assert ended.value.code == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    return shown.err.splitlines()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--home", "/h", "--system-time", "2020-01-01T00:00:00Z", "-q", "list"],
+        ["list", "--home", "/h", "--system-time", "2020-01-01T00:00:00Z", "-q"],
+        ["--home=/h", "list", "-q", "--system-time=2020-01-01T00:00:00Z"],
+        ["-q", "inspect", "audit", "--home", "/h", "--system-time", "2020-01-01T00:00:00Z"],
+        ["inspect", "--home", "/h", "audit", "--system-time", "2020-01-01T00:00:00Z", "--quiet"],
+    ],
+)
+def test_options_of_every_command_may_stand_before_and_behind_it(words: list[str]) -> None:
+    context = Context.from_arguments(parse(*words))
+    assert (context.home, str(context.system_time), context.console.quiet) == (
+        Path("/h"),
+        "2020-01-01T00:00:00Z",
+        True,
+    )
+
+
+def test_home_comes_from_the_environment_unless_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ODF_NODE_HOME", "/from-environment")
+    assert parse("list").home == "/from-environment"
+    assert parse("list", "--home", "/named").home == "/named"
+    assert parse("--home", "/named", "list").home == "/named"
+    monkeypatch.setenv("ODF_NODE_HOME", "")
+    assert parse("list").home is None
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        (["list"], ("list", None)),
+        (["--home", "list", "log"], ("log", None)),
+        (["-q", "--system-time", "x", "sql", "-c", "y"], ("sql", None)),
+        (["--home=/x", "log"], ("log", None)),
+        (["--hom", "/x", "list"], (None, "--hom")),
+        (["--version"], (None, None)),
+        (["--home"], (None, None)),
+        ([], (None, None)),
+    ],
+)
+def test_command_is_found_among_the_options(words: list[str], found: tuple[str | None, str | None]) -> None:
+    assert find_command(words) == found
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["lsit"], "odf-node: there is no command 'lsit'. Did you mean 'list'?"),
+        (["zzzz"], "odf-node: there is no command 'zzzz'."),
+        (["--hme", "/x", "list"], "odf-node: there is no option '--hme'. Did you mean '--home'?"),
+        (["pull", "--polcy=x", "a"], "odf-node pull: there is no option '--polcy'. Did you mean '--policy'?"),
+        (["inspect", "trust", "--jso", "x"], "odf-node inspect trust: there is no option '--jso'."),
+        (["token", "lst"], "odf-node token: argument ACTION: there is no 'lst'. Did you mean 'list'?"),
+        (["tail", "a", "b"], "odf-node tail: 'b' is one word too many"),
+    ],
+)
+def test_unknown_word_is_named_with_the_nearest_known_one(
+    capsys: pytest.CaptureFixture[str], words: list[str], message: str
+) -> None:
+    first, second = failure(capsys, *words)
+    assert first.startswith(message)
+    assert second.startswith("Try 'odf-node")
+
+
+def test_options_are_not_abbreviated(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "Did you mean '--wide'?" in failure(capsys, "list", "--wid")[0]
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "x", "1.5", ""])
+def test_whole_number_out_of_bounds_is_refused_with_the_bounds(text: str) -> None:
+    with pytest.raises(argparse.ArgumentTypeError, match=f"of 1 or more, found '{text}'"):
+        whole_number(1)(text)
+
+
+def test_whole_number_within_bounds_is_taken() -> None:
+    assert whole_number(0, 65_535)("65535") == 65_535
+    with pytest.raises(argparse.ArgumentTypeError, match="from 0 to 65535"):
+        whole_number(0, 65_535)("65536")
+
+
+def test_word_like_nothing_known_gets_no_suggestion() -> None:
+    assert suggest("qqqq", ["list", "log"]) == ""
+
+
+def test_date_alone_means_its_first_moment() -> None:
+    assert str(parse_time("2020-10-01", option="--as-of")) == "2020-10-01T00:00:00Z"
+    with pytest.raises(UsageError, match=r"--as-of '2020-13-01' is not a time; write it as 2020-10-01T12:00:00Z"):
+        parse_time("2020-13-01", option="--as-of")
+
+
+def iter_parsers(parser: argparse.ArgumentParser) -> "list[argparse.ArgumentParser]":
+    found = [parser]
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for child in action.choices.values():
+                found += iter_parsers(child)
+    return found
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_of_a_command_explains_every_argument_and_can_be_printed(command: str) -> None:
+    for parser in iter_parsers(build_parser(command)):
+        if not parser.prog.startswith(f"odf-node {command}"):
+            continue
+        assert isinstance(parser, Parser)
+        assert "--home" in parser.format_help()
+        for action in parser._actions:
+            assert action.help or isinstance(action, argparse._SubParsersAction), (parser.prog, action.dest)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_command_is_a_module_that_declares_and_runs_it(command: str) -> None:
+    module = importlib.import_module(f"odf_node.cli.commands.{command}")
+    assert callable(module.configure)
+    assert callable(module.run)
+
+
+def test_no_command_shows_the_help_and_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 2
+    text = capsys.readouterr().out
+    assert all(command in text for command in COMMANDS)

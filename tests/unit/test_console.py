@@ -1,0 +1,225 @@
+"""What is shown, on which stream, and what strangers' texts cannot do to a terminal."""
+
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from odf_node.cli.console import Console, ResultNotWrittenError, format_bytes, format_table, printable
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+class FullDisk(io.StringIO):
+    def write(self, _: str) -> int:
+        raise OSError(28, "No space left on device")
+
+
+class ClosedPipe(io.StringIO):
+    def write(self, _: str) -> int:
+        raise BrokenPipeError(32, "Broken pipe")
+
+
+@pytest.fixture
+def console() -> Console:
+    return Console(out=io.StringIO(), err=io.StringIO())
+
+
+def shown(console: Console) -> tuple[str, str]:
+    assert isinstance(console.out, io.StringIO)
+    assert isinstance(console.err, io.StringIO)
+    return console.out.getvalue(), console.err.getvalue()
+
+
+def test_results_and_remarks_go_to_streams_of_their_own(console: Console) -> None:
+    console.text("result")
+    console.note("remark")
+    console.warn("danger")
+    assert shown(console) == ("result\n", "remark\nwarning: danger\n")
+
+
+def test_quiet_console_says_results_and_warnings_only() -> None:
+    console = Console(quiet=True, out=io.StringIO(), err=io.StringIO())
+    console.text("result")
+    console.note("remark")
+    console.warn("danger")
+    console.table([], {"a": "A"}, empty="nothing")
+    assert shown(console) == ("result\n", "warning: danger\n")
+
+
+def test_table_is_as_wide_as_its_widest_cell_and_numbers_stand_right(console: Console) -> None:
+    console.table([{"n": 5, "s": "long text"}, {"n": 12345, "s": None}], {"n": ">N", "s": "TEXT"})
+    assert shown(console)[0].splitlines() == [
+        "    N  TEXT",
+        "-----  ---------",
+        "    5  long text",
+        "12345",
+    ]
+
+
+def test_table_without_rows_says_why_beside_the_result(console: Console) -> None:
+    console.table([], {"a": "A"}, empty="nothing yet")
+    assert shown(console) == ("", "nothing yet\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("\x1b[31mred\x1b]0;title\x07", r"\x1b[31mred\x1b]0;title\x07"),
+        ("over\rwritten", r"over\rwritten"),
+        ("c1 \x9b2J", r"c1 \x9b2J"),
+        ("turned \u202eround", r"turned \u202eround"),
+        ("two\nlines\tand ümläute 漢字", "two\nlines\tand ümläute 漢字"),
+    ],
+)
+def test_control_characters_are_shown_and_not_obeyed(console: Console, text: str, expected: str) -> None:
+    assert printable(text) == expected
+    console.text(text)
+    console.note(text)
+    assert shown(console) == (f"{expected}\n", f"{expected}\n")
+
+
+def test_cell_of_a_table_stays_on_its_line(console: Console) -> None:
+    console.table([{"a": "one\ntwo\x1b[2J"}], {"a": "A"})
+    assert shown(console)[0].splitlines()[2] == r"one\ntwo\x1b[2J"
+
+
+def test_json_keeps_every_text_and_holds_no_control_characters(console: Console) -> None:
+    value = {"text": "a\x1b\x7f\x9b\u202eb ü", "none": None}
+    console.json(value)
+    written = shown(console)[0]
+    assert json.loads(written) == value
+    assert printable(written) == written
+    assert "ü" in written
+
+
+def test_stream_that_is_not_in_unicode_gets_escapes() -> None:
+    raw = io.BytesIO()
+    console = Console(out=io.TextIOWrapper(raw, encoding="ascii"))
+    console.text("ü")
+    console.json({"a": "ü"}, indent=None)
+    console.flush()
+    first, second = raw.getvalue().decode("ascii").splitlines()
+    assert first == r"\xfc"
+    assert json.loads(second) == {"a": "ü"}
+
+
+def test_raw_result_is_left_alone_unless_a_terminal_shows_it() -> None:
+    for stream, expected in ((io.StringIO(), "\x1b[2J\r\n"), (Terminal(), "\\x1b[2J\\r\n")):
+        Console(out=stream).raw("\x1b[2J\r\n")
+        assert stream.getvalue() == expected
+
+
+def test_result_that_finds_no_room_is_an_error_and_a_reader_that_left_is_not_hidden() -> None:
+    with pytest.raises(ResultNotWrittenError, match="cannot write the result: No space left on device"):
+        Console(out=FullDisk()).text("x")
+    with pytest.raises(BrokenPipeError):
+        Console(out=ClosedPipe()).text("x")
+
+
+def test_progress_moves_on_a_terminal_and_wipes_its_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr("odf_node.cli.console.REDRAW_S", 0)
+    console = Console(out=io.StringIO(), err=Terminal())
+    with console.progress("pulling\x1b[2J") as progress:
+        progress.say("fetching")
+        progress.expect(2_000_000)
+        progress.advance(1_000_000)
+        progress.say("checking")
+    text = shown(console)[1]
+    assert r"pulling\x1b[2J" in text
+    assert "1.0 MB of 2.0 MB" in text
+    # What comes after the transfer is not measured in its bytes.
+    assert "checking [" not in text
+    assert text.endswith("\r")
+
+
+def test_progress_is_silent_where_nobody_watches(console: Console) -> None:
+    with console.progress("pulling") as progress:
+        progress.expect(10)
+        progress.advance(10)
+        progress.say("still")
+    assert shown(console) == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("size", "text"),
+    [(0, "0 B"), (999, "999 B"), (1000, "1.0 kB"), (123_456, "123 kB"), (2_500_000_000, "2.5 GB"), (10**16, "10000 TB")],
+)
+def test_sizes_have_a_unit_and_few_digits(size: int, text: str) -> None:
+    assert format_bytes(size) == text
+
+
+def test_lines_of_a_table_are_made_as_they_are_asked_for() -> None:
+    lines: Iterator[str] = iter(format_table([{"a": 1}], {"a": "A"}))
+    assert next(lines) == "A"
+
+
+# Rows in files
+
+
+def test_file_for_a_result_is_never_replaced_and_never_half_written(tmp_path: Path) -> None:
+    import pyarrow as pa
+
+    from odf_node.cli.rows import write_rows
+    from odf_node.errors import UsageError
+
+    console = Console(out=io.StringIO(), err=io.StringIO())
+    rows = pa.table({"n": [1, 2]})
+    path = tmp_path / "rows.csv"
+    write_rows(console, rows, "csv", path=path)
+    assert path.read_text() == '"n"\n1\n2\n'
+    with pytest.raises(UsageError, match="is there already"):
+        write_rows(console, rows, "csv", path=path)
+    with pytest.raises(UsageError, match="there is no folder"):
+        write_rows(console, rows, "csv", path=tmp_path / "none" / "rows.csv")
+    assert path.read_text() == '"n"\n1\n2\n'
+
+
+def test_rows_are_written_with_exact_values_in_every_text_format() -> None:
+    from datetime import UTC, date, datetime
+    from decimal import Decimal
+
+    import pyarrow as pa
+
+    from odf_node.cli.rows import write_rows
+
+    rows = pa.table(
+        {
+            "op": pa.array([2], pa.int32()),
+            "at": pa.array([datetime(2020, 1, 2, 3, 4, 5, 600_000, UTC)], pa.timestamp("ms", "UTC")),
+            "day": pa.array([date(2020, 1, 2)]),
+            "amount": pa.array([Decimal("1.10")]),
+            "raw": pa.array([b"\xff"]),
+            "none": pa.array([None], pa.string()),
+        }
+    )
+    shown_as = {}
+    for kind in ("table", "json", "ndjson"):
+        console = Console(out=io.StringIO(), err=io.StringIO())
+        write_rows(console, rows, kind)
+        shown_as[kind] = shown(console)[0]
+    expected = {
+        "op": 2, "at": "2020-01-02T03:04:05.600Z", "day": "2020-01-02", "amount": "1.10", "raw": "ff", "none": None,
+    }  # fmt: skip
+    assert json.loads(shown_as["json"]) == [expected]
+    assert json.loads(shown_as["ndjson"]) == expected
+    assert shown_as["table"].splitlines()[2].split() == [
+        "2", "2020-01-02T03:04:05.600Z", "2020-01-02", "1.10", "ff", "null",
+    ]  # fmt: skip
+
+
+def test_operations_are_named_for_people() -> None:
+    import pyarrow as pa
+
+    from odf_node.cli.rows import name_operations
+
+    named = name_operations(pa.table({"op": pa.array([0, 1, 2, 3], pa.int32())}))
+    assert named.column("op").to_pylist() == ["append", "retract", "correct from", "correct to"]
+    other = pa.table({"op": pa.array([0, 9], pa.int32())})
+    assert name_operations(other) is other
