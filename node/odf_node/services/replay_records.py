@@ -61,8 +61,14 @@ def sign_record(key: PrivateKey, record: ReplayRecord) -> bytes:
     return sign_replay_record(key.seed, record)
 
 
-def check_record(raw: bytes, block: Block, dataset_id: DatasetId) -> None:
+def check_record(raw: bytes, block: Block, dataset_id: DatasetId, before: DatasetView | None) -> ReplayRecord:
     """Check that a record that came with a block is signed by the dataset's key and describes that block.
+
+    Args:
+        raw: Untrusted.
+        block: What it came with.
+        dataset_id: Whose chain.
+        before: What is in force before the block, None where it is the first.
 
     Raises:
         MalformedError, RejectedError: It is not, or does not.
@@ -76,6 +82,37 @@ def check_record(raw: bytes, block: Block, dataset_id: DatasetId) -> None:
             found=signed.signer,
         )
     check_record_describes(signed.record, block, dataset_id)
+    if before is None or before.transform is None:
+        raise RejectedError("CHAIN-25 transform-is-declared", sequence_number=block.sequence_number)
+    record, transform = signed.record, before.transform
+    in_force: list[tuple[str, object, object]] = [
+        ("transform", hash_transform(transform.transform), record.transform),
+        ("aliases", [i.alias or i.dataset_ref for i in transform.inputs], [i.alias for i in record.inputs]),
+        ("vocabulary", before.vocabulary, record.vocabulary),
+        ("watermark", before.watermark, record.prev_watermark),
+    ]
+    for name, expected, found in in_force:
+        if expected != found:
+            rule = f"REPLAY-8 {name}-in-force"
+            raise RejectedError(rule, sequence_number=block.sequence_number, expected=expected, found=found)
+    return record
+
+
+def check_record_inputs(record: ReplayRecord, inputs: Sequence[PlannedInput], sequence_number: int) -> None:
+    """Check that a record names the slices that the step reads from the copies held here (REPLAY-7).
+
+    Raises:
+        RejectedError: It names others.
+    """
+    for said, planned in zip(record.inputs, inputs, strict=True):
+        held = tuple(ReplaySlice(part.logical_hash, part.physical_hash) for part in planned.slices)
+        if said.slices != held:
+            raise RejectedError(
+                f"REPLAY-7 slices-that-are-held (input {said.dataset_id})",
+                sequence_number=sequence_number,
+                expected=", ".join(str(part.physical_hash) for part in held) or "none",
+                found=", ".join(str(part.physical_hash) for part in said.slices) or "none",
+            )
 
 
 def identity_of(engine: Engine) -> EngineIdentity:

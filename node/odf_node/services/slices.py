@@ -211,6 +211,8 @@ def open_slice(path: Path) -> pq.ParquetFile:
     try:
         file = pq.ParquetFile(path, memory_map=True)
         _ = file.schema_arrow  # made when it is asked for, and a hostile one fails then
+    except MemoryError:
+        raise  # says nothing about the form of the file
     except _UNREADABLE as error:
         raise MalformedError("Parquet file", where=path.name, found=_first_line(error)) from error
     return file
@@ -219,6 +221,8 @@ def open_slice(path: Path) -> pq.ParquetFile:
 def _iter_batches(file: pq.ParquetFile) -> Iterator[pa.RecordBatch]:
     try:
         yield from file.iter_batches(batch_size=BATCH_ROWS, use_threads=False)
+    except MemoryError:
+        raise
     except _UNREADABLE as error:
         raise MalformedError("Parquet file", found=_first_line(error)) from error
 

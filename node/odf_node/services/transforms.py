@@ -17,7 +17,7 @@ from odf_node.ports import DatasetNotFoundError, DatasetRecord, KeyStore, Metada
 from odf_node.services.chains import blocks_between, get_block, last_offset_at, load_view
 from odf_node.services.engines import EngineHost
 from odf_node.services.outputs import StagedOutputs
-from odf_node.services.replay_records import make_record, sign_record
+from odf_node.services.replay_records import check_record_inputs, make_record, sign_record
 from odf_node.services.slice_process import SliceProcess
 from odf_node.services.slices import describe_new_slice, logical_hash_of, physical_hash_of, read_slice
 from odf_node.services.writer import ChainWriter
@@ -34,6 +34,7 @@ from odf_protocol.events import (
     SetTransform,
 )
 from odf_protocol.multihash import Multihash
+from odf_protocol.replay import ReplayRecord
 from odf_protocol.schema_arrow import data_schema_of
 from odf_protocol.schema_compat import is_same
 from odf_protocol.timestamp import Timestamp
@@ -264,13 +265,16 @@ class Replayer:
     objects: ObjectStore
     paths: Mapping[Multihash, Path]
 
-    def replay(self, session: EngineSession, view: DatasetView, block: Block, *, limits: Limits) -> StepMismatch | None:
+    def replay(
+        self, session: EngineSession, view: DatasetView, block: Block, record: ReplayRecord | None, *, limits: Limits
+    ) -> StepMismatch | None:
         """Run the step that ``block`` records and compare the answer with what it claims.
 
         Args:
             session: An engine of the kind that the transform in force names.
             view: The derivative before the step.
             block: With an ExecuteTransform event.
+            record: The replay record that came with the block, where one did.
             limits: For the run.
 
         Returns:
@@ -283,6 +287,8 @@ class Replayer:
         assert isinstance(event, ExecuteTransform)
         builder = StepBuilder(self.store, self.objects, self.paths)
         planned = tuple(builder.plan_recorded(recorded) for recorded in event.query_inputs)
+        if record is not None:
+            check_record_inputs(record, planned, block.sequence_number)
         step = builder.build(view, planned, system_time=block.system_time, limits=limits)
         response = session.transform(step.request)
         published = self.paths[event.new_data.physical_hash] if event.new_data else None

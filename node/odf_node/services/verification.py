@@ -24,6 +24,7 @@ from odf_protocol.did import DatasetId
 from odf_protocol.errors import RejectedError
 from odf_protocol.events import AddData, ExecuteTransform
 from odf_protocol.multihash import Multihash
+from odf_protocol.replay import ReplayRecord
 from odf_protocol.signatures import verify_block_signature
 
 
@@ -48,13 +49,15 @@ class NeededObject:
 class CheckedChain:
     """Blocks that keep every chain rule, and what is in force after each of them.
 
-    ``before`` is the view before the first block, None where that is the Seed. ``warnings`` are rules that only this
+    ``before`` is the view before the first block, None where that is the Seed. ``records`` are the replay records that
+    came along. ``warnings`` are rules that only this
     implementation demands and that a foreign chain may break.
     """
 
     before: DatasetView | None
     blocks: tuple[Block, ...]
     views: tuple[DatasetView, ...]
+    records: tuple[ReplayRecord | None, ...]
     state: ChainState
     warnings: tuple[str, ...]
 
@@ -123,6 +126,7 @@ def check_chain(
     blocks: list[Block] = []
     views: list[DatasetView] = []
     warnings: list[str] = []
+    records: list[ReplayRecord | None] = []
     view = before
     for item in offered:
         block = decode_block(item.raw, expected_hash=None)
@@ -135,13 +139,14 @@ def check_chain(
             raise RejectedError(
                 "SIG-1 block-is-signed", sequence_number=block.sequence_number, expected="a signature", found="none"
             )
-        if item.replay_record is not None:
-            check_record(item.replay_record, block, dataset_id)
+        records.append(
+            None if item.replay_record is None else check_record(item.replay_record, block, dataset_id, view)
+        )
         view = apply(view, block) if view else start_view(block)
         blocks.append(block)
         views.append(view)
     assert state is not None
-    return CheckedChain(before, tuple(blocks), tuple(views), state, tuple(warnings))
+    return CheckedChain(before, tuple(blocks), tuple(views), tuple(records), state, tuple(warnings))
 
 
 def check_rows(chain: CheckedChain, paths: Mapping[Multihash, Path], say: Callable[[str], None]) -> None:
@@ -196,17 +201,17 @@ def replay_steps(
     with ExitStack() as stack:
         sessions: dict[str, EngineSession] = {}
         before = chain.before
-        for block, view in zip(chain.blocks, chain.views, strict=True):
+        for block, view, record in zip(chain.blocks, chain.views, chain.records, strict=True):
             if isinstance(block.event, ExecuteTransform):
                 if before is None or before.transform is None:
-                    raise RejectedError("CHAIN-23 transform-is-declared", sequence_number=block.sequence_number)
+                    raise RejectedError("CHAIN-25 transform-is-declared", sequence_number=block.sequence_number)
                 name = before.transform.transform.engine
                 if name not in sessions:
                     say(f"starting the sandboxed engine '{name}'")
                     sessions[name] = stack.enter_context(engines.foreign_session(name))
                 say(f"re-executing block {block.sequence_number}")
                 try:
-                    mismatch = replayer.replay(sessions[name], before, block, limits=engines.limits)
+                    mismatch = replayer.replay(sessions[name], before, block, record, limits=engines.limits)
                 except (InvalidQueryError, NotReplayableError) as error:
                     raise RejectedError(
                         "PLAN-7 query-can-be-repeated", sequence_number=block.sequence_number, found=error

@@ -1,0 +1,413 @@
+"""The gate for derivatives: steps are run again, with a real engine, and nothing that differs gets in.
+
+The forger here holds the publisher's keys: hashes, links and signatures are always right. Every refusal is checked to
+change no byte of the home and to leave its evidence whole (``Judge.refuse``).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from odf_node.services.slices import logical_hash_of, read_slice
+from odf_node.services.verifying import Verifier
+from odf_protocol.attestations import decode_attestation
+from odf_protocol.events import AddData, DatasetKind, ExecuteTransform, Seed, SetDataSchema
+from odf_protocol.multihash import Multihash
+from odf_protocol.policy import Policy, Trust
+from odf_protocol.replay_codec import decode_replay_record, sign_replay_record
+from odf_protocol.timestamp import Timestamp
+from odf_protocol.vocabulary import Vocabulary
+from support.offers import NOON, Judge, PeerChain, PublisherHome, root_chain, select
+from support.signing import NEW_KEY, OTHER_KEY, dataset_of
+
+pytestmark = pytest.mark.spark
+
+QUERY = "SELECT event_time, city, people * 2 AS doubled FROM in0"
+OTHER_QUERY = "SELECT event_time, city, people * 3 AS doubled FROM in0"
+FIRST_STEP, REDEFINED, SECOND_STEP, THIRD_STEP = 3, 4, 5, 6  # blocks of the derivative
+
+
+@dataclass(frozen=True)
+class Published:
+    """An honest root of three slices, and a derivative of three steps whose query changed after the first."""
+
+    root: PeerChain
+    derivative: PeerChain
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory: pytest.TempPathFactory, spark_session: Any) -> Published:
+    folder = tmp_path_factory.mktemp("publisher")
+    home = PublisherHome(Judge.create(folder / "home", spark_session))
+    root = root_chain(folder, slices=0).add_rows([("Oslo", 1), ("", 2), (None, 3)])
+    home.keep(root)
+    derivative = PeerChain(folder, key=NEW_KEY, name="doubled")
+    derivative.add(Seed(dataset_id=derivative.id, dataset_kind=DatasetKind.DERIVATIVE)).add(select(QUERY, root.id))
+    home.keep(derivative)
+    home.run(derivative, at=Timestamp(NOON.seconds + 100))
+    home.keep(derivative.add(select(OTHER_QUERY, root.id), at=Timestamp(NOON.seconds + 200)))
+    for n, rows in enumerate(([("Rome", 5), ("Rome", 6)], [("Turin", 7)])):
+        home.keep(root.add_rows(rows))
+        home.run(derivative, at=Timestamp(NOON.seconds + 300 + n))
+    steps = [b.sequence_number for b in derivative.blocks if isinstance(b.event, ExecuteTransform)]
+    assert steps == [FIRST_STEP, SECOND_STEP, THIRD_STEP]
+    return Published(root, derivative)
+
+
+@pytest.fixture
+def judge(tmp_path: Path, spark_session: Any, published: Published) -> Judge:
+    """A node that has accepted the root."""
+    judge = Judge.create(tmp_path / "judge", spark_session)
+    judge.accept(published.root)
+    return judge
+
+
+def forged(published: Published, number: int, change: Callable[[Any], Any]) -> PeerChain:
+    """Change the event of a step; records that no longer fit are left out, as a forger would."""
+    chain = published.derivative.replacing(number, change)
+    chain.replay_records = [None] * len(chain.blocks)
+    return chain
+
+
+def with_cells(published: Published, number: int, column: str, values: list[Any]) -> PeerChain:
+    """Replace the values of a column in the slice of a step, and make everything fit again."""
+    chain = published.derivative.copy(replay_records=[None] * len(published.derivative.blocks))
+    data = chain.blocks[number].event.new_data  # type: ignore[union-attr]
+    table = pq.read_table(pa.BufferReader(chain.files[data.physical_hash]))
+    index = table.schema.get_field_index(column)
+    field = table.schema.field(index)
+    return chain.replacing_slice(number, table.set_column(index, field, pa.array(values, field.type)))
+
+
+def test_honest_derivative_is_accepted_step_by_step_each_with_its_own_query(judge: Judge, published: Published) -> None:
+    chain = published.derivative
+    early = chain.up_to(REDEFINED)
+    first = judge.accept(early)
+    second = judge.accept(chain, base=early.head)
+
+    assert (first.replayed_steps, second.replayed_steps) == (1, 2)
+    record = judge.record("doubled")
+    assert record is not None
+    assert (record.trust, record.head) == (Trust.REEXECUTED, chain.head)
+    with judge.opened() as store:
+        statements = [decode_attestation(item.raw) for item in store.iter_attestations(chain.id)]
+        finding = Verifier(store, judge.objects, judge.engines).verify(record, replay=True, say=lambda _text: None)
+        records = [store.find_replay_record(chain.id, block.hash) for block in chain.blocks]
+    assert [[step.agrees for step in statement.steps] for statement in statements] == [[True], [True, True]]
+    assert finding.is_valid, finding
+    assert finding.replayed_steps == 3
+    assert [None if item is None else item.raw for item in records] == chain.replay_records
+
+
+def test_forged_cell_is_found_by_re_execution_and_named(judge: Judge, published: Published) -> None:
+    chain = with_cells(published, SECOND_STEP, "doubled", [15, 19])
+
+    report = judge.refuse(chain.offer(), chain.files, rule="PLAN-7 step-is-reproduced")
+
+    assert report["block"] == SECOND_STEP
+    cells = [(c["offset"], c["column"], c["published"], c["recomputed"]) for c in report["divergence"]["cells"]]
+    assert cells == [(4, "doubled", "19", "18")]
+    folder = Path(report["folder"])
+    forged_hash = chain.blocks[SECOND_STEP].event.new_data.physical_hash  # type: ignore[union-attr]
+    assert (folder / "published.parquet").read_bytes() == chain.files[forged_hash]
+    assert read_slice(folder / "recomputed.parquet").column("doubled").to_pylist() == [15, 18]
+
+
+def test_refused_forgery_is_attested_by_a_node_that_has_a_key(judge: Judge, published: Published) -> None:
+    judge.accept(published.derivative.up_to(REDEFINED))  # makes the node's key
+    chain = with_cells(published, SECOND_STEP, "doubled", [15, 19])
+
+    report = judge.refuse(chain.offer(chain.up_to(REDEFINED).head), chain.files, rule="PLAN-7")
+
+    statement = decode_attestation((Path(report["folder"]) / "attestation.json").read_bytes())
+    assert [step.agrees for step in statement.steps] == [False]
+    assert statement.last.hash == chain.blocks[SECOND_STEP].hash
+
+
+def test_collision_of_the_logical_hash_is_found(judge: Judge, published: Published) -> None:
+    """``['', null]`` and ``[null, '']`` have one arrow0 hash; the values are compared as well."""
+    chain = with_cells(published, FIRST_STEP, "city", ["Oslo", None, ""])
+    honest, false = (
+        c.blocks[FIRST_STEP].event.new_data  # type: ignore[union-attr]
+        for c in (published.derivative, chain)
+    )
+    assert honest.logical_hash == false.logical_hash
+    assert honest.physical_hash != false.physical_hash
+
+    report = judge.refuse(chain.offer(), chain.files, rule="PLAN-7 step-is-reproduced")
+
+    assert report["divergence"]["columns"] == ["city"]
+    assert report["divergence"]["differing_rows"] == 2
+
+
+def test_other_parquet_file_of_the_same_values_is_accepted(judge: Judge, published: Published) -> None:
+    chain = published.derivative.copy(replay_records=[None] * len(published.derivative.blocks))
+    data = chain.blocks[FIRST_STEP].event.new_data  # type: ignore[union-attr]
+    table = pq.read_table(pa.BufferReader(chain.files[data.physical_hash]))
+    changed = chain.replacing_slice(FIRST_STEP, table.replace_schema_metadata({"writer": "another"}))
+    assert changed.blocks[FIRST_STEP].event.new_data.physical_hash != data.physical_hash  # type: ignore[union-attr]
+
+    assert judge.accept(changed).replayed_steps == 3
+
+
+@pytest.mark.parametrize(
+    ("number", "change", "rule"),
+    [
+        pytest.param(
+            THIRD_STEP, lambda e: replace(e, new_watermark=Timestamp(NOON.seconds + 9)), "PLAN-7", id="watermark"
+        ),
+        pytest.param(THIRD_STEP, lambda e: replace(e, new_data=None, new_watermark=NOON), "PLAN-7", id="rows-left-out"),
+        pytest.param(
+            FIRST_STEP,
+            lambda e: replace(e, query_inputs=(replace(e.query_inputs[0], prev_offset=0),)),
+            "PLAN-5",
+            id="first-row-skipped",
+        ),
+        pytest.param(
+            THIRD_STEP,
+            lambda e: replace(e, query_inputs=(replace(e.query_inputs[0], new_offset=4),)),
+            "CHAIN-27",
+            id="offset-of-no-progress",
+        ),
+        pytest.param(
+            SECOND_STEP,
+            lambda e: replace(e, query_inputs=(replace(e.query_inputs[0], new_offset=3),)),
+            "PLAN-5",
+            id="offset-in-the-middle",
+        ),
+        pytest.param(
+            THIRD_STEP,
+            lambda e: replace(e, query_inputs=(replace(e.query_inputs[0], dataset_id=dataset_of(OTHER_KEY)),)),
+            "CHAIN-25",
+            id="other-input",
+        ),
+        pytest.param(
+            THIRD_STEP,
+            lambda e: replace(
+                e, query_inputs=(replace(e.query_inputs[0], new_block_hash=Multihash.of_sha3_256(b"none")),)
+            ),
+            "ACCEPT-2",
+            id="block-that-no-input-has",
+        ),
+    ],
+)
+def test_step_that_claims_something_else_is_refused(
+    judge: Judge, published: Published, number: int, change: Callable[[Any], Any], rule: str
+) -> None:
+    chain = forged(_until(published, number), number, change)
+
+    assert judge.refuse(chain.offer(), chain.files, rule=rule)["block"] in {number, None}
+
+
+def _until(published: Published, number: int) -> Published:
+    return Published(published.root, published.derivative.up_to(number))
+
+
+def test_interval_that_goes_back_is_refused(judge: Judge, published: Published) -> None:
+    """The rows stay where they are, but the input would be read from an earlier block next time."""
+    root = published.root
+
+    def go_back(event: ExecuteTransform) -> ExecuteTransform:
+        back = replace(event.query_inputs[0], new_block_hash=root.blocks[1].hash, new_offset=None)
+        return replace(event, query_inputs=(back,), new_data=None, new_watermark=NOON)
+
+    chain = forged(_until(published, THIRD_STEP), THIRD_STEP, go_back)
+
+    judge.refuse(chain.offer(), chain.files, rule="PLAN-5 recorded-blocks-go-forward")
+
+
+def test_part_of_the_chain_under_another_query_is_refused(judge: Judge, published: Published) -> None:
+    """The same rows under a query that was never in force when they were made."""
+    chain = forged(published, REDEFINED, lambda event: select(QUERY, published.root.id))
+
+    assert judge.refuse(chain.offer(), chain.files, rule="PLAN-7")["block"] == SECOND_STEP
+
+
+def test_query_that_nobody_can_repeat_is_refused(judge: Judge, published: Published) -> None:
+    random = select("SELECT event_time, city, rand() AS doubled FROM in0", published.root.id)
+    chain = forged(_until(published, FIRST_STEP), 1, lambda event: random)
+
+    judge.refuse(chain.offer(), chain.files, rule="PLAN-7 query-can-be-repeated")
+
+
+def test_schema_other_than_the_query_gives_is_refused(judge: Judge, published: Published) -> None:
+    """Columns are renamed in schema and slice alike, so that the rows fit; the query names them otherwise."""
+    chain = published.derivative.up_to(FIRST_STEP)
+    chain.replay_records = [None] * len(chain.blocks)
+    schema = chain.blocks[2].event
+    assert isinstance(schema, SetDataSchema)
+    assert schema.schema is not None
+    renamed = replace(
+        schema.schema,
+        fields=tuple(replace(f, name="tripled") if f.name == "doubled" else f for f in schema.schema.fields),
+    )
+    chain = chain.replacing(2, lambda event: replace(event, schema=renamed))
+    data = chain.blocks[FIRST_STEP].event.new_data  # type: ignore[union-attr]
+    table = pq.read_table(pa.BufferReader(chain.files[data.physical_hash]))
+    chain = chain.replacing_slice(
+        FIRST_STEP, table.rename_columns([{"doubled": "tripled"}.get(n, n) for n in table.column_names])
+    )
+
+    assert judge.refuse(chain.offer(), chain.files, rule="PLAN-7")["divergence"]["kind"] == "schema"
+
+
+def test_data_added_past_the_query_is_refused(judge: Judge, published: Published, tmp_path: Path) -> None:
+    chain = published.derivative.copy()
+    last = chain.next_offset() - 1
+    chain.add(AddData(prev_offset=last, new_watermark=NOON), at=Timestamp(NOON.seconds + 999))
+
+    judge.refuse(chain.offer(), chain.files, rule="CHAIN-10")
+
+
+# Replay records
+
+
+def _other_record(published: Published, number: int, key: bytes, **changes: Any) -> PeerChain:
+    chain = published.derivative.copy()
+    raw = chain.replay_records[number]
+    assert raw is not None
+    chain.replay_records[number] = sign_replay_record(key, replace(decode_replay_record(raw).record, **changes))
+    return chain
+
+
+def test_replay_record_by_another_key_is_refused(judge: Judge, published: Published) -> None:
+    chain = _other_record(published, SECOND_STEP, OTHER_KEY)
+
+    judge.refuse(chain.offer(), chain.files, rule="REPLAY-5 signed-by-the-dataset-key")
+
+
+@pytest.mark.parametrize("changes", [{"next_offset": 0}, {"system_time": NOON}, {"dataset_id": dataset_of(OTHER_KEY)}])
+def test_replay_record_of_another_step_is_refused(judge: Judge, published: Published, changes: dict[str, Any]) -> None:
+    chain = _other_record(published, SECOND_STEP, NEW_KEY, **changes)
+
+    judge.refuse(chain.offer(), chain.files, rule="REPLAY-6")
+
+
+@pytest.mark.parametrize(
+    ("changes", "rule"),
+    [
+        ({"transform": Multihash.of_sha3_256(b"another query")}, "REPLAY-8 transform-in-force"),
+        ({"vocabulary": Vocabulary(offset="number")}, "REPLAY-8 vocabulary-in-force"),
+        ({"prev_watermark": NOON}, "REPLAY-8 watermark-in-force"),
+    ],
+)
+def test_replay_record_of_another_definition_is_refused(
+    judge: Judge, published: Published, changes: dict[str, Any], rule: str
+) -> None:
+    chain = _other_record(published, SECOND_STEP, NEW_KEY, **changes)
+
+    judge.refuse(chain.offer(), chain.files, rule=rule)
+
+
+def test_replay_record_of_other_slices_is_refused(judge: Judge, published: Published) -> None:
+    raw = published.derivative.replay_records[SECOND_STEP]
+    assert raw is not None
+    read = decode_replay_record(raw).record.inputs[0]
+    other = replace(read.slices[0], physical_hash=Multihash.of_sha3_256(b"another file"))
+    chain = _other_record(published, SECOND_STEP, NEW_KEY, inputs=(replace(read, slices=(other,)),))
+
+    judge.refuse(chain.offer(), chain.files, rule="REPLAY-7 slices-that-are-held")
+
+
+def test_replay_record_of_another_block_is_refused(judge: Judge, published: Published) -> None:
+    chain = published.derivative.copy()
+    chain.replay_records[THIRD_STEP] = chain.replay_records[SECOND_STEP]
+
+    judge.refuse(chain.offer(), chain.files, rule="REPLAY-6")
+
+
+# What the policy asks for
+
+
+def test_derivative_whose_input_is_not_here_is_refused_and_told_what_is_missing(
+    published: Published, tmp_path: Path
+) -> None:
+    judge = Judge.create(tmp_path / "judge")
+    chain = published.derivative
+
+    for policy in (None, Policy.REEXECUTE):
+        report = judge.refuse(chain.offer(), chain.files, rule="ACCEPT-2", policy=policy)
+        assert "input 'in0'" in report["reason"]
+    judge.take(chain.offer(), chain.files, policy=Policy.INTEGRITY)
+    record = judge.record("doubled")
+    assert record is not None
+    assert record.trust is Trust.SIGNED
+
+
+def test_derivative_whose_input_lacks_a_block_is_refused(
+    published: Published, tmp_path: Path, spark_session: Any
+) -> None:
+    judge = Judge.create(tmp_path / "judge", spark_session)
+    judge.accept(published.root.up_to(2))
+    chain = published.derivative
+
+    report = judge.refuse(chain.offer(), chain.files, rule="ACCEPT-2")
+
+    assert "pull it again" in report["reason"]
+    assert judge.accept(chain.up_to(REDEFINED)).replayed_steps == 1
+
+
+@pytest.mark.parametrize("number", [1, REDEFINED])
+def test_derivative_of_an_engine_that_is_not_here_is_refused(judge: Judge, published: Published, number: int) -> None:
+    """Also where only an early part of the chain used it."""
+    query = QUERY if number == 1 else OTHER_QUERY
+    chain = forged(published, number, lambda event: select(query, published.root.id, engine="flink"))
+
+    assert "flink" in judge.refuse(chain.offer(), chain.files, rule="ACCEPT-2")["reason"]
+
+
+def test_acceptance_without_re_execution_is_never_forgotten(judge: Judge, published: Published) -> None:
+    """A forged beginning taken under a weak policy does not become "re-executed" by an honest continuation."""
+    chain = with_cells(published, FIRST_STEP, "doubled", [2, 4, 7])
+    early = chain.up_to(REDEFINED)
+    judge.take(early.offer(), early.files, policy=Policy.INTEGRITY)
+
+    assert judge.accept(chain, base=early.head).replayed_steps == 2
+
+    record = judge.record("doubled")
+    assert record is not None
+    assert record.trust is Trust.SIGNED
+    with judge.opened() as store:
+        finding = Verifier(store, judge.objects, judge.engines).verify(record, replay=True, say=lambda _text: None)
+    assert (finding.is_valid, finding.rule) == (False, "PLAN-7 step-is-reproduced")
+    assert finding.divergence is not None
+
+
+@pytest.mark.parametrize("policy", [Policy.UNSIGNED, None])
+def test_unsigned_derivative_is_re_executed_as_well(judge: Judge, published: Published, policy: Policy | None) -> None:
+    """No policy but ``integrity`` leaves re-execution out; without signatures nothing but ``unsigned`` accepts."""
+    honest = published.derivative.copy(signatures=[None] * len(published.derivative.blocks))
+    lying = with_cells(published, SECOND_STEP, "doubled", [15, 19])
+    lying = lying.copy(signatures=[None] * len(lying.blocks))
+    if policy is None:
+        judge.refuse(honest.offer(signed_head=None), honest.files, rule="ACCEPT-3")
+        return
+
+    judge.refuse(lying.offer(signed_head=None), lying.files, rule="PLAN-7", policy=policy)
+    assert judge.take(honest.offer(signed_head=None), honest.files, policy=policy).replayed_steps == 3
+    record = judge.record("doubled")
+    assert record is not None
+    assert record.trust is Trust.UNSIGNED
+
+
+def test_inputs_are_our_own_copies_and_never_what_came_along(
+    published: Published, tmp_path: Path, spark_session: Any
+) -> None:
+    """The forger serves a root and a derivative that fit each other, but we hold the true root."""
+    judge = Judge.create(tmp_path / "judge", spark_session)
+    judge.accept(published.root)
+    chain = with_cells(published, FIRST_STEP, "doubled", [20, 40, 60])
+    data = published.root.blocks[2].event.new_data  # type: ignore[union-attr]
+    table = pq.read_table(pa.BufferReader(published.root.files[data.physical_hash]))
+    index = table.schema.get_field_index("people")
+    false_root = published.root.replacing_slice(
+        2, table.set_column(index, table.schema.field(index), pa.array([10, 20, 30]))
+    )
+
+    judge.refuse(chain.offer(), {**chain.files, **false_root.files}, rule="PLAN-7")
+    assert logical_hash_of(judge.objects.get_path(data.physical_hash)) == data.logical_hash
