@@ -8,6 +8,8 @@ Rule
     One numbered clause of ``spec/chain.md`` as one function over state and block.
 Strictness
     Some rules are ours: chains that others wrote may break them, and then it is said, not refused.
+
+Source: ``spec/chain.md``.
 """
 
 from odf_protocol.chain.append import append

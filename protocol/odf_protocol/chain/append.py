@@ -1,4 +1,7 @@
-"""One more block: judge it by every rule, then move the state over it."""
+"""One more block: judge it by every rule, then move the state over it.
+
+Source: ``spec/chain.md``.
+"""
 
 from odf_protocol.block import Block
 from odf_protocol.chain.rule import ChainWarning, Strictness

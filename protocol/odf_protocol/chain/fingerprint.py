@@ -1,4 +1,7 @@
-"""A digest of a definition, so that the state need not carry the definition itself."""
+"""A digest of a definition, so that the state need not carry the definition itself.
+
+Source: ``spec/chain.md``.
+"""
 
 import hashlib
 

@@ -1,4 +1,7 @@
-"""What a rule is: a numbered clause, whom it binds, and a function that finds a breach."""
+"""What a rule is: a numbered clause, whom it binds, and a function that finds a breach.
+
+Source: ``spec/chain.md``.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass

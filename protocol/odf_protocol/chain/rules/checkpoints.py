@@ -1,4 +1,7 @@
-"""An engine's state goes on where it stopped."""
+"""An engine's state goes on where it stopped.
+
+Source: clause CHAIN-23 of ``spec/chain.md``.
+"""
 
 from odf_protocol.chain.rule import Breach, event_rule
 from odf_protocol.chain.state import ChainState

@@ -1,4 +1,7 @@
-"""How a chain begins."""
+"""How a chain begins.
+
+Source: clauses CHAIN-1 to CHAIN-3 of ``spec/chain.md``.
+"""
 
 from odf_protocol.block import Block
 from odf_protocol.chain.rule import Breach, first_block_rule

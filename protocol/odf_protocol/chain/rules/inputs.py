@@ -1,4 +1,7 @@
-"""A step of a derivative dataset takes its inputs from where the last step left them."""
+"""A step of a derivative dataset takes its inputs from where the last step left them.
+
+Source: clauses CHAIN-25 to CHAIN-30 of ``spec/chain.md``.
+"""
 
 from odf_protocol.chain.rule import Breach, event_rule
 from odf_protocol.chain.state import ChainState

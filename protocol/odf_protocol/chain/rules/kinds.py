@@ -1,4 +1,7 @@
-"""Which events a root and a derivative dataset may have, and how sources end."""
+"""Which events a root and a derivative dataset may have, and how sources end.
+
+Source: clauses CHAIN-10 to CHAIN-12 of ``spec/chain.md``.
+"""
 
 from typing import Any
 

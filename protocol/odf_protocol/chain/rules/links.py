@@ -1,4 +1,7 @@
-"""How a block hangs on the one before: by hash, by number and in time."""
+"""How a block hangs on the one before: by hash, by number and in time.
+
+Source: clauses CHAIN-4 to CHAIN-9 of ``spec/chain.md``.
+"""
 
 from odf_protocol.block import Block
 from odf_protocol.chain.rule import Breach, block_rule

@@ -1,4 +1,7 @@
-"""Row numbers go on where they stopped: no row is missing, none comes twice."""
+"""Row numbers go on where they stopped: no row is missing, none comes twice.
+
+Source: clauses CHAIN-15 to CHAIN-19 of ``spec/chain.md``.
+"""
 
 from odf_protocol.chain.rule import Breach, event_rule
 from odf_protocol.chain.state import ChainState

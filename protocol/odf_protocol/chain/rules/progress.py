@@ -1,4 +1,7 @@
-"""Blocks that add data must add something."""
+"""Blocks that add data must add something.
+
+Source: clauses CHAIN-13 to CHAIN-14 of ``spec/chain.md``.
+"""
 
 from odf_protocol.chain.rule import Breach, event_rule
 from odf_protocol.chain.state import ChainState

@@ -1,4 +1,7 @@
-"""Schemas of the data, and how they may change."""
+"""Schemas of the data, and how they may change.
+
+Source: clauses CHAIN-42 to CHAIN-47 of ``spec/chain.md``.
+"""
 
 from collections import Counter
 

@@ -1,4 +1,7 @@
-"""What a block may say about files."""
+"""What a block may say about files.
+
+Source: clauses CHAIN-20 to CHAIN-22 of ``spec/chain.md``.
+"""
 
 from odf_protocol.chain.rule import Breach, event_rule
 from odf_protocol.chain.state import ChainState

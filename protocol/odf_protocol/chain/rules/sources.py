@@ -1,4 +1,7 @@
-"""Sources of root datasets."""
+"""Sources of root datasets.
+
+Source: clauses CHAIN-32 to CHAIN-36 of ``spec/chain.md``.
+"""
 
 from odf_protocol.chain.fingerprint import push_source_fingerprint
 from odf_protocol.chain.rule import Breach, event_rule

@@ -1,4 +1,7 @@
-"""Definitions of queries: of derivative datasets, and of what is done to new data of root datasets."""
+"""Definitions of queries: of derivative datasets, and of what is done to new data of root datasets.
+
+Source: clauses CHAIN-31, CHAIN-37, CHAIN-38, CHAIN-39, CHAIN-40, CHAIN-41 of ``spec/chain.md``.
+"""
 
 from collections import Counter
 

@@ -1,4 +1,7 @@
-"""Names of the system columns."""
+"""Names of the system columns.
+
+Source: clauses CHAIN-48 to CHAIN-49 of ``spec/chain.md``.
+"""
 
 from odf_protocol.chain.rule import Breach, event_rule
 from odf_protocol.chain.state import ChainState

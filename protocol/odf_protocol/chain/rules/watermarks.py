@@ -1,4 +1,7 @@
-"""Watermarks only rise."""
+"""Watermarks only rise.
+
+Source: clause CHAIN-24 of ``spec/chain.md``.
+"""
 
 from odf_protocol.chain.rule import Breach, event_rule
 from odf_protocol.chain.state import ChainState
