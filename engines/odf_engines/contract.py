@@ -237,12 +237,16 @@ class IngestResponse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryTable:
-    """A dataset that a query may read; ``slices`` oldest first, empty if only its schema matters."""
+    """A dataset that a query may read; ``slices`` oldest first, empty if only its schema matters.
+
+    ``is_changelog`` is false for plain rows that are no dataset, without system columns.
+    """
 
     name: str
     vocabulary: Vocabulary
     schema: DataSchema
     slices: tuple[Path, ...] = ()
+    is_changelog: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -311,6 +315,14 @@ class EngineSession(Protocol):
     Files in responses live in the workspace until ``close``; the caller moves what it keeps. After
     ``LimitExceededError`` or ``EngineFailureError`` the process is gone and the next request starts a new one.
     """
+
+    def start(self) -> None:
+        """Start the process now instead of with the first request; nothing if it runs.
+
+        Raises:
+            SandboxUnavailableError, EngineFailureError, LimitExceededError
+        """
+        ...
 
     def transform(self, request: TransformRequest) -> TransformResponse:
         """Run one step.

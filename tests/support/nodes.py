@@ -129,11 +129,11 @@ class Publisher:
     node: RealNode
     source: Path
 
-    def publish(self, rows: str, system_time: str) -> None:
-        """Overwrite the source and pull both datasets."""
+    def publish(self, rows: str, system_time: str, datasets: tuple[str, ...] = ("cities", "large.cities")) -> None:
+        """Overwrite the source and pull the datasets."""
         self.source.write_text(f"event_time,city,people\n{rows}", encoding="utf-8")
         self.node.must(
-            "pull", "cities", "large.cities", "--system-time", system_time,
+            "pull", *datasets, "--system-time", system_time,
             environment={"CITIES": self.source.as_uri()},
         )  # fmt: skip
 
@@ -151,14 +151,14 @@ SECOND_ROWS = """\
 """
 
 
-def make_publisher(folder: Path) -> Publisher:
-    """Make a node that has published twice."""
+def make_publisher(folder: Path, *, steps: int = 2) -> Publisher:
+    """Make a node that has published twice, its derivative in two steps or in one."""
     publisher = Publisher(RealNode(folder / "publisher"), folder / "cities.csv")
     for name, text in (("root.yaml", ROOT_MANIFEST), ("derivative.yaml", DERIVATIVE_MANIFEST)):
         (folder / name).write_text(text, encoding="utf-8")
     publisher.node.must(
         "add", str(folder / "root.yaml"), str(folder / "derivative.yaml"), "--system-time", "2024-01-01T12:00:00Z"
     )
-    publisher.publish(FIRST_ROWS, "2024-01-02T12:00:00Z")
+    publisher.publish(FIRST_ROWS, "2024-01-02T12:00:00Z", ("cities", "large.cities") if steps == 2 else ("cities",))
     publisher.publish(SECOND_ROWS, "2024-01-03T12:00:00Z")
     return publisher

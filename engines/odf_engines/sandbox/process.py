@@ -56,15 +56,7 @@ class SandboxedProcess:
         self._log_size = 0
         self._pending = bytearray()
         self._ended = threading.Event()
-        descriptor = open_filter()
-        try:
-            command = build_command(find_bubblewrap(), profile, program, filter_descriptor=descriptor)
-            self._process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                pass_fds=(descriptor,), start_new_session=True, env={}, close_fds=True,
-            )  # fmt: skip
-        finally:
-            os.close(descriptor)
+        self._process = self._start(profile, program)
         self._stdin = cast("IO[bytes]", self._process.stdin)
         self._stdout = cast("IO[bytes]", self._process.stdout)
         self._threads = [
@@ -164,6 +156,17 @@ class SandboxedProcess:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
+
+    def _start(self, profile: Profile, program: Sequence[str]) -> "subprocess.Popen[bytes]":
+        descriptor = open_filter()
+        try:
+            command = build_command(find_bubblewrap(), profile, program, filter_descriptor=descriptor)
+            return subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                pass_fds=(descriptor,), start_new_session=True, env={}, close_fds=True,
+            )  # fmt: skip
+        finally:
+            os.close(descriptor)
 
     def _reason(self, otherwise: str) -> LimitExceededError | EngineFailureError:
         code = self._process.wait()

@@ -9,6 +9,8 @@ from pathlib import Path
 
 from odf_engines.contract import EngineSession, Limits
 from odf_engines.sandbox.bubblewrap import find_bubblewrap
+from odf_engines.sandbox.caller import CallerConfinedProcess
+from odf_engines.sandbox.process import SandboxedProcess
 from odf_engines.sandbox.system_calls import filter_program
 from odf_engines.spark.launch import SETTINGS
 from odf_engines.spark.runtime import find_runtime
@@ -29,12 +31,22 @@ class SparkEngine:
     Args:
         cache: Folder for what can be made again: class-data archives and file digests. By default the user's cache.
         cores: Tasks at the same time; by default those of the machine, at most 4. Never changes a result.
+        is_confined_by_caller: Whether this whole program runs in a container of its own, in which no sandbox can be
+            made; then the container is the sandbox. Never true where strangers' queries meet anything of value.
         is_long_lived: Whether sessions work for minutes on large data, so that Java's slow second compiler pays off.
     """
 
     name = "spark"
 
-    def __init__(self, cache: Path | None = None, cores: int | None = None, *, is_long_lived: bool = False) -> None:
+    def __init__(
+        self,
+        cache: Path | None = None,
+        cores: int | None = None,
+        *,
+        is_confined_by_caller: bool = False,
+        is_long_lived: bool = False,
+    ) -> None:
+        self._is_confined_by_caller = is_confined_by_caller
         self._is_long_lived = is_long_lived
         self.cache = cache or _user_cache()
         self._cores = cores or min(len(os.sched_getaffinity(0)), _MOST_CORES)
@@ -61,12 +73,24 @@ class SparkEngine:
         """See ``Engine``."""
         from odf_engines.spark.class_data import find_class_data
 
-        find_bubblewrap()
-        filter_program()
+        process: type[SandboxedProcess] = SandboxedProcess
+        if self._is_confined_by_caller:
+            process = CallerConfinedProcess
+        else:
+            find_bubblewrap()
+            filter_program()
         runtime = find_runtime()
         class_data = find_class_data(runtime, self.cache)
         options = () if self._is_long_lived else _SHORT_LIVED
-        return SparkSession(runtime, workspace, limits, cores=self._cores, class_data=class_data, java_options=options)
+        return SparkSession(
+            runtime,
+            workspace,
+            limits,
+            cores=self._cores,
+            class_data=class_data,
+            java_options=options,
+            process=process,
+        )
 
     def prepare(self) -> None:
         """Make what shortens every later start on this machine; takes half a minute once, then nothing.

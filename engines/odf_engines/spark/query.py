@@ -70,6 +70,9 @@ def _register(spark: Any, table: QueryTable, as_of: Timestamp | None, taken: set
     except UnsupportedError as error:
         raise InvalidQueryError(f"table {table.name} cannot be read: {error}") from error
     rows = _read_slices(spark, table, schema, folder)
+    if not table.is_changelog:
+        rows.createOrReplaceTempView(quoted(table.name))
+        return [table.name]
     if as_of is not None:
         rows = rows.where(f"unix_millis({quoted(table.vocabulary.system_time)}) <= {as_of.unix_ms}")
     rows.createOrReplaceTempView(quoted(table.name))

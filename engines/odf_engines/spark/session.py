@@ -60,6 +60,7 @@ class SparkSession:
         cores: Tasks at the same time.
         class_data: Class-data archive that shortens the start, if there is one.
         java_options: Further options of the Java runtime; none that could change a result.
+        process: How the program is confined.
     """
 
     folder: Path  # of the host; see the module's docstring
@@ -73,8 +74,10 @@ class SparkSession:
         cores: int,
         class_data: Path | None = None,
         java_options: Sequence[str] = (),
+        process: type[SandboxedProcess] = SandboxedProcess,
     ) -> None:
         self._runtime = runtime
+        self._process_type = process
         self._limits = limits
         self._cores = cores
         self._class_data = class_data
@@ -224,7 +227,7 @@ class SparkSession:
         }
         program = ["/runtime/python/bin/python3", "-I", "-S", "-B"]
         program += ["/runtime/ours/odf_engines/spark/worker.py", json.dumps(arguments)]
-        process = SandboxedProcess(self.profile(), program, self._limits, writable=[self.folder / "out"])
+        process = self._process_type(self.profile(), program, self._limits, writable=[self.folder / "out"])
         # Before it answers: whoever stops the session while it starts must find it.
         self._process = process
         try:
