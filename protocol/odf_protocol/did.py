@@ -1,9 +1,12 @@
-"""Identifiers that are an Ed25519 public key: ``did:odf`` names a dataset, ``did:key`` a node or an auditor.
+"""Decentralized identifiers: ``did:odf`` names a dataset, ``did:key`` a node or an auditor, ``did:pkh`` an account.
 
-Both hold the same bytes, ``ed 01`` and the 32 of the key. ``did:odf`` is written in base16, ``did:key`` in base58btc.
+The first two are an Ed25519 public key and hold the same bytes, ``ed 01`` and the 32 of the key; ``did:odf`` is written
+in base16, ``did:key`` in base58btc. The third is an address on some block chain, and nothing here looks into it.
 
-Source: ODF "Dataset Identity"; did:key method specification.
+Source: ODF "Dataset Identity"; did:key and did:pkh method specifications; CAIP-10.
 """
+
+import re
 
 from dataclasses import dataclass
 from typing import ClassVar, Self
@@ -12,10 +15,13 @@ from odf_protocol.errors import MalformedError, UnsupportedError
 from odf_protocol.multibase import decode_multibase, encode_base16, encode_base58btc
 from odf_protocol.varint import decode_varint
 
-__all__ = ["DatasetId", "DidKey"]
+__all__ = ["AccountId", "DatasetId", "DidKey", "DidPkh", "parse_account_id"]
 
 ED25519_PUBLIC_KEY = b"\xed\x01"  # varint of multicodec ed25519-pub, 0xed
 PUBLIC_KEY_BYTES = 32
+
+# Source: CAIP-2 (namespace, reference) and CAIP-10 (address).
+_CHAIN_ACCOUNT = re.compile(r"([-a-z0-9]{3,8}):([-_a-zA-Z0-9]{1,32}):([-.%a-zA-Z0-9]{1,128})", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -82,3 +88,53 @@ class DidKey(_Ed25519Did):
 
     def __str__(self) -> str:
         return self.scheme + encode_base58btc(self.to_bytes())
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class DidPkh:
+    """Identity of an account that is an address on a block chain (``did:pkh:eip155:1:0xb9c5...``).
+
+    Attributes:
+        namespace: Family of chains, such as ``eip155``.
+        reference: One chain of the family.
+        address: As its chain writes it; case counts.
+    """
+
+    namespace: str
+    reference: str
+    address: str
+
+    scheme: ClassVar[str] = "did:pkh:"
+
+    def __post_init__(self) -> None:
+        if not _CHAIN_ACCOUNT.fullmatch(f"{self.namespace}:{self.reference}:{self.address}"):
+            raise MalformedError("DID", expected="did:pkh:NAMESPACE:CHAIN:ADDRESS", found=repr(str(self)))
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read the text form, the only one there is.
+
+        Raises:
+            MalformedError: Another scheme, or not an address.
+        """
+        parts = text.removeprefix(cls.scheme).split(":")
+        if not text.startswith(cls.scheme) or len(parts) != 3:
+            raise MalformedError("DID", expected=f"{cls.scheme}NAMESPACE:CHAIN:ADDRESS", found=repr(text))
+        return cls(*parts)
+
+    def __str__(self) -> str:
+        return f"{self.scheme}{self.namespace}:{self.reference}:{self.address}"
+
+
+AccountId = DatasetId | DidPkh
+"""Identity of an account: a key, written as a dataset's is, or an address on a block chain."""
+
+
+def parse_account_id(text: str) -> AccountId:
+    """Read the identity of an account.
+
+    Raises:
+        MalformedError: Neither ``did:odf`` nor ``did:pkh``.
+        UnsupportedError: A key of another kind.
+    """
+    return DidPkh.parse(text) if text.startswith(DidPkh.scheme) else DatasetId.parse(text)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from odf_protocol.did import DatasetId, DidKey
+from odf_protocol.did import DatasetId, DidKey, parse_account_id
 from odf_protocol.errors import MalformedError, UnsupportedError
 from odf_protocol.multibase import MAX_ENCODED_CHARACTERS, decode_multibase
 from odf_protocol.multihash import MAX_DIGEST_BYTES, Multihash
@@ -63,3 +63,36 @@ def test_varint_without_end_or_too_long_is_malformed(data: bytes) -> None:
 def test_number_that_no_varint_holds_is_our_mistake(value: int) -> None:
     with pytest.raises(ValueError, match="out of range"):
         encode_varint(value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "did:pkh:eip155:1:0xb9c5714089478a327f09197987f16f9e5d936e8a",
+        "did:pkh:solana:4sGjMW1sUnHzSxGspuhpqLDx6wiyjNtZ:CKg5d12Jhpej1JqtmxLJgaFqqeYjxgPqToJ4LBdvG9Ev",
+        str(DatasetId(b"\x01" * 32)),
+    ],
+)
+def test_account_is_an_address_on_a_chain_or_a_key(text: str) -> None:
+    """ID-4."""
+    assert str(parse_account_id(text)) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "did:key:z6Mk",
+        "did:pkh:eip155:1",
+        "did:pkh:eip155:1:0x:1",
+        "did:pkh:e:1:0xb9",
+        "did:pkh:EIP155:1:0xb9",
+        "did:pkh:eip155::0xb9",
+        "did:pkh:eip155:1:0xb9\n",
+        "did:pkh:eip155:1:" + "a" * 129,
+    ],
+)
+def test_text_that_is_no_account_is_refused(text: str) -> None:
+    """ID-4."""
+    with pytest.raises(MalformedError):
+        parse_account_id(text)

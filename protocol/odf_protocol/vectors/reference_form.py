@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from odf_protocol.block import decode_block, encode_block
-from odf_protocol.did import DatasetId, DidKey
+from odf_protocol.did import DatasetId, DidKey, parse_account_id
 from odf_protocol.events import SetDataSchema, SetInfo
 from odf_protocol.multibase import decode_multibase, encode_base58btc
 from odf_protocol.multihash import Multihash
@@ -75,10 +75,8 @@ def _check_did(case: Case) -> None:
 
 
 def _account_ids(cases: Any) -> Checks:
-    # Accounts do not occur in blocks; of their identifiers we read those that look like a dataset's.
     for text in cases:
-        if text.startswith(DatasetId.scheme):
-            yield Check(text, partial(lambda text: expect(str(DatasetId.parse(text)), text), text))
+        yield Check(text, partial(lambda text: expect(str(parse_account_id(text)), text), text))
 
 
 def _timestamp_structs(cases: Any) -> Checks:
