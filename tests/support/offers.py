@@ -342,9 +342,13 @@ class Judge:
         return self.take(chain.offer(base), chain.files, **options)
 
     def snapshot(self) -> dict[str, bytes]:
-        """Every file of the home, staging aside, by its path."""
-        files = {str(p.relative_to(self.home.path)): p for p in sorted(self.home.path.rglob("*")) if p.is_file()}
-        return {name: path.read_bytes() for name, path in files.items() if not name.startswith("staging/")}
+        """Every file of the home, staging aside, by its path.
+
+        While a connection is open, SQLite keeps locks in an index file and may have an empty log: neither is content.
+        """
+        paths = {str(p.relative_to(self.home.path)): p for p in sorted(self.home.path.rglob("*")) if p.is_file()}
+        files = {name: path.read_bytes() for name, path in paths.items() if not name.startswith("staging/")}
+        return {n: c for n, c in files.items() if not n.endswith("-shm") and not (n.endswith("-wal") and not c)}
 
     def refuse(
         self, offer: Offer, files: Mapping[Multihash, bytes], *, rule: str, policy: Policy | None = None

@@ -1,0 +1,70 @@
+"""A peer in the same process: offers a ``PeerChain`` over the port, truthfully or not."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Self
+
+from odf_node.exchange.packs import PackedBlock
+from odf_node.ports import Head, ObjectStore
+from odf_node.ports.errors import ObjectMismatchError
+from odf_node.ports.peer_client import OnBytes, PeerDescription, PeerHead, PeerSpeaks, WantedObject
+from odf_node.ports.peer_errors import PeerLiedError
+from support.offers import PeerChain
+
+Hook = Callable[[], Awaitable[None]]
+
+
+async def _nothing() -> None:
+    pass
+
+
+@dataclass
+class OfferingPeer:
+    """``PeerDataset`` on a chain; ``before_blocks`` and ``before_objects`` run while the other side is at work."""
+
+    chain: PeerChain
+    says_identity: bool = True
+    before_blocks: Hook = _nothing
+    before_objects: Hook = _nothing
+    asked_after: list[Head | None] = field(default_factory=list)
+
+    @property
+    def description(self) -> PeerDescription:
+        return PeerDescription(url="http://peer.example/cities", speaks=PeerSpeaks.SIMPLE)
+
+    async def get_head(self) -> PeerHead:
+        return PeerHead(
+            head=self.chain.head,
+            name=self.chain.name,
+            dataset_id=self.chain.id if self.says_identity else None,
+            signed_head=self.chain.signed_head(),
+        )
+
+    async def iter_blocks(self, *, after: Head | None, upto: Head) -> AsyncIterator[PackedBlock]:
+        self.asked_after.append(after)
+        await self.before_blocks()
+        first = 0 if after is None else after.sequence_number + 1
+        chain = self.chain
+        for number in range(first, upto.sequence_number + 1):
+            yield PackedBlock(chain.blocks[number].raw, chain.signatures[number], chain.replay_records[number])
+
+    async def fetch_objects(
+        self, wanted: Sequence[WantedObject], objects: ObjectStore, on_bytes: OnBytes | None = None
+    ) -> None:
+        await self.before_objects()
+        for item in wanted:
+            with objects.stage() as staged:
+                staged.write(self.chain.files[item.hash])
+                try:
+                    objects.put(staged, item.hash)
+                except ObjectMismatchError as error:
+                    raise PeerLiedError("here", "EX-12 object-hash", expected=item.hash, found=error.found) from error
+
+    async def list_attestations(self, *, limit: int) -> tuple[bytes, ...]:
+        return ()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exception: object) -> None:
+        pass

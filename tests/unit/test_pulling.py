@@ -1,0 +1,340 @@
+"""Pulling: which copy an offer is about, races between pulls, and in which order datasets are brought up to date."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from odf_node.adapters.clocks import FixedClock
+from odf_node.composition import Node
+from odf_node.errors import RefusedError, UnknownDatasetError, UsageError
+from odf_node.home import Home
+from odf_node.ports.peer_client import PeerHead
+from odf_node.services.acceptance import AcceptanceReport
+from odf_node.services.pulling import name_in_url
+from odf_node.services.receiving import PushJudge
+from odf_protocol.did import DatasetId
+from odf_protocol.errors import RejectedError
+from odf_protocol.events import DatasetKind, Seed, SetInfo
+from support.offering_peer import OfferingPeer
+from support.offers import NOW, Judge, PeerChain, PublisherHome, root_chain, select
+from support.signing import NEW_KEY, NODE_KEY, OTHER_KEY, dataset_of
+
+FIRST_SLICE, SECOND_SLICE = 2, 3
+
+
+class Silence:
+    def say(self, label: str) -> None: ...
+
+    def expect(self, total_bytes: int) -> None: ...
+
+    def advance(self, size_bytes: int) -> None: ...
+
+
+@pytest.fixture
+def judge(tmp_path: Path) -> Judge:
+    return Judge.create(tmp_path / "home")
+
+
+@pytest.fixture
+def node(judge: Judge) -> Iterator[Node]:
+    node = Node(Home(judge.home.path), FixedClock(NOW))
+    yield node
+    node.close()
+
+
+@pytest.fixture
+def chain(tmp_path: Path) -> PeerChain:
+    return root_chain(tmp_path)
+
+
+async def take(
+    node: Node, peer: OfferingPeer, *, name: str = "cities", expected_id: DatasetId | None = None, **options: Any
+) -> AcceptanceReport:
+    return await node.pulling.take(
+        peer, url="http://peer.example/cities", name=name, policy=None, expected_id=expected_id, progress=Silence(),
+        **options,
+    )  # fmt: skip
+
+
+def pull(node: Node, chain: PeerChain, **options: Any) -> AcceptanceReport:
+    return asyncio.run(take(node, OfferingPeer(chain), **options))
+
+
+def refuse(node: Node, judge: Judge, peer: OfferingPeer, rule: str, **options: Any) -> dict[str, Any]:
+    """Check that a pull is refused with evidence and changes nothing."""
+    before = judge.snapshot()
+    with pytest.raises(RefusedError) as caught:
+        asyncio.run(take(node, peer, **options))
+    assert judge.snapshot() == before
+    assert rule in caught.value.rule, caught.value
+    assert set(node.objects.iter_hashes()) == set(node.store.list_referenced_objects())
+    return node.refusals.get_report(caught.value.report["id"])
+
+
+def test_pulled_twice_is_up_to_date(node: Node, chain: PeerChain) -> None:
+    assert pull(node, chain).new_blocks == 4
+    assert pull(node, chain).new_blocks == 0
+
+
+def test_peer_that_lags_behind_is_no_reason_to_go_back(node: Node, chain: PeerChain) -> None:
+    pull(node, chain)
+
+    assert pull(node, chain.up_to(FIRST_SLICE)).new_blocks == 0
+    assert node.store.get_head(chain.id) == chain.head
+
+
+def test_only_what_is_new_is_asked_for(node: Node, chain: PeerChain) -> None:
+    early = chain.up_to(FIRST_SLICE)
+    pull(node, early)
+    peer = OfferingPeer(chain)
+
+    assert asyncio.run(take(node, peer)).new_blocks == 1
+    assert peer.asked_after == [early.head]
+
+
+@pytest.mark.parametrize("says_identity", [True, False])
+@pytest.mark.parametrize("grown", [True, False])
+def test_dataset_held_under_another_name_is_continued_there(
+    node: Node, chain: PeerChain, says_identity: bool, grown: bool
+) -> None:
+    """Plain servers do not say whose dataset it is: then the Seed does."""
+    pull(node, chain.up_to(FIRST_SLICE) if grown else chain, name="towns")
+
+    report = asyncio.run(take(node, OfferingPeer(chain, says_identity=says_identity), name="cities"))
+
+    assert (report.new_blocks, report.record.name) == (int(grown), "towns")
+    assert [record.name for record in node.store.list_datasets()] == ["towns"]
+
+
+def test_plain_peer_that_lags_behind_under_another_name_is_up_to_date(node: Node, chain: PeerChain) -> None:
+    pull(node, chain, name="towns")
+    peer = OfferingPeer(chain.up_to(FIRST_SLICE), says_identity=False)
+
+    assert asyncio.run(take(node, peer)).new_blocks == 0
+
+
+@pytest.mark.parametrize("says_identity", [True, False])
+@pytest.mark.parametrize("longer", [True, False])
+def test_another_dataset_under_a_held_name_is_refused(
+    node: Node, judge: Judge, chain: PeerChain, tmp_path: Path, says_identity: bool, longer: bool
+) -> None:
+    pull(node, chain)
+    other = root_chain(tmp_path, key=OTHER_KEY)
+    if longer:
+        other.add(SetInfo(description="more")).add(SetInfo(description="and more"))
+
+    # Without identity a longer chain is asked for from our head on: its link gives it away.
+    rule = "ACCEPT-8" if says_identity or not longer else ""
+    refuse(node, judge, OfferingPeer(other, says_identity=says_identity), rule)
+
+
+def test_identity_that_the_user_named_is_checked_also_when_nothing_is_new(
+    node: Node, judge: Judge, chain: PeerChain
+) -> None:
+    pull(node, chain, expected_id=chain.id)
+
+    refuse(node, judge, OfferingPeer(chain), "ACCEPT-8", expected_id=dataset_of(OTHER_KEY))
+    assert pull(node, chain, expected_id=chain.id).new_blocks == 0
+
+
+def test_fork_is_refused_with_proof_whatever_its_length(node: Node, judge: Judge, chain: PeerChain) -> None:
+    pull(node, chain)
+    shorter = chain.up_to(1).add_rows([("Atlantis", 1)])
+    longer = shorter.copy().add_rows([("Atlantis", 2)]).add_rows([("Atlantis", 3)])
+
+    for fork in (shorter, longer):
+        assert "equivocation" in refuse(node, judge, OfferingPeer(fork), "")
+
+
+def test_object_with_other_bytes_is_refused_and_nothing_of_the_others_stays(
+    node: Node, judge: Judge, chain: PeerChain
+) -> None:
+    second = chain.blocks[SECOND_SLICE].event.new_data.physical_hash  # type: ignore[union-attr]
+    lying = chain.copy()
+    lying.files[second] += b"!"
+
+    report = refuse(node, judge, OfferingPeer(lying), "EX-12 object-hash")
+
+    assert report["expected"] == str(second)
+    assert list(node.objects.iter_hashes()) == []
+
+
+def test_own_dataset_is_never_taken_from_others(node: Node, judge: Judge, chain: PeerChain) -> None:
+    PublisherHome(judge).keep(chain)
+    before = judge.snapshot()
+    longer = chain.copy().add(SetInfo(description="from elsewhere"))
+    for peer, name in (
+        (OfferingPeer(chain), "cities"),
+        (OfferingPeer(longer), "cities"),
+        (OfferingPeer(longer, says_identity=False), "other.name"),
+        (OfferingPeer(longer), "other.name"),
+    ):
+        with pytest.raises((UsageError, RefusedError)):
+            asyncio.run(take(node, peer, name=name))
+    assert judge.snapshot() == before
+
+
+# Races
+
+
+def test_two_first_pulls_at_once_both_succeed(node: Node, chain: PeerChain) -> None:
+    async def both() -> list[AcceptanceReport]:
+        met = asyncio.Barrier(2)
+
+        async def wait() -> None:
+            # Both have seen that the dataset is not here; whoever tries again later comes alone.
+            if not peers_met.is_set():
+                await met.wait()
+                peers_met.set()
+
+        peers_met = asyncio.Event()
+        peers = [OfferingPeer(chain, before_objects=wait) for _ in range(2)]
+        return list(await asyncio.gather(*(take(node, peer) for peer in peers)))
+
+    reports = asyncio.run(both())
+
+    assert sorted(report.new_blocks for report in reports) == [0, 4]
+    assert node.store.get_head(chain.id) == chain.head
+    assert set(node.objects.iter_hashes()) == set(chain.files)
+    assert list(node.refusals.iter_reports()) == []
+
+
+@pytest.mark.parametrize("moment", ["before_blocks", "before_objects"])
+@pytest.mark.parametrize("first_contact", [True, False])
+def test_pull_that_is_overtaken_by_another_looks_again(
+    node: Node, chain: PeerChain, moment: str, first_contact: bool
+) -> None:
+    early = chain.up_to(FIRST_SLICE)
+    if not first_contact:
+        pull(node, chain.up_to(1))
+
+    async def overtaken() -> AcceptanceReport:
+        overtook = False
+
+        async def overtake() -> None:
+            nonlocal overtook
+            if not overtook:
+                overtook = True
+                assert (await take(node, OfferingPeer(early))).record.head == early.head
+
+        return await take(node, OfferingPeer(chain, **{moment: overtake}))
+
+    report = asyncio.run(overtaken())
+
+    assert report.record.head == chain.head
+    assert node.store.get_head(chain.id) == chain.head
+    assert list(node.refusals.iter_reports()) == []
+
+
+def test_dataset_deleted_during_a_pull_ends_it_without_a_trace(node: Node, judge: Judge, chain: PeerChain) -> None:
+    pull(node, chain.up_to(FIRST_SLICE))
+
+    async def delete() -> None:
+        node.store.delete_dataset(chain.id)
+
+    with pytest.raises(Exception, match="no dataset"):
+        asyncio.run(take(node, OfferingPeer(chain, before_objects=delete)))
+
+    assert node.store.list_datasets() == ()
+    assert pull(node, chain).new_blocks == 4
+
+
+# Planning
+
+
+def own(judge: Judge, folder: Path, name: str, key: bytes, *inputs: DatasetId) -> DatasetId:
+    chain = PeerChain(folder, key=key, name=name)
+    kind = DatasetKind.DERIVATIVE if inputs else DatasetKind.ROOT
+    chain.add(Seed(dataset_id=chain.id, dataset_kind=kind))
+    if inputs:
+        chain.add(select("SELECT * FROM in0", *inputs))
+    return PublisherHome(judge).keep(chain).id
+
+
+@pytest.fixture
+def three(judge: Judge, tmp_path: Path) -> None:
+    """A root and two derivatives in a row, whose names sort the other way round."""
+    root = own(judge, tmp_path, "z.root", OTHER_KEY)
+    middle = own(judge, tmp_path, "m.derived", NEW_KEY, root)
+    own(judge, tmp_path, "a.derived", NODE_KEY, middle, root)
+
+
+@pytest.mark.parametrize(
+    ("sources", "everything"),
+    [(["a.derived", "m.derived", "z.root"], False), (["%"], False), ([], True), (["%derived", "Z.ROOT"], False)],
+)
+def test_inputs_come_before_what_is_derived_from_them(
+    node: Node, three: None, sources: list[str], everything: bool
+) -> None:
+    planned = [target.label for target in node.pulling.plan(sources, everything=everything)]
+
+    assert planned == ["z.root", "m.derived", "a.derived"]
+
+
+def test_what_is_not_named_is_not_planned(node: Node, three: None) -> None:
+    assert [target.label for target in node.pulling.plan(["a.derived"])] == ["a.derived"]
+
+
+def test_urls_are_planned_as_they_are(node: Node, three: None) -> None:
+    targets = node.pulling.plan(["http://peer.example/x", "z.root"])
+
+    assert [(t.label, t.record is None, t.url) for t in targets] == [
+        ("http://peer.example/x", True, "http://peer.example/x"),
+        ("z.root", False, None),
+    ]
+
+
+def test_name_that_is_not_here_is_an_error_before_anything_is_pulled(node: Node, three: None) -> None:
+    with pytest.raises(UnknownDatasetError, match=r"did you mean 'z\.root'"):
+        node.pulling.plan(["a.derived", "z.roof"])
+
+
+@pytest.mark.parametrize(
+    ("url", "name"),
+    [
+        ("http://peer.example/cities", "cities"),
+        ("http://peer.example/a/b/cities/", "cities"),
+        ("file:///data/large.cities", "large.cities"),
+    ],
+)
+def test_name_is_the_last_segment_of_the_address(url: str, name: str) -> None:
+    assert name_in_url(url) == name
+
+
+@pytest.mark.parametrize("url", ["http://peer.example/not%20a%20name", "file:///", "http://[broken/x y"])
+def test_address_without_a_name_asks_for_one(url: str) -> None:
+    with pytest.raises(UsageError, match="--as"):
+        name_in_url(url)
+
+
+# What a push is told before it is sent
+
+
+def consider(node: Node, chain: PeerChain, *, name: str, says_identity: bool = True) -> None:
+    offered = PeerHead(head=chain.head, name=name, dataset_id=chain.id if says_identity else None)
+    asyncio.run(PushJudge(node.store, node.clock, node.pulling).consider(offered, actor="token"))
+
+
+def test_push_of_what_is_new_or_held_is_considered(node: Node, chain: PeerChain) -> None:
+    consider(node, chain, name="cities")
+    pull(node, chain)
+    consider(node, chain, name="cities")
+    consider(node, chain, name="cities", says_identity=False)
+
+
+def test_push_to_an_own_dataset_is_refused_under_every_name(node: Node, judge: Judge, chain: PeerChain) -> None:
+    PublisherHome(judge).keep(chain)
+
+    for name, says_identity in (("cities", True), ("other", True), ("CITIES", False)):
+        with pytest.raises(RejectedError, match="own-datasets"):
+            consider(node, chain, name=name, says_identity=says_identity)
+
+
+def test_push_of_another_dataset_under_a_held_name_is_refused(node: Node, chain: PeerChain, tmp_path: Path) -> None:
+    pull(node, chain)
+
+    with pytest.raises(RejectedError, match="ACCEPT-8 name-keeps-its-identity"):
+        consider(node, root_chain(tmp_path, key=OTHER_KEY), name="Cities")
