@@ -7,7 +7,6 @@ Source: ODF "Dataset Identity"; did:key and did:pkh method specifications; CAIP-
 """
 
 import re
-
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
