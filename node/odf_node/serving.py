@@ -58,7 +58,7 @@ async def serve(node: Node, *, address: str, port: int, ready_file: Path | None,
         clock=node.clock,
         pushes=node.push_judge,
     )
-    keeper, thread = _start_keeper(node)
+    keeper, thread = _start_keeper(node, console)
     stop = asyncio.Event()
     engines_end = asyncio.create_task(_stop_engines_late(node, stop))
     try:
@@ -78,7 +78,7 @@ async def _stop_engines_late(node: Node, stop: asyncio.Event) -> None:
     node.stop_engines()
 
 
-def _start_keeper(node: Node) -> tuple[Keeper, threading.Thread]:
+def _start_keeper(node: Node, console: Console) -> tuple[Keeper, threading.Thread]:
     """Keep one engine for the commands of this home: started by the first that needs it, then warm."""
     keeper = Keeper(
         KeeperPlace(node.home.engines, KEPT_ENGINE),
@@ -87,7 +87,15 @@ def _start_keeper(node: Node) -> tuple[Keeper, threading.Thread]:
         KEPT_IDLE_S,
         ends_when_idle=False,
     )
-    thread = threading.Thread(target=keeper.run, name="engine keeper", daemon=True)
+
+    def keep() -> None:
+        try:
+            keeper.run()
+        except OSError as error:
+            # A home that cannot be written is served all the same; its commands start engines of their own.
+            console.warn(f"no engine is kept warm: {error.filename or node.home.engines}: {error.strerror or error}")
+
+    thread = threading.Thread(target=keep, name="engine keeper", daemon=True)
     thread.start()
     return keeper, thread
 

@@ -51,9 +51,9 @@ def decode_multibase(text: str) -> bytes:
 def _decode(prefix: str, body: str) -> bytes:
     match prefix:
         # bytes.fromhex skips spaces, so the alphabet is checked first.
-        case "f" if _LOWER_HEX.issuperset(body):
-            return bytes.fromhex(body)
-        case "F" if _UPPER_HEX.issuperset(body):
+        case "f" | "F":
+            if not (_LOWER_HEX if prefix == "f" else _UPPER_HEX).issuperset(body):
+                raise ValueError("not hexadecimal")
             return bytes.fromhex(body)
         case "u":
             data = base64.b64decode(body.encode("ascii") + b"=" * (-len(body) % 4), altchars=b"-_", validate=True)

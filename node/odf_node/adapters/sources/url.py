@@ -121,7 +121,7 @@ async def _open_response(
             expected = "a URL http(s)://host/... and headers of one line"
             raise MalformedError("fetch step Url", expected=expected, found=name) from error
         except (aiohttp.ClientError, OSError) as error:
-            raise SourceUnavailableError(name, f"no usable answer: {_one_line(error)}") from error
+            raise SourceUnavailableError(name, _reason(error)) from error
         async with response:
             yield response
 
@@ -194,6 +194,17 @@ def _read_version(headers: Mapping[str, str]) -> tuple[SourceState | None, Times
     aware = time if time.tzinfo is not None else time.replace(tzinfo=UTC)
     modified_at = Timestamp(int(aware.timestamp()))
     return last_modified_state(modified_at), modified_at
+
+
+def _reason(error: Exception) -> str:
+    """Say why there is no answer, in words where the library only quotes the operating system."""
+    import aiohttp
+
+    if isinstance(error, aiohttp.ClientConnectorDNSError):
+        return "no such host is known; check the address"
+    if isinstance(error, aiohttp.ClientConnectorError) and not isinstance(error, aiohttp.ClientSSLError):
+        return "nobody answers there; check the address"
+    return f"no usable answer: {_one_line(error)}"
 
 
 def _one_line(error: Exception) -> str:
