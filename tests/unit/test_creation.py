@@ -1,0 +1,102 @@
+"""Creating datasets from snapshots: all or nothing as far as it can be known before, inputs first."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from odf_node.adapters.clocks import FixedClock
+from odf_node.composition import Node
+from odf_node.errors import UnknownDatasetError, UsageError
+from odf_node.home import Home
+from odf_node.ports import Origin
+from odf_node.services.chains import iter_decoded, load_view
+from odf_node.services.verifying import Verifier
+from odf_protocol.events import DatasetKind, SetTransform, TransformInput
+from odf_protocol.manifest import DatasetSnapshot
+from support.chains import push_source, sql
+from support.signing import NOON
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Iterator[Node]:
+    node = Node(Home(tmp_path / "home"), FixedClock(NOON))
+    yield node
+    node.close()
+
+
+def root(name: str) -> DatasetSnapshot:
+    return DatasetSnapshot(name=name, kind=DatasetKind.ROOT, metadata=(push_source(),))
+
+
+def derived(name: str, *inputs: str, aliases: Sequence[str | None] = ()) -> DatasetSnapshot:
+    given = [*aliases, *[None] * (len(inputs) - len(aliases))]
+    listed = tuple(TransformInput(dataset_ref=each, alias=alias) for each, alias in zip(inputs, given, strict=True))
+    event = SetTransform(inputs=listed, transform=sql("SELECT 1"))
+    return DatasetSnapshot(name=name, kind=DatasetKind.DERIVATIVE, metadata=(event,))
+
+
+def create(node: Node, *snapshots: DatasetSnapshot) -> list[str]:
+    return [record.name for record in node.creator.create_all(snapshots, system_time=NOON)]
+
+
+def test_inputs_are_made_before_what_reads_them(node: Node) -> None:
+    names = create(node, derived("top", "middle", "base"), derived("middle", "BASE"), root("base"))
+
+    assert names == ["base", "middle", "top"]
+
+
+def test_names_of_inputs_become_identities_and_missing_aliases_the_names_as_written(node: Node) -> None:
+    create(node, root("base"), derived("top", "Base"))
+
+    top = node.store.find_dataset_by_name("top")
+    assert top is not None
+    transform = load_view(node.store, top.id).transform
+    assert transform is not None
+    base = node.store.find_dataset_by_name("base")
+    assert base is not None
+    assert [(item.dataset_ref, item.alias) for item in transform.inputs] == [(str(base.id), "Base")]
+
+
+def test_input_may_be_named_by_its_identity(node: Node) -> None:
+    create(node, root("base"))
+    base = node.store.find_dataset_by_name("base")
+    assert base is not None
+
+    assert create(node, derived("top", str(base.id), aliases=["b"])) == ["top"]
+
+
+def test_new_dataset_is_ours_signed_and_valid(node: Node) -> None:
+    create(node, root("base"))
+
+    record = node.store.find_dataset_by_name("base")
+    assert record is not None
+    assert record.origin is Origin.OWN
+    assert node.keys.find_dataset_key(record.id) is not None
+    assert [block.system_time for block in iter_decoded(node.store, record.id)] == [NOON, NOON]
+    finding = Verifier(node.store, node.objects, node.engines).verify(record, replay=True, say=lambda _text: None)
+    assert (finding.is_valid, finding.signed, finding.blocks) == (True, True, 2)
+
+
+@pytest.mark.parametrize(
+    ("snapshots", "error", "words"),
+    [
+        ([root("a"), root("A")], UsageError, "defined twice"),
+        ([root("new"), root("Taken")], UsageError, "there is a dataset 'taken' already"),
+        ([root("new"), derived("top", "nowhere")], UnknownDatasetError, "'top' reads 'nowhere'"),
+        ([root("new"), derived("x", "y"), derived("y", "x")], UsageError, "in a circle: x, y"),
+        ([root("new"), derived("x", "y"), derived("y", "z"), derived("z", "x")], UsageError, "in a circle"),
+        ([root("new"), derived("self", "self")], UsageError, "in a circle: self"),
+    ],
+)
+def test_mistake_anywhere_is_found_before_anything_is_made(
+    node: Node, snapshots: list[DatasetSnapshot], error: type[Exception], words: str
+) -> None:
+    create(node, root("taken"))
+    keys = sorted(node.home.keys.rglob("*"))
+
+    with pytest.raises(error, match=words):
+        create(node, *snapshots)
+
+    assert [record.name for record in node.store.list_datasets()] == ["taken"]
+    assert sorted(node.home.keys.rglob("*")) == keys
