@@ -1,14 +1,11 @@
 """Another ODF implementation uses our engine through ODF's own contract, and both re-execute what the other made."""
 
-import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from odf_engines.sandbox.bubblewrap import find_bubblewrap
+from support.engine_workspace import Workspace
 from support.nodes import FIRST_ROWS, SECOND_ROWS, RealNode, make_publisher
 
 pytestmark = [
@@ -66,58 +63,12 @@ content:
 THIRD_ROWS = SECOND_ROWS + "2024-02-01T00:00:00Z,Speyer,51000\n"
 
 
-class Workspace:
-    """A workspace of the other implementation whose engine ``spark`` is ours."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder / "workspace"
-        peer = Path(os.environ["ODF_PEER"])
-        for path in (self.folder, folder / "engines", folder / "containers"):
-            path.mkdir()
-        serve = [sys.executable, "-m", "odf_engines.grpc", "--workspace", str(folder / "engines")]
-        (folder / "engines.json").write_text(json.dumps({"engine-spark": serve}))
-        bubblewrap = find_bubblewrap().path
-        self._environment = os.environ | {
-            "ENGINE_COMMANDS": str(folder / "engines.json"),
-            "PODMAN_STATE": str(folder / "containers"),
-            "PATH": f"{peer}:{bubblewrap.parent}:{os.environ['PATH']}",
-        }
-        # The port of the contract is fixed, and somebody else on this machine may use it: a network of its own.
-        self._alone = [str(bubblewrap), "--unshare-net", "--bind", "/", "/", "--dev-bind", "/dev", "/dev"]
-        self._kamu = [str(peer / "kamu"), "-q"]
-        self.run("init")
-        for name, value in (("engine.runtime", "Podman"), ("engine.networkNs", "Host"), ("engine.startTimeout", "2m")):
-            self.run("config", "set", name, value)
-
-    def run(self, *words: str) -> str:
-        return self._run([*self._kamu, *words])
-
-    def run_with_engine(self, *words: str) -> str:
-        return self._run([*self._alone, *self._kamu, *words])
-
-    def add(self, system_time: str, *manifests: str) -> None:
-        for text in manifests:
-            (self.folder / "manifest.yaml").write_text(text)
-            self.run("--system-time", system_time, "add", "manifest.yaml")
-
-    def ingest(self, system_time: str, rows: str) -> None:
-        (self.folder / "cities.csv").write_text(f"event_time,city,people\n{rows}")
-        self.run_with_engine("--system-time", system_time, "ingest", "cities", "cities.csv")
-
-    def rows(self, name: str) -> list[dict[str, object]]:
-        lines = self.run("tail", name, "-n", "100", "-o", "ndjson").splitlines()
-        return [json.loads(line) for line in lines]
-
-    def _run(self, command: list[str]) -> str:
-        ran = subprocess.run(
-            command, cwd=self.folder, env=self._environment, capture_output=True, text=True, timeout=240, check=False
-        )
-        assert ran.returncode == 0, f"{command}\n{ran.stdout}\n{ran.stderr}"
-        return ran.stdout + ran.stderr
-
-
 def derivative(name: str, least: int) -> str:
     return DERIVATIVE.replace("NAME", name).replace("LEAST", str(least))
+
+
+def ingest(workspace: Workspace, system_time: str, rows: str) -> None:
+    workspace.ingest(system_time, "cities", f"event_time,city,people\n{rows}")
 
 
 @pytest.mark.timeout(900)
@@ -125,7 +76,7 @@ def test_peer_transforms_step_by_step_with_our_engine_and_our_node_agrees(tmp_pa
     workspace, node = Workspace(tmp_path), RealNode(tmp_path / "home")
     workspace.add("2024-01-01T12:00:00Z", ROOT.replace("PREPROCESS", ""), derivative("large.cities", 100_000))
     for day, rows in ((2, FIRST_ROWS), (3, SECOND_ROWS), (4, THIRD_ROWS)):
-        workspace.ingest(f"2024-01-0{day}T12:00:00Z", rows)
+        ingest(workspace, f"2024-01-0{day}T12:00:00Z", rows)
         workspace.run_with_engine("--system-time", f"2024-01-0{day}T13:00:00Z", "pull", "large.cities")
     made = workspace.rows("large.cities")
     assert [(row["op"], row["city"], row["people"]) for row in made] == [
@@ -151,7 +102,7 @@ def test_peer_transforms_step_by_step_with_our_engine_and_our_node_agrees(tmp_pa
 def test_first_step_without_rows_gives_the_peer_a_schema(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path)
     workspace.add("2024-01-01T12:00:00Z", ROOT.replace("PREPROCESS", ""), derivative("huge.cities", 10_000_000))
-    workspace.ingest("2024-01-02T12:00:00Z", FIRST_ROWS)
+    ingest(workspace, "2024-01-02T12:00:00Z", FIRST_ROWS)
     workspace.run_with_engine("--system-time", "2024-01-02T13:00:00Z", "pull", "huge.cities")
     assert workspace.rows("huge.cities") == []
     assert "thousands" in workspace.run("inspect", "schema", "huge.cities", "-o", "odf-json")
@@ -162,7 +113,7 @@ def test_first_step_without_rows_gives_the_peer_a_schema(tmp_path: Path) -> None
 def test_peer_preprocesses_with_our_engine(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path)
     workspace.add("2024-01-01T12:00:00Z", ROOT.replace("PREPROCESS", PREPROCESS))
-    workspace.ingest("2024-01-02T12:00:00Z", FIRST_ROWS)
+    ingest(workspace, "2024-01-02T12:00:00Z", FIRST_ROWS)
     assert [(row["city"], row["people"]) for row in workspace.rows("cities")] == [
         ("OSLO", 700_000),
         ("ROME", 2_800_000),
@@ -173,11 +124,11 @@ def test_peer_preprocesses_with_our_engine(tmp_path: Path) -> None:
 def test_peer_replays_its_first_step_and_asks_later_ones_without_files(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path)
     workspace.add("2024-01-01T12:00:00Z", ROOT.replace("PREPROCESS", ""), derivative("large.cities", 100_000))
-    workspace.ingest("2024-01-02T12:00:00Z", FIRST_ROWS)
-    workspace.ingest("2024-01-03T12:00:00Z", SECOND_ROWS)
+    ingest(workspace, "2024-01-02T12:00:00Z", FIRST_ROWS)
+    ingest(workspace, "2024-01-03T12:00:00Z", SECOND_ROWS)
     workspace.run_with_engine("--system-time", "2024-01-03T13:00:00Z", "pull", "large.cities")
     assert "1 dataset(s) are valid" in workspace.run_with_engine("verify", "large.cities")
-    workspace.ingest("2024-01-04T12:00:00Z", THIRD_ROWS)
+    ingest(workspace, "2024-01-04T12:00:00Z", THIRD_ROWS)
     workspace.run_with_engine("--system-time", "2024-01-04T13:00:00Z", "pull", "large.cities")
     # Not of our doing: it fails with every engine. Ours says why, instead of computing nothing out of nothing.
     with pytest.raises(AssertionError, match=r"expected files with offsets 8 to 8, found none"):

@@ -1,0 +1,69 @@
+"""A workspace of another ODF implementation whose engine ``spark`` is ours."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from odf_engines.sandbox.bubblewrap import find_bubblewrap
+
+
+class Workspace:
+    """A workspace of the other implementation, in the folder that ``ODF_PEER`` names.
+
+    Args:
+        folder: Existing folder of the workspace's own.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder / "workspace"
+        peer = Path(os.environ["ODF_PEER"])
+        for path in (self.folder, folder / "engines", folder / "containers"):
+            path.mkdir()
+        serve = [sys.executable, "-m", "odf_engines.grpc", "--workspace", str(folder / "engines")]
+        engines = {"engine-spark": serve, "engine-datafusion": [str(peer / "engine-datafusion")]}
+        (folder / "engines.json").write_text(json.dumps(engines))
+        bubblewrap = find_bubblewrap().path
+        self._environment = os.environ | {
+            "ENGINE_COMMANDS": str(folder / "engines.json"),
+            "PODMAN_STATE": str(folder / "containers"),
+            "PATH": f"{peer}:{bubblewrap.parent}:{os.environ['PATH']}",
+        }
+        # The port of the contract is fixed, and somebody else on this machine may use it: a network of its own.
+        self._alone = [str(bubblewrap), "--unshare-net", "--bind", "/", "/", "--dev-bind", "/dev", "/dev"]
+        self._kamu = [str(peer / "kamu"), "-q"]
+        self.run("init")
+        for name, value in (("engine.runtime", "Podman"), ("engine.networkNs", "Host"), ("engine.startTimeout", "2m")):
+            self.run("config", "set", name, value)
+
+    def run(self, *words: str) -> str:
+        """Run a command that has to succeed; give what it printed."""
+        return self._run([*self._kamu, *words])
+
+    def run_with_engine(self, *words: str) -> str:
+        """Run a command that may start engines, in a network of its own."""
+        return self._run([*self._alone, *self._kamu, *words])
+
+    def add(self, system_time: str, *manifests: str) -> None:
+        """Add datasets from the text of manifests."""
+        for text in manifests:
+            (self.folder / "manifest.yaml").write_text(text)
+            self.run("--system-time", system_time, "add", "manifest.yaml")
+
+    def ingest(self, system_time: str, name: str, text: str) -> None:
+        """Push the text of a CSV file."""
+        (self.folder / "rows.csv").write_text(text)
+        self.run_with_engine("--system-time", system_time, "ingest", name, "rows.csv")
+
+    def rows(self, name: str) -> list[dict[str, object]]:
+        """Give the last 100 rows, oldest first."""
+        lines = self.run("tail", name, "-n", "100", "-o", "ndjson").splitlines()
+        return [json.loads(line) for line in lines]
+
+    def _run(self, command: list[str]) -> str:
+        ran = subprocess.run(
+            command, cwd=self.folder, env=self._environment, capture_output=True, text=True, timeout=240, check=False
+        )
+        assert ran.returncode == 0, f"{command}\n{ran.stdout}\n{ran.stderr}"
+        return ran.stdout + ran.stderr
