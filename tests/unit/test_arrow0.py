@@ -3,14 +3,17 @@ import random
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
+from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from odf_protocol.errors import MalformedError, UnsupportedError
 from odf_protocol.hashing.arrow0 import Arrow0Hasher, hash_batches
 from odf_protocol.hashing.arrow0_rows import encode_rows, row_bytes
 from odf_protocol.hashing.arrow0_types import fixed_width_bytes, type_bytes
+from odf_protocol.hashing.reader_schema import reader_schema
 
 NOON = datetime(2020, 1, 1, 12, tzinfo=UTC)
 
@@ -73,6 +76,7 @@ ARRAYS = [
 
 @pytest.mark.parametrize(("array", "digest"), ARRAYS, ids=[f"{a.type}-{i}" for i, (a, _) in enumerate(ARRAYS)])
 def test_single_column_has_the_digest_of_the_reference(array: pa.Array, digest: str) -> None:
+    """HASH-2."""
     assert array_digest(array) == digest
 
 
@@ -85,6 +89,7 @@ def test_query_result_of_a_foreign_node_has_the_hash_it_published() -> None:
 
 
 def test_tables_have_the_digests_of_the_reference() -> None:
+    """HASH-1."""
     numbers, letters = pa.array([1, 2, 3], pa.int32()), pa.array(["a", "b", "c"])
     children = [letters, pa.array([3, 2, 1], pa.int32())]
     plain = pa.StructArray.from_arrays(children, names=["c", "d"])
@@ -143,6 +148,7 @@ def test_different_columns_have_different_digests(one: pa.Array, other: pa.Array
 
 
 def test_names_change_the_hash_and_nullability_does_not() -> None:
+    """HASH-3."""
     a, b = pa.record_batch({"a": [1]}), pa.record_batch({"b": [1]})
     required = pa.record_batch([pa.array([1])], pa.schema([pa.field("a", pa.int64(), nullable=False)]))
     assert table_digest(a) != table_digest(b)
@@ -192,6 +198,7 @@ def test_extension_types_hash_as_what_they_store() -> None:
     ids=str,
 )
 def test_type_without_encoding_is_refused_with_the_column_named(data_type: pa.DataType, where: str) -> None:
+    """HASH-6."""
     with pytest.raises(UnsupportedError, match="column " + where.replace("[", r"\[").replace("]", r"\]")):
         Arrow0Hasher(pa.schema([("good", pa.int32()), ("bad", data_type)]))
 
@@ -234,6 +241,7 @@ def test_columns_hashed_in_parallel_give_the_same_hash() -> None:
 
 
 def test_null_inside_a_struct_with_nulls_hashes_as_the_reader_left_its_slot() -> None:
+    """HASH-4."""
     # Rows: struct null, leaf null, 7, 8. The struct has nulls, so its validity rules; the decoded values are 7, 8, so
     # the slot of the second row holds 8.
     leaf = pa.array([None, None, 7, 8], pa.int64())
@@ -283,3 +291,14 @@ def test_nulls_are_left_out_alike_from_columns_and_from_lists_wherever_a_slice_b
             assert bytes(row_bytes(part)) == b"".join(rows)
             assert all(row == b"\0" for row, is_valid in zip(rows, valid, strict=True) if not is_valid)
             assert all(len(row) == (width or 1) for row, is_valid in zip(rows, valid, strict=True) if is_valid)
+
+
+def test_file_is_hashed_under_the_type_that_its_writer_embedded(tmp_path: Path) -> None:
+    """HASH-5."""
+    table = pa.table({"day": pa.array([date(2020, 1, 1)], pa.date64())})
+    pq.write_table(table, tmp_path / "day.parquet")
+    file = pq.ParquetFile(tmp_path / "day.parquet")
+    assert file.schema_arrow.field("day").type == pa.date32()
+    schema = reader_schema(file.schema_arrow, file.metadata.metadata)
+    assert schema.field("day").type == pa.date64()
+    assert hash_batches(schema, file.iter_batches()) == hash_batches(table.schema, table.to_batches())
