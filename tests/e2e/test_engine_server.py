@@ -237,6 +237,7 @@ def test_machine_that_is_no_container_is_not_taken_for_one(tmp_path):
     # The root of this machine is shown as it is, so that nothing can be made in it.
     around = [
         str(find_bubblewrap().path),
+        "--die-with-parent",
         "--ro-bind",
         "/",
         "/",
