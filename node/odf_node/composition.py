@@ -10,6 +10,7 @@ from odf_node.adapters.clocks import FixedClock, SystemClock
 from odf_node.adapters.key_files import KeyFiles
 from odf_node.adapters.object_folder import ObjectFolder
 from odf_node.adapters.sqlite_store import SqliteMetadataStore
+from odf_node.engine_workspace import EngineWorkspace, sweep_workspaces
 from odf_node.errors import UsageError
 from odf_node.home import Home, find_default_home
 from odf_node.os_errors import mapped_os_errors
@@ -58,6 +59,7 @@ class Node:
         from odf_node.commit_point import sweep_leftovers
 
         sweep_leftovers(self.store, self.objects, now=self.clock.now())
+        sweep_workspaces(self.home.engines)
 
     def record(self, command: str, subject: str, detail: str = "") -> None:
         """Add a line about a command that changed something to the audit log (a refusal changes nothing: ACCEPT-6)."""
@@ -88,7 +90,7 @@ class Node:
         """Engine sessions of this run."""
         from odf_node.services.engines import EngineHost
 
-        return EngineHost(self.home.engines, find_warm=self._find_warm_engine)
+        return EngineHost(EngineWorkspace(self.home.engines), find_warm=self._find_warm_engine)
 
     @cached_property
     def refusals(self) -> "Refusals":
@@ -193,7 +195,7 @@ class Node:
             return None
         try:
             place = KeeperPlace(self.home.engines, name)
-            return find_warm_session(place, self.home.engines, build_of_program(), idle_s)
+            return find_warm_session(place, build_of_program(), idle_s)
         except OSError:
             # A home that cannot be written has no keeper; questions are answered all the same.
             return None

@@ -87,8 +87,8 @@ class Home:
 
     @property
     def engines(self) -> Path:
-        """Workspaces of engines, and where commands find one that is warm; can be deleted while nobody works."""
-        return self.cache / "engines"
+        """Workspaces of engines, and where commands find one that is warm: ``staging/engines``."""
+        return self.staging / "engines"
 
     def exists(self) -> bool:
         """Say whether anything was ever written here."""

@@ -6,12 +6,11 @@ import threading
 from pathlib import Path
 from typing import Final
 
-from odf_engines.contract import Limits
-from odf_engines.registry import get_engine
 from odf_node import __version__
 from odf_node.adapters.warm_engines import Keeper, KeeperPlace, build_of_program
 from odf_node.cli.console import Console
 from odf_node.composition import Node
+from odf_node.engine_workspace import EngineWorkspace
 from odf_node.errors import UsageError
 from odf_node.http.served_node import ServedNode
 from odf_node.http.server import GRACE_S, ListeningAddress
@@ -82,7 +81,7 @@ def _start_keeper(node: Node, console: Console) -> tuple[Keeper, threading.Threa
     """Keep one engine for the commands of this home: started by the first that needs it, then warm."""
     keeper = Keeper(
         KeeperPlace(node.home.engines, KEPT_ENGINE),
-        lambda: get_engine(KEPT_ENGINE).open(node.home.engines, Limits()),
+        EngineWorkspace(node.home.engines),
         build_of_program(),
         KEPT_IDLE_S,
         ends_when_idle=False,

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from odf_node.engine_workspace import sweep_workspaces
 from support.nodes import Publisher, make_publisher
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
@@ -30,6 +31,7 @@ def no_keeper_left(publisher: Publisher) -> Iterator[None]:
     for keeper in keepers(publisher):
         os.kill(keeper, signal.SIGKILL)
     wait_until(lambda: not engines(publisher))
+    sweep_workspaces(publisher.node.home / "staging" / "engines")
 
 
 def keepers(publisher: Publisher) -> list[int]:
@@ -84,8 +86,8 @@ def test_keeper_ends_by_itself_when_nobody_comes(publisher: Publisher) -> None:
     publisher.node.must(*QUESTION, environment={"ODF_NODE_ENGINE_IDLE_S": "1"})
 
     wait_until(lambda: not keepers(publisher) and not engines(publisher))
-    assert not list((publisher.node.home / "cache" / "engines").glob("spark-*"))
-    assert not (publisher.node.home / "cache" / "engines" / "spark.sock").exists()
+    assert not list((publisher.node.home / "staging" / "engines").glob("process-*"))
+    assert not (publisher.node.home / "staging" / "engines" / "spark.sock").exists()
 
 
 def test_no_keeper_is_left_where_it_is_switched_off(publisher: Publisher) -> None:

@@ -24,7 +24,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import wait as wait_for_futures
 from dataclasses import dataclass, field
@@ -48,6 +48,7 @@ from odf_engines.contract import (
 from odf_engines.errors import EngineError, EngineFailureError, LimitExceededError, SandboxUnavailableError
 from odf_engines.registry import get_engine
 from odf_engines.spark.messages import error_from_fields, error_to_fields
+from odf_node.engine_workspace import EngineWorkspace
 from odf_protocol.events import TransformSql
 from odf_protocol.vocabulary import Vocabulary
 
@@ -125,7 +126,7 @@ class Keeper:
     """
 
     place: KeeperPlace
-    open_session: Callable[[], EngineSession]
+    workspace: EngineWorkspace
     build: str
     idle_s: float
     ends_when_idle: bool
@@ -159,6 +160,7 @@ class Keeper:
                 last_used = time.monotonic()
         finally:
             self._end_session()
+            self.workspace.close()
             with contextlib.suppress(OSError):
                 listener.close()
             if self._is_mine(mine):
@@ -191,7 +193,7 @@ class Keeper:
         if self._session is None or self._requests >= MAX_REQUESTS:
             self._end_session()
             try:
-                self._session, self._requests = self.open_session(), 0
+                self._session, self._requests = get_engine(self.place.engine).open(self.workspace.path, Limits()), 0
             except EngineError as error:
                 return "error", error_to_fields(error)
         self._requests += 1
@@ -302,12 +304,11 @@ class KeptSession:
         return value
 
 
-def find_warm_session(place: KeeperPlace, workspace: Path, build: str, idle_s: float) -> KeptSession | None:
+def find_warm_session(place: KeeperPlace, build: str, idle_s: float) -> KeptSession | None:
     """Connect to this home's keeper, starting one where there is none; None while another command has it.
 
     Args:
         place: Where the keeper is found.
-        workspace: Where a new keeper's session works.
         build: This program; a keeper of another build is told to end.
         idle_s: How long a new keeper waits for the next command.
     """
@@ -315,7 +316,7 @@ def find_warm_session(place: KeeperPlace, workspace: Path, build: str, idle_s: f
     lock = os.open(place.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        connection = _connect(place, build) or _start_and_connect(place, workspace, build, idle_s)
+        connection = _connect(place, build) or _start_and_connect(place, build, idle_s)
     except BlockingIOError:
         connection = None
     if connection is None:
@@ -338,11 +339,11 @@ def _connect(place: KeeperPlace, build: str) -> Connection | None:
     return None
 
 
-def _start_and_connect(place: KeeperPlace, workspace: Path, build: str, idle_s: float) -> Connection | None:
+def _start_and_connect(place: KeeperPlace, build: str, idle_s: float) -> Connection | None:
     """Start a keeper that outlives this command; None where it does not come up."""
     program = [sys.executable, "-m", "odf_node.adapters.warm_engines", str(place.folder), place.engine]
     keeper = subprocess.Popen(
-        [*program, str(workspace), build, str(idle_s)],
+        [*program, build, str(idle_s)],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -367,17 +368,10 @@ def build_of_program() -> str:
     return digest.hexdigest()
 
 
-def main(folder: str, engine: str, workspace: str, build: str, idle_s: str) -> None:
+def main(folder: str, engine: str, build: str, idle_s: str) -> None:
     """Keep an engine for commands of one home; see the module's docstring."""
-    Path(workspace).mkdir(parents=True, exist_ok=True)
-    keeper = Keeper(
-        KeeperPlace(Path(folder), engine),
-        lambda: get_engine(engine).open(Path(workspace), Limits()),
-        build,
-        float(idle_s),
-        ends_when_idle=True,
-    )
-    keeper.run()
+    workspace = EngineWorkspace(Path(folder))
+    Keeper(KeeperPlace(Path(folder), engine), workspace, build, float(idle_s), ends_when_idle=True).run()
 
 
 if __name__ == "__main__":

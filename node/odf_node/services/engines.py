@@ -11,24 +11,30 @@ from pathlib import Path
 
 from odf_engines.contract import Engine, EngineSession, Limits
 from odf_engines.registry import get_engine
+from odf_node.engine_workspace import EngineWorkspace
 from odf_node.os_errors import mapped_os_errors
 
 
 @dataclass(slots=True)
 class EngineHost:
-    """Opens engines in sandboxes below ``workspace``; used by one thread at a time.
+    """Opens engines in sandboxes; used by one thread at a time.
 
     ``find_warm`` gives a session that outlives this run, or None where there is none to be had; only work of the
     node's operator goes there.
     """
 
-    workspace: Path
+    own_workspace: EngineWorkspace
     limits: Limits = field(default_factory=Limits)
     find_warm: Callable[[str], EngineSession | None] = field(default=lambda _name: None)
     _own: dict[str, EngineSession] = field(default_factory=dict)
     _stack: ExitStack = field(default_factory=ExitStack)
     _open_sessions: list[EngineSession] = field(default_factory=list)
     _is_stopped: bool = False
+
+    @property
+    def workspace(self) -> Path:
+        """Where engines of this process work; gone with ``close``."""
+        return self.own_workspace.path
 
     def get_engine(self, name: str) -> Engine:
         """Return the engine called ``name``.
@@ -64,6 +70,7 @@ class EngineHost:
         self._stack.close()
         self._own.clear()
         self._open_sessions.clear()
+        self.own_workspace.close()
 
     def _find_warm(self, name: str) -> EngineSession | None:
         session = self.find_warm(name)
@@ -71,7 +78,6 @@ class EngineHost:
 
     def _open(self, name: str) -> EngineSession:
         with mapped_os_errors(self.workspace):
-            self.workspace.mkdir(parents=True, exist_ok=True)
             return self._watched(get_engine(name).open(self.workspace, self.limits))
 
     def _watched(self, session: EngineSession) -> EngineSession:

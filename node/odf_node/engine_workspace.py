@@ -1,0 +1,56 @@
+"""Folders in which engines work: one per process of ours, gone with it, or swept after it was killed.
+
+Source: clause HOME-18 in ``spec/home.md``.
+"""
+
+import contextlib
+import fcntl
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Final
+
+OWNER: Final = "owner"
+"""A file in each workspace that its process keeps locked; the lock ends with the process, however that ends."""
+
+
+class EngineWorkspace:
+    """The workspace of this process, made when it is first asked for."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._path: Path | None = None
+        self._lock = -1
+
+    @property
+    def path(self) -> Path:
+        """Where engines of this process work."""
+        if self._path is None:
+            self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            # Under another name until it is locked, so that no sweep takes it for left behind.
+            making = Path(tempfile.mkdtemp(prefix=".", dir=self._folder))
+            self._lock = os.open(making / OWNER, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            fcntl.flock(self._lock, fcntl.LOCK_EX)
+            self._path = making.with_name(f"process-{making.name[1:]}")
+            making.rename(self._path)
+        return self._path
+
+    def close(self) -> None:
+        """Remove the workspace; safe to repeat."""
+        if self._path is not None:
+            shutil.rmtree(self._path, ignore_errors=True)
+            os.close(self._lock)
+            self._path = None
+
+
+def sweep_workspaces(folder: Path) -> None:
+    """Remove workspaces whose process was killed."""
+    for workspace in folder.glob("process-*"):
+        with contextlib.suppress(OSError):
+            lock = os.open(workspace / OWNER, os.O_RDWR | os.O_CLOEXEC)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(workspace, ignore_errors=True)
+            finally:
+                os.close(lock)
