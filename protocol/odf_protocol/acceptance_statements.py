@@ -1,7 +1,7 @@
 """Acceptance statements: "I checked these blocks and accepted them, on these grounds", signed by a node.
 
 A replay attestation says what a re-execution found; an acceptance statement says on what a node rested when it took
-blocks of somebody else, re-executed or not. Both are in-toto statements about the last of the blocks, in DSSE envelopes.
+blocks of somebody else, re-executed or not. Both are in-toto statements about the last block, in DSSE envelopes.
 
 Source: clauses ATTEST-10 and ATTEST-11 in ``spec/extensions/attestations.md``; in-toto Statement v1.
 """

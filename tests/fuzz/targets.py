@@ -16,8 +16,9 @@ from functools import cache
 from pathlib import Path
 
 from odf_node.exchange.packs import PackedBlock, decode_pack, encode_pack
+from odf_protocol.acceptance_statements import decode_acceptance, sign_acceptance
 from odf_protocol.annotate import annotate_block
-from odf_protocol.attestations import PAYLOAD_TYPE, decode_attestation
+from odf_protocol.attestations import PAYLOAD_TYPE, BlockRef, decode_attestation
 from odf_protocol.block import Block, decode_block, encode_block
 from odf_protocol.chain import ChainState, Strictness, append
 from odf_protocol.chain.verify import ChainVerifier
@@ -42,6 +43,7 @@ from odf_protocol.manifest.documents import DatasetSnapshot
 from odf_protocol.multibase import decode_multibase
 from odf_protocol.multihash import Multihash
 from odf_protocol.names import DatasetPattern, parse_any_ref
+from odf_protocol.policy import Trust
 from odf_protocol.replay_codec import decode_replay_record
 from odf_protocol.schema_compat import describe_type, find_incompatibility
 from odf_protocol.schema_ddl import parse_ddl
@@ -330,7 +332,8 @@ def _decode_statement(data: bytes) -> None:
     if kind == b"e":
         decode_envelope(rest, payload_type=PAYLOAD_TYPE)
     elif kind == b"s" and rest:
-        decode_attestation(sign_envelope(b"\x02" * 32, PAYLOAD_TYPE, rest))
+        envelope = sign_envelope(b"\x02" * 32, PAYLOAD_TYPE, rest)
+        (decode_acceptance if b"acceptance/" in rest else decode_attestation)(envelope)
     elif kind == b"a":
         decode_attestation(rest)
     elif kind == b"q":
@@ -351,7 +354,22 @@ def _statement_seeds() -> list[bytes]:
         *(b"s" + case["statement"].encode() for case in attestations),
         *(b"q" + case["proof"].encode() for case in _vectors("extensions/equivocation")["proofs"]),
         b"c" + _vectors("extensions/logical-hash-v1")["proof"]["proof"].encode(),
+        b"s" + base64.b64decode(json.loads(_acceptance())["payload"]),
     ]
+
+
+def _acceptance() -> bytes:
+    return sign_acceptance(
+        b"\x02" * 32,
+        dataset_id=DatasetId(b"\x01" * 32),
+        first=BlockRef(0, Multihash.of_sha3_256(b"first")),
+        last=BlockRef(3, Multihash.of_sha3_256(b"last")),
+        policy=None,
+        trust=Trust.SIGNED,
+        replayed_steps=0,
+        grounds="signed by the dataset's key",
+        time=Timestamp(0),
+    )
 
 
 def _decode_leaf(data: bytes) -> None:
