@@ -368,7 +368,7 @@ class Judge:
         return report
 
     def _leftovers(self) -> list[str]:
-        kept = {self.home.refused.name, self.home.downloads.name}
+        kept = {self.home.refused.name, self.home.downloads.name, self.home.engines.name}
         return [path.name for path in self.home.staging.iterdir() if path.name not in kept]
 
     def _check_evidence(self, folder: Path, offer: Offer) -> None:

@@ -87,9 +87,11 @@ class Ingestor:
             )
             name, new_state = fetched.name, fetched.source_state
             event_time = fetched.event_time or system_time
-            return await finish_in_thread(
+            report = await finish_in_thread(
                 lambda: self._take(record, view, source, path, name, new_state, event_time, system_time)
             )
+        await finish_in_thread(lambda: self._drop_superseded(report, system_time))
+        return report
 
     def push(
         self,
@@ -110,7 +112,17 @@ class Ingestor:
         view = load_view(self.store, record.id)
         source = _choose_push_source(record, view, source_name)
         with self.objects.writing():
-            return self._take(record, view, source, path, shown_as, None, event_time or system_time, system_time)
+            report = self._take(record, view, source, path, shown_as, None, event_time or system_time, system_time)
+        self._drop_superseded(report, system_time)
+        return report
+
+    def _drop_superseded(self, report: IngestReport, now: Timestamp) -> None:
+        """Remove the projected state before the ingest, as large as the dataset itself, which nothing names any more.
+
+        Called after the lease has ended; where somebody else writes, the next ingest removes it.
+        """
+        if report.new_rows:
+            self.objects.sweep(self.store.list_referenced_objects, now=now)
 
     def set_watermark(self, record: DatasetRecord, watermark: Timestamp, *, system_time: Timestamp) -> IngestReport:
         """State that no older event is expected, without adding rows.

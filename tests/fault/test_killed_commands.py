@@ -1,0 +1,221 @@
+"""Real commands killed with SIGKILL in the middle: the next command finds the old state or the new one, and cleans up.
+
+The moment of a kill is not a time but a sign on the disk that a step has been reached.
+"""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from odf_engines.sandbox.resources import _tree
+from odf_node.adapters.object_folder import ObjectFolder
+from odf_node.adapters.sqlite_store import SqliteMetadataStore
+from odf_node.adapters.warm_engines import IDLE_VARIABLE
+from odf_node.home import Home
+from odf_node.ports import Head
+from support.nodes import SECOND_ROWS, Publisher, RealNode, make_publisher
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
+
+APPEAR_S = 120.0
+GONE_S = 20.0
+THIRD_ROWS = SECOND_ROWS.replace("717710", "720000")
+PUSH_MANIFEST = """
+kind: DatasetSnapshot
+version: 1
+content:
+  name: readings
+  kind: Root
+  metadata:
+    - kind: AddPushSource
+      sourceName: default
+      read:
+        kind: NdJson
+        schema:
+          fields:
+            - {name: event_time, type: {kind: Option, inner: {kind: Timestamp}}}
+            - {name: value, type: {kind: Option, inner: Int64}}
+      merge: {kind: Ledger, primaryKey: [value]}
+"""
+
+# Engines are ended with the command, so that each of them is seen to end.
+COLD = {IDLE_VARIABLE: "0"}
+
+Sign = Callable[[Home], bool]
+Heads = dict[str, Head]
+
+
+def request_in_engine(home: Home) -> bool:
+    """An engine has been given its first request."""
+    return any(home.engines.glob("process-*/*/in/1"))
+
+
+def objects_more_than(count: int) -> Sign:
+    """New objects are in place, which nothing names yet."""
+    return lambda home: sum(1 for _ in home.objects.glob("*/*")) > count
+
+
+def heads_other_than(old: Heads) -> Sign:
+    """A first dataset is committed."""
+    return lambda home: heads(home) != old
+
+
+def heads(home: Home) -> Heads:
+    """Read the heads as any other process would."""
+    with closing(SqliteMetadataStore(home)) as store:
+        return {record.name: record.head for record in store.list_datasets()}
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A publisher whose source has changed, copied for each kill; what its commands come to when nobody kills them."""
+
+    folder: Path
+    publisher: Publisher
+    old: Heads
+    new: Heads
+
+    @property
+    def pull(self) -> list[str]:
+        return ["pull", "cities", "large.cities", "--system-time", "2024-01-04T12:00:00Z"]
+
+    @property
+    def ingest(self) -> list[str]:
+        return ["ingest", "readings", str(self.folder / "readings.ndjson"), "--system-time", "2024-01-05T12:00:00Z"]
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {"CITIES": self.publisher.source.as_uri()} | COLD
+
+    def copy(self, folder: Path) -> RealNode:
+        shutil.copytree(self.folder / "before", folder)
+        return RealNode(folder)
+
+
+@pytest.fixture(scope="module")
+def stage(tmp_path_factory: pytest.TempPathFactory) -> Stage:
+    folder = tmp_path_factory.mktemp("stage")
+    publisher = make_publisher(folder, steps=1)
+    node = publisher.node
+    (folder / "push.yaml").write_text(PUSH_MANIFEST, encoding="utf-8")
+    (folder / "readings.ndjson").write_text('{"event_time": "2024-01-01T00:00:00Z", "value": 1}\n', encoding="utf-8")
+    node.must("add", str(folder / "push.yaml"), "--system-time", "2024-01-01T12:00:00Z")
+    shutil.copytree(node.home, folder / "before", ignore=shutil.ignore_patterns("engines"))
+    old = heads(Home(node.home))
+    publisher.source.write_text(f"event_time,city,people\n{THIRD_ROWS}", encoding="utf-8")
+    stage = Stage(folder, publisher, old, {})
+    # By the engine that is warm; what it gives is the same.
+    node.must(*stage.pull, environment={"CITIES": publisher.source.as_uri()})
+    node.must(*stage.ingest)
+    return Stage(folder, publisher, old, heads(Home(node.home)))
+
+
+def kill_at(node: RealNode, words: list[str], sign: Sign, environment: dict[str, str]) -> None:
+    """Run a command, kill it as soon as ``sign`` is seen, and see every process of it end."""
+    command = subprocess.Popen(
+        [sys.executable, "-m", "odf_node", *words, "--home", str(node.home)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        env=os.environ | environment,
+    )
+    home = Home(node.home)
+    give_up_at = time.monotonic() + APPEAR_S
+    while not sign(home):
+        if command.poll() is not None:
+            assert command.stderr is not None
+            raise AssertionError(f"it ended before: {command.stderr.read().decode()}")
+        assert time.monotonic() < give_up_at
+        time.sleep(0.002)
+    processes = list(_tree(command.pid))
+    command.send_signal(signal.SIGKILL)
+    command.communicate()
+    give_up_at = time.monotonic() + GONE_S
+    while left := [pid for pid in processes if _is_alive(pid)]:
+        assert time.monotonic() < give_up_at, left
+        time.sleep(0.01)
+
+
+def _is_alive(process_id: int) -> bool:
+    try:
+        return Path(f"/proc/{process_id}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def assert_clean(node: RealNode) -> None:
+    """Nothing is left of the killed command."""
+    home = Home(node.home)
+    objects = ObjectFolder(home)
+    with closing(SqliteMetadataStore(home)) as store:
+        assert set(objects.iter_hashes()) == set(store.list_referenced_objects())
+    for object_hash in objects.iter_hashes():
+        objects.check(object_hash)
+    assert [path.name for path in home.staging.iterdir() if path not in {home.downloads, home.engines}] == []
+    assert list(home.downloads.iterdir()) == []
+    assert list(home.engines.glob("process-*")) == []
+
+
+@pytest.mark.parametrize("moment", ["request-in-engine", "root-committed"])
+def test_killed_pull_of_root_and_derivative_is_repeated_to_the_same_heads(
+    stage: Stage, tmp_path: Path, moment: str
+) -> None:
+    node = stage.copy(tmp_path / "home")
+    signs: dict[str, Sign] = {
+        "request-in-engine": request_in_engine,
+        "root-committed": heads_other_than(stage.old),
+    }
+
+    kill_at(node, stage.pull, signs[moment], stage.environment)
+
+    found = heads(Home(node.home))
+    assert all(found[name] in (stage.old[name], stage.new[name]) for name in stage.old)
+    assert found["large.cities"] == stage.old["large.cities"] or found["cities"] == stage.new["cities"]
+    if moment == "root-committed":
+        assert found["cities"] == stage.new["cities"]
+    node.must(*stage.pull, environment=stage.environment)
+    after = heads(Home(node.home))
+    assert {name: after[name] for name in ("cities", "large.cities")} == {
+        name: stage.new[name] for name in ("cities", "large.cities")
+    }
+    assert_clean(node)
+
+
+def test_killed_ingest_is_repeated_to_the_same_head(stage: Stage, tmp_path: Path) -> None:
+    node = stage.copy(tmp_path / "home")
+    before = sum(1 for _ in Home(node.home).objects.glob("*/*"))
+
+    kill_at(node, stage.ingest, objects_more_than(before), stage.environment)
+
+    assert heads(Home(node.home))["readings"] in (stage.old["readings"], stage.new["readings"])
+    node.must(*stage.ingest, environment=stage.environment)
+    assert heads(Home(node.home))["readings"] == stage.new["readings"]
+    assert_clean(node)
+
+
+@pytest.mark.parametrize("moment", ["objects-fetched", "engine-at-work"])
+def test_killed_pull_from_a_peer_is_repeated_to_an_accepted_copy(stage: Stage, tmp_path: Path, moment: str) -> None:
+    reader = RealNode(tmp_path / "reader")
+    with stage.publisher.node.serving() as address:
+        reader.must("pull", f"{address}/cities")
+        before = heads(Home(reader.home))
+        count = sum(1 for _ in Home(reader.home).objects.glob("*/*"))
+        sign = objects_more_than(count) if moment == "objects-fetched" else request_in_engine
+        words = ["pull", f"{address}/large.cities"]
+
+        kill_at(reader, words, sign, COLD)
+
+        # Not a single block is visible before all of it was judged.
+        assert heads(Home(reader.home)) == before
+        reader.must(*words, environment=COLD)
+    assert heads(Home(reader.home)) == {name: stage.new[name] for name in ("cities", "large.cities")}
+    assert reader.must("inspect", "trust", "large.cities", "-o", "json").json()["trust"] == "re-executed"
+    assert_clean(reader)
