@@ -18,8 +18,9 @@ from odf_node.commit_point import commit_with_objects
 from odf_node.errors import RefusedError
 from odf_node.home import Home
 from odf_node.ports import Commit, DatasetRecord, Head, NewBlock, NewDataset, Origin, PrivateKey
-from odf_node.services.acceptance import AcceptanceReport, Acceptor, Offer
+from odf_node.services.acceptance import AcceptanceReport, Acceptor
 from odf_node.services.engines import EngineHost
+from odf_node.services.offers import Offer
 from odf_node.services.refusals import Refusals
 from odf_node.services.slices import logical_hash_of
 from odf_node.services.transforms import Transformer, TransformReport

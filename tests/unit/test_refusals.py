@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from odf_node.errors import RefusedError, UnknownDatasetError
-from odf_node.services.acceptance import Offer
+from odf_node.services.offers import Offer
 from odf_node.services.refusals import Refusals
 from odf_node.services.verification import OfferedBlock
 from odf_protocol.timestamp import Timestamp

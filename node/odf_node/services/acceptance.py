@@ -17,7 +17,7 @@ area. The caller does the I/O between ``examine`` (0 to 3) and ``accept`` (4 to 
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -43,11 +43,11 @@ from odf_node.ports import (
 from odf_node.services.attesting import Attester
 from odf_node.services.engines import EngineHost
 from odf_node.services.histories import find_equivocation
+from odf_node.services.offers import Offer
 from odf_node.services.refusals import Refusals
 from odf_node.services.verification import (
     CheckedChain,
     NeededObject,
-    OfferedBlock,
     ReplayMismatchError,
     check_chain,
     check_rows,
@@ -70,23 +70,6 @@ if TYPE_CHECKING:
 
 MAX_BLOCKS: Final = 1_000_000
 """Blocks in one offer.  # guess: some 300 MB of metadata; a longer chain comes in several offers"""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Offer:
-    """What a peer offers for one dataset.
-
-    ``blocks`` follow ``base`` (None: they start with the Seed), oldest first. ``signed_head`` is None where the peer
-    has none. ``source_url`` is where it came from, for records and messages; ``expected_id`` is whose dataset the user
-    said it must be.
-    """
-
-    name: str
-    source_url: str
-    base: Head | None
-    blocks: Sequence[OfferedBlock]
-    signed_head: bytes | None
-    expected_id: DatasetId | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,10 +27,11 @@ from odf_node.ports.peer_client import (
     WantedObject,
 )
 from odf_node.ports.peer_errors import PeerForbidsError
-from odf_node.services.acceptance import AcceptanceReport, Acceptor, Candidate, Offer
+from odf_node.services.acceptance import AcceptanceReport, Acceptor, Candidate
 from odf_node.services.chains import load_view
 from odf_node.services.ingestion import Ingestor, IngestReport
 from odf_node.services.naming import get_dataset, select_datasets
+from odf_node.services.offers import Offer
 from odf_node.services.transforms import Transformer, TransformReport, input_ids
 from odf_node.services.verification import OfferedBlock
 from odf_node.threads import finish_in_thread

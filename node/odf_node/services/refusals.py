@@ -16,12 +16,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from odf_node.errors import RefusedError, UnknownDatasetError
+from odf_node.services.offers import Offer
 from odf_protocol.timestamp import Timestamp
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-    from odf_node.services.acceptance import Offer
 
 REPORT: Final = "report.json"
 ID_LENGTH: Final = 12  # guess: hexadecimal digits; collisions among a node's refusals are out of the question
@@ -39,7 +38,7 @@ class Refusals:
         rule: str,
         reason: str,
         sequence_number: int | None,
-        offer: "Offer",
+        offer: Offer,
         files: Mapping[str, Path],
         recomputed: "pa.Table | None",
         documents: Mapping[str, bytes],
@@ -128,14 +127,14 @@ class Refusals:
         return {"id": path.name, "folder": str(path), **content}
 
 
-def _identify(what: Mapping[str, Any], offer: "Offer") -> str:
+def _identify(what: Mapping[str, Any], offer: Offer) -> str:
     digest = sha3_256(json.dumps(what, sort_keys=True, default=str).encode())
     for block in offer.blocks:
         digest.update(sha3_256(block.raw).digest())
     return digest.hexdigest()[:ID_LENGTH]
 
 
-def _write_offer(offer: "Offer", folder: Path) -> None:
+def _write_offer(offer: Offer, folder: Path) -> None:
     """Keep the blocks, and what came with each, as they were received."""
     blocks = folder / "blocks"
     blocks.mkdir()

@@ -1,0 +1,25 @@
+"""What a peer offers, before anything of it has been checked."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from odf_node.ports import Head
+from odf_node.services.verification import OfferedBlock
+from odf_protocol.did import DatasetId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offer:
+    """What a peer offers for one dataset.
+
+    ``blocks`` follow ``base`` (None: they start with the Seed), oldest first. ``signed_head`` is None where the peer
+    has none. ``source_url`` is where it came from, for records and messages; ``expected_id`` is whose dataset the user
+    said it must be.
+    """
+
+    name: str
+    source_url: str
+    base: Head | None
+    blocks: Sequence[OfferedBlock]
+    signed_head: bytes | None
+    expected_id: DatasetId | None = None
