@@ -11,6 +11,8 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
+from odf_node.os_errors import mapped_os_errors
+
 OWNER: Final = "owner"
 """A file in each workspace that its process keeps locked; the lock ends with the process, however that ends."""
 
@@ -25,16 +27,23 @@ class EngineWorkspace:
 
     @property
     def path(self) -> Path:
-        """Where engines of this process work."""
+        """Where engines of this process work.
+
+        Raises:
+            HomeFullError, HomeReadOnlyError: It cannot be made.
+        """
         if self._path is None:
-            self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            # Under another name until it is locked, so that no sweep takes it for left behind.
-            making = Path(tempfile.mkdtemp(prefix=".", dir=self._folder))
-            self._lock = os.open(making / OWNER, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            fcntl.flock(self._lock, fcntl.LOCK_EX)
-            self._path = making.with_name(f"process-{making.name[1:]}")
-            making.rename(self._path)
+            with mapped_os_errors(self._folder):
+                self._path = self._make()
         return self._path
+
+    def _make(self) -> Path:
+        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        # Under another name until it is locked, so that no sweep takes it for left behind.
+        making = Path(tempfile.mkdtemp(prefix=".", dir=self._folder))
+        self._lock = os.open(making / OWNER, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fcntl.flock(self._lock, fcntl.LOCK_EX)
+        return making.rename(making.with_name(f"process-{making.name[1:]}"))
 
     def close(self) -> None:
         """Remove the workspace; safe to repeat."""
