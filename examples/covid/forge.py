@@ -1,10 +1,11 @@
 """What a careful forger does: change one figure in the newest slice, and rebuild everything that would give it away.
 
-usage: forge.py --home FORGER --country C --day D --deaths-minus N (--own-key | --stolen-key HOME)
+usage: forge.py --home FORGER [--country C --day D --deaths-minus N] (--own-key | --stolen-key HOME)
 
 The forger holds an honest copy of the dataset. The slice, its hashes, the block, its signature, the replay record and
-the signed head are made anew, with a key of the forger's own or with the one stolen from the home of the publisher. No
-check of this program stands in the way: it writes straight into the forger's own home.
+the signed head are made anew, with a key of the forger's own or with the one stolen from the home of the publisher.
+Without a figure to change, what was forged before is signed anew. No check of this program stands in the way: it writes
+straight into the forger's own home.
 """
 
 import argparse
@@ -44,9 +45,9 @@ def main() -> None:
         forge(node, arguments.country, arguments.day, arguments.deaths_minus, key or secrets.token_bytes(32))
     node.close()
     whose = "the publisher's stolen key" if arguments.stolen_key else "the forger's own key"
-    print(
-        f"forged: deaths in {arguments.country} on {arguments.day}, {arguments.deaths_minus} fewer; signed with {whose}"
-    )
+    if arguments.deaths_minus:
+        print(f"forged: {arguments.deaths_minus} fewer deaths in {arguments.country} on {arguments.day}")
+    print(f"signed with {whose}")
 
 
 def forge(node: Node, country: str, day: str, fewer: int, key: bytes) -> None:
@@ -120,6 +121,8 @@ def forge(node: Node, country: str, day: str, fewer: int, key: bytes) -> None:
 
 def change_figure(table: pa.Table, country: str, day: str, fewer: int) -> pa.Table:
     """Lower the deaths of one country on one day, in the row that holds the newest figure."""
+    if not fewer:
+        return table
     days = pc.strftime(table.column("event_time"), format="%Y-%m-%d")
     matching = pc.indices_nonzero(pc.and_(pc.equal(days, day), pc.equal(table.column("country"), country)))
     if not len(matching):
@@ -154,9 +157,9 @@ def parse_arguments() -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(description="Change one figure and rebuild everything that would give it away.")
     parser.add_argument("--home", type=Path, required=True)
-    parser.add_argument("--country", required=True)
-    parser.add_argument("--day", required=True)
-    parser.add_argument("--deaths-minus", type=int, required=True)
+    parser.add_argument("--country", default="")
+    parser.add_argument("--day", default="")
+    parser.add_argument("--deaths-minus", type=int, default=0)
     whose = parser.add_mutually_exclusive_group(required=True)
     whose.add_argument("--own-key", action="store_true")
     whose.add_argument("--stolen-key", type=Path, metavar="HOME")

@@ -117,7 +117,7 @@ def test_forgery_with_the_stolen_key_is_refused_for_the_cell(story: Story) -> No
     second = story.part(3).split("stolen the agency's key")[1]
     forged = re.search(r"2020-10-31, Italy\s+deaths\s+(\d+)\s+(\d+)", second)
     assert forged, second
-    assert int(forged[2]) - int(forged[1]) == 2 * 1000  # a thousand at each of two attempts
+    assert int(forged[2]) - int(forged[1]) == 1000
 
 
 def test_refusals_leave_the_auditors_node_as_it_was(story: Story) -> None:
