@@ -9,6 +9,29 @@ from pathlib import Path
 from odf_engines.sandbox.bubblewrap import find_bubblewrap
 
 
+# The other implementation starts and ends an engine for every step, always at the same port. What it takes for a
+# container may still be listening while it dies, and the next step would speak to that one.
+_PODMAN = """#!{python}
+import os, socket, subprocess, sys, time
+
+def wait_for_end():
+    give_up = time.monotonic() + 30
+    while time.monotonic() < give_up:
+        with socket.socket() as door:
+            if door.connect_ex(("127.0.0.1", 2884)) != 0:
+                return
+        time.sleep(0.02)
+
+if sys.argv[1:2] == ["run"]:
+    wait_for_end()
+    os.execv("{podman}", ["{podman}", *sys.argv[1:]])
+code = subprocess.run(["{podman}", *sys.argv[1:]]).returncode
+if sys.argv[1:2] == ["kill"]:
+    wait_for_end()
+sys.exit(code)
+"""
+
+
 class Workspace:
     """A workspace of the other implementation, in the folder that ``ODF_PEER`` names.
 
@@ -19,8 +42,11 @@ class Workspace:
     def __init__(self, folder: Path) -> None:
         self.folder = folder / "workspace"
         peer = Path(os.environ["ODF_PEER"])
-        for path in (self.folder, folder / "engines", folder / "containers"):
+        for path in (self.folder, folder / "engines", folder / "containers", folder / "bin"):
             path.mkdir()
+        podman = folder / "bin" / "podman"
+        podman.write_text(_PODMAN.format(python=sys.executable, podman=peer / "podman"))
+        podman.chmod(0o755)
         serve = [sys.executable, "-m", "odf_engines.grpc", "--workspace", str(folder / "engines")]
         engines = {"engine-spark": serve, "engine-datafusion": [str(peer / "engine-datafusion")]}
         (folder / "engines.json").write_text(json.dumps(engines))
@@ -28,7 +54,7 @@ class Workspace:
         self._environment = os.environ | {
             "ENGINE_COMMANDS": str(folder / "engines.json"),
             "PODMAN_STATE": str(folder / "containers"),
-            "PATH": f"{peer}:{bubblewrap.parent}:{os.environ['PATH']}",
+            "PATH": f"{podman.parent}:{peer}:{bubblewrap.parent}:{os.environ['PATH']}",
         }
         # The port of the contract is fixed, and somebody else on this machine may use it: a network of its own.
         self._alone = [str(bubblewrap), "--unshare-net", "--bind", "/", "/", "--dev-bind", "/dev", "/dev"]
