@@ -24,8 +24,9 @@ check: install
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 
+# By file, so that what a file's tests share is made once, and in order: the slow folders come first.
 test: check
-	$(BIN)/pytest
+	$(BIN)/pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
 bench: install
 	for bench in tests/benchmarks/bench_*.py; do echo "== $$bench"; $(BIN)/python $$bench || exit 1; done
