@@ -8,6 +8,7 @@ import fcntl
 import os
 import shutil
 import tempfile
+import time
 from pathlib import Path
 from typing import Final
 
@@ -15,6 +16,9 @@ from odf_node.os_errors import mapped_os_errors
 
 OWNER: Final = "owner"
 """A file in each workspace that its process keeps locked; the lock ends with the process, however that ends."""
+
+_ATTEMPTS: Final = 40
+_PAUSE_S: Final = 0.05  # guess: what a sandbox leaves dies within tenths of a second
 
 
 class EngineWorkspace:
@@ -48,7 +52,7 @@ class EngineWorkspace:
     def close(self) -> None:
         """Remove the workspace; safe to repeat."""
         if self._path is not None:
-            shutil.rmtree(self._path, ignore_errors=True)
+            _remove(self._path)
             os.close(self._lock)
             self._path = None
 
@@ -57,9 +61,23 @@ def sweep_workspaces(folder: Path) -> None:
     """Remove workspaces whose process was killed."""
     for workspace in folder.glob("process-*"):
         with contextlib.suppress(OSError):
-            lock = os.open(workspace / OWNER, os.O_RDWR | os.O_CLOEXEC)
+            try:
+                lock = os.open(workspace / OWNER, os.O_RDWR | os.O_CLOEXEC)
+            except FileNotFoundError:
+                # Removed in part: a workspace has this file before it has its name.
+                shutil.rmtree(workspace, ignore_errors=True)
+                continue
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 shutil.rmtree(workspace, ignore_errors=True)
             finally:
                 os.close(lock)
+
+
+def _remove(folder: Path) -> None:
+    """Remove a folder in which processes that are dying may still make files; what stays is for the next sweep."""
+    for _ in range(_ATTEMPTS):
+        shutil.rmtree(folder, ignore_errors=True)
+        if not folder.exists():
+            return
+        time.sleep(_PAUSE_S)

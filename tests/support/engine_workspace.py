@@ -8,7 +8,6 @@ from pathlib import Path
 
 from odf_engines.sandbox.bubblewrap import find_bubblewrap
 
-
 # The other implementation starts and ends an engine for every step, always at the same port. What it takes for a
 # container may still be listening while it dies, and the next step would speak to that one.
 _PODMAN = """#!{python}
