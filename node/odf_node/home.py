@@ -20,7 +20,17 @@ HOME_VARIABLE: Final = "ODF_NODE_HOME"
 _DATABASE: Final = "odf-node.sqlite"
 # SQLite keeps its log and its index beside the database under these names.
 _TOP_LEVEL_NAMES: Final = frozenset(
-    {_DATABASE, f"{_DATABASE}-wal", f"{_DATABASE}-shm", "objects", "keys", "staging", "cache", "writers.lock"}
+    {
+        _DATABASE,
+        f"{_DATABASE}-wal",
+        f"{_DATABASE}-shm",
+        "objects",
+        "keys",
+        "staging",
+        "cache",
+        "writers.lock",
+        "odf-node.toml",
+    }
 )
 _PRIVATE_FOLDER: Final = 0o700
 

@@ -12,28 +12,32 @@ from odf_node.cli.console import Console
 from odf_node.composition import Node
 from odf_node.engine_workspace import EngineWorkspace
 from odf_node.errors import UsageError
+from odf_node.gauges import make_metrics
+from odf_node.http.encryption import make_tls_context
+from odf_node.http.live import Live
 from odf_node.http.served_node import ServedNode
-from odf_node.http.server import GRACE_S, ListeningAddress
+from odf_node.http.server import ListeningAddress
 from odf_node.http.server import serve as serve_http
+from odf_node.reloading import Setting, reload
+from odf_node.supervisor import notify_supervisor
 from odf_protocol.did import DidKey
 
 KEPT_ENGINE: Final = "spark"
 KEPT_IDLE_S: Final = 600.0  # guess: memory of an engine that nobody used for ten minutes is better spent elsewhere
 
 
-async def serve(node: Node, *, address: str, port: int, ready_file: Path | None, console: Console) -> None:
+async def serve(node: Node, setting: Setting, *, ready_file: Path | None, console: Console) -> None:
     """Serve until told to stop.
 
     Args:
         node: What to serve.
-        address: To listen on.
-        port: To listen on; 0 takes any free one.
+        setting: How, and where it is read again at SIGHUP.
         ready_file: Written, whole, once requests are answered; removed at the end.
         console: Hears where the node listens.
 
     Raises:
         AddressInUseError: The address cannot be listened on.
-        UsageError: The ready file cannot be put where it was asked for.
+        UsageError: The ready file cannot be put where it was asked for, or a setting cannot be used.
     """
     if ready_file is not None and not ready_file.parent.is_dir():
         raise UsageError(f"--ready-file {ready_file}: there is no folder {ready_file.parent}")
@@ -48,6 +52,7 @@ async def serve(node: Node, *, address: str, port: int, ready_file: Path | None,
         console.note(f"serving {count} datasets at {listening.url} (Ctrl-C ends)")
         if ready_file is not None:
             _write_whole(ready_file, f"{listening.url}\n")
+        notify_supervisor(os.environ, "READY=1", f"STATUS=serving at {listening.url}")
 
     served = ServedNode(
         software=f"odf-node/{__version__}",
@@ -57,12 +62,29 @@ async def serve(node: Node, *, address: str, port: int, ready_file: Path | None,
         clock=node.clock,
         pushes=node.push_judge,
     )
+    running = setting.load()
+    live = Live(running, make_metrics(node))
+    tls = None
+    if running.tls.certificate is not None and running.tls.key is not None:
+        tls = make_tls_context(running.tls.certificate, running.tls.key)
+    grace_s = float(running.shutdown.grace_seconds)
     keeper, thread = _start_keeper(node, console)
     stop = asyncio.Event()
-    engines_end = asyncio.create_task(_stop_engines_late(node, stop))
+    engines_end = asyncio.create_task(_stop_engines_late(node, stop, grace_s))
     try:
-        await serve_http(served, host=address, port=port, on_ready=announce, stop=stop)
+        await serve_http(
+            served,
+            host=running.listen.address,
+            port=running.listen.port,
+            on_ready=announce,
+            stop=stop,
+            grace_s=grace_s,
+            live=live,
+            tls=tls,
+            on_reload=lambda: reload(live, setting, tls),
+        )
     finally:
+        notify_supervisor(os.environ, "STOPPING=1")
         engines_end.cancel()
         keeper.end()
         await asyncio.to_thread(thread.join)
@@ -70,10 +92,10 @@ async def serve(node: Node, *, address: str, port: int, ready_file: Path | None,
             await asyncio.to_thread(ready_file.unlink, missing_ok=True)
 
 
-async def _stop_engines_late(node: Node, stop: asyncio.Event) -> None:
+async def _stop_engines_late(node: Node, stop: asyncio.Event, grace_s: float) -> None:
     """End what engines still verify when the time for it is over; a push that waits for one could not be stopped."""
     await stop.wait()
-    await asyncio.sleep(GRACE_S)
+    await asyncio.sleep(grace_s)
     node.stop_engines()
 
 

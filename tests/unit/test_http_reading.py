@@ -11,8 +11,9 @@ import aiohttp
 import pytest
 from yarl import URL
 
-from odf_node.exchange import limits
+from odf_node.configuration import Configuration, Limits
 from odf_node.exchange.packs import PACK_MEDIA_TYPE, PackedBlock, decode_pack
+from odf_node.http.live import Live
 from odf_node.ports import Attestation
 from odf_protocol.did import DidKey
 from odf_protocol.multihash import ARROW0_SHA3_256, Multihash
@@ -368,7 +369,8 @@ async def test_home_that_nobody_wrote_to_serves_nothing_and_stays_absent(tmp_pat
 async def test_requests_beyond_the_limit_are_turned_away_and_others_go_on(tmp_path: Path) -> None:
     node = TestNode.create(tmp_path / "home")
     node.keep(demo_chain())
-    async with node.serving(max_requests=0) as url, aiohttp.ClientSession() as session:
+    live = Live(Configuration(limits=Limits(requests=0)))
+    async with node.serving(live=live) as url, aiohttp.ClientSession() as session:
         got = await Client(session, url).ask("/_odf/v1/health")
         assert (got.status, got.word, got.headers["Retry-After"]) == (503, "busy", "2")
 
@@ -412,12 +414,9 @@ async def test_object_that_shrank_on_disk_ends_the_connection_instead_of_sending
 
 
 @in_loop
-async def test_connections_beyond_the_limit_are_closed_and_others_go_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(limits, "MAX_CONNECTIONS", 2)
+async def test_connections_beyond_the_limit_are_closed_and_others_go_on(tmp_path: Path) -> None:
     node = TestNode.create(tmp_path / "home")
-    async with node.serving() as url:
+    async with node.serving(live=Live(Configuration(limits=Limits(connections=2)))) as url:
         address = URL(url)
         opened = [await asyncio.open_connection(address.host, address.port) for _ in range(4)]
         assert [await reader.read(1) for reader, _ in opened[2:]] == [b"", b""]

@@ -13,6 +13,8 @@ from odf_node.http.request_id import request_id_of
 
 LOGGER: Final = logging.getLogger("odf_node.http")
 
+_SENT: Final = web.RequestKey("sent_bytes", int)
+
 _SHOWN_CHARACTERS: Final = 400  # guess: our longest path, a checkpoint of a dataset named by its identity, has 250
 
 
@@ -28,9 +30,23 @@ class JsonAccessLogger(AbstractAccessLogger):
             method=request.method,
             path=request.path[:_SHOWN_CHARACTERS],
             status=response.status,
-            size_bytes=response.body_length,
+            size_bytes=sent_bytes_of(request, response),
             duration_ms=round(time * 1000, 1),
         )
+
+
+def note_sent(request: web.BaseRequest, size_bytes: int) -> None:
+    """Count bytes of a body that the kernel sends past the HTTP library."""
+    request[_SENT] = request.get(_SENT, 0) + size_bytes
+
+
+def sent_bytes_of(request: web.BaseRequest, response: web.StreamResponse) -> int:
+    """Return how many bytes of the body were sent."""
+    if _SENT in request:
+        return request[_SENT]
+    # The library's own count has the headers in it.
+    body = response.body if isinstance(response, web.Response) else None
+    return len(body) if isinstance(body, bytes) and request.method != "HEAD" else 0
 
 
 def write_line(event: str, *, level: int = logging.INFO, **fields: Any) -> None:

@@ -1,17 +1,16 @@
 """Answers that several routes give: messages, immutable bytes, objects with ranges."""
 
-import asyncio
 from http import HTTPStatus
 from typing import BinaryIO, Final
 
 import msgspec
 from aiohttp import web
 
-from odf_node.exchange.limits import MIN_RATE_BYTES_PER_S, RATE_WINDOW_S
 from odf_node.exchange.messages import JSON_MEDIA_TYPE, encode_message
 from odf_node.exchange.ranges import UnsatisfiableRangeError, find_range, matches_etag
 from odf_node.http.problems import ProblemError
 from odf_node.http.request_id import HEADER, request_id_of
+from odf_node.http.sending import send_file
 
 OCTETS: Final = "application/octet-stream"
 
@@ -59,7 +58,7 @@ async def answer_object(request: web.Request, file: BinaryIO, *, size_bytes: int
         answer.content_length = count
         await answer.prepare(request)
         if count and request.method != "HEAD":
-            await _send(request, file, start, count)
+            await send_file(request, answer, file, start, count)
         await answer.write_eof()
         return answer
 
@@ -82,20 +81,3 @@ def _choose_part(request: web.Request, answer: web.StreamResponse, size_bytes: i
     answer.set_status(HTTPStatus.PARTIAL_CONTENT)
     answer.headers["Content-Range"] = part.content_range
     return part.start, part.end - part.start
-
-
-async def _send(request: web.Request, file: BinaryIO, start: int, count: int) -> None:
-    transport = request.transport
-    if transport is None:
-        raise ConnectionResetError("the client is gone")
-    loop = asyncio.get_running_loop()
-    try:
-        async with asyncio.timeout(RATE_WINDOW_S + count / MIN_RATE_BYTES_PER_S):
-            sent = await loop.sendfile(transport, file, start, count)
-    except TimeoutError:
-        transport.abort()
-        raise ConnectionResetError("the client reads too slowly") from None
-    if sent != count:
-        # The promised length cannot be kept; only the end of the connection tells the client so.
-        transport.abort()
-        raise ConnectionResetError("the object on our disk is shorter than it was")

@@ -11,10 +11,10 @@ from odf_node.http.problems import ProblemError
 from odf_node.http.served_node import NODE
 
 
-def add_routes(app: web.Application) -> None:
-    """Register the routes."""
-    app.router.add_get(f"/{PREFIX}/health", _get_health)
-    app.router.add_get(f"/{PREFIX}/ready", _get_ready)
+def add_routes(app: web.Application, *, prefix: str = f"/{PREFIX}") -> None:
+    """Register the routes below ``prefix``."""
+    app.router.add_get(f"{prefix}/health", _get_health)
+    app.router.add_get(f"{prefix}/ready", _get_ready)
 
 
 async def _get_health(_request: web.Request) -> web.Response:

@@ -2,6 +2,7 @@
 
 import logging
 import socket
+import time
 import traceback
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -10,8 +11,9 @@ from typing import Final
 
 from aiohttp import web
 
-from odf_node.exchange.limits import MAX_CONCURRENT_REQUESTS, STALL_S
-from odf_node.http.access_log import write_line
+from odf_node.exchange.limits import STALL_S
+from odf_node.http.access_log import sent_bytes_of, write_line
+from odf_node.http.live import LIVE
 from odf_node.http.problems import ProblemError, answer_error
 from odf_node.http.request_id import HEADER, request_id_of
 from odf_protocol.errors import OdfError
@@ -27,20 +29,21 @@ _RETRY_AFTER_S: Final = "2"
 class RequestGate:
     """Counts the requests that run and turns the rest away, instead of letting them wait for memory."""
 
-    def __init__(self, limit: int = MAX_CONCURRENT_REQUESTS) -> None:
-        self._limit = limit
+    def __init__(self) -> None:
         self._running = 0
 
     @web.middleware
     async def __call__(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         """Run the handler, or answer 503 at once."""
-        if self._running >= self._limit:
+        limit = request.app[LIVE].configuration.limits.requests
+        if self._running >= limit:
+            request.app[LIVE].metrics.turned_away.add(reason="requests")
             return answer_error(
                 request,
                 ProblemError(
                     HTTPStatus.SERVICE_UNAVAILABLE,
                     "busy",
-                    f"{self._limit} requests are running; try again",
+                    f"{limit} requests are running; try again",
                     headers={"Retry-After": _RETRY_AFTER_S},
                 ),
             )
@@ -49,6 +52,24 @@ class RequestGate:
             return await handler(request)
         finally:
             self._running -= 1
+
+
+@web.middleware
+async def count_requests(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Count the request under its route, which is one of ours: what strangers write in paths makes no series."""
+    metrics = request.app[LIVE].metrics
+    resource = request.match_info.route.resource
+    route = "none" if resource is None else resource.canonical
+    began_s = time.monotonic()
+    status = "cut"
+    try:
+        answer = await handler(request)
+        status = str(answer.status)
+        metrics.sent_bytes.add(sent_bytes_of(request, answer))
+        return answer
+    finally:
+        metrics.requests.add(route=route, method=request.method if resource else "any", status=status)
+        metrics.request_seconds.observe(time.monotonic() - began_s, route=route)
 
 
 @web.middleware
@@ -76,6 +97,7 @@ async def answer_errors(request: web.Request, handler: Handler) -> web.StreamRes
             error=repr(error),
             trace="".join(traceback.format_exception(error)),
         )
+        request.app[LIVE].metrics.faults.add()
         text = "the node failed; its log has the reason"
         answer = answer_error(request, ProblemError(HTTPStatus.INTERNAL_SERVER_ERROR, "fault", text))
     if not answer.prepared:

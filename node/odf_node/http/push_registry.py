@@ -16,6 +16,7 @@ from odf_node.http.access_log import write_line
 from odf_node.http.problems import TYPE_PREFIX, ProblemError, problem_of
 from odf_node.http.push_session import PushedDataset, PushSession, offered_head
 from odf_node.http.served_node import ServedNode
+from odf_node.metrics import Metrics
 from odf_node.ports.pushes import PushReceiver
 from odf_node.threads import finish_in_thread
 from odf_protocol.errors import MalformedError, OdfError, RejectedError, UnsupportedError
@@ -24,8 +25,9 @@ from odf_protocol.errors import MalformedError, OdfError, RejectedError, Unsuppo
 class PushRegistry:
     """Owns the sessions and the tasks that verify them; used on the event loop only."""
 
-    def __init__(self, node: ServedNode) -> None:
+    def __init__(self, node: ServedNode, metrics: Metrics) -> None:
         self._node = node
+        self._metrics = metrics
         self._sessions: dict[str, PushSession] = {}
         self._locks: dict[str, asyncio.Lock] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
@@ -136,6 +138,7 @@ class PushRegistry:
             session.touched_s = _now_s()
             # The answer stays for whoever asks; the lease and the blocks are no longer needed.
             session.close()
+        self._metrics.pushes.add(outcome=status.value)
         write_line("push", push_id=session.push_id, dataset=session.request.dataset_id, status=status.value)
 
     async def _forget_idle(self) -> None:

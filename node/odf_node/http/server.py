@@ -3,17 +3,16 @@
 import asyncio
 import errno
 import signal
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import contextmanager, suppress
+import ssl
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Final
 
 from aiohttp import web
 
-from odf_node.exchange import limits
 from odf_node.exchange.limits import (
     KEEPALIVE_S,
-    MAX_CONCURRENT_REQUESTS,
     MAX_HEADER_FIELD_BYTES,
     MAX_HEADERS,
     MAX_PACK_BYTES,
@@ -21,13 +20,19 @@ from odf_node.exchange.limits import (
 )
 from odf_node.http import exchange, health, push, simple_protocol
 from odf_node.http.access_log import LOGGER, JsonAccessLogger, log_to, write_line
-from odf_node.http.middleware import DRAINING, RequestGate, answer_errors
+from odf_node.http.live import LIVE, Live
+from odf_node.http.middleware import DRAINING, RequestGate, answer_errors, count_requests
+from odf_node.http.observing import create_observing_app
 from odf_node.http.push_registry import PUSHES, PushRegistry
+from odf_node.http.sending import SEND_RATE, SendRate
 from odf_node.http.served_node import NODE, ServedNode
 from odf_node.ports.peer_errors import AddressInUseError
 
 GRACE_S: Final = 10.0
 """How long requests may go on after the node was told to stop.  # guess: supervisors kill after 10 to 90 s"""
+
+
+HANDSHAKE_S: Final = 10.0  # guess: a slow line; whoever never finishes holds one connection for no longer
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,22 +41,23 @@ class ListeningAddress:
 
     host: str
     port: int
+    is_encrypted: bool = False
 
     @property
     def url(self) -> str:
         """The address as others write it."""
         host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"http://{host}:{self.port}"
+        return f"http{'s' if self.is_encrypted else ''}://{host}:{self.port}"
 
 
-def create_app(
-    node: ServedNode, *, max_requests: int = MAX_CONCURRENT_REQUESTS, push_grace_s: float = GRACE_S
-) -> web.Application:
+def create_app(node: ServedNode, *, live: Live | None = None, push_grace_s: float = GRACE_S) -> web.Application:
     """Join all routes on one node."""
     app = web.Application(
-        middlewares=[answer_errors, RequestGate(max_requests).__call__], client_max_size=MAX_PACK_BYTES
+        middlewares=[count_requests, answer_errors, RequestGate().__call__], client_max_size=MAX_PACK_BYTES
     )
     app[NODE] = node
+    app[LIVE] = live or Live()
+    app[SEND_RATE] = SendRate()
     app[DRAINING] = []
     # Fixed paths first: /datasets/... is no dataset's.
     health.add_routes(app)
@@ -60,7 +66,7 @@ def create_app(
     simple_protocol.add_routes(app)
 
     async def pushes(_: web.Application) -> AsyncIterator[None]:
-        app[PUSHES] = PushRegistry(node)
+        app[PUSHES] = PushRegistry(node, app[LIVE].metrics)
         yield
         await app[PUSHES].close(push_grace_s)
 
@@ -82,7 +88,7 @@ def make_runner(app: web.Application, *, grace_s: float = GRACE_S) -> web.AppRun
     )
 
 
-async def listen(runner: web.AppRunner, host: str, port: int) -> asyncio.Server:
+async def listen(runner: web.AppRunner, host: str, port: int, *, tls: ssl.SSLContext | None = None) -> asyncio.Server:
     """Open the port; connections beyond the limit are closed at once, so that files can always be opened.
 
     Raises:
@@ -92,10 +98,17 @@ async def listen(runner: web.AppRunner, host: str, port: int) -> asyncio.Server:
     if server is None:
         raise RuntimeError("the runner is set up before it listens")
 
-    def accept() -> asyncio.BaseProtocol:
-        return _TurnedAway() if len(server.connections) >= limits.MAX_CONNECTIONS else server()
+    live = runner.app[LIVE]
 
-    return await asyncio.get_running_loop().create_server(accept, host, port, reuse_address=True)
+    def accept() -> asyncio.BaseProtocol:
+        if len(server.connections) < live.configuration.limits.connections:
+            return server()
+        live.metrics.turned_away.add(reason="connections")
+        return _TurnedAway()
+
+    return await asyncio.get_running_loop().create_server(
+        accept, host, port, reuse_address=True, ssl=tls, ssl_handshake_timeout=HANDSHAKE_S if tls else None
+    )
 
 
 async def serve(
@@ -106,6 +119,9 @@ async def serve(
     on_ready: Callable[[ListeningAddress], None],
     stop: asyncio.Event | None = None,
     grace_s: float = GRACE_S,
+    live: Live | None = None,
+    tls: ssl.SSLContext | None = None,
+    on_reload: Callable[[], None] | None = None,
 ) -> None:
     """Serve until SIGTERM, SIGINT or ``stop``, then end what runs within ``grace_s`` seconds.
 
@@ -116,34 +132,48 @@ async def serve(
         on_ready: Called once the port is open.
         stop: Set to end serving from inside the process, without signals.
         grace_s: Limit for requests and verifications that run when the node is told to stop.
+        live: What may change while the node runs; None: the defaults, for ever.
+        tls: Encrypts the port; None: it is not encrypted.
+        on_reload: Called on the event loop at SIGHUP; None: SIGHUP is left as it is.
 
     Raises:
         AddressInUseError: The address cannot be listened on.
     """
     stop = stop or asyncio.Event()
-    app = create_app(node, push_grace_s=grace_s)
+    live = live or Live()
+    app = create_app(node, live=live, push_grace_s=grace_s)
     runner = make_runner(app, grace_s=grace_s)
+    observer = web.AppRunner(create_observing_app(live, app), access_log=None, shutdown_timeout=grace_s)
     handler = log_to()
     listened = False
+    doors = ExitStack()
+    signals: dict[signal.Signals, Callable[[], None]] = {signal.SIGTERM: stop.set, signal.SIGINT: stop.set}
+    if on_reload is not None:
+        signals[signal.SIGHUP] = on_reload
     try:
         await runner.setup()
-        try:
-            listener = await listen(runner, host, port)
-        except (OSError, OverflowError) as error:
-            raise AddressInUseError(host, port, _reason(error)) from error
-        address = ListeningAddress(host, listener.sockets[0].getsockname()[1])
+        listener = await _open(runner, host, port, tls)
+        doors.callback(listener.close)
+        address = ListeningAddress(host, listener.sockets[0].getsockname()[1], tls is not None)
+        watched = live.configuration.observe
+        if watched.port is not None:
+            await observer.setup()
+            watch = await _open(observer, watched.address, watched.port, None)
+            doors.callback(watch.close)
+            write_line(
+                "observable", url=ListeningAddress(watched.address, watch.sockets[0].getsockname()[1]).url + "/metrics"
+            )
         listened = True
         write_line("listening", url=address.url)
-        try:
-            with _stop_signals(stop):
-                on_ready(address)
-                await stop.wait()
-            app[DRAINING].append("stopping")
-            write_line("stopping", grace_s=grace_s)
-        finally:
-            listener.close()
+        with _handled_signals(signals):
+            on_ready(address)
+            await stop.wait()
+        app[DRAINING].append("stopping")
+        write_line("stopping", grace_s=grace_s)
     finally:
+        doors.close()
         await runner.cleanup()
+        await observer.cleanup()
         if listened:
             write_line("stopped")
         LOGGER.removeHandler(handler)
@@ -156,19 +186,26 @@ class _TurnedAway(asyncio.Protocol):
         transport.close()
 
 
+async def _open(runner: web.AppRunner, host: str, port: int, tls: ssl.SSLContext | None) -> asyncio.Server:
+    try:
+        return await listen(runner, host, port, tls=tls)
+    except (OSError, OverflowError) as error:
+        raise AddressInUseError(host, port, _reason(error)) from error
+
+
 def _reason(error: Exception) -> str:
     text = getattr(error, "strerror", None) or str(error)
     return "another program uses it" if getattr(error, "errno", None) == errno.EADDRINUSE else text
 
 
 @contextmanager
-def _stop_signals(stop: asyncio.Event) -> Iterator[None]:
+def _handled_signals(handlers: Mapping[signal.Signals, Callable[[], None]]) -> Iterator[None]:
     loop = asyncio.get_running_loop()
     taken = []
     # Only the main thread of a process can take signals; elsewhere ``stop`` is the way.
     with suppress(NotImplementedError, RuntimeError, ValueError):
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, stop.set)
+        for number, handle in handlers.items():
+            loop.add_signal_handler(number, handle)
             taken.append(number)
     try:
         yield

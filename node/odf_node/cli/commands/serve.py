@@ -10,12 +10,17 @@ from odf_node.cli.parsing import HIGHEST_PORT, whole_number
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument(
-        "--address", default="127.0.0.1", metavar="A", help="listen there (default: 127.0.0.1, this machine only)"
+        "--config",
+        type=Path,
+        metavar="FILE",
+        help="settings in TOML (default: $ODF_NODE_CONFIG, else odf-node.toml in the home if it is there); "
+        "read again at SIGHUP",
     )
+    parser.add_argument("--check", action="store_true", help="read the settings, say what is wrong with them, and end")
+    parser.add_argument("--address", metavar="A", help="listen there (default: 127.0.0.1, this machine only)")
     parser.add_argument(
         "--http-port",
         type=whole_number(0, HIGHEST_PORT),
-        default=8080,
         metavar="N",
         help="listen on this port (default: 8080; 0: any free one)",
     )
@@ -26,13 +31,21 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 async def run(context: Context, arguments: argparse.Namespace) -> int:
     """Serve until told to stop (Ctrl-C or SIGTERM); running requests are finished first."""
+    import os
+
+    from odf_node.configuration import find_configuration_file
+    from odf_node.reloading import Setting
     from odf_node.serving import serve
 
-    await serve(
-        context.node,
-        address=arguments.address,
-        port=arguments.http_port,
-        ready_file=arguments.ready_file,
-        console=context.console,
+    named = {"address": arguments.address, "port": arguments.http_port}
+    setting = Setting(
+        find_configuration_file(arguments.config, os.environ, context.node.home.path),
+        os.environ,
+        {"listen": {name: value for name, value in named.items() if value is not None}},
     )
+    if arguments.check:
+        setting.load()
+        context.console.note(f"{setting.path or 'the environment'}: every setting can be used")
+        return 0
+    await serve(context.node, setting, ready_file=arguments.ready_file, console=context.console)
     return 0

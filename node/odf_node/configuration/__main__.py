@@ -1,0 +1,8 @@
+"""Print the JSON schema of the configuration: ``python -m odf_node.configuration``."""
+
+import json
+import sys
+
+from odf_node.configuration.declaration import make_json_schema
+
+sys.stdout.write(json.dumps(make_json_schema(), indent=2) + "\n")

@@ -1,0 +1,178 @@
+"""Sections and settings: name, type, bounds, default, meaning, and whether a running node takes a new value."""
+
+from collections.abc import Mapping
+from dataclasses import Field, dataclass, field, fields
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final
+
+from odf_node.exchange.limits import MAX_CONCURRENT_REQUESTS, MAX_CONNECTIONS
+
+HIGHEST_PORT: Final = 65_535
+HIGHEST_NUMBER: Final = 2**53
+"""Whole numbers up to here are the same in every reader of TOML and JSON."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What a setting may be. ``lowest`` and ``highest`` are for numbers; ``reloads``: SIGHUP is enough to change it."""
+
+    meaning: str
+    reloads: bool
+    lowest: int = 0
+    highest: int = HIGHEST_NUMBER
+
+
+def _setting(
+    default: Any, meaning: str, *, reloads: bool = True, lowest: int = 0, highest: int = HIGHEST_NUMBER
+) -> Any:
+    rule = Rule(meaning, reloads, lowest, highest)
+    return field(default=default, metadata=MappingProxyType({"rule": rule}))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listen:
+    """Where others reach this node."""
+
+    address: str = _setting("127.0.0.1", "listen there; 127.0.0.1 is this machine only", reloads=False)
+    port: int = _setting(8080, "listen on this port; 0: any free one", reloads=False, highest=HIGHEST_PORT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tls:
+    """Encryption of the port; both or none."""
+
+    certificate: Path | None = _setting(None, "PEM file with the certificate and those between it and a root")  # noqa: RUF009
+    key: Path | None = _setting(None, "PEM file with its private key, readable by this user alone")  # noqa: RUF009
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observe:
+    """A second port for those who watch the node: /metrics, /health, /ready. Never for strangers."""
+
+    address: str = _setting("127.0.0.1", "listen there", reloads=False)
+    port: int | None = _setting(None, "listen on this port; not set: not at all", reloads=False, highest=HIGHEST_PORT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Access:
+    """Who may read."""
+
+    anonymous: bool = _setting(True, "serve published datasets to everybody; false: only to tokens and known nodes")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What others may cost. 0 means no limit of this kind."""
+
+    requests: int = _setting(MAX_CONCURRENT_REQUESTS, "requests that run at once", lowest=1)
+    connections: int = _setting(MAX_CONNECTIONS, "open connections", lowest=1)
+    peer_requests_per_minute: int = _setting(0, "requests of one peer: a token, a node, or else an address")
+    peer_bytes_per_day: int = _setting(0, "bytes sent to one peer in a day")
+    send_bytes_per_second: int = _setting(0, "rate at which objects are sent, all connections together")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Storage:
+    """What the home may take of the disk. 0 means no limit."""
+
+    quota_bytes: int = _setting(0, "pushes that would make the objects larger than this are refused")
+    least_free_bytes: int = _setting(0, "pushes that would leave less room on the disk are refused")
+    refused_bytes: int = _setting(1_000_000_000, "evidence of refusals that is kept; the oldest goes first")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scrub:
+    """Reading all objects again, to find bytes that decayed."""
+
+    days: int = _setting(30, "every object is read once in so many days; 0: never", highest=3650)
+    bytes_per_second: int = _setting(20_000_000, "rate at which it reads", lowest=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shutdown:
+    """How the node ends."""
+
+    grace_seconds: int = _setting(10, "how long requests may go on after the node was told to stop", highest=3600)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Configuration:
+    """Everything that can be set; without a file, what it says by itself."""
+
+    listen: Listen = field(default_factory=Listen)
+    tls: Tls = field(default_factory=Tls)
+    observe: Observe = field(default_factory=Observe)
+    access: Access = field(default_factory=Access)
+    limits: Limits = field(default_factory=Limits)
+    storage: Storage = field(default_factory=Storage)
+    scrub: Scrub = field(default_factory=Scrub)
+    shutdown: Shutdown = field(default_factory=Shutdown)
+
+
+SECTIONS: Final[Mapping[str, type]] = MappingProxyType(
+    {
+        "listen": Listen,
+        "tls": Tls,
+        "observe": Observe,
+        "access": Access,
+        "limits": Limits,
+        "storage": Storage,
+        "scrub": Scrub,
+        "shutdown": Shutdown,
+    }
+)
+
+_TYPES: Final = {
+    str: "string",
+    int: "integer",
+    bool: "boolean",
+    Path | None: "path",
+    int | None: "integer",
+}
+
+
+def settings_of(section: str) -> dict[str, Field[Any]]:
+    """Return the settings of a section by name."""
+    return {declared.name: declared for declared in fields(SECTIONS[section])}
+
+
+def rule_of(declared: "Field[Any]") -> Rule:
+    """Return what a setting may be."""
+    rule: Rule = declared.metadata["rule"]
+    return rule
+
+
+def type_of(declared: "Field[Any]") -> str:
+    """Return ``string``, ``integer``, ``boolean`` or ``path``."""
+    return _TYPES[declared.type]  # type: ignore[index]
+
+
+def make_json_schema() -> dict[str, Any]:
+    """Write the declaration as a JSON schema, for editors and for those who make files."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Configuration of odf-node",
+        "type": "object",
+        "additionalProperties": False,
+        "properties": {section: _section_schema(section) for section in SECTIONS},
+    }
+
+
+def _section_schema(section: str) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "description": (SECTIONS[section].__doc__ or "").strip(),
+        "additionalProperties": False,
+        "properties": {name: _setting_schema(declared) for name, declared in settings_of(section).items()},
+    }
+
+
+def _setting_schema(declared: "Field[Any]") -> dict[str, Any]:
+    rule, kind = rule_of(declared), type_of(declared)
+    schema: dict[str, Any] = {"type": "string" if kind == "path" else kind, "description": rule.meaning}
+    if kind == "integer":
+        schema |= {"minimum": rule.lowest, "maximum": rule.highest}
+    if declared.default is not None:
+        schema["default"] = declared.default
+    return schema

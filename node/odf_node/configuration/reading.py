@@ -1,0 +1,177 @@
+"""From a file and the environment to a configuration; every mistake with its place (DAEMON-1 to DAEMON-4)."""
+
+import difflib
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import Field
+from pathlib import Path
+from typing import Any, Final
+
+from odf_node.configuration.declaration import SECTIONS, Configuration, rule_of, settings_of, type_of
+from odf_node.errors import UsageError
+
+CONFIGURATION_VARIABLE: Final = "ODF_NODE_CONFIG"
+MAX_FILE_BYTES: Final = 1024 * 1024  # guess: a hundred times what anybody writes
+
+_PREFIX: Final = "ODF_NODE_"
+_TABLE: Final = re.compile(r"\s*\[\s*([\w.\"'-]+)\s*\]")
+_KEY: Final = re.compile(r"\s*([\w.\"'-]+)\s*=")
+_TRUTH: Final = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+
+
+class ConfigurationError(UsageError):
+    """A setting cannot be used.
+
+    Attributes:
+        place: ``FILE:LINE`` or the variable.
+        setting: ``section.name``, empty where no single one is meant.
+    """
+
+    def __init__(self, place: str, setting: str, text: str) -> None:
+        super().__init__(": ".join(part for part in (place, setting, text) if part))
+        self.place = place
+        self.setting = setting
+
+
+def find_configuration_file(named: Path | None, environment: Mapping[str, str], home: Path) -> Path | None:
+    """Give the file to read: the one named, else ``$ODF_NODE_CONFIG``, else ``odf-node.toml`` in the home, if any.
+
+    A file that was named must exist; that is found out when it is read.
+    """
+    if named is not None:
+        return named
+    if text := environment.get(CONFIGURATION_VARIABLE):
+        return Path(text).expanduser()
+    standing = home / "odf-node.toml"
+    return standing if standing.is_file() else None
+
+
+def load_configuration(path: Path | None, environment: Mapping[str, str]) -> Configuration:
+    """Read the file (None: there is none) and what the environment says instead of it.
+
+    Raises:
+        ConfigurationError: The file cannot be read, or a setting cannot be used.
+    """
+    text = ""
+    if path is not None:
+        try:
+            with path.open("rb") as file:
+                raw = file.read(MAX_FILE_BYTES + 1)
+            text = raw.decode("utf-8")
+        except OSError as error:
+            raise ConfigurationError(str(path), "", f"cannot be read: {error.strerror or error}") from error
+        except UnicodeDecodeError as error:
+            raise ConfigurationError(str(path), "", "expected UTF-8") from error
+        if len(raw) > MAX_FILE_BYTES:
+            raise ConfigurationError(str(path), "", f"expected at most {MAX_FILE_BYTES} bytes")
+    return parse_configuration(text, source_name=str(path), environment=environment)
+
+
+def parse_configuration(text: str, *, source_name: str, environment: Mapping[str, str]) -> Configuration:
+    """Read the text of a file; variables of the environment win over it.
+
+    Relative paths are taken from the working folder.
+
+    Raises:
+        ConfigurationError: A setting is unknown, or its value cannot be used.
+    """
+    try:
+        tables = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigurationError(source_name, "", f"no TOML: {error}") from error
+    lines = _Lines(text, source_name)
+    values: dict[str, dict[str, Any]] = {section: {} for section in SECTIONS}
+    for section, table in tables.items():
+        if section not in SECTIONS:
+            raise ConfigurationError(lines.place(section), section, f"unknown section.{_suggest(section, SECTIONS)}")
+        if not isinstance(table, dict):
+            raise ConfigurationError(lines.place(section), section, "expected a section, as [" + section + "]")
+        known = settings_of(section)
+        for name, value in table.items():
+            setting = f"{section}.{name}"
+            if name not in known:
+                raise ConfigurationError(lines.place(setting), setting, f"unknown setting.{_suggest(name, known)}")
+            values[section][name] = _check(known[name], value, lines.place(setting), setting)
+    _read_environment(environment, values)
+    configuration = Configuration(**{section: kind(**values[section]) for section, kind in SECTIONS.items()})
+    if (configuration.tls.certificate is None) != (configuration.tls.key is None):
+        raise ConfigurationError(lines.place("tls"), "tls", "expected both certificate and key, or none of them")
+    return configuration
+
+
+def _read_environment(environment: Mapping[str, str], values: dict[str, dict[str, Any]]) -> None:
+    for variable, text in environment.items():
+        section, _, name = variable.removeprefix(_PREFIX).lower().partition("_")
+        if not variable.startswith(_PREFIX) or section not in SECTIONS:
+            continue
+        setting, known = f"{section}.{name}", settings_of(section)
+        if name not in known:
+            raise ConfigurationError(variable, setting, f"unknown setting.{_suggest(name, known)}")
+        values[section][name] = _check(known[name], _from_text(known[name], text), variable, setting)
+
+
+def _from_text(declared: "Field[Any]", text: str) -> object:
+    match type_of(declared):
+        case "integer" if re.fullmatch(r"\d{1,16}", text, re.ASCII):
+            return int(text)
+        case "boolean":
+            return _TRUTH.get(text.lower(), text)
+    return text
+
+
+def _check(declared: "Field[Any]", value: object, place: str, setting: str) -> object:
+    rule = rule_of(declared)
+    match type_of(declared):
+        case "integer":
+            if isinstance(value, int) and not isinstance(value, bool) and rule.lowest <= value <= rule.highest:
+                return value
+            expected = f"a whole number from {rule.lowest} to {rule.highest}"
+        case "boolean":
+            if isinstance(value, bool):
+                return value
+            expected = "true or false"
+        case "path":
+            if isinstance(value, str) and value and "\0" not in value:
+                return Path(value).expanduser()
+            expected = "the name of a file"
+        case _:
+            if isinstance(value, str) and value and "\0" not in value:
+                return value
+            expected = "a text"
+    raise ConfigurationError(place, setting, f"expected {expected}, found {value!r}")
+
+
+def _suggest(word: str, known: Iterable[str]) -> str:
+    near = difflib.get_close_matches(word, list(known), n=1)
+    return f" Did you mean '{near[0]}'?" if near else f" Known: {', '.join(known)}"
+
+
+class _Lines:
+    """Where settings stand in a file: the TOML reader does not tell.
+
+    Finds tables and keys at the beginning of lines, as people write them; what is written otherwise (inline tables) is
+    placed at its table's line, and what is not found at the file.
+    """
+
+    def __init__(self, text: str, source_name: str) -> None:
+        self._source_name = source_name
+        self._found: dict[str, int] = {}
+        table = ""
+        for number, line in enumerate(text.splitlines(), 1):
+            if header := _TABLE.match(line):
+                table = _bare(header[1])
+                self._found.setdefault(table, number)
+            elif key := _KEY.match(line):
+                name = ".".join(part for part in (table, _bare(key[1])) if part)
+                self._found.setdefault(name, number)
+                self._found.setdefault(name.partition(".")[0], number)
+
+    def place(self, setting: str) -> str:
+        """Return ``FILE:LINE`` of a setting or section."""
+        line = self._found.get(setting, self._found.get(setting.partition(".")[0]))
+        return self._source_name if line is None else f"{self._source_name}:{line}"
+
+
+def _bare(key: str) -> str:
+    return key.replace('"', "").replace("'", "")

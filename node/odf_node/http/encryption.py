@@ -1,0 +1,48 @@
+"""TLS of the port: a context whose certificate can be replaced while connections run (DAEMON-7)."""
+
+import ssl
+import stat
+from pathlib import Path
+
+from odf_node.errors import UsageError
+
+
+def make_tls_context(certificate: Path, key: Path) -> ssl.SSLContext:
+    """Make a server's context.
+
+    Raises:
+        UsageError: The files cannot be used; the message names them and says why.
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    # Source: RFC 9325 section 3.1.1: 1.2 is the oldest that is still to be offered.
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.set_alpn_protocols(["http/1.1"])
+    load_certificate(context, certificate, key)
+    return context
+
+
+def load_certificate(context: ssl.SSLContext, certificate: Path, key: Path) -> None:
+    """Use another certificate from the next connection on; those that run keep theirs.
+
+    Raises:
+        UsageError: The files cannot be used, or others can read the key; the context is as it was.
+    """
+    for what, path in (("tls.certificate", certificate), ("tls.key", key)):
+        try:
+            mode = path.stat().st_mode
+            path.open("rb").close()
+        except OSError as error:
+            raise UsageError(f"{what}: {path}: {error.strerror or error}") from error
+        if what == "tls.key" and mode & (stat.S_IRWXO | stat.S_IWGRP):
+            raise UsageError(f"{what}: {path}: others can read or change it; say 'chmod 600 {path}'")
+    try:
+        # Tried on a context of its own first: a pair that does not fit would leave ours half changed.
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key, password=_refuse_password)
+        context.load_cert_chain(certificate, key, password=_refuse_password)
+    except (ssl.SSLError, OSError) as error:
+        reason = getattr(error, "reason", None) or error
+        raise UsageError(f"tls: {certificate} and {key} cannot be used together: {reason}") from error
+
+
+def _refuse_password() -> str:
+    raise OSError("the key is encrypted; keep it in a file without a password that only this user can read")

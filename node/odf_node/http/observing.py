@@ -1,0 +1,28 @@
+"""The second port, for those who watch the node: figures, health, readiness (DAEMON-8)."""
+
+import asyncio
+
+from aiohttp import web
+
+from odf_node.http.live import LIVE, Live
+from odf_node.metrics import MEDIA_TYPE
+
+
+def create_observing_app(live: Live, main: web.Application) -> web.Application:
+    """Make the application of the second port; its health and readiness are those of ``main``."""
+    from odf_node.http import health
+    from odf_node.http.middleware import DRAINING, answer_errors
+    from odf_node.http.served_node import NODE
+
+    app = web.Application(middlewares=[answer_errors])
+    app[LIVE] = live
+    app[NODE] = main[NODE]
+    app[DRAINING] = main[DRAINING]
+    app.router.add_get("/metrics", _get_metrics)
+    health.add_routes(app, prefix="")
+    return app
+
+
+async def _get_metrics(request: web.Request) -> web.Response:
+    body = await asyncio.to_thread(request.app[LIVE].metrics.render)
+    return web.Response(body=body.encode(), headers={"Content-Type": MEDIA_TYPE, "Cache-Control": "no-store"})

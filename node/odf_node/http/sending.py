@@ -1,0 +1,82 @@
+"""Bytes of a file into an answer: by the kernel where it can, at a bounded rate, never for ever (EX-6, EX-11)."""
+
+import asyncio
+from typing import BinaryIO, Final
+
+from aiohttp import web
+
+from odf_node.exchange.limits import KIB, MIB, MIN_RATE_BYTES_PER_S, RATE_WINDOW_S
+from odf_node.exchange.rate_limits import TokenBuckets
+from odf_node.http.access_log import note_sent
+from odf_node.http.live import LIVE
+
+_PIECE_BYTES: Final = 8 * MIB
+"""What is handed to the kernel at once; what was sent is known to this precision."""
+_SLOW_PIECE_BYTES: Final = 256 * KIB
+"""The same where a rate or encryption makes the node look at each piece."""
+
+_RATE_WINDOW_S: Final = 0.5
+_ALL: Final = "all"
+
+
+class SendRate:
+    """The rate that all answers with objects share; follows the configuration."""
+
+    def __init__(self) -> None:
+        self._buckets = TokenBuckets(0, _RATE_WINDOW_S)
+
+    async def wait_for(self, size_bytes: int, rate_per_s: int) -> None:
+        """Wait until so many bytes may be sent."""
+        if not rate_per_s:
+            return
+        if self._buckets.rate_per_s != rate_per_s:
+            self._buckets = TokenBuckets(rate_per_s, _RATE_WINDOW_S)
+        loop = asyncio.get_running_loop()
+        while wait_s := self._buckets.find_wait_s(_ALL, now_s=loop.time()):  # noqa: ASYNC110 - it is time that fills it
+            await asyncio.sleep(wait_s)
+        self._buckets.take(_ALL, size_bytes, now_s=loop.time())
+
+
+SEND_RATE: Final = web.AppKey("send_rate", SendRate)
+
+
+async def send_file(request: web.Request, answer: web.StreamResponse, file: BinaryIO, start: int, count: int) -> None:
+    """Send ``count`` bytes of ``file`` from ``start``, after the headers.
+
+    Raises:
+        ConnectionResetError: The client is gone or too slow, or the file is shorter than promised.
+    """
+    transport = request.transport
+    if transport is None:
+        raise ConnectionResetError("the client is gone")
+    is_encrypted = transport.get_extra_info("ssl_object") is not None
+    end = start + count
+    while start < end:
+        rate = request.app[LIVE].configuration.limits.send_bytes_per_second
+        piece = min(end - start, _SLOW_PIECE_BYTES if rate or is_encrypted else _PIECE_BYTES)
+        await request.app[SEND_RATE].wait_for(piece, rate)
+        try:
+            async with asyncio.timeout(RATE_WINDOW_S + piece / MIN_RATE_BYTES_PER_S):
+                if is_encrypted:
+                    sent = await _write(answer, file, start, piece)
+                else:
+                    sent = await asyncio.get_running_loop().sendfile(transport, file, start, piece)
+        except TimeoutError:
+            transport.abort()
+            raise ConnectionResetError("the client reads too slowly") from None
+        note_sent(request, sent)
+        if sent != piece:
+            # The promised length cannot be kept; only the end of the connection tells the client so.
+            transport.abort()
+            raise ConnectionResetError("the object on our disk is shorter than it was")
+        start += sent
+
+
+async def _write(answer: web.StreamResponse, file: BinaryIO, start: int, count: int) -> int:
+    def read() -> bytes:
+        file.seek(start)
+        return file.read(count)
+
+    data = await asyncio.to_thread(read)
+    await answer.write(data)
+    return len(data)

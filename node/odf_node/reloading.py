@@ -1,0 +1,55 @@
+"""The daemon's configuration: where it comes from, and taking a new one while the node runs (DAEMON-5)."""
+
+import logging
+import os
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from odf_node.configuration import Configuration, load_configuration
+from odf_node.configuration.reloading import plan_reload
+from odf_node.errors import UsageError
+from odf_node.http.access_log import write_line
+from odf_node.http.encryption import load_certificate
+from odf_node.http.live import Live
+from odf_node.supervisor import notify_supervisor, reloading_states
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """Where the configuration is read, and what the command line says instead of it (by section and name)."""
+
+    path: Path | None
+    environment: Mapping[str, str]
+    options: Mapping[str, Mapping[str, Any]]
+
+    def load(self) -> Configuration:
+        """Read it.
+
+        Raises:
+            ConfigurationError: It cannot be used.
+        """
+        loaded = load_configuration(self.path, self.environment)
+        sections = {name: replace(getattr(loaded, name), **values) for name, values in self.options.items()}
+        return replace(loaded, **sections)
+
+
+def reload(live: Live, setting: Setting, tls: ssl.SSLContext | None) -> None:
+    """Take over what can change; a configuration that cannot be used changes nothing, and the log says why.
+
+    The certificate is read again in any case: it is renewed under the same name.
+    """
+    notify_supervisor(os.environ, *reloading_states())
+    try:
+        plan = plan_reload(live.configuration, setting.load())
+        files = plan.configuration.tls
+        if tls is not None and files.certificate is not None and files.key is not None:
+            load_certificate(tls, files.certificate, files.key)
+    except UsageError as error:
+        write_line("reload-failed", level=logging.ERROR, text=str(error))
+    else:
+        live.configuration = plan.configuration
+        write_line("reloaded", changed=plan.changed, need_restart=plan.need_restart)
+    notify_supervisor(os.environ, "READY=1")
