@@ -12,38 +12,35 @@ Source: ODF "Logical Hashes" (arrow-digest).
 """
 
 import hashlib
-from collections.abc import Callable, Iterable
-from typing import Any, Final, Protocol
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
 
 import pyarrow as pa
+import pyarrow.types as pat
 
 from odf_protocol.hashing.arrow0_rows import row_bytes, storage_array
 from odf_protocol.hashing.arrow0_structs import StructColumn
-from odf_protocol.hashing.arrow0_types import Leaf, iter_leaves, schema_bytes, type_bytes
+from odf_protocol.hashing.arrow0_types import Leaf, fixed_width_bytes, iter_leaves, schema_bytes, type_bytes
+from odf_protocol.hashing.column_work import ColumnExecutor, run_columns
 from odf_protocol.hashing.reader_schema import as_reader_types
 from odf_protocol.multihash import ARROW0_SHA3_256, Multihash
 
 __all__ = ["Arrow0Hasher", "ColumnExecutor", "hash_batches"]
 
-_CHUNK_ROWS: Final = 1 << 16  # measured: larger chunks fall out of the second-level cache
-_CHUNK_BYTES: Final = 1 << 22  # guess: four times that cache; bounds what is laid out at once
-
-
-class ColumnExecutor(Protocol):
-    """What is needed of a ``concurrent.futures`` executor."""
-
-    def map(self, work: Callable[[Any], Any], items: Iterable[Any], /) -> Iterable[Any]:
-        """Apply ``work`` to each item."""
-        ...
+_CHUNK_ROWS: Final = 1 << 17  # measured: smaller ones cost more for starting than they gain by staying in the cache
+_CHUNK_BYTES: Final = 1 << 22  # guess: four times the second-level cache; bounds what is laid out at once
+_SHARED_BYTES: Final = 1 << 25  # guess: workers wait for each other at the end, which is then some percent of the time
 
 
 class Arrow0Hasher:
     """Hashes rows that arrive in batches; holds one SHA3 state per column and at most 10,000 rows.
 
+    With an executor it also holds batches until 32 MiB are there, which then are hashed side by side.
+
     Args:
         schema: All columns of the slice in file order, system columns included, in the types of
             ``reader_schema``.
-        executor: Runs the columns of a batch side by side; None for one after another.
+        executor: Threads that hash columns side by side; None for one after another.
         row_group_rows: Rows in each row group of the file. They matter only for nulls inside structs that have nulls
             themselves, in a file with several row groups; without them the file counts as one row group.
 
@@ -60,10 +57,12 @@ class Arrow0Hasher:
         self, schema: pa.Schema, *, executor: ColumnExecutor | None = None, row_group_rows: Iterable[int] = ()
     ) -> None:
         self._schema = schema
-        self._map = map if executor is None else executor.map
+        self._executor = executor
         self._names = schema_bytes(schema)
         row_groups = tuple(row_group_rows)
         self._columns = [_Column(leaf, row_groups) for leaf in iter_leaves(schema)]
+        self._waiting: list[pa.RecordBatch] = []
+        self._waiting_bytes = 0
 
     def update(self, batch: pa.RecordBatch) -> None:
         """Add the rows of a batch.
@@ -74,15 +73,25 @@ class Arrow0Hasher:
         batch = as_reader_types(batch, self._schema)
         if not batch.num_rows:
             return
-        for _ in self._map(lambda column: column.update(batch), self._columns):
-            pass  # an executor's map raises what a column raised only when its results are read
+        self._waiting.append(batch)
+        if self._executor is not None:
+            self._waiting_bytes += batch.nbytes
+            if self._waiting_bytes < _SHARED_BYTES:
+                return
+        self._hash_waiting()
 
     def digest(self) -> Multihash:
         """Return the hash of all rows so far; more may follow."""
+        self._hash_waiting()
         final = hashlib.sha3_256(self._names)
         for column in self._columns:
             final.update(column.digest())
         return Multihash(ARROW0_SHA3_256, final.digest())
+
+    def _hash_waiting(self) -> None:
+        batches, self._waiting, self._waiting_bytes = self._waiting, [], 0
+        if batches:
+            run_columns([column.steps(batches) for column in self._columns], self._executor)
 
 
 def hash_batches(
@@ -97,7 +106,7 @@ def hash_batches(
     Args:
         schema: As for ``Arrow0Hasher``, and so are the two last arguments.
         batches: Rows in offset order, read once and not kept.
-        executor: Runs the columns of a batch side by side.
+        executor: Threads that hash columns side by side.
         row_group_rows: Rows in each row group of the file.
     """
     hasher = Arrow0Hasher(schema, executor=executor, row_group_rows=row_group_rows)
@@ -111,21 +120,39 @@ class _Column:
         self._leaf = leaf
         self._hash = hashlib.sha3_256(type_bytes(leaf.type, leaf.name))
         self._structs = StructColumn(leaf, row_group_rows) if leaf.nullable_nodes > 1 else None
+        self._width = 1 if pat.is_boolean(leaf.type) else fixed_width_bytes(leaf.type)
 
-    def update(self, batch: pa.RecordBatch) -> None:
-        if self._structs is not None:
-            for array in self._structs.add(batch):
-                _feed(self._hash, array)
-            return
-        _feed(self._hash, leaf_array(batch, self._leaf))
+    def steps(self, batches: Sequence[pa.RecordBatch]) -> Iterator[float]:
+        """Hash the rows of some batches, a chunk per step; give about how many bytes are left."""
+        rows = sum(batch.num_rows for batch in batches)
+        row_bytes_about = self._width or sum(batch.column(self._leaf.path[0]).nbytes for batch in batches) / rows
+        for batch in batches:
+            for array in self._arrays(batch):
+                for chunk in self._chunks(array):
+                    yield rows * row_bytes_about
+                    self._hash.update(row_bytes(chunk))
+                    rows -= len(chunk)
+
+    def _arrays(self, batch: pa.RecordBatch) -> Iterable[pa.Array]:
+        return (leaf_array(batch, self._leaf),) if self._structs is None else self._structs.add(batch)
 
     def digest(self) -> bytes:
         if self._structs is None:
             return self._hash.digest()
         final = self._hash.copy()
         for array in self._structs.pending():
-            _feed(final, array)
+            for chunk in self._chunks(array):
+                final.update(row_bytes(chunk))
         return final.digest()
+
+    def _chunks(self, array: pa.Array) -> Iterable[pa.Array]:
+        rows = _CHUNK_ROWS
+        if self._width is None:  # asking how large an array is costs as much as laying out thousands of numbers
+            average_bytes = max(1, array.nbytes // max(1, len(array)))
+            rows = max(1, min(_CHUNK_ROWS, _CHUNK_BYTES // average_bytes))
+        if len(array) <= rows:
+            return (array,)
+        return (array.slice(start, rows) for start in range(0, len(array), rows))
 
 
 def leaf_array(batch: pa.RecordBatch, leaf: Leaf) -> pa.Array:
@@ -134,10 +161,3 @@ def leaf_array(batch: pa.RecordBatch, leaf: Leaf) -> pa.Array:
     for index in leaf.path[1:]:
         array = storage_array(array.flatten()[index])
     return array
-
-
-def _feed(state: Any, array: pa.Array) -> None:
-    average_bytes = max(1, array.nbytes // max(1, len(array)))
-    rows = max(1, min(_CHUNK_ROWS, _CHUNK_BYTES // average_bytes))
-    for start in range(0, len(array), rows):
-        state.update(row_bytes(array.slice(start, rows)))

@@ -19,8 +19,8 @@ from odf_protocol.hashing.arrow0_types import fixed_width_bytes
 __all__ = ["encode_rows", "row_bytes", "storage_array"]
 
 _MAX_INT32_BYTES: Final = 1 << 30  # below this, 32-bit offsets cannot overflow even with a header per row
-_TABLED_ROWS: Final = (1 << 16) + 8  # a chunk of the hasher, and the bits before its first row
-_TABLED_WIDTH_BYTES: Final = 40  # the widest number and a header: offsets of such rows are kept, 256 KiB per width
+_TABLED_ROWS: Final = (1 << 17) + 8  # a chunk of the hasher, and the bits before its first row
+_TABLED_WIDTH_BYTES: Final = 40  # the widest number and a header: offsets of such rows are kept, 512 KiB per width
 _MAX_TABLED_LENGTH: Final = 4096  # guess: headers of shorter values come from a table that stays in the cache
 
 
@@ -159,8 +159,11 @@ def _boolean_codes(array: pa.Array) -> "np.ndarray[Any, Any]":
     """Return 1 for false, 2 for true, 0 for null."""
     if not len(array):
         return np.zeros(0, np.uint8)
-    codes = _bits(array.buffers()[1], array.offset, len(array)) + np.uint8(1)
-    return codes * _bits(array.buffers()[0], array.offset, len(array)) if array.null_count else codes
+    codes = _bits(array.buffers()[1], array.offset, len(array))
+    codes += np.uint8(1)
+    if array.null_count:
+        codes *= _bits(array.buffers()[0], array.offset, len(array))
+    return codes
 
 
 def _as_binary(array: pa.Array) -> pa.Array:
@@ -211,20 +214,21 @@ def _framed(counts: "np.ndarray[Any, Any]", content: pa.Array, source: pa.Array)
         content = content.cast(pa.large_binary())
     if rows and int(counts.max()) >= _MAX_TABLED_LENGTH:
         headers = _records(rows, 8, pa.py_buffer(np.ascontiguousarray(counts, dtype="<i8"))).cast(content.type)
-        header_index = np.arange(rows, 2 * rows)
+        header_index = np.arange(rows, 2 * rows, dtype=np.int32)
     else:
         headers = _header_table(content.type)
-        header_index = counts + rows
-    gather = np.empty(2 * rows, np.int32)
-    gather[::2] = header_index
-    gather[1::2] = np.arange(rows, dtype=np.int32)
+        header_index = counts + np.int32(rows)
+    content_index = np.arange(rows, dtype=np.int32)
+    parts = [content, headers]
     if source.null_count:
-        null, empty = rows + len(headers), rows + len(headers) + 1
-        pairs = gather.reshape(rows, 2)
-        pairs[source.is_null().to_numpy(zero_copy_only=False)] = (null, empty)
-        parts = [content, headers, pa.array([b"\x00", b""], content.type)]
-    else:
-        parts = [content, headers]
-    pieces = pa.concat_arrays(parts).take(pa.array(gather))
+        null, empty = np.int32(rows + len(headers)), np.int32(rows + len(headers) + 1)
+        valid = _bits(source.buffers()[0], source.offset, rows).view(np.bool_)
+        header_index = np.where(valid, header_index, null)
+        content_index = np.where(valid, content_index, empty)
+        parts.append(pa.array([b"\x00", b""], content.type))
+    gather = np.empty((rows, 2), np.int32)
+    gather[:, 0] = header_index
+    gather[:, 1] = content_index
+    pieces = pa.concat_arrays(parts).take(pa.array(gather.reshape(-1)))
     kept = np.ascontiguousarray(_offsets(pieces)[::2])
     return pa.Array.from_buffers(pieces.type, rows, [None, pa.py_buffer(kept), pieces.buffers()[2]])

@@ -12,13 +12,14 @@ Source: clauses LH1-1 to LH1-14 in ``spec/extensions/logical-hash-v1.md``.
 
 import hashlib
 import struct
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from typing import Final
 
 import pyarrow as pa
 
 from odf_protocol.errors import MalformedError
+from odf_protocol.hashing.column_work import ColumnExecutor
 from odf_protocol.hashing.v1_leaf import LEAF_ROWS, leaf_parts, normalized
 from odf_protocol.hashing.v1_types import Column, decode_schema, encode_schema, iter_columns
 from odf_protocol.multihash import Multihash
@@ -48,14 +49,6 @@ _LEAF: Final = b"ODFLH1/L"
 _ROW_NODE: Final = b"ODFLH1/R"
 _COLUMN_NODE: Final = b"ODFLH1/C"
 _TABLE: Final = b"ODFLH1/T"
-
-
-class ColumnExecutor(Protocol):
-    """What is needed of a ``concurrent.futures`` executor."""
-
-    def map(self, work: Callable[[Any], Any], items: Iterable[Any], /) -> Iterable[Any]:
-        """Apply ``work`` to each item."""
-        ...
 
 
 def leaf_hash(parts: Sequence[bytes | memoryview]) -> bytes:
