@@ -50,6 +50,6 @@ def sweep_leftovers(metadata: MetadataStore, objects: ObjectStore, *, now: Times
 
     Meant for the start of a process that will write.
     """
-    if not objects.has_leftovers():
+    if not objects.has_leftovers(now=now):
         return SweepReport(ran=False)
     return objects.sweep(metadata.list_referenced_objects, now=now)

@@ -19,6 +19,7 @@ from odf_protocol.timestamp import Timestamp
 
 if TYPE_CHECKING:
     from odf_engines.contract import EngineSession
+    from odf_node.ports.objects import SweepReport
     from odf_node.ports.peer_client import OnBytes, PeerDataset
     from odf_node.ports.push_client import PushedHead, PushOutcome
     from odf_node.services.acceptance import Acceptor
@@ -58,8 +59,13 @@ class Node:
         """Remove what writers that were killed left behind; costs next to nothing where there is nothing."""
         from odf_node.commit_point import sweep_leftovers
 
-        sweep_leftovers(self.store, self.objects, now=self.clock.now())
+        # By the machine's clock whatever this run writes with: files are dated by it.
+        sweep_leftovers(self.store, self.objects, now=SystemClock().now())
         sweep_workspaces(self.home.engines)
+
+    def clear_cache(self) -> "SweepReport":
+        """Remove everything that can be had again, also what was kept for pulls that may go on."""
+        return self.objects.sweep(self.store.list_referenced_objects, now=SystemClock().now(), keep_arrived=False)
 
     def record(self, command: str, subject: str, detail: str = "") -> None:
         """Add a line about a command that changed something to the audit log (a refusal changes nothing: ACCEPT-6)."""

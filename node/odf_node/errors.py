@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from odf_protocol.errors import NotFoundError, OdfError, RejectedError
+from odf_protocol.errors import NotFoundError, OdfError, RejectedError, UnavailableError
 
 
 class UsageError(OdfError):
@@ -13,6 +13,10 @@ class UsageError(OdfError):
 
 class UnknownDatasetError(NotFoundError):
     """No dataset of this node is meant; the nearest name is offered."""
+
+
+class NodeBusyError(UnavailableError):
+    """Others are at work on this node, and what was asked has to be done alone."""
 
 
 class RefusedError(RejectedError):

@@ -243,6 +243,7 @@ class MetadataStoreSuite(ABC):
         assert store.find_merge_state(dataset_id(), block.hash) == object_hash(3)
         assert list(store.iter_quarantine(dataset_id())) == [_quarantine()]
         assert store.list_referenced_objects() == {object_hash(n) for n in (1, 2, 3, 7)}
+        assert [n for n in range(9) if store.is_referenced_object(object_hash(n))] == [1, 2, 3, 7]
 
     def test_object_named_twice_is_one_object(self, store: MetadataStore) -> None:
         first = creation(objects=(object_hash(1),))
@@ -400,6 +401,8 @@ class MetadataStoreSuite(ABC):
         assert store.find_merge_state(dataset_id(), first.new_head.hash) is None
         assert store.find_merge_state(dataset_id(), second.new_head.hash) == object_hash(2)
         assert store.list_referenced_objects() == {object_hash(2)}
+        assert store.find_newest_merge_state(dataset_id()) == object_hash(2)
+        assert [store.is_referenced_object(object_hash(n)) for n in (1, 2)] == [False, True]
 
     def test_merge_state_that_was_computed_again_is_kept(self, store: MetadataStore) -> None:
         commit = creation()

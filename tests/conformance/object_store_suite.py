@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from odf_node.ports import ObjectMismatchError, ObjectNotFoundError, ObjectStore
+from odf_protocol.did import DatasetId
 from odf_protocol.errors import MalformedError
 from odf_protocol.multihash import ARROW0_SHA3_256, Multihash
 from odf_protocol.timestamp import Timestamp
@@ -13,6 +14,7 @@ from odf_protocol.timestamp import Timestamp
 DATA = b"slice of rows" * 1000
 HASH = Multihash.of_sha3_256(DATA)
 SOON = Timestamp.parse("2020-01-01T00:00:00Z")
+DATASET = DatasetId(bytes(range(32)))
 LONG_AFTER = Timestamp.parse("2200-01-01T00:00:00Z")
 
 
@@ -183,14 +185,60 @@ class ObjectStoreSuite(ABC):
         assert store.sweep(frozenset, now=LONG_AFTER).staged_files == 1
         assert not staged.path.exists()
 
+    def test_sweep_keeps_what_is_reserved_until_it_is_released(self, store: ObjectStore) -> None:
+        store.reserve(DATASET, [HASH])
+        put(store, DATA)
+        assert store.sweep(frozenset, now=SOON).objects == 0
+        store.release(DATASET)
+        assert store.sweep(frozenset, now=SOON).objects == 1
+
+    def test_reservation_replaces_the_one_before(self, store: ObjectStore) -> None:
+        put(store, DATA)
+        store.reserve(DATASET, [HASH])
+        store.reserve(DATASET, [])
+        assert store.sweep(frozenset, now=SOON).objects == 1
+
+    def test_reservation_ends_after_some_days_and_is_itself_a_leftover_then(self, store: ObjectStore) -> None:
+        store.reserve(DATASET, [HASH])
+        put(store, DATA)
+        assert not store.has_leftovers(now=SOON)
+        assert store.has_leftovers(now=LONG_AFTER)
+        assert store.sweep(frozenset, now=LONG_AFTER).objects == 1
+        assert not store.has_leftovers(now=LONG_AFTER)
+
+    def test_sweep_on_request_removes_what_is_reserved_and_what_had_arrived_in_part(self, store: ObjectStore) -> None:
+        store.reserve(DATASET, [HASH])
+        put(store, DATA)
+        with store.writing(), store.resume(Multihash.of_sha3_256(b"other")) as staged:
+            staged.write(b"begun")
+        report = store.sweep(frozenset, now=SOON, keep_arrived=False)
+        assert (report.objects, report.staged_files) == (1, 2)
+
+    def test_noted_objects_are_deleted_unless_they_are_named(self, store: ObjectStore) -> None:
+        named, superseded, other = put(store, b"named"), put(store, b"superseded"), put(store, b"other")
+        with store.writing():
+            store.delete_later([named, superseded])
+        assert store.delete_unnamed(lambda found: found == named)
+        assert [store.has(item) for item in (named, superseded, other)] == [True, False, True]
+        assert not store.has_leftovers(now=SOON)
+
+    def test_noted_objects_wait_while_somebody_writes(self, store: ObjectStore) -> None:
+        superseded = put(store, b"superseded")
+        with self.make_store().writing():
+            store.delete_later([superseded])
+            assert not store.delete_unnamed(lambda _: pytest.fail("nothing may be looked at"))
+        assert store.has_leftovers(now=SOON)
+        store.sweep(frozenset, now=SOON)
+        assert not store.has(superseded)
+
     def test_writer_that_failed_leaves_word_of_it_until_a_sweep(self, store: ObjectStore) -> None:
         put(store, DATA)
-        assert store.has_leftovers() is False
+        assert store.has_leftovers(now=SOON) is False
         with pytest.raises(ZeroDivisionError), store.writing():
             raise ZeroDivisionError
-        assert store.has_leftovers() is True
+        assert store.has_leftovers(now=SOON) is True
         store.sweep(lambda: [HASH], now=SOON)
-        assert store.has_leftovers() is False
+        assert store.has_leftovers(now=SOON) is False
 
     def test_sweep_of_an_empty_store_finds_nothing(self, store: ObjectStore) -> None:
         assert store.sweep(frozenset, now=SOON).objects == 0

@@ -146,7 +146,7 @@ def _assert_sound(home: Home) -> None:
                 assert KeyFiles(home).find_dataset_key(record.id) == KEY
         sweep_leftovers(store, objects, now=NOON)
     assert set(objects.iter_hashes()) == referenced
-    assert not objects.has_leftovers()
+    assert not objects.has_leftovers(now=NOON)
     if home.staging.exists():
         assert [entry for entry in home.staging.iterdir() if entry != home.downloads] == []
 

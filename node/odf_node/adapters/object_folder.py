@@ -1,9 +1,10 @@
 """The object port on one folder.
 
-Source: clauses HOME-8, HOME-9 and HOME-13 in ``spec/home.md``.
+Source: clauses HOME-8, HOME-9, HOME-13 and HOME-19 in ``spec/home.md``.
 """
 
 import hashlib
+import math
 import os
 import secrets
 import shutil
@@ -11,9 +12,11 @@ import stat
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, suppress
 from io import BufferedReader
+from itertools import chain
 from pathlib import Path
 from typing import BinaryIO, Final
 
+from odf_node.adapters.reservations import Reservations
 from odf_node.adapters.staged_file import StagedFile
 from odf_node.adapters.writers_lock import shared_lease, try_exclusive
 from odf_node.home import Home, fsync_folder
@@ -26,6 +29,7 @@ from odf_node.ports.errors import (
     ObjectNotFoundError,
 )
 from odf_node.ports.objects import StagedObject, SweepReport
+from odf_protocol.did import DatasetId
 from odf_protocol.errors import MalformedError
 from odf_protocol.multihash import SHA3_256, Multihash
 from odf_protocol.timestamp import Timestamp
@@ -34,6 +38,7 @@ KEEP_DOWNLOADS_S: Final = 7 * 24 * 3600  # guess: long enough to come back to a 
 
 _READ_BYTES: Final = 1024 * 1024
 _DOWNLOAD_SUFFIX: Final = ".part"
+_SUPERSEDED_PREFIX: Final = "superseded-"
 
 
 class ObjectFolder:
@@ -41,6 +46,7 @@ class ObjectFolder:
 
     def __init__(self, home: Home) -> None:
         self._home = home
+        self._reservations = Reservations(home)
         self._durable_shards: set[Path] = set()
 
     def writing(self) -> AbstractContextManager[None]:
@@ -124,6 +130,35 @@ class ObjectFolder:
         with mapped_os_errors(path):
             path.unlink(missing_ok=True)
 
+    def reserve(self, dataset_id: DatasetId, hashes: Iterable[Multihash]) -> None:
+        """See ``ObjectStore``."""
+        self._reservations.write(dataset_id, hashes)
+
+    def release(self, dataset_id: DatasetId) -> None:
+        """See ``ObjectStore``."""
+        self._reservations.remove(dataset_id)
+
+    def delete_later(self, hashes: Iterable[Multihash]) -> None:
+        """See ``ObjectStore``."""
+        for object_hash in hashes:
+            note = self._home.staging / f"{_SUPERSEDED_PREFIX}{object_hash}"
+            with mapped_os_errors(note):
+                note.touch(mode=0o600)
+
+    def delete_unnamed(self, is_named: Callable[[Multihash], bool]) -> bool:
+        """See ``ObjectStore``."""
+        if not self._home.staging.is_dir():
+            return True
+        with try_exclusive(self._home) as alone:
+            if alone:
+                for note in sorted(self._home.staging.glob(f"{_SUPERSEDED_PREFIX}*")):
+                    with suppress(MalformedError):
+                        object_hash = Multihash.parse(note.name.removeprefix(_SUPERSEDED_PREFIX))
+                        if not is_named(object_hash):
+                            self.delete(object_hash)
+                    note.unlink(missing_ok=True)
+            return alone
+
     def iter_hashes(self) -> Iterator[Multihash]:
         """See ``ObjectStore``."""
         for path in self._iter_files():
@@ -132,17 +167,23 @@ class ObjectFolder:
                 if self._place(object_hash) == path:
                     yield object_hash
 
-    def has_leftovers(self) -> bool:
+    def has_leftovers(self, *, now: Timestamp) -> bool:
         """See ``ObjectStore``."""
-        return next(self._iter_staged(), None) is not None
+        kept_since_s = now.seconds - KEEP_DOWNLOADS_S
+        return any(True for _ in chain(self._iter_staged(), self._iter_old_downloads(kept_since_s)))
 
-    def sweep(self, find_referenced: Callable[[], Iterable[Multihash]], *, now: Timestamp) -> SweepReport:
+    def sweep(
+        self, find_referenced: Callable[[], Iterable[Multihash]], *, now: Timestamp, keep_arrived: bool = True
+    ) -> SweepReport:
         """See ``ObjectStore``."""
         if not self._home.path.is_dir():
             return SweepReport(ran=True)
         try:
             with try_exclusive(self._home) as alone:
-                return self._sweep(set(find_referenced()), now) if alone else SweepReport(ran=False)
+                if not alone:
+                    return SweepReport(ran=False)
+                kept_since_s = now.seconds - KEEP_DOWNLOADS_S if keep_arrived else math.inf
+                return self._sweep(set(find_referenced()), kept_since_s)
         except HomeReadOnlyError:
             return SweepReport(ran=False)
 
@@ -153,14 +194,15 @@ class ObjectFolder:
         except FileNotFoundError:
             raise ObjectNotFoundError(object_hash) from None
 
-    def _sweep(self, referenced: set[Multihash], now: Timestamp) -> SweepReport:
+    def _sweep(self, referenced: set[Multihash], kept_since_s: float) -> SweepReport:
         objects = staged_files = freed_bytes = 0
         with mapped_os_errors(self._home.path):
+            referenced.update(self._reservations.iter_reserved(kept_since_s))
             for object_hash in self.iter_hashes():
                 if object_hash not in referenced:
                     freed_bytes += _remove(self._place(object_hash))
                     objects += 1
-            for entry in (*self._iter_staged(), *self._iter_old_downloads(now)):
+            for entry in (*self._iter_staged(), *self._iter_old_downloads(kept_since_s)):
                 freed_bytes += _remove(entry)
                 staged_files += 1
         return SweepReport(ran=True, objects=objects, staged_files=staged_files, freed_bytes=freed_bytes)
@@ -170,10 +212,10 @@ class ObjectFolder:
         with suppress(FileNotFoundError):
             yield from (path for path in sorted(self._home.staging.iterdir()) if path not in kept)
 
-    def _iter_old_downloads(self, now: Timestamp) -> Iterator[Path]:
+    def _iter_old_downloads(self, kept_since_s: float) -> Iterator[Path]:
         with suppress(FileNotFoundError):
             for path in sorted(self._home.downloads.iterdir()):
-                if now.seconds - path.lstat().st_mtime > KEEP_DOWNLOADS_S:
+                if path.lstat().st_mtime < kept_since_s:
                     yield path
 
     def _iter_files(self) -> Iterator[Path]:

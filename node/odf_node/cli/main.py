@@ -16,6 +16,7 @@ from odf_node.cli.parsing import USAGE_ERROR, Parser, suggest
 
 COMMANDS: Final[dict[str, str]] = {
     "add": "create datasets from manifests",
+    "cache": "free what can be had again",
     "delete": "delete datasets and their data",
     "doctor": "show what this machine offers, what is missing and how to mend it",
     "engine": "list engines, inspect them, prepare a faster start",

@@ -173,6 +173,10 @@ class MetadataStore(Protocol):
         """Keep the projected state after a block instead of the one kept before; the object is durable already."""
         ...
 
+    def find_newest_merge_state(self, dataset_id: DatasetId) -> Multihash | None:
+        """Return the object with the one projected state that is kept for the dataset, after whichever block."""
+        ...
+
     # Others
 
     def put_remote(self, remote: Remote) -> None:
@@ -236,6 +240,10 @@ class MetadataStore(Protocol):
 
     def iter_audit(self, *, limit: int) -> Iterator[AuditEntry]:
         """Yield the newest ``limit`` lines, newest first."""
+        ...
+
+    def is_referenced_object(self, object_hash: Multihash) -> bool:
+        """Say whether a committed row names the object."""
         ...
 
     def list_referenced_objects(self) -> frozenset[Multihash]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
+from odf_protocol.did import DatasetId
 from odf_protocol.multihash import Multihash
 from odf_protocol.timestamp import Timestamp
 
@@ -156,18 +157,55 @@ class ObjectStore(Protocol):
         """Remove an object; removing an absent one is no error. Only for objects that no committed row names."""
         ...
 
+    def reserve(self, dataset_id: DatasetId, hashes: Iterable[Multihash]) -> None:
+        """Keep these objects from sweeps for some days, although no row names them: a pull of the dataset wants them.
+
+        Holds also when the pull is killed, and for objects that arrive later. Replaces what was reserved for the
+        dataset before.
+
+        Raises:
+            HomeFullError, HomeReadOnlyError: It cannot be noted.
+        """
+        ...
+
+    def release(self, dataset_id: DatasetId) -> None:
+        """End the reservation: rows name the objects by now, or they were refused."""
+        ...
+
+    def delete_later(self, hashes: Iterable[Multihash]) -> None:
+        """Note objects that may be superseded. The caller holds a writing lease, and calls ``delete_unnamed`` after it.
+
+        If it is killed before that, or others are writing then, a later ``delete_unnamed`` or sweep removes them.
+        """
+        ...
+
+    def delete_unnamed(self, is_named: Callable[[Multihash], bool]) -> bool:
+        """Remove noted objects that no committed row names, without looking at any other.
+
+        Returns:
+            Whether it could; False while anybody holds a writing lease.
+        """
+        ...
+
     def iter_hashes(self) -> Iterator[Multihash]:
         """Yield the hashes of all objects, in no order. Files with foreign names are passed over."""
         ...
 
-    def has_leftovers(self) -> bool:
-        """Say whether a writer is at work or ended without finishing, so that a sweep may find something; cheap."""
+    def has_leftovers(self, *, now: Timestamp) -> bool:
+        """Say whether a sweep may find something; cheap.
+
+        So it is while a writer is at work or where one ended without finishing, and when the time of downloads and
+        reservations is over.
+        """
         ...
 
-    def sweep(self, find_referenced: Callable[[], Iterable[Multihash]], *, now: Timestamp) -> SweepReport:
+    def sweep(
+        self, find_referenced: Callable[[], Iterable[Multihash]], *, now: Timestamp, keep_arrived: bool = True
+    ) -> SweepReport:
         """Remove objects that nothing refers to and staged files that crashes left.
 
         Does nothing while anybody holds a writing lease. ``find_referenced`` is called once, when no writer can be
-        running. Downloads that stopped are kept for some days, counted back from ``now``.
+        running. Downloads that stopped, and objects that are reserved, are kept for some days, counted back from
+        ``now``; not where ``keep_arrived`` is False.
         """
         ...

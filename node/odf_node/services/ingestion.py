@@ -90,7 +90,7 @@ class Ingestor:
             report = await finish_in_thread(
                 lambda: self._take(record, view, source, path, name, new_state, event_time, system_time)
             )
-        await finish_in_thread(lambda: self._drop_superseded(report, system_time))
+        await finish_in_thread(self._drop_superseded)
         return report
 
     def push(
@@ -113,16 +113,15 @@ class Ingestor:
         source = _choose_push_source(record, view, source_name)
         with self.objects.writing():
             report = self._take(record, view, source, path, shown_as, None, event_time or system_time, system_time)
-        self._drop_superseded(report, system_time)
+        self._drop_superseded()
         return report
 
-    def _drop_superseded(self, report: IngestReport, now: Timestamp) -> None:
+    def _drop_superseded(self) -> None:
         """Remove the projected state before the ingest, as large as the dataset itself, which nothing names any more.
 
-        Called after the lease has ended; where somebody else writes, the next ingest removes it.
+        Called after the lease has ended; where somebody else writes, the next ingest or clean-up removes it.
         """
-        if report.new_rows:
-            self.objects.sweep(self.store.list_referenced_objects, now=now)
+        self.objects.delete_unnamed(self.store.is_referenced_object)
 
     def set_watermark(self, record: DatasetRecord, watermark: Timestamp, *, system_time: Timestamp) -> IngestReport:
         """State that no older event is expected, without adding rows.
@@ -243,6 +242,7 @@ class Ingestor:
             quarantine = self._quarantine(record, writer, response, outputs, shown_as, system_time)
             rows = new_data.offset_interval.end - new_data.offset_interval.start + 1 if new_data else 0
             if writer.has_blocks:
+                superseded = self.store.find_newest_merge_state(record.id)
                 updated = writer.commit(
                     signed_at=system_time,
                     objects=self.objects,
@@ -251,6 +251,8 @@ class Ingestor:
                     quarantine=quarantine,
                     merge_state=merge_state,
                 )
+                if merge_state is not None and superseded not in {None, merge_state}:
+                    self.objects.delete_later([superseded])
             else:
                 updated = record
                 if quarantine is not None:

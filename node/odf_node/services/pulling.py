@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Protocol
 from urllib.parse import urlsplit
 
-from odf_node.errors import UsageError
+from odf_node.errors import RefusedError, UsageError
 from odf_node.ports import (
     Clock,
     DatasetRecord,
@@ -158,12 +158,9 @@ class Pulling:
                 progress.say(f"{name}: grew meanwhile, asking again")
             except RejectedError:
                 # The lease has ended: what was fetched for the offer is named by nothing and can go (ACCEPT-6).
-                await finish_in_thread(self._sweep)
+                await finish_in_thread(lambda: self.objects.delete_unnamed(self.store.is_referenced_object))
                 raise
         raise AssertionError("the last attempt returns or raises")
-
-    def _sweep(self) -> None:
-        self.objects.sweep(self.store.list_referenced_objects, now=self.clock.now())
 
     async def _take(
         self,
@@ -198,14 +195,27 @@ class Pulling:
         if not offer.blocks and offer.base is not None:
             return _up_to_date(get_dataset(self.store, offer.name))
         candidate = await finish_in_thread(lambda: acceptor.examine(offer, now=self.clock.now()))
+        # What arrives stays until it is judged, also when this process does not live to see it (HOME-19).
+        self.objects.reserve(candidate.dataset_id, [needed.hash for needed in candidate.needed_objects()])
         try:
             await self._fetch_objects(peer, candidate, name, progress)
+            report = await finish_in_thread(lambda: acceptor.accept(candidate, policy=policy, now=self.clock.now()))
         except PeerForbidsError:
             raise
+        except RefusedError:
+            self._let_go(candidate)
+            raise
         except RejectedError as error:
-            raise acceptor.refuse(offer, error, now=self.clock.now()) from error
-        report = await finish_in_thread(lambda: acceptor.accept(candidate, policy=policy, now=self.clock.now()))
+            refusal = acceptor.refuse(offer, error, now=self.clock.now())
+            self._let_go(candidate)
+            raise refusal from error
+        self.objects.release(candidate.dataset_id)
         return replace(report, warnings=report.warnings + self._remember_peer(peer.description))
+
+    def _let_go(self, candidate: Candidate) -> None:
+        """Note that what came for a refused offer can go, unless something else names it."""
+        self.objects.delete_later(needed.hash for needed in candidate.needed_objects())
+        self.objects.release(candidate.dataset_id)
 
     def _remember_peer(self, description: PeerDescription) -> tuple[str, ...]:
         """Keep who answers at an address; say so when it is somebody else than before.

@@ -46,6 +46,27 @@ class IngestMethods:
         with self._database.writing() as connection:
             replace_merge_state(connection, get_dataset_key(connection, dataset_id), block_hash, object_hash)
 
+    def find_newest_merge_state(self, dataset_id: DatasetId) -> Multihash | None:
+        """See ``MetadataStore``."""
+        with self._database.reading() as connection:
+            row = connection.execute(
+                "SELECT m.object_hash FROM merge_states m JOIN datasets d ON d.key = m.dataset WHERE d.id = ?",
+                (dataset_id.to_bytes(),),
+            ).fetchone()
+            return None if row is None else Multihash.decode(as_bytes(row[0]))
+
+    def is_referenced_object(self, object_hash: Multihash) -> bool:
+        """See ``MetadataStore``."""
+        wanted = object_hash.to_bytes()
+        with self._database.reading() as connection:
+            (found,) = connection.execute(
+                "SELECT EXISTS (SELECT 1 FROM objects WHERE hash = ?)"
+                " OR EXISTS (SELECT 1 FROM quarantine_files WHERE object_hash = ?)"
+                " OR EXISTS (SELECT 1 FROM merge_states WHERE object_hash = ?)",
+                (wanted, wanted, wanted),
+            ).fetchone()
+            return bool(found)
+
     def list_referenced_objects(self) -> frozenset[Multihash]:
         """See ``MetadataStore``."""
         with self._database.reading() as connection:

@@ -44,6 +44,7 @@ CREATE TABLE objects (
     hash BLOB NOT NULL,
     PRIMARY KEY (dataset, hash)
 ) STRICT, WITHOUT ROWID;
+CREATE INDEX objects_by_hash ON objects (hash);
 
 CREATE TABLE signed_heads (
     id INTEGER PRIMARY KEY,
