@@ -520,15 +520,6 @@ async def test_https_address_of_a_server_without_it_is_explained(tmp_path: Path)
             await open_peer(url.replace("http:", "https:") + "/demo", QUICK)
 
 
-@in_loop
-async def test_smart_address_is_read_over_the_simple_protocol() -> None:
-    async with (
-        hostile_peer(PLAIN) as hostile,
-        await open_peer(hostile.url.replace("http:", "odf+http:") + "/demo.data", QUICK) as peer,
-    ):
-        assert (await peer.get_head()).head == CHAIN.head
-
-
 # Folders
 
 

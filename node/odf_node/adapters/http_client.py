@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
 import aiohttp
+from aiohttp.abc import AbstractResolver
 from yarl import URL
 
 from odf_node import __version__
@@ -65,13 +66,18 @@ class Answer:
 class HttpClient:
     """One session with one peer; an asynchronous context manager."""
 
-    def __init__(self, settings: ClientSettings) -> None:
+    def __init__(self, settings: ClientSettings, *, resolver: AbstractResolver | None = None) -> None:
+        """Make it; ``resolver`` finds hosts, None: the system's."""
         self.settings = settings
+        self._resolver = resolver
         self._session: aiohttp.ClientSession | None = None
+        self._socket_origin: URL | None = None
 
     async def __aenter__(self) -> Self:
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=self.settings.parallel + 2, socket_factory=self._open_socket),
+            connector=aiohttp.TCPConnector(
+                limit=self.settings.parallel + 2, socket_factory=self._open_socket, resolver=self._resolver
+            ),
             cookie_jar=aiohttp.DummyCookieJar(),
             timeout=aiohttp.ClientTimeout(
                 total=None, sock_connect=self.settings.connect_s, sock_read=self.settings.stall_s
@@ -82,8 +88,17 @@ class HttpClient:
             read_bufsize=_READ_BUFFER_BYTES,
             max_line_size=MAX_REQUEST_LINE_BYTES,
             max_field_size=MAX_HEADER_FIELD_BYTES,
+            middlewares=(self._keep_sockets_home,),
         )
         return self
+
+    async def _keep_sockets_home(
+        self, request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
+    ) -> aiohttp.ClientResponse:
+        # The HTTP client follows redirects of WebSockets without being asked.
+        if "Upgrade" in request.headers and request.url.origin() != self._socket_origin:
+            raise UnsupportedError("redirect of a WebSocket", found=str(request.url), supported="none")
+        return await handler(request)
 
     def _open_socket(self, address: aiohttp.AddrInfoType) -> socket.socket:
         family, kind, protocol, _, _ = address
@@ -100,6 +115,37 @@ class HttpClient:
         if self._session is not None:
             await self._session.close()
             self._session = None
+
+    @asynccontextmanager
+    async def open_socket(
+        self, url: URL, *, headers: Mapping[str, str], max_message_bytes: int, close_s: float
+    ) -> AsyncIterator[aiohttp.ClientWebSocketResponse]:
+        """Open a WebSocket, to this address and no other.
+
+        Raises:
+            PeerUnavailableError: The peer cannot be reached.
+            OdfError: As ``error_of_status``, where it does not want one.
+        """
+        if self._session is None:
+            raise RuntimeError("the client is used outside of its context")
+        sent = dict(headers)
+        if self.settings.token is not None:
+            sent["Authorization"] = f"Bearer {self.settings.token}"
+
+        self._socket_origin = url.origin()
+        with mapped_failures(str(url)):
+            try:
+                opened = self._session.ws_connect(
+                    url,
+                    headers=sent,
+                    max_msg_size=max_message_bytes,
+                    timeout=aiohttp.ClientWSTimeout(ws_close=close_s),
+                    compress=0,
+                )
+                async with opened as socket:
+                    yield socket
+            except aiohttp.WSServerHandshakeError as error:
+                raise error_of_status(str(url), error.status, "dataset") from error
 
     @asynccontextmanager
     async def open(

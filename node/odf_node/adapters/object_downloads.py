@@ -1,7 +1,7 @@
 """Objects from HTTP into the store: resumed, bounded by what the block says, hashed on the way (EX-12, EX-13)."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Final
 
@@ -27,9 +27,16 @@ _MAX_ERROR_BODY_BYTES: Final = 64 * KIB
 class ObjectDownloads:
     """Fetches objects of one dataset, ``parallel`` at once."""
 
-    def __init__(self, client: HttpClient, locate: Callable[[WantedObject], URL]) -> None:
+    def __init__(
+        self,
+        client: HttpClient,
+        locate: Callable[[WantedObject], URL],
+        headers_of: Callable[[WantedObject], Mapping[str, str]] = lambda _: {},
+    ) -> None:
+        """Make it from a client that is open, where each object is, and what has to be said there."""
         self._client = client
         self._locate = locate
+        self._headers_of = headers_of
 
     async def fetch(self, wanted: Sequence[WantedObject], objects: ObjectStore, on_bytes: OnBytes | None) -> None:
         """Bring all of them into the store; see ``PeerDataset.fetch_objects``."""
@@ -37,7 +44,8 @@ class ObjectDownloads:
 
         async def fetch_one(item: WantedObject) -> None:
             async with slots:
-                await _ObjectDownload(self._client, self._locate(item), item, objects, on_bytes).run()
+                url, headers = self._locate(item), self._headers_of(item)
+                await _ObjectDownload(self._client, url, headers, item, objects, on_bytes).run()
 
         # Two blocks may name equal bytes; two downloads of one object would fight for its staged file.
         distinct = {item.hash: item for item in wanted}.values()
@@ -53,10 +61,17 @@ class _ObjectDownload:
     """One object, through as many attempts as bring something."""
 
     def __init__(
-        self, client: HttpClient, url: URL, item: WantedObject, objects: ObjectStore, on_bytes: OnBytes | None
+        self,
+        client: HttpClient,
+        url: URL,
+        headers: Mapping[str, str],
+        item: WantedObject,
+        objects: ObjectStore,
+        on_bytes: OnBytes | None,
     ) -> None:
         self._client = client
         self._url = url
+        self._headers = headers
         self._item = item
         self._objects = objects
         self._on_bytes = on_bytes
@@ -113,7 +128,7 @@ class _ObjectDownload:
 
     async def _download(self, staged: StagedObject) -> None:
         start = staged.size_bytes
-        headers = {"Range": f"bytes={start}-"} if start else {}
+        headers = {**self._headers, "Range": f"bytes={start}-"} if start else self._headers
         async with self._client.open("GET", self._url, headers=headers) as answer:
             if start and answer.status in {HTTPStatus.OK, HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE}:
                 # It ignores ranges (200), or has fewer bytes than we hold (416): begin again.

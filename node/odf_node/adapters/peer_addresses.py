@@ -11,6 +11,7 @@ from odf_node.adapters.exchange_peer import ExchangePeer, node_info_url
 from odf_node.adapters.folder_peer import FolderPeer
 from odf_node.adapters.http_client import ClientSettings, HttpClient
 from odf_node.adapters.plain_peer import PlainPeer
+from odf_node.adapters.smart_peer import SmartPeer
 from odf_node.exchange.messages import JSON_MEDIA_TYPE, NodeInfo, decode_message
 from odf_node.exchange.routes import PROTOCOL_VERSION
 from odf_node.ports.peer_client import PeerDataset
@@ -19,7 +20,8 @@ from odf_protocol.errors import MalformedError, UnsupportedError
 __all__ = ["open_peer", "parse_peer_url"]
 
 _HTTP_SCHEMES: Final = {"http": "http", "https": "https", "odf+http": "http", "odf+https": "https"}
-"""``odf+`` asks for ODF's Smart Transfer Protocol; who serves it serves the simple one at the same place."""
+"""As users write them, and what they mean for HTTP."""
+_SMART_SCHEMES: Final = frozenset({"odf+http", "odf+https"})
 
 
 async def open_peer(address: str, settings: ClientSettings | None = None) -> PeerDataset:
@@ -44,7 +46,14 @@ async def open_peer(address: str, settings: ClientSettings | None = None) -> Pee
     except BaseException:
         await client.__aexit__(None, None, None)
         raise
-    return PlainPeer(client, parts) if info is None else ExchangePeer(client, parts, info)
+    if info is not None:
+        return ExchangePeer(client, parts, info)
+    return SmartPeer(client, parts) if is_smart(address) else PlainPeer(client, parts)
+
+
+def is_smart(address: str) -> bool:
+    """Say whether an address asks for the Smart Transfer Protocol (SMART-1)."""
+    return address.partition("://")[0] in _SMART_SCHEMES
 
 
 def parse_peer_url(address: str) -> URL | Path:

@@ -40,6 +40,7 @@ class PeerSpeaks(StrEnum):
     """What the other side understands."""
 
     EXCHANGE = "odf-node exchange"
+    SMART = "ODF Smart Transfer Protocol"
     SIMPLE = "ODF Simple Transfer Protocol"
     FOLDER = "ODF repository folder"
 

@@ -1,0 +1,98 @@
+"""A WebSocket and the role that decides on it: carries out what the role says, tells it what happens (SMART-1).
+
+No pings are sent: readers of this protocol fail on them. That the other side lives is known by its answers, each of
+which has a limit.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, Final, Protocol
+
+import aiohttp
+
+from odf_node.threads import finish_in_thread
+from odf_protocol.errors import MalformedError
+from odf_protocol.smart_transfer.conversation import Close, Closed, Received, Send, TimePassed
+
+CLOSE_S: Final = 5.0
+"""How long a side that is done waits for the other's close. Source: the other implementation."""
+
+_CLOSING: Final = frozenset(
+    {aiohttp.WSMsgType.CLOSE, aiohttp.WSMsgType.CLOSING, aiohttp.WSMsgType.CLOSED, aiohttp.WSMsgType.ERROR}
+)
+
+
+class Role(Protocol):
+    """One of the four roles."""
+
+    deadline_s: float | None
+
+    def handle(self, event: Any, now_s: float) -> tuple[Any, ...]:
+        """Give what follows from the event."""
+        ...
+
+
+class Socket(Protocol):
+    """A WebSocket of either side."""
+
+    @property
+    def close_code(self) -> int | None:
+        """How it was closed."""
+        ...
+
+    async def receive(self) -> aiohttp.WSMessage:
+        """Wait for a message."""
+        ...
+
+    async def send_frame(self, message: bytes, opcode: aiohttp.WSMsgType) -> None:
+        """Send a message in one frame."""
+        ...
+
+    async def close(self, *, code: int, message: bytes) -> bool:
+        """Close it."""
+        ...
+
+
+class Conversation:
+    """One role on one socket; used by one task at a time."""
+
+    def __init__(self, role: Role, socket: Socket, *, send_s: Callable[[int], float]) -> None:
+        """Join them; ``send_s`` gives how long a message of so many bytes may take."""
+        self._role = role
+        self._socket = socket
+        self._send_s = send_s
+
+    async def tell(self, event: Any) -> list[Any]:
+        """Hand an event in; give the effects that are not about the socket."""
+        now_s = asyncio.get_running_loop().time()
+        # Messages with blocks take a while to read and write.
+        effects = await finish_in_thread(lambda: self._role.handle(event, now_s))
+        left = []
+        for effect in effects:
+            match effect:
+                case Send(text):
+                    async with asyncio.timeout(self._send_s(len(text))):
+                        await self._socket.send_frame(text, aiohttp.WSMsgType.TEXT)
+                case Close(code, reason):
+                    await self._socket.close(code=code, message=reason.encode())
+                case _:
+                    left.append(effect)
+        return left
+
+    async def listen(self) -> list[Any]:
+        """Wait for what the other side does, or for the deadline; give the effects."""
+        return await self.tell(await self._next_event())
+
+    async def _next_event(self) -> Received | Closed | TimePassed:
+        try:
+            async with asyncio.timeout_at(self._role.deadline_s):
+                message = await self._socket.receive()
+        except TimeoutError:
+            return TimePassed()
+        if message.type is aiohttp.WSMsgType.TEXT:
+            return Received(message.data.encode())
+        if message.type in _CLOSING:
+            is_close = message.type is aiohttp.WSMsgType.CLOSE
+            reason = message.extra if is_close and isinstance(message.extra, str) else ""
+            return Closed(message.data if is_close else self._socket.close_code, reason)
+        raise MalformedError("message", expected="text", found=message.type.name)

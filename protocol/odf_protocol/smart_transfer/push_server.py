@@ -1,0 +1,229 @@
+"""Who is pushed to (SMART-10).
+
+::
+
+    waiting -> judging -> blocks -> taking -> objects -> planning -> uploading -> complete -> committing -> done
+                                                 ^------- more ---------'
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from odf_protocol.errors import OdfError, RejectedError
+from odf_protocol.smart_transfer.conversation import (
+    SERVER_ERROR,
+    Close,
+    Closed,
+    Ended,
+    Failed,
+    Received,
+    Send,
+    TimePassed,
+    cut_reason,
+    out_of_turn,
+    stalled,
+)
+from odf_protocol.smart_transfer.limits import IDLE_S
+from odf_protocol.smart_transfer.messages import (
+    Answer,
+    BlocksBatch,
+    ObjectFile,
+    ObjectsPushRequest,
+    ObjectsPushResponse,
+    PushBlocks,
+    PushProgress,
+    PushRequest,
+    PushStrategies,
+    PushStrategy,
+    decode_message,
+    encode_message,
+)
+from odf_protocol.smart_transfer.problems import Empty, Internal, Problem
+
+
+@dataclass(frozen=True, slots=True)
+class Agreed:
+    """What was asked last may go on; after Commit: it is accepted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Declined:
+    """What was asked last may not go on."""
+
+    problem: Problem
+
+
+@dataclass(frozen=True, slots=True)
+class UploadsPlanned:
+    """These are to be uploaded, or are here."""
+
+    strategies: Sequence[PushStrategy]
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """May this be pushed? Answer with Agreed or Declined."""
+
+    request: PushRequest
+
+
+@dataclass(frozen=True, slots=True)
+class TakeBlocks:
+    """Keep these; answer with Agreed or Declined."""
+
+    batch: BlocksBatch
+
+
+@dataclass(frozen=True, slots=True)
+class PlanUploads:
+    """Say which are to be uploaded, and where; answer with UploadsPlanned or Declined."""
+
+    objects: tuple[ObjectFile, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """Verify and accept; answer with Agreed or Declined."""
+
+
+PushServerEvent = Received | Closed | TimePassed | Agreed | Declined | UploadsPlanned | Failed
+PushServerEffect = Send | Close | Ended | Failed | Judge | TakeBlocks | PlanUploads | Commit
+
+
+class _State(Enum):
+    WAITING = auto()
+    JUDGING = auto()
+    BLOCKS = auto()
+    TAKING = auto()
+    OBJECTS = auto()
+    PLANNING = auto()
+    UPLOADING = auto()
+    COMPLETE = auto()
+    COMMITTING = auto()
+    DONE = auto()
+
+
+class PushServer:
+    """One conversation. ``Failed`` may be handed in at any time: what was asked for cannot be done."""
+
+    def __init__(self, now_s: float) -> None:
+        self._state = _State.WAITING
+        self._num_blocks = 0
+        self._more_objects = False
+        self._declined: Problem | None = None
+        self.deadline_s: float | None = now_s + IDLE_S
+
+    def touch(self, now_s: float) -> None:
+        """Note that objects are arriving beside the conversation."""
+        if self.deadline_s is not None:
+            self.deadline_s = now_s + IDLE_S
+
+    def handle(self, event: PushServerEvent, now_s: float) -> tuple[PushServerEffect, ...]:
+        """Give what follows from the event; ``now_s`` is in seconds of any clock that does not jump."""
+        try:
+            effects = self._handle(event)
+        except OdfError as error:
+            return self._fail(error)
+        # A verdict takes as long as it takes.
+        self.deadline_s = None if self._state in {_State.DONE, _State.COMMITTING} else now_s + IDLE_S
+        return effects
+
+    def _handle(self, event: PushServerEvent) -> tuple[PushServerEffect, ...]:
+        match self._state, event:
+            case _State.DONE, _:
+                return ()
+            case _, Closed():
+                self._state = _State.DONE
+                return (Failed(RejectedError("SMART-10 push-is-completed", found="the pusher left")),)
+            case _, TimePassed():
+                raise stalled("the next request")
+            case _, Failed(error):
+                raise error
+            case _, Received(text):
+                return self._read(text)
+            case _State.JUDGING, Agreed():
+                return self._answer(_State.BLOCKS, Answer(ok=Empty()))
+            case _State.JUDGING, Declined(problem):
+                return self._end(Answer(err=problem), problem)
+            case _State.TAKING, Agreed():
+                return self._answer(_State.OBJECTS, Answer(ok=Empty()))
+            case _State.TAKING, Declined(problem):
+                return self._decline_blocks(problem)
+            case _State.PLANNING, UploadsPlanned(strategies):
+                answer = ObjectsPushResponse(ok=PushStrategies(object_transfer_strategies=tuple(strategies)))
+                return self._answer(_State.UPLOADING, answer)
+            case _State.PLANNING, Declined(problem):
+                return self._end(ObjectsPushResponse(err=problem), problem)
+            case _State.COMMITTING, Agreed():
+                self._state = _State.DONE
+                return (Send(encode_message(Empty())), Ended())
+            case _State.COMMITTING, Declined(problem):
+                raise _declined(problem)
+        raise ValueError(f"{type(event).__name__} while {self._state.name}")
+
+    def _read(self, text: bytes) -> tuple[PushServerEffect, ...]:
+        match self._state:
+            case _State.WAITING:
+                request = decode_message(text, PushRequest)
+                self._state, self._num_blocks = _State.JUDGING, request.transfer_plan.num_blocks
+                return (Judge(request),)
+            case _State.BLOCKS:
+                batch = decode_message(text, PushBlocks).new_blocks
+                if batch.num_blocks != self._num_blocks:
+                    raise RejectedError(
+                        "SMART-10 as-many-blocks-as-planned", expected=self._num_blocks, found=batch.num_blocks
+                    )
+                self._state = _State.TAKING
+                return (TakeBlocks(batch),)
+            case _State.OBJECTS:
+                asked = decode_message(text, ObjectsPushRequest)
+                if self._declined is not None:
+                    return self._end(ObjectsPushResponse(err=self._declined), self._declined)
+                self._state, self._more_objects = _State.PLANNING, asked.is_truncated
+                return (PlanUploads(asked.object_files),)
+            case _State.UPLOADING:
+                if decode_message(text, PushProgress).details == "Complete":
+                    self._state = _State.OBJECTS if self._more_objects else _State.COMPLETE
+                return ()
+            case _State.COMPLETE:
+                decode_message(text, Empty)
+                self._state = _State.COMMITTING
+                return (Commit(),)
+        raise out_of_turn(text[:80])
+
+    def _decline_blocks(self, problem: Problem) -> tuple[PushServerEffect, ...]:
+        if problem.seed_block_overwrite_restricted:
+            return self._end(Answer(err=problem), problem)
+        # The answer to blocks can say nothing else; what is wrong is said in the next one, as others do.
+        self._declined = problem
+        return self._answer(_State.OBJECTS, Answer(ok=Empty()))
+
+    def _answer(self, state: _State, answer: Answer | ObjectsPushResponse) -> tuple[PushServerEffect, ...]:
+        self._state = state
+        return (Send(encode_message(answer)),)
+
+    def _end(self, answer: Answer | ObjectsPushResponse, problem: Problem) -> tuple[PushServerEffect, ...]:
+        self._state = _State.DONE
+        return (Send(encode_message(answer)), Failed(_declined(problem)))
+
+    def _fail(self, error: OdfError) -> tuple[PushServerEffect, ...]:
+        was, self._state, self.deadline_s = self._state, _State.DONE, None
+        match was:
+            case _State.WAITING | _State.JUDGING:
+                return (Send(encode_message(Answer(err=_internal("InitialRequest", error)))), Failed(error))
+            case _State.OBJECTS | _State.PLANNING:
+                answer = ObjectsPushResponse(err=_internal("ObjectsRequest", error))
+                return (Send(encode_message(answer)), Failed(error))
+        # The last answer is {}: text that were JSON would be read as one (SMART-6).
+        return (Close(SERVER_ERROR, cut_reason(f"refused: {error}")), Failed(error))
+
+
+def _internal(phase: str, error: OdfError) -> Problem:
+    return Problem(internal=Internal(phase={"Push": phase}, error_message=str(error)))
+
+
+def _declined(problem: Problem) -> RejectedError:
+    error = RejectedError("SMART-10 push-is-acceptable")
+    error.args = (problem.explain(),)
+    return error
