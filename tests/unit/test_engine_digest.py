@@ -8,6 +8,7 @@ import pytest
 
 from odf_engines.spark.class_data import find_class_data
 from odf_engines.spark.digest import class_data_key, engine_digest, iter_engine_files
+from odf_engines.spark.engine import SparkEngine
 from odf_engines.spark.runtime import Runtime, find_runtime
 
 FILES = {
@@ -16,15 +17,18 @@ FILES = {
     "site/pyspark/jars/b.jar": b"jar b",
     "site/pyspark/sql/session.py": b"pass",
     "site/numpy/core.so": b"numpy",
-    "ours/odf_engines/spark/worker.py": b"worker",
-    "ours/odf_engines/spark/session.py": b"host side",
-    "ours/odf_engines/sandbox/process.py": b"host side",
-    "ours/odf_protocol/block.py": b"block",
+    "library/json/decoder.py": b"json",
+    "ours/odf_engines/spark/worker.py": b"OPERATIONS = ['odf_engines.spark.query']\ndef f(): import odf_protocol.did",
+    "ours/odf_engines/spark/query.py": b"query",
+    "ours/odf_protocol/__init__.py": b"",
+    "ours/odf_protocol/did.py": b"from odf_protocol import errors",
+    "ours/odf_protocol/errors.py": b"if TYPE_CHECKING:\n    import odf_protocol.block",
 }
+HOST_SIDE = ("ours/odf_engines/spark/session.py", "ours/odf_engines/sandbox/process.py", "ours/odf_protocol/block.py")
 
 
 def install(folder: Path) -> Runtime:
-    for name, content in FILES.items():
+    for name, content in {**FILES, **dict.fromkeys(HOST_SIDE, b"host side")}.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(content)
     return Runtime(
@@ -48,27 +52,29 @@ def test_two_installations_have_one_digest(runtime, tmp_path):
     assert engine_digest(runtime, tmp_path / "cache") == engine_digest(other, tmp_path / "other cache")
 
 
-@pytest.mark.parametrize(
-    "name", [name for name in FILES if "session.py" not in name or "sql" in name if "sandbox" not in name]
-)
+@pytest.mark.parametrize("name", FILES)
 def test_every_file_that_counts_changes_it(runtime, tmp_path, name):
     before = engine_digest(runtime, tmp_path / "cache")
-    (tmp_path / "here" / name).write_bytes(b"changed")
+    path = tmp_path / "here" / name
+    path.write_bytes(path.read_bytes() + b"\n0")
     assert engine_digest(runtime, tmp_path / "cache") != before
 
 
 @pytest.mark.parametrize(
     "name",
     [
+        "library/test/test_json.py",
+        "library/site-packages/json.py",
+        "library/_sysconfigdata__linux.py",
+        "library/lib-dynload/_json.so",
         "site/numpy/__pycache__/core.cpython-311.pyc",
         "site/numpy/tests/test_core.py",
         "site/pyspark/bin/spark-submit",
         "site/pyspark/sql/session.pyi",
         "java/legal/LICENSE",
         "java/lib/server/classes.jsa",
-        "ours/odf_engines/spark/session.py",
-        "ours/odf_engines/sandbox/process.py",
         "ours/odf_engines/registry.py",
+        *HOST_SIDE,
     ],
 )
 def test_what_cannot_change_a_result_does_not(runtime, tmp_path, name):
@@ -111,6 +117,7 @@ def test_cache_that_cannot_be_written_costs_time_only(runtime, tmp_path):
 def test_installed_engine_has_its_parts_in_the_digest():
     places = dict(iter_engine_files(find_runtime()))
     for place in (
+        "library/json/decoder.py",
         "java/lib/modules",
         "java/lib/tzdb.dat",
         "odf/odf_engines/spark/changelog.py",
@@ -120,11 +127,35 @@ def test_installed_engine_has_its_parts_in_the_digest():
     ):
         assert place in places
     assert "odf/odf_engines/spark/session.py" not in places
+    assert "odf/odf_protocol/chain/verify.py" not in places
+
+
+def test_same_files_under_another_path_are_the_same_engine(tmp_path):
+    """The real engine under a second path: a tree of links to its folders, so that nothing depends on where it lies."""
+    runtime = find_runtime()
+    here = SparkEngine().digest()
+    root = tmp_path / "somewhere" / "else"
+    for number, folder in enumerate([runtime.java_home, runtime.python_library, *dict(runtime.packages).values()]):
+        shutil.copytree(folder, root / str(number), copy_function=os.symlink)
+    for name, folder in runtime.ours:
+        shutil.copytree(folder, root / "ours" / name)
+    packages = tuple((name, root / str(number + 2)) for number, (name, _) in enumerate(runtime.packages))
+    there = Runtime(
+        java_home=root / "0",
+        python=runtime.python,
+        python_library=root / "1",
+        packages=packages,
+        ours=tuple((name, root / "ours" / name) for name, _ in runtime.ours),
+    )
+    assert engine_digest(there, tmp_path / "other cache") == here
+    worker = root / "ours" / "odf_engines" / "spark" / "changelog.py"
+    worker.write_bytes(worker.read_bytes() + b"# changed\n")
+    assert engine_digest(there, tmp_path / "other cache") != here
 
 
 def test_archive_key_follows_java_and_spark_only(runtime, tmp_path):
     before = class_data_key(runtime, tmp_path / "cache")
-    (tmp_path / "here/ours/odf_engines/spark/worker.py").write_bytes(b"changed")
+    (tmp_path / "here/ours/odf_engines/spark/query.py").write_bytes(b"changed")
     assert class_data_key(runtime, tmp_path / "cache") == before
     (tmp_path / "here/site/pyspark/jars/a.jar").write_bytes(b"changed")
     assert class_data_key(runtime, tmp_path / "cache") != before

@@ -5,10 +5,11 @@ the engine is installed, not times, not what an installer adds. Two installation
 
     digest = sha3-256 of the lines "<sha3-256 hex>  <place>\n", sorted by place
 
-A place is ``java/...``, ``spark/...``, ``python/...`` (packages) or ``odf/...`` (ours). The interpreter counts by its
-version only: its standard library differs between builds of one version in ways that no result shows.
+A place is ``java/...``, ``spark/...``, ``python/...`` (packages), ``library/...`` (Python's own modules) or ``odf/...``
+(ours, what the worker imports). What is compiled of the interpreter counts by its full version: distributions build the
+same source into other bytes.
 
-Hashing 800 MB takes seconds, so the hash of each file is remembered with its size, time and number on disk.
+Hashing 800 MB takes seconds, so what was found out about a file is remembered with its size, time and number on disk.
 
 Source: clause ENGINE-10 in ``spec/extensions/engine-contract.md``.
 """
@@ -19,9 +20,11 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any, Generic, TypeVar
 
+from odf_engines.spark.own_code import imports_of, worker_modules
 from odf_engines.spark.runtime import Runtime
 from odf_protocol.multihash import SHA3_256, Multihash
 
@@ -36,24 +39,16 @@ _LEFT_OUT_SUFFIXES = frozenset(
 # Of pyspark, what runs inside the worker; the rest are scripts, examples and other clusters' parts.
 _PYSPARK_LEFT_OUT = frozenset({"bin", "sbin", "data", "licenses", "kubernetes", "jars"})
 
-# Our host side: it moves and checks files, and cannot change what is in them.
-_HOST_SIDE = frozenset(
-    {
-        "odf_engines/registry.py",
-        "odf_engines/spark/class_data.py",
-        "odf_engines/spark/digest.py",
-        "odf_engines/spark/engine.py",
-        "odf_engines/spark/ingest/receive.py",
-        "odf_engines/spark/outputs.py",
-        "odf_engines/spark/query_receive.py",
-        "odf_engines/spark/receive.py",
-        "odf_engines/spark/runtime.py",
-        "odf_engines/spark/session.py",
-    }
-)
-_HOST_SIDE_FOLDERS = ("odf_engines/grpc/", "odf_engines/sandbox/")
+# Of the standard library, what no worker imports, or what differs between machines that have the same version.
+_LIBRARY_LEFT_OUT = frozenset(
+    {"site-packages", "dist-packages", "lib-dynload", "ensurepip", "idlelib", "lib2to3", "pydoc_data", "tkinter",
+     "turtledemo", "venv", "distutils", "sitecustomize.py", "usercustomize.py"}
+)  # fmt: skip
 
-_CACHE_VERSION = 1
+_CACHE_VERSION = 2
+_ENTRY_LENGTH = 5  # what is known of a file, and its mark
+
+_Fact = TypeVar("_Fact")
 
 
 def engine_digest(runtime: Runtime, cache: Path) -> Multihash:
@@ -61,66 +56,91 @@ def engine_digest(runtime: Runtime, cache: Path) -> Multihash:
 
     Args:
         runtime: What is installed.
-        cache: Folder for hashes of single files; made if missing, may be deleted at any time.
+        cache: Folder for what is known of single files; made if missing, may be deleted at any time.
     """
-    return _digest(_hashed(dict(iter_engine_files(runtime)), cache))
+    return _digest(_hashed(dict(iter_engine_files(runtime, cache)), cache))
 
 
 def class_data_key(runtime: Runtime, cache: Path) -> str:
     """Return a name for what a class-data archive depends on: the Java runtime and Spark's archives."""
-    wanted = {place: path for place, path in iter_engine_files(runtime) if place.startswith(("java/", "spark/"))}
-    return _digest(_hashed(wanted, cache)).digest.hex()[:32]
+    return _digest(_hashed(dict(_iter_java_files(runtime)), cache)).digest.hex()[:32]
 
 
-def iter_engine_files(runtime: Runtime) -> Iterator[tuple[str, Path]]:
-    """Yield place and path of every file that counts, in no order."""
-    yield from _files(runtime.java_home, "java")
+def iter_engine_files(runtime: Runtime, cache: Path | None = None) -> Iterator[tuple[str, Path]]:
+    """Yield place and path of every file that counts, in no order; ``cache`` as for ``engine_digest``."""
+    yield from _iter_java_files(runtime)
     for name, folder in runtime.packages:
-        if name == "pyspark":
-            yield from _files(folder / "jars", "spark")
-            yield from _files(folder, f"python/{name}", _PYSPARK_LEFT_OUT)
-        else:
-            yield from _files(folder, f"python/{name}")
-    for name, folder in runtime.ours:
-        for place, path in _files(folder, name):
-            if place not in _HOST_SIDE and not place.startswith(_HOST_SIDE_FOLDERS):
-                yield f"odf/{place}", path
+        left_out = _PYSPARK_LEFT_OUT if name == "pyspark" else frozenset()
+        yield from _files(folder, f"python/{name}", left_out)
+    for place, path in _files(runtime.python_library, "library", _LIBRARY_LEFT_OUT):
+        # Build settings of the machine that compiled the interpreter begin like this.
+        if path.suffix == ".py" and not path.name.startswith("_sysconfigdata"):
+            yield place, path
+    files = _Remembered(None if cache is None else cache / f"own-imports-{_CACHE_VERSION}.json", imports_of)
+    for place, path in worker_modules(dict(runtime.ours), files.get).items():
+        yield f"odf/{place}", path
+    files.save()
+
+
+def _iter_java_files(runtime: Runtime) -> Iterator[tuple[str, Path]]:
+    yield from _files(runtime.java_home, "java")
+    yield from _files(runtime.jars, "spark")
 
 
 def _files(folder: Path, place: str, left_out: frozenset[str] = frozenset()) -> Iterator[tuple[str, Path]]:
     for root, folders, names in os.walk(folder):
         inner = Path(root).relative_to(folder)
-        skipped = _LEFT_OUT_FOLDERS | (left_out if inner == Path() else frozenset())
-        folders[:] = [name for name in folders if name not in skipped]
+        here = left_out if inner == Path() else frozenset()
+        folders[:] = [name for name in folders if name not in _LEFT_OUT_FOLDERS | here]
         for name in names:
-            if Path(name).suffix not in _LEFT_OUT_SUFFIXES:
+            if Path(name).suffix not in _LEFT_OUT_SUFFIXES and name not in here:
                 yield (Path(place) / inner / name).as_posix(), Path(root, name)
 
 
 def _digest(hashes: dict[str, str]) -> Multihash:
-    version = f"{sys.implementation.name} {sys.version_info.major}.{sys.version_info.minor}"
+    version = f"{sys.implementation.name} {'.'.join(map(str, sys.version_info[:3]))}"
     lines = [f"{digest}  {place}\n" for place, digest in sorted(hashes.items())]
     listed = "".join([f"{version}\n", *lines])
     return Multihash(SHA3_256, hashlib.sha3_256(listed.encode()).digest())
 
 
 def _hashed(files: dict[str, Path], cache: Path) -> dict[str, str]:
-    store = cache / f"file-digests-{_CACHE_VERSION}.json"
-    known = _load(store)
-    hashes: dict[str, str] = {}
-    fresh: dict[str, list[str | int]] = {}
-    for place, path in files.items():
+    known = _Remembered(cache / f"file-digests-{_CACHE_VERSION}.json", _hash_file)
+    hashes = {place: known.get(path) for place, path in files.items()}
+    known.save()
+    return hashes
+
+
+class _Remembered(Generic[_Fact]):
+    """What a function says about files, asked again only for files that changed.
+
+    Args:
+        store: Where it is kept; None for nowhere.
+        ask: The function; its answers can be written as JSON.
+    """
+
+    def __init__(self, store: Path | None, ask: Callable[[Path], _Fact]) -> None:
+        self._store = store
+        self._ask = ask
+        self._known = {} if store is None else _load(store)
+        self._is_fresh = False
+
+    def get(self, path: Path) -> _Fact:
+        """Return the answer for a file."""
         found = path.stat()
         # The time of last change is kept by the kernel; a copy that keeps its modification time cannot fake it.
         mark = [found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino]
-        entry = known.get(str(path))
+        entry = self._known.get(str(path))
         if entry is None or entry[1:] != mark:
-            entry = [_hash_file(path), *mark]
-            fresh[str(path)] = entry
-        hashes[place] = str(entry[0])
-    if fresh:
-        _save(store, {**known, **fresh})
-    return hashes
+            entry = self._known[str(path)] = [self._ask(path), *mark]
+            self._is_fresh = True
+        fact: _Fact = entry[0]
+        return fact
+
+    def save(self) -> None:
+        """Keep what is new."""
+        if self._is_fresh and self._store is not None:
+            _save(self._store, self._known)
 
 
 def _hash_file(path: Path) -> str:
@@ -128,15 +148,17 @@ def _hash_file(path: Path) -> str:
         return hashlib.file_digest(file, "sha3_256").hexdigest()
 
 
-def _load(store: Path) -> dict[str, list[str | int]]:
+def _load(store: Path) -> dict[str, list[Any]]:
     try:
         entries = json.loads(store.read_bytes())
     except (OSError, ValueError):
         return {}
-    return entries if isinstance(entries, dict) else {}
+    if not isinstance(entries, dict):
+        return {}
+    return {path: entry for path, entry in entries.items() if isinstance(entry, list) and len(entry) == _ENTRY_LENGTH}
 
 
-def _save(store: Path, entries: dict[str, list[str | int]]) -> None:
+def _save(store: Path, entries: dict[str, list[Any]]) -> None:
     """Replace the store at once, so that a second process reads the old or the new one; failing costs only time."""
     with contextlib.suppress(OSError):
         store.parent.mkdir(parents=True, exist_ok=True)

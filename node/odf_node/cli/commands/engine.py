@@ -11,7 +11,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the actions."""
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, title="actions")
     for name, line in (
-        ("list", "list installed engines"),
+        ("list", "list installed engines, each with the digest over all its files"),
         ("inspect", "show an engine's version and the digest over all its files"),
         ("prepare", "make this machine's class-data archive, so that the engine starts faster"),
     ):
@@ -30,11 +30,13 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
 
     console = context.console
     if arguments.action == "list":
-        rows = [{"name": name, "version": get_engine(name).version} for name in installed_engines()]
+        engines = [get_engine(name) for name in installed_engines()]
+        rows = [{"name": each.name, "version": each.version, "digest": str(each.digest())} for each in engines]
         if arguments.output_format == "json":
             console.json(rows)
         else:
-            console.table(rows, {"name": "ENGINE", "version": "VERSION"}, empty="no engine is installed")
+            headings = {"name": "ENGINE", "version": "VERSION", "digest": "DIGEST"}
+            console.table(rows, headings, empty="no engine is installed")
         return 0
     engine = get_engine(arguments.engine)
     if arguments.action == "inspect":

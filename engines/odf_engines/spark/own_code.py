@@ -1,0 +1,81 @@
+"""Which modules of ours can run inside the sandbox: everything that the worker imports, and nothing else.
+
+Found by reading the code, from ``worker`` on: each ``import``, also inside functions, and each text that is the name of
+a module of ours, which is how the worker names its operations. What stands under ``TYPE_CHECKING`` never runs. So a
+change of a module that no worker sees is not a new engine, and no list has to be kept.
+
+Source: clause ENGINE-10 in ``spec/extensions/engine-contract.md``.
+"""
+
+import ast
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+
+__all__ = ["imports_of", "worker_modules"]
+
+_ROOT = "odf_engines.spark.worker"
+
+
+def worker_modules(packages: Mapping[str, Path], imports: Callable[[Path], Iterable[str]]) -> dict[str, Path]:
+    """Return place and path of every file that the worker can import.
+
+    Args:
+        packages: Our packages: name and folder.
+        imports: ``imports_of``, or one that remembers.
+
+    Returns:
+        Paths by place, such as ``odf_protocol/did.py``.
+    """
+    found: dict[str, Path] = {}
+    waiting = [_ROOT]
+    while waiting:
+        parts = waiting.pop().split(".")
+        # Importing a module runs the packages around it first.
+        for depth in range(1, len(parts) + 1):
+            module = _find_module(parts[:depth], packages)
+            if module is not None and module[0] not in found:
+                found[module[0]] = module[1]
+                waiting += imports(module[1])
+    return found
+
+
+def imports_of(path: Path) -> tuple[str, ...]:
+    """Return the names that a file of ours imports or mentions as a module, absolute, sorted."""
+    reader = _Reader()
+    reader.visit(ast.parse(path.read_bytes(), path.name))
+    return tuple(sorted(name for name in reader.names if name.startswith("odf_")))
+
+
+def _find_module(parts: list[str], packages: Mapping[str, Path]) -> tuple[str, Path] | None:
+    folder = packages.get(parts[0])
+    if folder is None:
+        return None
+    for name in ("/".join([*parts[1:], "__init__.py"]), f"{'/'.join(parts[1:])}.py"):
+        if (path := folder / name).is_file():
+            return f"{parts[0]}/{name}", path
+    return None
+
+
+class _Reader(ast.NodeVisitor):
+    def __init__(self) -> None:
+        self.names: set[str] = set()
+
+    def visit_If(self, node: ast.If) -> None:
+        if isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+            for each in node.orelse:
+                self.visit(each)
+        else:
+            self.generic_visit(node)
+
+    def visit_Import(self, node: ast.Import) -> None:
+        self.names.update(alias.name for alias in node.names)
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
+        if node.level or node.module is None:
+            raise ValueError("a relative import cannot be followed")
+        # What is imported from a package may be a module of it.
+        self.names.update([node.module, *(f"{node.module}.{alias.name}" for alias in node.names)])
+
+    def visit_Constant(self, node: ast.Constant) -> None:
+        if isinstance(node.value, str) and all(part.isidentifier() for part in node.value.split(".")):
+            self.names.add(node.value)
