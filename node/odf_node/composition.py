@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from odf_node.services.creation import DatasetCreator
     from odf_node.services.deletion import Deletion
     from odf_node.services.engines import EngineHost
+    from odf_node.services.grading import TransformGrader
     from odf_node.services.ingestion import Ingestor
     from odf_node.services.pulling import Pulling
     from odf_node.services.pushing import Pushing
@@ -111,6 +112,13 @@ class Node:
         from odf_node.services.creation import DatasetCreator
 
         return DatasetCreator(self.store, self.objects, self.keys)
+
+    @cached_property
+    def grader(self) -> "TransformGrader":
+        """Judges transforms before ``add`` makes datasets of them."""
+        from odf_node.services.grading import TransformGrader
+
+        return TransformGrader(self.store, self.engines)
 
     @cached_property
     def deletion(self) -> "Deletion":

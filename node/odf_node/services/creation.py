@@ -30,7 +30,19 @@ class DatasetCreator:
         Everything that can be known to be wrong is found before the first dataset is made.
 
         Raises:
-            UsageError: A name is taken, or given twice.
+            UsageError, UnknownDatasetError: As ``check_all``.
+        """
+        self.check_all(snapshots)
+        return [
+            self.create(snapshot, system_time=system_time, block_version=block_version)
+            for snapshot in _inputs_first(snapshots)
+        ]
+
+    def check_all(self, snapshots: Sequence[DatasetSnapshot]) -> None:
+        """Check what can be known of names and inputs without running anything.
+
+        Raises:
+            UsageError: A name is taken, or given twice, or derivatives read each other in a circle.
             UnknownDatasetError: A derivative's input is neither here nor among the snapshots.
         """
         names = [snapshot.name.lower() for snapshot in snapshots]
@@ -41,10 +53,7 @@ class DatasetCreator:
                 raise UsageError(f"there is a dataset '{name}' already; delete it first, or choose another name")
         for snapshot in snapshots:
             self._check_inputs(snapshot, names)
-        return [
-            self.create(snapshot, system_time=system_time, block_version=block_version)
-            for snapshot in _inputs_first(snapshots)
-        ]
+        _inputs_first(snapshots)
 
     def create(
         self, snapshot: DatasetSnapshot, *, system_time: Timestamp, block_version: int = LATEST_VERSION

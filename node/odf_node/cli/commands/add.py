@@ -39,6 +39,9 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
             raise MalformedError("manifest", where=shown_as, expected="a DatasetSnapshot", found="nothing")
         snapshots.extend(found)
     context.node.clean_up()
+    context.node.creator.check_all(snapshots)
+    with context.console.progress("looking at the queries"):
+        graded = {each.dataset: each for each in context.node.grader.grade_all(snapshots)}
     records = context.node.creator.create_all(
         snapshots, system_time=context.node.now(), block_version=arguments.block_version
     )
@@ -46,9 +49,20 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
         context.node.record("add", record.name, str(record.id))
     if arguments.output_format == "json":
         context.console.json(
-            [{"name": record.name, "id": str(record.id), "kind": record.kind.text} for record in records]
+            [
+                {
+                    "name": record.name,
+                    "id": str(record.id),
+                    "kind": record.kind.text,
+                    "grade": graded[record.name].to_json() if record.name in graded else None,
+                }
+                for record in records
+            ]
         )
         return 0
     for record in records:
         context.console.text(f"added {record.kind.text.lower()} dataset {record.name} ({record.id})")
+        if record.name in graded:
+            for line in graded[record.name].describe():
+                context.console.note(line)
     return os.EX_OK

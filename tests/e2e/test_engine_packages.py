@@ -1,0 +1,88 @@
+"""Clause ENGINE-2: an engine of another package is found, used and verified with; one that is missing is named."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from support.nodes import DERIVATIVE_MANIFEST, FIRST_ROWS, ROOT_MANIFEST, RealNode
+
+PACKAGE = Path(__file__).parents[1] / "data" / "engine_package"
+QUERY = "SELECT event_time, city, people, people / 1000 AS thousands FROM c WHERE people >= 100000"
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The environment in which a package with another engine is installed."""
+    folder = tmp_path_factory.mktemp("site")
+    subprocess.run(
+        [
+            sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-index", "--no-deps",
+            "--no-build-isolation", "--target", folder, PACKAGE,
+        ],
+        check=True, capture_output=True, timeout=120,
+    )  # fmt: skip
+    return {"PYTHONPATH": str(folder)}
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> RealNode:
+    """A node with a root that has rows; it was read by Spark."""
+    node = RealNode(tmp_path / "home")
+    (tmp_path / "root.yaml").write_text(ROOT_MANIFEST, encoding="utf-8")
+    (tmp_path / "cities.csv").write_text(f"event_time,city,people\n{FIRST_ROWS}", encoding="utf-8")
+    node.must("add", str(tmp_path / "root.yaml"))
+    return node
+
+
+def derivative(folder: Path, engine: str, query: str) -> str:
+    path = folder / f"{engine}.yaml"
+    text = DERIVATIVE_MANIFEST.replace("engine: spark", f"engine: {engine}").replace(QUERY, query)
+    path.write_text(text, encoding="utf-8")
+    return str(path)
+
+
+@pytest.mark.spark
+def test_engine_of_another_package_derives_and_verifies(
+    node: RealNode, tmp_path: Path, installed: dict[str, str]
+) -> None:
+    node.must("pull", "cities", environment={"CITIES": (tmp_path / "cities.csv").as_uri()})
+    listed = node.must("engine", "list", "-o", "json", environment=installed).json()
+    assert {each["name"] for each in listed} == {"loud", "spark"}
+    added = node.must("add", "-o", "json", derivative(tmp_path, "Loud", "LOUD"), environment=installed).json()
+    assert added[0]["grade"]["level"] == "replayable"
+    node.must("pull", "large.cities", environment=installed)
+    rows = node.must("tail", "large.cities", "-o", "csv", environment=installed).out
+    assert "OSLO" in rows
+    (finding,) = node.must("verify", "large.cities", "-o", "json", environment=installed).json()
+    assert (finding["valid"], finding["replayedSteps"]) == (True, 1)
+
+    # The package is gone: what it made is still there, and what is missing is named.
+    (finding,) = node.must("verify", "large.cities", "-o", "json").json()
+    assert finding["replayedSteps"] is None
+    assert "'Loud' is not installed" in finding["notChecked"]
+
+
+def test_derivative_whose_engine_is_missing_is_not_added(node: RealNode, tmp_path: Path) -> None:
+    refused = node.run("add", derivative(tmp_path, "flink", "SELECT 1"))
+    assert refused.code == 8
+    assert refused.err.splitlines() == ["odf-node add: engine 'flink' is not installed (installed: spark)"]
+    assert [each["name"] for each in node.must("list", "-o", "json").json()] == ["cities"]
+
+
+@pytest.mark.spark
+def test_query_that_nobody_could_repeat_is_not_added(node: RealNode, tmp_path: Path) -> None:
+    node.must("pull", "cities", environment={"CITIES": (tmp_path / "cities.csv").as_uri()})
+    refused = node.run("add", derivative(tmp_path, "spark", "SELECT event_time, rand() AS x FROM c"))
+    assert refused.code == 2
+    assert "transform of 'large.cities': rand()" in refused.err
+    assert "instead: a value computed from the row" in refused.err
+    added = node.must("add", derivative(tmp_path, "spark", "SELECT event_time, upper(city) AS city FROM c"))
+    assert "large.cities: pinned" in added.err
+    assert "upper: it uses the table of letters" in added.err
+
+
+def test_query_over_columns_that_are_not_known_yet_is_graded_later(node: RealNode, tmp_path: Path) -> None:
+    added = node.must("add", derivative(tmp_path, "spark", QUERY))
+    assert "large.cities: not graded before its first step: input 'cities' has no columns yet" in added.err
