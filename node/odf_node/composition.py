@@ -36,7 +36,9 @@ if TYPE_CHECKING:
     from odf_node.services.refusals import Refusals
     from odf_node.services.tokens import Tokens
     from odf_node.services.transforms import Transformer
+    from odf_node.services.trusting import TrustReport
     from odf_node.services.verifying import Verifier
+    from odf_protocol.accept_policies import PolicySet
 
 
 class Node:
@@ -164,6 +166,13 @@ class Node:
 
         return QueryRunner(self.store, self.objects, self.engines)
 
+    @property
+    def trust(self) -> "TrustReport":
+        """Behind ``trust``."""
+        from odf_node.services.trusting import TrustReport
+
+        return TrustReport(self.store, self.engines, self.keys, self.refusals, self.read_policies())
+
     @cached_property
     def verifier(self) -> "Verifier":
         """Behind ``verify``."""
@@ -214,11 +223,17 @@ class Node:
             # A home that cannot be written has no keeper; questions are answered all the same.
             return None
 
+    def read_policies(self) -> "PolicySet":
+        """Read what the operator accepts on what proof."""
+        from odf_node.adapters.policy_file import read_policies
+
+        return read_policies(self.home.policies)
+
     def make_acceptor(self, say: Callable[[str], None]) -> "Acceptor":
         """Make the gate for blocks of others; ``say`` hears about each long step."""
         from odf_node.services.acceptance import Acceptor
 
-        return Acceptor(self.store, self.objects, self.keys, self.engines, self.refusals, say)
+        return Acceptor(self.store, self.objects, self.keys, self.engines, self.refusals, say, self.read_policies())
 
     async def send_push(
         self, url: str, offered: "PushedHead", token: str | None, on_bytes: "OnBytes | None"

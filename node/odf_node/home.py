@@ -30,6 +30,7 @@ _TOP_LEVEL_NAMES: Final = frozenset(
         "cache",
         "writers.lock",
         "odf-node.toml",
+        "policies.yaml",
     }
 )
 _PRIVATE_FOLDER: Final = 0o700
@@ -89,6 +90,11 @@ class Home:
     def cache(self) -> Path:
         """What can be made again at any time; users may delete it."""
         return self.path / "cache"
+
+    @property
+    def policies(self) -> Path:
+        """What the operator accepts on what proof; written by people, never by the node."""
+        return self.path / "policies.yaml"
 
     @property
     def writers_lock(self) -> Path:

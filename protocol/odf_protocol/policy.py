@@ -3,13 +3,16 @@
 A policy never switches a check off: chain rules and hashes hold always. It says which *kind* of proof is enough, and
 the decision carries the reason, so that whoever looks at a dataset later sees what it was accepted on.
 
-Source: clauses ACCEPT-1 to ACCEPT-6 in ``spec/extensions/acceptance.md``.
+Source: clauses ACCEPT-1 to ACCEPT-6 in ``spec/extensions/acceptance.md`` and POLICY-1 to POLICY-9 in
+``spec/extensions/policies.md``.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final, Self
 
+from odf_protocol.did import DidKey
 from odf_protocol.events import DatasetKind
 
 
@@ -17,6 +20,7 @@ class Policy(StrEnum):
     """What a user asks for; the order is from most to least proof."""
 
     REEXECUTE = "reexecute"
+    ATTESTED = "attested"
     INTEGRITY = "integrity"
     UNSIGNED = "unsigned"
 
@@ -26,13 +30,54 @@ class Trust(StrEnum):
 
     OWN = "own"
     REEXECUTED = "re-executed"
+    ATTESTED = "attested"
     SIGNED = "signed"
     UNSIGNED = "unsigned"
 
     @property
     def rank(self) -> int:
         """Bigger is stronger."""
-        return (Trust.UNSIGNED, Trust.SIGNED, Trust.REEXECUTED, Trust.OWN).index(self)
+        return (Trust.UNSIGNED, Trust.SIGNED, Trust.ATTESTED, Trust.REEXECUTED, Trust.OWN).index(self)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Auditor:
+    """A node whose attestations count, and what its user calls it."""
+
+    name: str
+    key: DidKey
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AcceptRule:
+    """One rule of the user's (POLICY-3); ``name`` is how messages and records call it.
+
+    ``policy`` None is the default of ACCEPT-1. ``auditors`` and ``threshold`` say whose attestations count, and how
+    many are needed. Without ``first_contact``, a dataset that is not held yet is taken only if its identity was named.
+    """
+
+    name: str
+    policy: Policy | None = None
+    auditors: tuple[Auditor, ...] = ()
+    threshold: int = 0
+    first_contact: bool = True
+
+    @classmethod
+    def of(cls, policy: Policy | None) -> Self:
+        """Give the rule of a user who named a policy, or none, for one command."""
+        return cls(name=DEFAULT_RULE if policy is None else f"--policy {policy.value}", policy=policy)
+
+
+DEFAULT_RULE: Final = "the built-in default"
+
+
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """A new block that brings data, and which nodes attest that it is right, or that it is wrong."""
+
+    sequence_number: int
+    vouchers: frozenset[DidKey] = frozenset()
+    deniers: frozenset[DidKey] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +85,8 @@ class Proof:
     """What was established about new blocks before the policy is asked.
 
     ``engine_available`` and ``inputs_accepted`` matter for derivatives only; ``missing`` says what was not, in words.
+    ``is_new``: the dataset is not held yet; ``identity_named``: the user said which identity it must have.
+    ``witnesses``: one for each new block with data.
     """
 
     kind: DatasetKind
@@ -47,17 +94,25 @@ class Proof:
     engine_available: bool = True
     inputs_accepted: bool = True
     missing: str = ""
+    is_new: bool = False
+    identity_named: bool = False
+    witnesses: tuple[Witness, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What to do: accept on ``trust`` (after re-execution where ``reexecute``), or refuse with ``reason``."""
+    """What to do: accept on ``trust`` (after re-execution where ``reexecute``), or refuse with ``reason``.
+
+    ``rule`` is the clause that a refusal is recorded under; ``rests_on`` the auditors that an acceptance counted.
+    """
 
     accepted: bool
     trust: Trust | None
     reexecute: bool
     reason: str
     mend: str = ""
+    rule: str = ""
+    rests_on: tuple[Auditor, ...] = ()
 
 
 def default_policy(kind: DatasetKind) -> Policy:
@@ -65,40 +120,82 @@ def default_policy(kind: DatasetKind) -> Policy:
     return Policy.REEXECUTE if kind is DatasetKind.DERIVATIVE else Policy.INTEGRITY
 
 
-def decide(policy: Policy | None, proof: Proof) -> Decision:
-    """Say what the new blocks of a dataset can be accepted on.
+def decide(asked: AcceptRule | Policy | None, proof: Proof) -> Decision:
+    """Say what the new blocks of a dataset can be accepted on, and why.
 
     Args:
-        policy: What the user named, None for the default.
+        asked: The rule in force, or the policy that the user named, None for the default.
         proof: What has been established; chain rules, hashes and rows are known to hold.
     """
-    effective = policy or default_policy(proof.kind)
-    if not proof.signed and effective is not Policy.UNSIGNED:
-        return Decision(
-            False,
-            None,
-            False,
-            "the peer has no signatures for this dataset, so nobody vouches for its blocks",  # ACCEPT-3
-            "take it knowingly with --policy unsigned; it is then shown as unsigned",
+    rule = asked if isinstance(asked, AcceptRule) else AcceptRule.of(asked)
+    effective = rule.policy or default_policy(proof.kind)
+    if proof.is_new and not rule.first_contact and not proof.identity_named:
+        return _refuse(
+            f"{rule.name} does not take datasets on first contact, and nobody named this identity",
+            "name it with --identity, or in a rule of the policies",
+            "POLICY-5 first-contact-is-allowed",
         )
+    if not proof.signed and effective is not Policy.UNSIGNED:
+        return _refuse(
+            "the peer has no signatures for this dataset, so nobody vouches for its blocks",
+            "take it knowingly with --policy unsigned; it is then shown as unsigned",
+            "ACCEPT-3 peer-has-signatures",
+        )
+    if effective is Policy.ATTESTED:
+        return _decide_on_attestations(rule, proof)
+    first = ", first contact" if proof.is_new and not proof.identity_named else ""
     if proof.kind is DatasetKind.ROOT:
         trust = Trust.SIGNED if proof.signed else Trust.UNSIGNED
-        return Decision(True, trust, False, f"root data: chain, rows and hashes hold, {_signed_text(proof.signed)}")
+        reason = f"root data: chain, rows and hashes hold, {_signed_text(proof.signed)}{first}"
+        return Decision(True, trust, False, reason)
     possible = proof.engine_available and proof.inputs_accepted
     if possible and effective is not Policy.INTEGRITY:
         # An unsigned derivative that replays is still replayed (ACCEPT-4): proof that can be had is not left out.
         trust = Trust.REEXECUTED if proof.signed else Trust.UNSIGNED
-        return Decision(True, trust, True, f"re-executed here from accepted inputs, {_signed_text(proof.signed)}")
-    if effective is Policy.REEXECUTE:
         return Decision(
-            False,
-            None,
-            False,
-            f"its transforms cannot be re-executed here: {proof.missing}",  # ACCEPT-2
+            True, trust, True, f"re-executed here from accepted inputs, {_signed_text(proof.signed)}{first}"
+        )
+    if effective is Policy.REEXECUTE:
+        return _refuse(
+            f"its transforms cannot be re-executed here: {proof.missing}",
             "pull the inputs first, or take it knowingly with --policy integrity; it is then shown as not re-executed",
+            "ACCEPT-2 steps-can-be-re-executed",
         )
     trust = Trust.SIGNED if proof.signed else Trust.UNSIGNED
-    return Decision(True, trust, False, f"not re-executed; chain and hashes hold, {_signed_text(proof.signed)}")
+    return Decision(True, trust, False, f"not re-executed; chain and hashes hold, {_signed_text(proof.signed)}{first}")
+
+
+def _decide_on_attestations(rule: AcceptRule, proof: Proof) -> Decision:
+    """Count auditors block by block (POLICY-6): each new block with data needs ``threshold`` of them, and no denial."""
+    by_key = {auditor.key: auditor for auditor in rule.auditors}
+    counted: set[Auditor] = set()
+    for witness in proof.witnesses:
+        if deniers := sorted(by_key[key].name for key in witness.deniers & by_key.keys()):
+            return _refuse(
+                f"block {witness.sequence_number} is contradicted by {', '.join(deniers)}, an auditor of {rule.name}",
+                "look at its attestation, or re-execute here with --policy reexecute",
+                "POLICY-6 no-named-auditor-contradicts",
+            )
+    for witness in proof.witnesses:
+        vouchers = sorted(by_key[key] for key in witness.vouchers & by_key.keys())
+        if len(vouchers) < rule.threshold:
+            by = ", ".join(auditor.name for auditor in vouchers) or "none of them"
+            others = ", ".join(sorted(a.name for a in rule.auditors if a not in vouchers))
+            return _refuse(
+                f"{rule.name} asks for {rule.threshold} of {len(rule.auditors)} auditors; "
+                f"block {witness.sequence_number} is attested by {by}, not by {others}",
+                "pull again when they have verified it, or re-execute here with --policy reexecute",
+                "POLICY-6 enough-auditors-attest",
+            )
+        counted.update(vouchers)
+    names = sorted(counted)
+    said = f"{len(proof.witnesses)} blocks with data attested by {rule.threshold} of {len(rule.auditors)} auditors"
+    grounds = f"{said} ({', '.join(a.name for a in names)})" if names else "no new block brings data"
+    return Decision(True, Trust.ATTESTED, False, f"{grounds}, {_signed_text(proof.signed)}", rests_on=tuple(names))
+
+
+def _refuse(reason: str, mend: str, rule: str) -> Decision:
+    return Decision(False, None, False, reason, mend, rule)
 
 
 def weakest(trusts: Iterable[Trust]) -> Trust:

@@ -26,6 +26,7 @@ class OfferingPeer:
     says_identity: bool = True
     before_blocks: Hook = _nothing
     before_objects: Hook = _nothing
+    statements: tuple[bytes, ...] = ()
     asked_after: list[Head | None] = field(default_factory=list)
 
     @property
@@ -61,7 +62,7 @@ class OfferingPeer:
                     raise PeerLiedError("here", "EX-12 object-hash", expected=item.hash, found=error.found) from error
 
     async def list_attestations(self, *, limit: int) -> tuple[bytes, ...]:
-        return ()
+        return self.statements[:limit]
 
     async def __aenter__(self) -> Self:
         return self

@@ -1,8 +1,15 @@
 import pytest
 
 from odf_protocol.events import DatasetKind
-from odf_protocol.policy import Policy, Proof, Trust, decide, weakest
+from odf_protocol.policy import AcceptRule, Auditor, Policy, Proof, Trust, Witness, decide, weakest
+from support.signing import NEW_KEY, NODE_KEY, OTHER_KEY, did_key_of
 
+ALICE, BOB, CAROL = (
+    Auditor(name, did_key_of(key)) for name, key in (("alice", NODE_KEY), ("bob", NEW_KEY), ("carol", OTHER_KEY))
+)
+TWO_OF_THREE = AcceptRule(
+    name="rule 1", policy=Policy.ATTESTED, auditors=(ALICE, BOB, CAROL), threshold=2, first_contact=True
+)
 ROOT, DERIVATIVE = DatasetKind.ROOT, DatasetKind.DERIVATIVE
 
 
@@ -57,7 +64,7 @@ def test_derivative_that_cannot_be_reexecuted_is_taken_as_signed_only_under_inte
 
 
 def test_no_policy_ever_calls_unexecuted_data_reexecuted() -> None:
-    for policy in (None, *Policy):
+    for policy in (None, TWO_OF_THREE, *Policy):
         for signed in (True, False):
             for possible in (True, False):
                 decision = decide(policy, Proof(kind=DERIVATIVE, signed=signed, engine_available=possible))
@@ -68,3 +75,58 @@ def test_no_policy_ever_calls_unexecuted_data_reexecuted() -> None:
 def test_weakest_of_several_grounds_is_shown() -> None:
     assert weakest([Trust.REEXECUTED, Trust.UNSIGNED, Trust.SIGNED]) is Trust.UNSIGNED
     assert weakest([Trust.OWN, Trust.REEXECUTED]) is Trust.REEXECUTED
+
+
+def attested(*vouchers: set[Auditor], denied: set[Auditor] | None = None) -> Proof:
+    witnesses = tuple(
+        Witness(n, frozenset(a.key for a in group), frozenset(a.key for a in denied or set()))
+        for n, group in enumerate(vouchers)
+    )
+    return Proof(kind=DERIVATIVE, signed=True, engine_available=False, witnesses=witnesses)
+
+
+def test_enough_named_auditors_are_proof_without_re_execution() -> None:
+    decision = decide(TWO_OF_THREE, attested({ALICE, BOB}, {BOB, CAROL}))
+
+    assert (decision.accepted, decision.trust, decision.reexecute) == (True, Trust.ATTESTED, False)
+    assert decision.rests_on == (ALICE, BOB, CAROL)
+
+
+def test_each_block_needs_enough_auditors_of_its_own() -> None:
+    decision = decide(TWO_OF_THREE, attested({ALICE, BOB, CAROL}, {BOB}))
+
+    assert (decision.accepted, decision.rule) == (False, "POLICY-6 enough-auditors-attest")
+    assert "block 1 is attested by bob, not by alice, carol" in decision.reason
+
+
+def test_stranger_does_not_count_as_an_auditor() -> None:
+    rule = AcceptRule(name="r", policy=Policy.ATTESTED, auditors=(ALICE,), threshold=1)
+
+    assert not decide(rule, attested({BOB, CAROL})).accepted
+
+
+def test_one_named_auditor_who_contradicts_is_enough_to_refuse() -> None:
+    decision = decide(TWO_OF_THREE, attested({ALICE, BOB}, denied={CAROL}))
+
+    assert (decision.accepted, decision.rule) == (False, "POLICY-6 no-named-auditor-contradicts")
+
+
+def test_stranger_who_contradicts_cannot_stop_an_acceptance() -> None:
+    rule = AcceptRule(name="r", policy=Policy.ATTESTED, auditors=(ALICE,), threshold=1)
+
+    assert decide(rule, attested({ALICE}, denied={BOB})).accepted
+
+
+def test_attestations_do_not_stand_in_for_signatures() -> None:
+    proof = Proof(kind=ROOT, signed=False, witnesses=(Witness(2, frozenset({ALICE.key, BOB.key})),))
+
+    assert decide(TWO_OF_THREE, proof).rule.startswith("ACCEPT-3")
+
+
+@pytest.mark.parametrize(
+    ("is_new", "named", "accepted"), [(True, False, False), (True, True, True), (False, False, True)]
+)
+def test_first_contact_can_be_refused_unless_the_identity_was_named(is_new: bool, named: bool, accepted: bool) -> None:
+    rule = AcceptRule(name="r", policy=Policy.INTEGRITY, first_contact=False)
+
+    assert decide(rule, Proof(kind=ROOT, signed=True, is_new=is_new, identity_named=named)).accepted is accepted

@@ -8,7 +8,13 @@ from yarl import URL
 
 from odf_node.adapters.http_client import HttpClient
 from odf_node.adapters.object_downloads import ObjectDownloads
-from odf_node.exchange.limits import MAX_JSON_BYTES, MAX_PACK_BYTES, MAX_PULL_BLOCKS, MAX_PULL_BYTES
+from odf_node.exchange.limits import (
+    MAX_ATTESTATIONS_BYTES,
+    MAX_JSON_BYTES,
+    MAX_PACK_BYTES,
+    MAX_PULL_BLOCKS,
+    MAX_PULL_BYTES,
+)
 from odf_node.exchange.messages import AttestationPage, HeadAnswer, NodeInfo, decode_message
 from odf_node.exchange.packs import PackedBlock, decode_pack
 from odf_node.exchange.routes import PREFIX, dataset_path, head_path, object_path
@@ -101,7 +107,7 @@ class ExchangePeer:
             body = await self._client.get_bytes(url, "dataset", limit_bytes=MAX_JSON_BYTES)
             page = decode_message(body, AttestationPage)
             found.extend(page.attestations)
-            if page.next_skip is None:
+            if page.next_skip is None or sum(map(len, found)) > MAX_ATTESTATIONS_BYTES:
                 break
             if not page.attestations or page.next_skip <= skip:
                 raise PeerLiedError(str(url), "EX-14 attestations", expected="pages that go on", found=page.next_skip)

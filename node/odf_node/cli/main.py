@@ -31,6 +31,7 @@ COMMANDS: Final[dict[str, str]] = {
     "sql": "query datasets, as they are or as they were known at a time",
     "tail": "show the newest rows of a dataset",
     "token": "manage the tokens that allow others to push",
+    "trust": "show what data rest on, by which rule, and what other policies would change",
     "verify": "check chains, data and derivations again",
 }
 """Command and its line in the help; the module of the same name in ``commands`` implements it."""

@@ -16,6 +16,8 @@ MAX_HEAD_TEXT_BYTES: Final = 128
 MAX_SIGNED_HEAD_BYTES: Final = 64 * KIB  # guess: a signature, two identities and a head are below 1 KiB
 MAX_ATTESTATION_BYTES: Final = 2 * MIB
 """The largest envelope that ``odf_protocol.dsse`` reads."""
+MAX_ATTESTATIONS_BYTES: Final = 16 * MIB
+"""What is read of a peer's statements about one dataset.  # guess: thousands of ordinary ones"""
 MAX_PROBLEM_TEXT_CHARACTERS: Final = 2_000  # guess: what a person reads of a refusal
 
 PAGE_DATASETS: Final = 1_000

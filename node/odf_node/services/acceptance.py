@@ -17,12 +17,11 @@ area. The caller does the I/O between ``examine`` (0 to 3) and ``accept`` (4 to 
 """
 
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from odf_engines.errors import EngineMissingError
 from odf_node.commit_point import commit_with_objects
 from odf_node.errors import RefusedError
 from odf_node.ports import (
@@ -43,26 +42,27 @@ from odf_node.ports import (
 from odf_node.services.attesting import Attester
 from odf_node.services.engines import EngineHost
 from odf_node.services.histories import find_equivocation
-from odf_node.services.offers import Offer
+from odf_node.services.offers import Candidate, Offer
+from odf_node.services.proofs import gather_proof
 from odf_node.services.refusals import Refusals
+from odf_node.services.statements import Statements
 from odf_node.services.verification import (
     CheckedChain,
-    NeededObject,
     ReplayMismatchError,
     check_chain,
     check_rows,
-    find_missing_inputs,
     replay_steps,
     view_at,
 )
+from odf_protocol.accept_policies import NO_POLICIES, PolicySet
 from odf_protocol.block import decode_block
 from odf_protocol.chain import ChainState, Strictness
 from odf_protocol.did import DatasetId, DidKey
 from odf_protocol.errors import MalformedError, OdfError, RejectedError, UnsupportedError
-from odf_protocol.events import DatasetKind, Seed
+from odf_protocol.events import Seed
 from odf_protocol.heads import verify_head
 from odf_protocol.multihash import Multihash
-from odf_protocol.policy import Decision, Policy, Proof, decide
+from odf_protocol.policy import AcceptRule, Decision, Policy, decide
 from odf_protocol.timestamp import Timestamp
 
 if TYPE_CHECKING:
@@ -70,21 +70,6 @@ if TYPE_CHECKING:
 
 MAX_BLOCKS: Final = 1_000_000
 """Blocks in one offer.  # guess: some 300 MB of metadata; a longer chain comes in several offers"""
-
-
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """An offer whose metadata have been checked: steps (0) to (3) are behind it."""
-
-    offer: Offer
-    dataset_id: DatasetId
-    is_new: bool
-    signed: bool
-    chain: CheckedChain
-
-    def needed_objects(self) -> list[NeededObject]:
-        """List what has to be fetched, or be here, before ``Acceptor.accept``."""
-        return self.chain.needed_objects()
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +107,7 @@ class Acceptor:
     engines: EngineHost
     refusals: Refusals
     say: Callable[[str], None] = field(default=_say_nothing)
+    policies: PolicySet = NO_POLICIES
 
     def examine(self, offer: Offer, *, now: Timestamp) -> Candidate:
         """Do steps (0) to (3): everything that can be known from the metadata alone.
@@ -152,16 +138,26 @@ class Acceptor:
         """
         offer, chain = candidate.offer, candidate.chain
         paths: dict[Multihash, Path] = {}
+        rule = AcceptRule.of(policy)
+        if policy is None:
+            rule = self.policies.find_rule(offer.name, candidate.dataset_id, offer.source_url)
+        others = self._statements()
+        offered = others.read_about(candidate.dataset_id, offer.statements)
         try:
             self._locate_objects(candidate, paths)  # (4)
             check_rows(chain, paths, self.say)  # (5)
-            decision = decide(policy, self._gather_proof(candidate))  # (6)
+            witnesses = others.witnesses(candidate.dataset_id, chain.blocks, offered)
+            named = offer.expected_id is not None or self.policies.names_identity(candidate.dataset_id)
+            proof = gather_proof(chain, self.store, self.engines, signed=candidate.signed, witnesses=witnesses)
+            decision = decide(rule, replace(proof, is_new=candidate.is_new, identity_named=named))  # (6)
             replayed = self._replay(candidate, decision, paths)  # (7)
         except InsufficientProofError as error:
             raise self._refuse(offer, error, now) from error  # nothing is wrong with the files, so they are no evidence
         except (RejectedError, MalformedError, UnsupportedError, BlockNotFoundError) as error:
             raise self._refuse(offer, error, now, paths=paths) from error
-        return self._commit(candidate, decision, policy, replayed, now)  # (8)
+        hashes = {block.sequence_number: block.hash for block in chain.blocks}
+        kept = others.select_new(candidate.dataset_id, offered, hashes, now)
+        return self._commit(candidate, decision, rule, replayed, kept, now)  # (8)
 
     def _examine(self, offer: Offer) -> Candidate:
         if not 0 < len(offer.blocks) <= MAX_BLOCKS:  # (0)
@@ -240,30 +236,13 @@ class Acceptor:
                     f"EX-OBJECT size-is-what-the-block-says ({needed.hash})", expected=needed.size_bytes, found=found
                 )
 
-    def _gather_proof(self, candidate: Candidate) -> Proof:
-        view = candidate.chain.view
-        if view.kind is DatasetKind.ROOT or view.transform is None:
-            return Proof(kind=view.kind, signed=candidate.signed)
-        missing: list[str] = []
-        for name in candidate.chain.list_engines():
-            try:
-                self.engines.get_engine(name)
-            except EngineMissingError as error:
-                missing.append(str(error))
-        engine_available = not missing
-        inputs_missing = find_missing_inputs(candidate.chain, self.store)
-        return Proof(
-            kind=view.kind,
-            signed=candidate.signed,
-            engine_available=engine_available,
-            inputs_accepted=not inputs_missing,
-            missing="; ".join(missing + inputs_missing),
-        )
+    def _statements(self) -> Statements:
+        key = self.keys.find_node_key()
+        return Statements(self.store, self.policies, DidKey(key.public_key()) if key else None)
 
     def _replay(self, candidate: Candidate, decision: Decision, paths: Mapping[Multihash, Path]) -> int:
         if not decision.accepted:
-            rule = "ACCEPT-2 steps-can-be-re-executed" if candidate.signed else "ACCEPT-3 peer-has-signatures"
-            raise InsufficientProofError(rule, f"{decision.reason}; {decision.mend}")
+            raise InsufficientProofError(decision.rule, f"{decision.reason}; {decision.mend}")
         if not decision.reexecute:
             return 0
         return replay_steps(
@@ -274,16 +253,19 @@ class Acceptor:
         self,
         candidate: Candidate,
         decision: Decision,
-        policy: Policy | None,
+        rule: AcceptRule,
         replayed: int,
+        kept: tuple[Attestation, ...],
         now: Timestamp,
     ) -> AcceptanceReport:
         offer, chain = candidate.offer, candidate.chain
         assert decision.trust is not None
         last = Head(chain.blocks[-1].sequence_number, chain.blocks[-1].hash)
         detail = {
-            "policy": policy.value if policy else "default",
+            "policy": rule.policy.value if rule.policy else "default",
+            "rule": rule.name,
             "reason": decision.reason,
+            "auditors": [{"name": auditor.name, "key": str(auditor.key)} for auditor in decision.rests_on],
             "replayedSteps": replayed,
             "blocks": [chain.blocks[0].sequence_number, last.sequence_number],
             "warnings": list(chain.warnings),
@@ -299,7 +281,7 @@ class Acceptor:
             objects=tuple(item.hash for item in candidate.needed_objects()),
             signed_head=offer.signed_head,
             new_dataset=_new_dataset(candidate, now) if candidate.is_new else None,
-            attestations=self._attest(candidate, decision, policy, replayed, now),
+            attestations=(*self._attest(candidate, decision, rule.policy, replayed, now), *kept),
             acceptance=Acceptance(
                 head=last,
                 trust=decision.trust,
@@ -324,6 +306,12 @@ class Acceptor:
             return (accepted,)
         engine = self.engines.get_engine(_engine_of(chain))
         return (accepted, *attester.attest_success(chain.blocks, dataset_id, engine, now=now))
+
+    def keep_statements(self, dataset_id: DatasetId, raws: Sequence[bytes], *, now: Timestamp) -> None:
+        """Keep what others attest about blocks that are held already."""
+        others = self._statements()
+        for row in others.select_new(dataset_id, others.read_about(dataset_id, raws), {}, now):
+            self.store.put_attestation(row)
 
     def refuse(self, offer: Offer, error: OdfError, *, now: Timestamp) -> RefusedError:
         """Refuse an offer for what the caller found while it fetched the objects; return the error to raise."""

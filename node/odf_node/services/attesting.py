@@ -5,16 +5,19 @@ from dataclasses import dataclass
 from odf_engines.contract import Engine
 from odf_node.ports import Attestation, KeyStore, PrivateKey
 from odf_node.services.replay_records import identity_of
-from odf_protocol.acceptance_statements import decode_acceptance, sign_acceptance
-from odf_protocol.attestations import BlockRef, StepResult, decode_attestation, sign_attestation
+from odf_protocol.acceptance_statements import AcceptanceStatement, sign_acceptance
+from odf_protocol.attestations import Attestation as ReplayAttestation
+from odf_protocol.attestations import BlockRef, StepResult, sign_attestation
 from odf_protocol.block import Block
 from odf_protocol.did import DatasetId, DidKey
 from odf_protocol.divergence import Divergence
-from odf_protocol.errors import MalformedError, OdfError
+from odf_protocol.errors import OdfError
 from odf_protocol.events import ExecuteTransform
 from odf_protocol.multihash import Multihash
 from odf_protocol.policy import Decision, Policy
+from odf_protocol.statements import decode_statement
 from odf_protocol.timestamp import Timestamp
+from odf_protocol.verification_statements import VerificationStatement
 
 MAX_STEPS_IN_ATTESTATION = 4096
 """Source: ATTEST-5 bounds an attestation; more steps make more attestations."""
@@ -110,17 +113,21 @@ def _attestation(
 def describe_attestation(raw: bytes) -> str:
     """Say in words what a kept statement states about its blocks; its signature is checked again."""
     try:
-        found = decode_attestation(raw)
-    except MalformedError:
-        try:
-            accepted = decode_acceptance(raw)
-        except OdfError as error:
-            return f"in a form that cannot be read: {error}"
-        return f"accepted as {accepted.trust.value}: {accepted.grounds}"
+        said = decode_statement(raw)
     except OdfError as error:
         return f"in a form that cannot be believed: {error}"
-    agree = sum(step.agrees for step in found.steps)
-    return f"re-executed with {found.engine.name} {found.engine.version}: {agree} of {len(found.steps)} steps agree"
+    match said:
+        case AcceptanceStatement():
+            return f"accepted as {said.trust.value}: {said.grounds}"
+        case VerificationStatement(problem=problem) if problem is not None:
+            return f"NOT VALID: {problem.detail}"
+        case VerificationStatement(checked=checked):
+            steps = f", {checked.steps} of {checked.steps_in_range} steps re-executed" if checked.steps_in_range else ""
+            return f"valid: {checked.rows:,} rows of {checked.slices} of {checked.slices_in_range} slices{steps}"
+        case ReplayAttestation():
+            agree = sum(step.agrees for step in said.steps)
+            engine = f"{said.engine.name} {said.engine.version}"
+            return f"re-executed with {engine}: {agree} of {len(said.steps)} steps agree"
 
 
 def _agreeing(block: Block) -> StepResult:

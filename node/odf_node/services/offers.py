@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from odf_node.ports import Head
-from odf_node.services.verification import OfferedBlock
+from odf_node.services.verification import CheckedChain, NeededObject, OfferedBlock
 from odf_protocol.did import DatasetId
 
 
@@ -14,7 +14,7 @@ class Offer:
 
     ``blocks`` follow ``base`` (None: they start with the Seed), oldest first. ``signed_head`` is None where the peer
     has none. ``source_url`` is where it came from, for records and messages; ``expected_id`` is whose dataset the user
-    said it must be.
+    said it must be. ``statements`` are attestations that the peer passes on, untrusted like everything here.
     """
 
     name: str
@@ -23,3 +23,19 @@ class Offer:
     blocks: Sequence[OfferedBlock]
     signed_head: bytes | None
     expected_id: DatasetId | None = None
+    statements: Sequence[bytes] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """An offer whose metadata have been checked: steps (0) to (3) are behind it."""
+
+    offer: Offer
+    dataset_id: DatasetId
+    is_new: bool
+    signed: bool
+    chain: CheckedChain
+
+    def needed_objects(self) -> list[NeededObject]:
+        """List what has to be fetched, or be here, before ``Acceptor.accept``."""
+        return self.chain.needed_objects()

@@ -27,17 +27,17 @@ from odf_node.ports.peer_client import (
     WantedObject,
 )
 from odf_node.ports.peer_errors import PeerForbidsError
-from odf_node.services.acceptance import AcceptanceReport, Acceptor, Candidate
+from odf_node.services.acceptance import AcceptanceReport, Acceptor
 from odf_node.services.chains import load_view
 from odf_node.services.ingestion import Ingestor, IngestReport
 from odf_node.services.naming import get_dataset, select_datasets
-from odf_node.services.offers import Offer
+from odf_node.services.offers import Candidate, Offer
 from odf_node.services.transforms import Transformer, TransformReport, input_ids
 from odf_node.services.verification import OfferedBlock
 from odf_node.threads import finish_in_thread
 from odf_protocol.block import decode_block
 from odf_protocol.did import DatasetId
-from odf_protocol.errors import MalformedError, RejectedError, UnsupportedError
+from odf_protocol.errors import MalformedError, NotFoundError, RejectedError, UnavailableError, UnsupportedError
 from odf_protocol.events import AddData, DatasetKind, ExecuteTransform, Seed
 from odf_protocol.multihash import Multihash
 from odf_protocol.names import DatasetName
@@ -46,6 +46,9 @@ from odf_protocol.timestamp import Timestamp
 
 ATTEMPTS: Final = 5
 """How often a dataset that others write to at the same time is asked for.  # guess: as many pulls at once are rare"""
+
+MAX_STATEMENTS: Final = 1_000
+"""Attestations that are read in one pull.  # guess: years of a few auditors"""
 
 PullReport = IngestReport | TransformReport | AcceptanceReport
 
@@ -188,10 +191,12 @@ class Pulling:
                 expected_id=expected_id,
             )
             raise acceptor.refuse(nothing, error, now=self.clock.now())
+        statements = await _fetch_statements(peer)
         if record is not None and self._is_known(record, offered.head):
+            await finish_in_thread(lambda: acceptor.keep_statements(record.id, statements, now=self.clock.now()))
             return _up_to_date(record)
         fetched = await self._fetch_chain(peer, url, name, record, offered, expected_id)
-        offer = self._continue_held(fetched)
+        offer = replace(self._continue_held(fetched), statements=statements)
         if not offer.blocks and offer.base is not None:
             return _up_to_date(get_dataset(self.store, offer.name))
         candidate = await finish_in_thread(lambda: acceptor.examine(offer, now=self.clock.now()))
@@ -324,6 +329,14 @@ class Pulling:
         for record in records:
             visit(record)
         return list(ordered.values())
+
+
+async def _fetch_statements(peer: PeerDataset) -> tuple[bytes, ...]:
+    """Ask what others attest about the dataset; a peer that cannot say it well says nothing."""
+    try:
+        return await peer.list_attestations(limit=MAX_STATEMENTS)
+    except (RejectedError, MalformedError, NotFoundError, UnavailableError):
+        return ()
 
 
 def list_wanted(candidate: Candidate) -> list[WantedObject]:

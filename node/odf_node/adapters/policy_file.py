@@ -1,0 +1,32 @@
+"""The operator's policies, from ``policies.yaml`` in the home; read anew for each judgement, so that an edit counts."""
+
+from pathlib import Path
+
+from odf_node.os_errors import mapped_os_errors
+from odf_protocol.accept_policies import MAX_POLICY_BYTES, NO_POLICIES, PolicySet, parse_policies
+from odf_protocol.errors import MalformedError
+
+
+def read_policies(path: Path, *, must_exist: bool = False) -> PolicySet:
+    """Read a file of policies; without one, the built-in default is in force.
+
+    A file that cannot be read or understood is an error, never the default: a mistyped rule must not open a door.
+
+    Raises:
+        MalformedError: It is not a file of policies; the message names line and column.
+        FileNotFoundError: It is not there, and ``must_exist``.
+        HomeReadOnlyError: This user may not read it.
+    """
+    with mapped_os_errors(path):
+        try:
+            with path.open("rb") as file:
+                content = file.read(4 * MAX_POLICY_BYTES + 1)
+        except FileNotFoundError:
+            if must_exist:
+                raise
+            return NO_POLICIES
+    try:
+        text = content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise MalformedError("policies", where=error.start, expected="UTF-8 text", found="other bytes") from error
+    return parse_policies(text, source_name=path.name)

@@ -1,0 +1,109 @@
+"""Statements of whatever kind that travel in DSSE envelopes, and what they say about single blocks.
+
+Source: clauses ATTEST-1 to ATTEST-24 in ``spec/extensions/attestations.md``; POLICY-6 and POLICY-7 in
+``spec/extensions/policies.md``.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from odf_protocol.acceptance_statements import PREDICATE_TYPE as ACCEPTANCE
+from odf_protocol.acceptance_statements import AcceptanceStatement, decode_acceptance
+from odf_protocol.attestations import PAYLOAD_TYPE, Attestation, Verdict, decode_attestation
+from odf_protocol.attestations import PREDICATE_TYPE as REPLAY
+from odf_protocol.block import Block
+from odf_protocol.did import DatasetId, DidKey
+from odf_protocol.dsse import decode_envelope
+from odf_protocol.errors import UnsupportedError
+from odf_protocol.events import AddData, ExecuteTransform
+from odf_protocol.multihash import Multihash
+from odf_protocol.policy import Witness
+from odf_protocol.verification_statements import PREDICATE_TYPE as VERIFICATION
+from odf_protocol.verification_statements import VerificationStatement, decode_verification
+
+__all__ = ["Statement", "decode_statement", "list_witnesses"]
+
+Statement = Attestation | AcceptanceStatement | VerificationStatement
+
+
+def decode_statement(raw: bytes) -> Statement:
+    """Verify and read a statement of one of the three kinds.
+
+    Raises:
+        MalformedError: Not a statement.
+        UnsupportedError: Of a kind that is not known here.
+        RejectedError: A signature is not good, or the statement contradicts itself.
+    """
+    payload = decode_envelope(raw, payload_type=PAYLOAD_TYPE).payload
+    # The payload is canonical JSON, so each text has one spelling in it; the kind's own reader then judges everything.
+    for predicate, decode in ((REPLAY, decode_attestation), (VERIFICATION, decode_verification)):
+        if f'"predicateType":"{predicate}"'.encode() in payload:
+            return decode(raw)
+    if f'"predicateType":"{ACCEPTANCE}"'.encode() in payload:
+        return decode_acceptance(raw)
+    raise UnsupportedError("kind of statement", supported="replay, verification, acceptance")
+
+
+def list_witnesses(
+    dataset_id: DatasetId,
+    blocks: Sequence[Block],
+    known_hashes: Mapping[int, Multihash],
+    statements: Iterable[Statement],
+) -> tuple[Witness, ...]:
+    """Find out who attests which of the blocks that bring data.
+
+    A verification statement counts for the blocks of its range if its last block is one of this chain, nothing was
+    left out, and for steps if they were re-executed. An acceptance statement vouches for nothing: its node may have
+    rested on others, and one word must not count twice (POLICY-7).
+
+    Args:
+        dataset_id: Whose blocks.
+        blocks: The new blocks, checked.
+        known_hashes: Hashes of blocks of this chain by number, beside those of ``blocks``.
+        statements: Verified; about whatever.
+    """
+    hashes = {**known_hashes, **{block.sequence_number: block.hash for block in blocks}}
+    vouchers: dict[int, set[DidKey]] = {}
+    deniers: dict[int, set[DidKey]] = {}
+    data_blocks = {b.sequence_number: b for b in blocks if isinstance(b.event, AddData | ExecuteTransform)}
+    for said in statements:
+        if said.dataset_id != dataset_id:
+            continue
+        if isinstance(said, Attestation):
+            _count_steps(said, data_blocks, vouchers, deniers)
+        elif isinstance(said, VerificationStatement) and hashes.get(said.last.sequence_number) == said.last.hash:
+            _count_range(said, data_blocks, vouchers, deniers)
+    return tuple(
+        Witness(number, frozenset(vouchers.get(number, ())), frozenset(deniers.get(number, ())))
+        for number in sorted(data_blocks)
+    )
+
+
+def _count_steps(
+    said: Attestation, blocks: Mapping[int, Block], vouchers: dict[int, set[DidKey]], deniers: dict[int, set[DidKey]]
+) -> None:
+    for step in said.steps:
+        block = blocks.get(step.block.sequence_number)
+        if block is None or block.hash != step.block.hash:
+            continue
+        event = block.event
+        assert isinstance(event, AddData | ExecuteTransform)
+        logical_hash = event.new_data.logical_hash if event.new_data else None
+        agrees = step.agrees and step.logical_hash == logical_hash
+        (vouchers if agrees else deniers).setdefault(block.sequence_number, set()).add(said.node)
+
+
+def _count_range(
+    said: VerificationStatement,
+    blocks: Mapping[int, Block],
+    vouchers: dict[int, set[DidKey]],
+    deniers: dict[int, set[DidKey]],
+) -> None:
+    for number in blocks:
+        if not said.first.sequence_number <= number <= said.last.sequence_number:
+            continue
+        if said.verdict is Verdict.DIVERGENCE:
+            at = said.problem.sequence_number if said.problem else None
+            if at is None or at == number:
+                deniers.setdefault(number, set()).add(said.node)
+        elif said.checked.is_complete:
+            vouchers.setdefault(number, set()).add(said.node)

@@ -1,0 +1,255 @@
+"""Verification statements: "I checked these blocks, and found this", signed by an auditor, good or bad.
+
+A replay attestation speaks about steps of derivatives. A verification statement speaks about everything that can be
+checked of a range of blocks: links, signatures, files, every row of every slice, logical hashes and, for derivatives,
+re-execution. So root data can be vouched for too.
+
+Source: clauses ATTEST-20 to ATTEST-24 in ``spec/extensions/attestations.md``; in-toto Statement v1.
+"""
+
+from dataclasses import dataclass, field
+from typing import Annotated, Final, Literal
+
+import msgspec
+
+from odf_protocol.attestations import PAYLOAD_TYPE, BlockRef, Verdict
+from odf_protocol.canonical_json import Count, Document, Text, decode_canonical, encode_canonical, parse_exact
+from odf_protocol.did import DatasetId, DidKey
+from odf_protocol.dsse import decode_envelope, sign_envelope
+from odf_protocol.errors import MalformedError, RejectedError
+from odf_protocol.multihash import SHA3_256, Multihash
+from odf_protocol.signatures import public_key_of
+from odf_protocol.timestamp import Timestamp
+
+__all__ = ["PREDICATE_TYPE", "Checked", "Problem", "VerificationStatement", "decode_verification", "sign_verification"]
+
+STATEMENT_TYPE: Final = "https://in-toto.io/Statement/v1"  # in-toto "Statement layer"
+PREDICATE_TYPE: Final = "https://w3id.org/odf-node/verification/v1"
+"""Ours; an identifier, nothing is fetched from it."""
+MAX_STATEMENT_BYTES: Final = 16 * 1024
+"""All fields at their longest take about 4 kB."""
+
+
+class _Digest(Document, frozen=True, kw_only=True):
+    sha3_256: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")] = msgspec.field(name="sha3_256")
+
+
+class _Subject(Document, frozen=True, kw_only=True):
+    name: Text
+    digest: _Digest
+
+
+class _Block(Document, frozen=True, kw_only=True):
+    sequence_number: Count
+    hash: Text
+
+
+class _Checked(Document, frozen=True, kw_only=True):
+    blocks: Count
+    slices: Count
+    slices_in_range: Count
+    rows: Count
+    steps: Count
+    steps_in_range: Count
+
+
+class _Problem(Document, frozen=True, kw_only=True):
+    rule: Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
+    detail: Annotated[str, msgspec.Meta(min_length=1, max_length=1000)]
+    sequence_number: Count | None = None
+    evidence: Text | None = None
+
+
+class _Predicate(Document, frozen=True, kw_only=True):
+    node: Text
+    dataset: Text
+    first_block: _Block
+    last_block: _Block
+    checked: _Checked
+    verdict: Literal["success", "divergence"]
+    problem: _Problem | None = None
+    time: Text
+
+
+class _Statement(Document, frozen=True, kw_only=True):
+    statement_type: Literal["https://in-toto.io/Statement/v1"] = msgspec.field(name="_type")
+    subject: Annotated[tuple[_Subject, ...], msgspec.Meta(min_length=1, max_length=1)]
+    predicate_type: Literal["https://w3id.org/odf-node/verification/v1"]
+    predicate: _Predicate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checked:
+    """How much was checked of how much there is; what was sampled has less than there is (ATTEST-22)."""
+
+    blocks: int
+    slices: int
+    slices_in_range: int
+    rows: int
+    steps: int
+    steps_in_range: int
+
+    @property
+    def is_complete(self) -> bool:
+        """Every slice was read, and every step re-executed."""
+        return self.slices == self.slices_in_range and self.steps == self.steps_in_range
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """The first thing that is wrong: the rule it breaks, in words, where, and the hash of the evidence that is kept."""
+
+    rule: str
+    detail: str
+    sequence_number: int | None = None
+    evidence: Multihash | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerificationStatement:
+    """What an auditor found; made by ``decode_verification`` only, so the node has signed it.
+
+    Attributes:
+        node: Who checked.
+        dataset_id: Whose blocks.
+        first: First block that was checked.
+        last: Last block that was checked.
+        checked: How much was.
+        problem: What is wrong; None where nothing is.
+        time: When, by the node's clock.
+        raw: The envelope as received.
+    """
+
+    node: DidKey
+    dataset_id: DatasetId
+    first: BlockRef
+    last: BlockRef
+    checked: Checked
+    problem: Problem | None
+    time: Timestamp
+    raw: bytes = field(repr=False)
+
+    @property
+    def verdict(self) -> Verdict:
+        """SUCCESS exactly where no problem was found."""
+        return Verdict.SUCCESS if self.problem is None else Verdict.DIVERGENCE
+
+
+def sign_verification(
+    private_key: bytes,
+    *,
+    dataset_id: DatasetId,
+    first: BlockRef,
+    last: BlockRef,
+    checked: Checked,
+    problem: Problem | None,
+    time: Timestamp,
+) -> bytes:
+    """Write down and sign what a verification found; the arguments are the fields of ``VerificationStatement``.
+
+    Returns:
+        The envelope as stored and sent.
+
+    Raises:
+        ValueError: Something that no statement can say.
+    """
+    said = None
+    if problem is not None:
+        evidence = None if problem.evidence is None else str(problem.evidence)
+        said = _Problem(
+            rule=problem.rule[:200],
+            detail=problem.detail[:1000],
+            sequence_number=problem.sequence_number,
+            evidence=evidence,
+        )
+    predicate = _Predicate(
+        node=str(DidKey(public_key_of(private_key))),
+        dataset=str(dataset_id),
+        first_block=_Block(sequence_number=first.sequence_number, hash=str(first.hash)),
+        last_block=_Block(sequence_number=last.sequence_number, hash=str(last.hash)),
+        checked=_Checked(
+            blocks=checked.blocks,
+            slices=checked.slices,
+            slices_in_range=checked.slices_in_range,
+            rows=checked.rows,
+            steps=checked.steps,
+            steps_in_range=checked.steps_in_range,
+        ),
+        verdict="success" if problem is None else "divergence",
+        problem=said,
+        time=str(time),
+    )
+    statement = _Statement(
+        statement_type=STATEMENT_TYPE,
+        subject=(_subject(dataset_id, last),),
+        predicate_type=PREDICATE_TYPE,
+        predicate=predicate,
+    )
+    raw = sign_envelope(private_key, PAYLOAD_TYPE, encode_canonical(statement))
+    try:
+        decode_verification(raw)
+    except (MalformedError, RejectedError) as error:
+        raise ValueError(str(error)) from error
+    return raw
+
+
+def decode_verification(raw: bytes) -> VerificationStatement:
+    """Verify and read a verification statement.
+
+    Raises:
+        MalformedError: Not a verification statement.
+        RejectedError: A signature is not good, or the statement contradicts itself.
+    """
+    envelope = decode_envelope(raw, payload_type=PAYLOAD_TYPE)
+    document = decode_canonical(envelope.payload, _Statement, what="verification", max_bytes=MAX_STATEMENT_BYTES)
+    said = document.predicate
+    statement = VerificationStatement(
+        node=parse_exact(DidKey, said.node, "verification node"),
+        dataset_id=parse_exact(DatasetId, said.dataset, "verification dataset"),
+        first=_block_ref(said.first_block),
+        last=_block_ref(said.last_block),
+        checked=Checked(
+            blocks=said.checked.blocks,
+            slices=said.checked.slices,
+            slices_in_range=said.checked.slices_in_range,
+            rows=said.checked.rows,
+            steps=said.checked.steps,
+            steps_in_range=said.checked.steps_in_range,
+        ),
+        problem=None if said.problem is None else _problem(said.problem),
+        time=parse_exact(Timestamp, said.time, "verification time"),
+        raw=bytes(raw),
+    )
+    if document.subject != (_subject(statement.dataset_id, statement.last),):
+        raise RejectedError("ATTEST-20 subject-is-the-last-block", expected=statement.last, found=document.subject[0])
+    if statement.node not in envelope.signers:
+        raise RejectedError(
+            "ATTEST-20 signed-by-its-node", expected=statement.node, found=list(map(str, envelope.signers))
+        )
+    if said.verdict != statement.verdict.value:
+        raise RejectedError("ATTEST-23 problem-exactly-where-divergence", found=said.verdict)
+    length = statement.last.sequence_number - statement.first.sequence_number + 1
+    checked = statement.checked
+    if not (
+        0 < checked.blocks <= length
+        and checked.slices <= checked.slices_in_range <= length
+        and checked.steps <= checked.steps_in_range <= length
+    ):
+        raise RejectedError("ATTEST-22 counts-fit-the-range", expected=f"at most {length}", found=checked)
+    return statement
+
+
+def _problem(said: _Problem) -> Problem:
+    evidence = None if said.evidence is None else parse_exact(Multihash, said.evidence, "evidence")
+    return Problem(said.rule, said.detail, said.sequence_number, evidence)
+
+
+def _subject(dataset_id: DatasetId, last: BlockRef) -> _Subject:
+    return _Subject(name=f"{dataset_id}/blocks/{last.sequence_number}", digest=_Digest(sha3_256=last.hash.digest.hex()))
+
+
+def _block_ref(said: _Block) -> BlockRef:
+    block_hash = parse_exact(Multihash, said.hash, "block hash")
+    if block_hash.code != SHA3_256:
+        raise RejectedError("ATTEST-20 block-hash-is-sha3-256", expected=hex(SHA3_256), found=hex(block_hash.code))
+    return BlockRef(said.sequence_number, block_hash)
