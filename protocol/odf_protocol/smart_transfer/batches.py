@@ -75,7 +75,7 @@ def encode_batch(blocks: Iterable[tuple[Multihash, bytes]]) -> tuple[bytes, int]
 
 
 def decode_batch(payload: bytes, *, num_blocks: int) -> Iterator[tuple[Multihash, bytes]]:
-    """Yield the blocks with the hashes that their names claim; neither is checked against the other here.
+    """Yield the blocks with their hashes; nothing else about them was checked.
 
     Raises:
         MalformedError: No such archive, another number of blocks than was said, or too much of anything.
@@ -88,7 +88,11 @@ def decode_batch(payload: bytes, *, num_blocks: int) -> Iterator[tuple[Multihash
         if not any(header):
             raise MalformedError("batch of blocks", expected=f"{num_blocks} blocks", found=number)
         block_hash, size_bytes = _read_header(header)
-        yield block_hash, source.read(size_bytes)
+        raw = source.read(size_bytes)
+        found = Multihash.of_sha3_256(raw)
+        if found != block_hash:
+            raise MalformedError("batch of blocks", where=f"block {number}", expected=block_hash, found=found)
+        yield block_hash, raw
         source.read(-size_bytes % _RECORD)
     if any(source.read(_RECORD)):
         raise MalformedError("batch of blocks", expected=f"{num_blocks} blocks", found="more")

@@ -1,0 +1,181 @@
+"""The route from which others pull by the Smart Transfer Protocol (SMART-8)."""
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from aiohttp import web
+from yarl import URL
+
+from odf_node.adapters.packing import ServedStore
+from odf_node.adapters.smart_connection import VERSION, VERSION_HEADER
+from odf_node.exchange.limits import MAX_CONCURRENT_PACKS
+from odf_node.exchange.routes import ObjectKind, object_path
+from odf_node.exchange.wanted import iter_wanted
+from odf_node.http.addressed import get_published
+from odf_node.http.served_node import NODE
+from odf_node.http.smart_socket import SOCKETS, close_sockets, converse, open_socket
+from odf_node.ports.datasets import DatasetRecord
+from odf_node.ports.errors import BlockNotFoundError, ObjectNotFoundError
+from odf_node.threads import finish_in_thread
+from odf_protocol.block import decode_block
+from odf_protocol.did import DatasetId
+from odf_protocol.events import AddData, ExecuteTransform
+from odf_protocol.multihash import Multihash
+from odf_protocol.smart_transfer.batches import encode_batch
+from odf_protocol.smart_transfer.messages import (
+    BlocksBatch,
+    Header,
+    ObjectFile,
+    PullRequest,
+    PullStrategy,
+    TransferPlan,
+    TransferUrl,
+)
+from odf_protocol.smart_transfer.problems import InvalidInterval, Problem
+from odf_protocol.smart_transfer.pull_server import (
+    LocateObjects,
+    NotPrepared,
+    ObjectsLocated,
+    Prepare,
+    Prepared,
+    PullServer,
+)
+
+KINDS: Final[Mapping[str, ObjectKind]] = {"DataSlice": ObjectKind.DATA, "Checkpoint": ObjectKind.CHECKPOINT}
+
+_PACKERS = web.AppKey("smart-packers", asyncio.Semaphore)
+
+
+def add_routes(app: web.Application) -> None:
+    """Register the route."""
+    app[SOCKETS] = set()
+    app[_PACKERS] = asyncio.Semaphore(MAX_CONCURRENT_PACKS)
+    app.on_shutdown.append(close_sockets)
+    app.router.add_get("/{dataset}/pull", _pull)
+
+
+def transfer_headers(request: web.Request) -> tuple[Header, ...]:
+    """Give the headers that a transfer needs here: those with which the conversation was opened."""
+    headers = [Header(name=VERSION_HEADER, value=VERSION)]
+    if authorization := request.headers.get("Authorization"):
+        headers.append(Header(name="authorization", value=authorization))
+    return tuple(headers)
+
+
+def dataset_url(request: web.Request) -> URL:
+    """Give the dataset's address as the client wrote it."""
+    return request.url.with_query(None).parent
+
+
+async def _pull(request: web.Request) -> web.StreamResponse:
+    record = await get_published(request)
+    socket = await open_socket(request)
+    store = request.app[NODE].store
+
+    async def carry_out(effect: Prepare | LocateObjects) -> Any:
+        match effect:
+            case Prepare(asked):
+                async with request.app[_PACKERS]:
+                    return await finish_in_thread(lambda: prepare(store, record.id, asked))
+            case LocateObjects(objects):
+                return await finish_in_thread(lambda: _locate(request, store, record, objects))
+
+    await converse(request, socket, PullServer(asyncio.get_running_loop().time()), carry_out)
+    return socket
+
+
+def prepare(store: ServedStore, dataset_id: DatasetId, asked: PullRequest) -> Prepared | NotPrepared:
+    """Make the batch that is asked for, and the plan of exactly this batch.
+
+    Raises:
+        BlockNotFoundError: ``stop_at`` is no block of the chain.
+    """
+    head = store.get_head(dataset_id)
+    begin, stop = -1, head.sequence_number
+    if asked.stop_at is not None:
+        stop = _get_number(store, dataset_id, asked.stop_at)
+    if asked.begin_after is not None:
+        found = store.find_block(dataset_id, Multihash.parse(asked.begin_after))
+        if found is not None:
+            begin = found.sequence_number
+        if (found is None or begin > stop) and not asked.force_update_if_diverged:
+            tail = asked.begin_after
+            return NotPrepared(
+                Problem(invalid_interval=InvalidInterval(head=asked.stop_at or str(head.hash), tail=tail))
+            )
+        begin = min(begin, stop)
+    plan = _Plan()
+    if begin == stop:
+        return Prepared(plan.to_message(), None)
+    payload, count = encode_batch(plan.count(store, dataset_id, begin, stop))
+    plan.keep(count)
+    return Prepared(plan.to_message(), BlocksBatch.of(payload, count))
+
+
+class _Plan:
+    """Sums over the blocks of a batch; of the last block that was looked at, it is known only later if it is in."""
+
+    def __init__(self) -> None:
+        self._sums = [0, 0, 0, 0, 0]
+        self._last = [0, 0, 0, 0, 0]
+        self._looked_at = 0
+
+    def count(
+        self, store: ServedStore, dataset_id: DatasetId, begin: int, stop: int
+    ) -> Iterator[tuple[Multihash, bytes]]:
+        for stored in store.iter_blocks(dataset_id, after=begin, upto=stop):
+            self._last = _sums_of(stored.raw)
+            self._sums = [a + b for a, b in zip(self._sums, self._last, strict=True)]
+            self._looked_at += 1
+            yield stored.hash, stored.raw
+
+    def keep(self, count: int) -> None:
+        if count < self._looked_at:
+            self._sums = [a - b for a, b in zip(self._sums, self._last, strict=True)]
+
+    def to_message(self) -> TransferPlan:
+        blocks, objects, records, block_bytes, object_bytes = self._sums
+        return TransferPlan(
+            num_blocks=blocks,
+            num_objects=objects,
+            num_records=records,
+            bytes_in_raw_blocks=block_bytes,
+            bytes_in_raw_objects=object_bytes,
+        )
+
+
+def _sums_of(raw: bytes) -> list[int]:
+    event = decode_block(raw, expected_hash=None).event
+    objects = list(iter_wanted(event))
+    records = 0
+    if isinstance(event, AddData | ExecuteTransform) and event.new_data is not None:
+        records = event.new_data.offset_interval.end - event.new_data.offset_interval.start + 1
+    return [1, len(objects), records, len(raw), sum(item.size_bytes for item in objects)]
+
+
+def _get_number(store: ServedStore, dataset_id: DatasetId, text: str) -> int:
+    block_hash = Multihash.parse(text)
+    found = store.find_block(dataset_id, block_hash)
+    if found is None:
+        raise BlockNotFoundError(dataset_id, block_hash)
+    return found.sequence_number
+
+
+def _locate(
+    request: web.Request, store: ServedStore, record: DatasetRecord, objects: tuple[ObjectFile, ...]
+) -> ObjectsLocated:
+    base, headers = dataset_url(request), transfer_headers(request)
+    found = []
+    for item in objects:
+        if not store.has_dataset_object(record.id, item.hash):
+            raise ObjectNotFoundError(item.hash)
+        url = str(base / object_path(KINDS[item.object_type], item.hash))
+        found.append(
+            PullStrategy(
+                object_file=item,
+                pull_strategy="HttpDownload",
+                download_from=TransferUrl(url=url, headers=headers),
+            )
+        )
+    return ObjectsLocated(found)

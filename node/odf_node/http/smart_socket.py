@@ -1,0 +1,120 @@
+"""WebSockets of the Smart Transfer Protocol of the server: opened, driven by a role, ended (SMART-1, SMART-6)."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from http import HTTPStatus
+from typing import Any, Final
+
+from aiohttp import WSCloseCode, web
+
+from odf_node.adapters.smart_connection import VERSION, VERSION_HEADER
+from odf_node.adapters.smart_socket import CLOSE_S, Conversation, Role
+from odf_node.exchange.limits import message_limit_s
+from odf_node.http.access_log import write_line
+from odf_node.http.problems import ProblemError, problem_of
+from odf_node.http.request_id import request_id_of
+from odf_protocol.errors import OdfError
+from odf_protocol.smart_transfer.conversation import Ended, Failed
+from odf_protocol.smart_transfer.limits import MAX_MESSAGE_BYTES
+
+SOCKETS: Final = web.AppKey("sockets", set[Any])
+"""Conversations that may be ended when the node stops."""
+
+MAX_SOCKETS: Final = 32  # guess: each may hold a message of 16 MiB, and what it was made from
+
+
+async def open_socket(request: web.Request) -> web.WebSocketResponse:
+    """Turn the request into a WebSocket.
+
+    Raises:
+        ProblemError: It is no request for one, of another version, or one too many.
+    """
+    found = request.headers.get(VERSION_HEADER)
+    if found != VERSION:
+        detail = "Incompatible client version" if found else f"missing header {VERSION_HEADER}"
+        # The other implementation shows this member of the answer.
+        raise ProblemError(HTTPStatus.BAD_REQUEST, "version", detail)
+    socket = web.WebSocketResponse(timeout=CLOSE_S, compress=False, max_msg_size=MAX_MESSAGE_BYTES)
+    if not socket.can_prepare(request).ok:
+        raise ProblemError(
+            HTTPStatus.UPGRADE_REQUIRED, "upgrade", "this is a WebSocket", headers={"Upgrade": "websocket"}
+        )
+    if len(request.app[SOCKETS]) >= MAX_SOCKETS:
+        raise ProblemError(
+            HTTPStatus.SERVICE_UNAVAILABLE,
+            "busy",
+            f"{MAX_SOCKETS} conversations are running; try again",
+            headers={"Retry-After": "30"},
+        )
+    request.app[SOCKETS].add(socket)
+    try:
+        await socket.prepare(request)
+    except BaseException:
+        request.app[SOCKETS].discard(socket)
+        raise
+    return socket
+
+
+async def converse(
+    request: web.Request, socket: web.WebSocketResponse, role: Role, carry_out: Callable[[Any], Awaitable[Any]]
+) -> None:
+    """Drive a role to its end: ``carry_out`` gives the event that answers an effect, or None.
+
+    What it raises of our error tree ends the conversation in the words that the protocol has for it.
+    """
+    conversation = Conversation(role, socket, send_s=message_limit_s)
+    try:
+        effects = await conversation.listen()
+        while not any(isinstance(effect, Ended | Failed) for effect in effects):
+            answers = [answer for effect in effects if (answer := await _answer(carry_out, effect)) is not None]
+            effects = [effect for answer in answers for effect in await conversation.tell(answer)]
+            if not effects:
+                effects = await conversation.listen()
+        for effect in effects:
+            if isinstance(effect, Failed):
+                write_line(
+                    "conversation-failed",
+                    request_id=request_id_of(request),
+                    error=type(effect.error).__name__,
+                    text=str(effect.error),
+                )
+        await _wait_for_close(socket)
+    except OdfError as error:
+        write_line("conversation-failed", request_id=request_id_of(request), text=str(error))
+    except (ConnectionError, TimeoutError):
+        pass  # the client is gone, or reads nothing; it knows no more than that the conversation has no end
+    finally:
+        request.app[SOCKETS].discard(socket)
+        if not socket.closed:
+            await socket.close()
+
+
+async def close_sockets(app: web.Application) -> None:
+    """End all conversations that may be ended, when the node stops."""
+    sockets = app[SOCKETS]
+    for socket in tuple(sockets):
+        await socket.close(code=WSCloseCode.GOING_AWAY, message=b"the node stops")
+
+
+async def _answer(carry_out: Callable[[Any], Awaitable[Any]], effect: Any) -> Any:
+    try:
+        return await carry_out(effect)
+    except OdfError as error:
+        return Failed(_without_our_insides(error))
+
+
+def _without_our_insides(error: OdfError) -> OdfError:
+    text = problem_of(error).detail
+    if text != str(error):
+        return OdfError(text)
+    return error
+
+
+async def _wait_for_close(socket: web.WebSocketResponse) -> None:
+    """Let the other side close first, for a while: whoever closes early may cut off the last message."""
+    try:
+        async with asyncio.timeout(CLOSE_S):
+            while not socket.closed:
+                await socket.receive()
+    except TimeoutError:
+        pass
