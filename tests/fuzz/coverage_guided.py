@@ -15,7 +15,9 @@ import atheris
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-with atheris.instrument_imports(include=["odf_protocol", "odf_node.exchange"]):
+with atheris.instrument_imports(
+    include=["odf_protocol", "odf_node.exchange", "odf_node.adapters.sources", "odf_node.services.slices"]
+):
     from fuzz.targets import ROOT, TARGETS
 
 FINDINGS = ROOT / "build" / "fuzz"

@@ -2,6 +2,7 @@
 
 A target takes bytes, gives them to the code under test and checks what must hold of the outcome. ``Target.run``
 swallows the declared errors, so whatever it raises is a finding. Seeds are valid inputs, from which mutations start.
+Whole files, Parquet and archives, are in ``file_targets``.
 
 Two kinds of target get behind a check that mutations would never pass: signed documents are signed anew with a known
 key after they were changed, and blocks are linked anew to the chain before them.
@@ -11,10 +12,11 @@ import base64
 import json
 import struct
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from fuzz.file_targets import FILE_TARGETS
+from fuzz.target import Target
 from odf_node.exchange.packs import PackedBlock, decode_pack, encode_pack
 from odf_protocol.acceptance_statements import decode_acceptance, sign_acceptance
 from odf_protocol.annotate import annotate_block
@@ -58,34 +60,6 @@ VECTORS = ROOT / "spec" / "vectors"
 PRIVATE_KEY = b"\x01" * 32
 SIGNED_HEADER_BYTES = 96  # key and signature in front of the payload of a signed document
 MAX_BLOCKS = 12  # of a chain that is judged: enough for every rule, few enough for thousands of tries
-
-
-@dataclass(frozen=True)
-class Target:
-    """One entrance for bytes of strangers.
-
-    Attributes:
-        name: Also the folder of its regression files.
-        attempt: Takes bytes; may raise ``declared`` errors.
-        declared: What callers are told to expect.
-        seeds: Valid inputs.
-    """
-
-    name: str
-    attempt: Callable[[bytes], None]
-    declared: tuple[type[Exception], ...]
-    seeds: Callable[[], Sequence[bytes]]
-
-    def run(self, data: bytes) -> None:
-        """Try ``data``; anything that is raised is a finding."""
-        try:
-            self.attempt(data)
-        except self.declared as error:
-            text = str(error)
-            if isinstance(error, CorruptError):
-                return  # our own storage: nobody else chose these bytes
-            assert text.isprintable(), f"message with control characters: {text!r}"
-            assert len(text) < 2_000, f"message of {len(text)} characters"
 
 
 @cache
@@ -440,6 +414,7 @@ TARGETS: dict[str, Target] = {
         Target("statement", _decode_statement, _JUDGING, _statement_seeds),
         Target("leaf", _decode_leaf, _DECODING, _leaf_seeds),
         Target("pack", _decode_pack, (MalformedError,), _pack_seeds),
+        *FILE_TARGETS,
         Target("state", lambda data: ChainState.from_bytes(data) and None, (CorruptError,), lambda: [_state()]),
     )
 }

@@ -160,6 +160,33 @@ def test_zip_of_an_unknown_method_is_not_supported(tmp_path: Path) -> None:
         _prepare(bytes(packed), tmp_path, ZIP)
 
 
+@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_zip_method_that_unpacks_without_bound_is_not_supported(tmp_path: Path, method: int) -> None:
+    with pytest.raises(UnsupportedError, match=f"method {method} of a .*stored and deflated"):
+        _prepare(_zip(("a", ROWS), method=method), tmp_path, ZIP)
+
+
+def test_zip_with_a_directory_that_would_fill_the_memory_is_refused(tmp_path: Path) -> None:
+    packed = _zip(*((f"{n:05}" + "x" * 1_000, b"") for n in range(4_100)))
+    with pytest.raises(MalformedError, match="a directory of more than 4194304 bytes"):
+        _prepare(packed, tmp_path, ZIP)
+
+
+def test_name_of_an_entry_leads_nowhere(tmp_path: Path) -> None:
+    inside = tmp_path / "inside"
+    inside.mkdir()
+    for name in ("../outside", "/etc/outside", "a\0b", ""):
+        entry = zipfile.ZipInfo("x")
+        entry.filename = name
+        buffer = io.BytesIO()
+        with zipfile.ZipFile(buffer, "w") as archive:
+            archive.writestr(entry, b"rows")
+        assert _prepare(buffer.getvalue(), inside, ZIP) == b"rows"
+        for path in inside.iterdir():
+            path.unlink()
+    assert list(tmp_path.iterdir()) == [inside]
+
+
 # Commands
 
 

@@ -210,12 +210,26 @@ def open_slice(path: Path) -> pq.ParquetFile:
     """
     try:
         file = pq.ParquetFile(path, memory_map=True)
-        _ = file.schema_arrow  # made when it is asked for, and a hostile one fails then
+        _read_texts(file.schema_arrow)  # made when it is asked for, and a hostile one fails then
     except MemoryError:
         raise  # says nothing about the form of the file
     except _UNREADABLE as error:
         raise MalformedError("Parquet file", where=path.name, found=_first_line(error)) from error
     return file
+
+
+def _read_texts(schema: pa.Schema) -> None:
+    """Fail now where a name or a zone is no UTF-8, and not wherever it is first looked at."""
+    pending = list(schema)
+    while pending:
+        field = pending.pop()
+        _ = field.name, getattr(field.type, "tz", None)
+        if pa.types.is_struct(field.type):
+            pending += list(field.type)
+        elif pa.types.is_map(field.type):
+            pending += [field.type.key_field, field.type.item_field]
+        elif hasattr(field.type, "value_field"):
+            pending.append(field.type.value_field)
 
 
 def _iter_batches(file: pq.ParquetFile) -> Iterator[pa.RecordBatch]:

@@ -41,11 +41,11 @@ def reader_schema(file_schema: pa.Schema, key_value_metadata: Mapping[bytes, byt
         )
     try:
         written = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(embedded, validate=True)))
-    except (pa.ArrowException, binascii.Error, OSError) as error:
+        if written.names != file_schema.names:
+            return file_schema
+        return pa.schema([_restored(read, said) for read, said in zip(file_schema, written, strict=True)])
+    except (pa.ArrowException, binascii.Error, OSError, UnicodeDecodeError) as error:  # names need not be UTF-8
         raise MalformedError("embedded Arrow schema", found=error) from error
-    if written.names != file_schema.names:
-        return file_schema
-    return pa.schema([_restored(read, said) for read, said in zip(file_schema, written, strict=True)])
 
 
 def as_reader_types(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:

@@ -12,6 +12,10 @@ from odf_protocol.events import CompressionFormat, PrepStepDecompress
 _CHUNK_BYTES: Final = 1024 * 1024
 _GZIP_MEMBER: Final = 31  # zlib: window of 2**15, with a gzip header
 _ENCRYPTED: Final = 0x1  # general purpose bit flag 0 (APPNOTE.TXT 4.4.4)
+_MAX_DIRECTORY_BYTES: Final = 4 * 1024**2  # guess: some 40,000 entries; it is read as a whole
+
+# Python's reader unpacks other methods a mebibyte of the archive at a time, and of bzip2 that can be gigabytes.
+_BOUNDED_METHODS: Final = frozenset({zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED})
 
 
 def decompress(step: PrepStepDecompress, *, path: Path, target: Path, name: str, limits: SourceLimits) -> None:
@@ -54,7 +58,8 @@ def _gunzip(packed: BinaryIO, unpacked: BoundedFile, name: str) -> None:
 
 def _unzip(packed: BinaryIO, unpacked: BoundedFile, name: str, sub_path: str | None) -> None:
     try:
-        with zipfile.ZipFile(packed) as archive, archive.open(_choose(archive, name, sub_path)) as entry:
+        archive_file: BinaryIO = _BoundedReads(packed)  # type: ignore[assignment]  # all that a zip reader uses
+        with zipfile.ZipFile(archive_file) as archive, archive.open(_choose(archive, name, sub_path)) as entry:
             while chunk := entry.read(_CHUNK_BYTES):
                 unpacked.write(chunk)
     except NotImplementedError as error:
@@ -64,11 +69,34 @@ def _unzip(packed: BinaryIO, unpacked: BoundedFile, name: str, sub_path: str | N
 
 
 def _choose(archive: zipfile.ZipFile, name: str, sub_path: str | None) -> zipfile.ZipInfo:
-    entries = [entry for entry in archive.infolist() if not entry.is_dir()]
+    entries = [entry for entry in archive.infolist() if not entry.filename.endswith("/")]
     chosen = [entry for entry in entries if sub_path in {None, entry.filename}]
     if not chosen:
-        found = ", ".join(entry.filename for entry in entries[:5]) or "no file"
+        found = ", ".join(entry.filename[:80] for entry in entries[:5]) or "no file"
         raise MalformedError("zip file", where=name, expected=f"an entry {sub_path or ''}".strip(), found=found)
     if chosen[0].flag_bits & _ENCRYPTED:
-        raise UnsupportedError("zip archive with a password", found=f"{name}: {chosen[0].filename}")
+        raise UnsupportedError("zip archive with a password", found=f"{name}: {chosen[0].filename[:80]}")
+    if chosen[0].compress_type not in _BOUNDED_METHODS:
+        raise UnsupportedError(
+            "zip compression method",
+            found=f"{name}: method {chosen[0].compress_type} of {chosen[0].filename[:80]}",
+            supported="stored and deflated",
+        )
     return chosen[0]
+
+
+class _BoundedReads:
+    """A file of which no reader takes more at once than a directory of entries may have."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self.seek, self.tell, self.seekable = file.seek, file.tell, file.seekable
+
+    def read(self, size_bytes: int = -1) -> bytes:
+        """Read, at most a directory's bound at a time."""
+        data = self._file.read(
+            _MAX_DIRECTORY_BYTES + 1 if size_bytes < 0 else min(size_bytes, _MAX_DIRECTORY_BYTES + 1)
+        )
+        if len(data) > _MAX_DIRECTORY_BYTES:
+            raise zipfile.BadZipFile(f"a directory of more than {_MAX_DIRECTORY_BYTES} bytes")
+        return data
