@@ -86,13 +86,17 @@ class LimitExceededError(EngineError):
         limit: Name of the field of ``Limits``.
         allowed: Its value.
         found: How far the work got, if known.
+        where: Which of several pieces of work it was, if that is not plain.
     """
 
-    def __init__(self, limit: str, *, allowed: float, found: float | None = None) -> None:
+    def __init__(self, limit: str, *, allowed: float, found: float | None = None, where: str = "") -> None:
         self.limit = limit
         self.allowed = allowed
         self.found = found
-        super().__init__(f"limit {limit} reached: allowed {allowed}" + ("" if found is None else f", found {found}"))
+        self.where = where
+        place = f" at {where}" if where else ""
+        reached = "" if found is None else f", found {found}"
+        super().__init__(f"limit {limit} reached{place}: allowed {allowed}{reached}")
 
 
 class EngineFailureError(EngineError):

@@ -5,12 +5,14 @@ order. It is data for machines (``to_json``) and the ground for a text that a pe
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from odf_protocol.divergence_cause import CAUSE_TEXTS, Cause, find_cause_in_rows
+from odf_protocol.timestamp import Timestamp
 from odf_protocol.vocabulary import Vocabulary
 
 MAX_LISTED_CELLS: Final = 100
@@ -32,7 +34,8 @@ class CellDifference:
 class Divergence:
     """How a published slice differs from its re-execution.
 
-    ``kind`` is one of ``schema``, ``row-count``, ``row-order``, ``cells``, ``watermark``, ``presence``.
+    ``kind`` is one of ``schema``, ``row-count``, ``row-order``, ``cells``, ``watermark``, ``presence``, ``inputs``.
+    ``cause`` is a ``Cause``: what most likely lies behind it; None until somebody has looked.
     """
 
     kind: str
@@ -42,6 +45,7 @@ class Divergence:
     recomputed_rows: int
     cells: tuple[CellDifference, ...]
     detail: str = ""
+    cause: Cause | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Give the report as plain JSON values."""
@@ -51,7 +55,12 @@ class Divergence:
     def from_json(cls, values: Mapping[str, Any]) -> Self:
         """Read ``to_json``'s values, from a process of ours."""
         cells = tuple(CellDifference(**cell) for cell in values["cells"])
-        return cls(**{**values, "columns": tuple(values["columns"]), "cells": cells})
+        cause = None if values["cause"] is None else Cause(values["cause"])
+        return cls(**{**values, "columns": tuple(values["columns"]), "cells": cells, "cause": cause})
+
+    def explain(self) -> str:
+        """Say what differs, and what that most likely means."""
+        return self.describe() + ("" if self.cause is None else f"; {CAUSE_TEXTS[self.cause]}")
 
     def describe(self) -> str:
         """Say in one line what differs."""
@@ -64,17 +73,28 @@ class Divergence:
         )
 
 
-def compare_slices(published: pa.Table, recomputed: pa.Table, vocabulary: Vocabulary) -> Divergence | None:
+def compare_slices(
+    published: pa.Table, recomputed: pa.Table, vocabulary: Vocabulary, prev_watermark: Timestamp | None = None
+) -> Divergence | None:
     """Find what differs between two slices that should hold the same rows.
 
     Args:
         published: What the peer says, with the system columns first.
         recomputed: What the engine gave for the same step.
         vocabulary: The names of the system columns.
+        prev_watermark: That stood before the step.
 
     Returns:
-        None where every value of every column is equal.
+        None where every value of every column is equal. Its cause is set where the rows show it.
     """
+    found = _compare(published, recomputed, vocabulary)
+    if found is None or found.kind == "schema":
+        return found
+    cause = find_cause_in_rows(found.kind, found.columns, published, recomputed, vocabulary, prev_watermark)
+    return replace(found, cause=cause)
+
+
+def _compare(published: pa.Table, recomputed: pa.Table, vocabulary: Vocabulary) -> Divergence | None:
     if published.schema.names != recomputed.schema.names or published.schema.types != recomputed.schema.types:
         return _schema_divergence(published, recomputed)
     rows = min(published.num_rows, recomputed.num_rows)
@@ -127,12 +147,16 @@ def _schema_divergence(published: pa.Table, recomputed: pa.Table) -> Divergence:
 
 
 def _differs(left: pa.ChunkedArray, right: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Compare as the logical hash does: null equals null, NaN equals NaN."""
+    """Compare as the logical hash does: null equals null, NaN equals NaN, 0.0 does not equal -0.0."""
     if pa.types.is_nested(left.type):
         return pa.chunked_array([pa.array([a != b for a, b in zip(left.to_pylist(), right.to_pylist(), strict=True)])])
     unequal = pc.not_equal(left, right)
     if pa.types.is_floating(left.type):
         unequal = pc.and_not(unequal, pc.and_(pc.is_nan(left), pc.is_nan(right)))
+        # One divided by a zero shows its sign.
+        signs = [pc.divide(1.0, side.cast(pa.float64())) for side in (left, right)]
+        both_zero = pc.and_(pc.equal(left.cast(pa.float64()), 0.0), pc.equal(right.cast(pa.float64()), 0.0))
+        unequal = pc.or_(unequal, pc.and_(both_zero, pc.not_equal(*signs)))
     return pc.fill_null(unequal, pc.xor(pc.is_null(left), pc.is_null(right)))  # null where exactly one side is, or both
 
 

@@ -14,14 +14,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from odf_engines.contract import Limits
+from odf_engines.errors import LimitExceededError
 from odf_node.ports import MetadataStore
+from odf_node.ports import ReplayRecord as StoredRecord
 from odf_node.services.slices import logical_hash_of, read_slice
-from odf_node.services.verifying import Verifier
+from odf_node.services.verifying import Finding, Verifier
 from odf_protocol.attestations import Attestation, decode_attestation
+from odf_protocol.divergence_cause import CAUSE_TEXTS, Cause
 from odf_protocol.errors import MalformedError
 from odf_protocol.events import AddData, DatasetKind, ExecuteTransform, Seed, SetDataSchema
 from odf_protocol.multihash import Multihash
 from odf_protocol.policy import Policy, Trust
+from odf_protocol.replay import EngineIdentity, InputWatermark
 from odf_protocol.replay_codec import decode_replay_record, sign_replay_record
 from odf_protocol.timestamp import Timestamp
 from odf_protocol.vocabulary import Vocabulary
@@ -328,6 +333,141 @@ def test_replay_record_of_another_block_is_refused(judge: Judge, published: Publ
     chain.replay_records[THIRD_STEP] = chain.replay_records[SECOND_STEP]
 
     judge.refuse(chain.offer(), chain.files, rule="REPLAY-6")
+
+
+def test_replay_record_of_other_watermarks_is_refused(judge: Judge, published: Published) -> None:
+    raw = published.derivative.replay_records[SECOND_STEP]
+    assert raw is not None
+    read = decode_replay_record(raw).record.inputs[0]
+    chain = _other_record(
+        published, SECOND_STEP, NEW_KEY, inputs=(replace(read, watermarks=(InputWatermark(NOON, NOON),)),)
+    )
+
+    judge.refuse(chain.offer(), chain.files, rule="REPLAY-7 watermarks-of-the-input")
+
+
+def test_replay_record_of_this_engine_with_other_settings_is_refused(judge: Judge, published: Published) -> None:
+    chain = _other_record(published, SECOND_STEP, NEW_KEY, settings={"spark.sql.ansi.enabled": "false"})
+
+    report = judge.refuse(chain.offer(), chain.files, rule="REPLAY-9 settings-of-the-engine")
+
+    assert "spark.sql.ansi.enabled" in report["found"]
+
+
+# Records that are stored: whoever writes the database has no key
+
+
+def _verify(judge: Judge, *, replay: bool = True) -> Finding:
+    record = judge.record("doubled")
+    assert record is not None
+    with judge.opened() as store:
+        return Verifier(store, judge.objects, judge.engines).verify(record, replay=replay, say=lambda _text: None)
+
+
+def _store_record(judge: Judge, chain: PeerChain, number: int, raw: bytes) -> None:
+    with judge.opened() as store:
+        store.put_replay_record(StoredRecord(chain.id, number, chain.blocks[number].hash, raw))
+
+
+@pytest.mark.parametrize("replay", [True, False], ids=["re-executed", "integrity"])
+@pytest.mark.parametrize(
+    ("key", "changes", "rule"),
+    [
+        (OTHER_KEY, {}, "REPLAY-5 signed-by-the-dataset-key"),
+        (NEW_KEY, {"next_offset": 0}, "REPLAY-6"),
+        (NEW_KEY, {"transform": Multihash.of_sha3_256(b"another query")}, "REPLAY-8"),
+        (NEW_KEY, {"settings": {"spark.sql.ansi.enabled": "false"}}, "REPLAY-9"),
+        (NEW_KEY, {"inputs": "none"}, "REPLAY-7 slices-that-are-held"),
+    ],
+    ids=["signature", "step", "query", "settings", "slices"],
+)
+def test_verify_finds_a_stored_replay_record_that_is_wrong(
+    judge: Judge, published: Published, key: bytes, changes: dict[str, Any], rule: str, replay: bool
+) -> None:
+    judge.accept(published.derivative)
+    raw = published.derivative.replay_records[SECOND_STEP]
+    assert raw is not None
+    if "inputs" in changes:
+        read = decode_replay_record(raw).record.inputs[0]
+        other = replace(read.slices[0], physical_hash=Multihash.of_sha3_256(b"another file"))
+        changes = {"inputs": (replace(read, slices=(other,)),)}
+    chain = _other_record(published, SECOND_STEP, key, **changes)
+    wrong = chain.replay_records[SECOND_STEP]
+    assert wrong is not None
+    _store_record(judge, published.derivative, SECOND_STEP, wrong)
+
+    finding = _verify(judge, replay=replay)
+
+    assert not finding.is_valid
+    assert finding.rule.startswith(rule)
+    if rule.startswith("REPLAY-7"):
+        assert finding.divergence is not None
+        assert finding.divergence["cause"] == "missing-input"
+
+
+def test_stored_replay_record_that_is_no_document_is_found(judge: Judge, published: Published) -> None:
+    judge.accept(published.derivative)
+    _store_record(judge, published.derivative, SECOND_STEP, b"{}")
+
+    assert not _verify(judge, replay=False).is_valid
+
+
+OTHER_ENGINE = EngineIdentity("spark", "4.2.0", Multihash.of_sha3_256(b"another build"))
+
+
+def test_step_of_another_engine_that_is_reproduced_is_valid_and_said_so(judge: Judge, published: Published) -> None:
+    chain = _other_record(published, SECOND_STEP, NEW_KEY, engine=OTHER_ENGINE)
+    chain.replay_records[THIRD_STEP] = None
+    judge.accept(chain)
+
+    finding = _verify(judge)
+
+    assert (finding.is_valid, finding.replayed_steps) == (True, 3)
+    short = OTHER_ENGINE.digest.short
+    assert finding.warnings[:2] == (
+        f"1 of 3 steps were made by another build of the engine, spark 4.2.0 ({short})",
+        "1 of 3 steps have no replay record",
+    )
+
+
+@pytest.mark.parametrize(
+    ("engine", "cause"),
+    [(None, "tampering"), ("here", "tampering"), (OTHER_ENGINE, "engine-version")],
+    ids=["no-record", "this-engine", "another-engine"],
+)
+def test_forged_cell_is_classified_by_what_the_record_says_of_the_engine(
+    judge: Judge, published: Published, engine: EngineIdentity | str | None, cause: str
+) -> None:
+    chain = with_cells(published, SECOND_STEP, "doubled", [15, 19])
+    if engine is not None:
+        changes = {} if engine == "here" else {"engine": engine}
+        chain.replay_records[SECOND_STEP] = _other_record(published, SECOND_STEP, NEW_KEY, **changes).replay_records[
+            SECOND_STEP
+        ]
+
+    report = judge.refuse(chain.offer(), chain.files, rule="PLAN-7 step-is-reproduced")
+
+    assert report["divergence"]["cause"] == cause
+    assert report["reason"].endswith(CAUSE_TEXTS[Cause(cause)])
+
+
+def test_verify_names_missing_inputs_for_machines(published: Published, tmp_path: Path) -> None:
+    judge = Judge.create(tmp_path / "judge")
+    judge.take(published.derivative.offer(), published.derivative.files, policy=Policy.INTEGRITY)
+
+    finding = _verify(judge)
+
+    assert (finding.is_valid, finding.replayed_steps) == (True, None)
+    assert finding.divergence is not None
+    assert (finding.divergence["kind"], finding.divergence["cause"]) == ("inputs", "missing-input")
+    assert str(published.root.id) in finding.divergence["detail"]
+
+
+def test_step_that_reaches_a_limit_is_named(judge: Judge, published: Published) -> None:
+    judge.engines.limits = Limits(output_rows=2)
+
+    with pytest.raises(LimitExceededError, match=f"output_rows reached at block {FIRST_STEP}: allowed 2, found 3"):
+        judge.accept(published.derivative)
 
 
 # What the policy asks for

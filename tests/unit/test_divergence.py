@@ -1,10 +1,14 @@
 import datetime as dt
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
-from odf_protocol.divergence import MAX_LISTED_CELLS, compare_slices
+from odf_protocol.divergence import MAX_LISTED_CELLS, Divergence, compare_slices
+from odf_protocol.divergence_cause import CAUSE_TEXTS, Cause
+from odf_protocol.timestamp import Timestamp
 from odf_protocol.vocabulary import Vocabulary
 
 NOON = dt.datetime(2024, 1, 1, 12, tzinfo=dt.UTC)
@@ -110,3 +114,60 @@ def test_report_of_many_differences_stays_small_and_counts_exactly() -> None:
     assert len(divergence.cells) == MAX_LISTED_CELLS
     assert divergence.differing_rows == count
     assert [cell.offset for cell in divergence.cells] == list(range(10, 10 + MAX_LISTED_CELLS))
+
+
+# What lies behind it
+
+
+def cause_of(published: pa.Table, recomputed: pa.Table, watermark: dt.datetime | None = None) -> Cause | None:
+    mark = None if watermark is None else Timestamp.from_unix_ms(int(watermark.timestamp() * 1000))
+    divergence = compare_slices(published, recomputed, Vocabulary(), mark)
+    assert divergence is not None
+    assert Divergence.from_json(divergence.to_json()) == divergence
+    return divergence.cause
+
+
+def test_same_rows_in_another_order_are_a_matter_of_order() -> None:
+    table = rows()
+    columns = {name: table.column(name) for name in table.column_names}
+    swapped = table.drop_columns("tags").take([2, 1, 0]).set_column(0, "offset", columns["offset"])
+
+    assert cause_of(swapped, table.drop_columns("tags")) is Cause.ORDER
+
+
+@pytest.mark.parametrize(
+    ("published", "recomputed", "cause"),
+    [
+        (0.1 + 0.2 + 0.3, 0.3 + 0.2 + 0.1, Cause.FLOAT),
+        (0.0, -0.0, Cause.FLOAT),
+        (1.0, 1.001, None),
+        (1.0, None, None),
+        (1.0, float("nan"), None),
+        (float("inf"), -float("inf"), None),
+    ],
+)
+def test_last_digits_of_floats_are_told_from_other_figures(
+    published: float, recomputed: float | None, cause: Cause | None
+) -> None:
+    assert cause_of(rows(heat={1: published}), rows(heat={1: recomputed})) is cause
+
+
+def test_float_beside_another_column_is_no_matter_of_floats() -> None:
+    assert cause_of(rows(heat={1: 0.3}, city={1: "x"}), rows(heat={1: 0.1 + 0.2})) is None
+
+
+def test_rows_older_than_the_watermark_are_a_matter_of_late_data() -> None:
+    fewer, more = rows(2).drop_columns("tags"), rows(3).drop_columns("tags")  # the third row is of two days later
+    assert cause_of(fewer, more, NOON + dt.timedelta(days=3)) is Cause.LATE_DATA
+    assert cause_of(more, fewer, NOON + dt.timedelta(days=3)) is Cause.LATE_DATA
+    assert cause_of(fewer, more, NOON + dt.timedelta(days=2)) is None
+    assert cause_of(fewer, more) is None
+    assert cause_of(rows(2, city={0: "x"}).drop_columns("tags"), more, NOON + dt.timedelta(days=3)) is Cause.LATE_DATA
+    assert cause_of(rows(2, city={0: "x"}).drop_columns("tags"), more, NOON + dt.timedelta(days=1)) is None
+
+
+def test_every_cause_has_a_text_that_ends_the_explanation() -> None:
+    divergence = compare_slices(rows(2), rows(3), Vocabulary())
+    assert divergence is not None
+    for cause in Cause:
+        assert replace(divergence, cause=cause).explain().endswith(CAUSE_TEXTS[cause])

@@ -38,17 +38,7 @@ def make_record(
         },
         transform=hash_transform(request.transform),
         vocabulary=request.vocabulary,
-        inputs=tuple(
-            ReplayInput(
-                dataset_id=planned.recorded.dataset_id,
-                alias=given.alias,
-                vocabulary=given.vocabulary,
-                slices=tuple(ReplaySlice(part.logical_hash, part.physical_hash) for part in planned.slices),
-                offset_interval=planned.offset_interval,
-                watermarks=tuple(InputWatermark(mark.system_time, mark.event_time) for mark in planned.watermarks),
-            )
-            for planned, given in zip(inputs, request.inputs, strict=True)
-        ),
+        inputs=_inputs_of(request, inputs),
         system_time=request.system_time,
         next_offset=request.next_offset,
         prev_checkpoint=view.prev_checkpoint,
@@ -98,21 +88,70 @@ def check_record(raw: bytes, block: Block, dataset_id: DatasetId, before: Datase
     return record
 
 
-def check_record_inputs(record: ReplayRecord, inputs: Sequence[PlannedInput], sequence_number: int) -> None:
-    """Check that a record names the slices that the step reads from the copies held here (REPLAY-7).
+def check_record_inputs(
+    record: ReplayRecord, inputs: Sequence[PlannedInput], request: TransformRequest, sequence_number: int
+) -> None:
+    """Check that a record names what the step reads from the copies held here (REPLAY-7).
+
+    Args:
+        record: That came with the step.
+        inputs: Of the step, from the copies held here.
+        request: Built from them.
+        sequence_number: Of the step's block.
 
     Raises:
-        RejectedError: It names others.
+        RejectedError: It names something else.
     """
-    for said, planned in zip(record.inputs, inputs, strict=True):
-        held = tuple(ReplaySlice(part.logical_hash, part.physical_hash) for part in planned.slices)
-        if said.slices != held:
-            raise RejectedError(
-                f"REPLAY-7 slices-that-are-held (input {said.dataset_id})",
-                sequence_number=sequence_number,
-                expected=", ".join(str(part.physical_hash) for part in held) or "none",
-                found=", ".join(str(part.physical_hash) for part in said.slices) or "none",
-            )
+    for said, held in zip(record.inputs, _inputs_of(request, inputs), strict=True):
+        checks: list[tuple[str, object, object]] = [
+            ("slices-that-are-held", _named(held.slices), _named(said.slices)),
+            ("watermarks-of-the-input", held.watermarks, said.watermarks),
+            ("vocabulary-of-the-input", held.vocabulary, said.vocabulary),
+        ]
+        for name, expected, found in checks:
+            if expected != found:
+                rule = f"REPLAY-7 {name} (input {said.dataset_id})"
+                raise RejectedError(rule, sequence_number=sequence_number, expected=expected, found=found)
+
+
+def check_record_engine(record: ReplayRecord, engine: Engine, sequence_number: int) -> bool:
+    """Check what a record says of its engine, where that is the one installed here (REPLAY-9).
+
+    Returns:
+        Whether it is; of another engine nothing can be said.
+
+    Raises:
+        RejectedError: It is, and has other settings than the record states.
+    """
+    if record.engine.digest != engine.digest():
+        return False
+    if dict(record.settings) != dict(engine.settings):
+        names = {name for name, _ in record.settings.items() ^ engine.settings.items()}
+        raise RejectedError(
+            "REPLAY-9 settings-of-the-engine",
+            sequence_number=sequence_number,
+            expected="those that the engine of this digest has",
+            found=f"others for {', '.join(sorted(names))}",
+        )
+    return True
+
+
+def _inputs_of(request: TransformRequest, inputs: Sequence[PlannedInput]) -> tuple[ReplayInput, ...]:
+    return tuple(
+        ReplayInput(
+            dataset_id=planned.recorded.dataset_id,
+            alias=given.alias,
+            vocabulary=given.vocabulary,
+            slices=tuple(ReplaySlice(part.logical_hash, part.physical_hash) for part in planned.slices),
+            offset_interval=planned.offset_interval,
+            watermarks=tuple(InputWatermark(mark.system_time, mark.event_time) for mark in planned.watermarks),
+        )
+        for planned, given in zip(inputs, request.inputs, strict=True)
+    )
+
+
+def _named(slices: Sequence[ReplaySlice]) -> str:
+    return ", ".join(f"{part.physical_hash} (rows {part.logical_hash})" for part in slices) or "none"
 
 
 def identity_of(engine: Engine) -> EngineIdentity:

@@ -19,6 +19,7 @@ from odf_protocol.dataset_view import DatasetView
 from odf_protocol.divergence import Divergence
 from odf_protocol.errors import MalformedError, OdfError, RejectedError, UnavailableError, UnsupportedError
 from odf_protocol.events import AddData, ExecuteTransform, SetDataSchema
+from odf_protocol.timestamp import Timestamp
 from odf_protocol.vocabulary import Vocabulary
 
 MAX_ANSWER_BYTES: Final = 4 * 1024 * 1024  # guess: a hundred differing cells of some kilobytes
@@ -71,9 +72,22 @@ class SliceProcess:
         self._ask(request, path.stat().st_size, block.sequence_number)
 
     def compare(
-        self, published: Path, recomputed: Path, vocabulary: Vocabulary, *, sequence_number: int
+        self,
+        published: Path,
+        recomputed: Path,
+        vocabulary: Vocabulary,
+        *,
+        sequence_number: int,
+        prev_watermark: Timestamp | None = None,
     ) -> Divergence | None:
         """Find what differs between two slices, value by value; None where nothing does.
+
+        Args:
+            published: What the block's author says.
+            recomputed: What the engine gave.
+            vocabulary: Names of the system columns.
+            sequence_number: Of the block.
+            prev_watermark: That stood before it.
 
         Raises:
             RejectedError, MalformedError, UnsupportedError: They cannot be compared at bounded cost.
@@ -84,6 +98,7 @@ class SliceProcess:
             "published": str(published),
             "recomputed": str(recomputed),
             "vocabulary": vocabulary.columns,
+            "prev_watermark_ms": None if prev_watermark is None else prev_watermark.unix_ms,
         }
         found = self._ask(request, published.stat().st_size + recomputed.stat().st_size, sequence_number)
         return None if found is None else Divergence.from_json(found)

@@ -86,13 +86,20 @@ def _compare(request: dict[str, Any]) -> dict[str, Any] | None:
     from odf_node.services.slices import hash_values_of, read_slice
     from odf_protocol.divergence import compare_slices
     from odf_protocol.errors import UnsupportedError
+    from odf_protocol.timestamp import Timestamp
     from odf_protocol.vocabulary import Vocabulary
 
     published, recomputed = Path(request["published"]), Path(request["recomputed"])
     with contextlib.suppress(UnsupportedError):  # values that it does not know are compared one by one
         if hash_values_of(published) == hash_values_of(recomputed):
             return None
-    found = compare_slices(read_slice(published), read_slice(recomputed), Vocabulary(*request["vocabulary"]))
+    mark = request["prev_watermark_ms"]
+    found = compare_slices(
+        read_slice(published),
+        read_slice(recomputed),
+        Vocabulary(*request["vocabulary"]),
+        None if mark is None else Timestamp.from_unix_ms(mark),
+    )
     return None if found is None else found.to_json()
 
 

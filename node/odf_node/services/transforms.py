@@ -6,7 +6,7 @@ with the answer. Clauses: PLAN-1 to PLAN-7 in ``spec/transform.md``.
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,6 +25,7 @@ from odf_protocol.block import Block
 from odf_protocol.dataset_view import DatasetView
 from odf_protocol.did import DatasetId
 from odf_protocol.divergence import Divergence
+from odf_protocol.divergence_cause import Cause
 from odf_protocol.errors import RejectedError
 from odf_protocol.events import (
     Checkpoint,
@@ -265,8 +266,28 @@ class Replayer:
     objects: ObjectStore
     paths: Mapping[Multihash, Path]
 
+    def check_inputs(self, view: DatasetView, block: Block, record: ReplayRecord) -> None:
+        """Check what a record says of a step's inputs against the copies held here, without an engine (REPLAY-7).
+
+        Raises:
+            RejectedError, BlockNotFoundError: It says something else, or they are not held here.
+        """
+        event = block.event
+        assert isinstance(event, ExecuteTransform)
+        builder = StepBuilder(self.store, self.objects, self.paths)
+        planned = tuple(builder.plan_recorded(recorded) for recorded in event.query_inputs)
+        step = builder.build(view, planned, system_time=block.system_time, limits=Limits())
+        check_record_inputs(record, planned, step.request, block.sequence_number)
+
     def replay(
-        self, session: EngineSession, view: DatasetView, block: Block, record: ReplayRecord | None, *, limits: Limits
+        self,
+        session: EngineSession,
+        view: DatasetView,
+        block: Block,
+        record: ReplayRecord | None,
+        *,
+        engine: Engine,
+        limits: Limits,
     ) -> StepMismatch | None:
         """Run the step that ``block`` records and compare the answer with what it claims.
 
@@ -275,6 +296,7 @@ class Replayer:
             view: The derivative before the step.
             block: With an ExecuteTransform event.
             record: The replay record that came with the block, where one did.
+            engine: That the session is of.
             limits: For the run.
 
         Returns:
@@ -287,14 +309,15 @@ class Replayer:
         assert isinstance(event, ExecuteTransform)
         builder = StepBuilder(self.store, self.objects, self.paths)
         planned = tuple(builder.plan_recorded(recorded) for recorded in event.query_inputs)
-        if record is not None:
-            check_record_inputs(record, planned, block.sequence_number)
         step = builder.build(view, planned, system_time=block.system_time, limits=limits)
+        if record is not None:
+            check_record_inputs(record, planned, step.request, block.sequence_number)
         response = session.transform(step.request)
         published = self.paths[event.new_data.physical_hash] if event.new_data else None
         divergence = find_divergence(block, view, response, published)
         if divergence is None:
             return None
+        divergence = replace(divergence, cause=divergence.cause or _find_cause_in_record(record, engine))
         return StepMismatch(
             block=block,
             dataset_id=view.dataset_id,
@@ -335,7 +358,11 @@ def find_divergence(
             same_hash = logical_hash_of(response.data_path) == event.new_data.logical_hash
             with SliceProcess() as reader:
                 found_cells = reader.compare(
-                    published, response.data_path, view.vocabulary, sequence_number=block.sequence_number
+                    published,
+                    response.data_path,
+                    view.vocabulary,
+                    sequence_number=block.sequence_number,
+                    prev_watermark=view.watermark,
                 )
             if found_cells is not None:
                 return found_cells
@@ -346,6 +373,13 @@ def find_divergence(
     if view.schema is not None and not is_same(data_schema_of(response.schema), view.schema):
         return _plain("schema", rows, "the declared query gives other columns than the published schema has")
     return None
+
+
+def _find_cause_in_record(record: ReplayRecord | None, engine: Engine) -> Cause:
+    """Tell another engine from tampering, where rows alone did not show the cause (REPLAY-10)."""
+    if record is not None and record.engine.digest != engine.digest():
+        return Cause.ENGINE_VERSION
+    return Cause.TAMPERING
 
 
 def _plain(kind: str, rows: int, detail: str) -> Divergence:

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from odf_engines.contract import EngineSession
-from odf_engines.errors import InvalidQueryError, NotReplayableError
+from odf_engines.errors import EngineMissingError, InvalidQueryError, LimitExceededError, NotReplayableError
 from odf_node.ports import DatasetRecord, MetadataStore, ObjectStore
 from odf_node.services.chains import load_view
 from odf_node.services.engines import EngineHost
-from odf_node.services.replay_records import check_record
+from odf_node.services.replay_records import check_record, check_record_engine
 from odf_node.services.slice_process import SliceProcess
 from odf_node.services.transforms import Replayer, StepMismatch, input_ids
 from odf_protocol.block import Block, decode_block
@@ -22,9 +22,9 @@ from odf_protocol.chain import ChainState, Strictness, append
 from odf_protocol.dataset_view import DatasetView, apply, start_view
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import RejectedError
-from odf_protocol.events import AddData, ExecuteTransform
+from odf_protocol.events import AddData, DatasetKind, ExecuteTransform
 from odf_protocol.multihash import Multihash
-from odf_protocol.replay import ReplayRecord
+from odf_protocol.replay import EngineIdentity, ReplayRecord
 from odf_protocol.signatures import verify_block_signature
 
 
@@ -103,7 +103,7 @@ class ReplayMismatchError(RejectedError):
 
     def __init__(self, mismatch: StepMismatch) -> None:
         super().__init__("PLAN-7 step-is-reproduced", sequence_number=mismatch.block.sequence_number)
-        number, difference = mismatch.block.sequence_number, mismatch.divergence.describe()
+        number, difference = mismatch.block.sequence_number, mismatch.divergence.explain()
         self.args = (f"block {number} is not what its declared query gives: {difference}",)
         self.mismatch = mismatch
 
@@ -210,8 +210,18 @@ def replay_steps(
                     say(f"starting the sandboxed engine '{name}'")
                     sessions[name] = stack.enter_context(engines.foreign_session(name))
                 say(f"re-executing block {block.sequence_number}")
+                engine = engines.get_engine(name)
+                if record is not None:
+                    check_record_engine(record, engine, block.sequence_number)
                 try:
-                    mismatch = replayer.replay(sessions[name], before, block, record, limits=engines.limits)
+                    mismatch = replayer.replay(
+                        sessions[name], before, block, record, engine=engine, limits=engines.limits
+                    )
+                except LimitExceededError as error:
+                    where = f"block {block.sequence_number}"
+                    raise LimitExceededError(
+                        error.limit, allowed=error.allowed, found=error.found, where=where
+                    ) from error
                 except (InvalidQueryError, NotReplayableError) as error:
                     raise RejectedError(
                         "PLAN-7 query-can-be-repeated", sequence_number=block.sequence_number, found=error
@@ -223,10 +233,70 @@ def replay_steps(
     return replayed
 
 
+@dataclass(frozen=True, slots=True)
+class RecordedEngines:
+    """What the replay records of a chain say about engines: builds that are not installed here, and how many steps."""
+
+    steps: int
+    recorded: int
+    others: tuple[tuple[EngineIdentity, int], ...]
+
+    def describe(self) -> list[str]:
+        """Say in lines what a person should know."""
+        lines = [
+            f"{count} of {self.steps} steps were made by another build of the engine, {each.name} {each.version} "
+            f"({each.digest.short})"
+            for each, count in self.others
+        ]
+        if self.recorded < self.steps:
+            lines.append(f"{self.steps - self.recorded} of {self.steps} steps have no replay record")
+        return lines
+
+
+def check_records(
+    chain: CheckedChain,
+    paths: Mapping[Multihash, Path],
+    *,
+    store: MetadataStore,
+    objects: ObjectStore,
+    engines: EngineHost,
+    with_inputs: bool,
+) -> RecordedEngines:
+    """Check what replay records say beyond the chain itself: engine and, with ``with_inputs``, what was read.
+
+    Raises:
+        RejectedError: REPLAY-7, REPLAY-9.
+    """
+    replayer = Replayer(store, objects, paths)
+    steps = recorded = 0
+    others: dict[EngineIdentity, int] = {}
+    before = chain.before
+    for block, view, record in zip(chain.blocks, chain.views, chain.records, strict=True):
+        if isinstance(block.event, ExecuteTransform):
+            steps += 1
+            if record is not None and before is not None:
+                recorded += 1
+                if not _is_engine_here(record, engines, block.sequence_number):
+                    others[record.engine] = others.get(record.engine, 0) + 1
+                if with_inputs:
+                    replayer.check_inputs(before, block, record)
+        before = view
+    return RecordedEngines(steps, recorded, tuple(others.items()))
+
+
+def _is_engine_here(record: ReplayRecord, engines: EngineHost, sequence_number: int) -> bool:
+    try:
+        return check_record_engine(record, engines.get_engine(record.engine.name), sequence_number)
+    except EngineMissingError:
+        return False
+
+
 def stored_chain(store: MetadataStore, record: DatasetRecord) -> Iterable[OfferedBlock]:
-    """Read a chain of this node as if somebody had sent it."""
+    """Read a chain of this node as if somebody had sent it, with the replay records that are kept beside it."""
+    has_steps = record.kind is DatasetKind.DERIVATIVE
     for stored in store.iter_blocks(record.id):
-        yield OfferedBlock(stored.raw, stored.signature)
+        replay_record = store.find_replay_record(record.id, stored.hash) if has_steps else None
+        yield OfferedBlock(stored.raw, stored.signature, None if replay_record is None else replay_record.raw)
 
 
 def view_at(store: MetadataStore, dataset_id: DatasetId, sequence_number: int) -> DatasetView:

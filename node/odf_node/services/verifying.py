@@ -11,8 +11,10 @@ from odf_node.services.engines import EngineHost
 from odf_node.services.naming import select_datasets
 from odf_node.services.transforms import input_ids
 from odf_node.services.verification import (
+    CheckedChain,
     ReplayMismatchError,
     check_chain,
+    check_records,
     check_rows,
     find_missing_inputs,
     replay_steps,
@@ -20,6 +22,8 @@ from odf_node.services.verification import (
 )
 from odf_protocol.chain import Strictness
 from odf_protocol.did import DatasetId
+from odf_protocol.divergence import Divergence
+from odf_protocol.divergence_cause import Cause
 from odf_protocol.errors import OdfError, RejectedError
 from odf_protocol.events import DatasetKind
 from odf_protocol.heads import verify_head
@@ -134,8 +138,21 @@ class Verifier:
                 paths[needed.hash] = self.objects.get_path(needed.hash)
             check_rows(chain, paths, say)
             replayed, not_checked = None, ""
+            divergence: Divergence | None = None
+            engine_notes: list[str] = []
             if record.kind is DatasetKind.DERIVATIVE:
-                not_checked = self._obstacle(chain) if replay else "not asked for"
+                missing = find_missing_inputs(chain, self.store)
+                divergence = _missing_inputs(missing) if missing else None
+                not_checked = self._obstacle(chain, missing) if replay else "not asked for"
+                engine_notes = check_records(
+                    chain,
+                    paths,
+                    store=self.store,
+                    objects=self.objects,
+                    engines=self.engines,
+                    # Re-execution looks at them anyway.
+                    with_inputs=bool(not_checked) and not missing,
+                ).describe()
                 if not not_checked:
                     replayed = replay_steps(
                         chain, paths, store=self.store, objects=self.objects, engines=self.engines, say=say
@@ -151,7 +168,7 @@ class Verifier:
                 replayed_steps=None,
                 problem=str(error),
                 rule=getattr(error, "rule", type(error).__name__),
-                divergence=error.mismatch.divergence.to_json() if isinstance(error, ReplayMismatchError) else None,
+                divergence=_divergence_of(error),
             )
         return Finding(
             name=record.name,
@@ -160,15 +177,28 @@ class Verifier:
             signed=signed,
             replayed_steps=replayed,
             not_checked=not_checked,
-            warnings=chain.warnings,
+            divergence=None if divergence is None else divergence.to_json(),
+            warnings=(*engine_notes, *chain.warnings),
         )
 
-    def _obstacle(self, chain: Any) -> str:
-        transform = chain.view.transform
-        if transform is None:
+    def _obstacle(self, chain: CheckedChain, missing: Sequence[str]) -> str:
+        if chain.view.transform is None:
             return "it declares no transform"
-        try:
-            self.engines.get_engine(transform.transform.engine)
-        except EngineMissingError as error:
-            return str(error)
-        return "; ".join(find_missing_inputs(chain, self.store))
+        for name in chain.list_engines():
+            try:
+                self.engines.get_engine(name)
+            except EngineMissingError as error:
+                return str(error)
+        return "; ".join(missing)
+
+
+def _divergence_of(error: OdfError) -> dict[str, Any] | None:
+    if isinstance(error, ReplayMismatchError):
+        return error.mismatch.divergence.to_json()
+    if isinstance(error, RejectedError) and error.rule.startswith("REPLAY-7 slices"):
+        return _missing_inputs([str(error)]).to_json()
+    return None
+
+
+def _missing_inputs(missing: Sequence[str]) -> Divergence:
+    return Divergence("inputs", (), 0, 0, 0, (), "; ".join(missing), Cause.MISSING_INPUT)

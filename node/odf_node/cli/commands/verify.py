@@ -1,9 +1,10 @@
 """``odf-node verify``: check chains, data and derivations again."""
 
 import argparse
+from dataclasses import replace
 
 from odf_node.cli.context import Context
-from odf_node.cli.parsing import add_output_format
+from odf_node.cli.parsing import add_output_format, whole_number
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -15,6 +16,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--integrity", action="store_true", help="chain, signatures, hashes and rows only: re-execute nothing"
     )
+    limits = parser.add_argument_group("limits of each re-executed step")
+    limits.add_argument("--seconds", type=whole_number(1), metavar="N", help="time (default: 600)")
+    limits.add_argument(
+        "--memory", type=whole_number(256, 1 << 20), metavar="MIB", help="memory of the engine (default: 2048)"
+    )
     add_output_format(parser, "text", "json")
 
 
@@ -24,6 +30,10 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
     from odf_protocol.errors import RejectedError
 
     node, console = context.node, context.console
+    if arguments.seconds:
+        node.engines.limits = replace(node.engines.limits, wall_s=float(arguments.seconds))
+    if arguments.memory:
+        node.engines.limits = replace(node.engines.limits, memory_bytes=arguments.memory << 20)
     findings = []
     for record in node.verifier.select(arguments.datasets, recursive=arguments.recursive):
         with console.progress(f"{record.name}: reading the chain") as progress:
