@@ -19,6 +19,7 @@ from odf_protocol.timestamp import Timestamp
 
 if TYPE_CHECKING:
     from odf_engines.contract import EngineSession
+    from odf_node.ports.layouts import LayoutTarget
     from odf_node.ports.objects import SweepReport
     from odf_node.ports.peer_client import OnBytes, PeerDataset
     from odf_node.ports.push_client import PushedHead, PushOutcome
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from odf_node.services.creation import DatasetCreator
     from odf_node.services.deletion import Deletion
     from odf_node.services.engines import EngineHost
+    from odf_node.services.exporting import Exporting
     from odf_node.services.grading import TransformGrader
     from odf_node.services.ingestion import Ingestor
     from odf_node.services.pulling import Pulling
@@ -194,7 +196,28 @@ class Node:
         """Behind ``push``."""
         from odf_node.services.pushing import Pushing
 
-        return Pushing(self.store, self.objects, self.send_push)
+        return Pushing(self.store, self.objects, self.send_push, self.exporting, self._find_files)
+
+    @cached_property
+    def exporting(self) -> "Exporting":
+        """Behind ``export``, and ``push`` to files."""
+        from odf_node.services.exporting import Exporting
+
+        return Exporting(self.store, self.objects)
+
+    def make_export_target(self, place: str, name: str) -> "LayoutTarget":
+        """Make the place to which ``export`` writes a dataset: its own folder below ``place``, or an archive.
+
+        Raises:
+            UsageError: ``place`` is the address of a server.
+        """
+        from odf_node.adapters.layout_places import ARCHIVE_SUFFIX, find_layout_target
+
+        below = place if place.endswith(ARCHIVE_SUFFIX) else f"{place.rstrip('/')}/{name}"
+        target = find_layout_target(below if "/" in below else f"./{below}", name)
+        if target is None:
+            raise UsageError(f"{place} is no folder, archive or bucket; 'odf-node push' offers datasets to servers")
+        return target
 
     @cached_property
     def push_judge(self) -> "PushJudge":
@@ -250,6 +273,11 @@ class Node:
             settings=ClientSettings(token=token),
             on_bytes=on_bytes,
         )
+
+    def _find_files(self, url: str, name: str) -> "LayoutTarget | None":
+        from odf_node.adapters.layout_places import find_layout_target
+
+        return find_layout_target(url, name)
 
     async def open_peer(self, url: str) -> "PeerDataset":
         """Find out what is at ``url`` and make a client for the dataset there."""

@@ -20,6 +20,8 @@ COMMANDS: Final[dict[str, str]] = {
     "delete": "delete datasets and their data",
     "doctor": "show what this machine offers, what is missing and how to mend it",
     "engine": "list engines, inspect them, prepare a faster start",
+    "export": "write datasets as files that any ODF program reads: folders, archives, buckets",
+    "import": "take datasets from such files, verified as if they came from a stranger",
     "ingest": "push files or standard input into a root dataset",
     "inspect": "look closely at a dataset, block, data file, quarantine or refusal",
     "list": "list the datasets of this node",

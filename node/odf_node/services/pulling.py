@@ -364,7 +364,7 @@ def name_in_url(url: str) -> str:
         parts = urlsplit(url)
         segments = [segment for segment in parts.path.split("/") if segment]
         candidate = segments[-1] if segments else parts.hostname or ""
-        return str(DatasetName.parse(candidate))
+        return str(DatasetName.parse(candidate.removesuffix(".tar")))
     except (MalformedError, ValueError) as error:
         raise UsageError(f"{url} does not end in a dataset name; give one with --as") from error
 

@@ -4,9 +4,12 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from odf_node.ports import DatasetRecord, MetadataStore, ObjectStore
+from odf_node.ports.layouts import LayoutTarget
 from odf_node.ports.peer_client import OnBytes
 from odf_node.ports.push_client import PushedHead, PushOutcome
+from odf_node.services.exporting import Exporting
 from odf_node.services.pulling import ProgressLine
+from odf_node.threads import finish_in_thread
 
 SendPush = Callable[[str, PushedHead, str | None, OnBytes | None], Awaitable[PushOutcome]]
 
@@ -18,6 +21,9 @@ class Pushing:
     store: MetadataStore
     objects: ObjectStore
     send: SendPush
+    exporting: Exporting
+    find_files: Callable[[str, str], LayoutTarget | None]
+    """The place at an address to write files to, None for the address of a server."""
 
     async def push(self, record: DatasetRecord, url: str, *, token: str | None, progress: ProgressLine) -> PushOutcome:
         """Bring the other node's copy up to our head.
@@ -27,6 +33,12 @@ class Pushing:
             PeerForbidsError: It wants a token, or another one.
             PeerUnavailableError: It does not answer.
         """
+        files = self.find_files(url, record.name)
+        if files is not None:
+            report = await finish_in_thread(lambda: self.exporting.export(record, files, progress, progress.advance))
+            return PushOutcome(
+                url=report.url, known_head=report.known, sent_blocks=report.new_blocks, sent_bytes=report.written_bytes
+            )
         signed_head = self.store.find_signed_head(record.id)
         offered = PushedHead(
             dataset_id=record.id, head=record.head, signed_head=signed_head.raw if signed_head else None

@@ -1,0 +1,170 @@
+"""A dataset in ODF's repository layout inside one tar file, below a folder of its name (LAYOUT-6).
+
+Nothing is unpacked: members are found by name and read where they lie, so no name in an archive becomes a path here.
+"""
+
+import io
+import os
+import secrets
+import tarfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import BinaryIO, Final, Self, cast
+
+from odf_node.ports.layouts import HEAD_PATH, OpenedFile
+from odf_node.ports.peer_errors import PeerNotFoundError, PeerUnavailableError
+from odf_protocol.errors import MalformedError, UnsupportedError
+
+MAX_MEMBERS: Final = 4_000_000  # guess: a million blocks with signature, replay record and slice
+_FILE_MODE: Final = 0o644
+
+
+class LayoutArchive:
+    """``LayoutSource`` on a tar file without compression."""
+
+    def __init__(self, path: Path) -> None:
+        """Read the list of members.
+
+        Raises:
+            PeerNotFoundError, PeerUnavailableError: The file cannot be read.
+            MalformedError: No tar file, or none with exactly one dataset in it.
+        """
+        self._path = path
+        self._places: dict[str, tuple[int, int]] = {}
+        try:
+            with tarfile.open(path, "r:") as archive:
+                for count, member in enumerate(archive):
+                    if count >= MAX_MEMBERS:
+                        raise UnsupportedError(str(path), found="more", supported=f"{MAX_MEMBERS} files")
+                    if member.isreg() and not member.issparse():
+                        self._places[member.name.removeprefix("./")] = (member.offset_data, member.size)
+                    archive.members = []  # type: ignore[attr-defined]  # it would keep every header for ever
+        except FileNotFoundError:
+            raise PeerNotFoundError(str(path), "file") from None
+        except OSError as error:
+            raise PeerUnavailableError(str(path), error.strerror or str(error), "check the file") from error
+        except (tarfile.TarError, ValueError) as error:
+            raise MalformedError("archive", where=str(path), expected="a tar file", found=str(error)) from error
+        heads = [name for name in self._places if f"/{name}".endswith(f"/{HEAD_PATH}")]
+        if len(heads) != 1:
+            raise MalformedError("archive", where=str(path), expected="one dataset", found=f"{len(heads)}")
+        self._folder = heads[0].removesuffix(HEAD_PATH).rstrip("/")
+
+    @property
+    def url(self) -> str:
+        """See ``LayoutSource``."""
+        return self._path.absolute().as_uri()
+
+    @property
+    def name(self) -> str:
+        """See ``LayoutSource``."""
+        return self._folder.rpartition("/")[2] or self._path.name.removesuffix(".tar")
+
+    def open(self, path: str, what: str) -> OpenedFile:
+        """See ``LayoutSource``."""
+        found = self._places.get(f"{self._folder}/{path}" if self._folder else path)
+        if found is None:
+            raise PeerNotFoundError(f"{self.url}/{path}", what)
+        offset, size_bytes = found
+        with _mapped_errors(self._path):
+            return OpenedFile(cast("BinaryIO", io.BufferedReader(_Part(self._path, offset, size_bytes))), size_bytes)
+
+
+class LayoutArchiveWriter:
+    """``LayoutTarget`` that makes a new tar file, which appears under its name only when it is whole."""
+
+    def __init__(self, path: Path, name: str) -> None:
+        self._path = path
+        self._name = name
+        self._pending = path.with_name(f".pending-{secrets.token_hex(8)}")
+        self._archive: tarfile.TarFile | None = None
+
+    @property
+    def url(self) -> str:
+        """See ``LayoutSource``."""
+        return self._path.absolute().as_uri()
+
+    @property
+    def name(self) -> str:
+        """See ``LayoutSource``."""
+        return self._name
+
+    def open(self, path: str, what: str) -> OpenedFile:
+        """See ``LayoutSource``; a new archive holds nothing yet."""
+        raise PeerNotFoundError(f"{self.url}/{path}", what)
+
+    def find_size(self, path: str) -> int | None:  # noqa: ARG002 - the port's signature
+        """See ``LayoutTarget``."""
+        return None
+
+    def write(self, path: str, content: BinaryIO, size_bytes: int) -> None:
+        """See ``LayoutTarget``."""
+        assert self._archive is not None
+        member = tarfile.TarInfo(f"{self._name}/{path}")
+        # No times and no owners: equal datasets make equal files.
+        member.size, member.mode = size_bytes, _FILE_MODE
+        with _mapped_errors(self._path):
+            self._archive.addfile(member, content)
+
+    def settle(self) -> None:
+        """See ``LayoutTarget``; an archive counts as a whole."""
+
+    def __enter__(self) -> Self:
+        with _mapped_errors(self._path):
+            self._archive = tarfile.open(self._pending, "x:", format=tarfile.PAX_FORMAT)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Give the finished file its name, or remove it."""
+        assert self._archive is not None
+        try:
+            with _mapped_errors(self._path):
+                self._archive.close()
+                if error is None:
+                    with self._pending.open("rb") as file:
+                        os.fsync(file.fileno())
+                    self._pending.rename(self._path)
+        finally:
+            self._pending.unlink(missing_ok=True)
+
+
+class _Part(io.RawIOBase):
+    """A part of a file as a file of its own."""
+
+    def __init__(self, path: Path, offset: int, size_bytes: int) -> None:
+        self._file = path.open("rb")
+        self._offset, self._size_bytes, self._position = offset, size_bytes, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, position: int, whence: int = io.SEEK_SET) -> int:
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size_bytes}[whence]
+        self._position = max(0, base + position)
+        return self._position
+
+    def readinto(self, buffer: "memoryview | bytearray") -> int:  # type: ignore[override]
+        left_bytes = max(0, self._size_bytes - self._position)
+        chunk = os.pread(self._file.fileno(), min(len(buffer), left_bytes), self._offset + self._position)
+        buffer[: len(chunk)] = chunk
+        self._position += len(chunk)
+        return len(chunk)
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+
+@contextmanager
+def _mapped_errors(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise PeerUnavailableError(str(path), error.strerror or str(error), "check the file") from error

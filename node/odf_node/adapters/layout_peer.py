@@ -1,0 +1,174 @@
+"""A dataset as files in ODF's repository layout as ``PeerDataset``: EX-15, LAYOUT-1 to LAYOUT-6."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from types import TracebackType
+from typing import Final, Self
+
+from odf_node.adapters.block_walk import walk_back
+from odf_node.adapters.plain_peer import parse_head_text
+from odf_node.adapters.task_errors import first_error
+from odf_node.exchange.limits import (
+    MAX_HEAD_TEXT_BYTES,
+    MAX_REPLAY_RECORD_BYTES,
+    MAX_SIGNATURE_BYTES,
+    MAX_SIGNED_HEAD_BYTES,
+)
+from odf_node.exchange.packs import PackedBlock
+from odf_node.exchange.routes import block_path, object_path
+from odf_node.ports.datasets import Head
+from odf_node.ports.errors import ObjectMismatchError
+from odf_node.ports.layouts import HEAD_PATH, LayoutSource, replay_record_path, signature_path, signed_head_path
+from odf_node.ports.objects import ObjectStore, StagedObject
+from odf_node.ports.peer_client import OnBytes, PeerDescription, PeerHead, PeerSpeaks, WantedObject
+from odf_node.ports.peer_errors import PeerLiedError, PeerNotFoundError, PeerUnavailableError
+from odf_node.threads import finish_in_thread
+from odf_protocol.block import decode_block
+from odf_protocol.errors import MalformedError
+from odf_protocol.multihash import SHA3_256, Multihash
+from odf_protocol.wire.limits import MAX_BLOCK_SIZE_BYTES
+
+_CHUNK_BYTES: Final = 4 * 1024 * 1024
+
+
+class LayoutPeer:
+    """``PeerDataset`` on files, which are trusted as little as a server."""
+
+    def __init__(self, source: LayoutSource, *, parallel: int = 1) -> None:
+        """Make it; ``parallel`` objects are read at once (one disk reads one after the other)."""
+        self._source = source
+        self._parallel = parallel
+
+    @property
+    def description(self) -> PeerDescription:
+        """See ``PeerDataset``."""
+        return PeerDescription(url=self._source.url, speaks=PeerSpeaks.FOLDER)
+
+    async def get_head(self) -> PeerHead:
+        """See ``PeerDataset``."""
+        text = await self._read(HEAD_PATH, "dataset", MAX_HEAD_TEXT_BYTES)
+        head_hash = parse_head_text(text, self._source.url)
+        block = decode_block(await self._get_block(head_hash), expected_hash=head_hash)
+        signed_head = await self._find(signed_head_path(head_hash), "signed head", MAX_SIGNED_HEAD_BYTES)
+        return PeerHead(head=Head(block.sequence_number, head_hash), name=self._source.name, signed_head=signed_head)
+
+    async def iter_blocks(self, *, after: Head | None, upto: Head) -> AsyncIterator[PackedBlock]:
+        """See ``PeerDataset``."""
+        # Whoever signed the head signed the blocks; elsewhere looking for each signature would be in vain.
+        signed = await self._find(signed_head_path(upto.hash), "signed head", MAX_SIGNED_HEAD_BYTES) is not None
+        async for block in walk_back(self._source.url, self._get_block, after=after, upto=upto):
+            if not signed:
+                yield block
+                continue
+            block_hash = Multihash.of_sha3_256(block.raw)
+            signature = await self._find(signature_path(block_hash), "signature", MAX_SIGNATURE_BYTES)
+            record = await self._find(replay_record_path(block_hash), "replay record", MAX_REPLAY_RECORD_BYTES)
+            yield PackedBlock(block.raw, signature, record)
+
+    async def fetch_objects(
+        self, wanted: Sequence[WantedObject], objects: ObjectStore, on_bytes: OnBytes | None = None
+    ) -> None:
+        """See ``PeerDataset``."""
+        slots = asyncio.Semaphore(self._parallel)
+        loop = asyncio.get_running_loop()
+
+        def tell(size_bytes: int) -> None:
+            if on_bytes is not None:
+                loop.call_soon_threadsafe(on_bytes, size_bytes)
+
+        async def fetch_one(item: WantedObject) -> None:
+            async with slots:
+                await finish_in_thread(lambda: self._copy(item, objects, tell))
+
+        try:
+            async with asyncio.TaskGroup() as group:
+                for item in {item.hash: item for item in wanted}.values():
+                    group.create_task(fetch_one(item))
+        except BaseExceptionGroup as failed:
+            raise first_error(failed) from failed
+
+    async def list_attestations(self, *, limit: int) -> tuple[bytes, ...]:  # noqa: ARG002 - the port's signature
+        """See ``PeerDataset``; the layout has no place for them."""
+        return ()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """See ``PeerDataset``; nothing is held open."""
+
+    async def _get_block(self, block_hash: Multihash) -> bytes:
+        return await self._read(block_path(block_hash), "block", MAX_BLOCK_SIZE_BYTES)
+
+    async def _find(self, path: str, what: str, limit_bytes: int) -> bytes | None:
+        try:
+            return await self._read(path, what, limit_bytes)
+        except PeerNotFoundError:
+            return None
+
+    async def _read(self, path: str, what: str, limit_bytes: int) -> bytes:
+        return await finish_in_thread(lambda: read_layout_file(self._source, path, what, limit_bytes))
+
+    def _copy(self, item: WantedObject, objects: ObjectStore, tell: Callable[[int], None]) -> None:
+        where = f"{self._source.url}/{object_path(item.kind, item.hash)}"
+        if item.hash.code != SHA3_256:
+            raise PeerLiedError(where, "EX-12 object-hash", expected="a SHA3-256", found=item.hash)
+        if objects.has(item.hash):
+            tell(item.size_bytes)
+            return
+        with objects.resume(item.hash) as staged:
+            kept_bytes = staged.size_bytes if staged.size_bytes <= item.size_bytes else 0
+            try:
+                self._copy_from(kept_bytes, item, staged, objects, where, tell)
+            except ObjectMismatchError as error:
+                if not kept_bytes:
+                    raise PeerLiedError(where, "EX-12 object-hash", expected=item.hash, found=error.found) from error
+                tell(-item.size_bytes)
+            else:
+                return
+        # The bytes that an earlier attempt left may be to blame; they are gone now.
+        self._copy(item, objects, tell)
+
+    def _copy_from(
+        self,
+        start: int,
+        item: WantedObject,
+        staged: StagedObject,
+        objects: ObjectStore,
+        where: str,
+        tell: Callable[[int], None],
+    ) -> None:
+        opened = self._source.open(object_path(item.kind, item.hash), "object")
+        with opened.file as file:
+            if opened.size_bytes != item.size_bytes:
+                raise PeerLiedError(where, "EX-12 object-size", expected=item.size_bytes, found=opened.size_bytes)
+            if start:
+                file.seek(start)
+            else:
+                staged.restart()
+            tell(start)
+            left_bytes = item.size_bytes - start  # the file may grow while it is read
+            while left_bytes:
+                chunk = file.read(min(_CHUNK_BYTES, left_bytes))
+                if not chunk:
+                    raise PeerUnavailableError(where, "the file ended early", "try again; what arrived is kept")
+                staged.write(chunk)
+                left_bytes -= len(chunk)
+                tell(len(chunk))
+        objects.put(staged, item.hash)
+
+
+def read_layout_file(source: LayoutSource, path: str, what: str, limit_bytes: int) -> bytes:
+    """Read a small file whole.
+
+    Raises:
+        MalformedError: It is larger than ``limit_bytes``.
+        PeerNotFoundError, PeerForbidsError, PeerUnavailableError: As ``LayoutSource``.
+    """
+    with source.open(path, what).file as file:
+        data = file.read(limit_bytes + 1)
+    if len(data) > limit_bytes:
+        raise MalformedError(what, where=f"{source.url}/{path}", expected=f"at most {limit_bytes} bytes", found="more")
+    return data

@@ -1,0 +1,43 @@
+"""From an address to a dataset's files: folder, archive or bucket."""
+
+from pathlib import Path
+from typing import Final
+
+from odf_node.adapters.layout_archive import LayoutArchive, LayoutArchiveWriter
+from odf_node.adapters.layout_bucket import BUCKET_SCHEMES, PARALLEL, LayoutBucket, parse_bucket_url
+from odf_node.adapters.layout_folder import LayoutFolder
+from odf_node.adapters.layout_peer import LayoutPeer
+from odf_node.adapters.peer_urls import parse_peer_url
+from odf_node.ports.layouts import LayoutTarget
+
+ARCHIVE_SUFFIX: Final = ".tar"
+
+
+def is_bucket(address: str) -> bool:
+    """Say whether an address names a place in a bucket."""
+    return address.partition("://")[0] in BUCKET_SCHEMES
+
+
+def open_layout_peer(address: str) -> LayoutPeer | None:
+    """Give the dataset at an address that names files, None for any other address; may look at the place."""
+    if is_bucket(address):
+        return LayoutPeer(LayoutBucket(parse_bucket_url(address)), parallel=PARALLEL)
+    place = parse_peer_url(address)
+    if not isinstance(place, Path):
+        return None
+    return LayoutPeer(LayoutArchive(place) if place.is_file() else LayoutFolder(place))
+
+
+def find_layout_target(address: str, name: str) -> LayoutTarget | None:
+    """Give the place at an address to write a dataset to, None for an address that does not name files.
+
+    Args:
+        address: The dataset's folder, ``….tar``, or its place in a bucket.
+        name: What the dataset is called inside an archive.
+    """
+    if is_bucket(address):
+        return LayoutBucket(parse_bucket_url(address))
+    place = parse_peer_url(address)
+    if not isinstance(place, Path):
+        return None
+    return LayoutArchiveWriter(place, name) if place.name.endswith(ARCHIVE_SUFFIX) else LayoutFolder(place)

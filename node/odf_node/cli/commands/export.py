@@ -1,0 +1,66 @@
+"""``odf-node export``: write datasets as files that any ODF program reads."""
+
+import argparse
+
+from odf_node.cli.context import Context
+from odf_node.cli.parsing import add_output_format
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("datasets", nargs="+", metavar="DATASET", help="name, identity or %% pattern")
+    parser.add_argument(
+        "--to",
+        required=True,
+        metavar="PLACE",
+        help="a folder or place in a bucket (s3://bucket/prefix, s3+http://host:port/bucket/prefix), below which each "
+        "dataset gets a folder of its name; or one file NAME.tar for one dataset",
+    )
+    add_output_format(parser, "text", "json")
+
+
+async def run(context: Context, arguments: argparse.Namespace) -> int:
+    """Write what is missing there, one dataset after the other."""
+    from odf_node.errors import UsageError
+    from odf_node.services.naming import select_datasets
+    from odf_node.threads import finish_in_thread
+
+    node, console, place = context.node, context.console, arguments.to
+    records = select_datasets(node.store, arguments.datasets)
+    if place.endswith(".tar") and len(records) > 1:
+        raise UsageError(f"an archive holds one dataset; name a folder to export {len(records)} of them")
+    reports = []
+    for record in records:
+        target = node.make_export_target(place, record.name)
+        with console.progress(f"{record.name}: looking at {target.url}") as progress:
+            report = await finish_in_thread(
+                lambda record=record, target=target, progress=progress: node.exporting.export(  # type: ignore[misc]
+                    record, target, progress, progress.advance
+                )
+            )
+        reports.append(report)
+        if arguments.output_format == "json":
+            continue
+        if report.new_blocks:
+            console.text(
+                f"{record.name}: wrote {report.new_blocks:,} blocks and {report.written_objects:,} objects "
+                f"({report.written_bytes:,} bytes) to {report.url}"
+            )
+        else:
+            console.text(f"{record.name}: {report.url} has everything already")
+    if arguments.output_format == "json":
+        console.json(
+            [
+                {
+                    "dataset": report.record.name,
+                    "to": report.url,
+                    "head": str(report.record.head.hash),
+                    "upToDate": not report.new_blocks,
+                    "writtenBlocks": report.new_blocks,
+                    "writtenObjects": report.written_objects,
+                    "writtenBytes": report.written_bytes,
+                }
+                for report in reports
+            ]
+        )
+    return 0

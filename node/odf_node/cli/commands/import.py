@@ -1,0 +1,62 @@
+# ruff: noqa: N999 - the command is called so
+"""``odf-node import``: take datasets from files that an ODF program wrote, through the gate of every pull."""
+
+import argparse
+from pathlib import Path
+
+from odf_node.cli.context import Context
+from odf_node.cli.parsing import add_output_format
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument(
+        "sources",
+        nargs="+",
+        metavar="FOLDER|URL|FILE",
+        help="a dataset's folder, an archive NAME.tar, a URL or a place in a bucket; inputs before what is derived "
+        "from them",
+    )
+    parser.add_argument("--as", dest="local_name", metavar="NAME", help="call it so in this node")
+    parser.add_argument(
+        "--policy",
+        choices=["reexecute", "integrity", "unsigned"],
+        help="what proof is enough (default: re-execute derivatives; signatures and hashes for roots)",
+    )
+    parser.add_argument("--identity", metavar="DID", help="refuse unless the dataset is this one (did:odf:...)")
+    add_output_format(parser, "text", "json")
+
+
+def url_of(source: str) -> str:
+    """Give a file or folder the address that stays true wherever a later command is run."""
+    return source if "://" in source else Path(source).expanduser().absolute().as_uri()
+
+
+async def run(context: Context, arguments: argparse.Namespace) -> int:
+    """Take one after the other; each is verified as if it came from a stranger."""
+    from odf_node.cli.reports import ReportLog
+    from odf_node.errors import UsageError
+    from odf_node.services.pulling import PullTarget
+    from odf_protocol.did import DatasetId
+    from odf_protocol.names import DatasetName
+    from odf_protocol.policy import Policy
+
+    for option, value in (("--as", arguments.local_name), ("--identity", arguments.identity)):
+        if value and len(arguments.sources) != 1:
+            raise UsageError(f"{option} is for one dataset, so import one")
+    node = context.node
+    node.clean_up()
+    with ReportLog(context.console, arguments.output_format) as log:
+        for source in arguments.sources:
+            with context.console.progress(f"{source}: starting") as progress:
+                report = await node.pulling.pull(
+                    PullTarget(source, None, url_of(source)),
+                    local_name=str(DatasetName.parse(arguments.local_name)) if arguments.local_name else None,
+                    policy=Policy(arguments.policy) if arguments.policy else None,
+                    expected_id=DatasetId.parse(arguments.identity) if arguments.identity else None,
+                    progress=progress,
+                )
+            if report.new_blocks:
+                node.record("import", report.record.name, f"block {report.record.head.sequence_number}")
+            log.add(report)
+    return 0
