@@ -225,7 +225,7 @@ class RecordingReceiver:
         if self.refuse_early_with is not None:
             raise self.refuse_early_with
 
-    async def receive(self, offered: PeerDataset, *, actor: str) -> DatasetRecord:
+    async def receive(self, offered: PeerDataset, *, actor: str, published: bool = True) -> DatasetRecord:
         head = await offered.get_head()
         self.received.append(head)
         self.actors.append(actor)
@@ -239,7 +239,7 @@ class RecordingReceiver:
         blocks = [decode_block(block.raw, expected_hash=None) for block in packed]
         wanted = [item for block in blocks for item in iter_wanted(block.event)]
         await offered.fetch_objects(wanted, self.objects)
-        new = NewDataset(name=head.name, kind=DatasetKind.ROOT, origin=Origin.OWN, created_at=NOON)
+        new = NewDataset(name=head.name, kind=DatasetKind.ROOT, origin=Origin.OWN, created_at=NOON, published=published)
         return self.store.commit(
             Commit(
                 dataset_id=head.dataset_id,

@@ -1,5 +1,6 @@
 """The four roles of the Smart Transfer Protocol, without a network (SMART-5 to SMART-10)."""
 
+import json
 from typing import Any
 
 import pytest
@@ -355,7 +356,8 @@ def test_pusher_never_takes_a_close_for_acceptance(reason: str) -> None:
     client, _ = pusher([], OK, OK, strategies(()))
     client.handle(UploadsDone(), 0)
     effects = client.handle(Closed(1011, reason), 0)
-    assert isinstance(failure(effects), RejectedError)
+    assert not any(isinstance(effect, Ended) for effect in effects)
+    assert isinstance(effects[-1], Failed | push_client.Refused)
 
 
 @pytest.mark.parametrize("code", [None, 1000, 1006])
@@ -424,7 +426,24 @@ def test_receiver_refuses_in_words_that_cannot_be_taken_for_confirmation() -> No
     planned = UploadsPlanned(())
     server, _ = receiver(OFFER, Agreed(), BLOCKS, Agreed(), OBJECTS, planned, COMPLETE, NOTHING)
     close, _ = server.handle(Failed(RejectedError("ROWS-3 offsets", sequence_number=7)), 0)
-    assert close == Close(1011, "refused: block 7 breaks ROWS-3 offsets")
+    assert close == Close(1011, '"refused: block 7 breaks ROWS-3 offsets"')
+
+
+def test_reason_of_a_refusal_is_a_text_whatever_it_says() -> None:
+    planned = UploadsPlanned(())
+    server, _ = receiver(OFFER, Agreed(), BLOCKS, Agreed(), OBJECTS, planned, COMPLETE, NOTHING)
+    close, _ = server.handle(Failed(UnavailableError('say "no"\\\n\u00e9' * 50)), 0)
+    assert len(close.reason.encode()) <= 123
+    assert isinstance(json.loads(close.reason), str)
+
+
+def test_receiver_defers_what_blocks_break_to_an_answer_that_can_say_it() -> None:
+    server, effects = receiver(OFFER, Agreed(), BLOCKS, Failed(RejectedError("ACCEPT-8 own")))
+    assert effects == (Send(b'{"Ok":{}}'),)
+    text, _ = server.handle(OBJECTS, 0)
+    problem = decode_message(text.text, ObjectsPushResponse).problem
+    assert problem is not None
+    assert problem.explain() == "breaks ACCEPT-8 own"
 
 
 def test_receiver_asks_for_more_objects_where_there_are_more() -> None:

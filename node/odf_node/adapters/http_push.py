@@ -11,7 +11,8 @@ from odf_node.adapters.exchange_peer import node_info_url, split_dataset_url
 from odf_node.adapters.http_client import ClientSettings, HttpClient, read_bounded
 from odf_node.adapters.http_failures import error_of_status
 from odf_node.adapters.packing import ServedStore, iter_packed
-from odf_node.adapters.peer_addresses import parse_peer_url
+from odf_node.adapters.peer_addresses import is_smart, parse_peer_url
+from odf_node.adapters.smart_push import SmartPush
 from odf_node.adapters.task_errors import first_error
 from odf_node.exchange.limits import MAX_JSON_BYTES, PUSH_WAIT_S
 from odf_node.exchange.messages import (
@@ -51,7 +52,8 @@ async def push_dataset(
     """Offer a dataset to another node and wait for its verdict.
 
     Args:
-        address: ``http(s)://.../NAME``: the node, and what the dataset is to be called there.
+        address: ``http(s)://.../NAME``: the node, and what the dataset is to be called there; ``odf+http(s)://`` speaks
+            ODF's Smart Transfer Protocol to those that know nothing better.
         offered: The head up to which is pushed; in the store.
         store: Where the blocks are.
         objects: Where the slices and checkpoints are.
@@ -68,7 +70,10 @@ async def push_dataset(
     if not isinstance(url, URL):
         raise UnsupportedError("push to a folder", found=address, supported="http and https")
     async with HttpClient(settings) as client:
-        await _require_exchange(client, url)
+        info = await _find_node_info(client, url)
+        if info is None and is_smart(address):
+            return await SmartPush(client, url, offered, store, objects, on_bytes).run()
+        _require_pushes(url, info)
         failures = 0
         while True:
             push = _Push(client, url, offered, store, objects, on_bytes)
@@ -275,14 +280,18 @@ class _Push:
         return decode_message(answer.body, PushState)
 
 
-async def _require_exchange(client: HttpClient, url: URL) -> None:
-    supported = "nodes that speak our exchange and take pushes"
+async def _find_node_info(client: HttpClient, url: URL) -> NodeInfo | None:
     answer = await client.ask("GET", node_info_url(url))
     try:
-        info = decode_message(answer.body, NodeInfo) if answer.status == HTTPStatus.OK else None
+        return decode_message(answer.body, NodeInfo) if answer.status == HTTPStatus.OK else None
     except MalformedError:
-        info = None
+        return None
+
+
+def _require_pushes(url: URL, info: NodeInfo | None) -> None:
     if info is None:
+        supported = f"nodes that speak our exchange; odf+{url} would speak ODF's Smart Transfer Protocol"
         raise UnsupportedError(f"push to {url}", found="a server of another kind", supported=supported)
     if not info.takes_pushes:
+        supported = "nodes that take pushes"
         raise UnsupportedError(f"push to {url}", found="a node that takes no pushes", supported=supported)

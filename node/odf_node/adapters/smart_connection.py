@@ -33,7 +33,9 @@ async def open_conversation(stack: AsyncExitStack, client: HttpClient, url: URL,
     socket = await stack.enter_async_context(
         client.open_socket(url, headers={VERSION_HEADER: VERSION}, max_message_bytes=MAX_MESSAGE_BYTES, close_s=CLOSE_S)
     )
-    return Conversation(role, socket, send_s=message_limit_s)
+    conversation = Conversation(role, socket, send_s=message_limit_s)
+    stack.push_async_callback(conversation.stop)
+    return conversation
 
 
 def object_file_of(item: WantedObject) -> ObjectFile:

@@ -54,16 +54,22 @@ class Socket(Protocol):
 
 
 class Conversation:
-    """One role on one socket; used by one task at a time."""
+    """One role on one socket; one task listens, others may tell."""
 
     def __init__(self, role: Role, socket: Socket, *, send_s: Callable[[int], float]) -> None:
         """Join them; ``send_s`` gives how long a message of so many bytes may take."""
         self._role = role
         self._socket = socket
         self._send_s = send_s
+        self._receiving: asyncio.Task[aiohttp.WSMessage] | None = None
+        self._telling = asyncio.Lock()
 
     async def tell(self, event: Any) -> list[Any]:
         """Hand an event in; give the effects that are not about the socket."""
+        async with self._telling:
+            return await self._tell(event)
+
+    async def _tell(self, event: Any) -> list[Any]:
         now_s = asyncio.get_running_loop().time()
         # Messages with blocks take a while to read and write.
         effects = await finish_in_thread(lambda: self._role.handle(event, now_s))
@@ -81,14 +87,34 @@ class Conversation:
 
     async def listen(self) -> list[Any]:
         """Wait for what the other side does, or for the deadline; give the effects."""
-        return await self.tell(await self._next_event())
+        return await self.tell(await self._next_event(self._receive()))
 
-    async def _next_event(self) -> Received | Closed | TimePassed:
+    async def listen_beside(self, work: "asyncio.Task[None]") -> list[Any] | None:
+        """As ``listen``; None as soon as ``work`` has ended, whatever comes meanwhile is kept for the next time."""
+        receiving = self._receive()
+        await asyncio.wait({receiving, work}, return_when=asyncio.FIRST_COMPLETED)
+        return await self.tell(await self._next_event(receiving)) if receiving.done() else None
+
+    async def stop(self) -> None:
+        """Wait for nothing any more."""
+        if self._receiving is not None:
+            self._receiving.cancel()
+            await asyncio.wait([self._receiving])
+
+    def _receive(self) -> "asyncio.Task[aiohttp.WSMessage]":
+        if self._receiving is None:
+            self._receiving = asyncio.create_task(self._socket.receive())
+        return self._receiving
+
+    async def _next_event(self, receiving: "asyncio.Task[aiohttp.WSMessage]") -> Received | Closed | TimePassed:
         try:
             async with asyncio.timeout_at(self._role.deadline_s):
-                message = await self._socket.receive()
+                message = await asyncio.shield(receiving)
         except TimeoutError:
-            return TimePassed()
+            if not receiving.done():
+                return TimePassed()
+            raise
+        self._receiving = None
         if message.type is aiohttp.WSMsgType.TEXT:
             return Received(message.data.encode())
         if message.type in _CLOSING:

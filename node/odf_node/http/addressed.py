@@ -7,6 +7,7 @@ from typing import Final
 from aiohttp import web
 
 from odf_node.adapters.packing import ServedStore
+from odf_node.http.bearer import may_push
 from odf_node.http.served_node import NODE
 from odf_node.ports.datasets import DatasetRecord
 from odf_node.ports.errors import DatasetNotFoundError
@@ -19,23 +20,27 @@ _NUMBER: Final = re.compile(r"-?\d{1,18}", re.ASCII)
 
 
 async def get_published(request: web.Request) -> DatasetRecord:
-    """Return the dataset that the path names by name or identity.
+    """Return the dataset that the path names by name or identity, if whoever asks may read it.
 
     Raises:
         DatasetNotFoundError: It is not here, or not for others: the answers are the same.
     """
+    record = await find_dataset(request)
+    if record is None or not (record.published or await may_push(request, record.id)):
+        raise DatasetNotFoundError("of this name")
+    return record
+
+
+async def find_dataset(request: web.Request) -> DatasetRecord | None:
+    """Return the dataset that the path names by name or identity, published or not; None where there is none."""
     text = request.match_info["dataset"]
     store = request.app[NODE].store
     try:
         if text.startswith(DatasetId.scheme):
-            record = await asyncio.to_thread(store.find_dataset, DatasetId.parse(text))
-        else:
-            record = await asyncio.to_thread(_find_by_name, store, DatasetName.parse(text))
+            return await asyncio.to_thread(store.find_dataset, DatasetId.parse(text))
+        return await asyncio.to_thread(_find_by_name, store, DatasetName.parse(text))
     except (MalformedError, UnsupportedError):
-        record = None  # what cannot be a dataset's name is the name of no dataset
-    if record is None or not record.published:
-        raise DatasetNotFoundError("of this name")
-    return record
+        return None  # what cannot be a dataset's name is the name of no dataset
 
 
 def _find_by_name(store: ServedStore, name: DatasetName) -> DatasetRecord | None:

@@ -1,6 +1,7 @@
 """Routes of the push: begin, blocks, objects, commit, state (EX-17 to EX-22)."""
 
 import asyncio
+from collections.abc import Callable
 from http import HTTPStatus
 from typing import Final
 
@@ -108,7 +109,7 @@ async def _put_object(request: web.Request) -> web.Response:
     staged = await finish_in_thread(lambda: objects.resume(wanted.hash))
     with staged:
         await _go_to(staged, position)
-        await _receive(request, staged, wanted.size_bytes - position)
+        await receive_body(request, staged, wanted.size_bytes - position)
         if staged.size_bytes == wanted.size_bytes:
             # A mismatch throws the bytes away and is answered as refused: this object's bytes are others.
             await finish_in_thread(lambda: objects.put(staged, wanted.hash))
@@ -164,8 +165,15 @@ async def _go_to(staged: StagedObject, position: int) -> None:
         )
 
 
-async def _receive(request: web.Request, staged: StagedObject, left_bytes: int) -> None:
-    """Take the body into the staged object; a body that is longer than the block says is cut off at once (EX-12)."""
+async def receive_body(
+    request: web.Request, staged: StagedObject, left_bytes: int, on_data: Callable[[], None] = lambda: None
+) -> None:
+    """Take the body into the staged object; one that is longer than ``left_bytes`` is cut off at once (EX-12).
+
+    Raises:
+        ProblemError: It is longer.
+        TimeoutError: It stalls, or is slower than the least rate.
+    """
     if request.content_length is not None and request.content_length > left_bytes:
         raise _too_large(left_bytes)
     async with asyncio.timeout(RATE_WINDOW_S + left_bytes / MIN_RATE_BYTES_PER_S), StagedStream(staged) as stream:
@@ -178,6 +186,7 @@ async def _receive(request: web.Request, staged: StagedObject, left_bytes: int) 
             if left_bytes < 0:
                 raise _too_large(left_bytes + len(data))
             await stream.write(data)
+            on_data()
         await stream.finish()
 
 

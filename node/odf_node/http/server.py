@@ -18,7 +18,7 @@ from odf_node.exchange.limits import (
     MAX_PACK_BYTES,
     MAX_REQUEST_LINE_BYTES,
 )
-from odf_node.http import exchange, health, push, simple_protocol, smart_pull
+from odf_node.http import exchange, health, push, simple_protocol, smart_pull, smart_push
 from odf_node.http.access_log import LOGGER, JsonAccessLogger, log_to, write_line
 from odf_node.http.live import LIVE, Live
 from odf_node.http.middleware import DRAINING, RequestGate, answer_errors, count_requests
@@ -65,6 +65,7 @@ def create_app(node: ServedNode, *, live: Live | None = None, push_grace_s: floa
     push.add_routes(app)
     simple_protocol.add_routes(app)
     smart_pull.add_routes(app)
+    smart_push.add_routes(app)
 
     async def pushes(_: web.Application) -> AsyncIterator[None]:
         app[PUSHES] = PushRegistry(node, app[LIVE].metrics)

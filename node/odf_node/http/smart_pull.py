@@ -1,35 +1,30 @@
 """The route from which others pull by the Smart Transfer Protocol (SMART-8)."""
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from aiohttp import web
 from yarl import URL
 
 from odf_node.adapters.packing import ServedStore
+from odf_node.adapters.smart_batches import EMPTY_PLAN, plan_batch
 from odf_node.adapters.smart_connection import VERSION, VERSION_HEADER
 from odf_node.exchange.limits import MAX_CONCURRENT_PACKS
 from odf_node.exchange.routes import ObjectKind, object_path
-from odf_node.exchange.wanted import iter_wanted
 from odf_node.http.addressed import get_published
 from odf_node.http.served_node import NODE
 from odf_node.http.smart_socket import SOCKETS, close_sockets, converse, open_socket
 from odf_node.ports.datasets import DatasetRecord
 from odf_node.ports.errors import BlockNotFoundError, ObjectNotFoundError
 from odf_node.threads import finish_in_thread
-from odf_protocol.block import decode_block
 from odf_protocol.did import DatasetId
-from odf_protocol.events import AddData, ExecuteTransform
 from odf_protocol.multihash import Multihash
-from odf_protocol.smart_transfer.batches import encode_batch
 from odf_protocol.smart_transfer.messages import (
-    BlocksBatch,
     Header,
     ObjectFile,
     PullRequest,
     PullStrategy,
-    TransferPlan,
     TransferUrl,
 )
 from odf_protocol.smart_transfer.problems import InvalidInterval, Problem
@@ -105,53 +100,10 @@ def prepare(store: ServedStore, dataset_id: DatasetId, asked: PullRequest) -> Pr
                 Problem(invalid_interval=InvalidInterval(head=asked.stop_at or str(head.hash), tail=tail))
             )
         begin = min(begin, stop)
-    plan = _Plan()
     if begin == stop:
-        return Prepared(plan.to_message(), None)
-    payload, count = encode_batch(plan.count(store, dataset_id, begin, stop))
-    plan.keep(count)
-    return Prepared(plan.to_message(), BlocksBatch.of(payload, count))
-
-
-class _Plan:
-    """Sums over the blocks of a batch; of the last block that was looked at, it is known only later if it is in."""
-
-    def __init__(self) -> None:
-        self._sums = [0, 0, 0, 0, 0]
-        self._last = [0, 0, 0, 0, 0]
-        self._looked_at = 0
-
-    def count(
-        self, store: ServedStore, dataset_id: DatasetId, begin: int, stop: int
-    ) -> Iterator[tuple[Multihash, bytes]]:
-        for stored in store.iter_blocks(dataset_id, after=begin, upto=stop):
-            self._last = _sums_of(stored.raw)
-            self._sums = [a + b for a, b in zip(self._sums, self._last, strict=True)]
-            self._looked_at += 1
-            yield stored.hash, stored.raw
-
-    def keep(self, count: int) -> None:
-        if count < self._looked_at:
-            self._sums = [a - b for a, b in zip(self._sums, self._last, strict=True)]
-
-    def to_message(self) -> TransferPlan:
-        blocks, objects, records, block_bytes, object_bytes = self._sums
-        return TransferPlan(
-            num_blocks=blocks,
-            num_objects=objects,
-            num_records=records,
-            bytes_in_raw_blocks=block_bytes,
-            bytes_in_raw_objects=object_bytes,
-        )
-
-
-def _sums_of(raw: bytes) -> list[int]:
-    event = decode_block(raw, expected_hash=None).event
-    objects = list(iter_wanted(event))
-    records = 0
-    if isinstance(event, AddData | ExecuteTransform) and event.new_data is not None:
-        records = event.new_data.offset_interval.end - event.new_data.offset_interval.start + 1
-    return [1, len(objects), records, len(raw), sum(item.size_bytes for item in objects)]
+        return Prepared(EMPTY_PLAN, None)
+    planned = plan_batch(store, dataset_id, after=begin, upto=stop)
+    return Prepared(planned.plan, planned.batch)
 
 
 def _get_number(store: ServedStore, dataset_id: DatasetId, text: str) -> int:

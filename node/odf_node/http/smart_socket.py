@@ -78,12 +78,14 @@ async def converse(
                     error=type(effect.error).__name__,
                     text=str(effect.error),
                 )
+        await conversation.stop()
         await _wait_for_close(socket)
     except OdfError as error:
         write_line("conversation-failed", request_id=request_id_of(request), text=str(error))
     except (ConnectionError, TimeoutError):
         pass  # the client is gone, or reads nothing; it knows no more than that the conversation has no end
     finally:
+        await conversation.stop()
         request.app[SOCKETS].discard(socket)
         if not socket.closed:
             await socket.close()

@@ -8,11 +8,18 @@ from odf_protocol.did import DatasetId
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PushedHead:
-    """The head to be offered, with the document in which the dataset's key vouches for it."""
+    """The head to be offered, with the document in which the dataset's key vouches for it.
+
+    Where the other side has another history, ``replaces_history`` asks to replace it; where the dataset is new to it,
+    ``is_public`` asks to show it to everybody. Both are for receivers of ODF's Smart Transfer Protocol; others decide
+    alone.
+    """
 
     dataset_id: DatasetId
     head: Head
     signed_head: bytes | None
+    replaces_history: bool = False
+    is_public: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +31,8 @@ class PushOutcome:
     sent_blocks: int
     sent_bytes: int
     """Of objects."""
+    is_verified: bool = True
+    """Whether the receiver promises to have verified what it accepted."""
 
     @property
     def was_up_to_date(self) -> bool:

@@ -17,6 +17,9 @@ class PushReceiver(Protocol):
         """Refuse early what can never be accepted (an own dataset, a name that is taken), before anything is sent."""
         ...
 
-    async def receive(self, offered: PeerDataset, *, actor: str) -> DatasetRecord:
-        """Verify the offered dataset and accept it, or raise; ``actor`` is who asked, for the audit log."""
+    async def receive(self, offered: PeerDataset, *, actor: str, published: bool = True) -> DatasetRecord:
+        """Verify the offered dataset and accept it, or raise.
+
+        ``actor`` is who asked, for the audit log. A dataset that is new here is shown to others if ``published``.
+        """
         ...

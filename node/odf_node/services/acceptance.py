@@ -374,6 +374,7 @@ def _new_dataset(candidate: Candidate, now: Timestamp) -> NewDataset:
         created_at=now,
         origin_url=candidate.offer.source_url,
         pinned_key=DidKey(candidate.dataset_id.public_key) if candidate.signed else None,
+        published=candidate.offer.published,
     )
 
 

@@ -15,6 +15,7 @@ class Offer:
     ``blocks`` follow ``base`` (None: they start with the Seed), oldest first. ``signed_head`` is None where the peer
     has none. ``source_url`` is where it came from, for records and messages; ``expected_id`` is whose dataset the user
     said it must be. ``statements`` are attestations that the peer passes on, untrusted like everything here.
+    ``published`` says whether a dataset that is new here is shown to others.
     """
 
     name: str
@@ -24,6 +25,7 @@ class Offer:
     signed_head: bytes | None
     expected_id: DatasetId | None = None
     statements: Sequence[bytes] = ()
+    published: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -148,12 +148,16 @@ class Pulling:
         policy: Policy | None,
         expected_id: DatasetId | None,
         progress: ProgressLine,
+        published: bool = True,
     ) -> AcceptanceReport:
-        """Take what a peer offers for a dataset, whichever side asked; errors as ``pull``."""
+        """Take what a peer offers for a dataset, whichever side asked; errors as ``pull``.
+
+        A dataset that is new here is shown to others if ``published``.
+        """
         for attempt in range(ATTEMPTS):
             try:
                 with self.objects.writing():
-                    return await self._take(peer, url, name, policy, expected_id, progress)
+                    return await self._take(peer, url, name, policy, expected_id, progress, published)
             except HeadMovedError:
                 # Another pull or push of the dataset was faster; there is nothing wrong with this one.
                 if attempt == ATTEMPTS - 1:
@@ -173,6 +177,7 @@ class Pulling:
         policy: Policy | None,
         expected_id: DatasetId | None,
         progress: ProgressLine,
+        published: bool,
     ) -> AcceptanceReport:
         progress.say(f"{name}: asking {url}")
         offered = await peer.get_head()
@@ -196,7 +201,7 @@ class Pulling:
             await finish_in_thread(lambda: acceptor.keep_statements(record.id, statements, now=self.clock.now()))
             return _up_to_date(record)
         fetched = await self._fetch_chain(peer, url, name, record, offered, expected_id)
-        offer = replace(self._continue_held(fetched), statements=statements)
+        offer = replace(self._continue_held(fetched), statements=statements, published=published)
         if not offer.blocks and offer.base is not None:
             return _up_to_date(get_dataset(self.store, offer.name))
         candidate = await finish_in_thread(lambda: acceptor.examine(offer, now=self.clock.now()))

@@ -25,8 +25,25 @@ class Pushing:
     find_files: Callable[[str, str], LayoutTarget | None]
     """The place at an address to write files to, None for the address of a server."""
 
-    async def push(self, record: DatasetRecord, url: str, *, token: str | None, progress: ProgressLine) -> PushOutcome:
+    async def push(
+        self,
+        record: DatasetRecord,
+        url: str,
+        *,
+        token: str | None,
+        progress: ProgressLine,
+        force: bool = False,
+        public: bool = False,
+    ) -> PushOutcome:
         """Bring the other node's copy up to our head.
+
+        Args:
+            record: Of the dataset.
+            url: The other node, and what the dataset is called there.
+            token: What the other node gave.
+            progress: Hears how far it is.
+            force: Ask to replace another history there.
+            public: Ask to show a dataset that is new there to everybody.
 
         Raises:
             PushRefusedError: The other node checked and refused; ``reason`` and ``report`` say why.
@@ -41,7 +58,11 @@ class Pushing:
             )
         signed_head = self.store.find_signed_head(record.id)
         offered = PushedHead(
-            dataset_id=record.id, head=record.head, signed_head=signed_head.raw if signed_head else None
+            dataset_id=record.id,
+            head=record.head,
+            signed_head=signed_head.raw if signed_head else None,
+            replaces_history=force,
+            is_public=public,
         )
         progress.say(f"{record.name}: pushing to {url}")
         return await self.send(url, offered, token, progress.advance)

@@ -41,7 +41,7 @@ class PushJudge:
                 f"ACCEPT-8 name-keeps-its-identity ('{offered.name}')", expected=named.id, found=offered.dataset_id
             )
 
-    async def receive(self, offered: PeerDataset, *, actor: str) -> DatasetRecord:
+    async def receive(self, offered: PeerDataset, *, actor: str, published: bool = True) -> DatasetRecord:
         """See ``PushReceiver``."""
         head = await offered.get_head()
         report = await self.pulling.take(
@@ -51,5 +51,6 @@ class PushJudge:
             policy=None,
             expected_id=head.dataset_id,
             progress=_Silence(),
+            published=published,
         )
         return report.record

@@ -90,3 +90,9 @@ def out_of_turn(found: object) -> RejectedError:
 def cut_reason(text: str) -> str:
     """Cut a reason to what a closing frame holds."""
     return text.encode()[:MAX_REASON_BYTES].decode(errors="ignore")
+
+
+def quote_reason(text: str) -> str:
+    """Write a reason as a JSON text, cut to what a closing frame holds."""
+    plain = "".join(character if character.isascii() and character.isprintable() else "?" for character in text)
+    return f'"{plain.replace(chr(92), "/").replace(chr(34), chr(39))[: MAX_REASON_BYTES - 2]}"'

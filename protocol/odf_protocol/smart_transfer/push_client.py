@@ -168,16 +168,15 @@ class PushClient:
 
     def _read_reason(self, event: Closed, reason: str) -> tuple[PushClientEffect, ...]:
         """Read a failure in the words of the answer that was awaited (SMART-6); never take it for a good answer."""
-        if self._state in {_State.OFFERING, _State.SENDING, _State.ASKING}:
-            try:
-                problem = decode_message(reason.encode(), Answer).problem
-            except MalformedError:
-                problem = None
-            if problem is not None:
-                self._state, self.deadline_s = _State.DONE, None
-                return (Close(NORMAL, ""), Refused(problem))
+        try:
+            problem = decode_message(reason.encode(), Answer).problem
+        except MalformedError:
+            problem = None
+        if problem is not None and self._state in _AWAITING:
+            self._state, self.deadline_s = _State.DONE, None
+            return (Close(NORMAL, ""), Refused(problem))
         if self._state is _State.CONFIRMING:
-            raise RejectedError("SMART-9 receiver-accepts", found=reason or "no reason given")
+            raise RejectedError("SMART-9 receiver-accepts", found=reason.strip('"') or "no reason given")
         raise disconnected(event, self._awaited())
 
     def _ask_for_addresses(self, now_s: float) -> tuple[PushClientEffect, ...]:

@@ -20,8 +20,8 @@ from odf_protocol.smart_transfer.conversation import (
     Received,
     Send,
     TimePassed,
-    cut_reason,
     out_of_turn,
+    quote_reason,
     stalled,
 )
 from odf_protocol.smart_transfer.limits import IDLE_S
@@ -138,6 +138,8 @@ class PushServer:
                 return (Failed(RejectedError("SMART-10 push-is-completed", found="the pusher left")),)
             case _, TimePassed():
                 raise stalled("the next request")
+            case _State.TAKING, Failed(error):
+                return self._decline_blocks(_internal("ObjectsRequest", error))
             case _, Failed(error):
                 raise error
             case _, Received(text):
@@ -215,8 +217,9 @@ class PushServer:
             case _State.OBJECTS | _State.PLANNING:
                 answer = ObjectsPushResponse(err=_internal("ObjectsRequest", error))
                 return (Send(encode_message(answer)), Failed(error))
-        # The last answer is {}: text that were JSON would be read as one (SMART-6).
-        return (Close(SERVER_ERROR, cut_reason(f"refused: {error}")), Failed(error))
+        # Others read the reason as the awaited answer. The last one is {}, and any object would be read as it: a text
+        # is none, and is shown (SMART-6).
+        return (Close(SERVER_ERROR, quote_reason(f"refused: {error}")), Failed(error))
 
 
 def _internal(phase: str, error: OdfError) -> Problem:

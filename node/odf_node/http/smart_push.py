@@ -1,0 +1,211 @@
+"""The routes to which others push by the Smart Transfer Protocol: conversation and uploads (SMART-10)."""
+
+import asyncio
+import secrets
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any, Final
+
+from aiohttp import web
+
+from odf_node.exchange.routes import PREFIX
+from odf_node.http.access_log import write_line
+from odf_node.http.addressed import find_dataset, get_hash
+from odf_node.http.bearer import get_token, require_scope
+from odf_node.http.problems import ProblemError
+from odf_node.http.push import receive_body
+from odf_node.http.served_node import NODE
+from odf_node.http.smart_pull import transfer_headers
+from odf_node.http.smart_socket import converse, open_socket
+from odf_node.http.smart_upload import SmartUpload
+from odf_node.ports.access import AccessToken
+from odf_node.ports.datasets import DatasetRecord
+from odf_node.ports.errors import ObjectNotFoundError
+from odf_node.ports.peer_client import PeerHead
+from odf_node.threads import finish_in_thread
+from odf_protocol.errors import MalformedError, RejectedError
+from odf_protocol.multihash import Multihash
+from odf_protocol.names import DatasetName
+from odf_protocol.smart_transfer.messages import ObjectFile, PushRequest, PushStrategy, TransferUrl
+from odf_protocol.smart_transfer.problems import (
+    Empty,
+    InvalidHead,
+    NameCollision,
+    Problem,
+    RefCollision,
+)
+from odf_protocol.smart_transfer.push_server import (
+    Agreed,
+    Commit,
+    Declined,
+    Judge,
+    PlanUploads,
+    PushServer,
+    TakeBlocks,
+    UploadsPlanned,
+)
+
+_UPLOADS_PATH: Final = f"{PREFIX}/uploads"
+
+
+@dataclass(slots=True)
+class _Push:
+    """One conversation as it goes on."""
+
+    role: PushServer
+    token: AccessToken
+    name: str
+    record: DatasetRecord | None
+    upload: SmartUpload | None = None
+    is_forced: bool = False
+    is_public: bool = False
+
+
+_PUSHES = web.AppKey("smart-pushes", dict[str, _Push])
+
+
+def add_routes(app: web.Application) -> None:
+    """Register the routes."""
+    app[_PUSHES] = {}
+    app.router.add_get("/{dataset}/push", _push)
+    app.router.add_put(f"/{_UPLOADS_PATH}/{{upload}}/{{hash}}", _put_object)
+
+
+async def _push(request: web.Request) -> web.StreamResponse:
+    receiver = request.app[NODE].pushes
+    if receiver is None:
+        raise ProblemError(HTTPStatus.FORBIDDEN, "forbidden", "this node takes no pushes")
+    token = await get_token(request)
+    try:
+        name = DatasetName.parse(request.match_info["dataset"]).text
+    except MalformedError as error:
+        raise ProblemError(HTTPStatus.NOT_FOUND, "not-found", "there can be no dataset of this name") from error
+    record = await find_dataset(request)
+    if record is not None:
+        require_scope(token, record.id)
+    socket = await open_socket(request)
+    role = PushServer(asyncio.get_running_loop().time())
+    push = _Push(role, token, name if record is None else record.name, record)
+    try:
+        await converse(request, socket, role, lambda effect: _carry_out(request, push, effect))
+    finally:
+        if push.upload is not None:
+            request.app[_PUSHES].pop(push.upload.upload_id, None)
+            await finish_in_thread(push.upload.close)
+    return socket
+
+
+async def _carry_out(request: web.Request, push: _Push, effect: Judge | TakeBlocks | PlanUploads | Commit) -> Any:
+    match effect:
+        case Judge(asked):
+            return _judge(push, asked)
+        case TakeBlocks(batch):
+            node = request.app[NODE]
+            push.upload = await finish_in_thread(
+                lambda: SmartUpload.begin(
+                    secrets.token_urlsafe(16),
+                    push.token.id,
+                    push.name,
+                    push.record,
+                    objects=node.objects,
+                    spool_folder=node.spool_folder,
+                )
+            )
+            upload = push.upload
+            request.app[_PUSHES][upload.upload_id] = push
+            await finish_in_thread(lambda: upload.take(batch, from_seed=push.is_forced))
+            return await _consider(request, push, upload)
+        case PlanUploads(objects):
+            return await finish_in_thread(lambda: _plan_uploads(request, push, objects))
+        case Commit():
+            return await _commit(request, push)
+
+
+def _judge(push: _Push, asked: PushRequest) -> Agreed | Declined:
+    push.is_forced = asked.force_update_if_diverged
+    push.is_public = asked.visibility_for_created_dataset == "Public"
+    head = None if push.record is None else str(push.record.head.hash)
+    said = None if asked.current_head is None else str(Multihash.parse(asked.current_head))
+    if said != head:
+        return Declined(Problem(invalid_head=InvalidHead(actual_head=said, expected_head=head)))
+    if not asked.transfer_plan.num_blocks:
+        raise RejectedError("SMART-10 a-push-has-blocks", expected="at least 1", found=0)
+    return Agreed()
+
+
+async def _consider(request: web.Request, push: _Push, upload: SmartUpload) -> Agreed | Declined:
+    """Find out what can never be accepted, before objects are sent."""
+    node = request.app[NODE]
+    assert node.pushes is not None
+    assert upload.dataset_id is not None
+    assert upload.last is not None
+    if push.record is not None and upload.dataset_id != push.record.id:
+        return Declined(Problem(seed_block_overwrite_restricted=Empty()))
+    if f"push:{upload.dataset_id}" not in push.token.scopes and "push" not in push.token.scopes:
+        raise RejectedError("EX-17 token", expected=f"one that allows {upload.dataset_id}", found="another")
+    if push.record is None:
+        if await asyncio.to_thread(node.store.find_dataset, upload.dataset_id) is not None:
+            return Declined(Problem(ref_collision=RefCollision(dataset_id=str(upload.dataset_id))))
+        if await find_dataset(request) is not None:
+            return Declined(Problem(name_collision=NameCollision(dataset_alias=push.name)))
+    offered = PeerHead(head=upload.last, name=push.name, dataset_id=upload.dataset_id)
+    await node.pushes.consider(offered, actor=push.token.id)
+    return Agreed()
+
+
+def _plan_uploads(request: web.Request, push: _Push, objects: tuple[ObjectFile, ...]) -> UploadsPlanned:
+    assert push.upload is not None
+    store, base = request.app[NODE].objects, request.url.origin() / _UPLOADS_PATH / push.upload.upload_id
+    headers = transfer_headers(request)
+    found = []
+    for item in objects:
+        if item.hash not in push.upload.wanted:
+            raise ObjectNotFoundError(item.hash)
+        if store.has(item.hash):
+            found.append(PushStrategy(object_file=item, push_strategy="SkipUpload"))
+            continue
+        url = TransferUrl(url=str(base / str(item.hash)), headers=headers)
+        found.append(PushStrategy(object_file=item, push_strategy="HttpUpload", upload_to=url))
+    return UploadsPlanned(found)
+
+
+async def _commit(request: web.Request, push: _Push) -> Agreed:
+    node, upload = request.app[NODE], push.upload
+    assert upload is not None
+    assert node.pushes is not None
+    await asyncio.to_thread(upload.check_complete, node.objects)
+    record = await node.pushes.receive(upload, actor=push.token.id, published=push.is_public)
+    write_line("push", push_id=upload.upload_id, dataset=str(record.id), status="accepted")
+    return Agreed()
+
+
+async def _put_object(request: web.Request) -> web.Response:
+    token = await get_token(request)
+    push = request.app[_PUSHES].get(request.match_info["upload"])
+    if push is None or push.upload is None or push.token.id != token.id:
+        raise ProblemError(HTTPStatus.NOT_FOUND, "not-found", "there is no such push")
+    object_hash = get_hash(request)
+    wanted = push.upload.wanted.get(object_hash)
+    if wanted is None:
+        raise ObjectNotFoundError(object_hash)
+    if request.content_length != wanted.size_bytes:
+        raise ProblemError(
+            HTTPStatus.BAD_REQUEST,
+            "size",
+            f"expected Content-Length {wanted.size_bytes}, found {request.content_length}",
+        )
+    objects = request.app[NODE].objects
+    if await asyncio.to_thread(objects.has, object_hash):
+        return web.Response()
+    staged = await finish_in_thread(lambda: objects.resume(object_hash))
+    with staged:
+        if staged.size_bytes:
+            await finish_in_thread(staged.restart)
+        await receive_body(request, staged, wanted.size_bytes, lambda: _touch(push))
+        await finish_in_thread(lambda: objects.put(staged, object_hash))
+    _touch(push)
+    return web.Response(status=HTTPStatus.CREATED)
+
+
+def _touch(push: _Push) -> None:
+    push.role.touch(asyncio.get_running_loop().time())

@@ -1,0 +1,166 @@
+"""What is pushed in one conversation, and as a peer's dataset: here already, and as little trusted as if far away.
+
+Blocks wait in a file without a name, objects in the object store, where their hashes are checked (SMART-10).
+"""
+
+import struct
+import tempfile
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Final, Self
+
+from odf_node.exchange.limits import MAX_PUSH_BLOCK_BYTES, MAX_PUSH_BLOCKS
+from odf_node.exchange.packs import PackedBlock
+from odf_node.exchange.wanted import iter_wanted
+from odf_node.ports.datasets import DatasetRecord, Head
+from odf_node.ports.errors import ObjectNotFoundError
+from odf_node.ports.objects import ObjectStore
+from odf_node.ports.peer_client import OnBytes, PeerDescription, PeerHead, PeerSpeaks, WantedObject
+from odf_protocol.block import decode_block
+from odf_protocol.did import DatasetId
+from odf_protocol.errors import RejectedError
+from odf_protocol.events import Seed
+from odf_protocol.multihash import SHA3_256, Multihash
+from odf_protocol.smart_transfer.batches import decode_batch
+from odf_protocol.smart_transfer.messages import BlocksBatch
+
+_LENGTH: Final = struct.Struct("<I")
+
+
+@dataclass(slots=True)
+class SmartUpload:
+    """One push; ``PeerDataset`` once its blocks are here. Its methods block and are called by one thread at a time."""
+
+    upload_id: str
+    token_id: str
+    name: str
+    record: DatasetRecord | None
+    """What is here, None where the dataset is new."""
+    lease: ExitStack
+    """Holds the writing lease, so that uploaded objects are not swept before the commit."""
+    spool: IO[bytes]
+    first_number: int = 0
+    last: Head | None = None
+    dataset_id: DatasetId | None = None
+    wanted: dict[Multihash, WantedObject] = field(default_factory=dict)
+
+    @classmethod
+    def begin(
+        cls,
+        upload_id: str,
+        token_id: str,
+        name: str,
+        record: DatasetRecord | None,
+        *,
+        objects: ObjectStore,
+        spool_folder: Path | None,
+    ) -> Self:
+        """Open it; it holds a writing lease until ``close``."""
+        with ExitStack() as stack:
+            stack.enter_context(objects.writing())
+            spool = stack.enter_context(tempfile.TemporaryFile(dir=spool_folder))
+            dataset_id = None if record is None else record.id
+            return cls(upload_id, token_id, name, record, stack.pop_all(), spool, dataset_id=dataset_id)
+
+    def take(self, batch: BlocksBatch, *, from_seed: bool) -> None:
+        """Take the blocks that follow what is here, or all blocks from the Seed.
+
+        Raises:
+            MalformedError: No batch, or a block in it is none.
+            RejectedError: The blocks do not follow each other or what is here, or are too many.
+        """
+        previous = None if from_seed or self.record is None else self.record.head
+        self.first_number = 0 if previous is None else previous.sequence_number + 1
+        if batch.num_blocks > MAX_PUSH_BLOCKS:
+            raise RejectedError("EX-11 push-size", expected=f"at most {MAX_PUSH_BLOCKS} blocks", found=batch.num_blocks)
+        for block_hash, raw in decode_batch(batch.payload_bytes(), num_blocks=batch.num_blocks):
+            block = decode_block(raw, expected_hash=block_hash)
+            number = 0 if previous is None else previous.sequence_number + 1
+            if block.sequence_number != number or block.prev_block_hash != (previous.hash if previous else None):
+                raise RejectedError(
+                    "SMART-10 blocks-in-order",
+                    sequence_number=block.sequence_number,
+                    expected=f"the block after {previous}",
+                )
+            if isinstance(block.event, Seed) and number == 0:
+                self.dataset_id = block.event.dataset_id
+            for item in iter_wanted(block.event):
+                if item.hash.code != SHA3_256:
+                    raise RejectedError("EX-12 object-hash", sequence_number=number, found=item.hash)
+                self.wanted[item.hash] = item
+            self.spool.write(_LENGTH.pack(len(raw)) + raw)
+            if self.spool.tell() > MAX_PUSH_BLOCK_BYTES:
+                raise RejectedError("EX-11 push-size", expected=f"at most {MAX_PUSH_BLOCK_BYTES} bytes", found="more")
+            previous = Head(number, block_hash)
+        self.last = previous
+        if self.dataset_id is None:
+            raise RejectedError("CHAIN-1 first-block-is-seed", sequence_number=0)
+
+    def check_complete(self, objects: ObjectStore) -> None:
+        """Check that every object that a block names is here, with its size (SMART-10).
+
+        Raises:
+            RejectedError: One is not.
+        """
+        for item in self.wanted.values():
+            found = objects.get_size(item.hash) if objects.has(item.hash) else None
+            if found != item.size_bytes:
+                raise RejectedError(
+                    f"SMART-10 all-objects ({item.hash})", expected=f"{item.size_bytes} bytes", found=found
+                )
+
+    def close(self) -> None:
+        """Let go of the lease and the waiting blocks."""
+        self.lease.close()
+
+    # As PeerDataset
+
+    @property
+    def description(self) -> PeerDescription:
+        """See ``PeerDataset``."""
+        return PeerDescription(url=f"push:{self.token_id}", speaks=PeerSpeaks.SMART)
+
+    async def get_head(self) -> PeerHead:
+        """See ``PeerDataset``."""
+        assert self.last is not None
+        return PeerHead(head=self.last, name=self.name, dataset_id=self.dataset_id)
+
+    async def iter_blocks(self, *, after: Head | None, upto: Head) -> AsyncIterator[PackedBlock]:
+        """See ``PeerDataset``."""
+        wanted_from = 0 if after is None else after.sequence_number + 1
+        if wanted_from < self.first_number:
+            found = f"blocks from {self.first_number}"
+            raise RejectedError("SMART-10 blocks-in-order", expected=f"blocks from {wanted_from}", found=found)
+        for number, raw in enumerate(self._iter_raw(), start=self.first_number):
+            if wanted_from <= number <= upto.sequence_number:
+                yield PackedBlock(raw)
+
+    async def fetch_objects(
+        self, wanted: Sequence[WantedObject], objects: ObjectStore, on_bytes: OnBytes | None = None
+    ) -> None:
+        """See ``PeerDataset``; what is wanted was uploaded before."""
+        for item in wanted:
+            if not objects.has(item.hash):
+                raise ObjectNotFoundError(item.hash)
+            if on_bytes is not None:
+                on_bytes(item.size_bytes)
+
+    async def list_attestations(self, *, limit: int) -> tuple[bytes, ...]:  # noqa: ARG002 - the port's signature
+        """See ``PeerDataset``; the protocol knows of none."""
+        return ()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """See ``PeerDataset``; who began it closes it."""
+
+    def _iter_raw(self) -> Iterator[bytes]:
+        self.spool.seek(0)
+        while head := self.spool.read(_LENGTH.size):
+            yield self.spool.read(_LENGTH.unpack(head)[0])
