@@ -6,12 +6,12 @@ Source: clause HOME-18 in ``spec/home.md``.
 import contextlib
 import fcntl
 import os
-import shutil
 import tempfile
 import time
 from pathlib import Path
 from typing import Final
 
+from odf_engines.sandbox.disk import remove_tree
 from odf_node.os_errors import mapped_os_errors
 
 OWNER: Final = "owner"
@@ -65,11 +65,11 @@ def sweep_workspaces(folder: Path) -> None:
                 lock = os.open(workspace / OWNER, os.O_RDWR | os.O_CLOEXEC)
             except FileNotFoundError:
                 # Removed in part: a workspace has this file before it has its name.
-                shutil.rmtree(workspace, ignore_errors=True)
+                remove_tree(workspace)
                 continue
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(workspace, ignore_errors=True)
+                remove_tree(workspace)
             finally:
                 os.close(lock)
 
@@ -77,7 +77,7 @@ def sweep_workspaces(folder: Path) -> None:
 def _remove(folder: Path) -> None:
     """Remove a folder in which processes that are dying may still make files; what stays is for the next sweep."""
     for _ in range(_ATTEMPTS):
-        shutil.rmtree(folder, ignore_errors=True)
+        remove_tree(folder)
         if not folder.exists():
             return
         time.sleep(_PAUSE_S)

@@ -119,6 +119,26 @@ def test_file_that_is_too_large_is_refused(folders, outputs):
     assert (caught.value.limit, caught.value.found) == ("output_bytes", 10_001)
 
 
+def test_file_that_shrinks_while_it_is_taken_over_is_refused(folders, outputs, monkeypatch):
+    (folders[0] / "data").write_bytes(bytes(9_000))
+    found = os.fstat
+
+    def shrink_after_it_was_measured(descriptor):
+        measured = found(descriptor)
+        os.truncate(folders[0] / "data", 100)
+        return measured
+
+    monkeypatch.setattr(os, "fstat", shrink_after_it_was_measured)
+    with pytest.raises(EngineFailureError, match="shrank"):
+        outputs.take("data")
+
+
+def test_modes_of_the_engine_are_not_taken_over(folders, outputs):
+    (folders[0] / "data").write_bytes(b"x")
+    (folders[0] / "data").chmod(0o6777)
+    assert outputs.take("data").stat().st_mode & 0o6111 == 0
+
+
 def test_slice_as_it_should_be_passes(tmp_path):
     pq.write_table(rows(), tmp_path / "data")
     check(tmp_path / "data")
@@ -159,6 +179,30 @@ def test_bytes_that_are_no_parquet_are_refused(tmp_path, cut):
     raw = (tmp_path / "data").read_bytes()
     (tmp_path / "data").write_bytes(raw[:cut])
     with pytest.raises(EngineFailureError):
+        check(tmp_path / "data")
+
+
+@pytest.mark.parametrize("codec", ["zstd", "gzip", "brotli", "lz4"])
+def test_compression_that_swells_without_bound_is_refused(tmp_path, codec):
+    pq.write_table(rows(), tmp_path / "data", compression=codec)
+    with pytest.raises(EngineFailureError, match="compressed"):
+        check(tmp_path / "data")
+
+
+def test_footer_that_costs_gigabytes_is_refused_before_it_is_parsed(tmp_path):
+    pq.write_table(rows(), tmp_path / "data")
+    raw = (tmp_path / "data").read_bytes()
+    (tmp_path / "data").write_bytes(raw[:-8] + (2**31 - 1).to_bytes(4, "little") + b"PAR1")
+    with pytest.raises(EngineFailureError, match="footer"):
+        check(tmp_path / "data")
+
+
+def test_flood_of_row_groups_is_refused(tmp_path):
+    with pq.ParquetWriter(tmp_path / "data", SCHEMA) as writer:
+        for _ in range(5):
+            writer.write_table(rows(0))
+        writer.write_table(rows())
+    with pytest.raises(EngineFailureError, match="row groups"):
         check(tmp_path / "data")
 
 

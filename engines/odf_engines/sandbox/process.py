@@ -22,13 +22,16 @@ from typing import IO, Self, cast
 from odf_engines.contract import Limits
 from odf_engines.errors import EngineFailureError, LimitExceededError
 from odf_engines.sandbox.bubblewrap import find_bubblewrap
+from odf_engines.sandbox.disk import deleted_usage, disk_usage
 from odf_engines.sandbox.profile import Profile, build_command
-from odf_engines.sandbox.resources import disk_usage, is_flooded, usage_of
+from odf_engines.sandbox.resources import MOST_DESCRIPTORS, usage_of
 from odf_engines.sandbox.system_calls import open_filter
 
 __all__ = ["SandboxedProcess"]
 
 _WATCH_INTERVAL_S = 0.2  # guess: at 1 GB/s a process overshoots a limit by 200 MB, which the machine must bear anyway
+_LAST_LOOK_S = 1.0  # guess: how much processor time a process can use between the last look and its end
+_KILLED = (137, 152)  # how bubblewrap passes on SIGKILL and SIGXCPU, which the kernel sends at the limit
 _LOG_BYTES = 64 * 1024  # guess: the end of a Java stack trace
 _LINE_BYTES = 4 * 1024 * 1024  # guess: answers are small; data travels in files
 _READ_BYTES = 64 * 1024
@@ -52,6 +55,7 @@ class SandboxedProcess:
         self._limits = limits
         self._writable = tuple(writable)
         self._crossed: LimitExceededError | None = None
+        self._busiest_s = 0.0
         self._log: deque[bytes] = deque()
         self._log_size = 0
         self._pending = bytearray()
@@ -172,6 +176,8 @@ class SandboxedProcess:
         code = self._process.wait()
         if self._crossed is not None:
             return self._crossed
+        if code in _KILLED and self._busiest_s > self._limits.cpu_s - _LAST_LOOK_S:
+            return LimitExceededError("cpu_s", allowed=self._limits.cpu_s)
         return EngineFailureError(f"{otherwise} (exit code {code})", log=self.log)
 
     def _keep_log(self) -> None:
@@ -194,14 +200,18 @@ class SandboxedProcess:
 
     def _find_crossed(self) -> LimitExceededError | None:
         usage = usage_of(self._process.pid)
+        self._busiest_s = max(self._busiest_s, usage.busiest_s)
         if usage.processes > self._limits.processes:
             return LimitExceededError("processes", allowed=self._limits.processes, found=usage.processes)
         if usage.memory_bytes > self._limits.memory_bytes:
             return LimitExceededError("memory_bytes", allowed=self._limits.memory_bytes, found=usage.memory_bytes)
+        if usage.descriptors > MOST_DESCRIPTORS:
+            return LimitExceededError("descriptors", allowed=MOST_DESCRIPTORS, found=usage.descriptors)
         for folder in self._writable:
-            size_bytes, entries = disk_usage(folder)
-            if size_bytes > self._limits.output_bytes:
+            used = disk_usage(folder)
+            if used.is_flooded:
+                return LimitExceededError("output_files", allowed=used.entries - 1, found=used.entries)
+            hidden_bytes = deleted_usage(usage.process_ids, folder, self._limits.output_bytes)
+            if (size_bytes := used.size_bytes + hidden_bytes) > self._limits.output_bytes:
                 return LimitExceededError("output_bytes", allowed=self._limits.output_bytes, found=size_bytes)
-            if is_flooded(entries):
-                return LimitExceededError("output_files", allowed=entries - 1, found=entries)
         return None

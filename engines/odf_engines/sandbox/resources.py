@@ -9,21 +9,27 @@ Source: clauses SANDBOX-7 to SANDBOX-9 in ``spec/extensions/sandbox.md``.
 
 import contextlib
 import os
+import re
 import resource
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Usage", "disk_usage", "is_flooded", "kernel_limits", "set_kernel_limits", "usage_of"]
+__all__ = ["MOST_DESCRIPTORS", "Usage", "kernel_limits", "set_kernel_limits", "usage_of"]
 
 # Address space that the Java runtime reserves without using: compressed classes 1 GiB, code 240 MiB, class-data
 # archive, thread stacks and malloc arenas of 64 MiB each.
 _RESERVED_BYTES = 6 * 1024**3
 
 _OPEN_FILES = 4096  # guess: Spark opens its 280 archives and a few files per task
-_MAX_ENTRIES = 20_000  # guess: a session has a few hundred files; more is an attack on inodes
 
-_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+MOST_DESCRIPTORS = 2 * _OPEN_FILES  # guess: of all processes together; Java and Python have 400
+
+# Swapped-out memory counts too, else a process could push its pages out and fill the next ones.
+_MEMORY = re.compile(r"^Vm(?:RSS|Swap):\s+(\d+) kB$", re.MULTILINE)
+_TICKS = slice(11, 13)  # utime and stime, counted from behind the name: proc_pid_stat(5)
+_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+_THREADS = re.compile(r"^Threads:\s+(\d+)$", re.MULTILINE)
 
 
 def kernel_limits(*, memory_bytes: int, cpu_s: int, file_bytes: int, processes: int) -> dict[str, int]:
@@ -54,23 +60,42 @@ def set_kernel_limits(limits: dict[str, int]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What a tree of processes holds now: resident memory, and processes and threads together."""
+    """What a tree of processes holds now.
+
+    Attributes:
+        memory_bytes: Resident and swapped out.
+        processes: Processes and threads together.
+        busiest_s: Processor time of the process that used most.
+        descriptors: Open files, sockets and pipes; each can hold memory of the kernel that belongs to no process.
+        process_ids: Of all its processes, on the host.
+    """
 
     memory_bytes: int
     processes: int
+    busiest_s: float = 0.0
+    descriptors: int = 0
+    process_ids: tuple[int, ...] = ()
 
 
 def usage_of(process_id: int) -> Usage:
     """Measure a process and all its descendants; those that end meanwhile count as nothing."""
-    memory_bytes = processes = 0
+    memory_bytes = processes = descriptors = 0
+    busiest_s = 0.0
+    found = []
     for each in _tree(process_id):
         folder = Path("/proc", str(each))
         try:
-            memory_bytes += int((folder / "statm").read_text().split()[1]) * _PAGE_BYTES
-            processes += sum(1 for _ in (folder / "task").iterdir())
-        except (OSError, IndexError, ValueError):
+            status = (folder / "status").read_text()
+            fields = (folder / "stat").read_text().rpartition(")")[2].split()
+        except OSError:
             continue
-    return Usage(memory_bytes, processes)
+        found.append(each)
+        busiest_s = max(busiest_s, sum(map(int, fields[_TICKS])) / _TICKS_PER_S)
+        memory_bytes += sum(1024 * int(kibibytes) for kibibytes in _MEMORY.findall(status))
+        processes += sum(map(int, _THREADS.findall(status)))
+        with contextlib.suppress(OSError):
+            descriptors += sum(1 for _ in (folder / "fd").iterdir())
+    return Usage(memory_bytes, processes, busiest_s, descriptors, tuple(found))
 
 
 def _tree(process_id: int) -> Iterator[int]:
@@ -88,29 +113,3 @@ def _tree(process_id: int) -> Iterator[int]:
                 waiting += map(int, Path("/proc", str(each), "task", task, "children").read_text().split())
             except OSError:
                 continue
-
-
-def disk_usage(folder: Path) -> tuple[int, int]:
-    """Return bytes on disk and number of entries below a folder that a hostile process may be writing to.
-
-    Links are not followed. Counting stops at a bound of entries, since a fast writer could keep it busy for ever.
-    """
-    size_bytes = entries = 0
-    waiting = [folder]
-    while waiting and entries <= _MAX_ENTRIES:
-        # Entries may vanish between any two looks.
-        with contextlib.suppress(OSError), os.scandir(waiting.pop()) as found:
-            for entry in found:
-                entries += 1
-                with contextlib.suppress(OSError):
-                    size_bytes += entry.stat(follow_symlinks=False).st_blocks * 512
-                    if entry.is_dir(follow_symlinks=False):
-                        waiting.append(Path(entry.path))
-                if entries > _MAX_ENTRIES:
-                    break
-    return size_bytes, entries
-
-
-def is_flooded(entries: int) -> bool:
-    """Whether a folder has more entries than an honest session makes."""
-    return entries > _MAX_ENTRIES

@@ -34,6 +34,9 @@ DENIED = (
     "setdomainname", "iopl", "ioperm", "settimeofday", "clock_settime", "clock_adjtime", "adjtimex", "personality",
     # memory placement across processes
     "move_pages", "migrate_pages",
+    # memory that outlives its pages in every process, which no count of resident memory sees; files without a path
+    "memfd_create", "shmget", "shmat", "shmctl", "shmdt", "msgget", "msgsnd", "msgrcv", "msgctl", "semget", "semop",
+    "semtimedop", "semctl", "mq_open",
 )  # fmt: skip
 
 _NAMESPACE_FLAGS = (
@@ -51,12 +54,21 @@ _NAMESPACE_FLAGS = (
 _ALLOWED_FAMILIES = (1, 2)
 _FAMILY_LIMIT = 64  # AF_MAX is 46 in Linux 6; families are small numbers
 
-_TIOCSTI = 0x5412  # pushes characters into the terminal that started the node
+# Both push characters into the terminal that started the node.
+_TIOCSTI = 0x5412
+_TIOCLINUX = 0x541C
+
+# MAP_SHARED (and MAP_SHARED_VALIDATE, which contains it) together with MAP_ANONYMOUS: such pages stay when a process
+# gives up its view of them, so they could be filled piece by piece without ever being resident.
+_SHARED_ANONYMOUS = 0x01 | 0x20
 
 
 @cache
-def filter_program() -> bytes:
+def filter_program(mark: int | None = None) -> bytes:
     """Return the filter, compiled for this machine's processor, as bubblewrap reads it.
+
+    Args:
+        mark: What every denied call answers instead of the usual error, to tell the filter's answers from others.
 
     Raises:
         SandboxUnavailableError: The library libseccomp is missing.
@@ -66,15 +78,17 @@ def filter_program() -> bytes:
     except (ImportError, RuntimeError, OSError) as error:
         raise SandboxUnavailableError(f"libseccomp cannot be loaded ({error}); install libseccomp2") from error
     rules = pyseccomp.SyscallFilter(pyseccomp.ALLOW)
-    denied = pyseccomp.ERRNO(errno.EPERM)
+    denied = pyseccomp.ERRNO(mark or errno.EPERM)
     for name in DENIED:
         _deny(rules, denied, name)
     for flag in _NAMESPACE_FLAGS:
         rules.add_rule(denied, "clone", pyseccomp.Arg(0, pyseccomp.MASKED_EQ, flag, flag))
     # Its flags lie in memory, where a filter cannot look; without it libc falls back to clone.
     _deny(rules, pyseccomp.ERRNO(errno.ENOSYS), "clone3")
-    rules.add_rule(denied, "ioctl", pyseccomp.Arg(1, pyseccomp.MASKED_EQ, 0xFFFFFFFF, _TIOCSTI))
-    refused_family = pyseccomp.ERRNO(errno.EAFNOSUPPORT)
+    for request in (_TIOCSTI, _TIOCLINUX):
+        rules.add_rule(denied, "ioctl", pyseccomp.Arg(1, pyseccomp.MASKED_EQ, 0xFFFFFFFF, request))
+    rules.add_rule(denied, "mmap", pyseccomp.Arg(3, pyseccomp.MASKED_EQ, _SHARED_ANONYMOUS, _SHARED_ANONYMOUS))
+    refused_family = pyseccomp.ERRNO(mark or errno.EAFNOSUPPORT)
     for family in range(_FAMILY_LIMIT):
         if family not in _ALLOWED_FAMILIES:
             rules.add_rule(refused_family, "socket", pyseccomp.Arg(0, pyseccomp.EQ, family))
@@ -85,10 +99,10 @@ def filter_program() -> bytes:
         return file.read()
 
 
-def open_filter() -> int:
+def open_filter(mark: int | None = None) -> int:
     """Return a descriptor from which bubblewrap reads the filter; the caller closes it."""
     descriptor = os.memfd_create("filter")
-    os.write(descriptor, filter_program())
+    os.write(descriptor, filter_program(mark))
     os.lseek(descriptor, 0, os.SEEK_SET)
     return descriptor
 

@@ -66,6 +66,10 @@ SETTINGS = {
     "spark.sql.adaptive.enabled": "false",
     # What a query cannot reach; the gate and the sandbox hold without these too.
     "spark.sql.runSQLOnFiles": "false",
+    "spark.sql.restrictedMode.enabled": "true",
+    "spark.sql.scripting.enabled": "false",
+    # Else ${env:NAME} and ${system:os.version} in the text of a query become what the machine has under these names.
+    "spark.sql.variable.substitute": "false",
     "spark.sql.catalogImplementation": "in-memory",
     "spark.sql.warehouse.dir": "/scratch/warehouse",
     # How it runs

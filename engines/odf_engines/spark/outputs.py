@@ -18,11 +18,19 @@ from odf_protocol.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    import pyarrow.parquet as pq
 
 __all__ = ["Answer", "OutputFolder", "check_rows"]
 
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,40}(\.[a-z0-9]{1,10})?")
 _COPY_BYTES = 64 * 1024 * 1024
+
+_TAIL_BYTES = 8  # length of the footer and "PAR1"
+_MOST_FOOTER_BYTES = 64 * 1024 * 1024  # guess: a thousand columns in a thousand row groups are 50 MiB
+
+# At most about twenty bytes from one; others turn a small file into one that no memory holds.
+_CODECS = ("SNAPPY", "UNCOMPRESSED")
+
 _LARGEST_OP = 3  # ODF "Operation types": append, retract, correct-from, correct-to
 
 
@@ -160,8 +168,10 @@ def check_rows(
     rows = interval.end - interval.start + 1
     if rows > limits.output_rows:
         raise LimitExceededError("output_rows", allowed=limits.output_rows, found=rows)
+    _check_footer_length(path)
     try:
         with pq.ParquetFile(path, memory_map=False) as file:
+            _check_layout(file.metadata, rows)
             if not file.schema_arrow.remove_metadata().equals(schema):
                 raise EngineFailureError("output has other columns than the schema that was answered")
             if file.metadata.num_rows != rows:
@@ -184,6 +194,26 @@ def check_rows(
                 raise EngineFailureError(f"output: expected {rows} rows, found {next_offset - interval.start}")
     except (pa.ArrowException, OSError) as error:
         raise EngineFailureError(f"output is not readable as Parquet ({error})") from error
+
+
+def _check_footer_length(path: Path) -> None:
+    """Refuse a footer that costs gigabytes to parse, before anything parses it (Parquet format, "File layout")."""
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - _TAIL_BYTES))
+        length = int.from_bytes(file.read(4), "little")
+    if length > _MOST_FOOTER_BYTES:
+        raise EngineFailureError(f"output has a footer of {length} bytes, more than {_MOST_FOOTER_BYTES}")
+
+
+def _check_layout(metadata: "pq.FileMetaData", rows: int) -> None:
+    """Refuse what an honest engine does not write: compression that can swell a thousandfold, floods of row groups."""
+    groups = metadata.num_row_groups
+    if groups > max(rows, 1):
+        raise EngineFailureError(f"output has {groups} row groups for {rows} rows")
+    for group in range(groups):
+        for column in range(metadata.num_columns):
+            if (codec := metadata.row_group(group).column(column).compression) not in _CODECS:
+                raise EngineFailureError(f"output is compressed with {codec}, expected one of {', '.join(_CODECS)}")
 
 
 def _count_from(start: int, length: int) -> "pa.Array":

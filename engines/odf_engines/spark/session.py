@@ -10,7 +10,6 @@ The session's folder below the workspace:
 Source: clauses ENGINE-3 to ENGINE-6 in ``spec/extensions/engine-contract.md``.
 """
 
-import contextlib
 import json
 import os
 import shutil
@@ -31,6 +30,7 @@ from odf_engines.contract import (
     TransformResponse,
 )
 from odf_engines.errors import EngineError, EngineFailureError, LimitExceededError
+from odf_engines.sandbox.disk import remove_tree
 from odf_engines.sandbox.process import SandboxedProcess
 from odf_engines.sandbox.profile import Mount, Profile, write_accounts
 from odf_engines.sandbox.resources import kernel_limits
@@ -135,7 +135,7 @@ class SparkSession:
     def close(self) -> None:
         """See ``EngineSession``."""
         self.end_process()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        remove_tree(self.folder)
 
     def __enter__(self) -> Self:
         return self
@@ -169,7 +169,7 @@ class SparkSession:
             raise
         finally:
             for name in ("in", "out"):
-                shutil.rmtree(self.folder / name / number, ignore_errors=True)
+                remove_tree(self.folder / name / number)
         # What a sound process reports about a query is no reason to end it.
         raise answer
 
@@ -281,5 +281,4 @@ class SparkSession:
         if self._process is not None:
             self._process.kill()
             self._process = None
-        with contextlib.suppress(OSError):
-            shutil.rmtree(self.folder / "out" / ".spark", ignore_errors=True)
+        remove_tree(self.folder / "out" / ".spark")

@@ -56,6 +56,7 @@ def parse_query(spark: Any, sql: str, relations: Collection[str]) -> Any:
     Raises:
         InvalidQueryError: Not a query, or it names a relation, a function or a literal that it must not.
     """
+    from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
 
     if len(sql) > _MAX_QUERY_CHARACTERS:
@@ -64,6 +65,11 @@ def parse_query(spark: Any, sql: str, relations: Collection[str]) -> Any:
         plan = spark._jsparkSession.sessionState().sqlParser().parsePlan(sql)  # noqa: SLF001
     except PySparkException as error:
         raise invalid_query(error) from error
+    except Py4JJavaError as error:
+        # Scripts are switched off; the parser has no error of its own for that.
+        if "SQL_SCRIPTING" in str(error.java_exception.getMessage()):
+            raise InvalidQueryError(f"only a query is allowed, found {_NAMED['CompoundBody']}") from error
+        raise
     nodes = list(iter_plan(plan))
     for node in nodes:
         name = simple_name(node)

@@ -1,0 +1,125 @@
+"""Clauses GATE-1 to GATE-4 and SANDBOX-15: strangers' SQL, the gate that refuses it, and the layer behind the gate.
+
+Two starts of Spark without the gate: one in the sandbox with the switches, one in which the host is there and the
+switches are off. The second is the control: what succeeds there was stopped by a layer and not by accident.
+"""
+
+import functools
+import http.server
+import json
+import os
+import subprocess
+import threading
+from pathlib import Path
+
+import pytest
+
+from odf_engines.contract import Limits
+from odf_engines.errors import InvalidQueryError
+from odf_engines.sandbox.bubblewrap import find_bubblewrap
+from odf_engines.sandbox.profile import build_command
+from odf_engines.sandbox.system_calls import open_filter
+from support import sql_program
+from support.escapes import SECRET
+from support.sql_escapes import SQL_PROBES
+from support.transforms import transform_request
+
+pytestmark = pytest.mark.spark
+
+SWITCHED_OFF = {
+    "spark.sql.restrictedMode.enabled": "false",
+    "spark.sql.runSQLOnFiles": "true",
+    "spark.sql.scripting.enabled": "true",
+    "spark.sql.variable.substitute": "true",
+}
+SWITCH_ALONE = "file_as_relation_with_its_switch_alone"
+PARAMETERS = [pytest.param(probe, id=probe.name) for probe in SQL_PROBES]
+BAIT = "bait of the host"
+
+
+class QuietHandler(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *args):
+        pass
+
+
+@pytest.fixture(scope="module")
+def spark_without_gate(spark_engine, tmp_path_factory):
+    """Answers of Spark without the gate: behind the other layers, and without them."""
+    folder = tmp_path_factory.mktemp("sql")
+    bait = folder / "bait"
+    bait.mkdir()
+    (bait / "file").write_text(BAIT + "\n")
+    handler = functools.partial(QuietHandler, directory=str(bait))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        facts = {"bait": bait / "file", "folder": bait, "port": server.server_address[1]}
+        queries = {probe.name: probe.sql.format(**facts) for probe in SQL_PROBES}
+        session = spark_engine.open(folder, Limits())
+        (session.folder / "in" / "program.py").write_bytes(Path(sql_program.__file__).read_bytes())
+
+        def ask(queries, settings, more=()):
+            asked = {"queries": queries, "settings": settings, "options": session._java_options()}
+            program = ["/runtime/python/bin/python3", "-I", "-S", "-B", "/exchange/in/program.py", json.dumps(asked)]
+            descriptor = open_filter()
+            try:
+                words = build_command(find_bubblewrap(), session.profile(), program, filter_descriptor=descriptor)
+                at = words.index("--remount-ro")
+                words[at:at] = more
+                ended = subprocess.run(
+                    words, pass_fds=[descriptor], capture_output=True, text=True, timeout=240, check=False, env={},
+                    stdin=subprocess.DEVNULL,
+                )  # fmt: skip
+            finally:
+                os.close(descriptor)
+            assert ended.returncode == 0, ended.stderr[-2000:]
+            return json.loads(ended.stdout)
+
+        behind = ask(queries, {})
+        first = {SWITCH_ALONE: f"SET spark.sql.runSQLOnFiles = false;;{queries['file_as_relation']}"}
+        host = ["--setenv", "ODF_SECRET", SECRET, "--bind", str(bait), str(bait), "--share-net"]
+        host += ["--ro-bind", "/bin/bash", "/usr/bin/bash", "--symlink", "usr/bin", "/bin"]
+        has_escaped = (bait / "made").exists()
+        without = ask(first | queries, SWITCHED_OFF, host)
+        assert (has_escaped, (bait / "made").exists()) == (False, True)
+        yield behind, without
+        server.shutdown()
+        session.close()
+
+
+@pytest.mark.parametrize("probe", [each for each in PARAMETERS if each.values[0].complaint])
+def test_gate_refuses_it(spark_session, probe):
+    with pytest.raises(InvalidQueryError, match=probe.complaint):
+        spark_session.transform(transform_request(probe.sql.split(";;")[0]))
+
+
+@pytest.mark.parametrize("probe", [each for each in PARAMETERS if each.values[0].proof])
+def test_layer_behind_the_gate_stops_it(spark_without_gate, probe):
+    answer = spark_without_gate[0][probe.name]
+    assert probe.proof in answer.get("said", answer.get("got", ""))
+    assert BAIT not in str(answer)
+    assert SECRET not in str(answer)
+
+
+@pytest.mark.parametrize("probe", PARAMETERS)
+def test_it_succeeds_without_any_layer(spark_without_gate, probe):
+    answer = spark_without_gate[1][probe.name]
+    assert answer["outcome"] == "done", answer
+    if probe.proof:
+        assert probe.proof not in answer["got"] or probe.proof == "[]"
+    if probe.name.startswith(("view_over_text", "table_over", "file_as")):
+        assert BAIT in answer["got"]
+
+
+@pytest.mark.parametrize("probe", [each for each in PARAMETERS if each.values[0].other == "session"])
+def test_it_succeeds_behind_the_gate_so_the_gate_is_what_stops_it(spark_without_gate, probe):
+    assert spark_without_gate[0][probe.name]["outcome"] == "done"
+
+
+def test_switch_alone_keeps_files_from_being_relations(spark_without_gate):
+    answer = spark_without_gate[1][SWITCH_ALONE]
+    assert "TABLE_OR_VIEW_NOT_FOUND" in answer["said"]
+
+
+def test_text_in_a_query_never_becomes_what_the_machine_has_under_a_name(spark_session):
+    grade = "SELECT event_time, '${system:os.version}' AS x FROM orders"
+    assert spark_session.transform(transform_request(grade)).schema.names[-1] == "x"

@@ -1,0 +1,112 @@
+"""Clauses SANDBOX-8 and SANDBOX-14: measuring and removing what a hostile process wrote."""
+
+# ruff: noqa: PTH102, PTH123 - folders deeper than a path can be long are made step by step
+
+import os
+
+import pytest
+
+from odf_engines.sandbox.disk import DiskUsage, deleted_usage, disk_usage, remove_tree
+
+MIB = 1024 * 1024
+
+
+@pytest.fixture
+def folder(tmp_path):
+    made = tmp_path / "out"
+    made.mkdir()
+    return made
+
+
+def dig(folder, depth):
+    """Nest folders deeper than a path can be long; return to where the test was."""
+    before = os.open(".", os.O_RDONLY)
+    os.chdir(folder)
+    for _ in range(depth):
+        os.mkdir("nested")
+        os.chdir("nested")
+    with open("file", "wb") as file:
+        file.write(bytes(4096))
+    os.chdir(before)
+    os.close(before)
+
+
+def test_bytes_and_entries_are_counted_and_links_not_followed(folder, tmp_path):
+    (tmp_path / "large").write_bytes(bytes(MIB))
+    (folder / "link").symlink_to(tmp_path / "large")
+    (folder / "folder").mkdir()
+    (folder / "folder" / "file").write_bytes(bytes(8192))
+    used = disk_usage(folder)
+    assert (used.entries, used.is_flooded) == (3, False)
+    assert 8192 <= used.size_bytes < MIB
+
+
+def test_folder_that_became_a_link_counts_as_nothing(folder, tmp_path):
+    folder.rmdir()
+    folder.symlink_to(tmp_path)
+    assert disk_usage(folder) == DiskUsage()
+
+
+def test_more_entries_than_an_honest_session_makes_are_a_flood(folder):
+    for number in range(20_001):
+        os.mkdir(folder / str(number))
+    assert disk_usage(folder).is_flooded
+    remove_tree(folder)
+    assert not folder.exists()
+
+
+def test_folders_nested_too_deep_are_a_flood(folder):
+    dig(folder, 40)
+    assert disk_usage(folder).is_flooded
+
+
+@pytest.mark.skipif("__import__('os').getuid() == 0", reason="root may open every folder")
+def test_folder_that_cannot_be_opened_is_a_flood(folder):
+    (folder / "closed").mkdir(mode=0)
+    assert disk_usage(folder).is_flooded
+
+
+def test_files_without_a_name_are_counted_while_they_are_held(folder):
+    with (folder / "file").open("wb", 0) as file:
+        file.write(bytes(MIB))
+        assert deleted_usage([os.getpid()], folder, MIB) == 0
+        (folder / "file").unlink()
+        assert deleted_usage([os.getpid()], folder, 7 * MIB) >= MIB
+        assert deleted_usage([os.getpid()], folder, 7 * MIB) < 7 * MIB
+    assert deleted_usage([os.getpid()], folder, 7 * MIB) == 0
+
+
+@pytest.mark.parametrize("depth", [3, 1_500, 5_000])
+def test_folders_of_any_depth_are_removed(folder, depth):
+    dig(folder, depth)
+    remove_tree(folder)
+    assert not folder.exists()
+
+
+def test_closed_folders_are_removed(folder):
+    (folder / "a" / "b").mkdir(parents=True)
+    (folder / "a" / "b" / "file").write_bytes(b"x")
+    (folder / "a" / "b").chmod(0)
+    (folder / "a").chmod(0)
+    remove_tree(folder)
+    assert not folder.exists()
+
+
+def test_nothing_behind_a_link_is_removed(folder, tmp_path):
+    other = tmp_path / "other"
+    (other / "kept").mkdir(parents=True)
+    (other / "kept" / "file").write_bytes(b"x")
+    (folder / "folder").mkdir()
+    (folder / "folder" / "link").symlink_to(other)
+    (folder / "link").symlink_to(other / "kept")
+    remove_tree(folder)
+    assert not folder.exists()
+    assert (other / "kept" / "file").read_bytes() == b"x"
+
+
+def test_link_in_place_of_the_folder_stays_with_what_it_leads_to(folder, tmp_path):
+    (folder / "file").write_bytes(b"x")
+    link = tmp_path / "link"
+    link.symlink_to(folder)
+    remove_tree(link)
+    assert (folder / "file").exists()
