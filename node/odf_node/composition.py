@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from odf_node.services.reading import DataReader
     from odf_node.services.receiving import PushJudge
     from odf_node.services.refusals import Refusals
+    from odf_node.services.repairing import Repairing
     from odf_node.services.tokens import Tokens
     from odf_node.services.transforms import Transformer
     from odf_node.services.trusting import TrustReport
@@ -218,6 +219,13 @@ class Node:
         if target is None:
             raise UsageError(f"{place} is no folder, archive or bucket; 'odf-node push' offers datasets to servers")
         return target
+
+    @cached_property
+    def repairing(self) -> "Repairing":
+        """Behind ``repair``."""
+        from odf_node.services.repairing import Repairing
+
+        return Repairing(self.store, self.objects, self.verifier, self.open_peer)
 
     @cached_property
     def push_judge(self) -> "PushJudge":

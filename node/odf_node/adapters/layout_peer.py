@@ -54,8 +54,8 @@ class LayoutPeer:
 
     async def iter_blocks(self, *, after: Head | None, upto: Head) -> AsyncIterator[PackedBlock]:
         """See ``PeerDataset``."""
-        # Whoever signed the head signed the blocks; elsewhere looking for each signature would be in vain.
-        signed = await self._find(signed_head_path(upto.hash), "signed head", MAX_SIGNED_HEAD_BYTES) is not None
+        # Whoever signed the last block signed those before; elsewhere looking for each signature would be in vain.
+        signed = await self._find(signature_path(upto.hash), "signature", MAX_SIGNATURE_BYTES) is not None
         async for block in walk_back(self._source.url, self._get_block, after=after, upto=upto):
             if not signed:
                 yield block

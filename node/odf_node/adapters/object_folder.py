@@ -159,6 +159,22 @@ class ObjectFolder:
                     note.unlink(missing_ok=True)
             return alone
 
+    def set_aside(self, object_hash: Multihash) -> None:
+        """See ``ObjectStore``."""
+        place = self._place(object_hash)
+        with mapped_os_errors(place), suppress(FileNotFoundError):
+            place.rename(self._aside(object_hash))
+
+    def take_back(self, object_hash: Multihash) -> None:
+        """See ``ObjectStore``."""
+        place, aside = self._place(object_hash), self._aside(object_hash)
+        with mapped_os_errors(place):
+            if self.has(object_hash):
+                aside.unlink(missing_ok=True)
+            else:
+                with suppress(FileNotFoundError):
+                    aside.rename(place)
+
     def iter_hashes(self) -> Iterator[Multihash]:
         """See ``ObjectStore``."""
         for path in self._iter_files():
@@ -228,6 +244,9 @@ class ObjectFolder:
         if object_hash.code != SHA3_256:
             raise ValueError(f"objects are named by SHA3-256, found multihash code {object_hash.code:#x}")
         return self._home.objects / object_hash.digest[:1].hex() / str(object_hash)
+
+    def _aside(self, object_hash: Multihash) -> Path:
+        return self._home.cache / f"damaged-{object_hash}"
 
     def _make_shard(self, shard: Path) -> None:
         if shard in self._durable_shards:

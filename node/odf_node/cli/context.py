@@ -78,6 +78,11 @@ def parse_folder(text: str) -> Path:
         raise UsageError(f"--home {text}: there is no such user") from error
 
 
+def parse_place(text: str) -> str:
+    """Read where a dataset is; a file or folder gets the address that stays true wherever a later command is run."""
+    return text if "://" in text else Path(text).expanduser().absolute().as_uri()
+
+
 def parse_time(text: str, *, option: str) -> Timestamp:
     """Read a time that a user wrote; a date alone means its first moment in UTC.
 

@@ -29,6 +29,7 @@ COMMANDS: Final[dict[str, str]] = {
     "publish": "say whether a dataset is served to others",
     "pull": "ingest a root dataset, run a derivative, or bring a dataset from another node",
     "push": "offer a dataset to another node",
+    "repair": "find what is missing or damaged in this node's data, and fetch it again",
     "serve": "run the node: serve datasets, take pushes",
     "sql": "query datasets, as they are or as they were known at a time",
     "tail": "show the newest rows of a dataset",

@@ -105,6 +105,14 @@ class MetadataStore(Protocol):
         """Return the block of the dataset's chain with this sequence number, or None."""
         ...
 
+    def mend_block(self, dataset_id: DatasetId, block: StoredBlock) -> None:
+        """Put back a block of the chain that was lost or damaged; a signature that is here stays.
+
+        Raises:
+            ValueError: The bytes do not have the hash.
+        """
+        ...
+
     def find_signed_head(self, dataset_id: DatasetId) -> SignedHead | None:
         """Return the document that vouches for the present head, or None when there is none."""
         ...

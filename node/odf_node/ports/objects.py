@@ -187,6 +187,14 @@ class ObjectStore(Protocol):
         """
         ...
 
+    def set_aside(self, object_hash: Multihash) -> None:
+        """Take bytes that are not what their name says out of the way; absent ones are no error."""
+        ...
+
+    def take_back(self, object_hash: Multihash) -> None:
+        """End ``set_aside``: where the object has not come again, what was there before is there again."""
+        ...
+
     def iter_hashes(self) -> Iterator[Multihash]:
         """Yield the hashes of all objects, in no order. Files with foreign names are passed over."""
         ...

@@ -68,6 +68,19 @@ class ChainMethods:
                 yield block
                 following += 1
 
+    def mend_block(self, dataset_id: DatasetId, block: StoredBlock) -> None:
+        """See ``MetadataStore``."""
+        if Multihash.of_sha3_256(block.raw) != block.hash:
+            raise ValueError(f"the bytes for block {block.sequence_number} are not those of {block.hash}")
+        with self._database.writing() as connection:
+            key = get_dataset_key(connection, dataset_id)
+            connection.execute(
+                "INSERT INTO blocks (dataset, sequence_number, hash, raw, signature) VALUES (?, ?, ?, ?, ?)"
+                " ON CONFLICT (dataset, sequence_number) DO UPDATE SET hash = excluded.hash, raw = excluded.raw,"
+                " signature = coalesce(signature, excluded.signature)",
+                (key, block.sequence_number, block.hash.to_bytes(), block.raw, block.signature),
+            )
+
     def iter_blocks_backwards(self, dataset_id: DatasetId) -> Iterator[StoredBlock]:
         """See ``MetadataStore``."""
         key, following = self._find_ends(dataset_id)

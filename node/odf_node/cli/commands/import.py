@@ -2,9 +2,8 @@
 """``odf-node import``: take datasets from files that an ODF program wrote, through the gate of every pull."""
 
 import argparse
-from pathlib import Path
 
-from odf_node.cli.context import Context
+from odf_node.cli.context import Context, parse_place
 from odf_node.cli.parsing import add_output_format
 
 
@@ -27,11 +26,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_output_format(parser, "text", "json")
 
 
-def url_of(source: str) -> str:
-    """Give a file or folder the address that stays true wherever a later command is run."""
-    return source if "://" in source else Path(source).expanduser().absolute().as_uri()
-
-
 async def run(context: Context, arguments: argparse.Namespace) -> int:
     """Take one after the other; each is verified as if it came from a stranger."""
     from odf_node.cli.reports import ReportLog
@@ -50,7 +44,7 @@ async def run(context: Context, arguments: argparse.Namespace) -> int:
         for source in arguments.sources:
             with context.console.progress(f"{source}: starting") as progress:
                 report = await node.pulling.pull(
-                    PullTarget(source, None, url_of(source)),
+                    PullTarget(source, None, parse_place(source)),
                     local_name=str(DatasetName.parse(arguments.local_name)) if arguments.local_name else None,
                     policy=Policy(arguments.policy) if arguments.policy else None,
                     expected_id=DatasetId.parse(arguments.identity) if arguments.identity else None,

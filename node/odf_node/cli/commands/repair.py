@@ -1,0 +1,83 @@
+"""``odf-node repair``: find what is missing or damaged in this node's data, and fetch it again."""
+
+import argparse
+from typing import TYPE_CHECKING
+
+from odf_node.cli.context import Context, parse_place
+from odf_node.cli.parsing import add_output_format
+
+if TYPE_CHECKING:
+    from odf_node.services.repairing import RepairReport
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("datasets", nargs="*", metavar="DATASET", help="name, identity or %% pattern (default: all)")
+    parser.add_argument(
+        "--from",
+        dest="sources",
+        action="append",
+        default=[],
+        metavar="URL|FOLDER|FILE",
+        help="ask there first (may be repeated); then where the dataset came from or was pushed to",
+    )
+    add_output_format(parser, "text", "json")
+
+
+async def run(context: Context, arguments: argparse.Namespace) -> int:
+    """Repair one dataset after the other; exit with the code of damage if anything is left."""
+    from odf_node.cli.run import EXIT_CODES
+    from odf_node.services.naming import select_datasets
+    from odf_protocol.errors import CorruptError
+
+    node, console = context.node, context.console
+    records = select_datasets(node.store, arguments.datasets) if arguments.datasets else node.store.list_datasets()
+    sources = [parse_place(source) for source in arguments.sources]
+    reports = []
+    for record in records:
+        with console.progress(f"{record.name}: starting") as progress:
+            report = await node.repairing.repair(record, sources, progress)
+        reports.append(report)
+        if report.mended_blocks or report.mended_objects:
+            node.record("repair", record.name, f"{report.mended_blocks} blocks, {report.mended_objects} objects")
+        if arguments.output_format == "text":
+            for line in describe(report):
+                console.text(line)
+    if arguments.output_format == "json":
+        console.json([to_json(report) for report in reports])
+    return 0 if all(report.is_whole for report in reports) else EXIT_CODES[CorruptError]
+
+
+def describe(report: "RepairReport") -> list[str]:
+    """Say in lines what a report says."""
+    name = report.record.name
+    lines = []
+    if report.mended_blocks or report.mended_objects:
+        lines.append(
+            f"{name}: mended {report.mended_blocks:,} blocks and {report.mended_objects:,} objects "
+            f"({report.mended_bytes:,} bytes) from {', '.join(report.sources)}"
+        )
+    if report.is_whole:
+        lines.append(f"{name}: whole: {report.checked_blocks:,} blocks, {report.checked_objects:,} objects")
+        return lines
+    lines += [f"{name}: NOT MENDED: {text}" for text in report.left]
+    lines += [f"{name}: {text}" for text in dict.fromkeys(report.failures)]
+    if not report.sources and not report.failures:
+        lines.append(f"{name}: no source is known; name one with --from")
+    return lines
+
+
+def to_json(report: "RepairReport") -> dict[str, object]:
+    """Give a report as plain values."""
+    return {
+        "dataset": report.record.name,
+        "whole": report.is_whole,
+        "checkedBlocks": report.checked_blocks,
+        "checkedObjects": report.checked_objects,
+        "mendedBlocks": report.mended_blocks,
+        "mendedObjects": report.mended_objects,
+        "mendedBytes": report.mended_bytes,
+        "sources": list(report.sources),
+        "left": report.left,
+        "failures": list(dict.fromkeys(report.failures)),
+    }
