@@ -53,6 +53,7 @@ class Purpose(StrEnum):
     HEAD = "head"
     KEY_EVENT = "key-event"
     REPLAY_RECORD = "replay-record"
+    PEER_RECORD = "peer-record"
 
 
 @dataclass(frozen=True, slots=True)

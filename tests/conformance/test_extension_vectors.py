@@ -41,7 +41,7 @@ def test_vectors_run_as_those_of_odf_do(name: str) -> None:
 def test_vectors_that_state_something_else_are_reported(name: str) -> None:
     """The runner does look: what is refused is not accepted, and the other way round."""
     document = load(name)
-    parts = ("signed", "heads", "events", "attestations", "proofs", "tables", "document")
+    parts = ("signed", "heads", "events", "attestations", "proofs", "records", "tables", "document")
     accepted = next(part for part in parts if part in document)
     if accepted == "document":
         document["rejected"][0]["document"] = document["document"]

@@ -31,6 +31,7 @@ from odf_protocol.replay_codec import decode_replay_record, sign_replay_record
 from odf_protocol.signatures import Purpose, public_key_of, sign, sign_block, sign_document
 from odf_protocol.timestamp import Timestamp
 from odf_protocol.vocabulary import Vocabulary
+from support.gossip_vectors import gossip_vectors
 
 FOLDER = Path(__file__).parents[2] / "spec" / "vectors" / "extensions"
 
@@ -390,6 +391,7 @@ BUILDERS: dict[str, Callable[[], dict[str, Any]]] = {
     "replay": _replay,
     "attestations": _attestations,
     "equivocation": _equivocation,
+    "gossip": gossip_vectors,
     "logical-hash-v1": _logical_hash,
 }
 

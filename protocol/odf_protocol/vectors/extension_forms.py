@@ -1,4 +1,4 @@
-"""The files of ``spec/vectors/extensions``: signatures and the documents that are signed, and the logical hash v1."""
+"""The files of ``spec/vectors/extensions``: signatures and what is signed, gossip, and the logical hash v1."""
 
 import base64
 from collections.abc import Callable, Mapping
@@ -113,6 +113,53 @@ def _equivocation(document: Case) -> Checks:
         yield _refusal(case, partial(check_equivocation, case["proof"].encode()))
 
 
+def _gossip(document: Case) -> Checks:
+    from odf_protocol.gossip import ItemKind, PeerAddress, decode_peer_record, read_item
+    from odf_protocol.gossip.ranges import IdSet, Range, answer_ranges, fingerprint
+
+    def check_record(case: Case) -> None:
+        expect(decode_peer_record(base64.b64decode(case["document"])).raw.endswith(case["payload"].encode()), True)
+
+    def check_address(case: Case) -> None:
+        address = PeerAddress.parse(case["address"])
+        expect((address.is_public, address.bucket), (case["isPublic"], case["bucket"]))
+
+    def check_item(case: Case) -> None:
+        expect(read_item(ItemKind(case["itemKind"]), base64.b64decode(case["raw"])).id.hex(), case["id"])
+
+    def check_fingerprint(case: Case) -> None:
+        ids = [bytes.fromhex(id_) for id_ in case["ids"]]
+        expect(fingerprint(bytes.fromhex(case["nonce"]), ids).hex(), case["fingerprint"])
+
+    def read_range(case: Case) -> Range:
+        upper, print_, ids = case["upper"], case["fingerprint"], case["ids"]
+        return Range(
+            bytes.fromhex(case["lower"]),
+            None if upper is None else bytes.fromhex(upper),
+            None if print_ is None else bytes.fromhex(print_),
+            None if ids is None else tuple(bytes.fromhex(id_) for id_ in ids),
+        )
+
+    def check_answer(case: Case) -> None:
+        ids = IdSet(bytes.fromhex(id_) for id_ in case["ids"])
+        answered = answer_ranges(ids, bytes.fromhex(case["nonce"]), [read_range(one) for one in case["asked"]])
+        expect(answered, tuple(read_range(one) for one in case["answered"]))
+
+    for case in document["records"]:
+        yield Check(case["payload"], partial(check_record, case))
+    for case in document["rejected"]:
+        yield _refusal(case, partial(decode_peer_record, base64.b64decode(case["document"])))
+    for case in document["addresses"]:
+        yield Check(case["address"], partial(check_address, case))
+    for text in document["rejectedAddresses"]:
+        yield Check(text, partial(expect_refusal, "malformed", partial(PeerAddress.parse, text)))
+    for case in document["items"]:
+        yield Check(f"item {case['itemKind']}", partial(check_item, case))
+    for case in document["fingerprints"]:
+        yield Check(f"fingerprint of {len(case['ids'])}", partial(check_fingerprint, case))
+    yield Check("answer to ranges", partial(check_answer, document["ranges"]))
+
+
 def _logical_hash(document: Case) -> Checks:
     """Hash leaves from their bytes, and the root from the leaves; read leaves and the proof."""
     from odf_protocol.hashing.v1_proof import verify_cell
@@ -164,5 +211,6 @@ EXTENSION_FORMS: Mapping[str, Callable[[Case], Checks]] = {
     "replay": _replay,
     "attestations": _attestations,
     "equivocation": _equivocation,
+    "gossip": _gossip,
     "logical-hash-v1": _logical_hash,
 }

@@ -1,0 +1,70 @@
+"""Gossip: how small signed statements reach every node, although nobody is in charge and some lie.
+
+Read ``item`` for what travels, ``machine`` for how, ``peers`` and ``links`` for between whom, ``store`` for what is
+kept. Nothing here does I/O; ``GossipMachine.handle`` takes events and the time and returns effects.
+
+Source: ``spec/extensions/gossip.md``.
+"""
+
+from odf_protocol.gossip.addresses import PeerAddress, bucket_of_ip, is_public_ip
+from odf_protocol.gossip.effects import (
+    Accept,
+    Effect,
+    Event,
+    Failed,
+    Forget,
+    Publish,
+    Received,
+    Refuse,
+    Replied,
+    Respond,
+    Restore,
+    Send,
+    SetInterests,
+    SetPinned,
+    SetRecord,
+    Tick,
+)
+from odf_protocol.gossip.item import Item, ItemKind, item_id, read_item
+from odf_protocol.gossip.machine import GossipMachine
+from odf_protocol.gossip.messages import decode_reply, decode_request, encode_gossip
+from odf_protocol.gossip.peer_record import PeerRecord, decode_peer_record, sign_peer
+from odf_protocol.gossip.peers import Randomness
+from odf_protocol.gossip.settings import GossipSettings
+from odf_protocol.gossip.store import Interests
+
+__all__ = [
+    "Accept",
+    "Effect",
+    "Event",
+    "Failed",
+    "Forget",
+    "GossipMachine",
+    "GossipSettings",
+    "Interests",
+    "Item",
+    "ItemKind",
+    "PeerAddress",
+    "PeerRecord",
+    "Publish",
+    "Randomness",
+    "Received",
+    "Refuse",
+    "Replied",
+    "Respond",
+    "Restore",
+    "Send",
+    "SetInterests",
+    "SetPinned",
+    "SetRecord",
+    "Tick",
+    "bucket_of_ip",
+    "decode_peer_record",
+    "decode_reply",
+    "decode_request",
+    "encode_gossip",
+    "is_public_ip",
+    "item_id",
+    "read_item",
+    "sign_peer",
+]

@@ -1,0 +1,58 @@
+"""Items for tests of gossip, signed by keys that are told apart by a number."""
+
+from odf_protocol.attestations import BlockRef, StepResult, sign_attestation
+from odf_protocol.did import DidKey
+from odf_protocol.gossip import Item, ItemKind, read_item
+from odf_protocol.heads import sign_head
+from odf_protocol.key_events import KeyHistory, sign_key_event
+from odf_protocol.replay import EngineIdentity
+from odf_protocol.signatures import public_key_of
+from odf_protocol.timestamp import Timestamp
+from support.signing import NOON, dataset_of, some_hash
+
+NOON_MS = NOON.unix_ms
+ENGINE = EngineIdentity("spark", "4.1", some_hash("engine"))
+
+
+def key_of(number: int) -> bytes:
+    return (number + 1).to_bytes(4, "big") * 8
+
+
+def head(
+    key: bytes, number: int, *, text: str = "", time_ms: int = NOON_MS, expires_ms: int | None = None, by: bytes = b""
+) -> Item:
+    raw = sign_head(
+        by or key,
+        dataset_id=dataset_of(key),
+        sequence_number=number,
+        block_hash=some_hash(f"block {number} {text}"),
+        time=Timestamp.from_unix_ms(time_ms),
+        expires=None if expires_ms is None else Timestamp.from_unix_ms(expires_ms),
+    )
+    return read_item(ItemKind.HEAD, raw)
+
+
+def attestation(key: bytes, dataset_key: bytes, number: int = 3, *, time_ms: int = NOON_MS) -> Item:
+    block = BlockRef(number, some_hash(f"block {number}"))
+    raw = sign_attestation(
+        key,
+        dataset_id=dataset_of(dataset_key),
+        first=block,
+        last=block,
+        engine=ENGINE,
+        steps=(StepResult(block=block, agrees=True, logical_hash=some_hash("rows")),),
+        time=Timestamp.from_unix_ms(time_ms),
+    )
+    return read_item(ItemKind.ATTESTATION, raw)
+
+
+def key_events(dataset_key: bytes, *new_keys: bytes) -> list[Item]:
+    """The key log of a dataset that was handed on from key to key."""
+    history, signer, items = KeyHistory.start(dataset_of(dataset_key)), dataset_key, []
+    for number, new_key in enumerate(new_keys, 1):
+        raw = sign_key_event(
+            signer, history, new_key=DidKey(public_key_of(new_key)), first_sequence_number=number, time=NOON
+        )
+        history, signer = history.extend(raw), new_key
+        items.append(read_item(ItemKind.KEY_EVENT, raw))
+    return items
