@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from odf_node.services.exporting import Exporting
     from odf_node.services.grading import TransformGrader
     from odf_node.services.ingestion import Ingestor
+    from odf_node.services.logins import Logins
     from odf_node.services.pulling import Pulling
     from odf_node.services.pushing import Pushing
     from odf_node.services.queries import QueryRunner
@@ -235,6 +236,15 @@ class Node:
         return PushJudge(self.store, self.clock, self.pulling)
 
     @cached_property
+    def logins(self) -> "Logins":
+        """Behind ``login`` and ``logout``."""
+        from odf_node.adapters.accounts import ask_for_token, validate_token
+        from odf_node.adapters.login_file import LoginFile
+        from odf_node.services.logins import Logins
+
+        return Logins(LoginFile(self.home), validate_token, ask_for_token)
+
+    @cached_property
     def tokens(self) -> "Tokens":
         """Behind ``token``."""
         from odf_node.services.tokens import Tokens
@@ -278,7 +288,7 @@ class Node:
             offered,
             store=self.store,
             objects=self.objects,
-            settings=ClientSettings(token=token),
+            settings=ClientSettings(token=token or self.logins.find_token(url)),
             on_bytes=on_bytes,
         )
 
@@ -289,9 +299,10 @@ class Node:
 
     async def open_peer(self, url: str) -> "PeerDataset":
         """Find out what is at ``url`` and make a client for the dataset there."""
+        from odf_node.adapters.http_client import ClientSettings
         from odf_node.adapters.peer_addresses import open_peer
 
-        return await open_peer(url)
+        return await open_peer(url, ClientSettings(token=self.logins.find_token(url)))
 
 
 def open_node(home: Path | None, *, system_time: Timestamp | None = None) -> Node:

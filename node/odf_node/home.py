@@ -31,6 +31,7 @@ _TOP_LEVEL_NAMES: Final = frozenset(
         "writers.lock",
         "odf-node.toml",
         "policies.yaml",
+        "logins.json",
     }
 )
 _PRIVATE_FOLDER: Final = 0o700
@@ -95,6 +96,11 @@ class Home:
     def policies(self) -> Path:
         """What the operator accepts on what proof; written by people, never by the node."""
         return self.path / "policies.yaml"
+
+    @property
+    def logins(self) -> Path:
+        """Access tokens for other servers, by origin."""
+        return self.path / "logins.json"
 
     @property
     def writers_lock(self) -> Path:

@@ -81,7 +81,7 @@ def test_only_pushes_ask_for_a_token() -> None:
     for path, item in DESCRIPTION["paths"].items():
         for method, operation in item.items():
             if method != "parameters":
-                assert ("security" in operation) == bool(re.search("/push|/uploads", path)), (method, path)
+                assert ("security" in operation) == bool(re.search("/push|/uploads|/token", path)), (method, path)
                 assert not ("/pushes" in path and "401" not in operation["responses"])
 
 

@@ -85,7 +85,7 @@ class KeyFiles:
         if not path.parent.is_dir():
             return None
         for folder in {self._home.keys, path.parent}:
-            _require_private(folder, folder.lstat())
+            require_private(folder, folder.lstat())
         try:
             descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         except FileNotFoundError:
@@ -93,7 +93,7 @@ class KeyFiles:
         except OSError as error:
             raise HomeCorruptError(path, f"the key cannot be read: {error.strerror}") from error
         with os.fdopen(descriptor, "rb") as file:
-            _require_private(path, os.fstat(descriptor))
+            require_private(path, os.fstat(descriptor))
             return _decode(file.read(_MAX_FILE_BYTES), path)
 
     def _store(self, path: Path, key: PrivateKey) -> PrivateKey:
@@ -135,7 +135,12 @@ def _decode(data: bytes, path: Path) -> PrivateKey:
     return PrivateKey(der[len(_DER_PREFIX) :])
 
 
-def _require_private(path: Path, entry: os.stat_result) -> None:
+def require_private(path: Path, entry: os.stat_result) -> None:
+    """Check that nobody but this user can use a file or folder that holds secrets (HOME-14).
+
+    Raises:
+        UnsafeKeyFileError: Somebody can, or it is no plain file or folder.
+    """
     if not (stat.S_ISREG(entry.st_mode) or stat.S_ISDIR(entry.st_mode)):
         raise UnsafeKeyFileError(path, "expected a plain file or folder, found a link or another kind of file")
     if entry.st_mode & _OTHERS:

@@ -25,6 +25,8 @@ COMMANDS: Final[dict[str, str]] = {
     "ingest": "push files or standard input into a root dataset",
     "inspect": "look closely at a dataset, block, data file, quarantine or refusal",
     "list": "list the datasets of this node",
+    "login": "keep an access token for another server",
+    "logout": "forget an access token for another server",
     "log": "show the metadata chain of a dataset, newest first",
     "publish": "say whether a dataset is served to others",
     "pull": "ingest a root dataset, run a derivative, or bring a dataset from another node",

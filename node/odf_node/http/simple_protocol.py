@@ -11,6 +11,7 @@ from aiohttp import web
 from odf_node.exchange.routes import ObjectKind
 from odf_node.http.addressed import get_hash, get_published
 from odf_node.http.answers import CHANGING, IMMUTABLE, answer_bytes, answer_object
+from odf_node.http.bearer import get_token
 from odf_node.http.problems import ProblemError
 from odf_node.http.served_node import NODE
 from odf_node.ports.errors import BlockNotFoundError, ObjectNotFoundError
@@ -19,6 +20,7 @@ from odf_node.ports.errors import BlockNotFoundError, ObjectNotFoundError
 def add_routes(app: web.Application) -> None:
     """Register the routes."""
     app.router.add_get("/info", _get_info)
+    app.router.add_get("/platform/token/validate", _validate_token)
     app.router.add_get("/datasets/{dataset}", _get_dataset)
     app.router.add_get("/{dataset}/refs/{ref}", _get_ref)
     app.router.add_get("/{dataset}/blocks/{hash}", _get_block)
@@ -28,6 +30,11 @@ def add_routes(app: web.Application) -> None:
 
 async def _get_info(_request: web.Request) -> web.Response:
     return web.json_response({"isMultiTenant": False})
+
+
+async def _validate_token(request: web.Request) -> web.Response:
+    await get_token(request)
+    return web.Response()
 
 
 async def _get_dataset(request: web.Request) -> web.Response:

@@ -15,7 +15,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--token",
         metavar="TOKEN",
         default=os.environ.get("ODF_NODE_TOKEN"),
-        help="what the other node gave you (default: $ODF_NODE_TOKEN)",
+        help="what the other node gave you (default: $ODF_NODE_TOKEN, else that of 'odf-node login')",
     )
     parser.add_argument(
         "--force",

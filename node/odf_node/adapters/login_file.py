@@ -1,0 +1,75 @@
+"""Access tokens for other servers in one file of the home, which nobody else may read (HOME-21)."""
+
+import json
+import os
+import secrets
+from collections.abc import Mapping
+from typing import Any, Final
+
+from odf_node.adapters.key_files import require_private
+from odf_node.adapters.writers_lock import shared_lease
+from odf_node.home import Home, fsync_folder
+from odf_node.os_errors import mapped_os_errors
+from odf_node.ports.errors import HomeCorruptError
+
+_MAX_FILE_BYTES: Final = 1024 * 1024
+
+
+class LoginFile:
+    """``LoginStore`` in ``logins.json``: replaced as a whole, so that readers see the old file or the new one."""
+
+    def __init__(self, home: Home) -> None:
+        self._home = home
+
+    def find(self, origin: str) -> str | None:
+        """See ``LoginStore``."""
+        return self.read().get(origin)
+
+    def read(self) -> Mapping[str, str]:
+        """See ``LoginStore``."""
+        path = self._home.logins
+        try:
+            descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return {}
+        except OSError as error:
+            raise HomeCorruptError(path, f"the tokens cannot be read: {error.strerror}") from error
+        with os.fdopen(descriptor, "rb") as file:
+            require_private(path, os.fstat(descriptor))
+            text = file.read(_MAX_FILE_BYTES)
+        try:
+            found: Any = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise HomeCorruptError(path, "expected tokens by server in JSON, found something else") from error
+        if not isinstance(found, dict) or not all(isinstance(token, str) for token in found.values()):
+            raise HomeCorruptError(path, "expected tokens by server in JSON, found something else")
+        return found
+
+    def put(self, origin: str, token: str) -> None:
+        """See ``LoginStore``."""
+        self._home.create()
+        self._replace({**self.read(), origin: token})
+
+    def drop(self, origin: str) -> bool:
+        """See ``LoginStore``."""
+        kept = dict(self.read())
+        if kept.pop(origin, None) is None:
+            return False
+        self._replace(kept)
+        return True
+
+    def _replace(self, tokens: Mapping[str, str]) -> None:
+        path = self._home.logins
+        # The lease keeps a sweep from taking the draft, and a sweep takes what a crash leaves of it.
+        with shared_lease(self._home), mapped_os_errors(path):
+            draft = self._home.staging / f"logins-{secrets.token_hex(8)}"
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+            try:
+                with os.fdopen(os.open(draft, flags, 0o600), "w", encoding="utf-8") as file:
+                    json.dump(tokens, file, indent=2, sort_keys=True)
+                    file.flush()
+                    os.fsync(file.fileno())
+                draft.replace(path)
+                fsync_folder(path.parent)
+            finally:
+                draft.unlink(missing_ok=True)

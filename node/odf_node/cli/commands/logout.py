@@ -1,0 +1,28 @@
+"""``odf-node logout``: forget an access token for another server."""
+
+import argparse
+
+from odf_node.cli.context import Context
+from odf_node.errors import UsageError
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("server", nargs="?", metavar="SERVER", help="its address, as for login")
+    parser.add_argument("-a", "--all", action="store_true", help="forget the tokens of all servers")
+
+
+def run(context: Context, arguments: argparse.Namespace) -> int:
+    """Forget it here; whoever gave it can end it there."""
+    logins, console = context.node.logins, context.console
+    if bool(arguments.server) == arguments.all:
+        raise UsageError("name a server, or --all")
+    if arguments.all:
+        for origin in logins.log_out_everywhere():
+            context.node.record("logout", origin)
+            console.text(f"logged out of {origin}")
+        return 0
+    logins.log_out(arguments.server)
+    context.node.record("logout", arguments.server)
+    console.text(f"logged out of {arguments.server}")
+    return 0
