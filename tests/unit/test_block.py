@@ -4,7 +4,9 @@ import pytest
 
 from odf_protocol.block import Block, decode_block, encode_block
 from odf_protocol.errors import MalformedError, UnsupportedError
-from odf_protocol.events import AddData, SetInfo
+from odf_protocol.events import AddData, DataField, DataSchema, DataTypeTimestamp, SetDataSchema, SetInfo, TimeUnit
+from odf_protocol.events.equality import means_the_same
+from odf_protocol.schema_arrow import arrow_schema_of
 from support.chains import NOON, hash_of
 
 HEADER = {"system_time": NOON, "prev_block_hash": hash_of("prev"), "sequence_number": 1}
@@ -58,3 +60,23 @@ def test_errors_state_expected_before_found() -> None:
         decode_block(RAW, expected_hash=hash_of("other"))
     with pytest.raises(UnsupportedError, match=r"^unsupported block version: 9 \(supported: \(2, 3\)\)$"):
         decode_block(RAW[:28] + b"\x09" + RAW[29:], expected_hash=None)
+
+
+def test_unit_that_an_old_writer_left_out_as_zero_reads_as_milliseconds() -> None:
+    """WIRE-15."""
+
+    def encoded(unit: TimeUnit | None) -> bytes:
+        schema = DataSchema(fields=(DataField(name="t", type=DataTypeTimestamp(unit=unit)),))
+        return encode_block(SetDataSchema(schema=schema), **HEADER)  # type: ignore[arg-type]
+
+    def decoded(raw: bytes) -> DataSchema:
+        event = decode_block(raw, expected_hash=None).event
+        assert isinstance(event, SetDataSchema)
+        assert event.schema is not None
+        return event.schema
+
+    left_out, milliseconds, seconds = (decoded(encoded(u)) for u in (None, TimeUnit.MILLISECOND, TimeUnit.SECOND))
+    assert arrow_schema_of(left_out) == arrow_schema_of(milliseconds) != arrow_schema_of(seconds)
+    assert means_the_same(left_out, milliseconds)
+    assert not means_the_same(left_out, seconds)
+    assert len({encoded(None), encoded(TimeUnit.MILLISECOND), encoded(TimeUnit.SECOND)}) == 3

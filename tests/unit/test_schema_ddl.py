@@ -40,6 +40,12 @@ def test_columns_keep_names_and_order():
     )
 
 
+def test_dates_and_decimals_are_required_where_all_else_is_optional():
+    """As the reference reads them, so a manifest means the same columns everywhere."""
+    fields = parse_ddl(["a DATE", "b DECIMAL(10, 2)", "c TIMESTAMP", "d DOUBLE"]).fields
+    assert [isinstance(field.type, DataTypeOption) for field in fields] == [False, False, True, True]
+
+
 def test_nothing_is_an_empty_schema():
     assert parse_ddl([]) == parse_ddl(["", "  "]) == DataSchema(fields=())
 
