@@ -39,6 +39,9 @@ class DatasetView:
     """The definitions and counters in force after the block ``head``.
 
     ``last_offset`` counts rows from 0 and is None while there is no data; ``watermark`` is the newest one reported.
+
+    It follows from few blocks of a chain: those with definitions, the newest one of data, and the newest one of data
+    that states a watermark. Applying only these, in order, gives the same view.
     """
 
     dataset_id: DatasetId
@@ -59,7 +62,6 @@ class DatasetView:
     prev_checkpoint: Multihash | None = None
     watermark: Timestamp | None = None
     source_state: SourceState | None = None
-    data_bytes: int = 0
 
     @property
     def next_offset(self) -> int:
@@ -121,8 +123,7 @@ def _apply_data(view: DatasetView, event: AddData | ExecuteTransform) -> Dataset
     data, checkpoint = event.new_data, event.new_checkpoint
     return replace(
         view,
-        last_offset=data.offset_interval.end if data else view.last_offset,
-        data_bytes=view.data_bytes + (data.size if data else 0),
+        last_offset=data.offset_interval.end if data else event.prev_offset,
         prev_checkpoint=checkpoint.physical_hash if checkpoint else None,
         watermark=event.new_watermark or view.watermark,
     )

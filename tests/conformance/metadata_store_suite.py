@@ -13,6 +13,7 @@ from odf_node.ports import (
     Attestation,
     AuditEntry,
     BlockNotFoundError,
+    BlockRole,
     DatasetNotFoundError,
     Head,
     HeadMovedError,
@@ -167,6 +168,38 @@ class MetadataStoreSuite(ABC):
         store.commit(creation(count=1501))
         with pytest.raises(DatasetNotFoundError):
             list(reader)
+
+    def test_landmarks_are_all_definitions_and_the_newest_of_each_other_role(self, store: MetadataStore) -> None:
+        """HOME-21."""
+        commit = creation(count=1_100)
+        store.commit(commit)
+        for upto in (0, 1, 2, 3, 10, 40, 1_098, 1_099):
+            before = commit.blocks[: upto + 1]
+            newest = {block.role: block for block in before}
+            wanted = [block for block in before if block.role is BlockRole.DEFINITION or block is newest[block.role]]
+            assert list(store.iter_landmarks(dataset_id(), upto=upto)) == [_stored(block) for block in wanted]
+        assert list(store.iter_landmarks(dataset_id())) == list(store.iter_landmarks(dataset_id(), upto=1_099))
+        with pytest.raises(BlockNotFoundError):
+            list(store.iter_landmarks(dataset_id(), upto=1_100))
+
+    def test_blocks_with_rows_are_read_from_both_ends(self, store: MetadataStore) -> None:
+        first = creation(count=3_000)
+        store.commit(first)
+        wanted = [_stored(b) for b in first.blocks if b.role in (BlockRole.ROWS, BlockRole.ROWS_AND_WATERMARK)]
+        assert len(wanted) > 1_024
+        reader = store.iter_blocks_with_rows(dataset_id())
+        begun = [next(reader)]
+        store.commit(growth(first, 9))
+        assert begun + list(reader) == wanted
+        backwards = list(store.iter_blocks_with_rows(dataset_id(), newest_first=True))
+        assert [b for b in reversed(backwards) if b.sequence_number < 3_000] == wanted
+        assert len(backwards) > len(wanted)
+
+    def test_dataset_without_rows_has_no_blocks_with_rows(self, store: MetadataStore) -> None:
+        store.commit(creation(count=2))
+        assert list(store.iter_blocks_with_rows(dataset_id())) == []
+        with pytest.raises(DatasetNotFoundError):
+            list(store.iter_blocks_with_rows(dataset_id(9)))
 
     def test_one_block_is_found_by_hash_and_by_number(self, store: MetadataStore) -> None:
         commit = creation(count=4)

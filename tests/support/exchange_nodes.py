@@ -153,10 +153,8 @@ class TestNode:
                     dataset_id=chain.id,
                     expected_head=None if known is None else known.head.hash,
                     blocks=tuple(
-                        NewBlock(
-                            block.raw,
-                            block.hash,
-                            block.sequence_number,
+                        NewBlock.of(
+                            block,
                             chain.signatures.get(block.sequence_number),
                             chain.replay_records.get(block.sequence_number),
                         )
@@ -244,10 +242,7 @@ class RecordingReceiver:
             Commit(
                 dataset_id=head.dataset_id,
                 expected_head=None if known is None else known.head.hash,
-                blocks=tuple(
-                    NewBlock(b.raw, b.hash, b.sequence_number, p.signature, p.replay_record)
-                    for b, p in zip(blocks, packed, strict=True)
-                ),
+                blocks=tuple(NewBlock.of(b, p.signature, p.replay_record) for b, p in zip(blocks, packed, strict=True)),
                 chain_state=b"state",
                 objects=tuple(item.hash for item in wanted),
                 signed_head=head.signed_head,

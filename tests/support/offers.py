@@ -408,7 +408,7 @@ class PublisherHome:
                     dataset_id=chain.id,
                     expected_head=None if known is None else known.head.hash,
                     blocks=tuple(
-                        NewBlock(b.raw, b.hash, b.sequence_number, s, r)
+                        NewBlock.of(b, s, r)
                         for b, s, r in zip(chain.blocks, chain.signatures, chain.replay_records, strict=True)
                     )[first:],
                     chain_state=chain.state().to_bytes(),

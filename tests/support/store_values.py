@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from odf_node.ports import Acceptance, Commit, Head, NewBlock, NewDataset, Origin
+from odf_node.ports import Acceptance, BlockRole, Commit, Head, NewBlock, NewDataset, Origin
 from odf_protocol.did import DatasetId, DidKey
 from odf_protocol.events import DatasetKind
 from odf_protocol.multihash import Multihash
@@ -34,8 +34,13 @@ def blocks(first: int, count: int, *, salt: str = "", size_bytes: int = 40) -> t
     for number in range(first, first + count):
         raw = f"block {number} {salt}".encode().ljust(size_bytes, b".")
         signature = b"signed %d" % number if number % 3 == 0 else None
-        made.append(NewBlock(raw, Multihash.of_sha3_256(raw), number, signature))
+        made.append(NewBlock(raw, Multihash.of_sha3_256(raw), number, signature, role=role_at(number)))
     return tuple(made)
+
+
+def role_at(number: int) -> BlockRole:
+    """The role of the made block with this number: two definitions, then all roles in turn."""
+    return BlockRole.DEFINITION if number < 2 else BlockRole(1 + number % 4 if number % 9 else 0)
 
 
 def creation(number: int = 1, *, name: str | None = None, count: int = 1, **changes: object) -> Commit:

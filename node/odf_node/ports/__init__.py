@@ -23,7 +23,16 @@ from odf_node.ports.access import AccessToken
 from odf_node.ports.audit import AuditEntry, Outcome
 from odf_node.ports.clock import Clock
 from odf_node.ports.commits import Acceptance, Commit, NewBlock, NewDataset, QuarantineFile
-from odf_node.ports.datasets import DatasetRecord, Head, Origin, Remote, RemoteDirection, SignedHead, StoredBlock
+from odf_node.ports.datasets import (
+    BlockRole,
+    DatasetRecord,
+    Head,
+    Origin,
+    Remote,
+    RemoteDirection,
+    SignedHead,
+    StoredBlock,
+)
 from odf_node.ports.errors import (
     BlockNotFoundError,
     DatasetExistsError,
@@ -63,6 +72,7 @@ __all__ = [
     "Attestation",
     "AuditEntry",
     "BlockNotFoundError",
+    "BlockRole",
     "Clock",
     "Commit",
     "DatasetExistsError",

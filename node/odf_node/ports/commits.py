@@ -1,14 +1,19 @@
 """One growth step of a chain with everything that must become true with it or not at all."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from odf_node.ports.datasets import Head, Origin
+from odf_node.ports.datasets import BlockRole, Head, Origin
 from odf_node.ports.evidence import Attestation
 from odf_protocol.did import DatasetId, DidKey
 from odf_protocol.events import DatasetKind
 from odf_protocol.multihash import Multihash
 from odf_protocol.policy import Trust
 from odf_protocol.timestamp import Timestamp
+
+if TYPE_CHECKING:
+    from odf_protocol.block import Block
+    from odf_protocol.events import Event
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +25,22 @@ class NewBlock:
     sequence_number: int
     signature: bytes | None = None
     replay_record: bytes | None = None
+    role: BlockRole = field(kw_only=True)
+
+    @classmethod
+    def of(cls, block: "Block", signature: bytes | None = None, replay_record: bytes | None = None) -> "NewBlock":
+        """Make one of a decoded block."""
+        return cls(block.raw, block.hash, block.sequence_number, signature, replay_record, role=_role_of(block.event))
+
+
+def _role_of(event: "Event") -> BlockRole:
+    from odf_protocol.events import AddData, ExecuteTransform
+
+    if not isinstance(event, AddData | ExecuteTransform):
+        return BlockRole.DEFINITION
+    if event.new_watermark is None:
+        return BlockRole.DATA if event.new_data is None else BlockRole.ROWS
+    return BlockRole.WATERMARK if event.new_data is None else BlockRole.ROWS_AND_WATERMARK
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,7 @@
 """Datasets as this node keeps them: record, head, stored blocks, remotes."""
 
 from dataclasses import dataclass
-from enum import StrEnum
+from enum import IntEnum, StrEnum
 
 from odf_protocol.did import DatasetId, DidKey
 from odf_protocol.events import DatasetKind
@@ -45,6 +45,18 @@ class DatasetRecord:
     pinned_key: DidKey | None
     published: bool
     created_at: Timestamp
+
+
+class BlockRole(IntEnum):
+    """What a block may contribute to what is in force, so that a view needs few blocks of a long chain."""
+
+    DEFINITION = 0
+    """Any event that is not about data."""
+    DATA = 1
+    """AddData or ExecuteTransform with neither rows nor a watermark."""
+    WATERMARK = 2
+    ROWS = 3
+    ROWS_AND_WATERMARK = 4
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,6 +97,20 @@ class MetadataStore(Protocol):
         """Yield blocks from the head to the Seed; otherwise as ``iter_blocks``."""
         ...
 
+    def iter_landmarks(self, dataset_id: DatasetId, *, upto: int | None = None) -> Iterator[StoredBlock]:
+        """Yield, in order, the blocks that say what is in force after block ``upto`` (None: the head).
+
+        These are all with the role DEFINITION, and the newest of each other role: few, however long the chain is.
+
+        Raises:
+            As ``iter_blocks``.
+        """
+        ...
+
+    def iter_blocks_with_rows(self, dataset_id: DatasetId, *, newest_first: bool = False) -> Iterator[StoredBlock]:
+        """Yield the blocks that add rows, otherwise as ``iter_blocks``."""
+        ...
+
     def find_block(self, dataset_id: DatasetId, block_hash: Multihash) -> StoredBlock | None:
         """Return the block of the dataset's chain with this hash, or None."""
         ...

@@ -274,7 +274,7 @@ class Acceptor:
             dataset_id=candidate.dataset_id,
             expected_head=offer.base.hash if offer.base else None,
             blocks=tuple(
-                NewBlock(block.raw, block.hash, block.sequence_number, item.signature, item.replay_record)
+                NewBlock.of(block, item.signature, item.replay_record)
                 for block, item in zip(chain.blocks, offer.blocks, strict=True)
             ),
             chain_state=chain.state.to_bytes(),

@@ -6,7 +6,7 @@ from odf_node.ports import BlockNotFoundError, MetadataStore, StoredBlock
 from odf_protocol.block import Block, decode_block
 from odf_protocol.dataset_view import DatasetView, apply, start_view
 from odf_protocol.did import DatasetId
-from odf_protocol.events import AddData, ExecuteTransform
+from odf_protocol.events import AddData, DataSlice, ExecuteTransform
 from odf_protocol.multihash import Multihash
 
 
@@ -19,12 +19,21 @@ def iter_decoded(
 
 
 def load_view(store: MetadataStore, dataset_id: DatasetId, *, upto: int | None = None) -> DatasetView:
-    """Fold the chain up to and including block ``upto`` (None: the head) into what is in force."""
-    blocks = iter_decoded(store, dataset_id, upto=upto)
+    """Say what is in force after block ``upto`` (None: the head), from the few blocks that it follows from."""
+    stored = store.iter_landmarks(dataset_id, upto=upto)
+    blocks = (decode_block(item.raw, expected_hash=item.hash) for item in stored)
     view = start_view(next(blocks))
     for block in blocks:
         view = apply(view, block)
     return view
+
+
+def iter_slices(store: MetadataStore, dataset_id: DatasetId) -> Iterator[DataSlice]:
+    """Yield the slices of a chain in order."""
+    for stored in store.iter_blocks_with_rows(dataset_id):
+        event = decode_block(stored.raw, expected_hash=stored.hash).event
+        if isinstance(event, AddData | ExecuteTransform) and event.new_data is not None:
+            yield event.new_data
 
 
 def get_block(store: MetadataStore, dataset_id: DatasetId, block_hash: Multihash) -> StoredBlock:

@@ -10,7 +10,7 @@ from odf_engines.contract import IngestRequest, IngestResponse
 from odf_node.errors import UsageError
 from odf_node.ports import DatasetRecord, KeyStore, MetadataStore, ObjectStore, QuarantineFile
 from odf_node.ports.sources import SourceReader, UpToDate
-from odf_node.services.chains import iter_decoded, load_view
+from odf_node.services.chains import iter_slices, load_view
 from odf_node.services.engines import EngineHost
 from odf_node.services.outputs import StagedOutputs
 from odf_node.services.slices import describe_new_slice
@@ -195,11 +195,7 @@ class Ingestor:
         # Another push source of the dataset may have left it, with another key or strategy.
         if known is not None and fits_state(self.objects.get_path(known), source.merge, view.next_offset):
             return self.objects.get_path(known)
-        slices = [
-            self.objects.get_path(block.event.new_data.physical_hash)
-            for block in iter_decoded(self.store, view.dataset_id)
-            if isinstance(block.event, AddData) and block.event.new_data is not None
-        ]
+        slices = [self.objects.get_path(item.physical_hash) for item in iter_slices(self.store, view.dataset_id)]
         target = self.engines.workspace / "rebuilt-state.parquet"
         target.parent.mkdir(parents=True, exist_ok=True)
         rebuild_state(slices, source.merge, view.vocabulary, target)

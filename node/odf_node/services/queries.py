@@ -5,10 +5,8 @@ from typing import TYPE_CHECKING
 
 from odf_engines.contract import QueryRequest, QueryTable
 from odf_node.ports import DatasetRecord, MetadataStore, ObjectStore
-from odf_node.services.chains import iter_decoded
+from odf_node.services.chains import iter_slices, load_view
 from odf_node.services.engines import EngineHost
-from odf_protocol.dataset_view import apply, start_view
-from odf_protocol.events import AddData, ExecuteTransform
 from odf_protocol.timestamp import Timestamp
 
 if TYPE_CHECKING:
@@ -44,13 +42,8 @@ class QueryRunner:
         return pq.read_table(response.result_path)
 
     def _table(self, record: DatasetRecord) -> QueryTable | None:
-        blocks = iter_decoded(self.store, record.id)
-        view = start_view(next(blocks))
-        slices = []
-        for block in blocks:
-            view = apply(view, block)
-            if isinstance(block.event, AddData | ExecuteTransform) and block.event.new_data is not None:
-                slices.append(self.objects.get_path(block.event.new_data.physical_hash))
+        view = load_view(self.store, record.id)
         if view.schema is None:
             return None
-        return QueryTable(name=record.name, vocabulary=view.vocabulary, schema=view.schema, slices=tuple(slices))
+        slices = tuple(self.objects.get_path(item.physical_hash) for item in iter_slices(self.store, record.id))
+        return QueryTable(name=record.name, vocabulary=view.vocabulary, schema=view.schema, slices=slices)

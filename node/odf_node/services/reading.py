@@ -28,7 +28,7 @@ class DataReader:
 
         wanted = count + skip
         parts: list[pa.Table] = []
-        for stored in self.store.iter_blocks_backwards(record.id):
+        for stored in self.store.iter_blocks_with_rows(record.id, newest_first=True):
             event = decode_block(stored.raw, expected_hash=stored.hash).event
             if not isinstance(event, AddData | ExecuteTransform) or event.new_data is None:
                 continue

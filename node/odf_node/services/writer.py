@@ -78,7 +78,7 @@ class ChainWriter:
         block = decode_block(raw, expected_hash=None)
         self.state, _warnings = append(self.state, block, strictness=Strictness.OWN)
         signature = sign_block(self.key.seed, self.dataset_id, block.sequence_number, block.hash)
-        self._blocks.append(NewBlock(raw, block.hash, block.sequence_number, signature, replay_record))
+        self._blocks.append(NewBlock.of(block, signature, replay_record))
         return block
 
     @property

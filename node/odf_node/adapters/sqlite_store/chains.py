@@ -7,7 +7,7 @@ from typing import Final
 
 from odf_node.adapters.sqlite_store.database import Database
 from odf_node.adapters.sqlite_store.rows import as_bytes, as_int, get_dataset_key, read_block
-from odf_node.ports.datasets import Head, StoredBlock
+from odf_node.ports.datasets import BlockRole, Head, StoredBlock
 from odf_node.ports.errors import BlockNotFoundError, DatasetNotFoundError, HomeCorruptError
 from odf_protocol.did import DatasetId
 from odf_protocol.multihash import Multihash
@@ -24,6 +24,17 @@ _BACKWARD: Final = (
     "SELECT sequence_number, hash, raw, signature FROM blocks"
     " WHERE dataset = ? AND sequence_number <= ? ORDER BY sequence_number DESC LIMIT ?"
 )
+# Literally the condition of the index blocks_with_rows.
+_WITH_ROWS: Final = (
+    "SELECT sequence_number, hash, raw, signature FROM blocks"
+    " WHERE dataset = ? AND role >= 3 AND sequence_number > ? ORDER BY sequence_number LIMIT ?"
+)
+_WITH_ROWS_BACKWARD: Final = (
+    "SELECT sequence_number, hash, raw, signature FROM blocks"
+    " WHERE dataset = ? AND role >= 3 AND sequence_number < ? ORDER BY sequence_number DESC LIMIT ?"
+)
+_OF_ROLE: Final = "SELECT sequence_number FROM blocks WHERE dataset = ? AND role = ? AND sequence_number <= ?"
+_NEWEST: Final = " ORDER BY sequence_number DESC LIMIT 1"
 _BY_HASH: Final = (
     "SELECT b.sequence_number, b.hash, b.raw, b.signature FROM blocks b JOIN datasets d ON d.key = b.dataset"
     " WHERE d.id = ? AND b.hash = ?"
@@ -90,6 +101,28 @@ class ChainMethods:
                 yield block
                 following -= 1
 
+    def iter_landmarks(self, dataset_id: DatasetId, *, upto: int | None = None) -> Iterator[StoredBlock]:
+        """See ``MetadataStore``."""
+        key, newest = self._find_ends(dataset_id)
+        last = newest if upto is None else upto
+        if last > newest:
+            raise BlockNotFoundError(dataset_id, last)
+        with self._database.reading() as connection:
+            numbers: set[int] = set()
+            for role in BlockRole:
+                statement = _OF_ROLE if role is BlockRole.DEFINITION else _OF_ROLE + _NEWEST
+                numbers.update(as_int(row[0]) for row in connection.execute(statement, (key, role, last)))
+        for number in sorted(numbers):
+            yield from self._read_page(_FORWARD, dataset_id, key, number, 1)
+
+    def iter_blocks_with_rows(self, dataset_id: DatasetId, *, newest_first: bool = False) -> Iterator[StoredBlock]:
+        """See ``MetadataStore``."""
+        key, newest = self._find_ends(dataset_id)
+        statement, following = (_WITH_ROWS_BACKWARD, newest + 1) if newest_first else (_WITH_ROWS, -1)
+        while page := self._find_page(statement, dataset_id, key, following, _PAGE_BLOCKS):
+            yield from (block for block in page if block.sequence_number <= newest)
+            following = page[-1].sequence_number
+
     def find_block(self, dataset_id: DatasetId, block_hash: Multihash) -> StoredBlock | None:
         """See ``MetadataStore``."""
         with self._database.reading() as connection:
@@ -107,6 +140,11 @@ class ChainMethods:
             return key, as_int(row[0])
 
     def _read_page(self, statement: str, dataset_id: DatasetId, key: int, start: int, limit: int) -> list[StoredBlock]:
+        page = self._find_page(statement, dataset_id, key, start, limit)
+        self._require(bool(page), dataset_id, start)
+        return page
+
+    def _find_page(self, statement: str, dataset_id: DatasetId, key: int, start: int, limit: int) -> list[StoredBlock]:
         page: list[StoredBlock] = []
         size_bytes = 0
         with self._database.reading() as connection:
@@ -121,7 +159,6 @@ class ChainMethods:
                 if size_bytes >= _PAGE_BYTES:
                     break
             rows.close()
-        self._require(bool(page), dataset_id, start)
         return page
 
     def _require(self, present: bool, dataset_id: DatasetId, sequence_number: int) -> None:

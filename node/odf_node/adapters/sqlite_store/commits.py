@@ -31,8 +31,8 @@ class CommitMethods:
             else:
                 key = _move_head(connection, commit)
             connection.executemany(
-                "INSERT INTO blocks (dataset, sequence_number, hash, raw, signature) VALUES (?, ?, ?, ?, ?)",
-                ((key, b.sequence_number, b.hash.to_bytes(), b.raw, b.signature) for b in commit.blocks),
+                "INSERT INTO blocks (dataset, sequence_number, hash, raw, signature, role) VALUES (?, ?, ?, ?, ?, ?)",
+                ((key, b.sequence_number, b.hash.to_bytes(), b.raw, b.signature, b.role) for b in commit.blocks),
             )
             connection.executemany(
                 "INSERT INTO replay_records (dataset, sequence_number, raw) VALUES (?, ?, ?)",

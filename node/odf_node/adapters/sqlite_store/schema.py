@@ -35,9 +35,12 @@ CREATE TABLE blocks (
     hash BLOB NOT NULL,
     raw BLOB NOT NULL,
     signature BLOB,
+    role INTEGER NOT NULL,
     PRIMARY KEY (dataset, sequence_number),
     UNIQUE (dataset, hash)
 ) STRICT;
+CREATE INDEX blocks_by_role ON blocks (dataset, role, sequence_number);
+CREATE INDEX blocks_with_rows ON blocks (dataset, sequence_number) WHERE role >= 3;
 
 CREATE TABLE objects (
     dataset INTEGER NOT NULL REFERENCES datasets(key) ON DELETE CASCADE,
