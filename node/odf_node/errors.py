@@ -42,3 +42,19 @@ class RefusedError(RejectedError):
         self.reason = reason
         self.report = dict(report or {})
         self.folder = folder
+
+
+class FrozenDatasetError(RejectedError):
+    """A dataset's key signed two histories (or settled on the one that is not held): nothing is taken or given on."""
+
+    def __init__(self, rule: str, reason: str) -> None:
+        super().__init__(rule)
+        self.args = (reason,)
+
+
+class RestoredBackupError(RejectedError):
+    """This node is about to sign on top of an old state of its own dataset; newer blocks were published before."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__("HEAD-9 no-fork-of-oneself")
+        self.args = (reason,)

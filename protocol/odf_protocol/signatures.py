@@ -54,6 +54,7 @@ class Purpose(StrEnum):
     KEY_EVENT = "key-event"
     REPLAY_RECORD = "replay-record"
     PEER_RECORD = "peer-record"
+    SETTLEMENT = "settlement"
 
 
 @dataclass(frozen=True, slots=True)

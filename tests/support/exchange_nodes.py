@@ -17,6 +17,7 @@ from odf_node.http.served_node import ServedNode
 from odf_node.http.server import create_app, listen, make_runner
 from odf_node.ports import AccessToken, Commit, DatasetRecord, Head, NewBlock, NewDataset, Origin
 from odf_node.ports.peer_client import PeerDataset, PeerHead
+from odf_node.services.disputes import Disputes
 from odf_protocol.block import Block, decode_block, encode_block
 from odf_protocol.did import DatasetId, DidKey
 from odf_protocol.events import AddData, Checkpoint, DatasetKind, DataSlice, OffsetInterval, Seed
@@ -132,6 +133,7 @@ class TestNode:
             store=self.store,
             objects=self.objects,
             clock=StandingClock(),
+            disputes=Disputes(self.store),
             pushes=self.receiver,
         )
 

@@ -27,6 +27,7 @@ class OfferingPeer:
     before_blocks: Hook = _nothing
     before_objects: Hook = _nothing
     statements: tuple[bytes, ...] = ()
+    disputes: tuple[bytes, ...] = ()
     asked_after: list[Head | None] = field(default_factory=list)
 
     @property
@@ -63,6 +64,9 @@ class OfferingPeer:
 
     async def list_attestations(self, *, limit: int) -> tuple[bytes, ...]:
         return self.statements[:limit]
+
+    async def list_disputes(self) -> tuple[bytes, ...]:
+        return self.disputes
 
     async def __aenter__(self) -> Self:
         return self

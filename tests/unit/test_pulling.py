@@ -1,7 +1,9 @@
 """Pulling: which copy an offer is about, races between pulls, and in which order datasets are brought up to date."""
 
 import asyncio
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +11,7 @@ import pytest
 
 from odf_node.adapters.clocks import FixedClock
 from odf_node.composition import Node
-from odf_node.errors import RefusedError, UnknownDatasetError, UsageError
+from odf_node.errors import FrozenDatasetError, RefusedError, UnknownDatasetError, UsageError
 from odf_node.home import Home
 from odf_node.ports.peer_client import PeerHead
 from odf_node.services.acceptance import AcceptanceReport
@@ -141,12 +143,18 @@ def test_identity_that_the_user_named_is_checked_also_when_nothing_is_new(
 
 
 def test_fork_is_refused_with_proof_whatever_its_length(node: Node, judge: Judge, chain: PeerChain) -> None:
-    pull(node, chain)
     shorter = chain.up_to(1).add_rows([("Atlantis", 1)])
     longer = shorter.copy().add_rows([("Atlantis", 2)]).add_rows([("Atlantis", 3)])
 
-    for fork in (shorter, longer):
-        assert "equivocation" in refuse(node, judge, OfferingPeer(fork), "")
+    for number, fork in enumerate((shorter, longer)):
+        pull(node, chain)
+        with pytest.raises(RefusedError) as caught:
+            pull(node, fork)
+        assert "equivocation" in node.refusals.get_report(caught.value.report["id"])
+        with pytest.raises(FrozenDatasetError, match="frozen"):
+            pull(node, chain)
+        with closing(sqlite3.connect(judge.home.database)) as connection, connection:
+            assert connection.execute("DELETE FROM documents").rowcount == 1, number
 
 
 def test_object_with_other_bytes_is_refused_and_nothing_of_the_others_stays(
@@ -164,7 +172,7 @@ def test_object_with_other_bytes_is_refused_and_nothing_of_the_others_stays(
 
 def test_own_dataset_is_never_taken_from_others(node: Node, judge: Judge, chain: PeerChain) -> None:
     PublisherHome(judge).keep(chain)
-    before = judge.snapshot()
+    objects = set(node.objects.iter_hashes())
     longer = chain.copy().add(SetInfo(description="from elsewhere"))
     for peer, name in (
         (OfferingPeer(chain), "cities"),
@@ -174,7 +182,8 @@ def test_own_dataset_is_never_taken_from_others(node: Node, judge: Judge, chain:
     ):
         with pytest.raises((UsageError, RefusedError)):
             asyncio.run(take(node, peer, name=name))
-    assert judge.snapshot() == before
+    (record,) = node.store.list_datasets()
+    assert (record.name, record.head, set(node.objects.iter_hashes())) == ("cities", chain.head, objects)
 
 
 # Races

@@ -15,7 +15,7 @@ from odf_node.exchange.limits import (
     MAX_PULL_BLOCKS,
     MAX_PULL_BYTES,
 )
-from odf_node.exchange.messages import AttestationPage, HeadAnswer, NodeInfo, decode_message
+from odf_node.exchange.messages import AttestationPage, DisputeList, HeadAnswer, NodeInfo, decode_message
 from odf_node.exchange.packs import PackedBlock, decode_pack
 from odf_node.exchange.routes import PREFIX, dataset_path, head_path, object_path
 from odf_node.ports.datasets import Head
@@ -113,6 +113,12 @@ class ExchangePeer:
                 raise PeerLiedError(str(url), "EX-14 attestations", expected="pages that go on", found=page.next_skip)
             skip = page.next_skip
         return tuple(found[:limit])
+
+    async def list_disputes(self) -> tuple[bytes, ...]:
+        """See ``PeerDataset``; a node that does not know the question has none."""
+        url = self._base / dataset_path(self._dataset) / "disputes"
+        body = await self._client.get_bytes(url, "dataset", limit_bytes=MAX_JSON_BYTES)
+        return decode_message(body, DisputeList).documents
 
     async def __aenter__(self) -> Self:
         return self

@@ -12,12 +12,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from odf_node.adapters.signed_marks import read_mark, write_mark
 from odf_node.adapters.writers_lock import shared_lease
 from odf_node.home import Home, fsync_folder
 from odf_node.os_errors import mapped_os_errors
 from odf_node.ports.errors import HomeCorruptError, KeyNotFoundError, UnsafeKeyFileError
 from odf_node.ports.keys import SEED_BYTES, PrivateKey
 from odf_protocol.did import DatasetId
+from odf_protocol.multihash import Multihash
 
 # OneAsymmetricKey, version 0, algorithm id-Ed25519, the seed as OCTET STRING in OCTET STRING (RFC 8410 section 7).
 _DER_PREFIX: Final = bytes.fromhex("302e020100300506032b657004220420")
@@ -66,6 +68,14 @@ class KeyFiles:
         if key is None:
             raise KeyNotFoundError(dataset_id)
         return key
+
+    def note_signed(self, dataset_id: DatasetId, sequence_number: int, block_hash: Multihash) -> None:
+        """See ``KeyStore``."""
+        write_mark(dataset_id, sequence_number, block_hash)
+
+    def find_last_signed(self, dataset_id: DatasetId) -> tuple[int, Multihash] | None:
+        """See ``KeyStore``."""
+        return read_mark(dataset_id)
 
     def delete_dataset_key(self, dataset_id: DatasetId) -> None:
         """See ``KeyStore``."""

@@ -91,6 +91,10 @@ class LayoutPeer:
         """See ``PeerDataset``; the layout has no place for them."""
         return ()
 
+    async def list_disputes(self) -> tuple[bytes, ...]:
+        """See ``PeerDataset``; the layout has no place for them."""
+        return ()
+
     async def __aenter__(self) -> Self:
         return self
 

@@ -58,6 +58,10 @@ class PlainPeer:
         """See ``PeerDataset``; plain servers know of none."""
         return ()
 
+    async def list_disputes(self) -> tuple[bytes, ...]:
+        """See ``PeerDataset``; the protocol knows of none."""
+        return ()
+
     async def __aenter__(self) -> Self:
         return self
 

@@ -124,6 +124,10 @@ class SmartPeer:
         """See ``PeerDataset``; the protocol knows of none."""
         return ()
 
+    async def list_disputes(self) -> tuple[bytes, ...]:
+        """See ``PeerDataset``; the protocol knows of none."""
+        return ()
+
     async def __aenter__(self) -> Self:
         return self
 

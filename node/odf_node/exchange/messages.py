@@ -20,6 +20,7 @@ __all__ = [
     "AttestationPage",
     "DatasetPage",
     "DatasetSummary",
+    "DisputeList",
     "HeadAnswer",
     "HeadMessage",
     "Kind",
@@ -127,6 +128,12 @@ class AttestationPage(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if any(len(attestation) > MAX_ATTESTATION_BYTES for attestation in self.attestations):
             raise ValueError(f"an attestation has more than {MAX_ATTESTATION_BYTES} bytes")
+
+
+class DisputeList(msgspec.Struct, frozen=True, kw_only=True):
+    """Proofs of equivocation and settlements about a dataset, as they came."""
+
+    documents: tuple[bytes, ...]
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

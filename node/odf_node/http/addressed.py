@@ -43,6 +43,18 @@ async def find_dataset(request: web.Request) -> DatasetRecord | None:
         return None  # what cannot be a dataset's name is the name of no dataset
 
 
+async def get_followed(request: web.Request) -> DatasetRecord:
+    """Return the dataset that the path names, if nothing is proved against it: a frozen one has no newest block.
+
+    Raises:
+        DatasetNotFoundError: As ``get_published``.
+        FrozenDatasetError: Two histories of it are signed; the proof is at ``.../disputes`` (EQUIV-10).
+    """
+    record = await get_published(request)
+    await asyncio.to_thread(request.app[NODE].disputes.require_undisputed, record.id, record.name)
+    return record
+
+
 def _find_by_name(store: ServedStore, name: DatasetName) -> DatasetRecord | None:
     # Names compare without regard to case (NAME-3); nearly all requests spell them as they are.
     exact = store.find_dataset_by_name(name.text)

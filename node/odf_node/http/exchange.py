@@ -16,6 +16,7 @@ from odf_node.exchange.messages import (
     AttestationPage,
     DatasetPage,
     DatasetSummary,
+    DisputeList,
     HeadAnswer,
     HeadMessage,
     Kind,
@@ -23,7 +24,7 @@ from odf_node.exchange.messages import (
 )
 from odf_node.exchange.packs import PACK_MEDIA_TYPE, encode_pack
 from odf_node.exchange.routes import PREFIX, PROTOCOL_VERSION
-from odf_node.http.addressed import get_number, get_published
+from odf_node.http.addressed import get_followed, get_number, get_published
 from odf_node.http.answers import CHANGING, answer_bytes, answer_message
 from odf_node.http.served_node import NODE
 from odf_node.ports.datasets import DatasetRecord
@@ -37,6 +38,7 @@ def add_routes(app: web.Application) -> None:
     app.router.add_get(f"/{PREFIX}/datasets/{{dataset}}/head", _get_head)
     app.router.add_get(f"/{PREFIX}/datasets/{{dataset}}/blocks", _get_blocks)
     app.router.add_get(f"/{PREFIX}/datasets/{{dataset}}/attestations", _get_attestations)
+    app.router.add_get(f"/{PREFIX}/datasets/{{dataset}}/disputes", _get_disputes)
 
 
 _PACKERS = web.AppKey("packers", asyncio.Semaphore)
@@ -77,7 +79,7 @@ async def _list_datasets(request: web.Request) -> web.Response:
 
 
 async def _get_head(request: web.Request) -> web.Response:
-    record = await get_published(request)
+    record = await get_followed(request)
     signed = await asyncio.to_thread(request.app[NODE].store.find_signed_head, record.id)
     # The chain may have grown between the two reads: the answer is about the head that the document vouches for.
     head = record.head if signed is None else signed.head
@@ -93,7 +95,7 @@ async def _get_head(request: web.Request) -> web.Response:
 
 
 async def _get_blocks(request: web.Request) -> web.Response:
-    record = await get_published(request)
+    record = await get_followed(request)
     after = max(get_number(request, "after", -1), -1)
     upto = min(get_number(request, "upto", record.head.sequence_number), record.head.sequence_number)
     store = request.app[NODE].store
@@ -119,6 +121,17 @@ async def _get_attestations(request: web.Request) -> web.Response:
         return AttestationPage(attestations=tuple(page))
 
     return answer_message(await asyncio.to_thread(read))
+
+
+async def _get_disputes(request: web.Request) -> web.Response:
+    record = await get_published(request)
+    documents = await asyncio.to_thread(request.app[NODE].disputes.documents_about, record.id)
+    shown: list[bytes] = []
+    for document in documents:
+        # One proof is enough; all of them in one message need not fit.
+        if sum(map(len, shown)) + len(document) <= PAGE_ATTESTATION_BYTES:
+            shown.append(document)
+    return answer_message(DisputeList(documents=tuple(shown)))
 
 
 def _kind(record: DatasetRecord) -> Kind:

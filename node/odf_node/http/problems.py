@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from aiohttp import web
 
+from odf_node.errors import FrozenDatasetError
 from odf_node.exchange.limits import MAX_PROBLEM_TEXT_CHARACTERS
 from odf_node.exchange.messages import PROBLEM_MEDIA_TYPE, Problem, encode_message
 from odf_node.http.request_id import request_id_of
@@ -19,6 +20,7 @@ from odf_protocol.errors import (
 )
 
 _STATUS: Final[dict[type[OdfError], tuple[HTTPStatus, str]]] = {
+    FrozenDatasetError: (HTTPStatus.CONFLICT, "frozen"),
     NotFoundError: (HTTPStatus.NOT_FOUND, "not-found"),
     MalformedError: (HTTPStatus.BAD_REQUEST, "malformed"),
     UnsupportedError: (HTTPStatus.UNPROCESSABLE_ENTITY, "unsupported"),

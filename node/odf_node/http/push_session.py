@@ -200,6 +200,10 @@ class PushedDataset:
         """See ``PeerDataset``; a push carries none."""
         return ()
 
+    async def list_disputes(self) -> tuple[bytes, ...]:
+        """See ``PeerDataset``; a push carries none."""
+        return ()
+
     async def __aenter__(self) -> Self:
         return self
 

@@ -9,7 +9,7 @@ from http import HTTPStatus
 from aiohttp import web
 
 from odf_node.exchange.routes import ObjectKind
-from odf_node.http.addressed import get_hash, get_published
+from odf_node.http.addressed import get_followed, get_hash, get_published
 from odf_node.http.answers import CHANGING, IMMUTABLE, answer_bytes, answer_object
 from odf_node.http.bearer import get_token
 from odf_node.http.problems import ProblemError
@@ -43,7 +43,7 @@ async def _get_dataset(request: web.Request) -> web.Response:
 
 
 async def _get_ref(request: web.Request) -> web.Response:
-    record = await get_published(request)
+    record = await get_followed(request)
     if request.match_info["ref"] != "head":
         raise ProblemError(HTTPStatus.NOT_FOUND, "not-found", "the only reference is 'head'")
     # No newline: readers take the text as it is.

@@ -152,6 +152,10 @@ class SmartUpload:
         """See ``PeerDataset``; the protocol knows of none."""
         return ()
 
+    async def list_disputes(self) -> tuple[bytes, ...]:
+        """See ``PeerDataset``; the protocol has no place for them."""
+        return ()
+
     async def __aenter__(self) -> Self:
         return self
 

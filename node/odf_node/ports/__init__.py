@@ -51,7 +51,7 @@ from odf_node.ports.errors import (
     PeerKeyChangedError,
     UnsafeKeyFileError,
 )
-from odf_node.ports.evidence import Attestation, ReplayRecord
+from odf_node.ports.evidence import Attestation, DocumentKind, EvidenceDocument, ReplayRecord, SeenHead
 from odf_node.ports.keys import KeyStore, PrivateKey
 from odf_node.ports.metadata import MetadataStore
 from odf_node.ports.objects import ObjectStore, StagedObject, SweepReport
@@ -78,6 +78,8 @@ __all__ = [
     "DatasetExistsError",
     "DatasetNotFoundError",
     "DatasetRecord",
+    "DocumentKind",
+    "EvidenceDocument",
     "Fetched",
     "Head",
     "HeadMovedError",
@@ -105,6 +107,7 @@ __all__ = [
     "Remote",
     "RemoteDirection",
     "ReplayRecord",
+    "SeenHead",
     "SignedHead",
     "SourceNotFoundError",
     "SourceReader",

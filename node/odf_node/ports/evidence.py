@@ -1,6 +1,7 @@
 """What proves a chain's claims: replay records and attestations."""
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 from odf_protocol.did import DatasetId, DidKey
 from odf_protocol.multihash import Multihash
@@ -32,3 +33,33 @@ class Attestation:
     attester: DidKey
     raw: bytes
     received_at: Timestamp
+
+
+class DocumentKind(StrEnum):
+    """What a kept document is."""
+
+    EQUIVOCATION = "equivocation"
+    SETTLEMENT = "settlement"
+    KEY_EVENT = "key-event"
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceDocument:
+    """A document about a dataset that proves itself, as it arrived; the dataset need not be held here."""
+
+    kind: DocumentKind
+    dataset_id: DatasetId
+    raw: bytes
+    received_at: Timestamp
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeenHead:
+    """The newest signed head that was ever met for a dataset, whether its blocks are held or not."""
+
+    dataset_id: DatasetId
+    sequence_number: int
+    block_hash: Multihash
+    raw: bytes
+    source: str
+    seen_at: Timestamp

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from odf_protocol.did import DatasetId
+from odf_protocol.multihash import Multihash
 
 SEED_BYTES: Final = 32
 """Length of an Ed25519 private key. Source: RFC 8032 section 5.1.5."""
@@ -76,6 +77,14 @@ class KeyStore(Protocol):
             KeyNotFoundError: This node does not hold it.
             UnsafeKeyFileError, HomeCorruptError: As ``find_node_key``.
         """
+        ...
+
+    def note_signed(self, dataset_id: DatasetId, sequence_number: int, block_hash: Multihash) -> None:
+        """Remember, outside of the home, the newest block that a dataset's key signed; failing to is no error."""
+        ...
+
+    def find_last_signed(self, dataset_id: DatasetId) -> tuple[int, Multihash] | None:
+        """Return the newest block that this machine remembers to have signed, or None."""
         ...
 
     def delete_dataset_key(self, dataset_id: DatasetId) -> None:

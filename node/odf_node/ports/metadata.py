@@ -7,7 +7,7 @@ from odf_node.ports.access import AccessToken
 from odf_node.ports.audit import AuditEntry
 from odf_node.ports.commits import Acceptance, Commit, QuarantineFile
 from odf_node.ports.datasets import DatasetRecord, Head, Remote, RemoteDirection, SignedHead, StoredBlock
-from odf_node.ports.evidence import Attestation, ReplayRecord
+from odf_node.ports.evidence import Attestation, DocumentKind, EvidenceDocument, ReplayRecord, SeenHead
 from odf_node.ports.peers import Peer
 from odf_protocol.did import DatasetId, DidKey
 from odf_protocol.multihash import Multihash
@@ -175,6 +175,22 @@ class MetadataStore(Protocol):
 
     def iter_attestations(self, dataset_id: DatasetId, *, sequence_number: int | None = None) -> Iterator[Attestation]:
         """Yield attestations about the dataset (that cover the block, when one is named), in order of arrival."""
+        ...
+
+    def put_document(self, document: EvidenceDocument) -> bool:
+        """Keep a document that proves itself; say whether it is new. It stays when the dataset is deleted."""
+        ...
+
+    def iter_documents(self, dataset_id: DatasetId, kind: DocumentKind) -> Iterator[EvidenceDocument]:
+        """Yield documents of a kind about a dataset, in order of arrival."""
+        ...
+
+    def put_seen_head(self, head: SeenHead) -> bool:
+        """Remember a head if it is newer than the one remembered; say whether it was."""
+        ...
+
+    def find_seen_head(self, dataset_id: DatasetId) -> SeenHead | None:
+        """Return the newest head that was ever met for a dataset, or None."""
         ...
 
     # What ingests leave

@@ -118,6 +118,10 @@ class PeerDataset(Protocol):
         """Return up to ``limit`` statements about the dataset, as they were made; none where the peer knows of none."""
         ...
 
+    async def list_disputes(self) -> tuple[bytes, ...]:
+        """Return proofs of equivocation and settlements about the dataset; none where the peer knows of none."""
+        ...
+
     async def __aenter__(self) -> Self:
         """Return the dataset itself."""
         ...

@@ -1,6 +1,6 @@
 """What a server of chains asks of the store beside ``MetadataStore``: questions that only strangers raise."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Protocol
 
 from odf_protocol.did import DatasetId
@@ -19,4 +19,22 @@ class ServedChains(Protocol):
 
     def iter_replay_records(self, dataset_id: DatasetId, *, after: int, upto: int) -> Iterator[tuple[int, bytes]]:
         """Yield sequence number and replay record of blocks above ``after`` and not above ``upto``, in order."""
+        ...
+
+
+class DisputeBoard(Protocol):
+    """What is proved against datasets, as far as servers and their callers must know."""
+
+    def require_undisputed(
+        self, dataset_id: DatasetId, name: str, hashes: Mapping[int, Multihash] | None = None
+    ) -> None:
+        """Stop whoever is about to give the newest block of a dataset that is frozen.
+
+        Raises:
+            FrozenDatasetError: It is.
+        """
+        ...
+
+    def documents_about(self, dataset_id: DatasetId) -> tuple[bytes, ...]:
+        """Return proofs and settlements as they came, to be passed on."""
         ...

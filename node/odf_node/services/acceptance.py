@@ -40,6 +40,7 @@ from odf_node.ports import (
     Origin,
 )
 from odf_node.services.attesting import Attester
+from odf_node.services.disputes import Disputes
 from odf_node.services.engines import EngineHost
 from odf_node.services.histories import find_equivocation
 from odf_node.services.offers import Candidate, Offer
@@ -189,6 +190,8 @@ class Acceptor:
                 expected=f"block {record.head.sequence_number} {record.head.hash}",
                 found=f"another history, up to block {chain.blocks[-1].sequence_number} {chain.blocks[-1].hash}",
             )
+        offered = {block.sequence_number: block.hash for block in chain.blocks}
+        Disputes(self.store).require_undisputed(dataset_id, offer.name, offered)
         return Candidate(offer, dataset_id, record is None, signed, chain)
 
     def _identify(self, offer: Offer) -> DatasetId:

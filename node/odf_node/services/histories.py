@@ -1,13 +1,19 @@
 """Two histories of one dataset: proving that its key vouched for both (ACCEPT-9)."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
 
-from odf_node.ports import MetadataStore
+from odf_node.ports import DatasetRecord, MetadataStore
+from odf_node.services.disputes import Dispute
+from odf_node.services.refusals import Refusals
 from odf_node.services.verification import OfferedBlock
+from odf_protocol.block import Block, decode_block
 from odf_protocol.did import DidKey
 from odf_protocol.equivocation import MAX_PATH_BLOCKS, EquivocationKind, EquivocationProof, prove_equivocation
-from odf_protocol.errors import MalformedError, RejectedError
+from odf_protocol.errors import MalformedError, OdfError, RejectedError
 from odf_protocol.heads import SignedHead, decode_signed_head
+from odf_protocol.multihash import Multihash
 
 
 def find_equivocation(
@@ -44,3 +50,59 @@ def _path_between(
         return [block.raw for block in reversed(blocks[-distance:])]
     between = store.iter_blocks(offered.dataset_id, after=offered.sequence_number, upto=held_number)
     return [block.raw for block in between][::-1]
+
+
+def lay_side_by_side(
+    store: MetadataStore, refusals: Refusals, record: DatasetRecord, dispute: Dispute
+) -> dict[str, Any]:
+    """Lay the two histories of a dispute beside each other, as far as their blocks are known here.
+
+    Blocks of the one are held; those of the other were offered once and refused.
+    """
+    proof = dispute.proof
+    known = {block.hash: block for block in _iter_refused(refusals)}
+    stored = store.iter_blocks(record.id)
+    known.update({each.hash: decode_block(each.raw, expected_hash=each.hash) for each in stored})
+    sides = [_walk_back(known, proof.first), _walk_back(known, proof.second)]
+    numbers = sorted({number for side in sides for number in side} | {proof.position})
+    differing = [n for n in numbers if sides[0].get(n) != sides[1].get(n)] or [proof.position]
+    first = max(differing[0] - 1, 0)
+    rows = [
+        {"block": number, "first": _describe(sides[0].get(number)), "second": _describe(sides[1].get(number))}
+        for number in numbers
+        if number >= first
+    ]
+    for row in rows:
+        if row["block"] == proof.position:
+            row["first"] = row["first"] or f"{proof.first} (block not known here)"
+            row["second"] = row["second"] or f"{proof.second} (block not known here)"
+    return {
+        "explanation": proof.explain(),
+        "since": str(dispute.received_at),
+        "position": proof.position,
+        "kept": str(dispute.kept) if dispute.kept else None,
+        "rows": rows,
+    }
+
+
+def _walk_back(known: "dict[Multihash, Block]", newest: Multihash) -> dict[int, Block]:
+    found: dict[int, Block] = {}
+    here: Multihash | None = newest
+    while here is not None and here in known:
+        block = known[here]
+        found[block.sequence_number] = block
+        here = block.prev_block_hash
+    return found
+
+
+def _describe(block: Block | None) -> str:
+    return "" if block is None else f"{block.hash.short} {type(block.event).__name__} {block.system_time}"
+
+
+def _iter_refused(refusals: Refusals) -> Iterator[Block]:
+    for report in refusals.iter_reports():
+        for path in sorted((Path(report["folder"]) / "blocks").glob("??????")):
+            try:
+                yield decode_block(path.read_bytes(), expected_hash=None)
+            except OdfError:
+                continue

@@ -29,6 +29,8 @@ from odf_node.ports.peer_client import (
 from odf_node.ports.peer_errors import PeerForbidsError
 from odf_node.services.acceptance import AcceptanceReport, Acceptor
 from odf_node.services.chains import load_view
+from odf_node.services.disputes import Disputes
+from odf_node.services.hearing import Hearing, unless_mute
 from odf_node.services.ingestion import Ingestor, IngestReport
 from odf_node.services.naming import get_dataset, select_datasets
 from odf_node.services.offers import Candidate, Offer
@@ -37,7 +39,7 @@ from odf_node.services.verification import OfferedBlock
 from odf_node.threads import finish_in_thread
 from odf_protocol.block import decode_block
 from odf_protocol.did import DatasetId
-from odf_protocol.errors import MalformedError, NotFoundError, RejectedError, UnavailableError, UnsupportedError
+from odf_protocol.errors import MalformedError, RejectedError, UnsupportedError
 from odf_protocol.events import AddData, DatasetKind, ExecuteTransform, Seed
 from odf_protocol.multihash import Multihash
 from odf_protocol.names import DatasetName
@@ -163,7 +165,9 @@ class Pulling:
                 if attempt == ATTEMPTS - 1:
                     raise
                 progress.say(f"{name}: grew meanwhile, asking again")
-            except RejectedError:
+            except RejectedError as error:
+                if isinstance(error, RefusedError):
+                    await finish_in_thread(lambda error=error: Hearing(self.store, self.clock).freeze(error))  # type: ignore[misc]
                 # The lease has ended: what was fetched for the offer is named by nothing and can go (ACCEPT-6).
                 await finish_in_thread(lambda: self.objects.delete_unnamed(self.store.is_referenced_object))
                 raise
@@ -182,7 +186,14 @@ class Pulling:
         progress.say(f"{name}: asking {url}")
         offered = await peer.get_head()
         record = self._find_held(name, offered)
+        hearing = Hearing(self.store, self.clock)
+        dataset_id = record.id if record is not None else offered.dataset_id
+        doubts: tuple[str, ...] = ()
+        if dataset_id is not None:
+            doubts = await hearing.hear(peer, dataset_id, offered)
         if record is not None and record.origin is Origin.OWN:
+            # Another node may hold newer blocks of ours than we do: a restored backup learns of it here (HEAD-9).
+            await finish_in_thread(lambda: hearing.remember(record.id, offered, url))
             raise UsageError(f"'{record.name}' is this node's own; take the other one under another name with --as")
         acceptor = self.acceptor(lambda text: progress.say(f"{name}: {text}"))
         if record is not None and expected_id not in {None, record.id}:
@@ -196,10 +207,12 @@ class Pulling:
                 expected_id=expected_id,
             )
             raise acceptor.refuse(nothing, error, now=self.clock.now())
-        statements = await _fetch_statements(peer)
+        statements = await unless_mute(peer.list_attestations(limit=MAX_STATEMENTS))
         if record is not None and self._is_known(record, offered.head):
+            Disputes(self.store).require_undisputed(record.id, record.name)
             await finish_in_thread(lambda: acceptor.keep_statements(record.id, statements, now=self.clock.now()))
-            return _up_to_date(record)
+            await finish_in_thread(lambda: hearing.remember(record.id, offered, url))
+            return replace(_up_to_date(record), warnings=doubts)
         fetched = await self._fetch_chain(peer, url, name, record, offered, expected_id)
         offer = replace(self._continue_held(fetched), statements=statements, published=published)
         if not offer.blocks and offer.base is not None:
@@ -220,7 +233,8 @@ class Pulling:
             self._let_go(candidate)
             raise refusal from error
         self.objects.release(candidate.dataset_id)
-        return replace(report, warnings=report.warnings + self._remember_peer(peer.description))
+        await finish_in_thread(lambda: hearing.remember(candidate.dataset_id, offered, url))
+        return replace(report, warnings=report.warnings + doubts + self._remember_peer(peer.description))
 
     def _let_go(self, candidate: Candidate) -> None:
         """Note that what came for a refused offer can go, unless something else names it."""
@@ -334,14 +348,6 @@ class Pulling:
         for record in records:
             visit(record)
         return list(ordered.values())
-
-
-async def _fetch_statements(peer: PeerDataset) -> tuple[bytes, ...]:
-    """Ask what others attest about the dataset; a peer that cannot say it well says nothing."""
-    try:
-        return await peer.list_attestations(limit=MAX_STATEMENTS)
-    except (RejectedError, MalformedError, NotFoundError, UnavailableError):
-        return ()
 
 
 def list_wanted(candidate: Candidate) -> list[WantedObject]:

@@ -7,6 +7,7 @@ from odf_node.ports import DatasetRecord, MetadataStore, ObjectStore
 from odf_node.ports.layouts import LayoutTarget
 from odf_node.ports.peer_client import OnBytes
 from odf_node.ports.push_client import PushedHead, PushOutcome
+from odf_node.services.disputes import Disputes
 from odf_node.services.exporting import Exporting
 from odf_node.services.pulling import ProgressLine
 from odf_node.threads import finish_in_thread
@@ -49,7 +50,9 @@ class Pushing:
             PushRefusedError: The other node checked and refused; ``reason`` and ``report`` say why.
             PeerForbidsError: It wants a token, or another one.
             PeerUnavailableError: It does not answer.
+            FrozenDatasetError: Two histories of the dataset are signed.
         """
+        Disputes(self.store).require_undisputed(record.id, record.name)
         files = self.find_files(url, record.name)
         if files is not None:
             report = await finish_in_thread(lambda: self.exporting.export(record, files, progress, progress.advance))

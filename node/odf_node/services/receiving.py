@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from odf_node.ports import Clock, DatasetRecord, MetadataStore, Origin
 from odf_node.ports.peer_client import PeerDataset, PeerHead
+from odf_node.services.disputes import Disputes
 from odf_node.services.pulling import Pulling
 from odf_protocol.errors import RejectedError
 
@@ -36,6 +37,8 @@ class PushJudge:
         held = self.store.find_dataset(offered.dataset_id) if offered.dataset_id else named
         if held is not None and held.origin is Origin.OWN:
             raise RejectedError(f"ACCEPT-8 own-datasets-are-written-here-only ('{held.name}')")
+        if held is not None:
+            Disputes(self.store).require_undisputed(held.id, held.name)
         if named is not None and offered.dataset_id is not None and named.id != offered.dataset_id:
             raise RejectedError(
                 f"ACCEPT-8 name-keeps-its-identity ('{offered.name}')", expected=named.id, found=offered.dataset_id

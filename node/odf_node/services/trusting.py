@@ -8,6 +8,7 @@ from typing import Any
 from odf_node.errors import UnknownDatasetError
 from odf_node.ports import DatasetRecord, KeyStore, MetadataStore, Origin
 from odf_node.services.attesting import describe_attestation
+from odf_node.services.disputes import Disputes
 from odf_node.services.engines import EngineHost
 from odf_node.services.proofs import gather_proof
 from odf_node.services.refusals import Refusals
@@ -66,6 +67,9 @@ class TrustReport:
     def stand(self, record: DatasetRecord, policies: PolicySet | None = None) -> Standing:
         """Say how a dataset stands under policies (None: those in force), from what is known about it today."""
         policies = policies or self.policies
+        obstacle = Disputes(self.store).find_obstacle(record.id)
+        if obstacle is not None:
+            return Standing(record, AcceptRule(name="EQUIV-9"), Decision(False, None, False, obstacle))
         if record.origin is Origin.OWN:
             return Standing(record, AcceptRule(name="own"), Decision(True, Trust.OWN, False, "written by this node"))
         rule = policies.find_rule(record.name, record.id, record.origin_url or "")

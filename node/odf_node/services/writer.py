@@ -16,6 +16,8 @@ from odf_node.ports import (
     QuarantineFile,
     StagedObject,
 )
+from odf_node.services.disputes import Disputes
+from odf_node.services.freshness import require_newest
 from odf_protocol.block import LATEST_VERSION, Block, decode_block, encode_block
 from odf_protocol.chain import ChainState, Strictness, append
 from odf_protocol.did import DatasetId
@@ -39,6 +41,7 @@ class ChainWriter:
     expected_head: Multihash | None
     state: ChainState | None
     block_version: int = LATEST_VERSION
+    keys: KeyStore | None = None
     _blocks: list[NewBlock] = field(default_factory=list)
 
     @classmethod
@@ -47,13 +50,17 @@ class ChainWriter:
 
         Raises:
             KeyNotFoundError: The dataset is not ours to write.
+            FrozenDatasetError: Two histories of it are signed; settle first.
+            RestoredBackupError: The chain held here is behind what was published.
         """
         key = keys.get_dataset_key(dataset_id)
         head, state = store.get_chain_state(dataset_id)
+        Disputes(store).require_undisputed(dataset_id, str(dataset_id))
+        require_newest(store, keys, dataset_id, head)
         last = store.find_block(dataset_id, head.hash)
         assert last is not None, "the store names a head that it does not hold"
         version = decode_block(last.raw, expected_hash=head.hash).version
-        return cls(store, dataset_id, key, head.hash, ChainState.from_bytes(state), version)
+        return cls(store, dataset_id, key, head.hash, ChainState.from_bytes(state), version, keys)
 
     @classmethod
     def start_chain(
@@ -131,4 +138,7 @@ class ChainWriter:
             quarantine=quarantine,
             merge_state=merge_state,
         )
-        return commit_with_objects(self.store, objects, commit, staged)
+        record = commit_with_objects(self.store, objects, commit, staged)
+        if self.keys is not None:
+            self.keys.note_signed(self.dataset_id, last.sequence_number, last.hash)
+        return record

@@ -24,7 +24,7 @@ class AcceptanceMethods:
         with self._database.reading() as connection:
             row = connection.execute(
                 "SELECT s.sequence_number, s.hash, s.raw FROM signed_heads s JOIN datasets d"
-                " ON d.key = s.dataset AND d.head_hash = s.hash WHERE d.id = ? ORDER BY s.id LIMIT 1",
+                " ON d.key = s.dataset AND d.head_hash = s.hash WHERE d.id = ? ORDER BY s.id DESC LIMIT 1",
                 (dataset_id.to_bytes(),),
             ).fetchone()
             return None if row is None else _read_signed_head(dataset_id, row)

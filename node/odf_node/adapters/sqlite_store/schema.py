@@ -116,6 +116,25 @@ CREATE TABLE attestations (
 ) STRICT;
 CREATE INDEX attestations_by_dataset ON attestations (dataset_id);
 
+CREATE TABLE documents (
+    arrival INTEGER PRIMARY KEY,
+    id BLOB NOT NULL UNIQUE,
+    kind TEXT NOT NULL,
+    dataset_id BLOB NOT NULL,
+    raw BLOB NOT NULL,
+    received_at TEXT NOT NULL
+) STRICT;
+CREATE INDEX documents_by_dataset ON documents (dataset_id, kind);
+
+CREATE TABLE seen_heads (
+    dataset_id BLOB NOT NULL PRIMARY KEY,
+    sequence_number INTEGER NOT NULL,
+    block_hash BLOB NOT NULL,
+    raw BLOB NOT NULL,
+    source TEXT NOT NULL,
+    seen_at TEXT NOT NULL
+) STRICT;
+
 CREATE TABLE peers (
     url TEXT NOT NULL PRIMARY KEY,
     node_key BLOB,

@@ -6,6 +6,7 @@ from odf_node.adapters.sqlite_store.chains import ChainMethods
 from odf_node.adapters.sqlite_store.commits import CommitMethods
 from odf_node.adapters.sqlite_store.database import BUSY_TIMEOUT_S, Database
 from odf_node.adapters.sqlite_store.datasets import DatasetMethods
+from odf_node.adapters.sqlite_store.disputes import DisputeMethods
 from odf_node.adapters.sqlite_store.evidence import EvidenceMethods
 from odf_node.adapters.sqlite_store.ingests import IngestMethods
 from odf_node.adapters.sqlite_store.peers import PeerMethods
@@ -19,6 +20,7 @@ class SqliteMetadataStore(
     CommitMethods,
     AcceptanceMethods,
     EvidenceMethods,
+    DisputeMethods,
     IngestMethods,
     PeerMethods,
     AccessMethods,

@@ -48,6 +48,7 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
 
 def describe(context: Context, record: Any) -> dict[str, Any]:
     """Give the summary of one dataset as plain values."""
+    from odf_node.services.disputes import Disputes
     from odf_protocol.chain import ChainState
 
     _head, raw = context.node.store.get_chain_state(record.id)
@@ -58,7 +59,7 @@ def describe(context: Context, record: Any) -> dict[str, Any]:
         "blocks": record.head.sequence_number + 1,
         "rows": 0 if state.last_offset is None else state.last_offset + 1,
         "watermark": str(state.watermark) if state.watermark else None,
-        "trust": record.trust.value,
+        "trust": "FROZEN" if Disputes(context.node.store).find_obstacle(record.id) else record.trust.value,
         "id": str(record.id),
         "head": str(record.head.hash),
         "origin": record.origin_url or "here",

@@ -1,0 +1,142 @@
+"""``odf-node evidence``: what is proved against datasets, and what an owner does about it."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from odf_node.cli.context import Context
+from odf_node.cli.main import nested_options
+from odf_node.cli.parsing import add_output_format
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the actions."""
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, title="actions")
+    for name, line in (
+        ("show", "show the two histories of a frozen dataset side by side"),
+        ("settle", "as its owner, stand by the history held here; the proof stays"),
+        ("export", "write a bundle that 'odf-node judge' reads: about a dataset, or a refusal by its id"),
+        ("recover", "after a restored backup, take our own newer blocks back from a peer"),
+        ("renew", "sign the heads of own datasets anew, with an expiry"),
+    ):
+        child = actions.add_parser(
+            name, help=line, description=line[0].upper() + line[1:] + ".", parents=[nested_options()]
+        )
+        child.add_argument("subject", metavar="ID" if name == "export" else "DATASET", help="name or identity")
+        if name == "show":
+            add_output_format(child, "text", "json")
+        if name == "settle":
+            child.add_argument("--reason", required=True, metavar="TEXT", help="what happened, for those who follow")
+        if name == "export":
+            child.add_argument("--to", required=True, metavar="FILE", help="where to write it")
+        if name == "recover":
+            child.add_argument("--from", dest="source", required=True, metavar="URL", help="who holds them")
+        if name == "renew":
+            child.add_argument(
+                "--valid-days", type=int, default=7, metavar="N", help="from when on it must not pass for the newest"
+            )
+
+
+async def run(context: Context, arguments: argparse.Namespace) -> int:
+    """Do it."""
+    from odf_node.services.naming import get_dataset
+
+    node = context.node
+    if arguments.action == "export":
+        return _export(context, arguments)
+    record = get_dataset(node.store, arguments.subject)
+    match arguments.action:
+        case "show":
+            _show(context, record, as_json=arguments.output_format == "json")
+        case "settle":
+            _settle(context, record, arguments.reason)
+        case "recover":
+            from odf_node.services.recovery import Recovery
+
+            async with await node.open_peer(arguments.source) as peer:
+                recovered = await Recovery(node.store, node.objects, node.keys).recover(record, peer)
+            node.record("evidence recover", record.name, f"block {recovered.head.sequence_number}")
+            context.console.text(f"{record.name}: recovered up to block {recovered.head.sequence_number}")
+        case "renew":
+            _renew(context, record, arguments.valid_days)
+    return 0
+
+
+def _settle(context: Context, record: Any, reason: str) -> None:
+    from odf_node.services.disputes import Disputes
+
+    node = context.node
+    for settlement in Disputes(node.store).settle(record, node.keys, reason=reason, now=node.now()):
+        node.record("evidence settle", record.name, str(settlement.proof))
+        context.console.text(
+            f"{record.name}: stands by block {settlement.position} {settlement.keeps}; the proof stays"
+        )
+
+
+def _renew(context: Context, record: Any, days: int) -> None:
+    from odf_node.errors import UsageError
+    from odf_node.ports import SignedHead
+    from odf_node.services.disputes import Disputes
+    from odf_node.services.freshness import require_newest
+    from odf_protocol.heads import sign_head
+    from odf_protocol.timestamp import Timestamp
+
+    if days < 1:
+        raise UsageError("--valid-days is at least 1")
+    node = context.node
+    key, now = node.keys.get_dataset_key(record.id), node.now()
+    Disputes(node.store).require_undisputed(record.id, record.name)
+    require_newest(node.store, node.keys, record.id, record.head)
+    expires = Timestamp(now.seconds + days * 86_400)
+    raw = sign_head(
+        key.seed,
+        dataset_id=record.id,
+        sequence_number=record.head.sequence_number,
+        block_hash=record.head.hash,
+        time=now,
+        expires=expires,
+    )
+    node.store.put_signed_head(SignedHead(record.id, record.head, raw))
+    node.record("evidence renew", record.name, str(expires))
+    context.console.text(f"{record.name}: block {record.head.sequence_number} is signed as the newest until {expires}")
+
+
+def _show(context: Context, record: Any, *, as_json: bool) -> None:
+    from odf_node.services.disputes import Disputes
+    from odf_node.services.histories import lay_side_by_side
+
+    node, console = context.node, context.console
+    found = [
+        lay_side_by_side(node.store, node.refusals, record, dispute)
+        for dispute in Disputes(node.store).list_disputes(record.id)
+    ]
+    if as_json:
+        console.json(found)
+        return
+    if not found:
+        console.text(f"nothing is proved against {record.name}")
+    for dispute in found:
+        console.text(f"{dispute['explanation']} (seen {dispute['since']})")
+        console.text(
+            f"  {'settled: the owner stands by ' + dispute['kept'] if dispute['kept'] else 'not settled: frozen'}"
+        )
+        columns = {"block": ">BLOCK", "first": "ONE HISTORY", "second": "THE OTHER"}
+        console.table(dispute["rows"], columns)
+
+
+def _export(context: Context, arguments: argparse.Namespace) -> int:
+    from odf_node.errors import UnknownDatasetError
+    from odf_node.services.bundles import Bundles
+    from odf_node.services.naming import get_dataset
+    from odf_protocol.judging import encode_bundle
+
+    node = context.node
+    bundles = Bundles(node.store)
+    try:
+        documents = bundles.about_dataset(get_dataset(node.store, arguments.subject))
+    except UnknownDatasetError:
+        report = node.refusals.get_report(arguments.subject)
+        documents = bundles.about_refusal(Path(report["folder"]))
+    Path(arguments.to).write_bytes(encode_bundle(documents))
+    context.console.text(f"{len(documents)} documents written to {arguments.to}; 'odf-node judge {arguments.to}'")
+    return 0

@@ -1,0 +1,53 @@
+"""What a peer says beside a dataset's blocks: proofs against it, settlements, how new its head is."""
+
+from collections.abc import Awaitable
+from dataclasses import dataclass
+
+from odf_node.errors import RefusedError
+from odf_node.ports import Clock, MetadataStore
+from odf_node.ports.peer_client import PeerDataset, PeerHead
+from odf_node.services.disputes import Disputes
+from odf_node.services.freshness import Freshness
+from odf_node.threads import finish_in_thread
+from odf_protocol.did import DatasetId
+from odf_protocol.equivocation import check_equivocation
+from odf_protocol.errors import MalformedError, NotFoundError, RejectedError, UnavailableError
+
+
+@dataclass(frozen=True, slots=True)
+class Hearing:
+    """Listens during one pull; every document is checked by itself, so the peer need not be believed."""
+
+    store: MetadataStore
+    clock: Clock
+
+    async def hear(self, peer: PeerDataset, dataset_id: DatasetId, offered: PeerHead) -> tuple[str, ...]:
+        """Keep what the peer proves against the dataset; say what is doubtful about the head that it shows."""
+        documents = await unless_mute(peer.list_disputes())
+        now = self.clock.now()
+
+        def learn() -> tuple[str, ...]:
+            Disputes(self.store).learn(documents, dataset_id, now=now)
+            return Freshness(self.store).list_doubts(dataset_id, offered.head, offered.signed_head, now=now)
+
+        return await finish_in_thread(learn)
+
+    def remember(self, dataset_id: DatasetId, offered: PeerHead, source: str) -> None:
+        """Keep the head in mind, by which later ones are judged."""
+        if offered.signed_head is not None:
+            Freshness(self.store).learn(offered.signed_head, dataset_id, source=source, now=self.clock.now())
+
+    def freeze(self, refusal: RefusedError) -> None:
+        """Keep the proof that came out of a refusal: from now on the dataset is frozen (EQUIV-9)."""
+        proof = None if refusal.folder is None else refusal.folder / "equivocation.json"
+        if proof is not None and proof.is_file():
+            raw = proof.read_bytes()
+            Disputes(self.store).learn([raw], check_equivocation(raw).dataset_id, now=self.clock.now())
+
+
+async def unless_mute(asked: Awaitable[tuple[bytes, ...]]) -> tuple[bytes, ...]:
+    """Wait for what a peer has to say beside its blocks; one that cannot say it well says nothing."""
+    try:
+        return await asked
+    except (RejectedError, MalformedError, NotFoundError, UnavailableError):
+        return ()

@@ -1,0 +1,81 @@
+"""Bringing a restored backup of a publisher up to what it published before it was lost (HEAD-9)."""
+
+from dataclasses import dataclass
+
+from odf_node.commit_point import commit_with_objects
+from odf_node.errors import UsageError
+from odf_node.ports import Commit, DatasetRecord, KeyStore, MetadataStore, NewBlock, ObjectStore, Origin
+from odf_node.ports.peer_client import ObjectKind, PeerDataset, WantedObject
+from odf_node.services.verification import CheckedChain, OfferedBlock, check_chain, check_rows, view_at
+from odf_node.threads import finish_in_thread
+from odf_protocol.chain import ChainState, Strictness
+from odf_protocol.errors import RejectedError
+from odf_protocol.heads import verify_head
+from odf_protocol.multihash import Multihash
+
+
+@dataclass(frozen=True, slots=True)
+class Recovery:
+    """Takes blocks that this node's own key signed back from a peer that kept them."""
+
+    store: MetadataStore
+    objects: ObjectStore
+    keys: KeyStore
+
+    async def recover(self, record: DatasetRecord, peer: PeerDataset) -> DatasetRecord:
+        """Append the blocks that the peer holds above our head; each is signed by the dataset's own key.
+
+        Raises:
+            UsageError: The dataset is not our own, or the peer holds nothing newer.
+            RejectedError: What the peer holds does not continue our chain, or was not signed by our key.
+        """
+        if record.origin is not Origin.OWN:
+            raise UsageError(f"'{record.name}' is not this node's own; pull it")
+        self.keys.get_dataset_key(record.id)
+        offered = await peer.get_head()
+        if offered.signed_head is None:
+            raise RejectedError("HEAD-9 missing-blocks-are-signed", expected="a signed head", found="none")
+        head = verify_head(offered.signed_head, record.id)
+        if head.sequence_number <= record.head.sequence_number:
+            raise UsageError(f"the peer holds nothing that is newer than block {record.head.sequence_number}")
+        packed = [block async for block in peer.iter_blocks(after=record.head, upto=offered.head)]
+        blocks = [OfferedBlock(block.raw, block.signature, block.replay_record) for block in packed]
+        _, state = self.store.get_chain_state(record.id)
+        chain = check_chain(
+            blocks,
+            dataset_id=record.id,
+            state=ChainState.from_bytes(state),
+            before=view_at(self.store, record.id, record.head.sequence_number),
+            signed=True,
+            strictness=Strictness.FOREIGN,
+        )
+        if chain.blocks[-1].hash != head.block_hash:
+            raise RejectedError("HEAD-4 head-is-the-last-block", expected=head.block_hash, found=chain.blocks[-1].hash)
+        with self.objects.writing():
+            needed = chain.needed_objects()
+            wanted = [WantedObject(_kind_of(chain, item.hash), item.hash, item.size_bytes) for item in needed]
+            await peer.fetch_objects([item for item in wanted if not self.objects.has(item.hash)], self.objects)
+            paths = {item.hash: self.objects.get_path(item.hash) for item in needed}
+            await finish_in_thread(lambda: check_rows(chain, paths, lambda _text: None))
+            commit = Commit(
+                dataset_id=record.id,
+                expected_head=record.head.hash,
+                blocks=tuple(
+                    NewBlock(block.raw, block.hash, block.sequence_number, item.signature, item.replay_record)
+                    for block, item in zip(chain.blocks, blocks, strict=True)
+                ),
+                chain_state=chain.state.to_bytes(),
+                objects=tuple(item.hash for item in needed),
+                signed_head=offered.signed_head,
+            )
+            recovered = await finish_in_thread(lambda: commit_with_objects(self.store, self.objects, commit, {}))
+        self.keys.note_signed(record.id, recovered.head.sequence_number, recovered.head.hash)
+        return recovered
+
+
+def _kind_of(chain: CheckedChain, object_hash: Multihash) -> ObjectKind:
+    for block in chain.blocks:
+        checkpoint = getattr(block.event, "new_checkpoint", None)
+        if checkpoint is not None and checkpoint.physical_hash == object_hash:
+            return ObjectKind.CHECKPOINT
+    return ObjectKind.DATA

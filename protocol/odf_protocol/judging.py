@@ -1,0 +1,243 @@
+"""Judging a bundle of evidence offline: who signed what, and what is proved, whoever sent it.
+
+Every document of a bundle is checked by itself. What two documents together prove (one key that said two things) is
+proved here too, also where the sender did not notice. What is only somebody's word is called that.
+
+Source: clauses JUDGE-1 to JUDGE-6 in ``spec/extensions/evidence.md``.
+"""
+
+import base64
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import combinations
+from typing import Annotated, Final
+
+import msgspec
+
+from odf_protocol.acceptance_statements import AcceptanceStatement
+from odf_protocol.attestations import Attestation, Verdict
+from odf_protocol.did import DatasetId, DidKey
+from odf_protocol.equivocation import EquivocationKind, EquivocationProof, check_equivocation, prove_equivocation
+from odf_protocol.errors import MalformedError, OdfError, RejectedError
+from odf_protocol.heads import decode_signed_head
+from odf_protocol.key_events import decode_key_event
+from odf_protocol.multihash import Multihash
+from odf_protocol.settlements import decode_settlement
+from odf_protocol.signatures import Purpose, SignedDocument
+from odf_protocol.statements import decode_statement
+from odf_protocol.verification_statements import VerificationStatement
+
+__all__ = [
+    "MAX_BUNDLE_BYTES",
+    "BundleDocument",
+    "DocumentSort",
+    "Finding",
+    "Judgement",
+    "Weight",
+    "decode_bundle",
+    "encode_bundle",
+    "judge",
+]
+
+MAX_BUNDLE_BYTES: Final = 64 * 1024 * 1024  # guess: some of the largest proofs
+_MAX_DOCUMENTS: Final = 1000  # guess; pairs of them are looked at
+
+
+class DocumentSort(StrEnum):
+    """What a document of a bundle is."""
+
+    SIGNED_HEAD = "signed-head"
+    BLOCK_STATEMENT = "block-statement"
+    KEY_EVENT = "key-event"
+    EQUIVOCATION = "equivocation"
+    SETTLEMENT = "settlement"
+    STATEMENT = "statement"
+
+
+class Weight(StrEnum):
+    """How much a finding is worth to somebody who believes nobody."""
+
+    PROVED = "proved"
+    """Follows from signatures alone."""
+    CLAIMED = "claimed"
+    """Signed by the one who says it: it is proved that it was said, not that it is so."""
+    WORTHLESS = "worthless"
+    """Not what it is called: no signature holds for it, or it contradicts itself."""
+
+
+class _Document(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    sort: DocumentSort
+    content: bytes
+
+
+class _Bundle(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    kind: Annotated[str, msgspec.Meta(pattern="^EvidenceBundle$")]
+    version: Annotated[int, msgspec.Meta(ge=1, le=1)]
+    documents: Annotated[tuple[_Document, ...], msgspec.Meta(max_length=_MAX_DOCUMENTS)]
+
+
+@dataclass(frozen=True, slots=True)
+class BundleDocument:
+    """One document as its maker signed it."""
+
+    sort: DocumentSort
+    content: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that a bundle shows.
+
+    ``who`` is the key that signed, None where nobody's signature holds; ``says`` a sentence for people; ``documents``
+    the places in the bundle that it follows from, from 0.
+    """
+
+    weight: Weight
+    who: DidKey | None
+    dataset_id: DatasetId | None
+    says: str
+    documents: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What a bundle shows, the gravest first; ``guilty`` are the keys proved to have contradicted themselves."""
+
+    findings: tuple[Finding, ...]
+    guilty: tuple[tuple[DidKey, DatasetId], ...]
+
+
+def encode_bundle(documents: Iterable[BundleDocument]) -> bytes:
+    """Write a bundle: JSON that people can look into, each document once."""
+    unique = {(each.sort, each.content): each for each in documents}
+    bundle = {
+        "kind": "EvidenceBundle",
+        "version": 1,
+        "documents": [
+            {"sort": each.sort.value, "content": base64.b64encode(each.content).decode()} for each in unique.values()
+        ],
+    }
+    return msgspec.json.format(msgspec.json.encode(bundle), indent=1)
+
+
+def decode_bundle(raw: bytes) -> tuple[BundleDocument, ...]:
+    """Read a bundle from anybody; nothing in it is checked yet.
+
+    Raises:
+        MalformedError: Not a bundle, or too large.
+    """
+    if len(raw) > MAX_BUNDLE_BYTES:
+        raise MalformedError("evidence", expected=f"at most {MAX_BUNDLE_BYTES} bytes", found=len(raw))
+    try:
+        bundle = msgspec.json.decode(raw, type=_Bundle)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise MalformedError("evidence", expected="a bundle of evidence", found=str(error)) from error
+    return tuple(BundleDocument(each.sort, each.content) for each in bundle.documents)
+
+
+def judge(documents: Sequence[BundleDocument]) -> Judgement:
+    """Say what is proved, what is only said, and what is worth nothing."""
+    findings: list[Finding] = []
+    claims: list[tuple[int, EquivocationKind, bytes, tuple[object, ...]]] = []
+    proofs: dict[tuple[DidKey, DatasetId], list[int]] = {}
+    for place, document in enumerate(documents):
+        try:
+            findings.append(_READERS[document.sort](document.content, place, claims))
+        except OdfError as error:
+            findings.append(Finding(Weight.WORTHLESS, None, None, f"{document.sort.value}: {error}", (place,)))
+            continue
+        if document.sort is DocumentSort.EQUIVOCATION:
+            proof = check_equivocation(document.content)
+            proofs.setdefault((proof.signer, proof.dataset_id), []).append(place)
+    findings += _contradictions(claims, proofs)
+    order = (Weight.PROVED, Weight.CLAIMED, Weight.WORTHLESS)
+    findings.sort(key=lambda found: (order.index(found.weight), "two histories" not in found.says, found.documents))
+    return Judgement(tuple(findings), tuple(sorted(proofs, key=lambda pair: (str(pair[0]), str(pair[1])))))
+
+
+_Claims = list[tuple[int, EquivocationKind, bytes, tuple[object, ...]]]
+
+
+def _contradictions(claims: _Claims, proofs: dict[tuple[DidKey, DatasetId], list[int]]) -> list[Finding]:
+    """Find the pairs that contradict each other without their sender having said so (JUDGE-3)."""
+    found = []
+    for (one, kind, first, key), (other, other_kind, second, other_key) in combinations(claims, 2):
+        if kind is not other_kind or key != other_key:
+            continue
+        try:
+            proof = prove_equivocation(kind, first, second)
+        except (MalformedError, RejectedError):
+            continue
+        proofs.setdefault((proof.signer, proof.dataset_id), []).extend((one, other))
+        found.append(_proved(proof, (one, other)))
+    return found
+
+
+def _proved(proof: EquivocationProof, places: tuple[int, ...]) -> Finding:
+    speaks = proof.signer == DidKey(proof.dataset_id.public_key)
+    whose = "the key that the dataset began with" if speaks else "a key that the dataset's key log would have to name"
+    return Finding(Weight.PROVED, proof.signer, proof.dataset_id, f"{proof.explain()} ({whose})", places)
+
+
+def _read_head(raw: bytes, place: int, claims: _Claims) -> Finding:
+    head = decode_signed_head(raw)
+    claims.append((place, EquivocationKind.HEADS, raw, (head.signer, head.dataset_id, head.sequence_number)))
+    says = f"signed block {head.sequence_number} ({head.block_hash}) as the newest, dated {head.time}"
+    return Finding(Weight.PROVED, head.signer, head.dataset_id, says, (place,))
+
+
+def _read_block_statement(raw: bytes, place: int, claims: _Claims) -> Finding:
+    document = SignedDocument.decode(raw, Purpose.BLOCK, max_payload_bytes=34 + 8 + 34)
+    payload = document.payload
+    if len(payload) != 34 + 8 + 34:  # Source: SIG-7
+        raise MalformedError("block statement", expected="76 bytes", found=len(payload))
+    dataset_id, number = DatasetId.decode(payload[:34]), int.from_bytes(payload[34:42], "little")
+    claims.append((place, EquivocationKind.BLOCKS, raw, (document.signer, dataset_id, number)))
+    says = f"signed block {number} ({Multihash.decode(payload[42:])})"
+    return Finding(Weight.PROVED, document.signer, dataset_id, says, (place,))
+
+
+def _read_key_event(raw: bytes, place: int, claims: _Claims) -> Finding:
+    event = decode_key_event(raw)
+    claims.append((place, EquivocationKind.KEY_EVENTS, raw, (event.signer, event.dataset_id, event.index)))
+    says = f"handed the dataset to {event.new_key} from block {event.first_sequence_number} on, dated {event.time}"
+    return Finding(Weight.PROVED, event.signer, event.dataset_id, says, (place,))
+
+
+def _read_equivocation(raw: bytes, place: int, claims: _Claims) -> Finding:  # noqa: ARG001 - one shape for all readers
+    return _proved(check_equivocation(raw), (place,))
+
+
+def _read_settlement(raw: bytes, place: int, claims: _Claims) -> Finding:  # noqa: ARG001 - one shape for all readers
+    said = decode_settlement(raw)
+    says = f"stands by block {said.position} {said.keeps} in the dispute {said.proof.short}: {said.reason}"
+    return Finding(Weight.PROVED, said.signer, said.dataset_id, says, (place,))
+
+
+def _read_statement(raw: bytes, place: int, claims: _Claims) -> Finding:  # noqa: ARG001 - one shape for all readers
+    said = decode_statement(raw)
+    blocks = f"blocks {said.first.sequence_number} to {said.last.sequence_number} ({said.last.hash.short})"
+    match said:
+        case Attestation(verdict=Verdict.SUCCESS):
+            text = f"says that it re-executed {blocks} with an equal result"
+        case Attestation():
+            wrong = [str(step.block.sequence_number) for step in said.steps if not step.agrees]
+            text = f"says that re-executing {blocks} gives something else in block {', '.join(wrong)}"
+        case VerificationStatement(problem=None):
+            text = f"says that {blocks} hold what they say"
+        case VerificationStatement(problem=problem):
+            text = f"says that {blocks} are not valid: {problem.detail if problem else ''}"
+        case AcceptanceStatement():
+            text = f"says that it accepted {blocks} as {said.trust.value}: {said.grounds}"
+    return Finding(Weight.CLAIMED, said.node, said.dataset_id, text, (place,))
+
+
+_READERS: Final[dict[DocumentSort, Callable[[bytes, int, _Claims], Finding]]] = {
+    DocumentSort.SIGNED_HEAD: _read_head,
+    DocumentSort.BLOCK_STATEMENT: _read_block_statement,
+    DocumentSort.KEY_EVENT: _read_key_event,
+    DocumentSort.EQUIVOCATION: _read_equivocation,
+    DocumentSort.SETTLEMENT: _read_settlement,
+    DocumentSort.STATEMENT: _read_statement,
+}

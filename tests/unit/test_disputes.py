@@ -1,0 +1,249 @@
+"""What a proof of two histories does to a node, how it travels, and how an owner ends it."""
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from odf_node.adapters.clocks import FixedClock
+from odf_node.adapters.peer_addresses import open_peer
+from odf_node.composition import Node
+from odf_node.errors import FrozenDatasetError, RefusedError, UsageError
+from odf_node.home import Home
+from odf_node.ports import DocumentKind
+from odf_node.services.bundles import Bundles
+from odf_node.services.disputes import MAX_PROOFS, Disputes
+from odf_node.services.histories import lay_side_by_side
+from odf_node.services.receiving import _Silence
+from odf_node.services.writer import ChainWriter
+from odf_protocol.equivocation import EquivocationKind, EquivocationProof, check_equivocation, prove_equivocation
+from odf_protocol.events import SetInfo
+from odf_protocol.judging import Weight, decode_bundle, encode_bundle
+from odf_protocol.judging import judge as judge_bundle
+from odf_protocol.multihash import Multihash
+from odf_protocol.settlements import decode_settlement, find_kept_history, sign_settlement
+from support.exchange_nodes import TestNode
+from support.offering_peer import OfferingPeer
+from support.offers import NOW, Judge, PeerChain, PublisherHome, root_chain
+from support.signing import DATASET_KEY, OTHER_KEY
+
+Served = TestNode
+
+
+@pytest.fixture
+def judge(tmp_path: Path) -> Judge:
+    return Judge.create(tmp_path / "home")
+
+
+@pytest.fixture
+def node(judge: Judge) -> Iterator[Node]:
+    node = Node(Home(judge.home.path), FixedClock(NOW))
+    yield node
+    node.close()
+
+
+@pytest.fixture
+def chain(tmp_path: Path) -> PeerChain:
+    return root_chain(tmp_path)
+
+
+@pytest.fixture
+def fork(chain: PeerChain) -> PeerChain:
+    """As long as the chain, with another last block."""
+    return chain.up_to(2).add_rows([("Atlantis", 1)])
+
+
+@pytest.fixture
+def proof(chain: PeerChain, fork: PeerChain) -> EquivocationProof:
+    return prove_equivocation(EquivocationKind.HEADS, chain.signed_head(), fork.signed_head())
+
+
+def pull(node: Node, peer: OfferingPeer | PeerChain) -> Any:
+    peer = OfferingPeer(peer) if isinstance(peer, PeerChain) else peer
+    return asyncio.run(
+        node.pulling.take(
+            peer, url="http://peer.example/cities", name="cities", policy=None, expected_id=None, progress=_Silence()
+        )
+    )
+
+
+def settled(proof: EquivocationProof, chain: PeerChain, key: bytes = DATASET_KEY) -> bytes:
+    return sign_settlement(key, proof, keeps=chain.blocks[proof.position].hash, reason="a lost disk", time=NOW)
+
+
+def test_proof_that_a_peer_passes_on_freezes_before_anything_else(
+    node: Node, chain: PeerChain, proof: EquivocationProof
+) -> None:
+    pull(node, chain.up_to(2))
+
+    with pytest.raises(RefusedError, match="frozen"):
+        pull(node, OfferingPeer(chain, disputes=(proof.raw,)))
+
+    assert node.store.get_head(chain.id) == chain.up_to(2).head
+    record = node.store.find_dataset(chain.id)
+    assert record is not None
+    assert not node.trust.stand(record).decision.accepted
+    with pytest.raises(FrozenDatasetError):
+        asyncio.run(node.pushing.push(record, "http://nobody.example/x", token=None, progress=_Silence()))
+
+
+def test_dataset_that_is_not_held_yet_is_not_taken_against_a_proof(
+    node: Node, chain: PeerChain, proof: EquivocationProof
+) -> None:
+    with pytest.raises(RefusedError, match="frozen"):
+        pull(node, OfferingPeer(chain, disputes=(proof.raw,)))
+    assert node.store.list_datasets() == ()
+
+
+def test_proofs_that_prove_nothing_here_freeze_nothing(
+    node: Node, chain: PeerChain, tmp_path: Path, proof: EquivocationProof
+) -> None:
+    other = root_chain(tmp_path, key=OTHER_KEY)
+    about_other = prove_equivocation(
+        EquivocationKind.HEADS, other.signed_head(), other.up_to(2).add_rows([("x", 1)]).signed_head()
+    )
+    by_stranger = prove_equivocation(
+        EquivocationKind.HEADS,
+        chain.signed_head(key=OTHER_KEY),
+        chain.signed_head(key=OTHER_KEY, block_hash=Multihash.of_sha3_256(b"x")),
+    )
+    documents = (about_other.raw, by_stranger.raw, proof.raw[:-1], proof.raw.replace(b"heads", b"lies"), b"", b"{}")
+
+    assert pull(node, OfferingPeer(chain, disputes=documents)).new_blocks == 4
+    assert list(node.store.iter_documents(chain.id, DocumentKind.EQUIVOCATION)) == []
+
+
+def test_flood_of_proofs_is_bounded(node: Node, chain: PeerChain) -> None:
+    heads = [chain.signed_head(block_hash=Multihash.of_sha3_256(bytes([n]))) for n in range(MAX_PROOFS + 10)]
+    proofs = [prove_equivocation(EquivocationKind.HEADS, chain.signed_head(), head).raw for head in heads]
+
+    assert Disputes(node.store).learn(proofs, chain.id, now=NOW) == MAX_PROOFS
+
+
+def test_settlement_of_the_owner_lets_the_kept_history_go_on(
+    node: Node, chain: PeerChain, proof: EquivocationProof
+) -> None:
+    pull(node, chain.up_to(2))
+    documents = (proof.raw, settled(proof, chain))
+
+    assert pull(node, OfferingPeer(chain, disputes=documents)).new_blocks == 1
+    assert [d.kept for d in Disputes(node.store).list_disputes(chain.id)] == [chain.head.hash]
+
+
+def test_abandoned_history_is_not_followed_after_a_settlement(
+    node: Node, chain: PeerChain, fork: PeerChain, proof: EquivocationProof
+) -> None:
+    documents = (proof.raw, settled(proof, chain))
+    with pytest.raises(RefusedError, match="stands by the other history"):
+        pull(node, OfferingPeer(fork, disputes=documents))
+
+    pull(node, fork.copy(folder=fork.folder).up_to(2))
+    longer = chain.copy().add(SetInfo(description="goes on"))
+    assert pull(node, OfferingPeer(longer, disputes=documents)).new_blocks == 2
+
+
+def test_two_settlements_that_differ_settle_nothing(
+    node: Node, chain: PeerChain, fork: PeerChain, proof: EquivocationProof
+) -> None:
+    documents = (proof.raw, settled(proof, chain), settled(proof, fork))
+
+    with pytest.raises(RefusedError, match="frozen"):
+        pull(node, OfferingPeer(chain, disputes=documents))
+
+
+def test_settlement_by_another_key_settles_nothing(chain: PeerChain, proof: EquivocationProof) -> None:
+    with pytest.raises(ValueError, match="by the key"):
+        settled(proof, chain, OTHER_KEY)
+    forged = replace(decode_settlement(settled(proof, chain)), proof=Multihash.of_sha3_256(b"another"))
+    assert find_kept_history(proof, [forged]) is None
+
+
+def test_owner_settles_for_the_history_it_holds_and_then_writes_again(
+    judge: Judge, node: Node, chain: PeerChain, proof: EquivocationProof
+) -> None:
+    PublisherHome(judge).keep(chain)
+    record = node.store.find_dataset(chain.id)
+    assert record is not None
+    with pytest.raises(UsageError, match="not frozen"):
+        Disputes(node.store).settle(record, node.keys, reason="why", now=NOW)
+    Disputes(node.store).learn([proof.raw], chain.id, now=NOW)
+    with pytest.raises(FrozenDatasetError):
+        ChainWriter.continue_chain(node.store, node.keys, chain.id)
+
+    Disputes(node.store).settle(record, node.keys, reason="a lost disk", now=NOW)
+
+    ChainWriter.continue_chain(node.store, node.keys, chain.id)
+    assert len(list(node.store.iter_documents(chain.id, DocumentKind.EQUIVOCATION))) == 1
+
+
+def test_both_histories_are_laid_side_by_side(node: Node, chain: PeerChain, fork: PeerChain) -> None:
+    pull(node, chain)
+    with pytest.raises(RefusedError):
+        pull(node, fork)
+    record = node.store.find_dataset(chain.id)
+    assert record is not None
+    (dispute,) = Disputes(node.store).list_disputes(chain.id)
+
+    found = lay_side_by_side(node.store, node.refusals, record, dispute)
+
+    assert [row["block"] for row in found["rows"]] == [2, 3]
+    assert found["rows"][0]["first"] == found["rows"][0]["second"]
+    shown = {found["rows"][1]["first"].split()[0], found["rows"][1]["second"].split()[0]}
+    assert shown == {chain.head.hash.short, fork.head.hash.short}
+
+
+def test_frozen_dataset_is_served_without_a_newest_block_and_with_the_proof(
+    tmp_path: Path, chain: PeerChain, proof: EquivocationProof
+) -> None:
+    served = TestNode.create(tmp_path / "served")
+    home = Judge(served.home, Judge.create(tmp_path / "other").engines)
+    PublisherHome(home).keep(chain)
+    Disputes(served.store).learn([proof.raw], chain.id, now=NOW)
+
+    async def ask() -> tuple[Any, ...]:
+        import aiohttp
+
+        async with served.serving() as address, aiohttp.ClientSession() as session:
+            codes = []
+            block = chain.blocks[1].hash
+            for path in ("_odf/v1/datasets/cities/head", "cities/refs/head", "_odf/v1/datasets/cities/blocks"):
+                async with session.get(f"{address}/{path}") as answer:
+                    codes.append((answer.status, (await answer.json())["type"]))
+            async with session.get(f"{address}/cities/blocks/{block}") as answer:
+                codes.append((answer.status, ""))
+            async with await open_peer(f"{address}/cities") as peer:
+                return (*codes, await peer.list_disputes())
+
+    *codes, disputes = asyncio.run(ask())
+    assert codes == [(409, "urn:odf-node:problem:frozen")] * 3 + [(200, "")]
+    assert disputes == (proof.raw,)
+
+
+def test_bundle_of_a_dataset_proves_guilt_to_whoever_gets_it(node: Node, chain: PeerChain, fork: PeerChain) -> None:
+    pull(node, chain)
+    with pytest.raises(RefusedError) as caught:
+        pull(node, fork)
+    record = node.store.find_dataset(chain.id)
+    assert record is not None
+    assert caught.value.folder is not None
+    for documents in (
+        Bundles(node.store).about_dataset(record),
+        Bundles(node.store).about_refusal(caught.value.folder),
+    ):
+        judgement = judge_bundle(decode_bundle(encode_bundle(documents)))
+        assert [(key.public_key, dataset) for key, dataset in judgement.guilty] == [(chain.id.public_key, chain.id)]
+        assert judgement.findings[0].weight is Weight.PROVED
+        assert all(found.weight is not Weight.WORTHLESS for found in judgement.findings)
+
+
+def test_proof_is_kept_when_the_dataset_is_deleted(node: Node, chain: PeerChain, proof: EquivocationProof) -> None:
+    pull(node, chain)
+    Disputes(node.store).learn([proof.raw], chain.id, now=NOW)
+    node.store.delete_dataset(chain.id)
+
+    with pytest.raises(RefusedError, match="frozen"):
+        pull(node, chain)
+    assert check_equivocation(next(node.store.iter_documents(chain.id, DocumentKind.EQUIVOCATION)).raw) == proof

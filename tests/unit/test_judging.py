@@ -1,0 +1,115 @@
+"""Judging evidence of anybody: what is proved, what is only said, what is worth nothing."""
+
+import json
+
+import pytest
+
+from odf_protocol.attestations import BlockRef
+from odf_protocol.equivocation import block_statement
+from odf_protocol.errors import MalformedError
+from odf_protocol.heads import sign_head
+from odf_protocol.judging import BundleDocument, DocumentSort, Weight, decode_bundle, encode_bundle, judge
+from odf_protocol.key_events import KeyHistory, sign_key_event
+from odf_protocol.signatures import sign_block
+from odf_protocol.verification_statements import Checked, Problem, sign_verification
+from support.signing import DATASET_KEY, NEW_KEY, NODE_KEY, NOON, OTHER_KEY, dataset_of, did_key_of, some_hash
+
+DATASET = dataset_of(DATASET_KEY)
+
+
+def head(number: int, text: str, key: bytes = DATASET_KEY) -> BundleDocument:
+    raw = sign_head(key, dataset_id=DATASET, sequence_number=number, block_hash=some_hash(text), time=NOON)
+    return BundleDocument(DocumentSort.SIGNED_HEAD, raw)
+
+
+def block(number: int, text: str, key: bytes = DATASET_KEY) -> BundleDocument:
+    signature = sign_block(key, DATASET, number, some_hash(text))
+    raw = block_statement(DATASET, number, some_hash(text), did_key_of(key), signature)
+    return BundleDocument(DocumentSort.BLOCK_STATEMENT, raw)
+
+
+def key_event(new_key: bytes) -> BundleDocument:
+    history = KeyHistory.start(DATASET)
+    raw = sign_key_event(DATASET_KEY, history, new_key=did_key_of(new_key), first_sequence_number=2, time=NOON)
+    return BundleDocument(DocumentSort.KEY_EVENT, raw)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (head(3, "a"), head(3, "b")),
+        (block(3, "a"), block(3, "b")),
+        (key_event(NEW_KEY), key_event(OTHER_KEY)),
+    ],
+    ids=["heads", "blocks", "key events"],
+)
+def test_pair_that_contradicts_is_found_without_being_told(one: BundleDocument, other: BundleDocument) -> None:
+    judgement = judge([other, one])
+
+    assert judgement.guilty == ((did_key_of(DATASET_KEY), DATASET),)
+    assert (judgement.findings[0].weight, judgement.findings[0].documents) == (Weight.PROVED, (0, 1))
+    assert "two histories" in judgement.findings[0].says
+
+
+@pytest.mark.parametrize(
+    "documents",
+    [
+        [head(3, "a"), head(4, "b")],
+        [head(3, "a"), head(3, "b", OTHER_KEY)],
+        [head(3, "a"), head(3, "a")],
+        [head(3, "a"), block(3, "b", OTHER_KEY)],
+    ],
+    ids=["other numbers", "other keys", "the same twice", "a stranger's block"],
+)
+def test_honest_key_is_not_called_guilty(documents: list[BundleDocument]) -> None:
+    assert judge(documents).guilty == ()
+
+
+def test_head_and_block_signature_that_differ_are_not_one_kind_of_proof() -> None:
+    """A documented limit: a head and a block signature are compared with their like only."""
+    assert judge([head(3, "a"), block(3, "b")]).guilty == ()
+
+
+def test_word_of_an_auditor_is_a_claim_however_it_sounds() -> None:
+    counts = Checked(blocks=1, slices=1, slices_in_range=1, rows=1, steps=0, steps_in_range=0)
+    ref = BlockRef(3, some_hash("a"))
+    raw = sign_verification(
+        NODE_KEY, dataset_id=DATASET, first=ref, last=ref, checked=counts, problem=Problem("ROWS-5", "bad"), time=NOON
+    )
+    (found,) = judge([BundleDocument(DocumentSort.STATEMENT, raw)]).findings
+
+    assert (found.weight, found.who) == (Weight.CLAIMED, did_key_of(NODE_KEY))
+    assert "not valid: bad" in found.says
+
+
+@pytest.mark.parametrize("sort", list(DocumentSort))
+def test_document_that_is_not_what_it_is_called_is_worthless_and_spoils_nothing(sort: DocumentSort) -> None:
+    judgement = judge([BundleDocument(sort, b"rubbish"), BundleDocument(sort, b""), head(3, "a"), head(3, "b")])
+
+    assert [found.weight for found in judgement.findings].count(Weight.WORTHLESS) == 2
+    assert len(judgement.guilty) == 1
+
+
+def test_forged_signature_is_worthless() -> None:
+    forged = bytearray(head(3, "a").content)
+    forged[40] ^= 1
+    judgement = judge([BundleDocument(DocumentSort.SIGNED_HEAD, bytes(forged)), head(3, "b")])
+
+    assert judgement.guilty == ()
+    assert judgement.findings[-1].weight is Weight.WORTHLESS
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"kind": "Other"}, {"version": 2}, {"more": 1}, {"documents": [{"sort": "gossip", "content": ""}]}],
+    ids=["kind", "version", "unknown field", "unknown sort"],
+)
+def test_what_is_no_bundle_is_malformed(change: dict[str, object]) -> None:
+    bundle = json.loads(encode_bundle([head(1, "a")])) | change
+    with pytest.raises(MalformedError):
+        decode_bundle(json.dumps(bundle).encode())
+
+
+def test_bundle_of_too_many_documents_is_malformed() -> None:
+    with pytest.raises(MalformedError):
+        decode_bundle(encode_bundle(BundleDocument(DocumentSort.STATEMENT, b"%d" % n) for n in range(1001)))
