@@ -61,7 +61,7 @@ class Recovery:
                 dataset_id=record.id,
                 expected_head=record.head.hash,
                 blocks=tuple(
-                    NewBlock(block.raw, block.hash, block.sequence_number, item.signature, item.replay_record)
+                    NewBlock.of(block, item.signature, item.replay_record)
                     for block, item in zip(chain.blocks, blocks, strict=True)
                 ),
                 chain_state=chain.state.to_bytes(),
