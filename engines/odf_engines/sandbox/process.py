@@ -162,15 +162,16 @@ class SandboxedProcess:
         self.close()
 
     def _start(self, profile: Profile, program: Sequence[str]) -> "subprocess.Popen[bytes]":
-        descriptor = open_filter()
+        descriptor = open_filter() if profile.has_filter else None
         try:
             command = build_command(find_bubblewrap(), profile, program, filter_descriptor=descriptor)
             return subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                pass_fds=(descriptor,), start_new_session=True, env={}, close_fds=True,
+                pass_fds=() if descriptor is None else (descriptor,), start_new_session=True, env={}, close_fds=True,
             )  # fmt: skip
         finally:
-            os.close(descriptor)
+            if descriptor is not None:
+                os.close(descriptor)
 
     def _reason(self, otherwise: str) -> LimitExceededError | EngineFailureError:
         code = self._process.wait()

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from odf_engines.sandbox.bubblewrap import Bubblewrap
+from odf_engines.sandbox.bubblewrap import CGROUP_NAMESPACE, NAMESPACES, Bubblewrap
 
 __all__ = ["HOST_NAME", "SANDBOX_UID", "Mount", "Profile", "build_command", "write_accounts"]
 
@@ -38,6 +38,7 @@ class Profile:
         memory_folders: Writable folders that live in memory, with their size in bytes.
         environment: All of it; nothing is inherited.
         folder: Where the program starts.
+        has_filter: False only where there can be none and the operator does without.
     """
 
     mounts: tuple[Mount, ...]
@@ -45,10 +46,11 @@ class Profile:
     memory_folders: Mapping[str, int] = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=dict)
     folder: str = "/"
+    has_filter: bool = True
 
 
 def build_command(
-    bubblewrap: Bubblewrap, profile: Profile, program: Sequence[str], *, filter_descriptor: int
+    bubblewrap: Bubblewrap, profile: Profile, program: Sequence[str], *, filter_descriptor: int | None
 ) -> list[str]:
     """Return the command line that runs ``program`` in a sandbox of this profile.
 
@@ -56,12 +58,14 @@ def build_command(
         bubblewrap: What builds the sandbox.
         profile: What is in it.
         program: Path inside the sandbox, and arguments.
-        filter_descriptor: Inherited by the command; from it the filter of system calls is read.
+        filter_descriptor: Inherited by the command; from it the filter of system calls is read. None only where the
+            operator does without.
     """
     command = [
-        str(bubblewrap.path), "--unshare-all", "--die-with-parent", "--new-session", "--clearenv", "--cap-drop", "ALL",
+        str(bubblewrap.path), *NAMESPACES, *([CGROUP_NAMESPACE] if bubblewrap.has_cgroup_namespace else []),
+        "--die-with-parent", "--new-session", "--clearenv", "--cap-drop", "ALL",
         "--uid", str(SANDBOX_UID), "--gid", str(SANDBOX_UID), "--hostname", HOST_NAME,
-        "--seccomp", str(filter_descriptor), "--proc", "/proc",
+        *([] if filter_descriptor is None else ["--seccomp", str(filter_descriptor)]), "--proc", "/proc",
         "--perms", "0755", "--size", str(_DEVICE_FOLDER_BYTES), "--tmpfs", "/dev",
     ]  # fmt: skip
     for device in _DEVICES:

@@ -8,10 +8,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from odf_engines.contract import EngineSession, Limits
-from odf_engines.sandbox.bubblewrap import find_bubblewrap
 from odf_engines.sandbox.caller import CallerConfinedProcess
+from odf_engines.sandbox.layers import Layer, accepted_layers, missing_layers
 from odf_engines.sandbox.process import SandboxedProcess
-from odf_engines.sandbox.system_calls import filter_program
 from odf_engines.spark.launch import SETTINGS
 from odf_engines.spark.runtime import find_runtime
 from odf_engines.spark.session import SparkSession
@@ -73,12 +72,10 @@ class SparkEngine:
         """See ``Engine``."""
         from odf_engines.spark.class_data import find_class_data
 
-        process: type[SandboxedProcess] = SandboxedProcess
-        if self._is_confined_by_caller:
-            process = CallerConfinedProcess
-        else:
-            find_bubblewrap()
-            filter_program()
+        missing = frozenset({Layer.NAMESPACES})
+        if not self._is_confined_by_caller:
+            missing = missing_layers(accepted_layers(os.environ))
+        process = CallerConfinedProcess if Layer.NAMESPACES in missing else SandboxedProcess
         runtime = find_runtime()
         class_data = find_class_data(runtime, self.cache)
         options = () if self._is_long_lived else _SHORT_LIVED
@@ -90,6 +87,7 @@ class SparkEngine:
             class_data=class_data,
             java_options=options,
             process=process,
+            has_filter=Layer.FILTER not in missing,
         )
 
     def prepare(self) -> None:

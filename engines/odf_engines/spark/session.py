@@ -61,6 +61,7 @@ class SparkSession:
         class_data: Class-data archive that shortens the start, if there is one.
         java_options: Further options of the Java runtime; none that could change a result.
         process: How the program is confined.
+        has_filter: See ``Profile``.
     """
 
     folder: Path  # of the host; see the module's docstring
@@ -75,9 +76,11 @@ class SparkSession:
         class_data: Path | None = None,
         java_options: Sequence[str] = (),
         process: type[SandboxedProcess] = SandboxedProcess,
+        has_filter: bool = True,
     ) -> None:
         self._runtime = runtime
         self._process_type = process
+        self._has_filter = has_filter
         self._limits = limits
         self._cores = cores
         self._class_data = class_data
@@ -275,6 +278,7 @@ class SparkSession:
                 "USER": "engine",
             },
             folder="/scratch",
+            has_filter=self._has_filter,
         )
 
     def _discard(self) -> None:
