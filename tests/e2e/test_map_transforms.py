@@ -3,6 +3,7 @@
 import datetime as dt
 import os
 from decimal import Decimal
+from random import Random
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -11,6 +12,7 @@ import pytest
 from odf_engines.contract import GradeLevel, Limits, QueryTable
 from odf_engines.errors import InvalidQueryError, LimitExceededError, NotReplayableError
 from odf_engines.spark.engine import SparkEngine
+from odf_engines.spark.pieces import PIECE_BYTES, fit_in_memory
 from odf_protocol.events import OffsetInterval
 from odf_protocol.vocabulary import Vocabulary
 from support.transforms import SYSTEM_TIME, orders_input, output_rows, transform_request, transform_sql, write_orders
@@ -196,17 +198,32 @@ def test_many_slices_are_read_in_order_whatever_their_sizes(spark_session, tmp_p
         assert [row[1] for row in output_rows(spark_session.transform(request))] == [row[3] for row in rows[:whole]]
 
 
-def test_many_rows_come_out_as_few_do(spark_session, tmp_path):
-    count = 50_001  # one more than are handed over in memory; two rows less end between pairs
-    rows = [(n, (APPEND, CORRECT_FROM, CORRECT_TO)[n % 3], n, n // 3, "abc"[n % 3], n / 7) for n in range(count)]
-    path = write_orders(tmp_path / "rows.parquet", rows)
-    query = "SELECT event_time, id, status, amount, array(status) AS list FROM orders WHERE id % 5 <> 0 OR status = 'b'"
-    stored = spark_session.transform(transform_request(query, orders_input([path], (0, count - 1))))
-    held = spark_session.transform(transform_request(query, orders_input([path], (0, count - 3))))
-    assert held.schema == stored.schema
-    few, many = pq.read_table(held.data_path), pq.read_table(stored.data_path)
-    assert few.equals(many.slice(0, few.num_rows))
-    assert 0 < few.num_rows <= many.num_rows
+@pytest.mark.parametrize("group_rows", [10_000, 200_000], ids=["held-in-memory-in-pieces", "stored-by-spark"])
+def test_many_rows_come_out_as_few_do(spark_session, tmp_path, group_rows):
+    random = Random(1)
+    count = 110_000
+    words = [random.randbytes(310).hex() for _ in range(count // 3 + 1)]
+    # A correction may begin in one piece and end in the next.
+    rows = [
+        (n, (APPEND, CORRECT_FROM, CORRECT_TO)[n % 3], n, n // 3, words[n // 3][n % 2 :], n / 7) for n in range(count)
+    ]
+    path = write_orders(tmp_path / "rows.parquet", rows, group_rows=group_rows)
+    assert path.stat().st_size > 2 * PIECE_BYTES
+    assert fit_in_memory([path]) == (group_rows < 200_000)
+    query = "SELECT event_time, id, status, amount, array(status) AS list FROM orders WHERE id % 5 <> 0 OR status < 'b'"
+
+    many = pq.read_table(
+        spark_session.transform(transform_request(query, orders_input([path], (0, count - 1)))).data_path
+    )
+
+    for first in (0, 60_000, 109_098):  # where no correction is under way
+        few_path = write_orders(tmp_path / f"{first}.parquet", rows[first : first + 900])
+        request = transform_request(query, orders_input([few_path], (first, first + 899)))
+        few = pq.read_table(spark_session.transform(request).data_path)
+        position = many.column("id").index(few.column("id")[0]).as_py()
+        assert few.num_rows > 100
+        assert few.drop(["offset"]).equals(many.slice(position, few.num_rows).drop(["offset"]))
+    assert many.column("offset").to_pylist() == list(range(many.num_rows))
 
 
 def test_grade_says_what_a_query_rests_on(spark_session):

@@ -46,8 +46,8 @@ def transform_sql(*queries: str | tuple[str, str]) -> TransformSql:
     return TransformSql(engine="spark", queries=tuple(steps))
 
 
-def write_orders(path: Path, rows: Sequence[tuple[Any, ...]]) -> Path:
-    """Write rows ``(offset, op, event time in ms, id, status, amount)`` as a slice."""
+def write_orders(path: Path, rows: Sequence[tuple[Any, ...]], *, group_rows: int = 1_000_000) -> Path:
+    """Write rows ``(offset, op, event time in ms, id, status, amount)`` as a slice, with so many in a row group."""
     schema = arrow_schema_of(ORDERS)
     instant = pa.timestamp("ms", "UTC")
     columns: list[list[Any]] = [list(column) for column in zip(*rows, strict=True)] if rows else [[] for _ in range(6)]
@@ -61,7 +61,7 @@ def write_orders(path: Path, rows: Sequence[tuple[Any, ...]]) -> Path:
         pa.array(status, pa.string()),
         pa.array(amount, pa.float64()),
     ]
-    pq.write_table(pa.Table.from_arrays(arrays, schema=schema), path)
+    pq.write_table(pa.Table.from_arrays(arrays, schema=schema), path, row_group_size=group_rows)
     return path
 
 

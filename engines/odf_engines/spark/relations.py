@@ -18,9 +18,9 @@ from odf_protocol.vocabulary import Vocabulary
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-__all__ = ["empty_rows", "ordered_rows", "register"]
+__all__ = ["MOST_SCANS", "empty_rows", "ordered_rows", "register"]
 
-_MOST_SCANS = 64  # guess: every scan of its own makes planning slower; beyond, one scan and a sort are cheaper
+MOST_SCANS = 64  # guess: every scan of its own makes planning slower; beyond, one scan and a sort are cheaper
 
 
 def empty_rows(spark: "SparkSession", schema: DataSchema, *, alias: str) -> "DataFrame":
@@ -46,8 +46,9 @@ def ordered_rows(
     vocabulary: Vocabulary,
     *,
     alias: str,
+    in_one_partition: bool = True,
 ) -> "DataFrame":
-    """Return the rows of an interval of offsets, by offset, in one partition.
+    """Return the rows of an interval of offsets, by offset.
 
     Args:
         spark: Session.
@@ -56,6 +57,7 @@ def ordered_rows(
         interval: Offsets to read.
         vocabulary: Names of the system columns.
         alias: For messages.
+        in_one_partition: Otherwise up to ``MOST_SCANS`` slices are read in several, whose order is that of the rows.
 
     Raises:
         InvalidQueryError: Spark cannot hold a column's type.
@@ -66,11 +68,12 @@ def ordered_rows(
     offset = f.col(quote_spark_name(vocabulary.offset))
     reader = spark.read.schema(struct)
     # Spark reads the largest files first, so each file is a scan of its own, or all are sorted.
-    if len(slices) <= _MOST_SCANS:
+    if len(slices) <= MOST_SCANS:
         rows = reader.parquet(str(slices[0]))
         for path in slices[1:]:
             rows = rows.unionAll(reader.parquet(str(path)))
-        rows = rows.coalesce(1)
+        if in_one_partition:
+            rows = rows.coalesce(1)
     else:
         rows = reader.parquet(*map(str, slices)).coalesce(1).sortWithinPartitions(offset)
     rows = rows.where(offset.between(interval.start, interval.end))

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from odf_engines.errors import InvalidQueryError
+from odf_engines.spark.slice_file import open_slice_file
 from odf_protocol.errors import UnsupportedError
 from odf_protocol.events import DataSchema
 from odf_protocol.schema_arrow import arrow_schema_of
@@ -74,7 +75,7 @@ def write_slice(
     count = 0
     try:
         for rows, operations in pieces:
-            writer = writer or pq.ParquetWriter(path, schema, version="2.6", compression="snappy", store_schema=True)
+            writer = writer or open_slice_file(path, schema)
             first = next_offset + count
             arrays = [
                 pa.array(np.arange(first, first + rows.num_rows, dtype=np.int64)),

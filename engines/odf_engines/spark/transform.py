@@ -1,26 +1,24 @@
 """The operation ``transform``: one step of a derivative.
 
-Only maps are executed so far. Spark writes the rows with the offsets and operations they came with to one temporary
-file, and a second pass mends the operations and writes the slice; neither holds more than a piece of the rows in
-memory.
+Only maps are executed so far. Spark computes the rows with the offsets and operations they came with, piece by piece;
+meanwhile the operations of those before are mended and the slice is written. Only some pieces are held in memory.
 
 Source: clauses ENGINE-11, ENGINE-12; MAP-1 to MAP-8 in ``spec/extensions/changelog-maps.md``.
 """
 
-import shutil
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from odf_engines.contract import TransformInput, TransformRequest
 from odf_engines.errors import InvalidQueryError, LimitExceededError
 from odf_engines.spark.changelog import mend_tables
 from odf_engines.spark.gate.statement import invalid_query
 from odf_engines.spark.map_plan import carry_source
-from odf_engines.spark.relations import empty_rows, ordered_rows
+from odf_engines.spark.pieces import PIECE_BYTES, collect_pieces, cut_even, fit_in_memory, store_pieces
+from odf_engines.spark.relations import MOST_SCANS, empty_rows, ordered_rows
 from odf_engines.spark.slices import output_schema, write_slice
 from odf_engines.spark.steps import analyse_transform
 from odf_engines.spark.worker import schema_text
@@ -31,11 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["run"]
 
-# guess: a row may grow to 10 kB before this many no longer fit beside Java's heap
-_SMALL_ROWS = 50_000
-_SMALL_BYTES = 8 * 1024 * 1024
-
-_PIECE_ROWS = 131_072  # guess: a few MB of rows; also the size of row groups in the slice
+_PIECE_ROWS = 131_072  # guess: a few MB of rows in a row group of the slice
 
 
 def run(spark: "SparkSession", request: TransformRequest, folder: Path) -> dict[str, object]:
@@ -45,6 +39,7 @@ def run(spark: "SparkSession", request: TransformRequest, folder: Path) -> dict[
     aliases = [each.alias for each in request.inputs]
     if len(set(aliases)) != len(aliases):
         raise InvalidQueryError(f"two inputs have the same alias: {', '.join(aliases)}")
+    spark.conf.set("spark.sql.files.maxPartitionBytes", PIECE_BYTES)
     rows = {each.alias: _rows_of(spark, each) for each in request.inputs}
     inputs = {each.alias: (rows[each.alias], each.vocabulary) for each in request.inputs}
     analysis = analyse_transform(spark, request.transform, inputs, request.vocabulary)
@@ -56,20 +51,20 @@ def run(spark: "SparkSession", request: TransformRequest, folder: Path) -> dict[
     rows_in = rows_out = 0
     if source.offset_interval is not None:
         rows_in = source.offset_interval.end - source.offset_interval.start + 1
-        work = folder / "work"
-        is_small = rows_in <= _SMALL_ROWS and sum(path.stat().st_size for path in source.slices) <= _SMALL_BYTES
+
+        # Many slices are sorted in one partition; a little is computed in one as well.
+        is_held = _is_small(source) or (len(source.slices) <= MOST_SCANS and fit_in_memory(source.slices))
+        pieces = collect_pieces(result) if is_held else store_pieces(result, folder / "work", _PIECE_ROWS)
         try:
-            tables = _held_pieces(result) if is_small else _stored_pieces(result, work)
+            rows_out = write_slice(
+                mend_tables(cut_even(_bounded(pieces, request.limits.output_rows), _PIECE_ROWS)),
+                schema,
+                folder / "data.parquet",
+                next_offset=request.next_offset,
+                system_time_ms=request.system_time.unix_ms,
+            )
         except PySparkException as error:
             raise invalid_query(error) from error
-        rows_out = write_slice(
-            mend_tables(_bounded(tables, request.limits.output_rows)),
-            schema,
-            folder / "data.parquet",
-            next_offset=request.next_offset,
-            system_time_ms=request.system_time.unix_ms,
-        )
-        shutil.rmtree(work, ignore_errors=True)
     watermark = _watermark(request, source)
     return {
         "schema": schema_text(schema),
@@ -85,29 +80,14 @@ def run(spark: "SparkSession", request: TransformRequest, folder: Path) -> dict[
 def _rows_of(spark: "SparkSession", each: TransformInput) -> "DataFrame":
     if each.offset_interval is None or not each.slices:
         return empty_rows(spark, each.schema, alias=each.alias)
-    return ordered_rows(spark, each.schema, each.slices, each.offset_interval, each.vocabulary, alias=each.alias)
+    return ordered_rows(
+        spark, each.schema, each.slices, each.offset_interval, each.vocabulary,
+        alias=each.alias, in_one_partition=_is_small(each),
+    )  # fmt: skip
 
 
-def _held_pieces(result: "DataFrame") -> Iterator[pa.Table]:
-    """Take the rows over in memory, cut like stored ones."""
-    batches = result._collect_as_arrow()  # noqa: SLF001 - the public toArrow copies once more
-    if not batches:
-        return iter(())
-    table = pa.Table.from_batches(batches)
-    return (table.slice(start, _PIECE_ROWS) for start in range(0, table.num_rows, _PIECE_ROWS))
-
-
-def _stored_pieces(result: "DataFrame", folder: Path) -> Iterator[pa.Table]:
-    """Let Spark store the rows, then read them in pieces whose size depends on the rows only."""
-    result.write.parquet(str(folder))
-    return _read_pieces(folder)
-
-
-def _read_pieces(folder: Path) -> Iterator[pa.Table]:
-    for path in sorted(folder.glob("part-*.parquet")):
-        with pq.ParquetFile(path) as file:
-            for batch in file.iter_batches(batch_size=_PIECE_ROWS):
-                yield pa.Table.from_batches([batch])
+def _is_small(each: TransformInput) -> bool:
+    return sum(path.stat().st_size for path in each.slices) <= PIECE_BYTES
 
 
 def _bounded(pieces: Iterable[pa.Table], most_rows: int) -> Iterator[pa.Table]:

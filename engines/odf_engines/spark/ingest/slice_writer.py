@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -16,6 +17,7 @@ from odf_engines.spark.ingest.carriers import TIMESTAMP, carrier_of, from_carrie
 from odf_engines.spark.ingest.merge.outcome import OP
 from odf_engines.spark.ingest.source_records import ROW_GROUP_ROWS, value_name
 from odf_engines.spark.ingest.staging import Columns, InvalidColumnsError
+from odf_engines.spark.slice_file import open_slice_file
 from odf_protocol.timestamp import Timestamp
 from odf_protocol.vocabulary import Vocabulary
 
@@ -95,7 +97,7 @@ def write_slice(
     try:
         for table in iter_groups(changes):
             rows = _slice_rows(table, columns, schema, system_time, fallback_event_time, next_offset + count)
-            writer = writer or open_slice(target, schema)
+            writer = writer or open_slice_file(target, schema)
             writer.write_table(rows, row_group_size=ROW_GROUP_ROWS)
             latest = pc.max(rows.column(3).cast(pa.timestamp("ms", "UTC")).cast(pa.int64())).as_py()
             newest = latest if newest is None else max(newest, latest)
@@ -104,11 +106,6 @@ def write_slice(
         if writer is not None:
             writer.close()
     return WrittenSlice(count, None if newest is None else Timestamp.from_unix_ms(newest))
-
-
-def open_slice(target: Path, schema: pa.Schema) -> pq.ParquetWriter:
-    """Open a Parquet file the way every slice is written."""
-    return pq.ParquetWriter(target, schema, version="2.6", compression="snappy", store_schema=True)
 
 
 def _slice_rows(
@@ -120,7 +117,7 @@ def _slice_rows(
     first_offset: int,
 ) -> pa.Table:
     count = table.num_rows
-    offsets = pa.array(range(first_offset, first_offset + count), pa.int64())
+    offsets = pa.array(np.arange(first_offset, first_offset + count, dtype=np.int64))
     times = pa.repeat(pa.scalar(system_time.unix_ms, pa.int64()), count).cast(TIMESTAMP)
     arrays = [offsets, plain_column(table, OP, pa.int32()), times]
     for index in (columns.event_time, *(i for i in columns.data if i != columns.event_time)):

@@ -1,0 +1,114 @@
+"""The rows of a query that keeps the order of its input, handed over piece by piece.
+
+A piece is what one task of Spark computes from some row groups of the input. It goes from Java to Python as Arrow
+batches, which costs a fraction of storing it as a file and reading that again, and the next pieces are computed while
+one is being written. A piece is held in memory whole, so this is for inputs whose row groups are of bounded size; the
+rows of others are stored by Spark and read in parts.
+
+Where pieces end has no influence on the rows.
+
+Source: clauses ENGINE-11, ENGINE-12; MAP-2 in ``spec/extensions/changelog-maps.md``.
+"""
+
+import os
+import shutil
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from odf_engines.spark.java_classes import java_class
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["PIECE_BYTES", "collect_pieces", "cut_even", "fit_in_memory", "store_pieces"]
+
+PIECE_BYTES = 8 * 1024 * 1024  # guess: of a file; some row groups of usual size
+MOST_GROUP_BYTES = 64 * 1024 * 1024  # guess: of values; a query may make some times as much of it in half a gigabyte
+BATCH_ROWS = 65_536  # guess: larger ones were not faster
+
+
+def fit_in_memory(slices: Sequence[Path]) -> bool:
+    """Whether each piece of these Parquet files can be held in memory."""
+    for path in slices:
+        with pq.ParquetFile(path) as file:
+            groups = range(file.metadata.num_row_groups)
+            if any(file.metadata.row_group(number).total_byte_size > MOST_GROUP_BYTES for number in groups):
+                return False
+    return True
+
+
+def collect_pieces(rows: "DataFrame") -> Iterator[pa.Table]:
+    """Compute the partitions of a query, as many at once as there are cores, and give them in their order.
+
+    Raises:
+        PySparkException: Of computing a piece; the ones before it were handed over.
+    """
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    # Planned and compiled once; each piece is a job of its own on it, so that none waits in Java to be taken.
+    batches = rows._jdf.toArrowBatchRdd(BATCH_ROWS, "UTC", False, False)  # noqa: SLF001
+    schema = to_arrow_schema(rows.schema, timezone="UTC")
+    at_once = (os.cpu_count() or 1) + 1
+    running: deque[Future[pa.Table]] = deque()
+    with ThreadPoolExecutor(at_once, "piece") as pool:
+        try:
+            for number in range(batches.getNumPartitions()):
+                if len(running) == at_once:
+                    yield running.popleft().result()
+                running.append(pool.submit(_collect, rows, batches, number, schema))
+            while running:
+                yield running.popleft().result()
+        finally:
+            for piece in running:
+                piece.cancel()
+
+
+def store_pieces(rows: "DataFrame", folder: Path, most_rows: int) -> Iterator[pa.Table]:
+    """Let Spark store the rows, then read them in parts of ``most_rows``; ``folder`` is made and removed."""
+    try:
+        rows.write.parquet(str(folder))
+        for path in sorted(folder.glob("part-*.parquet")):
+            with pq.ParquetFile(path) as file:
+                for batch in file.iter_batches(batch_size=most_rows):
+                    yield pa.Table.from_batches([batch])
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def cut_even(tables: Iterable[pa.Table], rows: int) -> Iterator[pa.Table]:
+    """Cut rows anew into tables of ``rows`` rows each, but for the last; tables without rows are left out."""
+    held: list[pa.Table] = []
+    count = 0
+    for table in tables:
+        held.append(table)
+        count += table.num_rows
+        if count >= rows:
+            whole = pa.concat_tables(held)
+            for start in range(0, count - rows + 1, rows):
+                yield whole.slice(start, rows)
+            held, count = [whole.slice(count - count % rows)], count % rows
+    if count:
+        yield pa.concat_tables(held)
+
+
+def _collect(rows: "DataFrame", batches: Any, number: int, schema: pa.Schema) -> pa.Table:
+    from pyspark.serializers import NoOpSerializer
+    from pyspark.util import _load_from_socket
+
+    context = rows.sparkSession.sparkContext
+    partitions = java_class("java.util.ArrayList")()
+    partitions.add(number)
+    served = java_class("org.apache.spark.api.python.PythonRDD").runJob(
+        context._jsc.sc(),  # noqa: SLF001
+        batches.toJavaRDD(),
+        partitions,
+    )
+    with _load_from_socket(served, NoOpSerializer()) as messages:
+        found = [pa.ipc.read_record_batch(pa.py_buffer(message), schema) for message in messages]
+    return pa.Table.from_batches(found, schema)
