@@ -19,6 +19,7 @@ from odf_protocol.timestamp import Timestamp
 
 if TYPE_CHECKING:
     from odf_engines.contract import EngineSession
+    from odf_node.adapters.http_client import SignRequest
     from odf_node.ports.layouts import LayoutTarget
     from odf_node.ports.objects import SweepReport
     from odf_node.ports.peer_client import OnBytes, PeerDataset
@@ -280,6 +281,8 @@ class Node:
         self, url: str, offered: "PushedHead", token: str | None, on_bytes: "OnBytes | None"
     ) -> "PushOutcome":
         """Offer a dataset of this node to the node at ``url``."""
+        import asyncio
+
         from odf_node.adapters.http_client import ClientSettings
         from odf_node.adapters.http_push import push_dataset
 
@@ -288,7 +291,9 @@ class Node:
             offered,
             store=self.store,
             objects=self.objects,
-            settings=ClientSettings(token=token or self.logins.find_token(url)),
+            settings=ClientSettings(
+                token=token or self.logins.find_token(url), sign=await asyncio.to_thread(self._find_signer)
+            ),
             on_bytes=on_bytes,
         )
 
@@ -299,10 +304,20 @@ class Node:
 
     async def open_peer(self, url: str) -> "PeerDataset":
         """Find out what is at ``url`` and make a client for the dataset there."""
+        import asyncio
+
         from odf_node.adapters.http_client import ClientSettings
         from odf_node.adapters.peer_addresses import open_peer
 
-        return await open_peer(url, ClientSettings(token=self.logins.find_token(url)))
+        signer = await asyncio.to_thread(self._find_signer)
+        return await open_peer(url, ClientSettings(token=self.logins.find_token(url), sign=signer))
+
+    def _find_signer(self) -> "SignRequest | None":
+        """Return what signs requests with the node's key; None while it has none, as making one would be a write."""
+        from odf_node.adapters.request_signing import NodeSigner
+
+        key = self.keys.find_node_key()
+        return None if key is None else NodeSigner(key, self.clock)
 
 
 def open_node(home: Path | None, *, system_time: Timestamp | None = None) -> Node:

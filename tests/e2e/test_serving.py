@@ -64,6 +64,7 @@ async def test_process_listens_before_it_says_so_and_ends_in_order(tmp_path: Pat
 
 @in_loop
 async def test_each_request_is_one_line_of_json_without_its_token(tmp_path: Path) -> None:
+    TestNode.create(tmp_path / "home").put_token()
     async with serving_process(tmp_path / "home") as (process, url), aiohttp.ClientSession() as session:
         async with session.get(
             f"{url}/demo\r\nforged%0a/refs/head", headers={"Authorization": f"Bearer {TOKEN}"}

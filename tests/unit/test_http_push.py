@@ -166,7 +166,7 @@ async def test_token_of_one_dataset_allows_that_one_alone(tmp_path: Path) -> Non
     async with pair(tmp_path) as nodes:
         chain = demo_chain()
         nodes.receiver.put_token("narrow", scopes=(f"push:{chain.id}",))
-        nodes.receiver.put_token("other", scopes=("push:did:odf:someone-else", "read"))
+        nodes.receiver.put_token("other", scopes=(f"push:{Chain('another.data').id}",))
         await nodes.push(chain, replace(QUICK, token="narrow"))
         with pytest.raises(PeerForbidsError) as refused:
             await nodes.push(chain.add(b"more"), replace(QUICK, token="other"))
@@ -246,12 +246,12 @@ async def test_receiver_that_is_ahead_or_has_another_history_is_left_alone(tmp_p
 @in_loop
 async def test_push_to_what_takes_none_says_so(tmp_path: Path) -> None:
     node = TestNode.create(tmp_path / "receiver")
+    node.put_token()
     node.receiver = None  # type: ignore[assignment]
     async with node.serving() as url, aiohttp.ClientSession() as session:
         nodes = Pair(tmp_path, url, node, session)
         with pytest.raises(UnsupportedError, match="takes no pushes"):
             await nodes.push(demo_chain())
-        nodes.receiver.put_token()
         assert (await nodes.begin(demo_chain()))[0] == 403
 
 

@@ -378,7 +378,7 @@ async def test_requests_beyond_the_limit_are_turned_away_and_others_go_on(tmp_pa
 @in_loop
 async def test_unexpected_failure_is_answered_without_its_reason(tmp_path: Path) -> None:
     async with served(tmp_path) as (client, node):
-        node.store.find_dataset_by_name = lambda name: 1 / 0  # type: ignore[method-assign,assignment,return-value]
+        node.store.find_readable = lambda which, reads: 1 / 0  # type: ignore[method-assign,assignment,return-value]
         got = await client.ask("/demo.data/refs/head")
         assert (got.status, got.word) == (500, "fault")
         assert "division" not in got.body.decode()

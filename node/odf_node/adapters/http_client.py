@@ -32,11 +32,18 @@ from odf_node.exchange.limits import (
 )
 from odf_node.ports.peer_errors import PeerUnavailableError
 from odf_protocol.errors import MalformedError, UnsupportedError
+from odf_protocol.http_signatures import content_digest
 
 _Result = TypeVar("_Result")
 
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 _READ_BUFFER_BYTES: Final = 1024 * 1024
+
+
+SignRequest = Callable[[str, URL, Mapping[str, str]], Mapping[str, str]]
+"""From method, address and fields of a request to the fields that sign it."""
+
+_HIDDEN: Final = frozenset({HTTPStatus.UNAUTHORIZED, HTTPStatus.NOT_FOUND})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +59,8 @@ class ClientSettings:
     max_backoff_s: float = 8.0
     parallel: int = 4
     token: str | None = field(default=None, repr=False)
+    sign: "SignRequest | None" = field(default=None, repr=False)
+    """Signs requests where the peer hides something from those who do not say who they are (EX-33)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +79,9 @@ class HttpClient:
         """Make it; ``resolver`` finds hosts, None: the system's."""
         self.settings = settings
         self._resolver = resolver
+        self.may_sign = False
+        """Set for peers that know what a node's signature is; others are not told who asks."""
+        self._signs = False
         self._session: aiohttp.ClientSession | None = None
         self._socket_origin: URL | None = None
 
@@ -161,20 +173,38 @@ class HttpClient:
         if self._session is None:
             raise RuntimeError("the client is used outside of its context")
         asked = url
-        sent = dict(headers or {})
+        fields = dict(headers or {})
         if self.settings.token is not None:
-            sent["Authorization"] = f"Bearer {self.settings.token}"
-        for _ in range(MAX_REDIRECTS + 1):
+            fields["Authorization"] = f"Bearer {self.settings.token}"
+        redirects = 0
+        while redirects <= MAX_REDIRECTS:
+            sent = fields
+            if self._signs and self.settings.sign is not None:
+                sent = fields | dict(self.settings.sign(method, asked, fields))
             with mapped_failures(str(asked)):
                 async with self._session.request(
                     method, asked, headers=sent, data=data, allow_redirects=False
                 ) as answer:
+                    if answer.status in _HIDDEN and self._begins_to_sign(method):
+                        continue
                     if answer.status not in _REDIRECTS:
                         _refuse_encoding(answer)
                         yield answer
                         return
                     asked = _redirected(asked, answer)
+                    redirects += 1
         raise UnsupportedError(f"chain of redirects from {url}", found=f"more than {MAX_REDIRECTS}")
+
+    def sign_all(self, wanted: bool) -> None:
+        """Sign every request from now on, if this client can sign."""
+        self._signs = wanted and self.settings.sign is not None
+
+    def _begins_to_sign(self, method: str) -> bool:
+        """Say whether the request is to be sent once more, signed: the peer may know this node."""
+        # A body that was sent is used up.
+        begins = self.may_sign and not self._signs and self.settings.sign is not None and method == "GET"
+        self._signs = self._signs or begins
+        return begins
 
     async def ask(
         self,
@@ -188,11 +218,14 @@ class HttpClient:
         """Send one request and read the whole answer, whatever its status; as ``open``, without retries."""
         # A file in memory is sent in pieces; bytes would be sent in one, and hold up everything else meanwhile.
         body = None if data is None else io.BytesIO(data)
+        fields = dict(headers or {})
+        if data is not None and self._signs:
+            fields["Content-Digest"] = content_digest(data)
         limit_s = message_limit_s(max(limit_bytes, len(data or b"")), self.settings.message_s)
         with mapped_failures(str(url)):
             async with (
                 asyncio.timeout(limit_s),
-                self.open(method, url, headers=headers, data=body) as got,
+                self.open(method, url, headers=fields, data=body) as got,
             ):
                 return Answer(got.status, got.content_type, await _read_body(got, limit_bytes))
 

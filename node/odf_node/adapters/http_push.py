@@ -70,10 +70,12 @@ async def push_dataset(
     if not isinstance(url, URL):
         raise UnsupportedError("push to a folder", found=address, supported="http and https")
     async with HttpClient(settings) as client:
+        # Without a token only the node's own name can open the door.
         info = await _find_node_info(client, url)
         if info is None and is_smart(address):
             return await SmartPush(client, url, offered, store, objects, on_bytes).run()
         _require_pushes(url, info)
+        client.sign_all(settings.token is None)
         failures = 0
         while True:
             push = _Push(client, url, offered, store, objects, on_bytes)
@@ -282,6 +284,8 @@ class _Push:
 
 async def _find_node_info(client: HttpClient, url: URL) -> NodeInfo | None:
     answer = await client.ask("GET", node_info_url(url))
+    if answer.status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
+        raise error_of_status(str(url), answer.status, "push", answer.body, answer.content_type)
     try:
         return decode_message(answer.body, NodeInfo) if answer.status == HTTPStatus.OK else None
     except MalformedError:

@@ -28,7 +28,7 @@ from odf_node.ports.errors import (
     ObjectMismatchError,
     ObjectNotFoundError,
 )
-from odf_node.ports.objects import StagedObject, SweepReport
+from odf_node.ports.objects import Room, StagedObject, SweepReport
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import MalformedError
 from odf_protocol.multihash import SHA3_256, Multihash
@@ -182,6 +182,19 @@ class ObjectFolder:
                 object_hash = Multihash.parse(path.name)
                 if self._place(object_hash) == path:
                     yield object_hash
+
+    def measure(self) -> Room:
+        """See ``ObjectStore``."""
+        count = used_bytes = 0
+        for path in self._iter_files():
+            with suppress(FileNotFoundError):
+                used_bytes += path.lstat().st_size
+                count += 1
+        try:
+            free_bytes = shutil.disk_usage(self._home.path).free
+        except FileNotFoundError:
+            free_bytes = shutil.disk_usage(next(p for p in self._home.path.parents if p.exists())).free
+        return Room(count, used_bytes, free_bytes)
 
     def has_leftovers(self, *, now: Timestamp) -> bool:
         """See ``ObjectStore``."""

@@ -44,6 +44,7 @@ async def open_peer(address: str, settings: ClientSettings | None = None) -> Pee
         await client.__aexit__(None, None, None)
         raise
     if info is not None:
+        client.may_sign = True
         return ExchangePeer(client, parts, info)
     return SmartPeer(client, parts) if is_smart(address) else PlainPeer(client, parts)
 

@@ -37,7 +37,7 @@ COMMANDS: Final[dict[str, str]] = {
     "serve": "run the node: serve datasets, take pushes",
     "sql": "query datasets, as they are or as they were known at a time",
     "tail": "show the newest rows of a dataset",
-    "token": "manage the tokens that allow others to push",
+    "token": "manage the tokens that allow others to push and to read",
     "trust": "show what data rest on, by which rule, and what other policies would change",
     "verify": "check chains, data and derivations again",
 }

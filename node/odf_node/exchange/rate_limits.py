@@ -1,6 +1,6 @@
 """Token buckets: how fast somebody may take something. Pure: the time is passed in.
 
-A bucket holds at most what flows in during its window. Taking is allowed while it is not empty, and may draw it below
+A bucket holds at most what flows in during its window. Taking is allowed while one is left in it, and may draw it below
 zero, so that something larger than a bucket passes too, and is paid for by waiting.
 """
 
@@ -36,7 +36,7 @@ class TokenBuckets:
         if not self.rate_per_s:
             return 0.0
         level = self._fill(key, now_s).level
-        return 0.0 if level > 0 else (1 - level) / self.rate_per_s
+        return 0.0 if level >= 1 else (1 - level) / self.rate_per_s
 
     def take(self, key: str, amount: float, *, now_s: float) -> None:
         """Take, whether the bucket holds it or not."""

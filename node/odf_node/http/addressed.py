@@ -6,9 +6,9 @@ from typing import Final
 
 from aiohttp import web
 
-from odf_node.adapters.packing import ServedStore
-from odf_node.http.bearer import may_push
+from odf_node.http.callers import get_caller
 from odf_node.http.served_node import NODE
+from odf_node.ports.access import ReadGrants
 from odf_node.ports.datasets import DatasetRecord
 from odf_node.ports.errors import DatasetNotFoundError
 from odf_protocol.did import DatasetId
@@ -16,29 +16,37 @@ from odf_protocol.errors import MalformedError, NotFoundError, UnsupportedError
 from odf_protocol.multihash import SHA3_256, Multihash
 from odf_protocol.names import DatasetName
 
+_EVERYTHING: Final = ReadGrants(published=True, everything=True)
 _NUMBER: Final = re.compile(r"-?\d{1,18}", re.ASCII)
 
 
-async def get_published(request: web.Request) -> DatasetRecord:
+async def get_readable(request: web.Request) -> DatasetRecord:
     """Return the dataset that the path names by name or identity, if whoever asks may read it.
 
     Raises:
-        DatasetNotFoundError: It is not here, or not for others: the answers are the same.
+        DatasetNotFoundError: It is not here, or not for this caller: the answers are the same, and so is the way to
+            them, as the database is asked one question that has a row or has none.
     """
-    record = await find_dataset(request)
-    if record is None or not (record.published or await may_push(request, record.id)):
+    which = _find_address(request)
+    store = request.app[NODE].store
+    reads = get_caller(request).reads
+    record = None if which is None else await asyncio.to_thread(store.find_readable, which, reads)
+    if record is None:
         raise DatasetNotFoundError("of this name")
     return record
 
 
 async def find_dataset(request: web.Request) -> DatasetRecord | None:
-    """Return the dataset that the path names by name or identity, published or not; None where there is none."""
-    text = request.match_info["dataset"]
+    """Return the dataset that the path names by name or identity, for anybody to read or not; None: there is none."""
+    which = _find_address(request)
     store = request.app[NODE].store
+    return None if which is None else await asyncio.to_thread(store.find_readable, which, _EVERYTHING)
+
+
+def _find_address(request: web.Request) -> DatasetId | DatasetName | None:
+    text = request.match_info["dataset"]
     try:
-        if text.startswith(DatasetId.scheme):
-            return await asyncio.to_thread(store.find_dataset, DatasetId.parse(text))
-        return await asyncio.to_thread(_find_by_name, store, DatasetName.parse(text))
+        return DatasetId.parse(text) if text.startswith(DatasetId.scheme) else DatasetName.parse(text)
     except (MalformedError, UnsupportedError):
         return None  # what cannot be a dataset's name is the name of no dataset
 
@@ -47,20 +55,12 @@ async def get_followed(request: web.Request) -> DatasetRecord:
     """Return the dataset that the path names, if nothing is proved against it: a frozen one has no newest block.
 
     Raises:
-        DatasetNotFoundError: As ``get_published``.
+        DatasetNotFoundError: As ``get_readable``.
         FrozenDatasetError: Two histories of it are signed; the proof is at ``.../disputes`` (EQUIV-10).
     """
-    record = await get_published(request)
+    record = await get_readable(request)
     await asyncio.to_thread(request.app[NODE].disputes.require_undisputed, record.id, record.name)
     return record
-
-
-def _find_by_name(store: ServedStore, name: DatasetName) -> DatasetRecord | None:
-    # Names compare without regard to case (NAME-3); nearly all requests spell them as they are.
-    exact = store.find_dataset_by_name(name.text)
-    if exact is not None:
-        return exact
-    return next((record for record in store.list_datasets() if record.name.lower() == name.key), None)
 
 
 def get_hash(request: web.Request) -> Multihash:

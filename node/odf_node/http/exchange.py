@@ -24,8 +24,9 @@ from odf_node.exchange.messages import (
 )
 from odf_node.exchange.packs import PACK_MEDIA_TYPE, encode_pack
 from odf_node.exchange.routes import PREFIX, PROTOCOL_VERSION
-from odf_node.http.addressed import get_followed, get_number, get_published
+from odf_node.http.addressed import get_followed, get_number, get_readable
 from odf_node.http.answers import CHANGING, answer_bytes, answer_message
+from odf_node.http.callers import get_caller
 from odf_node.http.served_node import NODE
 from odf_node.ports.datasets import DatasetRecord
 
@@ -59,7 +60,10 @@ async def _get_node(request: web.Request) -> web.Response:
 async def _list_datasets(request: web.Request) -> web.Response:
     after = request.query.get("after", "")
     records = await asyncio.to_thread(request.app[NODE].store.list_datasets)
-    page = [record for record in records if record.published and record.name > after][: PAGE_DATASETS + 1]
+    reads = get_caller(request).reads
+    page = [record for record in records if record.name > after and reads.allow(record.id, published=record.published)][
+        : PAGE_DATASETS + 1
+    ]
     shown = page[:PAGE_DATASETS]
     return answer_message(
         DatasetPage(
@@ -106,7 +110,7 @@ async def _get_blocks(request: web.Request) -> web.Response:
 
 
 async def _get_attestations(request: web.Request) -> web.Response:
-    record = await get_published(request)
+    record = await get_readable(request)
     skip = max(get_number(request, "skip", 0), 0)
     store = request.app[NODE].store
 
@@ -124,7 +128,7 @@ async def _get_attestations(request: web.Request) -> web.Response:
 
 
 async def _get_disputes(request: web.Request) -> web.Response:
-    record = await get_published(request)
+    record = await get_readable(request)
     documents = await asyncio.to_thread(request.app[NODE].disputes.documents_about, record.id)
     shown: list[bytes] = []
     for document in documents:

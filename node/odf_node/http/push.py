@@ -23,6 +23,7 @@ from odf_node.exchange.routes import PREFIX
 from odf_node.http.addressed import get_hash, get_number
 from odf_node.http.answers import answer_message
 from odf_node.http.bearer import get_token, require_scope
+from odf_node.http.live import LIVE
 from odf_node.http.problems import ProblemError
 from odf_node.http.push_registry import get_registry
 from odf_node.http.push_session import PushSession
@@ -32,6 +33,7 @@ from odf_node.ports.objects import StagedObject
 from odf_node.ports.peer_client import WantedObject
 from odf_node.threads import finish_in_thread
 from odf_protocol.errors import MalformedError
+from odf_protocol.http_signatures import CONTENT_DIGEST, content_digest
 from odf_protocol.names import DatasetName
 
 _PUSHES_PATH: Final = f"/{PREFIX}/pushes"
@@ -83,7 +85,30 @@ async def _add_blocks(request: web.Request) -> web.Response:
     body = await _read_body(request, MAX_PACK_BYTES)
     async with get_registry(request).alone(session):
         await finish_in_thread(lambda: session.add_pack(body, after=after))
+    await _require_room(request, session)
     return await _answer_state(request, session)
+
+
+async def _require_room(request: web.Request, session: PushSession) -> None:
+    """Refuse a push whose objects would not fit into what the operator gives (EX-37)."""
+    storage, node = request.app[LIVE].configuration.storage, request.app[NODE]
+    if not storage.quota_bytes and not storage.least_free_bytes:
+        return
+
+    def find_lack() -> str | None:
+        missing_bytes = sum(item.size_bytes for item in session.list_missing(node.objects))
+        room = node.objects.measure()
+        if storage.quota_bytes and room.used_bytes + missing_bytes > storage.quota_bytes:
+            return "quota"
+        return "disk" if room.free_bytes - missing_bytes < storage.least_free_bytes else None
+
+    lack = await asyncio.to_thread(find_lack)
+    if lack is not None:
+        request.app[LIVE].metrics.turned_away.add(reason=lack)
+        await get_registry(request).forget(session)
+        raise ProblemError(
+            HTTPStatus.INSUFFICIENT_STORAGE, "no-room", "this node has no room for the objects of this push"
+        )
 
 
 async def _get_progress(request: web.Request) -> web.Response:
@@ -201,7 +226,12 @@ async def _read_body(request: web.Request, limit_bytes: int) -> bytes:
             if size_bytes > limit_bytes:
                 raise _too_large(limit_bytes)
             parts.append(data)
-    return b"".join(parts)
+    body = b"".join(parts)
+    # Of a signed request the signature covers this field: so it covers the body (EX-32).
+    said = request.headers.get(CONTENT_DIGEST)
+    if said is not None and said != content_digest(body):
+        raise ProblemError(HTTPStatus.BAD_REQUEST, "malformed", f"expected {CONTENT_DIGEST} of the body, found another")
+    return body
 
 
 async def _answer_state(

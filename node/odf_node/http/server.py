@@ -20,10 +20,12 @@ from odf_node.exchange.limits import (
 )
 from odf_node.http import exchange, health, push, simple_protocol, smart_pull, smart_push
 from odf_node.http.access_log import LOGGER, JsonAccessLogger, log_to, write_line
+from odf_node.http.callers import NONCES, Nonces, identify_caller
 from odf_node.http.live import LIVE, Live
 from odf_node.http.middleware import DRAINING, RequestGate, answer_errors, count_requests
 from odf_node.http.observing import create_observing_app
 from odf_node.http.push_registry import PUSHES, PushRegistry
+from odf_node.http.quotas import PeerQuotas
 from odf_node.http.sending import SEND_RATE, SendRate
 from odf_node.http.served_node import NODE, ServedNode
 from odf_node.ports.peer_errors import AddressInUseError
@@ -53,11 +55,13 @@ class ListeningAddress:
 def create_app(node: ServedNode, *, live: Live | None = None, push_grace_s: float = GRACE_S) -> web.Application:
     """Join all routes on one node."""
     app = web.Application(
-        middlewares=[count_requests, answer_errors, RequestGate().__call__], client_max_size=MAX_PACK_BYTES
+        middlewares=[count_requests, answer_errors, RequestGate().__call__, identify_caller, PeerQuotas().__call__],
+        client_max_size=MAX_PACK_BYTES,
     )
     app[NODE] = node
     app[LIVE] = live or Live()
     app[SEND_RATE] = SendRate()
+    app[NONCES] = Nonces()
     app[DRAINING] = []
     # Fixed paths first: /datasets/... is no dataset's.
     health.add_routes(app)

@@ -9,7 +9,7 @@ from http import HTTPStatus
 from aiohttp import web
 
 from odf_node.exchange.routes import ObjectKind
-from odf_node.http.addressed import get_followed, get_hash, get_published
+from odf_node.http.addressed import get_followed, get_hash, get_readable
 from odf_node.http.answers import CHANGING, IMMUTABLE, answer_bytes, answer_object
 from odf_node.http.bearer import get_token
 from odf_node.http.problems import ProblemError
@@ -38,7 +38,7 @@ async def _validate_token(request: web.Request) -> web.Response:
 
 
 async def _get_dataset(request: web.Request) -> web.Response:
-    record = await get_published(request)
+    record = await get_readable(request)
     return web.json_response({"id": str(record.id), "datasetName": record.name, "owner": None})
 
 
@@ -52,7 +52,7 @@ async def _get_ref(request: web.Request) -> web.Response:
 
 
 async def _get_block(request: web.Request) -> web.Response:
-    record = await get_published(request)
+    record = await get_readable(request)
     block_hash = get_hash(request)
     block = await asyncio.to_thread(request.app[NODE].store.find_block, record.id, block_hash)
     if block is None:
@@ -61,7 +61,7 @@ async def _get_block(request: web.Request) -> web.Response:
 
 
 async def _get_object(request: web.Request) -> web.StreamResponse:
-    record = await get_published(request)
+    record = await get_readable(request)
     object_hash = get_hash(request)
     node = request.app[NODE]
     if not await asyncio.to_thread(node.store.has_dataset_object, record.id, object_hash):

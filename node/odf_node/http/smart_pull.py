@@ -12,7 +12,7 @@ from odf_node.adapters.smart_batches import EMPTY_PLAN, plan_batch
 from odf_node.adapters.smart_connection import VERSION, VERSION_HEADER
 from odf_node.exchange.limits import MAX_CONCURRENT_PACKS
 from odf_node.exchange.routes import ObjectKind, object_path
-from odf_node.http.addressed import get_published
+from odf_node.http.addressed import get_readable
 from odf_node.http.served_node import NODE
 from odf_node.http.smart_socket import SOCKETS, close_sockets, converse, open_socket
 from odf_node.ports.datasets import DatasetRecord
@@ -64,7 +64,7 @@ def dataset_url(request: web.Request) -> URL:
 
 
 async def _pull(request: web.Request) -> web.StreamResponse:
-    record = await get_published(request)
+    record = await get_readable(request)
     socket = await open_socket(request)
     store = request.app[NODE].store
 

@@ -1,16 +1,24 @@
-"""Tokens by which others prove that they may push."""
+"""How others prove who they are, and what they may read."""
 
 from dataclasses import dataclass
+from typing import Final
 
+from odf_protocol.did import DatasetId
 from odf_protocol.timestamp import Timestamp
+
+READ_SCOPE: Final = "read"
+"""Allows reading every dataset; ``read:did:odf:...`` allows one."""
+PUSH_SCOPE: Final = "push"
+"""Allows pushes of any dataset; ``push:did:odf:...`` allows those of one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessToken:
-    """A token without its secret.
+    """What somebody may do who shows a secret, or signs with a node's key.
 
-    ``secret_hash`` is 32 bytes, SHA3-256 of the secret (a secret has enough entropy that no slow hash is needed).
-    ``scopes`` are words of the service that checks them, as ``push`` or ``push:did:odf:...``. Times None: never.
+    ``secret_hash`` is 32 bytes, SHA3-256 of the secret (a secret has enough entropy that no slow hash is needed), or of
+    what stands for the node (EX-31). ``scopes`` are words of the service that checks them, as ``push`` or
+    ``push:did:odf:...``. Times None: never.
     """
 
     id: str
@@ -20,3 +28,34 @@ class AccessToken:
     created_at: Timestamp
     expires_at: Timestamp | None = None
     revoked_at: Timestamp | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReadGrants:
+    """Which datasets somebody may read: the published ones, all, or some."""
+
+    published: bool
+    everything: bool = False
+    datasets: frozenset[DatasetId] = frozenset()
+
+    def allow(self, dataset_id: DatasetId, *, published: bool) -> bool:
+        """Say whether a dataset may be read."""
+        return self.everything or (published and self.published) or dataset_id in self.datasets
+
+
+def read_grants(scopes: tuple[str, ...], *, anonymous: bool) -> ReadGrants:
+    """Give what scopes allow to read: who writes a dataset may read it.
+
+    Args:
+        scopes: Of a token; empty for those who show none.
+        anonymous: Whether published datasets are for everybody. They are for every token in any case.
+    """
+    return ReadGrants(
+        published=anonymous or bool(scopes),
+        everything=bool({READ_SCOPE, PUSH_SCOPE}.intersection(scopes)),
+        datasets=frozenset(
+            DatasetId.parse(scope.partition(":")[2])
+            for scope in scopes
+            if scope.startswith((f"{READ_SCOPE}:", f"{PUSH_SCOPE}:"))
+        ),
+    )

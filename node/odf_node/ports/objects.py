@@ -67,6 +67,15 @@ class SweepReport:
     freed_bytes: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What the objects take of the disk, and what is left on it."""
+
+    objects: int
+    used_bytes: int
+    free_bytes: int
+
+
 class ObjectStore(Protocol):
     """Content-addressed files. Hashes are SHA3-256 multihashes; another code is a ``ValueError``.
 
@@ -197,6 +206,10 @@ class ObjectStore(Protocol):
 
     def iter_hashes(self) -> Iterator[Multihash]:
         """Yield the hashes of all objects, in no order. Files with foreign names are passed over."""
+        ...
+
+    def measure(self) -> Room:
+        """Count the objects and their bytes; looks at every file, so callers ask seldom."""
         ...
 
     def has_leftovers(self, *, now: Timestamp) -> bool:

@@ -3,12 +3,22 @@
 from collections.abc import Iterator, Mapping
 from typing import Protocol
 
+from odf_node.ports.access import ReadGrants
+from odf_node.ports.datasets import DatasetRecord
 from odf_protocol.did import DatasetId
 from odf_protocol.multihash import Multihash
+from odf_protocol.names import DatasetName
 
 
 class ServedChains(Protocol):
     """Look-ups by which a node decides what it may show of one dataset."""
+
+    def find_readable(self, which: DatasetId | DatasetName, reads: ReadGrants) -> DatasetRecord | None:
+        """Return the record, or None: it is not here, or may not be read; both take the same way.
+
+        Names are compared without regard to case (NAME-3).
+        """
+        ...
 
     def has_dataset_object(self, dataset_id: DatasetId, object_hash: Multihash) -> bool:
         """Say whether a block of the dataset's chain names the object; False where the dataset is not here.

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from hashlib import sha3_256
 from typing import Final
 
-from odf_node.errors import UnknownDatasetError
+from odf_node.errors import UnknownDatasetError, UsageError
 from odf_node.ports import AccessToken, Clock, MetadataStore
+from odf_node.ports.access import PUSH_SCOPE, READ_SCOPE
 from odf_node.services.naming import get_dataset
-from odf_protocol.did import DatasetId
+from odf_protocol.did import DatasetId, DidKey
 from odf_protocol.timestamp import Timestamp
 
 SECRET_BYTES: Final = 32  # as much as the hash that is kept of it
@@ -24,19 +25,41 @@ class Tokens:
     store: MetadataStore
     clock: Clock
 
-    def create(self, label: str, *, datasets: Sequence[str], expires_at: Timestamp | None) -> tuple[AccessToken, str]:
+    def create(
+        self,
+        label: str,
+        *,
+        datasets: Sequence[str],
+        expires_at: Timestamp | None,
+        reads: Sequence[str] = (),
+        reads_all: bool = False,
+        node: DidKey | None = None,
+    ) -> tuple[AccessToken, str]:
         """Make a token; return it with its secret, which is kept nowhere.
 
         Args:
             label: Who will use it.
-            datasets: Names or identities it is good for; empty: any dataset that is not this node's own.
+            datasets: Names or identities that may be pushed with it; empty, where nothing is said about reading: any
+                dataset that is not this node's own.
             expires_at: When it ends, None: never.
+            reads: Names or identities that may be read with it, also where they are not published.
+            reads_all: Everything may be read.
+            node: Whose signed requests stand for the token; the secret is then empty. None: whoever has the secret.
         """
-        scopes = tuple(f"push:{self._identity(dataset)}" for dataset in datasets) or ("push",)
-        secret = PREFIX + secrets.token_urlsafe(SECRET_BYTES)
+        scopes = tuple(f"{PUSH_SCOPE}:{self._identity(dataset)}" for dataset in datasets)
+        scopes += tuple(f"{READ_SCOPE}:{self._identity(dataset)}" for dataset in reads)
+        scopes += (READ_SCOPE,) if reads_all else ()
+        scopes = scopes or (PUSH_SCOPE,)
+        secret = PREFIX + secrets.token_urlsafe(SECRET_BYTES) if node is None else ""
+        # The form of EX-31, which no secret can have.
+        kept = secret.encode() if node is None else b"\0node\0" + node.to_bytes()
+        secret_hash = sha3_256(kept).digest()
+        known = None if node is None else self.store.find_token(secret_hash)
+        if known is not None and known.revoked_at is None:
+            raise UsageError(f"{node} has the token {known.id} already; 'odf-node token revoke {known.id}' ends it")
         token = AccessToken(
             id=secrets.token_hex(4),
-            secret_hash=sha3_256(secret.encode()).digest(),
+            secret_hash=secret_hash,
             label=label,
             scopes=scopes,
             created_at=self.clock.now(),

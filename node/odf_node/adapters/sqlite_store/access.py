@@ -20,6 +20,10 @@ class AccessMethods:
     def put_token(self, token: AccessToken) -> None:
         """See ``MetadataStore``."""
         with self._database.writing() as connection:
+            # Secrets are never used twice, but a node that was granted something before keeps its key.
+            connection.execute(
+                "DELETE FROM access_tokens WHERE secret_hash = ? AND revoked_at IS NOT NULL", (token.secret_hash,)
+            )
             known = connection.execute(
                 "SELECT 1 FROM access_tokens WHERE id = ? OR secret_hash = ?", (token.id, token.secret_hash)
             ).fetchone()

@@ -28,6 +28,7 @@ CREATE TABLE datasets (
     head_hash BLOB NOT NULL,
     chain_state BLOB NOT NULL
 ) STRICT;
+CREATE INDEX datasets_by_name_without_case ON datasets (name COLLATE NOCASE);
 
 CREATE TABLE blocks (
     dataset INTEGER NOT NULL REFERENCES datasets(key) ON DELETE CASCADE,

@@ -4,18 +4,36 @@ from collections.abc import Iterator
 from typing import Final
 
 from odf_node.adapters.sqlite_store.database import Database
-from odf_node.adapters.sqlite_store.rows import as_bytes, as_int
+from odf_node.adapters.sqlite_store.rows import DATASET_COLUMNS, as_bytes, as_int, read_dataset
+from odf_node.ports.access import ReadGrants
+from odf_node.ports.datasets import DatasetRecord
 from odf_protocol.did import DatasetId
 from odf_protocol.multihash import Multihash
+from odf_protocol.names import DatasetName
 
 # Records may have megabytes: a page bounds what is in memory, and how long a snapshot is held.
 _PAGE_RECORDS: Final = 64
+
+_BY_NAME: Final = "name = ? COLLATE NOCASE"
+"""Names are ASCII, so this is the comparison of NAME-3; an index knows it."""
 
 
 class ServingMethods:
     """The methods of ``ServedChains``."""
 
     _database: Database
+
+    def find_readable(self, which: DatasetId | DatasetName, reads: ReadGrants) -> DatasetRecord | None:
+        """See ``ServedChains``."""
+        named, value = ("id = ?", which.to_bytes()) if isinstance(which, DatasetId) else (_BY_NAME, which.text)
+        granted = ", ".join("?" * len(reads.datasets))
+        with self._database.reading() as connection:
+            row = connection.execute(
+                f"SELECT {DATASET_COLUMNS} FROM datasets WHERE {named}"  # noqa: S608 - constants
+                f" AND (? OR (published AND ?) OR id IN ({granted}))",
+                (value, reads.everything, reads.published, *(granted_id.to_bytes() for granted_id in reads.datasets)),
+            ).fetchone()
+        return None if row is None else read_dataset(row)
 
     def has_dataset_object(self, dataset_id: DatasetId, object_hash: Multihash) -> bool:
         """See ``ServedChains``."""

@@ -1,4 +1,4 @@
-"""``odf-node token``: manage the tokens that allow others to push."""
+"""``odf-node token``: manage the tokens that allow others to push and to read."""
 
 import argparse
 from typing import Any
@@ -21,6 +21,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
     create.add_argument(
         "--dataset", action="append", metavar="DID|NAME", default=[], help="allow only this dataset (may be repeated)"
     )
+    create.add_argument(
+        "--read",
+        action="append",
+        metavar="DID|NAME",
+        default=[],
+        help="allow reading this dataset, published or not (may be repeated); pushing then needs --dataset",
+    )
+    create.add_argument("--read-all", action="store_true", help="allow reading every dataset of this node")
+    create.add_argument(
+        "--node", metavar="DID", help="no secret: requests that the node did:key:... signs stand for the token"
+    )
     create.add_argument("--expires", metavar="T", help="the token ends then")
     add_output_format(create, "text", "json")
     listing = actions.add_parser(
@@ -36,14 +47,27 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(context: Context, arguments: argparse.Namespace) -> int:
     """Do it; a running node follows at its next request."""
+    from odf_protocol.did import DidKey
+
     tokens, console = context.node.tokens, context.console
     match arguments.action:
         case "create":
             expires = parse_time(arguments.expires, option="--expires") if arguments.expires else None
-            token, secret = tokens.create(arguments.label, datasets=arguments.dataset, expires_at=expires)
+            token, secret = tokens.create(
+                arguments.label,
+                datasets=arguments.dataset,
+                expires_at=expires,
+                reads=arguments.read,
+                reads_all=arguments.read_all,
+                node=DidKey.parse(arguments.node) if arguments.node else None,
+            )
             context.node.record("token create", token.id, token.label)
             if arguments.output_format == "json":
-                console.json({"id": token.id, "label": token.label, "scopes": token.scopes, "token": secret})
+                shown_secret = {"token": secret} if secret else {"node": arguments.node}
+                console.json({"id": token.id, "label": token.label, "scopes": token.scopes} | shown_secret)
+                return 0
+            if not secret:
+                console.note(f"token {token.id} for {token.label}: what {arguments.node} signs stands for it")
                 return 0
             console.note(f"token {token.id} for {token.label}; it is shown only now, keep it secret:")
             console.text(secret)
@@ -71,7 +95,7 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
                 "expires": "EXPIRES",
                 "state": "STATE",
             }
-            console.table(shown, columns, empty="there are no tokens: nobody can push to this node")
+            console.table(shown, columns, empty="there are no tokens: nobody can push, or read what is not published")
         case _:
             tokens.revoke(arguments.token_id)
             context.node.record("token revoke", arguments.token_id)

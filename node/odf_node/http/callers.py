@@ -1,0 +1,169 @@
+"""Who is asking, and what they may read: a token, a node that signed, or nobody in particular (EX-30 to EX-35)."""
+
+import asyncio
+import hashlib
+from collections import OrderedDict
+from dataclasses import dataclass, replace
+from http import HTTPStatus
+from typing import Final
+
+from aiohttp import web
+
+from odf_node.http.live import LIVE
+from odf_node.http.middleware import Handler
+from odf_node.http.problems import ProblemError
+from odf_node.http.served_node import NODE
+from odf_node.ports.access import AccessToken, ReadGrants, read_grants
+from odf_protocol.did import DidKey
+from odf_protocol.errors import MalformedError, RejectedError, UnsupportedError
+from odf_protocol.http_signatures import CONTENT_DIGEST, decode_signature, signature_base
+from odf_protocol.signatures import verify_bytes
+
+MAX_SIGNATURE_AGE_S: Final = 300
+"""How far the clocks of two nodes may be apart.  # guess: RFC 9421 section 7.2.2 asks for short"""
+MAX_NONCES: Final = 100_000  # guess: 300 signed requests a second, remembered as long as they can be repeated
+
+_MAX_TOKEN_CHARACTERS: Final = 512  # guess: ours have below 100
+_DEFAULT_PORTS: Final = {"http": ":80", "https": ":443"}
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Somebody who asks.
+
+    ``peer`` names them for limits: their token, or else their address. ``token`` is None for those who show none
+    that is any good; ``lack`` says to those who need one what is wrong.
+    """
+
+    peer: str
+    token: AccessToken | None
+    reads: ReadGrants
+    lack: str = "send 'Authorization: Bearer TOKEN'; whoever runs this node makes tokens"
+
+
+_CALLER: Final = web.RequestKey("caller", Caller)
+
+
+def secret_hash_of(token: str) -> bytes:
+    """Return what is kept of a token: SHA3-256 of its whole text in UTF-8."""
+    return hashlib.sha3_256(token.encode()).digest()
+
+
+def node_hash_of(node: DidKey) -> bytes:
+    """Return what is kept of a node that may do something; no token has it, as none begins with a zero byte (EX-31)."""
+    return hashlib.sha3_256(b"\0node\0" + node.to_bytes()).digest()
+
+
+@web.middleware
+async def identify_caller(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Find out who asks, before anything is looked up for them.
+
+    Raises:
+        ProblemError: 401: a signature that does not hold; the answers are the same for every address.
+    """
+    request[_CALLER] = await _identify(request)
+    return await handler(request)
+
+
+def get_caller(request: web.Request) -> Caller:
+    """Return who asks."""
+    return request[_CALLER]
+
+
+async def _identify(request: web.Request) -> Caller:
+    anonymous = request.app[LIVE].configuration.access.anonymous
+    nobody = Caller(f"address:{request.remote}", None, read_grants((), anonymous=anonymous))
+    if "Signature-Input" in request.headers:
+        token = await _find_node_token(request)
+    elif "Authorization" in request.headers:
+        token = await _find_bearer_token(request)
+        # Other programs show their token everywhere: one that is no good opens nothing, and closes nothing either.
+        nobody = replace(nobody, lack="the token is unknown, expired or revoked")
+    else:
+        token = None
+    if token is None:
+        return nobody
+    return Caller(f"token:{token.id}", token, read_grants(token.scopes, anonymous=anonymous))
+
+
+async def _find_bearer_token(request: web.Request) -> AccessToken | None:
+    scheme, _, secret = request.headers["Authorization"].partition(" ")
+    secret = secret.strip()
+    if scheme.lower() != "bearer" or not 0 < len(secret) <= _MAX_TOKEN_CHARACTERS or "\0" in secret:
+        return None
+    return await _find_valid(request, secret_hash_of(secret))
+
+
+async def _find_node_token(request: web.Request) -> AccessToken | None:
+    """Return what is granted to the node that signed; None: it is who it says, and nothing is granted to it."""
+    try:
+        node, nonce = _verify(request)
+    except (MalformedError, UnsupportedError, RejectedError) as error:
+        raise unauthorized(f"the signature of the request cannot be used: {error}") from error
+    token = await _find_valid(request, node_hash_of(node))
+    # Only nodes that may do something are remembered: others could fill the memory.
+    if token is not None and not request.app[NONCES].add(f"{token.id} {nonce}", request.app[NODE].clock.now().seconds):
+        raise unauthorized("the signature of the request was used before")
+    return token
+
+
+def _verify(request: web.Request) -> tuple[DidKey, str]:
+    fields = [request.headers.getall(name, []) for name in ("Signature-Input", "Signature")]
+    if [len(values) for values in fields] != [1, 1]:
+        raise MalformedError("signed request", expected="one Signature-Input and one Signature", found="others")
+    signed = decode_signature(fields[0][0], fields[1][0])
+    node = DidKey.parse(signed.key_id)
+    if request.method == "POST" and CONTENT_DIGEST not in signed.components:
+        raise MalformedError("signed request", expected=f"{CONTENT_DIGEST} of what is posted", found="none")
+    path, _, query = request.raw_path.partition("?")
+    values = {
+        "@method": request.method,
+        "@authority": request.headers.get("Host", "").lower().removesuffix(_DEFAULT_PORTS.get(request.scheme, ":80")),
+        "@path": path,
+        "@query": f"?{query}",
+    }
+    digests = request.headers.getall(CONTENT_DIGEST, [])
+    if len(digests) == 1:
+        values[CONTENT_DIGEST] = digests[0]
+    base = signature_base(values, signed.components, signed.parameters)
+    verify_bytes(node.public_key, base, signed.signature)
+    age_s = request.app[NODE].clock.now().seconds - signed.created_s
+    if abs(age_s) > MAX_SIGNATURE_AGE_S:
+        raise MalformedError("signed request", expected=f"at most {MAX_SIGNATURE_AGE_S} s old", found=f"{age_s} s")
+    return node, signed.nonce
+
+
+async def _find_valid(request: web.Request, secret_hash: bytes) -> AccessToken | None:
+    node = request.app[NODE]
+    token = await asyncio.to_thread(node.store.find_token, secret_hash)
+    now = node.clock.now()
+    if token is None or token.revoked_at is not None or (token.expires_at is not None and token.expires_at <= now):
+        return None
+    return token
+
+
+def unauthorized(detail: str) -> ProblemError:
+    """Make the answer to somebody who must show something, or something else."""
+    return ProblemError(HTTPStatus.UNAUTHORIZED, "unauthorized", detail, headers={"WWW-Authenticate": "Bearer"})
+
+
+class Nonces:
+    """Words that were used, for as long as their signatures are young enough to be used again."""
+
+    def __init__(self) -> None:
+        self._used: OrderedDict[str, int] = OrderedDict()
+
+    def add(self, word: str, now_s: int) -> bool:
+        """Note a word; False: it was used before."""
+        while self._used:
+            oldest = next(iter(self._used))
+            if len(self._used) < MAX_NONCES and now_s - self._used[oldest] <= 2 * MAX_SIGNATURE_AGE_S:
+                break
+            del self._used[oldest]
+        if word in self._used:
+            return False
+        self._used[word] = now_s
+        return True
+
+
+NONCES: Final = web.AppKey("nonces", Nonces)

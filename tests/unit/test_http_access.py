@@ -1,0 +1,261 @@
+"""Who may read and push: grants, signatures of nodes, quotas; what is hidden looks absent (EX-3, EX-30 to EX-37)."""
+
+import statistics
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+from yarl import URL
+
+from odf_node.adapters.http_client import ClientSettings
+from odf_node.adapters.http_push import push_dataset
+from odf_node.adapters.peer_addresses import open_peer
+from odf_node.adapters.request_signing import NodeSigner
+from odf_node.configuration import Access, Configuration, Limits, Storage
+from odf_node.http.callers import MAX_SIGNATURE_AGE_S, Nonces, node_hash_of
+from odf_node.http.live import Live
+from odf_node.ports.keys import PrivateKey
+from odf_node.ports.peer_errors import PeerForbidsError, PeerNotFoundError, PushRefusedError
+from odf_node.ports.push_client import PushedHead
+from odf_protocol.did import DidKey
+from odf_protocol.http_signatures import content_digest
+from odf_protocol.timestamp import Timestamp
+from support.event_loop import in_loop
+from support.exchange_nodes import NOON, TOKEN, Chain, StandingClock, TestNode
+
+FRIEND = PrivateKey(bytes(range(32)))
+FRIEND_ID = DidKey(FRIEND.public_key())
+HIDDEN = Chain("hidden.data").add(b"secret rows")
+SHOWN = Chain("shown.data").add(b"rows for all")
+
+
+@asynccontextmanager
+async def serving(folder: Path, **sections: Any) -> AsyncIterator[tuple[TestNode, str, aiohttp.ClientSession]]:
+    node = TestNode.create(folder / "home")
+    node.keep(HIDDEN, published=False)
+    node.keep(SHOWN)
+    async with node.serving(live=Live(Configuration(**sections))) as url, aiohttp.ClientSession() as session:
+        yield node, url, session
+
+
+async def ask(session: aiohttp.ClientSession, url: str, **headers: str) -> tuple[int, dict[str, str], str]:
+    async with session.get(URL(url, encoded=True), headers=headers) as answer:
+        told = {name: value for name, value in answer.headers.items() if name.lower() not in {"x-request-id", "date"}}
+        body = (await answer.read()).decode("utf-8", "replace")
+        return answer.status, told, body.replace(answer.headers["X-Request-Id"], "ID")
+
+
+def bearer(secret: str = TOKEN) -> dict[str, str]:
+    return {"Authorization": f"Bearer {secret}"}
+
+
+def grant(node: TestNode, *scopes: str, key: DidKey = FRIEND_ID, **changes: Any) -> None:
+    node.put_token(f"node-{key}", scopes=scopes, secret_hash=node_hash_of(key), **changes)
+
+
+def signed(url: str, method: str = "GET", clock: Any = None, **headers: str) -> dict[str, str]:
+    return headers | dict(NodeSigner(FRIEND, clock or StandingClock())(method, URL(url, encoded=True), headers))
+
+
+class At:
+    """A clock that stands so many seconds from noon."""
+
+    def __init__(self, seconds: int) -> None:
+        self._now = Timestamp(NOON.seconds + seconds)
+
+    def now(self) -> Timestamp:
+        return self._now
+
+
+@in_loop
+async def test_hidden_dataset_is_read_with_a_grant_for_it_and_others_learn_nothing(tmp_path: Path) -> None:
+    async with serving(tmp_path) as (node, url, session):
+        node.put_token(TOKEN, scopes=[f"read:{HIDDEN.id}"])
+        node.put_token("other", scopes=[f"read:{SHOWN.id}", f"push:{SHOWN.id}"])
+        node.put_token("every", scopes=["read"])
+        for path in ("refs/head", f"blocks/{HIDDEN.head.hash}"):
+            hidden, absent = f"{url}/hidden.data/{path}", f"{url}/absent.data/{path}"
+            for headers in ({}, bearer("other")):
+                assert await ask(session, hidden, **headers) == await ask(session, absent, **headers)
+            for headers in (bearer(), bearer("every")):
+                assert (await ask(session, hidden, **headers))[0] == 200
+                assert (await ask(session, hidden.replace("hidden", "HIDDEN"), **headers))[0] == 200
+                assert (await ask(session, f"{url}/{HIDDEN.id}/{path}", **headers))[0] == 200
+                assert (await ask(session, absent, **headers))[0] == 404
+        assert "hidden" not in (await ask(session, f"{url}/_odf/v1/datasets", **bearer("other")))[2]
+        assert "hidden" in (await ask(session, f"{url}/_odf/v1/datasets", **bearer()))[2]
+
+
+@in_loop
+async def test_hidden_dataset_takes_as_long_as_an_absent_one(tmp_path: Path) -> None:
+    async with serving(tmp_path) as (node, url, session):
+        for number in range(200):
+            node.keep(Chain(f"hidden.{number}"), published=False)
+        took: dict[str, list[float]] = {"hidden.data": [], "absent.data": []}
+        for _ in range(150):
+            for name, seconds in took.items():
+                began = time.perf_counter()
+                assert (await ask(session, f"{url}/{name}/refs/head"))[0] == 404
+                seconds.append(time.perf_counter() - began)
+        # What other programs on the machine do makes some answers late, never early.
+        hidden, absent = (statistics.quantiles(seconds, n=10)[0] for seconds in took.values())
+        # Reading all records for an absent name takes twice as long here.
+        assert 0.67 < hidden / absent < 1.5
+
+
+@in_loop
+async def test_node_that_hides_everything_shows_published_datasets_to_its_tokens_only(tmp_path: Path) -> None:
+    async with serving(tmp_path, access=Access(anonymous=False)) as (node, url, session):
+        node.put_token(TOKEN, scopes=[f"push:{SHOWN.id}"])
+        assert (await ask(session, f"{url}/shown.data/refs/head"))[0] == 404
+        assert (await ask(session, f"{url}/shown.data/refs/head", **bearer()))[0] == 200
+        assert (await ask(session, f"{url}/hidden.data/refs/head", **bearer()))[0] == 404
+
+
+@pytest.mark.parametrize("secret", ["wrong", "ended", "revoked", "", "\xff"])
+@in_loop
+async def test_token_that_is_no_good_opens_nothing_and_closes_nothing(tmp_path: Path, secret: str) -> None:
+    async with serving(tmp_path) as (node, url, session):
+        node.put_token("ended", scopes=["read"], expires_at=NOON)
+        node.put_token("revoked", scopes=["read"], revoked_at=NOON)
+        names = ("hidden.data", "x", "shown.data")
+        hidden, absent, shown = [await ask(session, f"{url}/{name}/refs/head", **bearer(secret)) for name in names]
+        assert hidden == absent
+        assert (hidden[0], shown[0]) == (404, 200)
+
+
+@in_loop
+async def test_node_that_was_granted_something_is_known_by_its_signature(tmp_path: Path) -> None:
+    async with serving(tmp_path) as (node, url, session):
+        head = f"{url}/hidden.data/refs/head"
+        assert (await ask(session, head, **signed(head)))[0] == 404  # it is who it says, and has no grant
+        grant(node, f"read:{HIDDEN.id}")
+        assert (await ask(session, head, **signed(head)))[0] == 200
+        with_query = f"{head}?a=b%20c"
+        assert (await ask(session, with_query, **signed(with_query)))[0] == 200
+
+
+@in_loop
+async def test_signature_of_another_request_does_not_hold(tmp_path: Path) -> None:
+    async with serving(tmp_path) as (node, url, session):
+        grant(node, "read")
+        head = f"{url}/hidden.data/refs/head"
+        other = {
+            "path": signed(f"{url}/shown.data/refs/head"),
+            "query": signed(f"{head}?a=1"),
+            "method": signed(head, "HEAD"),
+            "authority": signed("http://other.example/hidden.data/refs/head"),
+            "too old": signed(head, clock=At(-MAX_SIGNATURE_AGE_S - 1)),
+            "from the future": signed(head, clock=At(MAX_SIGNATURE_AGE_S + 1)),
+            "no signature": {"Signature-Input": signed(head)["Signature-Input"]},
+            "no key": signed(head) | {"Signature-Input": signed(head)["Signature-Input"].replace("did:key:z", "x")},
+        }
+        for what, headers in other.items():
+            assert (await ask(session, head, **headers))[0] == 401, what
+        young = signed(head, clock=At(MAX_SIGNATURE_AGE_S))
+        assert (await ask(session, head, **young))[0] == 200
+        status, _, text = await ask(session, head, **young)
+        assert (status, "used before" in text) == (401, True)
+
+
+def test_nonces_are_forgotten_when_they_cannot_be_used_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    nonces = Nonces()
+    assert nonces.add("a", 0)
+    assert not nonces.add("a", MAX_SIGNATURE_AGE_S)
+    assert nonces.add("a", 2 * MAX_SIGNATURE_AGE_S + 1)
+    monkeypatch.setattr("odf_node.http.callers.MAX_NONCES", 3)
+    for word in "bcdef":
+        assert nonces.add(word, 700)
+    assert len(nonces._used) == 3
+
+
+@in_loop
+async def test_client_signs_when_it_is_shown_nothing_otherwise(tmp_path: Path) -> None:
+    async with serving(tmp_path) as (node, url, _):
+        settings = ClientSettings(sign=NodeSigner(FRIEND, StandingClock()), backoff_s=0.01)
+        async with await open_peer(f"{url}/hidden.data", settings) as peer:
+            with pytest.raises(PeerNotFoundError):
+                await peer.get_head()
+        grant(node, f"read:{HIDDEN.id}")
+        copy = TestNode.create(tmp_path / "copy")
+        async with await open_peer(f"{url}/hidden.data", settings) as peer:
+            assert (await peer.get_head()).head == HIDDEN.head
+            blocks = [block async for block in peer.iter_blocks(after=None, upto=HIDDEN.head)]
+            assert [block.raw for block in blocks] == [block.raw for block in HIDDEN.blocks]
+        assert not copy.home.exists()
+
+
+async def push(url: str, source: TestNode, chain: Chain) -> None:
+    settings = ClientSettings(sign=NodeSigner(FRIEND, StandingClock()), backoff_s=0.01, attempts=2)
+    offered = PushedHead(dataset_id=chain.id, head=chain.head, signed_head=None)
+    await push_dataset(url, offered, store=source.store, objects=source.objects, settings=settings)
+
+
+@in_loop
+async def test_node_pushes_with_its_signature_alone(tmp_path: Path) -> None:
+    source, chain = TestNode.create(tmp_path / "source"), Chain("pushed.data").add(b"x" * 1000)
+    source.keep(chain)
+    async with serving(tmp_path) as (node, url, _):
+        with pytest.raises(PeerForbidsError):
+            await push(f"{url}/pushed.data", source, chain)
+        grant(node, f"push:{chain.id}")
+        await push(f"{url}/pushed.data", source, chain)
+        record = node.store.find_dataset(chain.id)
+        assert record is not None
+        assert record.head == chain.head
+
+
+@in_loop
+async def test_body_of_a_signed_request_cannot_be_replaced(tmp_path: Path) -> None:
+    async with serving(tmp_path) as (node, url, session):
+        grant(node, "push")
+        pushes = f"{url}/_odf/v1/pushes"
+        body, other = b'{"a":1}', b'{"a":2}'
+        for headers, status in (
+            (signed(pushes, "POST"), 401),  # says nothing about the body
+            (signed(pushes, "POST", **{"Content-Digest": content_digest(other)}), 400),
+            (signed(pushes, "POST", **{"Content-Digest": content_digest(other)}) | {"Content-Digest": "x"}, 401),
+        ):
+            async with session.post(pushes, data=body, headers=headers) as answer:
+                assert answer.status == status
+
+
+@in_loop
+async def test_peer_that_asks_too_often_waits_and_others_do_not(tmp_path: Path) -> None:
+    async with serving(tmp_path, limits=Limits(peer_requests_per_minute=5)) as (node, url, session):
+        node.put_token()
+        head = f"{url}/shown.data/refs/head"
+        answers = [await ask(session, head) for _ in range(8)]
+        assert [answer[0] for answer in answers[:5]] == [200] * 5
+        assert answers[-1][0] == 429
+        assert 0 < int(answers[-1][1]["Retry-After"]) <= 12
+        assert (await ask(session, head, **bearer()))[0] == 200
+
+
+@in_loop
+async def test_peer_that_took_its_bytes_of_the_day_comes_back_later(tmp_path: Path) -> None:
+    async with serving(tmp_path, limits=Limits(peer_bytes_per_day=20)) as (node, url, session):
+        node.put_token()
+        path = f"{url}/shown.data/blocks/{SHOWN.head.hash}"
+        assert [(await ask(session, path))[0] for _ in range(2)] == [200, 429]
+        assert (await ask(session, path, **bearer()))[0] == 200
+
+
+@pytest.mark.parametrize(
+    "storage", [Storage(quota_bytes=1_000_000), Storage(least_free_bytes=2**50)], ids=["quota", "disk"]
+)
+@in_loop
+async def test_push_that_finds_no_room_is_refused_before_its_objects_are_sent(tmp_path: Path, storage: Storage) -> None:
+    source, chain = TestNode.create(tmp_path / "source"), Chain("pushed.data").add(b"x" * 1_000_000)
+    source.keep(chain)
+    async with serving(tmp_path, storage=storage) as (node, url, _):
+        grant(node, "push")
+        objects = set(node.objects.iter_hashes())
+        with pytest.raises(PushRefusedError, match="no room"):
+            await push(f"{url}/pushed.data", source, chain)
+        assert set(node.objects.iter_hashes()) == objects
+        assert node.store.find_dataset(chain.id) is None
