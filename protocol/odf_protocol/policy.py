@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Final, Self
 
 from odf_protocol.did import DidKey
-from odf_protocol.events import DatasetKind
+from odf_protocol.enums import DatasetKind
 
 
 class Policy(StrEnum):

@@ -5,9 +5,14 @@ import json
 import re
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
+
+from odf_node.adapters.sqlite_store import SqliteMetadataStore
+from odf_node.home import Home
+from support.store_values import creation
 
 REPOSITORY = Path(__file__).parents[2]
 PACKAGES = {
@@ -151,3 +156,14 @@ def test_light_commands_load_nothing_heavy(tmp_path: Path, words: list[str]) -> 
     )
     allowed = {"yaml"} if words[0] == "log" else set()
     assert loaded & (HEAVY - allowed) == set()
+
+
+def test_list_of_datasets_loads_neither_events_nor_rules(tmp_path: Path) -> None:
+    with closing(SqliteMetadataStore(Home(tmp_path))) as store:
+        store.commit(creation(chain_state=b'{"last_offset": 9}'))
+    loaded = loaded_by(
+        "import io, sys\nfrom odf_node.cli.main import main\nsys.stdout = io.StringIO()\n"
+        f"assert main(['list', '--home', {str(tmp_path)!r}]) == 0"
+    )
+    assert "odf_node.adapters.sqlite_store" in loaded
+    assert loaded & {"odf_protocol.events", "odf_protocol.chain", "msgspec"} == set()

@@ -23,8 +23,8 @@ from odf_node.ports.objects import ObjectStore
 from odf_node.ports.peer_client import OnBytes, PeerDescription, PeerHead, PeerSpeaks, WantedObject
 from odf_node.ports.peer_errors import PeerLiedError
 from odf_node.threads import finish_in_thread
+from odf_protocol.enums import DatasetKind
 from odf_protocol.errors import UnsupportedError
-from odf_protocol.events import DatasetKind
 
 
 class ExchangePeer:

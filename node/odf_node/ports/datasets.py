@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 
 from odf_protocol.did import DatasetId, DidKey
-from odf_protocol.events import DatasetKind
+from odf_protocol.enums import DatasetKind
 from odf_protocol.multihash import Multihash
 from odf_protocol.policy import Trust
 from odf_protocol.timestamp import Timestamp

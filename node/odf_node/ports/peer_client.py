@@ -15,7 +15,7 @@ from odf_node.exchange.routes import ObjectKind
 from odf_node.ports.datasets import Head
 from odf_node.ports.objects import ObjectStore
 from odf_protocol.did import DatasetId, DidKey
-from odf_protocol.events import DatasetKind
+from odf_protocol.enums import DatasetKind
 from odf_protocol.multihash import Multihash
 
 __all__ = [

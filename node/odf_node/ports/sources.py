@@ -2,11 +2,13 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from odf_protocol.errors import NotFoundError, RejectedError, UnavailableError
-from odf_protocol.events import FetchStep, PrepStep, SourceState
 from odf_protocol.timestamp import Timestamp
+
+if TYPE_CHECKING:
+    from odf_protocol.events import FetchStep, PrepStep, SourceState
 
 
 class SourceNotFoundError(NotFoundError):
@@ -65,7 +67,7 @@ class Fetched:
 
     path: Path
     name: str
-    source_state: SourceState | None
+    source_state: "SourceState | None"
     event_time: Timestamp | None
     has_more: bool = False
 
@@ -74,7 +76,7 @@ class SourceReader(Protocol):
     """Reads polling sources as they are declared, after templates were filled in."""
 
     async def fetch(
-        self, step: FetchStep, *, state: SourceState | None, now: Timestamp, folder: Path
+        self, step: "FetchStep", *, state: "SourceState | None", now: Timestamp, folder: Path
     ) -> Fetched | UpToDate:
         """Bring what is newer than ``state`` (None: everything) as one file.
 
@@ -95,7 +97,7 @@ class SourceReader(Protocol):
         """
         ...
 
-    async def prepare(self, steps: tuple[PrepStep, ...], *, path: Path, name: str, folder: Path) -> Path:
+    async def prepare(self, steps: "tuple[PrepStep, ...]", *, path: Path, name: str, folder: Path) -> Path:
         """Run the prepare steps one after another over a file and return the last result (``path`` when none).
 
         Files between are removed, ``path`` never.

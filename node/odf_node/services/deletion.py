@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from odf_node.ports import Clock, DatasetRecord, KeyStore, MetadataStore, ObjectStore, Origin
 from odf_node.services.chains import load_view
 from odf_node.services.transforms import input_ids
-from odf_protocol.events import DatasetKind
+from odf_protocol.enums import DatasetKind
 
 
 @dataclass(frozen=True, slots=True)

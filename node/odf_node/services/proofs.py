@@ -6,7 +6,7 @@ from odf_engines.errors import EngineMissingError
 from odf_node.ports import MetadataStore
 from odf_node.services.engines import EngineHost
 from odf_node.services.verification import CheckedChain, find_missing_inputs
-from odf_protocol.events import DatasetKind
+from odf_protocol.enums import DatasetKind
 from odf_protocol.policy import Proof, Witness
 
 

@@ -24,8 +24,8 @@ from odf_protocol.chain import Strictness
 from odf_protocol.did import DatasetId
 from odf_protocol.divergence import Divergence
 from odf_protocol.divergence_cause import Cause
+from odf_protocol.enums import DatasetKind
 from odf_protocol.errors import OdfError, RejectedError
-from odf_protocol.events import DatasetKind
 from odf_protocol.heads import verify_head
 
 

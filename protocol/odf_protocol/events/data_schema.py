@@ -6,7 +6,8 @@ Source: ODF "DataSchema" and "DataType" (RFC 16).
 from dataclasses import dataclass
 from typing import Annotated
 
-from odf_protocol.events.declaration import I32, INT16, U32, U64, DefaultsTo, Union, WireEnum
+from odf_protocol.enums import TimeUnit
+from odf_protocol.events.declaration import I32, U32, U64, DefaultsTo, Union
 from odf_protocol.events.extra_attributes import ExtraAttributes
 
 __all__ = [
@@ -39,15 +40,6 @@ __all__ = [
     "DataTypeUInt64",
     "TimeUnit",
 ]
-
-
-class TimeUnit(WireEnum, scalar=INT16):
-    """Resolution of a time."""
-
-    SECOND = 0
-    MILLISECOND = 1
-    MICROSECOND = 2
-    NANOSECOND = 3
 
 
 _Unit = Annotated[TimeUnit | None, DefaultsTo(TimeUnit.MILLISECOND)]

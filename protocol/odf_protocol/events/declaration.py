@@ -25,11 +25,12 @@ Source: ODF metadata block serialization: slots, unions, optional scalars.
 import types
 import typing
 from dataclasses import dataclass, fields, is_dataclass
-from enum import Enum
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 from odf_protocol.did import DatasetId
+from odf_protocol.enums import WireEnum
 from odf_protocol.multihash import Multihash
+from odf_protocol.scalars import BOOL, INT16, INT32, INT64, UINT32, UINT64, Scalar
 from odf_protocol.timestamp import Timestamp
 
 __all__ = [
@@ -64,24 +65,6 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class Scalar:
-    """A FlatBuffers number: its ``struct`` format, little-endian."""
-
-    name: str
-    format: str
-    size_bytes: int
-    minimum: int
-    maximum: int
-
-
-BOOL = Scalar("bool", "<B", 1, 0, 1)
-INT16 = Scalar("int16", "<h", 2, -(1 << 15), (1 << 15) - 1)
-INT32 = Scalar("int32", "<i", 4, -(1 << 31), (1 << 31) - 1)
-INT64 = Scalar("int64", "<q", 8, -(1 << 63), (1 << 63) - 1)
-UINT32 = Scalar("uint32", "<I", 4, 0, (1 << 32) - 1)
-UINT64 = Scalar("uint64", "<Q", 8, 0, (1 << 64) - 1)
-
 # Plain aliases, so that a field's annotation says how wide it is.
 I16 = Annotated[int, INT16]
 I32 = Annotated[int, INT32]
@@ -108,26 +91,6 @@ class DefaultsTo:
     """The value that an absent optional field stands for when two objects are compared."""
 
     value: object
-
-
-class WireEnum(Enum):
-    """An ODF enumeration: values are those of the wire, ``text`` is the spelling of manifests.
-
-    >>> class Order(WireEnum):
-    ...     BY_NAME = 1
-    >>> Order.BY_NAME.text
-    'ByName'
-    """
-
-    scalar: ClassVar[Scalar]
-
-    def __init_subclass__(cls, *, scalar: Scalar = INT32) -> None:
-        cls.scalar = scalar
-
-    @property
-    def text(self) -> str:
-        """The member's name in PascalCase, as YAML and JSON spell it."""
-        return "".join(part.capitalize() for part in self.name.split("_"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,8 @@ Source: ODF "FetchStep", "PrepStep" and the tables below them.
 from dataclasses import dataclass
 from typing import Annotated
 
-from odf_protocol.events.declaration import I32, U64, DefaultsTo, Union, WireEnum
+from odf_protocol.enums import CompressionFormat, MqttQos, SourceOrdering
+from odf_protocol.events.declaration import I32, U64, DefaultsTo, Union
 
 __all__ = [
     "CompressionFormat",
@@ -31,28 +32,6 @@ __all__ = [
     "SourceCachingForever",
     "SourceOrdering",
 ]
-
-
-class SourceOrdering(WireEnum):
-    """In which order files are taken."""
-
-    BY_EVENT_TIME = 0
-    BY_NAME = 1
-
-
-class CompressionFormat(WireEnum):
-    """How a source is packed."""
-
-    GZIP = 0
-    ZIP = 1
-
-
-class MqttQos(WireEnum):
-    """Delivery guarantee of MQTT."""
-
-    AT_MOST_ONCE = 0
-    AT_LEAST_ONCE = 1
-    EXACTLY_ONCE = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from odf_protocol.did import DatasetId
+from odf_protocol.enums import DatasetKind
 from odf_protocol.events.data_schema import DataSchema
-from odf_protocol.events.declaration import DefaultsTo, Union, WireEnum
+from odf_protocol.events.declaration import DefaultsTo, Union
 
 __all__ = [
     "AttachmentEmbedded",
@@ -22,13 +23,6 @@ __all__ = [
     "SetLicense",
     "SetVocab",
 ]
-
-
-class DatasetKind(WireEnum):
-    """Whether data comes from outside (root) or from other datasets (derivative)."""
-
-    ROOT = 0
-    DERIVATIVE = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

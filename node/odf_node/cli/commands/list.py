@@ -49,16 +49,16 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
 def describe(context: Context, record: Any) -> dict[str, Any]:
     """Give the summary of one dataset as plain values."""
     from odf_node.services.disputes import Disputes
-    from odf_protocol.chain import ChainState
+    from odf_protocol.chain_progress import decode_progress
 
     _head, raw = context.node.store.get_chain_state(record.id)
-    state = ChainState.from_bytes(raw)
+    progress = decode_progress(raw)
     return {
         "name": record.name,
         "kind": record.kind.text,
         "blocks": record.head.sequence_number + 1,
-        "rows": 0 if state.last_offset is None else state.last_offset + 1,
-        "watermark": str(state.watermark) if state.watermark else None,
+        "rows": progress.row_count,
+        "watermark": str(progress.watermark) if progress.watermark else None,
         "trust": "FROZEN" if Disputes(context.node.store).find_obstacle(record.id) else record.trust.value,
         "id": str(record.id),
         "head": str(record.head.hash),

@@ -1,0 +1,40 @@
+"""How far a chain has come, read from the stored state without what rules and events need: for lists of datasets.
+
+Source: not part of any protocol; ``chain.stored_state`` writes the state.
+"""
+
+import json
+from dataclasses import dataclass
+
+from odf_protocol.errors import CorruptError, OdfError
+from odf_protocol.timestamp import Timestamp
+
+__all__ = ["ChainProgress", "decode_progress"]
+
+
+@dataclass(frozen=True, slots=True)
+class ChainProgress:
+    """What a dataset holds.
+
+    Attributes:
+        row_count: Rows from offset 0 on.
+        watermark: Event time that is complete, None while none was stated.
+    """
+
+    row_count: int
+    watermark: Timestamp | None
+
+
+def decode_progress(data: bytes) -> ChainProgress:
+    """Read the two from a stored chain state; the rest is not looked at.
+
+    Raises:
+        CorruptError: They are not there as ``ChainState.to_bytes`` writes them.
+    """
+    try:
+        stored = json.loads(data)
+        row_count = range(stored.get("last_offset", -1) + 1).stop  # a range has whole numbers only
+        watermark = stored.get("watermark")
+        return ChainProgress(row_count, None if watermark is None else Timestamp.parse(watermark))
+    except (ValueError, TypeError, AttributeError, OdfError) as error:
+        raise CorruptError(f"stored chain state: {error}") from error
