@@ -1,10 +1,14 @@
 """``odf-node list``: the datasets of this node."""
 
 import argparse
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from odf_node.cli.context import Context
 from odf_node.cli.parsing import add_output_format
+
+if TYPE_CHECKING:
+    from odf_node.ports import MetadataStore
+    from odf_protocol.did import DatasetId
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -48,7 +52,6 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
 
 def describe(context: Context, record: Any) -> dict[str, Any]:
     """Give the summary of one dataset as plain values."""
-    from odf_node.services.disputes import Disputes
     from odf_protocol.chain_progress import decode_progress
 
     _head, raw = context.node.store.get_chain_state(record.id)
@@ -59,9 +62,19 @@ def describe(context: Context, record: Any) -> dict[str, Any]:
         "blocks": record.head.sequence_number + 1,
         "rows": progress.row_count,
         "watermark": str(progress.watermark) if progress.watermark else None,
-        "trust": "FROZEN" if Disputes(context.node.store).find_obstacle(record.id) else record.trust.value,
+        "trust": "FROZEN" if _is_disputed(context.node.store, record.id) else record.trust.value,
         "id": str(record.id),
         "head": str(record.head.hash),
         "origin": record.origin_url or "here",
         "published": record.published,
     }
+
+
+def _is_disputed(store: "MetadataStore", dataset_id: "DatasetId") -> bool:
+    from odf_node.ports import DocumentKind
+
+    if next(iter(store.iter_documents(dataset_id, DocumentKind.EQUIVOCATION)), None) is None:
+        return False  # as almost always: what reads proofs is not even loaded
+    from odf_node.services.disputes import Disputes
+
+    return Disputes(store).find_obstacle(dataset_id) is not None
