@@ -102,12 +102,10 @@ async def push(
 
 
 @asynccontextmanager
-async def both(
-    tmp_path: Path, *, with_token: bool = False
-) -> AsyncIterator[tuple[TestNode, PeerWorkspace, PeerServer]]:
-    """Our node, the peer's workspace, and the peer's server over it."""
+async def both(tmp_path: Path) -> AsyncIterator[tuple[TestNode, PeerWorkspace, PeerServer]]:
+    """Our node, the peer's workspace, and the peer's server over it, with its token."""
     workspace = await PeerWorkspace.create(tmp_path / "workspace")
-    async with workspace.serving(with_token=with_token) as server:
+    async with workspace.serving(with_token=True) as server:
         yield TestNode.create(tmp_path / "home"), workspace, server
 
 
