@@ -101,3 +101,17 @@ def test_importing_the_library_loads_nothing_heavy() -> None:
 
 def test_types_are_published() -> None:
     assert (Path(odf_protocol.__file__).parent / "py.typed").is_file()
+
+
+def test_every_document_and_module_is_in_the_profile() -> None:
+    """A reader of spec/odf-profile.md finds the way to everything else."""
+    spec = Path(__file__).parents[2] / "spec"
+    profile = (spec / "odf-profile.md").read_text()
+    documents = [*spec.glob("*.md"), *(spec / "extensions").glob("*.md")]
+    named = {str(path.relative_to(spec)) for path in documents if path.name != "odf-profile.md"}
+    assert {name for name in named if f"{name}`" not in profile} == set()
+    package = Path(odf_protocol.__file__).parent
+    modules = {path.name for path in package.glob("*.py") if path.name != "__init__.py"}
+    packages = {path.parent.name for path in package.glob("*/__init__.py")}
+    assert {name for name in modules if f"`{name}`" not in profile} == set()
+    assert {name for name in packages if f"`{name}/" not in profile} - {"vectors"} == set()
