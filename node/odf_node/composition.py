@@ -183,7 +183,7 @@ class Node:
         """Behind ``verify``."""
         from odf_node.services.verifying import Verifier
 
-        return Verifier(self.store, self.objects, self.engines)
+        return Verifier(self.store, self.objects, self.engines, self.clock.now)
 
     @cached_property
     def pulling(self) -> "Pulling":

@@ -1,23 +1,33 @@
 """Verifying what is held: damage in the database or in files is a finding with its rule, never an error."""
 
+import asyncio
+import json
 import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from odf_node.adapters.clocks import FixedClock
+from odf_node.audits import list_tasks
+from odf_node.cli.audit_page import render_audit
 from odf_node.composition import Node
 from odf_node.home import Home
 from odf_node.ports import DatasetRecord
-from odf_node.services.verifying import Finding
+from odf_node.services import verifying
+from odf_node.services.auditing import publish_finding, run_tasks
+from odf_node.services.verifying import Finding, VerifyOptions
 from odf_protocol.events import DatasetKind, Seed
 from odf_protocol.multihash import Multihash
 from odf_protocol.policy import Policy
 from odf_protocol.signatures import sign_block
+from odf_protocol.verification_statements import decode_verification
+from support.exchange_nodes import TestNode
 from support.offers import NOW, Judge, PeerChain, PublisherHome, parquet_bytes, root_chain, select
 from support.signing import NEW_KEY, OTHER_KEY
 
@@ -200,3 +210,126 @@ def test_derivative_that_cannot_be_re_executed_is_valid_as_far_as_it_goes(
     assert (finding.is_valid, finding.replayed_steps) == (True, None)
     assert "input 'in0'" in finding.not_checked
     assert "not re-executed" in finding.describe()[1]
+
+
+def verify_with(judge: Judge, **options: Any) -> Finding:
+    node = node_of(judge)
+    try:
+        (record,) = node.verifier.select(["cities"], recursive=False)
+        return node.verifier.verify(record, say=lambda _text: None, options=VerifyOptions(**options))
+    finally:
+        node.close()
+
+
+def test_what_was_verified_is_remembered_and_only_new_blocks_are_read(judge: Judge, chain: PeerChain) -> None:
+    early = chain.up_to(2)
+    judge.accept(early)
+    assert verify_with(judge).remembered == 0
+    judge.accept(chain, base=early.head)
+
+    finding = verify_with(judge)
+
+    assert (finding.remembered, finding.rows, finding.slices_in_range) == (3, 3, 1)
+    assert finding.first is not None
+    assert finding.first.sequence_number == SECOND_SLICE
+    again = verify_with(judge)
+    assert (again.remembered, again.rows, again.first) == (4, 0, None)
+    assert verify_with(judge, everything=True).rows == 6
+
+
+def test_missing_file_of_a_remembered_block_is_found(judge: Judge, record: DatasetRecord, chain: PeerChain) -> None:
+    assert verify_with(judge).is_valid
+    judge.objects.delete(chain.blocks[SECOND_SLICE].event.new_data.physical_hash)  # type: ignore[union-attr]
+
+    assert verify_with(judge).rule == "ObjectNotFoundError"
+
+
+def test_memory_of_another_history_does_not_count(judge: Judge, record: DatasetRecord, chain: PeerChain) -> None:
+    assert verify_with(judge).is_valid
+    tamper(judge, "UPDATE verified SET hash = ?", Multihash.of_sha3_256(b"x").to_bytes())
+
+    assert verify_with(judge).remembered == 0
+
+
+def test_interrupted_verification_goes_on_where_it_was(
+    judge: Judge, record: DatasetRecord, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(verifying, "PIECE_BLOCKS", 3)
+    node = node_of(judge)
+
+    def stop_at_last(text: str) -> None:
+        if "rows of block 3" in text:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        node.verifier.verify(record, say=stop_at_last, options=VerifyOptions())
+    node.close()
+
+    assert verify_with(judge).remembered == 3
+
+
+def test_sample_reads_some_slices_says_so_and_is_not_remembered(judge: Judge, record: DatasetRecord) -> None:
+    finding = verify_with(judge, sample=1)
+
+    assert (finding.slices, finding.slices_in_range, finding.rows) == (1, 2, 3)
+    assert "a sample of 1 of 2 slices" in finding.describe()[0]
+    assert verify_with(judge).remembered == 0
+
+
+@pytest.mark.parametrize("is_damaged", [False, True])
+def test_finding_is_signed_and_kept_good_or_bad(
+    judge: Judge, record: DatasetRecord, node: Node, is_damaged: bool
+) -> None:
+    finding = verify_with(judge)
+    if is_damaged:
+        finding = replace(finding, problem="rows differ", rule="ROWS-5 logical-hash", problem_block=3)
+
+    raw = publish_finding(finding, node.store, node.keys, now=NOW)
+
+    assert raw is not None
+    said = decode_verification(raw)
+    assert (said.verdict.value, said.checked.is_complete) == (("divergence" if is_damaged else "success"), True)
+    assert [item.raw for item in node.store.iter_attestations(record.id)][-1] == raw
+    assert publish_finding(verify_with(judge), node.store, node.keys, now=NOW) is None
+
+
+def test_several_are_verified_at_once_and_reported_in_order(judge: Judge, record: DatasetRecord, node: Node) -> None:
+    tasks = list_tasks(
+        node, ["cities", "%it%"], recursive=False, options=VerifyOptions(everything=True), own_nodes=True
+    )
+    tasks = [tasks[0]] * 3
+
+    findings = list(run_tasks(tasks, 3, lambda _name, _text: None))
+
+    assert [finding.rows for finding in findings] == [6, 6, 6]
+
+
+def test_dataset_at_an_address_is_verified_without_being_taken(judge: Judge, tmp_path: Path, chain: PeerChain) -> None:
+    served = TestNode.create(tmp_path / "served")
+    PublisherHome(Judge(served.home, judge.engines)).keep(chain)
+    words = ["verify", "-o", "json", "--attest", "--home", str(judge.home.path)]
+
+    async def ask() -> Any:
+        async with served.serving() as address:
+            process = await asyncio.create_subprocess_exec(
+                sys.executable, "-m", "odf_node", *words, f"{address}/cities", stdout=asyncio.subprocess.PIPE
+            )
+            out, _ = await process.communicate()
+            return process.returncode, json.loads(out)
+
+    code, (finding,) = asyncio.run(ask())
+    assert (code, finding["valid"], finding["rows"]) == (0, True, 6)
+    with judge.opened() as store:
+        assert store.list_datasets() == ()
+        assert len(list(store.iter_attestations(chain.id))) == 1
+
+
+def test_page_escapes_what_strangers_wrote() -> None:
+    finding = {
+        "dataset": "<b>x", "id": None, "valid": False, "blocks": 1, "rows": 0, "slices": 0, "slicesInRange": 0,
+        "signed": True, "replayedSteps": None, "notChecked": None, "problem": "<script>alert(1)</script>",
+        "divergence": {"cells": [{"offset": 1, "column": "<i>", "published": "<u>", "recomputed": None}]},
+    }  # fmt: skip
+    page = render_audit([finding], "2024-01-01")
+    assert all(text not in page for text in ("<b>x", "<script>", "<i>", "<u>"))
+    assert "&lt;script&gt;" in page

@@ -51,7 +51,7 @@ from odf_node.ports.errors import (
     PeerKeyChangedError,
     UnsafeKeyFileError,
 )
-from odf_node.ports.evidence import Attestation, DocumentKind, EvidenceDocument, ReplayRecord, SeenHead
+from odf_node.ports.evidence import Attestation, DocumentKind, EvidenceDocument, ReplayRecord, SeenHead, Verified
 from odf_node.ports.keys import KeyStore, PrivateKey
 from odf_node.ports.metadata import MetadataStore
 from odf_node.ports.objects import ObjectStore, StagedObject, SweepReport
@@ -119,4 +119,5 @@ __all__ = [
     "SweepReport",
     "UnsafeKeyFileError",
     "UpToDate",
+    "Verified",
 ]

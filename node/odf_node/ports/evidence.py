@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from odf_node.ports.datasets import Head
 from odf_protocol.did import DatasetId, DidKey
 from odf_protocol.multihash import Multihash
 from odf_protocol.timestamp import Timestamp
@@ -63,3 +64,17 @@ class SeenHead:
     raw: bytes
     source: str
     seen_at: Timestamp
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """How far a dataset was verified: everything up to ``head`` held, with all steps re-executed where ``replayed``.
+
+    ``chain_state`` is the state of the chain rules there.
+    """
+
+    dataset_id: DatasetId
+    head: Head
+    replayed: bool
+    chain_state: bytes
+    verified_at: Timestamp

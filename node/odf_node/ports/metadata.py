@@ -7,7 +7,7 @@ from odf_node.ports.access import AccessToken
 from odf_node.ports.audit import AuditEntry
 from odf_node.ports.commits import Acceptance, Commit, QuarantineFile
 from odf_node.ports.datasets import DatasetRecord, Head, Remote, RemoteDirection, SignedHead, StoredBlock
-from odf_node.ports.evidence import Attestation, DocumentKind, EvidenceDocument, ReplayRecord, SeenHead
+from odf_node.ports.evidence import Attestation, DocumentKind, EvidenceDocument, ReplayRecord, SeenHead, Verified
 from odf_node.ports.peers import Peer
 from odf_protocol.did import DatasetId, DidKey
 from odf_protocol.multihash import Multihash
@@ -191,6 +191,14 @@ class MetadataStore(Protocol):
 
     def find_seen_head(self, dataset_id: DatasetId) -> SeenHead | None:
         """Return the newest head that was ever met for a dataset, or None."""
+        ...
+
+    def put_verified(self, verified: Verified) -> None:
+        """Remember how far a dataset was verified, instead of what was remembered before."""
+        ...
+
+    def find_verified(self, dataset_id: DatasetId) -> Verified | None:
+        """Return how far a dataset was verified, or None."""
         ...
 
     # What ingests leave

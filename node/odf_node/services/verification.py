@@ -293,8 +293,15 @@ def _is_engine_here(record: ReplayRecord, engines: EngineHost, sequence_number: 
 
 def stored_chain(store: MetadataStore, record: DatasetRecord) -> Iterable[OfferedBlock]:
     """Read a chain of this node as if somebody had sent it, with the replay records that are kept beside it."""
+    return stored_piece(store, record, after=-1, upto=None)
+
+
+def stored_piece(
+    store: MetadataStore, record: DatasetRecord, *, after: int, upto: int | None
+) -> Iterable[OfferedBlock]:
+    """Read the blocks above ``after`` and not above ``upto`` like ``stored_chain``."""
     has_steps = record.kind is DatasetKind.DERIVATIVE
-    for stored in store.iter_blocks(record.id):
+    for stored in store.iter_blocks(record.id, after=after, upto=upto):
         replay_record = store.find_replay_record(record.id, stored.hash) if has_steps else None
         yield OfferedBlock(stored.raw, stored.signature, None if replay_record is None else replay_record.raw)
 

@@ -1,10 +1,11 @@
-"""Documents that prove themselves, and the newest heads that were met."""
+"""Documents that prove themselves, the newest heads that were met, and how far datasets were verified."""
 
 from collections.abc import Iterator
 
 from odf_node.adapters.sqlite_store.database import Database
-from odf_node.adapters.sqlite_store.rows import as_bytes, as_int
-from odf_node.ports.evidence import DocumentKind, EvidenceDocument, SeenHead
+from odf_node.adapters.sqlite_store.rows import as_bytes, as_int, get_dataset_key
+from odf_node.ports.datasets import Head
+from odf_node.ports.evidence import DocumentKind, EvidenceDocument, SeenHead, Verified
 from odf_protocol.did import DatasetId
 from odf_protocol.multihash import Multihash
 from odf_protocol.timestamp import Timestamp
@@ -77,3 +78,33 @@ class DisputeMethods:
             source=str(source),
             seen_at=Timestamp.parse(str(seen_at)),
         )
+
+    def put_verified(self, verified: Verified) -> None:
+        """See ``MetadataStore``."""
+        with self._database.writing() as connection:
+            connection.execute(
+                "INSERT OR REPLACE INTO verified (dataset, sequence_number, hash, replayed, chain_state, verified_at)"
+                " VALUES (?, ?, ?, ?, ?, ?)",
+                (
+                    get_dataset_key(connection, verified.dataset_id),
+                    verified.head.sequence_number,
+                    verified.head.hash.to_bytes(),
+                    int(verified.replayed),
+                    verified.chain_state,
+                    str(verified.verified_at),
+                ),
+            )
+
+    def find_verified(self, dataset_id: DatasetId) -> Verified | None:
+        """See ``MetadataStore``."""
+        with self._database.reading() as connection:
+            row = connection.execute(
+                "SELECT v.sequence_number, v.hash, v.replayed, v.chain_state, v.verified_at FROM verified v"
+                " JOIN datasets d ON d.key = v.dataset WHERE d.id = ?",
+                (dataset_id.to_bytes(),),
+            ).fetchone()
+        if row is None:
+            return None
+        number, block_hash, replayed, state, at = row
+        head = Head(as_int(number), Multihash.decode(as_bytes(block_hash)))
+        return Verified(dataset_id, head, bool(replayed), as_bytes(state), Timestamp.parse(str(at)))

@@ -136,6 +136,15 @@ CREATE TABLE seen_heads (
     seen_at TEXT NOT NULL
 ) STRICT;
 
+CREATE TABLE verified (
+    dataset INTEGER PRIMARY KEY REFERENCES datasets(key) ON DELETE CASCADE,
+    sequence_number INTEGER NOT NULL,
+    hash BLOB NOT NULL,
+    replayed INTEGER NOT NULL,
+    chain_state BLOB NOT NULL,
+    verified_at TEXT NOT NULL
+) STRICT;
+
 CREATE TABLE peers (
     url TEXT NOT NULL PRIMARY KEY,
     node_key BLOB,

@@ -1,0 +1,140 @@
+"""Where audits happen: nodes of their own for threads, and a home of its own for what is only looked at."""
+
+import asyncio
+from collections.abc import Sequence
+
+from odf_node.composition import Node
+from odf_node.errors import RefusedError
+from odf_node.home import Home
+from odf_node.ports import DatasetRecord
+from odf_node.services.auditing import Say, Task
+from odf_node.services.chains import load_view
+from odf_node.services.pulling import name_in_url
+from odf_node.services.transforms import input_ids
+from odf_node.services.verifying import Finding, VerifyOptions
+from odf_protocol.did import DatasetId
+from odf_protocol.policy import Policy
+
+
+def list_tasks(
+    node: Node, subjects: Sequence[str], *, recursive: bool, options: VerifyOptions, own_nodes: bool
+) -> list[Task]:
+    """Give the tasks of verifying datasets of this node and at addresses.
+
+    Args:
+        node: This node.
+        subjects: Names, identities, patterns, addresses.
+        recursive: Inputs too.
+        options: How thoroughly.
+        own_nodes: Tasks run in threads, so each gets a node (and with it engines) of its own.
+
+    Raises:
+        UnknownDatasetError: A name or pattern means nothing here.
+    """
+    urls = [subject for subject in subjects if "://" in subject]
+    names = [subject for subject in subjects if "://" not in subject]
+    records = node.verifier.select(names, recursive=recursive) if names else []
+    tasks = [_held_task(node, record, options, own_node=own_nodes) for record in records]
+    return tasks + [_remote_task(node, url, options, recursive=recursive) for url in urls]
+
+
+def _held_task(node: Node, record: DatasetRecord, options: VerifyOptions, *, own_node: bool) -> Task:
+    def work(say: Say) -> Finding:
+        if not own_node:
+            return node.verifier.verify(record, say=say, options=options)
+        alone = Node(node.home, node.clock)
+        alone.engines.limits = node.engines.limits
+        try:
+            return alone.verifier.verify(record, say=say, options=options)
+        finally:
+            alone.close()
+
+    return Task(record.name, work)
+
+
+def _remote_task(node: Node, url: str, options: VerifyOptions, *, recursive: bool) -> Task:
+    name = name_in_url(url)
+
+    def work(say: Say) -> Finding:
+        audit = Node(Home(node.home.cache / "audits"), node.clock)
+        audit.engines.limits = node.engines.limits
+        try:
+            record = asyncio.run(_bring(audit, url, say, recursive=recursive))
+            return audit.verifier.verify(record, say=say, options=options)
+        except RefusedError as refusal:
+            return _finding_of(name, refusal)
+        finally:
+            audit.close()
+
+    return Task(name, work)
+
+
+async def _bring(audit: Node, url: str, say: Say, *, recursive: bool) -> DatasetRecord:
+    """Fetch what is new at an address, as far as it is consistent; re-execution is the verifier's part.
+
+    With ``recursive`` the inputs are fetched from the same node, by their identities.
+    """
+    async with await audit.open_peer(url) as peer:
+        head = await peer.get_head()
+    record = await _pull(audit, url, Policy.INTEGRITY if head.signed_head else Policy.UNSIGNED, say)
+    transform = load_view(audit.store, record.id).transform
+    if recursive and transform is not None:
+        base = url.rstrip("/").rpartition("/")[0]
+        for dataset_id in input_ids(transform):
+            say(f"fetching the input {dataset_id}")
+            await _bring_input(audit, f"{base}/{dataset_id}", dataset_id, say)
+    return record
+
+
+async def _bring_input(audit: Node, url: str, dataset_id: DatasetId, say: Say) -> None:
+    async with await audit.open_peer(url) as peer:
+        head = await peer.get_head()
+        await audit.pulling.take(
+            peer,
+            url=url,
+            name=head.name,
+            policy=Policy.INTEGRITY if head.signed_head else Policy.UNSIGNED,
+            expected_id=dataset_id,
+            progress=_Progress(say),
+        )
+
+
+async def _pull(audit: Node, url: str, policy: Policy, say: Say) -> DatasetRecord:
+    async with await audit.open_peer(url) as peer:
+        report = await audit.pulling.take(
+            peer, url=url, name=name_in_url(url), policy=policy, expected_id=None, progress=_Progress(say)
+        )
+    return report.record
+
+
+class _Progress:
+    """A progress line that passes on what is said, not how many bytes came."""
+
+    def __init__(self, say: Say) -> None:
+        self._say = say
+
+    def say(self, label: str) -> None:
+        """Pass it on."""
+        self._say(label)
+
+    def expect(self, total_bytes: int) -> None:
+        """Pass over."""
+
+    def advance(self, size_bytes: int) -> None:
+        """Pass over."""
+
+
+def _finding_of(name: str, refusal: RefusedError) -> Finding:
+    report = refusal.report
+    return Finding(
+        name=name,
+        dataset_id=None,
+        blocks=int(report.get("blocks") or 0),
+        rows=0,
+        signed=False,
+        replayed_steps=None,
+        problem=refusal.reason,
+        rule=refusal.rule,
+        problem_block=refusal.sequence_number,
+        divergence=report.get("divergence"),
+    )
