@@ -2,9 +2,10 @@
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from odf_node.adapters.clocks import FixedClock, SystemClock
 from odf_node.adapters.key_files import KeyFiles
@@ -39,11 +40,16 @@ if TYPE_CHECKING:
     from odf_node.services.receiving import PushJudge
     from odf_node.services.refusals import Refusals
     from odf_node.services.repairing import Repairing
+    from odf_node.services.scrubbing import Scrubber
     from odf_node.services.tokens import Tokens
     from odf_node.services.transforms import Transformer
     from odf_node.services.trusting import TrustReport
     from odf_node.services.verifying import Verifier
     from odf_protocol.accept_policies import PolicySet
+
+
+REFUSED_BYTES: Final = 1_000_000_000
+"""Evidence of refusals that is kept where no setting says otherwise; ``storage.refused_bytes`` of the daemon."""
 
 
 class Node:
@@ -58,6 +64,8 @@ class Node:
         self.store = SqliteMetadataStore(home)
         self.objects = ObjectFolder(home)
         self.keys = KeyFiles(home)
+        self.refused_bytes = REFUSED_BYTES
+        """How much evidence of refusals is kept."""
 
     def now(self) -> Timestamp:
         """The time that this run writes with."""
@@ -70,6 +78,15 @@ class Node:
         # By the machine's clock whatever this run writes with: files are dated by it.
         sweep_leftovers(self.store, self.objects, now=SystemClock().now())
         sweep_workspaces(self.home.engines)
+
+    def collect_garbage(self) -> "SweepReport":
+        """Remove what nothing names and nobody will go on with, and the oldest evidence beyond its share."""
+        report = self.objects.sweep(self.store.list_referenced_objects, now=SystemClock().now())
+        if not report.ran:
+            return report
+        count, freed_bytes = self.refusals.trim()
+        sweep_workspaces(self.home.engines)
+        return replace(report, staged_files=report.staged_files + count, freed_bytes=report.freed_bytes + freed_bytes)
 
     def clear_cache(self) -> "SweepReport":
         """Remove everything that can be had again, also what was kept for pulls that may go on."""
@@ -111,7 +128,14 @@ class Node:
         """Evidence of refusals."""
         from odf_node.services.refusals import Refusals
 
-        return Refusals(self.home.refused)
+        return Refusals(self.home.refused, limit_bytes=self.refused_bytes)
+
+    @cached_property
+    def scrubber(self) -> "Scrubber":
+        """Behind ``scrub``."""
+        from odf_node.services.scrubbing import Scrubber
+
+        return Scrubber(self.store, self.objects, self.home.cache)
 
     @cached_property
     def creator(self) -> "DatasetCreator":

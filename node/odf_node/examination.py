@@ -46,6 +46,7 @@ def examine_machine(home: Path | None) -> list[MachineFinding]:
         _try("engine", _engine, "install odf-node again"),
         _home(folder),
         _space(folder),
+        _objects(folder),
     ]
 
 
@@ -116,6 +117,15 @@ def _home(folder: Path) -> MachineFinding:
     except OdfError as error:
         return MachineFinding("home", False, str(error), "restore the folder from a backup, or name another --home")
     return MachineFinding("home", True, f"{folder} with {count} datasets")
+
+
+def _objects(folder: Path) -> MachineFinding:
+    from odf_node.services.scrubbing import read_scrub_state
+
+    state = read_scrub_state(Home(folder).cache)
+    when = f"read again from {state.began_at}" if state.began_at else "never read again; 'odf-node scrub' does it"
+    found = f"{len(state.damaged)} of them damaged, {when}" if state.damaged else f"none is known to be damaged, {when}"
+    return MachineFinding("objects", not state.damaged, found, "'odf-node repair' fetches damaged objects again")
 
 
 def _space(folder: Path) -> MachineFinding:

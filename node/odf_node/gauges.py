@@ -4,6 +4,7 @@ import shutil
 
 from odf_node.composition import Node
 from odf_node.metrics import Metrics
+from odf_node.services.scrubbing import read_scrub_state
 from odf_node.supervisor import open_descriptors, process_memory_bytes
 from odf_protocol.errors import OdfError
 
@@ -36,6 +37,14 @@ def make_metrics(node: Node) -> Metrics:
         except OSError:
             return None
 
+    def damaged() -> float | None:
+        return len(read_scrub_state(node.home.cache).damaged)
+
+    def scrubbed() -> float | None:
+        return read_scrub_state(node.home.cache).checked
+
+    metrics.add_gauge("damaged_objects", "Objects whose bytes decayed or are gone, as the last scrub found.", damaged)
+    metrics.add_gauge("scrubbed_objects", "Objects that the round of the scrub has read.", scrubbed)
     metrics.add_gauge("datasets", "Datasets in the home.", count_datasets)
     metrics.add_gauge("blocks", "Blocks of all chains.", count_blocks)
     metrics.add_gauge("database_bytes", "Size of the home's database.", database_bytes)

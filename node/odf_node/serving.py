@@ -8,6 +8,7 @@ from typing import Final
 
 from odf_node import __version__
 from odf_node.adapters.warm_engines import Keeper, KeeperPlace, build_of_program
+from odf_node.background_scrub import BackgroundScrub
 from odf_node.cli.console import Console
 from odf_node.composition import Node
 from odf_node.engine_workspace import EngineWorkspace
@@ -70,7 +71,10 @@ async def serve(node: Node, setting: Setting, *, ready_file: Path | None, consol
     if running.tls.certificate is not None and running.tls.key is not None:
         tls = make_tls_context(running.tls.certificate, running.tls.key)
     grace_s = float(running.shutdown.grace_seconds)
+    node.refused_bytes = running.storage.refused_bytes
     keeper, thread = _start_keeper(node, console)
+    care = BackgroundScrub(node, live)
+    care.start()
     stop = asyncio.Event()
     engines_end = asyncio.create_task(_stop_engines_late(node, stop, grace_s))
     try:
@@ -88,6 +92,7 @@ async def serve(node: Node, setting: Setting, *, ready_file: Path | None, consol
     finally:
         notify_supervisor(os.environ, "STOPPING=1")
         engines_end.cancel()
+        await asyncio.to_thread(care.end)
         keeper.end()
         await asyncio.to_thread(thread.join)
         if ready_file is not None:

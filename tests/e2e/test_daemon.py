@@ -43,7 +43,7 @@ def test_daemon_shows_its_figures_and_logs_what_it_sent(tmp_path: Path) -> None:
     with daemon(tmp_path / "home", settings="[observe]\nport = 0\n") as node:
         watch = str(node.log("observable")[0]["url"]).removesuffix("/metrics")
         assert get(f"{node.url}{path}") == SLICE
-        assert json.loads(get(f"{watch}/health")) == {"status": "alive"}
+        assert json.loads(get(f"{watch}/health")) == {"status": "alive", "damaged_objects": 0}
         assert json.loads(get(f"{watch}/ready")) == {"status": "ready"}
         line = node.wait_for("request")[0]
         assert (line["size_bytes"], line["status"]) == (len(SLICE), 200)

@@ -11,17 +11,18 @@ from odf_node.http.problems import ProblemError
 from odf_node.http.served_node import NODE
 
 
-def add_routes(app: web.Application, *, prefix: str = f"/{PREFIX}") -> None:
-    """Register the routes below ``prefix``."""
-    app.router.add_get(f"{prefix}/health", _get_health)
-    app.router.add_get(f"{prefix}/ready", _get_ready)
+def add_routes(app: web.Application) -> None:
+    """Register the routes."""
+    app.router.add_get(f"/{PREFIX}/health", _get_health)
+    app.router.add_get(f"/{PREFIX}/ready", get_ready)
 
 
 async def _get_health(_request: web.Request) -> web.Response:
     return web.json_response({"status": "alive"}, headers={"Cache-Control": "no-store"})
 
 
-async def _get_ready(request: web.Request) -> web.Response:
+async def get_ready(request: web.Request) -> web.Response:
+    """Say whether the node can serve now."""
     if request.app[DRAINING]:
         raise ProblemError(HTTPStatus.SERVICE_UNAVAILABLE, "stopping", "the node is stopping")
     # Errors of the store become an answer of their own: 503 while it is busy, 500 when it is damaged.

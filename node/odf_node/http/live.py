@@ -14,6 +14,8 @@ class Live:
     def __init__(self, configuration: Configuration | None = None, metrics: Metrics | None = None) -> None:
         self.configuration = configuration or Configuration()
         self.metrics = metrics or Metrics()
+        self.damaged_objects = 0
+        """As the last scrub found."""
 
 
 LIVE: Final = web.AppKey("live", Live)

@@ -19,8 +19,17 @@ def create_observing_app(live: Live, main: web.Application) -> web.Application:
     app[NODE] = main[NODE]
     app[DRAINING] = main[DRAINING]
     app.router.add_get("/metrics", _get_metrics)
-    health.add_routes(app, prefix="")
+    app.router.add_get("/health", _get_health)
+    app.router.add_get("/ready", health.get_ready)
     return app
+
+
+async def _get_health(request: web.Request) -> web.Response:
+    """Alive in any case: a node with damaged objects serves the others, and a restart mends nothing."""
+    damaged = request.app[LIVE].damaged_objects
+    return web.json_response(
+        {"status": "damaged" if damaged else "alive", "damaged_objects": damaged}, headers={"Cache-Control": "no-store"}
+    )
 
 
 async def _get_metrics(request: web.Request) -> web.Response:

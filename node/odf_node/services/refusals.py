@@ -10,6 +10,7 @@ import json
 import secrets
 import shutil
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha3_256
 from pathlib import Path
@@ -31,6 +32,29 @@ class Refusals:
     """The folder of refusals."""
 
     folder: Path
+    limit_bytes: int = 0
+    """How much is kept; the oldest goes first. 0: everything."""
+
+    def trim(self) -> tuple[int, int]:
+        """Remove the oldest refusals beyond the limit; the newest stays in any case.
+
+        Returns:
+            How many were removed, and their bytes.
+        """
+        if not self.limit_bytes or not self.folder.is_dir():
+            return 0, 0
+        found = []
+        for path in self.folder.iterdir():
+            with suppress(OSError):
+                size_bytes = sum(file.lstat().st_size for file in path.rglob("*"))
+                found.append((path.lstat().st_mtime_ns, path, size_bytes))
+        count = freed_bytes = kept_bytes = 0
+        for position, (_, path, size_bytes) in enumerate(sorted(found, reverse=True)):
+            kept_bytes += size_bytes
+            if position and kept_bytes > self.limit_bytes:
+                shutil.rmtree(path, ignore_errors=True)
+                count, freed_bytes = count + 1, freed_bytes + size_bytes
+        return count, freed_bytes
 
     def keep(
         self,
@@ -91,6 +115,7 @@ class Refusals:
             )
             shutil.rmtree(final, ignore_errors=True)
             temporary.rename(final)
+            self.trim()
         except OSError as error:
             # What is refused is refused, also where there is no room for the evidence.
             shutil.rmtree(temporary, ignore_errors=True)

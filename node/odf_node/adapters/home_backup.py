@@ -1,0 +1,337 @@
+"""A copy of a home that is in use, and a home made of such a copy (HOME-40 to HOME-46).
+
+A backup is a folder, or one tar file with the same in it: ``odf-node.sqlite``, ``objects/...`` as in a home, and
+``backup.json``, which is written last and says how many there are. Keys are never among them; they have a file of their
+own where somebody asks for it.
+"""
+
+import hashlib
+import io
+import json
+import os
+import secrets
+import shutil
+import sqlite3
+import tarfile
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Final
+
+from odf_node.adapters.object_folder import ObjectFolder
+from odf_node.adapters.sqlite_store import SqliteMetadataStore
+from odf_node.errors import UsageError
+from odf_node.home import Home, fsync_folder
+from odf_node.os_errors import mapped_os_errors
+from odf_node.ports.errors import HomeCorruptError, ObjectCorruptError
+from odf_protocol.errors import MalformedError
+from odf_protocol.multihash import SHA3_256, Multihash
+
+MANIFEST: Final = "backup.json"
+FORMAT: Final = 1
+_DATABASE: Final = "odf-node.sqlite"
+_CHUNK_BYTES: Final = 1024 * 1024
+_MAX_MANIFEST_BYTES: Final = 64 * 1024
+_MAX_KEY_BYTES: Final = 64 * 1024
+
+OnBytes = Callable[[int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class BackupReport:
+    """What is in a backup, and how many of its objects were copied this time."""
+
+    datasets: int
+    objects: int
+    copied: int
+    copied_bytes: int
+
+
+def back_up(home: Home, target: Path, on_bytes: OnBytes) -> BackupReport:
+    """Copy a home that others may be using.
+
+    The lease keeps sweeps away, so every object that the copied database names is still there when its turn comes. What
+    is committed after the database was copied is in the next backup.
+
+    Args:
+        home: What to copy.
+        target: A folder, new or one of an earlier backup, which is brought up to date; or a file ending in ``.tar``.
+        on_bytes: Told how much was copied.
+
+    Raises:
+        UsageError: The target is used for something else, or the home holds nothing.
+        ObjectCorruptError, ObjectNotFoundError: An object is damaged or missing; 'odf-node repair' first.
+        HomeFullError, HomeReadOnlyError: There is no room.
+    """
+    if not home.exists():
+        raise UsageError(f"{home.path}: there is no node to back up")
+    is_file = target.suffix == ".tar"
+    if not is_file and target.exists() and not (target / MANIFEST).is_file() and any(target.iterdir()):
+        raise UsageError(f"{target}: expected a new folder or an earlier backup, found something else")
+    draft = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
+    objects = ObjectFolder(home)
+    with mapped_os_errors(target), objects.writing():
+        folder = draft if is_file else target
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        try:
+            database = folder / f".{_DATABASE}.{secrets.token_hex(4)}"
+            _copy_database(home, database)
+            wanted, datasets = _read_named(database)
+            if is_file:
+                part = draft.with_suffix(".part")
+                report = _fill_archive(part, objects, database, wanted, datasets, on_bytes)
+                part.replace(target)
+            else:
+                report = _fill_folder(folder, objects, database, wanted, datasets, on_bytes)
+            fsync_folder(target.parent)
+        finally:
+            if is_file:
+                shutil.rmtree(draft, ignore_errors=True)
+                draft.with_suffix(".part").unlink(missing_ok=True)
+            for left in folder.glob(f".{_DATABASE}.*"):
+                left.unlink(missing_ok=True)
+    return report
+
+
+def restore(home: Home, source: Path, on_bytes: OnBytes) -> BackupReport:
+    """Make a home of a backup; every object is compared with its name on the way.
+
+    Raises:
+        UsageError: The home holds something already.
+        MalformedError: The source is no backup, or not a whole one.
+        ObjectCorruptError: An object of the backup is damaged.
+    """
+    if home.exists():
+        raise UsageError(f"{home.path}: there is a node already; restore into another --home, or move this one away")
+    objects = ObjectFolder(home)
+    with mapped_os_errors(home.path), objects.writing(), _whole_archive(source):
+        draft = home.staging / f"database-{secrets.token_hex(8)}"
+        copied = copied_bytes = 0
+        found: dict[str, object] | None = None
+        for name, stream in _iter_members(source):
+            if name == _DATABASE:
+                with draft.open("xb") as file:
+                    shutil.copyfileobj(stream, file, _CHUNK_BYTES)
+                    os.fsync(file.fileno())
+            elif name == MANIFEST:
+                found = _read_manifest(stream, source)
+            elif name.startswith("objects/"):
+                copied_bytes += _restore_object(objects, name, stream, on_bytes)
+                copied += 1
+        if found is None or not draft.is_file():
+            raise MalformedError(
+                "backup", where=str(source), expected=f"{_DATABASE} and {MANIFEST}", found="no whole one"
+            )
+        wanted, datasets = _read_named(draft)
+        missing = [str(item) for item in wanted if not objects.has(item)]
+        if missing:
+            raise MalformedError("backup", where=str(source), expected="all objects", found=f"without {missing[0]}")
+        with closing(sqlite3.connect(draft)) as connection:
+            connection.execute("PRAGMA journal_mode = WAL")
+        draft.chmod(0o600)
+        os.link(draft, home.database)
+        draft.unlink()
+        home.make_durable()
+    return BackupReport(datasets, len(wanted), copied, copied_bytes)
+
+
+def back_up_keys(home: Home, target: Path) -> int:
+    """Write all private keys into one tar file that only this user can read; return how many.
+
+    Raises:
+        UsageError: The file exists: keys are never overwritten.
+    """
+    with mapped_os_errors(target):
+        try:
+            descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+        except FileExistsError:
+            raise UsageError(f"{target}: exists already; name a new file for the keys") from None
+        count = 0
+        with os.fdopen(descriptor, "wb") as file:
+            with tarfile.open(fileobj=file, mode="w") as archive:
+                for path in sorted(home.keys.rglob("*.pem")):
+                    archive.add(path, str(path.relative_to(home.keys)), recursive=False)
+                    count += 1
+            file.flush()
+            os.fsync(file.fileno())
+    return count
+
+
+def restore_keys(home: Home, source: Path) -> int:
+    """Put the keys of such a file into the home; one that is there stays as it is. Returns how many were put.
+
+    Raises:
+        MalformedError: The file is none of ours.
+    """
+    home.create()
+    count = 0
+    try:
+        with mapped_os_errors(home.keys), tarfile.open(source) as archive:
+            for member in archive:
+                parts = Path(member.name).parts
+                is_ours = parts == ("node.pem",) or (len(parts) == 2 and parts[0] == "datasets")
+                if not (member.isfile() and is_ours and parts[-1].endswith(".pem") and member.size <= _MAX_KEY_BYTES):
+                    raise MalformedError("file of keys", where=member.name, expected="keys", found="something else")
+                stream = archive.extractfile(member)
+                path = home.keys.joinpath(*parts)
+                path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                if stream is not None and not path.exists():
+                    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+                    with os.fdopen(descriptor, "wb") as file:
+                        file.write(stream.read(_MAX_KEY_BYTES))
+                        file.flush()
+                        os.fsync(file.fileno())
+                    count += 1
+                    fsync_folder(path.parent)
+    except tarfile.TarError as error:
+        raise MalformedError("file of keys", where=str(source), expected="a tar file", found=str(error)) from error
+    return count
+
+
+def _copy_database(home: Home, target: Path) -> None:
+    # SQLite's own backup: a consistent state, whoever is writing.
+    address = f"{home.database.absolute().as_uri()}?mode=ro"
+    with closing(sqlite3.connect(address, uri=True)) as source, closing(sqlite3.connect(target)) as copy:
+        source.backup(copy)
+        # A single file: what is read on a disk without write access needs no log beside it.
+        copy.execute("PRAGMA journal_mode = DELETE")
+        (verdict,) = copy.execute("PRAGMA quick_check").fetchone()
+    target.chmod(0o600)
+    if verdict != "ok":
+        raise HomeCorruptError(home.database, f"the database is damaged: {verdict}")
+
+
+def _read_named(database: Path) -> tuple[set[Multihash], int]:
+    """Read from a copied database which objects it names, and how many datasets it has."""
+    folder = database.parent / f".reading-{secrets.token_hex(4)}"
+    folder.mkdir(mode=0o700)
+    try:
+        os.link(database, folder / _DATABASE)
+        with closing(SqliteMetadataStore(Home(folder))) as store:
+            return set(store.list_referenced_objects()), len(store.list_datasets())
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _fill_folder(
+    folder: Path, objects: ObjectFolder, database: Path, wanted: set[Multihash], datasets: int, on_bytes: OnBytes
+) -> BackupReport:
+    copied = copied_bytes = 0
+    for object_hash in sorted(wanted, key=str):
+        path = folder / _object_name(object_hash)
+        size_bytes = objects.get_size(object_hash)
+        if path.is_file() and path.stat().st_size == size_bytes:
+            continue
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        part = path.with_name(f".{path.name}.part")
+        with part.open("wb") as file:
+            _copy_object(objects, object_hash, file, on_bytes)
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
+        copied, copied_bytes = copied + 1, copied_bytes + size_bytes
+    (folder / MANIFEST).unlink(missing_ok=True)
+    with database.open("rb") as file:
+        os.fsync(file.fileno())
+    database.replace(folder / _DATABASE)
+    # Only now: what the backup before needed and this one does not.
+    for path in (folder / "objects").rglob("*"):
+        if path.is_file() and path.name not in {str(item) for item in wanted}:
+            path.unlink()
+    fsync_folder(folder)
+    (folder / MANIFEST).write_bytes(_manifest(len(wanted), datasets))
+    fsync_folder(folder)
+    return BackupReport(datasets, len(wanted), copied, copied_bytes)
+
+
+def _fill_archive(
+    part: Path, objects: ObjectFolder, database: Path, wanted: set[Multihash], datasets: int, on_bytes: OnBytes
+) -> BackupReport:
+    copied_bytes = 0
+    with part.open("xb") as file:
+        part.chmod(0o600)
+        with tarfile.open(fileobj=file, mode="w", format=tarfile.PAX_FORMAT) as archive:
+            archive.add(database, _DATABASE, recursive=False)
+            for object_hash in sorted(wanted, key=str):
+                member = tarfile.TarInfo(_object_name(object_hash))
+                member.size, member.mode = objects.get_size(object_hash), 0o600
+                objects.check(object_hash)
+                with objects.open(object_hash) as source:
+                    archive.addfile(member, source)
+                copied_bytes += member.size
+                on_bytes(member.size)
+            raw = _manifest(len(wanted), datasets)
+            member = tarfile.TarInfo(MANIFEST)
+            member.size = len(raw)
+            archive.addfile(member, io.BytesIO(raw))
+        file.flush()
+        os.fsync(file.fileno())
+    return BackupReport(datasets, len(wanted), len(wanted), copied_bytes)
+
+
+def _copy_object(objects: ObjectFolder, object_hash: Multihash, target: IO[bytes], on_bytes: OnBytes) -> None:
+    hasher = hashlib.sha3_256()
+    with objects.open(object_hash) as source:
+        while chunk := source.read(_CHUNK_BYTES):
+            hasher.update(chunk)
+            target.write(chunk)
+            on_bytes(len(chunk))
+    found = Multihash(SHA3_256, hasher.digest())
+    if found != object_hash:
+        raise ObjectCorruptError(objects.get_path(object_hash), object_hash, found)
+
+
+def _restore_object(objects: ObjectFolder, name: str, stream: IO[bytes], on_bytes: OnBytes) -> int:
+    object_hash = Multihash.parse(name.rpartition("/")[2])
+    if name != _object_name(object_hash):
+        raise MalformedError("backup", where=name, expected=_object_name(object_hash), found=name)
+    with objects.stage() as staged:
+        while chunk := stream.read(_CHUNK_BYTES):
+            staged.write(chunk)
+            on_bytes(len(chunk))
+        size_bytes = staged.size_bytes
+        objects.put(staged, object_hash)
+    return size_bytes
+
+
+def _iter_members(source: Path) -> Iterator[tuple[str, IO[bytes]]]:
+    """Yield the name of each file of a backup and its bytes, to be read before the next one."""
+    if source.is_dir():
+        for path in sorted(source.rglob("*")):
+            if path.is_file() and not path.is_symlink() and not path.name.startswith("."):
+                with path.open("rb") as file:
+                    yield path.relative_to(source).as_posix(), file
+        return
+    with tarfile.open(source) as archive:
+        for member in archive:
+            stream = archive.extractfile(member) if member.isfile() else None
+            if stream is None:
+                raise MalformedError("backup", where=member.name, expected="a plain file", found="something else")
+            yield member.name, stream
+
+
+@contextmanager
+def _whole_archive(source: Path) -> Iterator[None]:
+    try:
+        yield
+    except (tarfile.TarError, EOFError) as error:
+        raise MalformedError("backup", where=str(source), expected="a whole tar file", found=str(error)) from error
+
+
+def _read_manifest(stream: IO[bytes], source: Path) -> dict[str, object]:
+    try:
+        found = json.loads(stream.read(_MAX_MANIFEST_BYTES))
+    except ValueError as error:
+        raise MalformedError("backup", where=str(source), expected="JSON", found=str(error)) from error
+    if not isinstance(found, dict) or found.get("format") != FORMAT:
+        raise MalformedError("backup", where=str(source), expected=f"format {FORMAT}", found=repr(found)[:100])
+    return found
+
+
+def _manifest(objects: int, datasets: int) -> bytes:
+    return json.dumps({"format": FORMAT, "datasets": datasets, "objects": objects}).encode() + b"\n"
+
+
+def _object_name(object_hash: Multihash) -> str:
+    return f"objects/{object_hash.digest[:1].hex()}/{object_hash}"

@@ -1,0 +1,43 @@
+"""``odf-node backup``: copy this node while it runs."""
+
+import argparse
+from pathlib import Path
+
+from odf_node.cli.context import Context
+from odf_node.cli.parsing import add_output_format
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument(
+        "target",
+        type=Path,
+        metavar="FOLDER|FILE.tar",
+        help="a folder, brought up to date if it is a backup; or one file",
+    )
+    parser.add_argument("--keys", type=Path, metavar="FILE", help="write the private keys to a file of their own")
+    add_output_format(parser, "text", "json")
+
+
+def run(context: Context, arguments: argparse.Namespace) -> int:
+    """Copy the database, then every object that it names."""
+    from dataclasses import asdict
+
+    from odf_node.adapters.home_backup import back_up, back_up_keys
+
+    home, console = context.node.home, context.console
+    with console.progress(f"{arguments.target}: copying") as progress:
+        report = back_up(home, arguments.target, progress.advance)
+    keys = None if arguments.keys is None else back_up_keys(home, arguments.keys)
+    if arguments.output_format == "json":
+        console.json(asdict(report) | {"keys": keys})
+        return 0
+    console.text(
+        f"{arguments.target}: {report.datasets:,} datasets, {report.objects:,} objects, of which {report.copied:,} "
+        f"({report.copied_bytes:,} bytes) were copied now"
+    )
+    if keys is None:
+        console.note("private keys are not in it; --keys FILE writes them to a file of their own")
+    else:
+        console.text(f"{arguments.keys}: {keys:,} private keys; whoever has this file can sign in this node's name")
+    return 0

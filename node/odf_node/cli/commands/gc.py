@@ -1,0 +1,30 @@
+"""``odf-node gc``: free what nothing names."""
+
+import argparse
+
+from odf_node.cli.context import Context
+from odf_node.cli.parsing import add_output_format
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    add_output_format(parser, "text", "json")
+
+
+def run(context: Context, arguments: argparse.Namespace) -> int:
+    """Do it, unless somebody is writing just now."""
+    from odf_node.errors import NodeBusyError
+
+    report = context.node.collect_garbage()
+    if not report.ran:
+        raise NodeBusyError("another command is writing; nothing was removed, try again when it has ended")
+    if arguments.output_format == "json":
+        context.console.json(
+            {"objects": report.objects, "stagedFiles": report.staged_files, "freedBytes": report.freed_bytes}
+        )
+        return 0
+    context.console.text(
+        f"removed {report.objects:,} objects and {report.staged_files:,} unfinished files or refusals, "
+        f"{report.freed_bytes:,} bytes"
+    )
+    return 0

@@ -1,0 +1,33 @@
+"""``odf-node restore``: make a node of a backup."""
+
+import argparse
+from pathlib import Path
+
+from odf_node.cli.context import Context
+from odf_node.cli.parsing import add_output_format
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("source", type=Path, metavar="FOLDER|FILE.tar", help="what 'odf-node backup' wrote")
+    parser.add_argument("--keys", type=Path, metavar="FILE", help="take the private keys from there")
+    add_output_format(parser, "text", "json")
+
+
+def run(context: Context, arguments: argparse.Namespace) -> int:
+    """Fill an empty home; every object is compared with its name."""
+    from dataclasses import asdict
+
+    from odf_node.adapters.home_backup import restore, restore_keys
+
+    home, console = context.node.home, context.console
+    with console.progress(f"{home.path}: restoring") as progress:
+        report = restore(home, arguments.source, progress.advance)
+    keys = None if arguments.keys is None else restore_keys(home, arguments.keys)
+    if arguments.output_format == "json":
+        console.json(asdict(report) | {"keys": keys})
+        return 0
+    console.text(f"{home.path}: {report.datasets:,} datasets and {report.objects:,} objects are back")
+    if keys is None:
+        console.note("without --keys FILE this node cannot continue its own datasets")
+    return 0

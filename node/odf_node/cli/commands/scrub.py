@@ -1,0 +1,43 @@
+"""``odf-node scrub``: read every object again and compare it with its name."""
+
+import argparse
+
+from odf_node.cli.context import Context
+from odf_node.cli.parsing import add_output_format, whole_number
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument(
+        "--rate", type=whole_number(0), default=0, metavar="BYTES", help="read at most so many bytes a second"
+    )
+    add_output_format(parser, "text", "json")
+
+
+def run(context: Context, arguments: argparse.Namespace) -> int:
+    """Do one whole round; exit with the code of damage if any is found."""
+    import time
+    from dataclasses import asdict
+
+    from odf_node.cli.run import EXIT_CODES
+    from odf_protocol.errors import CorruptError
+
+    node, console = context.node, context.console
+
+    def wait(seconds: float) -> bool:
+        time.sleep(seconds)
+        return False
+
+    damaged: list[str] = []
+    state = node.scrubber.run(
+        now=node.now, bytes_per_second=arguments.rate, wait=wait, on_damage=damaged.append, afresh=True
+    )
+    if arguments.output_format == "json":
+        console.json(asdict(state))
+    else:
+        console.text(f"read {state.checked:,} objects ({state.checked_bytes:,} bytes): {len(state.damaged):,} damaged")
+        for name in state.damaged:
+            console.text(f"damaged: {name}")
+        if state.damaged:
+            console.note("'odf-node repair' fetches damaged objects again")
+    return EXIT_CODES[CorruptError] if state.damaged else 0
