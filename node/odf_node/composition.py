@@ -1,7 +1,7 @@
 """The composition root: the one place that knows which adapter stands behind which port."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -33,12 +33,14 @@ if TYPE_CHECKING:
     from odf_node.services.grading import TransformGrader
     from odf_node.services.ingestion import Ingestor
     from odf_node.services.logins import Logins
+    from odf_node.services.pull_planning import PullPlanner
     from odf_node.services.pulling import Pulling
     from odf_node.services.pushing import Pushing
     from odf_node.services.queries import QueryRunner
     from odf_node.services.reading import DataReader
     from odf_node.services.receiving import PushJudge
     from odf_node.services.refusals import Refusals
+    from odf_node.services.remotes import Remotes
     from odf_node.services.repairing import Repairing
     from odf_node.services.scrubbing import Scrubber
     from odf_node.services.tokens import Tokens
@@ -219,6 +221,20 @@ class Node:
         )
 
     @cached_property
+    def remotes(self) -> "Remotes":
+        """Behind ``repo``."""
+        from odf_node.services.remotes import Remotes
+
+        return Remotes(self.store)
+
+    @cached_property
+    def planner(self) -> "PullPlanner":
+        """Behind ``pull``: which datasets, from where, in which order."""
+        from odf_node.services.pull_planning import PullPlanner
+
+        return PullPlanner(self.store, self.remotes, self.open_peer, self._iter_siblings)
+
+    @cached_property
     def pushing(self) -> "Pushing":
         """Behind ``push``."""
         from odf_node.services.pushing import Pushing
@@ -251,7 +267,7 @@ class Node:
         """Behind ``repair``."""
         from odf_node.services.repairing import Repairing
 
-        return Repairing(self.store, self.objects, self.verifier, self.open_peer)
+        return Repairing(self.store, self.objects, self.verifier, self.remotes, self.open_peer)
 
     @cached_property
     def push_judge(self) -> "PushJudge":
@@ -325,6 +341,11 @@ class Node:
         from odf_node.adapters.layout_places import find_layout_target
 
         return find_layout_target(url, name)
+
+    def _iter_siblings(self, url: str) -> "Iterator[str]":
+        from odf_node.adapters.layout_places import iter_siblings
+
+        return iter_siblings(url)
 
     async def open_peer(self, url: str) -> "PeerDataset":
         """Find out what is at ``url`` and make a client for the dataset there."""

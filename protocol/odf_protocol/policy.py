@@ -158,7 +158,8 @@ def decide(asked: AcceptRule | Policy | None, proof: Proof) -> Decision:
     if effective is Policy.REEXECUTE:
         return _refuse(
             f"its transforms cannot be re-executed here: {proof.missing}",
-            "pull the inputs first, or take it knowingly with --policy integrity; it is then shown as not re-executed",
+            "pull the inputs first (--recursive does), or take it knowingly with --policy integrity; "
+            "it is then shown as not re-executed",
             "ACCEPT-2 steps-can-be-re-executed",
         )
     trust = Trust.SIGNED if proof.signed else Trust.UNSIGNED

@@ -23,7 +23,7 @@ from odf_node.ports.layouts import HEAD_PATH, LayoutTarget
 from odf_node.ports.peer_errors import PeerNotFoundError, PeerUnavailableError
 from odf_node.services.acceptance import AcceptanceReport
 from odf_node.services.exporting import ExportReport
-from odf_node.services.pulling import PullTarget
+from odf_node.services.pull_planning import PullTarget
 from odf_protocol.errors import MalformedError, OdfError, RejectedError
 from odf_protocol.policy import Policy, Trust
 from support.bucket_server import CREDENTIALS, bucket_server, make_bucket

@@ -130,7 +130,7 @@ def iter_parsers(parser: argparse.ArgumentParser) -> "list[argparse.ArgumentPars
 @pytest.mark.parametrize("command", COMMANDS)
 def test_help_of_a_command_explains_every_argument_and_can_be_printed(command: str) -> None:
     for parser in iter_parsers(build_parser(command)):
-        if not parser.prog.startswith(f"odf-node {command}"):
+        if not f"{parser.prog} ".startswith(f"odf-node {command} "):
             continue
         assert isinstance(parser, Parser)
         assert "--home" in parser.format_help()

@@ -1,5 +1,6 @@
 """From an address to a dataset's files: folder, archive or bucket."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -8,9 +9,10 @@ from odf_node.adapters.layout_bucket import BUCKET_SCHEMES, PARALLEL, LayoutBuck
 from odf_node.adapters.layout_folder import LayoutFolder
 from odf_node.adapters.layout_peer import LayoutPeer
 from odf_node.adapters.peer_urls import parse_peer_url
-from odf_node.ports.layouts import LayoutTarget
+from odf_node.ports.layouts import HEAD_PATH, LayoutTarget
 
 ARCHIVE_SUFFIX: Final = ".tar"
+MAX_SIBLINGS: Final = 1_000  # guess: a folder with more is searched by name and identity only
 
 
 def is_bucket(address: str) -> bool:
@@ -26,6 +28,19 @@ def open_layout_peer(address: str) -> LayoutPeer | None:
     if not isinstance(place, Path):
         return None
     return LayoutPeer(LayoutArchive(place) if place.is_file() else LayoutFolder(place))
+
+
+def iter_siblings(address: str) -> Iterator[str]:
+    """Yield the addresses of datasets beside the one at an address, where that is a folder or archive."""
+    if "://" in address and not address.startswith("file:"):
+        return
+    place = parse_peer_url(address)
+    if not isinstance(place, Path) or not place.parent.is_dir():
+        return
+    for entry in sorted(place.parent.iterdir())[:MAX_SIBLINGS]:
+        is_dataset = (entry / HEAD_PATH).is_file() or (entry.name.endswith(ARCHIVE_SUFFIX) and entry.is_file())
+        if entry != place and is_dataset:
+            yield entry.absolute().as_uri()
 
 
 def find_layout_target(address: str, name: str) -> LayoutTarget | None:

@@ -36,6 +36,7 @@ COMMANDS: Final[dict[str, str]] = {
     "pull": "ingest a root dataset, run a derivative, or bring a dataset from another node",
     "push": "offer a dataset to another node",
     "repair": "find what is missing or damaged in this node's data, and fetch it again",
+    "repo": "name repositories; say where datasets are pulled from and pushed to",
     "restore": "make a node of a backup",
     "scrub": "read every object again and compare it with its name",
     "serve": "run the node: serve datasets, take pushes",

@@ -70,7 +70,7 @@ def run_command(arguments: argparse.Namespace) -> int:
         _leave_stdout()
         return exit_code_of_signal(stopped.number if isinstance(stopped, Stopped) else signal.SIGINT)
     except OdfError as error:
-        return _fail(command, error)
+        return tell_failure(command, error)
     except OSError as error:
         if isinstance(error, BrokenPipeError) and _reader_is_gone():
             # The reader of our output has gone (`odf-node log | head`); that is its business, not an error.
@@ -93,7 +93,8 @@ def _run(command: str, arguments: argparse.Namespace) -> int:
         return result if isinstance(result, int) else finish_or_stop(result, context.stop)
 
 
-def _fail(command: str, error: OdfError) -> int:
+def tell_failure(command: str, error: OdfError) -> int:
+    """Say on standard error what failed, and return the exit code that stands for it. Call it where it is caught."""
     _show_traceback()
     _flush_or_leave()
     report = getattr(error, "report", None)

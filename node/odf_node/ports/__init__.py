@@ -30,6 +30,7 @@ from odf_node.ports.datasets import (
     Origin,
     Remote,
     RemoteDirection,
+    Repository,
     SignedHead,
     StoredBlock,
 )
@@ -107,6 +108,7 @@ __all__ = [
     "Remote",
     "RemoteDirection",
     "ReplayRecord",
+    "Repository",
     "SeenHead",
     "SignedHead",
     "SourceNotFoundError",

@@ -86,8 +86,16 @@ class RemoteDirection(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Repository:
+    """A place with many datasets that the user has given a name."""
+
+    name: str
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
 class Remote:
-    """An address that a dataset is pulled from or pushed to when the command names none."""
+    """Where a dataset is pulled from or pushed to when the command names nothing: a URL, or a repository's alias."""
 
     dataset_id: DatasetId
     direction: RemoteDirection

@@ -5,8 +5,8 @@ from typing import Protocol
 
 from odf_node.ports.access import AccessToken
 from odf_node.ports.audit import AuditEntry
-from odf_node.ports.commits import Acceptance, Commit, QuarantineFile
-from odf_node.ports.datasets import DatasetRecord, Head, Remote, RemoteDirection, SignedHead, StoredBlock
+from odf_node.ports.commits import Acceptance, Commit, NewBlock, QuarantineFile
+from odf_node.ports.datasets import DatasetRecord, Head, Remote, RemoteDirection, Repository, SignedHead, StoredBlock
 from odf_node.ports.evidence import Attestation, DocumentKind, EvidenceDocument, ReplayRecord, SeenHead, Verified
 from odf_node.ports.peers import Peer
 from odf_protocol.did import DatasetId, DidKey
@@ -119,7 +119,7 @@ class MetadataStore(Protocol):
         """Return the block of the dataset's chain with this sequence number, or None."""
         ...
 
-    def mend_block(self, dataset_id: DatasetId, block: StoredBlock) -> None:
+    def mend_block(self, dataset_id: DatasetId, block: NewBlock) -> None:
         """Put back a block of the chain that was lost or damaged; a signature that is here stays.
 
         Raises:
@@ -235,6 +235,22 @@ class MetadataStore(Protocol):
 
     def list_remotes(self, dataset_id: DatasetId, direction: RemoteDirection) -> tuple[Remote, ...]:
         """Return the addresses in the order they were added."""
+        ...
+
+    def put_repository(self, repository: Repository) -> None:
+        """Keep a repository; one of this name (compared without case) is replaced."""
+        ...
+
+    def find_repository(self, name: str) -> Repository | None:
+        """Return the repository of this name, compared without case, or None."""
+        ...
+
+    def list_repositories(self) -> tuple[Repository, ...]:
+        """Return all repositories, by name."""
+        ...
+
+    def delete_repository(self, name: str) -> None:
+        """Forget a repository; forgetting an unknown one is no error."""
         ...
 
     def put_peer(self, peer: Peer) -> Peer:

@@ -1,4 +1,4 @@
-"""Bring datasets up to date: poll a root, run a derivative, or take what another node offers."""
+"""Bring a dataset up to date: poll a root, run a derivative, or take what another node offers."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
@@ -28,18 +28,18 @@ from odf_node.ports.peer_client import (
 )
 from odf_node.ports.peer_errors import PeerForbidsError
 from odf_node.services.acceptance import AcceptanceReport, Acceptor
-from odf_node.services.chains import load_view
 from odf_node.services.disputes import Disputes
 from odf_node.services.hearing import Hearing, unless_mute
 from odf_node.services.ingestion import Ingestor, IngestReport
-from odf_node.services.naming import get_dataset, select_datasets
+from odf_node.services.naming import get_dataset
 from odf_node.services.offers import Candidate, Offer
-from odf_node.services.transforms import Transformer, TransformReport, input_ids
+from odf_node.services.pull_planning import PullTarget
+from odf_node.services.transforms import Transformer, TransformReport
 from odf_node.services.verification import OfferedBlock
 from odf_node.threads import finish_in_thread
 from odf_protocol.block import decode_block
 from odf_protocol.did import DatasetId
-from odf_protocol.errors import MalformedError, RejectedError, UnsupportedError
+from odf_protocol.errors import MalformedError, NotFoundError, RejectedError, UnavailableError, UnsupportedError
 from odf_protocol.events import AddData, DatasetKind, ExecuteTransform, Seed
 from odf_protocol.multihash import Multihash
 from odf_protocol.names import DatasetName
@@ -72,15 +72,6 @@ class ProgressLine(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class PullTarget:
-    """One dataset to bring up to date: one of this node's, or one at a URL that may be new here."""
-
-    label: str
-    record: DatasetRecord | None
-    url: str | None
-
-
-@dataclass(frozen=True, slots=True)
 class Pulling:
     """The use case behind ``odf-node pull``."""
 
@@ -91,20 +82,6 @@ class Pulling:
     transformer: Transformer
     acceptor: Callable[[Callable[[str], None]], Acceptor]
     open_peer: Callable[[str], Awaitable[PeerDataset]]
-
-    def plan(self, sources: Sequence[str], *, everything: bool = False) -> list[PullTarget]:
-        """Find what is meant: names, identities and patterns of this node's datasets, or URLs of others'.
-
-        Inputs come before what is derived from them.
-
-        Raises:
-            UnknownDatasetError: A name or pattern means nothing here.
-        """
-        targets = [PullTarget(source, None, source) for source in sources if "://" in source]
-        names = [source for source in sources if "://" not in source]
-        records = list(self.store.list_datasets()) if everything else select_datasets(self.store, names)
-        targets += [PullTarget(record.name, record, record.origin_url) for record in self._inputs_first(records)]
-        return targets
 
     def set_watermarks(self, names: Sequence[str], watermark: Timestamp) -> list[IngestReport]:
         """State a watermark by hand for each of the named roots."""
@@ -135,11 +112,29 @@ class Pulling:
                 return await self.ingestor.poll(record, system_time=self.clock.now())
             return await finish_in_thread(lambda: self.transformer.run_next(record, system_time=self.clock.now()))
         assert target.url is not None
-        name = local_name or (record.name if record else name_in_url(target.url))
-        async with await self.open_peer(target.url) as peer:
-            return await self.take(
-                peer, url=target.url, name=name, policy=policy, expected_id=expected_id, progress=progress
-            )
+        expected_id = expected_id or target.expected_id
+        *others, last = (target.url, *target.others)
+        for url in others:
+            try:
+                return await self._pull_from(url, target, local_name, policy, expected_id, progress)
+            except (UnavailableError, NotFoundError) as error:
+                progress.say(f"{target.label}: {error}")
+        return await self._pull_from(last, target, local_name, policy, expected_id, progress)
+
+    async def _pull_from(
+        self,
+        url: str,
+        target: PullTarget,
+        local_name: str | None,
+        policy: Policy | None,
+        expected_id: DatasetId | None,
+        progress: ProgressLine,
+    ) -> AcceptanceReport:
+        async with await self.open_peer(url) as peer:
+            if local_name is None and target.record is None and target.name is None and "/did:odf:" in url:
+                local_name = (await peer.get_head()).name
+            name = local_name or (target.record.name if target.record else target.name or name_in_url(url))
+            return await self.take(peer, url=url, name=name, policy=policy, expected_id=expected_id, progress=progress)
 
     async def take(
         self,
@@ -330,24 +325,6 @@ class Pulling:
 
     def _is_known(self, record: DatasetRecord, head: Head) -> bool:
         return self.store.find_block(record.id, head.hash) is not None
-
-    def _inputs_first(self, records: Sequence[DatasetRecord]) -> list[DatasetRecord]:
-        wanted = {record.id: record for record in records}
-        ordered: dict[DatasetId, DatasetRecord] = {}
-
-        def visit(record: DatasetRecord) -> None:
-            if record.id in ordered:
-                return
-            if record.kind is DatasetKind.DERIVATIVE:
-                transform = load_view(self.store, record.id).transform
-                for dataset_id in input_ids(transform) if transform else ():
-                    if dataset_id in wanted:
-                        visit(wanted[dataset_id])
-            ordered[record.id] = record
-
-        for record in records:
-            visit(record)
-        return list(ordered.values())
 
 
 def list_wanted(candidate: Candidate) -> list[WantedObject]:

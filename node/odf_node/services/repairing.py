@@ -14,6 +14,7 @@ from odf_node.ports import (
     Head,
     HomeCorruptError,
     MetadataStore,
+    NewBlock,
     ObjectCorruptError,
     ObjectNotFoundError,
     ObjectStore,
@@ -22,6 +23,7 @@ from odf_node.ports import (
 )
 from odf_node.ports.peer_client import PeerDataset, WantedObject
 from odf_node.services.pulling import ProgressLine
+from odf_node.services.remotes import Remotes
 from odf_node.services.verifying import Verifier
 from odf_node.threads import finish_in_thread
 from odf_protocol.block import Block, decode_block
@@ -71,6 +73,7 @@ class Repairing:
     store: MetadataStore
     objects: ObjectStore
     verifier: Verifier
+    remotes: Remotes
     open_peer: Callable[[str], Awaitable[PeerDataset]]
 
     async def repair(self, record: DatasetRecord, sources: Sequence[str], progress: ProgressLine) -> RepairReport:
@@ -96,10 +99,8 @@ class Repairing:
         return report
 
     def _known_sources(self, record: DatasetRecord) -> Iterator[str]:
-        if record.origin_url is not None and "://" in record.origin_url:
-            yield record.origin_url
         for direction in (RemoteDirection.PULL, RemoteDirection.PUSH):
-            yield from (remote.url for remote in self.store.list_remotes(record.id, direction))
+            yield from self.remotes.list_addresses(record, direction)
 
     async def _repair_blocks(self, report: RepairReport, sources: Sequence[str], progress: ProgressLine) -> None:
         record = report.record
@@ -145,7 +146,7 @@ class Repairing:
             except OdfError as error:
                 report.failures.append(str(error))
                 continue
-            self.store.mend_block(record.id, StoredBlock(number, expected, block.raw, packed[-1].signature))
+            self.store.mend_block(record.id, NewBlock.of(block, packed[-1].signature))
             report.mended_blocks += 1
             report.sources[source] = None
             return block

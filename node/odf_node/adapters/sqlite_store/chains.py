@@ -7,6 +7,7 @@ from typing import Final
 
 from odf_node.adapters.sqlite_store.database import Database
 from odf_node.adapters.sqlite_store.rows import as_bytes, as_int, get_dataset_key, read_block
+from odf_node.ports.commits import NewBlock
 from odf_node.ports.datasets import BlockRole, Head, StoredBlock
 from odf_node.ports.errors import BlockNotFoundError, DatasetNotFoundError, HomeCorruptError
 from odf_protocol.did import DatasetId
@@ -79,17 +80,17 @@ class ChainMethods:
                 yield block
                 following += 1
 
-    def mend_block(self, dataset_id: DatasetId, block: StoredBlock) -> None:
+    def mend_block(self, dataset_id: DatasetId, block: NewBlock) -> None:
         """See ``MetadataStore``."""
         if Multihash.of_sha3_256(block.raw) != block.hash:
             raise ValueError(f"the bytes for block {block.sequence_number} are not those of {block.hash}")
         with self._database.writing() as connection:
             key = get_dataset_key(connection, dataset_id)
             connection.execute(
-                "INSERT INTO blocks (dataset, sequence_number, hash, raw, signature) VALUES (?, ?, ?, ?, ?)"
+                "INSERT INTO blocks (dataset, sequence_number, hash, raw, signature, role) VALUES (?, ?, ?, ?, ?, ?)"
                 " ON CONFLICT (dataset, sequence_number) DO UPDATE SET hash = excluded.hash, raw = excluded.raw,"
-                " signature = coalesce(signature, excluded.signature)",
-                (key, block.sequence_number, block.hash.to_bytes(), block.raw, block.signature),
+                " role = excluded.role, signature = coalesce(signature, excluded.signature)",
+                (key, block.sequence_number, block.hash.to_bytes(), block.raw, block.signature, block.role),
             )
 
     def iter_blocks_backwards(self, dataset_id: DatasetId) -> Iterator[StoredBlock]:

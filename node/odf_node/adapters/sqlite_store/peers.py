@@ -4,7 +4,7 @@ import sqlite3
 
 from odf_node.adapters.sqlite_store.database import Database
 from odf_node.adapters.sqlite_store.rows import as_bytes, get_dataset_key
-from odf_node.ports.datasets import Remote, RemoteDirection
+from odf_node.ports.datasets import Remote, RemoteDirection, Repository
 from odf_node.ports.errors import PeerKeyChangedError
 from odf_node.ports.peers import Peer
 from odf_protocol.did import DatasetId, DidKey
@@ -40,6 +40,30 @@ class PeerMethods:
                 (get_dataset_key(connection, dataset_id), direction.value),
             )
             return tuple(Remote(dataset_id, direction, str(url)) for (url,) in rows)
+
+    def put_repository(self, repository: Repository) -> None:
+        """See ``MetadataStore``."""
+        with self._database.writing() as connection:
+            connection.execute(
+                "INSERT OR REPLACE INTO repositories (name, url) VALUES (?, ?)", (repository.name, repository.url)
+            )
+
+    def find_repository(self, name: str) -> Repository | None:
+        """See ``MetadataStore``."""
+        with self._database.reading() as connection:
+            row = connection.execute("SELECT name, url FROM repositories WHERE name = ?", (name,)).fetchone()
+            return None if row is None else Repository(str(row[0]), str(row[1]))
+
+    def list_repositories(self) -> tuple[Repository, ...]:
+        """See ``MetadataStore``."""
+        with self._database.reading() as connection:
+            rows = connection.execute("SELECT name, url FROM repositories ORDER BY name").fetchall()
+            return tuple(Repository(str(name), str(url)) for name, url in rows)
+
+    def delete_repository(self, name: str) -> None:
+        """See ``MetadataStore``."""
+        with self._database.writing() as connection:
+            connection.execute("DELETE FROM repositories WHERE name = ?", (name,))
 
     def put_peer(self, peer: Peer) -> Peer:
         """See ``MetadataStore``."""

@@ -96,6 +96,11 @@ CREATE TABLE merge_states (
     object_hash BLOB NOT NULL
 ) STRICT;
 
+CREATE TABLE repositories (
+    name TEXT NOT NULL PRIMARY KEY COLLATE NOCASE,
+    url TEXT NOT NULL
+) STRICT;
+
 CREATE TABLE remotes (
     id INTEGER PRIMARY KEY,
     dataset INTEGER NOT NULL REFERENCES datasets(key) ON DELETE CASCADE,

@@ -11,11 +11,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "sources",
         nargs="*",
-        metavar="DATASET|URL",
-        help="a dataset of this node (name, identity, %% pattern), or where another node serves one "
-        "(http://host:port/name, file:///folder/name)",
+        metavar="DATASET|REFERENCE|URL",
+        help="a dataset of this node (name, identity, %% pattern), one in a repository (repository/[account/]name), or "
+        "where another node serves one (http://host:port/name, file:///folder/name, s3://bucket/name)",
     )
-    parser.add_argument("-a", "--all", action="store_true", help="every dataset of this node, inputs first")
+    parser.add_argument("-a", "--all", action="store_true", help="every dataset that can be pulled, inputs first")
+    parser.add_argument(
+        "-r",
+        "--recursive",
+        action="store_true",
+        help="inputs too, before what is derived from them; those not here yet are looked for beside it",
+    )
+    parser.add_argument("--no-alias", action="store_true", help="do not remember where it came from as a pull alias")
     parser.add_argument("--as", dest="local_name", metavar="NAME", help="call it so in this node")
     parser.add_argument(
         "--policy",
@@ -31,16 +38,19 @@ def configure(parser: argparse.ArgumentParser) -> None:
 async def run(context: Context, arguments: argparse.Namespace) -> int:
     """Bring the named datasets up to date, one after the other."""
     from odf_node.cli.reports import ReportLog
+    from odf_node.cli.run import tell_failure
     from odf_node.errors import UsageError
+    from odf_node.ports import RemoteDirection
     from odf_protocol.did import DatasetId
+    from odf_protocol.errors import OdfError
     from odf_protocol.names import DatasetName
     from odf_protocol.policy import Policy
 
     if arguments.all == bool(arguments.sources):
         raise UsageError("name what to pull, or say --all")
     for option, value in (("--as", arguments.local_name), ("--identity", arguments.identity)):
-        if value and (len(arguments.sources) != 1 or "://" not in arguments.sources[0]):
-            raise UsageError(f"{option} is for one dataset of another node, so pull one, by its URL")
+        if value and (len(arguments.sources) != 1 or "/" not in arguments.sources[0]):
+            raise UsageError(f"{option} is for one dataset of another node, so pull one, by its URL or reference")
     if arguments.set_watermark and arguments.all:
         raise UsageError("--set-watermark is for datasets that are named")
     local_name = str(DatasetName.parse(arguments.local_name)) if arguments.local_name else None
@@ -54,16 +64,30 @@ async def run(context: Context, arguments: argparse.Namespace) -> int:
                 node.record("set-watermark", stated.record.name, str(watermark))
                 log.add(stated)
             return 0
-        for target in node.pulling.plan(arguments.sources, everything=arguments.all):
-            with context.console.progress(f"{target.label}: starting") as progress:
-                report = await node.pulling.pull(
-                    target,
-                    local_name=local_name,
-                    policy=Policy(arguments.policy) if arguments.policy else None,
-                    expected_id=expected_id,
-                    progress=progress,
-                )
+        targets = node.planner.plan(arguments.sources, everything=arguments.all)
+        if arguments.recursive:
+            targets = await node.planner.plan_with_inputs(targets)
+        failures: list[int] = []
+        for target in targets:
+            is_named = target.alias is not None
+            try:
+                with context.console.progress(f"{target.label}: starting") as progress:
+                    report = await node.pulling.pull(
+                        target,
+                        local_name=local_name if is_named else None,
+                        policy=Policy(arguments.policy) if arguments.policy else None,
+                        expected_id=expected_id if is_named else None,
+                        progress=progress,
+                    )
+            except OdfError as error:
+                if len(targets) == 1:
+                    raise
+                # One that fails does not stop the others (REPO-4).
+                failures.append(tell_failure(f"pull: {target.label}", error))
+                continue
             if report.new_blocks:
                 node.record("pull", report.record.name, f"block {report.record.head.sequence_number}")
+            if target.alias is not None and not arguments.no_alias:
+                node.remotes.add_alias(report.record, RemoteDirection.PULL, target.alias)
             log.add(report)
-    return 0
+    return failures[0] if failures else 0

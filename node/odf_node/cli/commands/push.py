@@ -2,15 +2,26 @@
 
 import argparse
 import os
+from typing import TYPE_CHECKING
 
 from odf_node.cli.context import Context
 from odf_node.cli.parsing import add_output_format
 
+if TYPE_CHECKING:
+    from odf_node.ports import DatasetRecord
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("dataset", metavar="DATASET", help="name or identity")
-    parser.add_argument("--to", required=True, metavar="URL", help="where: http://host:port/name, odf+http://…")
+    parser.add_argument("datasets", nargs="*", metavar="DATASET", help="name, identity or %% pattern")
+    parser.add_argument("-a", "--all", action="store_true", help="every dataset that has a push alias")
+    parser.add_argument(
+        "--to",
+        metavar="REFERENCE|URL",
+        help="where: http://host:port/name, odf+http://…, repository/[account/]name, file:///folder/name, "
+        "s3://bucket/name (default: the dataset's push aliases)",
+    )
+    parser.add_argument("--no-alias", action="store_true", help="do not remember --to as a push alias")
     parser.add_argument(
         "--token",
         metavar="TOKEN",
@@ -32,22 +43,35 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 async def run(context: Context, arguments: argparse.Namespace) -> int:
-    """Send what the other node lacks; it verifies everything before it accepts."""
-    from odf_node.services.naming import get_dataset
+    """Send what the other nodes lack; they verify everything before they accept."""
+    from odf_node.cli.run import tell_failure
+    from odf_node.ports import RemoteDirection
+    from odf_protocol.errors import OdfError
 
     node, console = context.node, context.console
-    record = get_dataset(node.store, arguments.dataset)
-    with console.progress(f"{record.name}: asking {arguments.to}") as progress:
-        outcome = await node.pushing.push(
-            record,
-            arguments.to,
-            token=arguments.token,
-            progress=progress,
-            force=arguments.force,
-            public=arguments.visibility == "public",
-        )
-    if arguments.output_format == "json":
-        console.json(
+    jobs = _plan(context, arguments)
+    failures: list[int] = []
+    outcomes: list[dict[str, object]] = []
+    for record, address in jobs:
+        try:
+            with console.progress(f"{record.name}: asking {address}") as progress:
+                outcome = await node.pushing.push(
+                    record,
+                    address,
+                    token=arguments.token,
+                    progress=progress,
+                    force=arguments.force,
+                    public=arguments.visibility == "public",
+                )
+        except OdfError as error:
+            if len(jobs) == 1:
+                raise
+            # One that fails does not stop the others (REPO-4).
+            failures.append(tell_failure(f"push: {record.name}", error))
+            continue
+        if arguments.to and not arguments.no_alias:
+            node.remotes.add_alias(record, RemoteDirection.PUSH, arguments.to)
+        outcomes.append(
             {
                 "dataset": record.name,
                 "to": outcome.url,
@@ -56,9 +80,39 @@ async def run(context: Context, arguments: argparse.Namespace) -> int:
                 "sentBytes": outcome.sent_bytes,
             }
         )
-    elif outcome.was_up_to_date:
-        console.text(f"{record.name}: {outcome.url} has everything already")
-    else:
-        did = "verified and accepted" if outcome.is_verified else "took"
-        console.text(f"{record.name}: {outcome.url} {did} {outcome.sent_blocks} new blocks")
-    return 0
+        if arguments.output_format == "json":
+            continue
+        if outcome.was_up_to_date:
+            console.text(f"{record.name}: {outcome.url} has everything already")
+        else:
+            did = "verified and accepted" if outcome.is_verified else "took"
+            console.text(f"{record.name}: {outcome.url} {did} {outcome.sent_blocks} new blocks")
+    if arguments.output_format == "json":
+        # One place gives one object; aliases, which may be none or many, a list.
+        console.json(outcomes[0] if arguments.to else outcomes)
+    return failures[0] if failures else 0
+
+
+def _plan(context: Context, arguments: argparse.Namespace) -> "list[tuple[DatasetRecord, str]]":
+    """Say which dataset goes where."""
+    from odf_node.errors import UsageError
+    from odf_node.ports import RemoteDirection
+    from odf_node.services.naming import select_datasets
+
+    node = context.node
+    if arguments.all == bool(arguments.datasets):
+        raise UsageError("name what to push, or say --all")
+    if arguments.all and arguments.to:
+        raise UsageError("--all pushes to aliases, so leave out --to")
+    records = list(node.store.list_datasets()) if arguments.all else select_datasets(node.store, arguments.datasets)
+    if arguments.to:
+        if len(records) > 1:
+            raise UsageError(f"--to names one dataset's place, and {len(records)} are to be pushed")
+        return [(records[0], node.remotes.resolve(arguments.to))]
+    jobs = []
+    for record in records:
+        addresses = node.remotes.list_addresses(record, RemoteDirection.PUSH)
+        if not addresses and not arguments.all:
+            raise UsageError(f"'{record.name}' has no push alias; say where with --to, which is then remembered")
+        jobs += [(record, address) for address in addresses]
+    return jobs
