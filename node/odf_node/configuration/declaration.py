@@ -36,6 +36,9 @@ class Listen:
 
     address: str = _setting("127.0.0.1", "listen there; 127.0.0.1 is this machine only", reloads=False)
     port: int = _setting(8080, "listen on this port; 0: any free one", reloads=False, highest=HIGHEST_PORT)
+    public: str | None = _setting(
+        None, "host or host:port by which others reach it; requests that nodes sign must be to there"
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,6 +128,7 @@ SECTIONS: Final[Mapping[str, type]] = MappingProxyType(
 
 _TYPES: Final = {
     str: "string",
+    str | None: "string",
     int: "integer",
     bool: "boolean",
     Path | None: "path",

@@ -5,6 +5,7 @@ import hashlib
 from collections import OrderedDict
 from dataclasses import dataclass, replace
 from http import HTTPStatus
+from ipaddress import ip_address
 from typing import Final
 
 from aiohttp import web
@@ -116,9 +117,10 @@ def _verify(request: web.Request) -> tuple[DidKey, str]:
     if request.method == "POST" and CONTENT_DIGEST not in signed.components:
         raise MalformedError("signed request", expected=f"{CONTENT_DIGEST} of what is posted", found="none")
     path, _, query = request.raw_path.partition("?")
+    authority = _without_usual_port(request.headers.get("Host", ""), request.scheme)
     values = {
         "@method": request.method,
-        "@authority": request.headers.get("Host", "").lower().removesuffix(_DEFAULT_PORTS.get(request.scheme, ":80")),
+        "@authority": authority,
         "@path": path,
         "@query": f"?{query}",
     }
@@ -130,7 +132,28 @@ def _verify(request: web.Request) -> tuple[DidKey, str]:
     age_s = request.app[NODE].clock.now().seconds - signed.created_s
     if abs(age_s) > MAX_SIGNATURE_AGE_S:
         raise MalformedError("signed request", expected=f"at most {MAX_SIGNATURE_AGE_S} s old", found=f"{age_s} s")
+    ours = _authorities_of(request)
+    if authority not in ours:
+        # Whoever was asked by this node could otherwise ask here in its name.
+        found = f"{authority}: whoever runs this node sets listen.public to the name by which others reach it"
+        raise MalformedError("signed request", where="@authority", expected=" or ".join(sorted(ours)), found=found)
     return node, signed.nonce
+
+
+def _authorities_of(request: web.Request) -> frozenset[str]:
+    """Return the names by which this node is reached: the one that is set, else the address that was connected to."""
+    public = request.app[LIVE].configuration.listen.public
+    if public:
+        return frozenset({_without_usual_port(public, request.scheme)})
+    assert request.transport is not None
+    host, port = request.transport.get_extra_info("sockname")[:2]
+    host = f"[{host}]" if ":" in host else host
+    names = {host, "localhost"} if ip_address(host.strip("[]")).is_loopback else {host}
+    return frozenset(_without_usual_port(f"{name}:{port}", request.scheme) for name in names)
+
+
+def _without_usual_port(authority: str, scheme: str) -> str:
+    return authority.lower().removesuffix(_DEFAULT_PORTS.get(scheme, ":80"))
 
 
 async def _find_valid(request: web.Request, secret_hash: bytes) -> AccessToken | None:
