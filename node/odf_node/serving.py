@@ -21,6 +21,7 @@ from odf_node.http.server import ListeningAddress
 from odf_node.http.server import serve as serve_http
 from odf_node.reloading import Setting, reload
 from odf_node.services.disputes import Disputes
+from odf_node.services.trees import KeptTrees
 from odf_node.supervisor import notify_supervisor
 from odf_protocol.did import DidKey
 
@@ -63,6 +64,7 @@ async def serve(node: Node, setting: Setting, *, ready_file: Path | None, consol
         objects=node.objects,
         clock=node.clock,
         disputes=Disputes(node.store),
+        trees=KeptTrees(node.objects),
         pushes=node.push_judge,
     )
     running = setting.load()

@@ -31,6 +31,7 @@ COMMANDS: Final[dict[str, str]] = {
     "list": "list the datasets of this node",
     "login": "keep an access token for another server",
     "logout": "forget an access token for another server",
+    "locate": "find where a node's slice differs from a file, by a few hashes",
     "log": "show the metadata chain of a dataset, newest first",
     "publish": "say whether a dataset is served to others",
     "pull": "ingest a root dataset, run a derivative, or bring a dataset from another node",

@@ -26,6 +26,14 @@ PAGE_ATTESTATION_BYTES: Final = 2 * MIB
 """A page is closed before it grows beyond this: base64 and the largest attestation still fit into one message."""
 PAGE_MISSING_OBJECTS: Final = 1_000
 
+# Trees of slices
+
+MAX_TREE_QUESTIONS: Final = 64
+"""Nodes asked about in one request; each answer has up to 16 hashes."""
+MAX_TREE_SCHEMA_BYTES: Final = 256 * KIB  # guess: thousands of columns
+KEPT_TREES: Final = 8
+"""Trees of slices that a server keeps in memory: 8 MB each for a billion cells."""
+
 # Packs of blocks
 
 PACK_TARGET_BYTES: Final = 8 * MIB

@@ -30,6 +30,8 @@ __all__ = [
     "PushRequest",
     "PushState",
     "PushStatus",
+    "TreeHeader",
+    "TreeNodes",
     "UploadProgress",
     "decode_message",
     "encode_message",
@@ -134,6 +136,24 @@ class DisputeList(msgspec.Struct, frozen=True, kw_only=True):
     """Proofs of equivocation and settlements about a dataset, as they came."""
 
     documents: tuple[bytes, ...]
+
+
+class TreeHeader(msgspec.Struct, frozen=True, kw_only=True):
+    """What the root of a slice's v1 hash binds together (LH1-18)."""
+
+    root: Text
+    row_count: Count
+    schema: bytes
+    columns_top: bytes
+
+    def __post_init__(self) -> None:
+        Multihash.parse(self.root)
+
+
+class TreeNodes(msgspec.Struct, frozen=True, kw_only=True):
+    """Children of the nodes that were asked about, in that order (LH1-19)."""
+
+    children: tuple[tuple[bytes, ...], ...]
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -10,7 +10,7 @@ from odf_node.adapters.packing import ServedStore
 from odf_node.ports.clock import Clock
 from odf_node.ports.objects import ObjectStore
 from odf_node.ports.pushes import PushReceiver
-from odf_node.ports.serving import DisputeBoard
+from odf_node.ports.serving import DisputeBoard, SliceTrees
 from odf_protocol.did import DidKey
 
 
@@ -24,6 +24,7 @@ class ServedNode:
         store: Chains and tokens.
         objects: Slices and checkpoints.
         clock: Judges tokens.
+        trees: Hash trees of slices.
         disputes: What is proved against datasets.
         pushes: Judges pushes; None: this node takes none.
         spool_folder: Where blocks that are being pushed wait; None: the system's folder for temporary files.
@@ -35,6 +36,7 @@ class ServedNode:
     objects: ObjectStore
     clock: Clock
     disputes: DisputeBoard
+    trees: SliceTrees
     pushes: PushReceiver | None = None
     spool_folder: Path | None = None
 

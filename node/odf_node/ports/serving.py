@@ -1,13 +1,16 @@
 """What a server of chains asks of the store beside ``MetadataStore``: questions that only strangers raise."""
 
 from collections.abc import Iterator, Mapping
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from odf_node.ports.access import ReadGrants
 from odf_node.ports.datasets import DatasetRecord
 from odf_protocol.did import DatasetId
 from odf_protocol.multihash import Multihash
 from odf_protocol.names import DatasetName
+
+if TYPE_CHECKING:
+    from odf_protocol.hashing.v1 import TableSummary
 
 
 class ServedChains(Protocol):
@@ -47,4 +50,17 @@ class DisputeBoard(Protocol):
 
     def documents_about(self, dataset_id: DatasetId) -> tuple[bytes, ...]:
         """Return proofs and settlements as they came, to be passed on."""
+        ...
+
+
+class SliceTrees(Protocol):
+    """Trees over slices that are held, by which two nodes find where theirs differ."""
+
+    def get_summary(self, object_hash: Multihash) -> "TableSummary":
+        """Return all hashes of a slice; computed when it is first asked for. Blocks, possibly for minutes.
+
+        Raises:
+            ObjectNotFoundError: It is not here.
+            MalformedError: It is no slice.
+        """
         ...

@@ -19,7 +19,7 @@ from odf_protocol.errors import MalformedError, RejectedError
 from odf_protocol.events import DataSchema, DataSlice, OffsetInterval
 from odf_protocol.hashing.arrow0 import Arrow0Hasher
 from odf_protocol.hashing.reader_schema import reader_schema
-from odf_protocol.hashing.v1 import hash_table
+from odf_protocol.hashing.v1 import TableSummary, hash_table
 from odf_protocol.multihash import SHA3_256, Multihash
 from odf_protocol.schema_arrow import data_schema_of
 from odf_protocol.schema_compat import find_slice_incompatibility
@@ -125,8 +125,13 @@ def hash_values_of(path: Path) -> Multihash:
         MalformedError: The file is no Parquet file.
         UnsupportedError: A column has a type that the hash does not define.
     """
+    return summarise(path).root
+
+
+def summarise(path: Path) -> TableSummary:
+    """Compute all hashes of a slice's v1 tree; errors as ``hash_values_of``."""
     with open_slice(path) as file, ThreadPoolExecutor(HASHING_THREADS) as threads:
-        return hash_table(file.schema_arrow, _iter_batches(file), executor=threads).root
+        return hash_table(file.schema_arrow, _iter_batches(file), executor=threads)
 
 
 def _check_system_types(schema: pa.Schema, vocabulary: Vocabulary, sequence_number: int) -> None:

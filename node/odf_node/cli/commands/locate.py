@@ -1,0 +1,44 @@
+"""``odf-node locate``: find where a node's slice differs from a file, by a few hashes."""
+
+import argparse
+from pathlib import Path
+
+from odf_node.cli.context import Context
+from odf_node.cli.parsing import add_output_format
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("file", metavar="FILE", help="our version: a Parquet file with the same columns")
+    parser.add_argument("url", metavar="URL", help="the dataset at the other node (http://host:port/name)")
+    parser.add_argument("--slice", dest="slice_hash", required=True, metavar="HASH", help="physical hash of its slice")
+    add_output_format(parser, "text", "json")
+
+
+async def run(context: Context, arguments: argparse.Namespace) -> int:
+    """Ask, and say which rows of which columns differ; the exit code is that of a refusal where any do."""
+    from odf_node.adapters.tree_questions import locate_difference
+    from odf_node.cli.run import EXIT_CODES
+    from odf_node.services.slices import summarise
+    from odf_protocol.errors import RejectedError
+    from odf_protocol.multihash import Multihash
+
+    path = Path(arguments.file)
+    with context.console.progress(f"hashing {path.name}"):
+        mine = summarise(path)
+    found = await locate_difference(arguments.url, Multihash.parse(arguments.slice_hash), mine)
+    rows = [{"column": each.column, "from": each.start, "to": each.stop - 1} for each in found.differences]
+    if arguments.output_format == "json":
+        context.console.json(
+            {
+                "differences": rows,
+                "complete": found.is_complete,
+                "requests": found.requests,
+                "answerBytes": found.answer_bytes,
+            }
+        )
+    else:
+        columns = {"column": "COLUMN", "from": ">FROM ROW", "to": ">TO ROW"}
+        context.console.table(rows, columns, empty="the two are equal")
+        context.console.note(f"{found.requests} requests, {found.answer_bytes:,} bytes of answers")
+    return EXIT_CODES[RejectedError] if rows else 0

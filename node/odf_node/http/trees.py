@@ -1,0 +1,70 @@
+"""Hash trees of slices, by which a reader finds where its own version differs (EX-30, EX-31)."""
+
+import asyncio
+import re
+from typing import TYPE_CHECKING, Final
+
+from aiohttp import web
+
+from odf_node.exchange.limits import MAX_TREE_QUESTIONS
+from odf_node.exchange.messages import TreeHeader, TreeNodes
+from odf_node.exchange.routes import PREFIX
+from odf_node.http.addressed import get_hash, get_readable
+from odf_node.http.answers import answer_message
+from odf_node.http.served_node import NODE
+from odf_node.ports.errors import ObjectNotFoundError
+from odf_protocol.errors import MalformedError
+
+if TYPE_CHECKING:
+    from odf_protocol.hashing.v1 import TableSummary
+    from odf_protocol.hashing.v1_difference import NodeName
+
+_QUESTION: Final = re.compile(r"(c|\d{1,6})\.(\d{1,2})\.(\d{1,12})", re.ASCII)
+"""Column (``c`` for the tree over the columns), level, index."""
+
+
+def add_routes(app: web.Application) -> None:
+    """Register the routes."""
+    app.router.add_get(f"/{PREFIX}/datasets/{{dataset}}/trees/{{hash}}", _get_header)
+    app.router.add_get(f"/{PREFIX}/datasets/{{dataset}}/trees/{{hash}}/nodes", _get_nodes)
+
+
+async def _get_header(request: web.Request) -> web.Response:
+    summary = await _get_summary(request)
+    return answer_message(
+        TreeHeader(
+            root=str(summary.root),
+            row_count=summary.row_count,
+            schema=summary.schema,
+            columns_top=summary.columns_top,
+        )
+    )
+
+
+async def _get_nodes(request: web.Request) -> web.Response:
+    from odf_protocol.hashing.v1_difference import answer_question
+
+    questions = [_read_question(text) for text in request.query.getone("ask", "").split(",")]
+    if len(questions) > MAX_TREE_QUESTIONS:
+        raise MalformedError("questions", expected=f"at most {MAX_TREE_QUESTIONS}", found=len(questions))
+    summary = await _get_summary(request)
+    return answer_message(TreeNodes(children=tuple(answer_question(summary, question) for question in questions)))
+
+
+async def _get_summary(request: web.Request) -> "TableSummary":
+    record = await get_readable(request)
+    object_hash = get_hash(request)
+    node = request.app[NODE]
+    if not await asyncio.to_thread(node.store.has_dataset_object, record.id, object_hash):
+        raise ObjectNotFoundError(object_hash)
+    return await asyncio.to_thread(node.trees.get_summary, object_hash)
+
+
+def _read_question(text: str) -> "NodeName":
+    from odf_protocol.hashing.v1_difference import NodeName
+
+    found = _QUESTION.fullmatch(text)
+    if found is None:
+        raise MalformedError("question", expected="column.level.index", found=repr(text))
+    column, level, index = found.groups()
+    return NodeName(None if column == "c" else int(column), int(level), int(index))
