@@ -34,11 +34,11 @@ def storage_array(array: pa.Array) -> pa.Array:
 def row_bytes(array: pa.Array) -> memoryview:
     """Return the encoded rows of an array, one after another."""
     array = storage_array(array)
+    if pat.is_boolean(array.type):
+        return _boolean_codes(array).data
     width = fixed_width_bytes(array.type)
     if width is not None:
         return _slots_without_nulls(array, width) if array.null_count else _slots(array, width)
-    if pat.is_boolean(array.type):
-        return _boolean_codes(array).data
     rows = encode_rows(array)
     offsets = _offsets(rows)
     return memoryview(rows.buffers()[2])[int(offsets[0]) : int(offsets[-1])]

@@ -36,6 +36,11 @@ _MAX_NARROW: Final = 0xFFFF_FFFF
 
 _FLOAT_TYPES: Final[dict[int, Any]] = {16: np.dtype("<f2"), 32: np.dtype("<f4"), 64: np.dtype("<f8")}
 
+# Looked up first, as there is a leaf for every few hundred bytes of booleans.
+_AS_THEY_ARE: Final = frozenset(
+    plain.id for plain in (pa.bool_(), pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.string(), pa.binary())
+)
+
 Buffer = bytes | memoryview
 
 
@@ -57,6 +62,9 @@ def normalized(array: pa.Array) -> pa.Array:
     Raises:
         UnsupportedError: A value that its logical type cannot hold, such as a ``date64`` within a day.
     """
+    data_type = array.type
+    if data_type.id in _AS_THEY_ARE:
+        return array
     while isinstance(array, pa.ExtensionArray):
         array = array.storage
     data_type = array.type
