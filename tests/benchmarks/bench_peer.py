@@ -48,17 +48,29 @@ print(len(raws), "blocks verified")
 """
 
 HASH = """
-import json, sys, time
+import json, sys, threading, time
 from concurrent.futures import ThreadPoolExecutor
 import pyarrow.parquet as pq
 from odf_protocol.hashing.arrow0 import hash_batches
+
+class Executor(ThreadPoolExecutor):
+    busy_s = {}
+    def map(self, work, items):
+        return super().map(lambda item: self.timed(work, item), items)
+    def timed(self, work, item):
+        started = time.thread_time()
+        work(item)
+        thread = threading.get_ident()
+        self.busy_s[thread] = self.busy_s.get(thread, 0) + time.thread_time() - started
+
 threads = int(sys.argv[2])
 batches = pq.read_table(sys.argv[1]).to_batches(max_chunksize=100_000)
-with ThreadPoolExecutor(threads) as executor:
-    started = time.perf_counter()
+with Executor(threads) as executor:
+    started, used = time.perf_counter(), time.thread_time()
     found = hash_batches(batches[0].schema, batches, executor=executor if threads > 1 else None)
-    hash_s = time.perf_counter() - started
-print(json.dumps({"arrow0": found.digest.hex(), "hash_s": hash_s}))
+    hash_s, own_s = time.perf_counter() - started, time.thread_time() - used
+busiest_s = own_s + max(executor.busy_s.values(), default=0)
+print(json.dumps({"arrow0": found.digest.hex(), "hash_s": hash_s, "busiest_s": busiest_s}))
 """
 
 
@@ -98,16 +110,22 @@ def compare_hashing(program: Path, rows: Path, folder: Path) -> bool:
         "ours on two threads": [sys.executable, "-c", HASH, rows, "2"],
     }
     best_s = dict.fromkeys(commands, float("inf"))
+    busiest_s = dict.fromkeys(commands, float("inf"))
     found = set()
     for _ in range(REPEATS):
         for who, command in commands.items():
             said = json.loads(run(command, folder)[2])
             best_s[who] = min(best_s[who], said["hash_s"])
+            busiest_s[who] = min(busiest_s[who], said.get("busiest_s", said["hash_s"]))
             found.add(said["arrow0"])
     assert len(found) == 1, found
     theirs_s = best_s["theirs"]
     for who, seconds in best_s.items():
-        print(f"hash {ROWS:,} rows, {who}: {seconds:.2f} s, {theirs_s / seconds:.2f} x")
+        # On a machine that others use, too, what the busiest thread worked says how long two free cores would take.
+        print(
+            f"hash {ROWS:,} rows, {who}: {seconds:.2f} s, {theirs_s / seconds:.2f} x; "
+            f"busiest thread {busiest_s[who]:.2f} s, {theirs_s / busiest_s[who]:.2f} x"
+        )
     return best_s["ours"] < theirs_s
 
 
