@@ -14,6 +14,7 @@ from odf_node.composition import Node
 from odf_node.engine_workspace import EngineWorkspace
 from odf_node.errors import UsageError
 from odf_node.gauges import make_metrics
+from odf_node.gossiping import GossipTasks, gossip_of
 from odf_node.http.encryption import make_tls_context
 from odf_node.http.live import Live
 from odf_node.http.served_node import ServedNode
@@ -50,23 +51,15 @@ async def serve(node: Node, setting: Setting, *, ready_file: Path | None, consol
     # What a crash left is removed while nobody else writes; a busy home is left alone.
     await asyncio.to_thread(node.clean_up)
 
-    def announce(listening: ListeningAddress) -> None:
+    def announce(listening: ListeningAddress, gossiping: GossipTasks | None) -> None:
         count = sum(record.published for record in node.store.list_datasets())
         console.note(f"serving {count} datasets at {listening.url} (Ctrl-C ends)")
         if ready_file is not None:
             _write_whole(ready_file, f"{listening.url}\n")
         notify_supervisor(os.environ, "READY=1", f"STATUS=serving at {listening.url}")
+        if gossiping is not None:
+            gossiping.start(listening)
 
-    served = ServedNode(
-        software=f"odf-node/{__version__}",
-        node_id=DidKey(key.public_key()),
-        store=node.store,
-        objects=node.objects,
-        clock=node.clock,
-        disputes=Disputes(node.store),
-        trees=KeptTrees(node.objects),
-        pushes=node.push_judge,
-    )
     running = setting.load()
     live = Live(running, make_metrics(node))
     tls = None
@@ -80,17 +73,31 @@ async def serve(node: Node, setting: Setting, *, ready_file: Path | None, consol
     stop = asyncio.Event()
     engines_end = asyncio.create_task(_stop_engines_late(node, stop, grace_s))
     try:
-        await serve_http(
-            served,
-            host=running.listen.address,
-            port=running.listen.port,
-            on_ready=announce,
-            stop=stop,
-            grace_s=grace_s,
-            live=live,
-            tls=tls,
-            on_reload=lambda: reload(live, setting, tls),
-        )
+        async with gossip_of(
+            node, running.gossip, key.seed, tells=lambda: live.configuration.access.anonymous
+        ) as gossiping:
+            served = ServedNode(
+                software=f"odf-node/{__version__}",
+                node_id=DidKey(key.public_key()),
+                store=node.store,
+                objects=node.objects,
+                clock=node.clock,
+                disputes=Disputes(node.store),
+                trees=KeptTrees(node.objects),
+                pushes=node.push_judge,
+                gossip=None if gossiping is None else gossiping.gossip,
+            )
+            await serve_http(
+                served,
+                host=running.listen.address,
+                port=running.listen.port,
+                on_ready=lambda listening: announce(listening, gossiping),
+                stop=stop,
+                grace_s=grace_s,
+                live=live,
+                tls=tls,
+                on_reload=lambda: reload(live, setting, tls),
+            )
     finally:
         notify_supervisor(os.environ, "STOPPING=1")
         engines_end.cancel()

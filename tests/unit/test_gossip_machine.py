@@ -109,7 +109,17 @@ class Driver:
         reply = Welcome(
             record=record(number, PeerAddress(sent.address)).raw, linked=True, peers=tuple(one.raw for one in peers)
         )
-        self.tell(Replied(sent.address, sent.request, reply))
+        for effect in self.tell(Replied(sent.address, sent.request, reply)):
+            if isinstance(effect, Send) and isinstance(effect.request, Compare):
+                self.tell(Replied(effect.address, effect.request, Ranges()))  # it has what is here
+
+
+def test_new_link_is_compared_with_at_once() -> None:
+    driver = Driver()
+    driver.tell(SetPinned((address(0),)))
+    (sent,) = driver.tick()
+    effects = driver.tell(Replied(sent.address, sent.request, Welcome(record=record(0).raw, linked=True)))
+    assert [type(effect.request) for effect in effects if isinstance(effect, Send)] == [Compare]
 
 
 def test_named_peer_is_greeted_first_and_tells_of_others() -> None:

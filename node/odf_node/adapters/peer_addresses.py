@@ -2,6 +2,7 @@
 
 from http import HTTPStatus
 
+from aiohttp.abc import AbstractResolver
 from yarl import URL
 
 from odf_node.adapters.exchange_peer import ExchangePeer, node_info_url
@@ -19,13 +20,16 @@ from odf_protocol.errors import MalformedError, UnsupportedError
 __all__ = ["is_smart", "open_peer", "parse_peer_url"]
 
 
-async def open_peer(address: str, settings: ClientSettings | None = None) -> PeerDataset:
+async def open_peer(
+    address: str, settings: ClientSettings | None = None, *, resolver: AbstractResolver | None = None
+) -> PeerDataset:
     """Find out what is at an address and give the dataset there; the caller enters and leaves it.
 
     Args:
         address: ``http(s)://.../NAME``, ``odf+http(s)://.../NAME``, ``file:///...``, a path with a slash in it, or a
             place in a bucket.
         settings: Patience and token; None: the usual.
+        resolver: Finds hosts; None: the system's.
 
     Raises:
         MalformedError: No address, or none of a dataset.
@@ -36,7 +40,7 @@ async def open_peer(address: str, settings: ClientSettings | None = None) -> Pee
         return files
     parts = parse_peer_url(address)
     assert isinstance(parts, URL)
-    client = HttpClient(settings or ClientSettings())
+    client = HttpClient(settings or ClientSettings(), resolver=resolver)
     await client.__aenter__()
     try:
         info = await _find_node_info(client, parts)

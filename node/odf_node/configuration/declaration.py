@@ -93,6 +93,23 @@ class Scrub:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Gossip:
+    """Telling other nodes what is new, and hearing it from them."""
+
+    enabled: bool = _setting(True, "take part", reloads=False)
+    public_url: str | None = _setting(
+        None,
+        "http(s)://host:port where others reach this node; not set: where it listens, if that is public",
+        reloads=False,
+    )
+    bootstrap: str | None = _setting(None, "addresses of nodes to begin with, between spaces", reloads=False)
+    allow_private: bool = _setting(
+        False, "connect to private and loopback addresses that peers name: for networks of one's own", reloads=False
+    )
+    round_milliseconds: int = _setting(2_000, "time between two rounds", reloads=False, lowest=100, highest=3_600_000)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Shutdown:
     """How the node ends."""
 
@@ -110,6 +127,7 @@ class Configuration:
     limits: Limits = field(default_factory=Limits)
     storage: Storage = field(default_factory=Storage)
     scrub: Scrub = field(default_factory=Scrub)
+    gossip: Gossip = field(default_factory=Gossip)
     shutdown: Shutdown = field(default_factory=Shutdown)
 
 
@@ -122,6 +140,7 @@ SECTIONS: Final[Mapping[str, type]] = MappingProxyType(
         "limits": Limits,
         "storage": Storage,
         "scrub": Scrub,
+        "gossip": Gossip,
         "shutdown": Shutdown,
     }
 )
@@ -133,6 +152,7 @@ _TYPES: Final = {
     bool: "boolean",
     Path | None: "path",
     int | None: "integer",
+    str | None: "string",
 }
 
 

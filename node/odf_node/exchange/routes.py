@@ -33,6 +33,11 @@ def pushes_path(push_id: str | None = None) -> str:
     return f"{PREFIX}/pushes" if push_id is None else f"{PREFIX}/pushes/{quote(push_id, safe='')}"
 
 
+def gossip_path() -> str:
+    """Where gossip is told."""
+    return f"{PREFIX}/gossip"
+
+
 def object_path(kind: ObjectKind, object_hash: Multihash) -> str:
     """An object, below the dataset's address."""
     return f"{kind.value}/{object_hash}"

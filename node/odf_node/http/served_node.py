@@ -8,6 +8,7 @@ from aiohttp import web
 
 from odf_node.adapters.packing import ServedStore
 from odf_node.ports.clock import Clock
+from odf_node.ports.gossip import GossipReceiver
 from odf_node.ports.objects import ObjectStore
 from odf_node.ports.pushes import PushReceiver
 from odf_node.ports.serving import DisputeBoard, SliceTrees
@@ -28,6 +29,7 @@ class ServedNode:
         disputes: What is proved against datasets.
         pushes: Judges pushes; None: this node takes none.
         spool_folder: Where blocks that are being pushed wait; None: the system's folder for temporary files.
+        gossip: Answers gossip; None: this node does not gossip.
     """
 
     software: str
@@ -39,6 +41,7 @@ class ServedNode:
     trees: SliceTrees
     pushes: PushReceiver | None = None
     spool_folder: Path | None = None
+    gossip: GossipReceiver | None = None
 
 
 NODE: Final = web.AppKey("node", ServedNode)

@@ -70,8 +70,8 @@ class Links:
             self._asked_in[address] = round_
         return True
 
-    def answered(self, address: str, round_: int, *, linked: bool) -> None:
-        """Note the answer to a greeting; a peer that was greeted to become a link is one now.
+    def answered(self, address: str, round_: int, *, linked: bool) -> bool:
+        """Note the answer to a greeting; a peer that was greeted to become a link is one now. Say whether it is new.
 
         Whom this node greeted because they asked for a link gets that one, never one of its own choice.
 
@@ -80,6 +80,7 @@ class Links:
             round_: Now.
             linked: Whether the peer will send to this node as well, as far as it was asked to.
         """
+        before = len(self._out) + len(self._in)
         if self._asked_in.pop(address, None) is not None:
             self._in[address] = _Link(round_)
         courted = self._courted.pop(address, None) is not None
@@ -91,6 +92,7 @@ class Links:
         ):
             self._out[address] = _Link(round_)
         self.note_answer(address)
+        return len(self._out) + len(self._in) > before
 
     def note_answer(self, address: str) -> None:
         """Note that a link's peer lives."""

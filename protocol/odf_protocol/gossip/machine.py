@@ -169,7 +169,6 @@ class GossipMachine:
             self._strikes.add(bucket, now_ms)
             self._effects.append(Refuse(retry_after_ms=self._settings.ban_ms))
             return
-        # The reply goes out before what it led to.
         self._effects.insert(0, Respond(reply))
 
     def _reply_to(self, request: Request, bucket: str, now_ms: int, source: Randomness) -> Reply:
@@ -208,7 +207,7 @@ class GossipMachine:
         try:
             match request, reply:
                 case Hello(), Welcome():
-                    self._take_welcome(address, request, reply, now_ms)
+                    self._take_welcome(address, request, reply, now_ms, source)
                 case Push(), Taken():
                     self._outboxes.arrived(address)
                     self._note_answer(address, now_ms)
@@ -232,7 +231,7 @@ class GossipMachine:
         except OdfError:
             self._punish(address, now_ms)
 
-    def _take_welcome(self, address: str, hello: Hello, welcome: Welcome, now_ms: int) -> None:
+    def _take_welcome(self, address: str, hello: Hello, welcome: Welcome, now_ms: int, source: Randomness) -> None:
         record = None if welcome.record is None else self._read_record(welcome.record)
         if record is not None and self._record is not None and record.node == self._record.node:
             self._own_addresses.add(address)  # this node itself, under an address that somebody named
@@ -241,7 +240,8 @@ class GossipMachine:
             self.peers.drop(address)
             return
         self.peers.answered(address, record, now_ms)
-        self.links.answered(address, self._round, linked=welcome.linked or not hello.link)
+        if self.links.answered(address, self._round, linked=welcome.linked or not hello.link):
+            self._reconcile(address, source)
         bucket = self._bucket_of(address)
         for raw in welcome.peers[: self._settings.sample_peers]:
             other = self._read_record(raw)
@@ -321,8 +321,6 @@ class GossipMachine:
         if request is not None:
             self._effects.append(Send(address, request))
 
-    # Reconciliation
-
     def _begin_reconciliation(self, now_ms: int, source: Randomness) -> None:
         self._reconciliations += 1
         address = self.links.pick_target(source)
@@ -352,8 +350,6 @@ class GossipMachine:
     def _go_on(self, address: str) -> None:
         self._send(address, self._sessions.go_on(address))
         self._close_unlinked()
-
-    # Rounds
 
     def _tick(self, now_ms: int, source: Randomness) -> None:
         self._round += 1

@@ -153,7 +153,8 @@ CREATE TABLE verified (
 CREATE TABLE peers (
     url TEXT NOT NULL PRIMARY KEY,
     node_key BLOB,
-    first_seen TEXT NOT NULL
+    first_seen TEXT NOT NULL,
+    named INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 
 CREATE TABLE peer_publisher_keys (
@@ -161,6 +162,24 @@ CREATE TABLE peer_publisher_keys (
     peer TEXT NOT NULL REFERENCES peers(url) ON DELETE CASCADE,
     publisher_key BLOB NOT NULL,
     UNIQUE (peer, publisher_key)
+) STRICT;
+
+CREATE TABLE peer_records (
+    raw BLOB NOT NULL PRIMARY KEY
+) STRICT;
+
+CREATE TABLE gossip_items (
+    arrival INTEGER PRIMARY KEY,
+    id BLOB NOT NULL UNIQUE,
+    kind TEXT NOT NULL,
+    raw BLOB NOT NULL
+) STRICT;
+
+CREATE TABLE subscriptions (
+    dataset_id BLOB NOT NULL PRIMARY KEY,
+    name TEXT NOT NULL,
+    url TEXT,
+    since TEXT NOT NULL
 ) STRICT;
 
 CREATE TABLE access_tokens (

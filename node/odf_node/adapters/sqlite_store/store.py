@@ -8,6 +8,7 @@ from odf_node.adapters.sqlite_store.database import BUSY_TIMEOUT_S, Database
 from odf_node.adapters.sqlite_store.datasets import DatasetMethods
 from odf_node.adapters.sqlite_store.disputes import DisputeMethods
 from odf_node.adapters.sqlite_store.evidence import EvidenceMethods
+from odf_node.adapters.sqlite_store.gossip import GossipMethods
 from odf_node.adapters.sqlite_store.ingests import IngestMethods
 from odf_node.adapters.sqlite_store.peers import PeerMethods
 from odf_node.adapters.sqlite_store.serving import ServingMethods
@@ -25,6 +26,7 @@ class SqliteMetadataStore(
     PeerMethods,
     AccessMethods,
     ServingMethods,
+    GossipMethods,
 ):
     """``MetadataStore`` in ``home.database``. Making the value opens nothing."""
 

@@ -1,0 +1,136 @@
+"""Run gossip and subscriptions beside the HTTP server of a node."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, replace
+from typing import Final
+
+from odf_node.adapters.gossip_client import GossipClient, GuardedResolver
+from odf_node.composition import Node
+from odf_node.configuration.declaration import Gossip as Section
+from odf_node.errors import UsageError
+from odf_node.http.access_log import write_line
+from odf_node.http.server import ListeningAddress
+from odf_node.ports.gossip import GossipSink
+from odf_node.ports.peer_client import PeerDataset
+from odf_node.services.following import Follower
+from odf_node.services.gossiping import Gossip
+from odf_protocol.errors import MalformedError
+from odf_protocol.gossip import GossipSettings, PeerAddress
+
+_PRIVATE_FACTOR: Final = 20
+"""In a private network all nodes behind one address are one bucket: they share twenty times as much.  # guess"""
+
+
+@dataclass
+class GossipTasks:
+    """Gossip of one daemon: made before the server listens, started when it is known where."""
+
+    node: Node
+    section: Section
+    sinks: Sequence[GossipSink]
+    gossip: Gossip
+    stop: asyncio.Event
+    tasks: list[asyncio.Task[None]]
+
+    def start(self, listening: ListeningAddress) -> None:
+        """Begin; called on the event loop once requests are answered."""
+        own = find_own_addresses(self.section, listening)
+        loop = asyncio.get_running_loop()
+        follower = Follower(self.node.store, self.node.pulling, self.node.open_peer, self._open_stranger, write_line)
+        every_s = self.section.round_milliseconds / 1000
+        self.tasks += [
+            loop.create_task(self._guard(self.gossip.run(own, self.stop))),
+            loop.create_task(self._guard(follower.run(self.gossip, every_s, self.stop))),
+        ]
+        write_line("gossiping", addresses=[str(address) for address in own])
+
+    async def _guard(self, running: Awaitable[None]) -> None:
+        """Log what ends a task that should not end; the node goes on serving."""
+        try:
+            await running
+        except asyncio.CancelledError:
+            raise
+        except Exception as error:  # noqa: BLE001 - the edge of a background task
+            write_line("gossip-fault", error=repr(error))
+
+    async def _open_stranger(self, url: str) -> PeerDataset:
+        return await self.node.open_stranger(url, None if self.section.allow_private else GuardedResolver())
+
+
+@asynccontextmanager
+async def gossip_of(
+    node: Node, section: Section, private_key: bytes, *, tells: Callable[[], bool]
+) -> AsyncIterator[GossipTasks | None]:
+    """Make the gossip of a daemon; None where the operator wants none.
+
+    Args:
+        node: Whose.
+        section: The configuration.
+        private_key: The node's.
+        tells: Whether everybody may know what the node publishes.
+
+    Raises:
+        UsageError: The configuration names an address that is none.
+    """
+    if not section.enabled:
+        yield None
+        return
+    bootstrap = [_parse(text, "gossip.bootstrap") for text in (section.bootstrap or "").split()]
+    settings = GossipSettings(round_ms=section.round_milliseconds)
+    if section.allow_private:
+        settings = replace(
+            settings,
+            rate_requests_per_s=settings.rate_requests_per_s * _PRIVATE_FACTOR,
+            rate_burst_requests=settings.rate_burst_requests * _PRIVATE_FACTOR,
+            rate_items_per_s=settings.rate_items_per_s * _PRIVATE_FACTOR,
+            rate_burst_items=settings.rate_burst_items * _PRIVATE_FACTOR,
+        )
+    sinks = node.make_gossip_sinks()
+    async with GossipClient(allow_private=section.allow_private) as transport:
+        gossip = Gossip(
+            node.store,
+            private_key,
+            node.clock,
+            transport,
+            settings=settings,
+            bootstrap=bootstrap,
+            allow_private=section.allow_private,
+            sinks=sinks,
+            tells=tells,
+            log=write_line,
+        )
+        running = GossipTasks(node, section, sinks, gossip, asyncio.Event(), [])
+        try:
+            yield running
+        finally:
+            running.stop.set()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(5.0):
+                    await asyncio.gather(*running.tasks, return_exceptions=True)
+            for task in running.tasks:
+                task.cancel()
+            await asyncio.gather(*running.tasks, return_exceptions=True)
+
+
+def find_own_addresses(section: Section, listening: ListeningAddress) -> tuple[PeerAddress, ...]:
+    """Say under which addresses this node tells others to reach it (GOSSIP-53).
+
+    Raises:
+        UsageError: The configured one is no address.
+    """
+    if section.public_url:
+        return (_parse(section.public_url, "gossip.public_url"),)
+    with suppress(MalformedError):
+        address = PeerAddress.parse(listening.url)
+        if address.is_public or (section.allow_private and address.host not in {"0.0.0.0", "::"}):  # noqa: S104
+            return (address,)
+    return ()
+
+
+def _parse(text: str, setting: str) -> PeerAddress:
+    try:
+        return PeerAddress.parse(text.rstrip("/"))
+    except MalformedError as error:
+        raise UsageError(f"{setting}: {text} is no address; write it as http(s)://host:port") from error

@@ -1,0 +1,64 @@
+"""The route of gossip: one request in, one reply out (GOSSIP-49 to GOSSIP-51)."""
+
+import asyncio
+from http import HTTPStatus
+from ipaddress import ip_address
+from typing import Final
+
+from aiohttp import web
+
+from odf_node.exchange.limits import message_limit_s
+from odf_node.exchange.messages import JSON_MEDIA_TYPE
+from odf_node.exchange.routes import gossip_path
+from odf_node.http.problems import ProblemError
+from odf_node.http.served_node import NODE
+from odf_protocol.errors import MalformedError
+from odf_protocol.gossip.addresses import bucket_of_ip
+from odf_protocol.gossip.messages import MAX_MESSAGE_BYTES
+
+_RETRY_AFTER_S: Final = "10"
+_UNKNOWN: Final = "unknown"
+"""The bucket of senders whose address the transport does not say."""
+
+
+def add_routes(app: web.Application) -> None:
+    """Register the route."""
+    app.router.add_post(f"/{gossip_path()}", _take_message)
+
+
+async def _take_message(request: web.Request) -> web.Response:
+    receiver = request.app[NODE].gossip
+    if receiver is None:
+        raise ProblemError(HTTPStatus.NOT_FOUND, "not-found", "this node does not gossip")
+    reply = receiver.receive(_bucket_of(request.remote), await _read_message(request))
+    if reply is None:
+        raise ProblemError(
+            HTTPStatus.TOO_MANY_REQUESTS,
+            "too-many-requests",
+            "too much gossip from this network; come back later",
+            headers={"Retry-After": _RETRY_AFTER_S},
+        )
+    return web.Response(body=reply, content_type=JSON_MEDIA_TYPE, headers={"Cache-Control": "no-store"})
+
+
+async def _read_message(request: web.Request) -> bytes:
+    if (request.content_length or 0) > MAX_MESSAGE_BYTES:
+        raise _too_large()
+    body = bytearray()
+    async with asyncio.timeout(message_limit_s(MAX_MESSAGE_BYTES, 10.0)):
+        while part := await request.content.readany():
+            body += part
+            if len(body) > MAX_MESSAGE_BYTES:
+                raise _too_large()
+    return bytes(body)
+
+
+def _too_large() -> MalformedError:
+    return MalformedError("gossip request", expected=f"at most {MAX_MESSAGE_BYTES} bytes", found="more")
+
+
+def _bucket_of(remote: str | None) -> str:
+    try:
+        return bucket_of_ip(ip_address((remote or "").partition("%")[0]))
+    except ValueError:
+        return _UNKNOWN

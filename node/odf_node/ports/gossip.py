@@ -1,0 +1,124 @@
+"""Gossip as the rest of the node sees it: who hears of items, where they are kept, how messages travel."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+from odf_protocol.did import DatasetId
+from odf_protocol.gossip.addresses import PeerAddress
+from odf_protocol.gossip.item import Item, ItemKind
+from odf_protocol.gossip.messages import Reply, Request
+from odf_protocol.timestamp import Timestamp
+
+
+class GossipSink(Protocol):
+    """Somebody in this node who wants to hear what arrives."""
+
+    def accept(self, item: Item) -> None:
+        """Hear of a verified item of somebody else's that is new here.
+
+        Called in a worker thread, one item at a time, in order of arrival, after the item is kept. An item may come
+        again after a restart. Whether its signer is of any importance, the sink decides. What the sink raises is
+        logged and ends nothing.
+        """
+        ...
+
+
+class GossipReceiver(Protocol):
+    """The service behind the route."""
+
+    def receive(self, bucket: str, body: bytes) -> bytes | None:
+        """Answer a request from an address bucket; None: the sender is to come back later.
+
+        Raises:
+            MalformedError: It is no request.
+        """
+        ...
+
+
+class GossipTransport(Protocol):
+    """Carries a request to a peer."""
+
+    async def ask(self, address: PeerAddress, request: Request, *, is_named: bool) -> Reply:
+        """Send a request and return the reply.
+
+        Args:
+            address: Of the peer.
+            request: What to ask.
+            is_named: The operator named the address, so it may be private.
+
+        Raises:
+            UnavailableError: No reply.
+            MalformedError: What came is no reply.
+            RejectedError: The address must not be connected to.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class KeptItem:
+    """An item as it is kept; read again, and so verified again, when the node starts."""
+
+    kind: ItemKind
+    raw: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subscription:
+    """A dataset that is brought up to date by itself when a new head arrives.
+
+    Attributes:
+        dataset_id: Which one; it need not be here yet.
+        name: What it is to be called here.
+        url: Where to ask first; None: peers that gossip only.
+        since: When it was subscribed to.
+    """
+
+    dataset_id: DatasetId
+    name: str
+    url: str | None
+    since: Timestamp
+
+
+class GossipStore(Protocol):
+    """What gossip keeps between runs; transactions and errors as ``MetadataStore``."""
+
+    def change_gossip_items(self, added: Iterable[Item], removed: Iterable[bytes]) -> None:
+        """Keep items and forget others by id; what is kept or unknown already changes nothing."""
+        ...
+
+    def list_gossip_items(self) -> tuple[KeptItem, ...]:
+        """Return all items, oldest first."""
+        ...
+
+    def replace_peer_records(self, records: Iterable[bytes]) -> None:
+        """Keep these records of peers that answered, instead of all others."""
+        ...
+
+    def list_peer_records(self) -> tuple[bytes, ...]:
+        """Return them."""
+        ...
+
+    def put_subscription(self, subscription: Subscription) -> None:
+        """Subscribe, or change a subscription of the same dataset."""
+        ...
+
+    def delete_subscription(self, dataset_id: DatasetId) -> bool:
+        """End a subscription; say whether there was one."""
+        ...
+
+    def list_subscriptions(self) -> tuple[Subscription, ...]:
+        """Return all subscriptions, by name."""
+        ...
+
+    def name_peer(self, url: str, at: Timestamp) -> None:
+        """Keep an address that the operator named to gossip with; it may be known as a peer already."""
+        ...
+
+    def list_named_peers(self) -> tuple[str, ...]:
+        """Return the addresses that the operator named."""
+        ...
+
+    def list_attestations_after(self, arrival: int, *, limit: int) -> tuple[tuple[int, bytes], ...]:
+        """Return attestations that arrived after a place, with their places, oldest first."""
+        ...

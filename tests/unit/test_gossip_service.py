@@ -1,0 +1,320 @@
+"""Gossip in a node: what it keeps, what it tells, who hears of it, and what `peer` and `subscribe` change."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from odf_node.adapters.clocks import FixedClock
+from odf_node.adapters.sqlite_store import SqliteMetadataStore
+from odf_node.errors import UnknownDatasetError, UsageError
+from odf_node.home import Home
+from odf_node.http.server import ListeningAddress
+from odf_node.ports import SignedHead
+from odf_node.ports.gossip import Subscription
+from odf_node.ports.peer_client import PeerDataset
+from odf_node.ports.peer_errors import PeerUnavailableError
+from odf_node.services.following import Follower, Subscriptions
+from odf_node.services.gossiping import Gossip
+from odf_node.services.hearsay import AttestationSink
+from odf_node.services.peering import Peers
+from odf_protocol.errors import MalformedError
+from odf_protocol.gossip import GossipSettings, Item, ItemKind, PeerAddress, encode_gossip
+from odf_protocol.gossip.messages import (
+    Compare,
+    Feed,
+    Follow,
+    Hello,
+    ItemMessage,
+    Push,
+    RangeMessage,
+    Ranges,
+    Reply,
+    Request,
+    Taken,
+    Welcome,
+)
+from odf_protocol.heads import sign_head
+from support.event_loop import in_loop
+from support.gossip_items import attestation, head
+from support.signing import DATASET_KEY, NODE_KEY, NOON, OTHER_KEY, dataset_of
+from support.store_values import creation
+
+QUICK = GossipSettings(round_ms=20)
+PEER = PeerAddress("http://127.0.0.1:9")
+
+
+class Line:
+    """A transport that answers as a test says, and keeps what it was asked."""
+
+    def __init__(self, answer: Callable[[Request], Reply]) -> None:
+        self.answer = answer
+        self.asked: list[tuple[str, Request, bool]] = []
+
+    async def ask(self, address: PeerAddress, request: Request, *, is_named: bool) -> Reply:
+        self.asked.append((address.text, request, is_named))
+        return self.answer(request)
+
+
+def friendly(request: Request) -> Reply:
+    match request:
+        case Hello():
+            return Welcome(linked=True)
+        case Compare():
+            return Ranges(ranges=(RangeMessage(ids=()),))
+        case Follow():
+            return Feed(epoch=bytes(16), next=0)
+        case _:
+            return Taken()
+
+
+class Ears:
+    def __init__(self) -> None:
+        self.heard: list[Item] = []
+
+    def accept(self, item: Item) -> None:
+        self.heard.append(item)
+        if item.kind is ItemKind.ATTESTATION:
+            raise ValueError("not this one")
+
+
+def make_store(folder: Path) -> SqliteMetadataStore:
+    return SqliteMetadataStore(Home(folder / "home"))
+
+
+def make_gossip(store: SqliteMetadataStore, line: Line | None = None, **more: object) -> Gossip:
+    named = {"settings": QUICK, "log": lambda event, **facts: None} | more
+    return Gossip(store, NODE_KEY, FixedClock(NOON), line or Line(friendly), **named)  # type: ignore[arg-type]
+
+
+async def run_until(gossip: Gossip, holds: Callable[[], bool]) -> None:
+    stop = asyncio.Event()
+    running = asyncio.create_task(gossip.run((), stop))
+    try:
+        async with asyncio.timeout(20):
+            while not holds():  # noqa: ASYNC110 - what is waited for is in a database
+                await asyncio.sleep(0.01)
+    finally:
+        stop.set()
+        await running
+
+
+@in_loop
+async def test_items_that_arrive_are_kept_then_told_and_there_after_a_restart(tmp_path: Path) -> None:
+    store, ears, told = make_store(tmp_path), Ears(), []
+    gossip = make_gossip(store, sinks=[ears], log=lambda event, **facts: told.append(event))
+    items = [attestation(NODE_KEY, DATASET_KEY), head(DATASET_KEY, 1), head(OTHER_KEY, 1)]
+    await run_until(gossip, lambda: _push(gossip, items) and len(ears.heard) == 3)
+    assert {item.id for item in ears.heard} == {item.id for item in items}
+    assert "gossip-sink" in told  # what one sink raises does not keep the rest from being heard
+    again = make_gossip(store, sinks=[ears])
+    await run_until(again, lambda: len(again.machine.store) == 3)
+    assert len(ears.heard) == 3
+    store.close()
+
+
+def _push(gossip: Gossip, items: list[Item]) -> bool:
+    return gossip.receive("b", encode_gossip(Push(items=tuple(map(ItemMessage.of, items))))) is not None
+
+
+@in_loop
+async def test_items_that_are_replaced_leave_the_home(tmp_path: Path) -> None:
+    store = make_store(tmp_path)
+    gossip = make_gossip(store)
+    for number in range(3):
+        _push(gossip, [head(DATASET_KEY, number)])
+    await run_until(gossip, lambda: len(store.list_gossip_items()) == 1)
+    assert store.list_gossip_items()[0].raw == head(DATASET_KEY, 2).raw
+    store.close()
+
+
+@in_loop
+async def test_published_head_is_told_to_named_peers_and_a_hidden_one_is_not(tmp_path: Path) -> None:
+    for published in (True, False):
+        store = make_store(tmp_path / str(published))
+        record = store.commit(creation(count=2))
+        raw = sign_head(
+            DATASET_KEY,
+            dataset_id=dataset_of(DATASET_KEY),
+            sequence_number=record.head.sequence_number,
+            block_hash=record.head.hash,
+            time=NOON,
+        )
+        store.put_signed_head(SignedHead(record.id, record.head, raw))
+        store.set_published(record.id, published)
+        store.name_peer(PEER.text, NOON)
+        line = Line(friendly)
+        gossip = make_gossip(store, line)
+
+        def pushed(line: Line = line) -> list[bytes]:
+            return [item.raw for _, asked, _ in line.asked if isinstance(asked, Push) for item in asked.items]
+
+        def greeted(line: Line = line) -> bool:
+            return sum(isinstance(asked, Compare) for _, asked, _ in line.asked) > 3
+
+        await run_until(gossip, lambda: bool(pushed()) if published else greeted())  # noqa: B023
+        assert raw in pushed() if published else pushed() == []
+        assert {(url, named) for url, _, named in line.asked} == {(PEER.text, True)}
+        store.close()
+
+
+@in_loop
+async def test_nothing_is_told_where_only_known_callers_may_read(tmp_path: Path) -> None:
+    store = make_store(tmp_path)
+    store.commit(creation(count=2))
+    gossip = make_gossip(store, tells=lambda: False)
+    assert gossip._reader.read().news == ()
+    store.close()
+
+
+@in_loop
+async def test_peer_that_fails_ends_nothing(tmp_path: Path) -> None:
+    def broken(request: Request) -> Reply:
+        raise PeerUnavailableError(PEER.text, "it is gone")
+
+    store = make_store(tmp_path)
+    store.name_peer(PEER.text, NOON)
+    line = Line(broken)
+    gossip = make_gossip(store, line)
+    await run_until(gossip, lambda: bool(line.asked))
+    assert _push(gossip, [head(DATASET_KEY, 1)])
+    store.close()
+
+
+def test_what_is_no_request_is_refused(tmp_path: Path) -> None:
+    gossip = make_gossip(make_store(tmp_path))
+    with pytest.raises(MalformedError):
+        gossip.receive("b", b"{}")
+
+
+def test_attestations_about_held_datasets_are_kept_for_policies(tmp_path: Path) -> None:
+    store = make_store(tmp_path)
+    record = store.commit(creation(count=2))
+    sink = AttestationSink(store, FixedClock(NOON))
+    sink.accept(attestation(NODE_KEY, DATASET_KEY))
+    sink.accept(head(DATASET_KEY, 1))
+    kept = list(store.iter_attestations(dataset_of(DATASET_KEY)))
+    assert len(kept) == (record.id == dataset_of(DATASET_KEY))
+    store.close()
+
+
+def test_subscriptions_and_named_peers_come_back_as_they_were_given(tmp_path: Path) -> None:
+    store = make_store(tmp_path)
+    assert (store.list_subscriptions(), store.list_named_peers(), store.list_peer_records()) == ((), (), ())
+    one = Subscription(dataset_id=dataset_of(DATASET_KEY), name="b", url=None, since=NOON)
+    other = Subscription(dataset_id=dataset_of(OTHER_KEY), name="a", url="http://x/a", since=NOON)
+    for subscription in (one, other, other):
+        store.put_subscription(subscription)
+    assert store.list_subscriptions() == (other, one)
+    assert store.delete_subscription(one.dataset_id)
+    assert not store.delete_subscription(one.dataset_id)
+    store.replace_peer_records([b"1", b"2"])
+    store.replace_peer_records([b"3"])
+    assert store.list_peer_records() == (b"3",)
+    store.close()
+
+
+def test_named_peer_is_listed_and_forgotten(tmp_path: Path) -> None:
+    store = make_store(tmp_path)
+    peers = Peers(store, FixedClock(NOON))
+    assert peers.add("https://node.example/").text == "https://node.example"
+    peers.add("https://node.example")
+    assert [(peer.url, named) for peer, named in peers.list_peers()] == [("https://node.example", True)]
+    assert peers.delete("https://node.example/") == "https://node.example"
+    assert peers.list_peers() == []
+    with pytest.raises(UnknownDatasetError):
+        peers.delete("https://node.example")
+    for text in ("node.example", "ftp://x.example", "http://x.example/path", "http://u:p@x.example"):
+        with pytest.raises(UsageError):
+            peers.add(text)
+    store.close()
+
+
+async def _nobody(url: str) -> PeerDataset:
+    raise PeerUnavailableError(url, "nobody answers there")
+
+
+@in_loop
+async def test_own_dataset_and_unnamed_one_are_not_subscribed_to(tmp_path: Path) -> None:
+    store = make_store(tmp_path)
+    own = store.commit(creation(count=2))
+    subscriptions = Subscriptions(store, FixedClock(NOON), _nobody)
+    for source in (own.name, str(own.id), str(dataset_of(OTHER_KEY))):
+        with pytest.raises(UsageError):
+            await subscriptions.add(source, local_name=None)
+    with pytest.raises(UnknownDatasetError):
+        await subscriptions.add("nothing.of.this.name", local_name=None)
+    made = await subscriptions.add(str(dataset_of(OTHER_KEY)), local_name="other.one")
+    assert (made.name, made.url, store.list_subscriptions()) == ("other.one", None, (made,))
+    assert subscriptions.remove("other.one") == made
+    with pytest.raises(UsageError):
+        subscriptions.remove("other.one")
+    store.close()
+
+
+@in_loop
+async def test_subscription_asks_named_addresses_first_and_then_waits_longer_each_time(tmp_path: Path) -> None:
+    store = make_store(tmp_path)
+    subscription = Subscription(dataset_id=dataset_of(DATASET_KEY), name="d", url="http://first.example/d", since=NOON)
+    store.put_subscription(subscription)
+    store.name_peer(PEER.text, NOON)
+    asked: list[tuple[str, str]] = []
+    waits: list[float] = []
+
+    def opener(kind: str) -> Callable[[str], Awaitable[PeerDataset]]:
+        async def open_(url: str) -> PeerDataset:
+            asked.append((kind, url))
+            raise PeerUnavailableError(url, "nobody answers there")
+
+        return open_
+
+    class News:
+        subscriptions = (subscription,)
+        item = head(DATASET_KEY, 1)
+
+        def find_news(self) -> dict[object, Item]:
+            return {subscription.dataset_id: self.item}
+
+        def list_sources(self) -> list[PeerAddress]:
+            return [PeerAddress("http://8.8.8.8"), PEER]
+
+    follower = Follower(
+        store,
+        None,  # type: ignore[arg-type] - nothing is ever opened
+        opener("named"),
+        opener("stranger"),
+        lambda event, **facts: waits.append(facts["retry_in_s"]),
+    )
+    news = News()
+    for _ in range(3):
+        await follower._bring(news, subscription.dataset_id, news.item)  # type: ignore[arg-type]
+    assert asked == [
+        ("named", "http://first.example/d"),
+        ("stranger", f"http://8.8.8.8/{subscription.dataset_id}"),
+        ("named", f"{PEER}/{subscription.dataset_id}"),
+    ]
+    assert waits == [5.0]
+    follower._waits[subscription.dataset_id].until_s = 0
+    await follower._bring(news, subscription.dataset_id, news.item)  # type: ignore[arg-type]
+    assert waits == [5.0, 10.0]
+    newer = head(DATASET_KEY, 2)
+    await follower._bring(news, subscription.dataset_id, newer)  # type: ignore[arg-type]
+    assert waits == [5.0, 10.0, 5.0]
+    store.close()
+
+
+def test_node_says_where_it_is_only_where_that_is_of_use() -> None:
+    from odf_node.configuration.declaration import Gossip as Section
+    from odf_node.gossiping import find_own_addresses
+
+    loopback, everywhere = ListeningAddress("127.0.0.1", 8080), ListeningAddress("0.0.0.0", 8080)
+    public = ListeningAddress("8.8.8.8", 8080)
+    assert find_own_addresses(Section(), loopback) == ()
+    assert find_own_addresses(Section(allow_private=True), loopback) == (PeerAddress("http://127.0.0.1:8080"),)
+    assert find_own_addresses(Section(allow_private=True), everywhere) == ()
+    assert find_own_addresses(Section(), public) == (PeerAddress("http://8.8.8.8:8080"),)
+    named = Section(public_url="https://node.example")
+    assert find_own_addresses(named, loopback) == (PeerAddress("https://node.example"),)
+    with pytest.raises(UsageError):
+        find_own_addresses(Section(public_url="node.example"), loopback)
