@@ -19,11 +19,8 @@ from odf_node.ports import AuditEntry, Clock, Outcome
 from odf_protocol.timestamp import Timestamp
 
 if TYPE_CHECKING:
-    from aiohttp.abc import AbstractResolver
-
     from odf_engines.contract import EngineSession
     from odf_node.adapters.http_client import SignRequest
-    from odf_node.ports.gossip import GossipSink
     from odf_node.ports.layouts import LayoutTarget
     from odf_node.ports.objects import SweepReport
     from odf_node.ports.peer_client import OnBytes, PeerDataset
@@ -37,8 +34,8 @@ if TYPE_CHECKING:
     from odf_node.services.grading import TransformGrader
     from odf_node.services.ingestion import Ingestor
     from odf_node.services.logins import Logins
-    from odf_node.services.pull_planning import PullPlanner
     from odf_node.services.peering import Peers
+    from odf_node.services.pull_planning import PullPlanner
     from odf_node.services.pulling import Pulling
     from odf_node.services.pushing import Pushing
     from odf_node.services.queries import QueryRunner
@@ -304,12 +301,6 @@ class Node:
 
         return Subscriptions(self.store, self.clock, self.open_peer)
 
-    def make_gossip_sinks(self) -> "tuple[GossipSink, ...]":
-        """Make those who hear of what arrives by gossip."""
-        from odf_node.services.hearsay import AttestationSink
-
-        return (AttestationSink(self.store, self.clock),)
-
     @cached_property
     def tokens(self) -> "Tokens":
         """Behind ``token``."""
@@ -371,12 +362,6 @@ class Node:
         from odf_node.adapters.layout_places import iter_siblings
 
         return iter_siblings(url)
-
-    async def open_stranger(self, url: str, resolver: "AbstractResolver | None") -> "PeerDataset":
-        """As ``open_peer``, for an address that the user did not name; ``resolver`` finds its host."""
-        from odf_node.adapters.peer_addresses import open_peer
-
-        return await open_peer(url, resolver=resolver)
 
     async def open_peer(self, url: str) -> "PeerDataset":
         """Find out what is at ``url`` and make a client for the dataset there."""

@@ -1,22 +1,24 @@
 """Run gossip and subscriptions beside the HTTP server of a node."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Final
 
 from odf_node.adapters.gossip_client import GossipClient, GuardedResolver
+from odf_node.adapters.peer_addresses import open_peer
 from odf_node.composition import Node
 from odf_node.configuration.declaration import Gossip as Section
 from odf_node.errors import UsageError
 from odf_node.http.access_log import write_line
 from odf_node.http.server import ListeningAddress
-from odf_node.ports.gossip import GossipSink
 from odf_node.ports.peer_client import PeerDataset
 from odf_node.services.following import Follower
 from odf_node.services.gossiping import Gossip
-from odf_protocol.errors import MalformedError
+from odf_node.services.hearsay import Hearsay
+from odf_protocol.did import DidKey
+from odf_protocol.errors import MalformedError, OdfError
 from odf_protocol.gossip import GossipSettings, PeerAddress
 
 _PRIVATE_FACTOR: Final = 20
@@ -29,7 +31,6 @@ class GossipTasks:
 
     node: Node
     section: Section
-    sinks: Sequence[GossipSink]
     gossip: Gossip
     stop: asyncio.Event
     tasks: list[asyncio.Task[None]]
@@ -56,7 +57,7 @@ class GossipTasks:
             write_line("gossip-fault", error=repr(error))
 
     async def _open_stranger(self, url: str) -> PeerDataset:
-        return await self.node.open_stranger(url, None if self.section.allow_private else GuardedResolver())
+        return await open_peer(url, resolver=None if self.section.allow_private else GuardedResolver())
 
 
 @asynccontextmanager
@@ -87,7 +88,11 @@ async def gossip_of(
             rate_items_per_s=settings.rate_items_per_s * _PRIVATE_FACTOR,
             rate_burst_items=settings.rate_burst_items * _PRIVATE_FACTOR,
         )
-    sinks = node.make_gossip_sinks()
+    signers: frozenset[DidKey] = frozenset()
+    try:
+        signers = frozenset(auditor.key for auditor in node.read_policies().auditors)
+    except OdfError as error:
+        write_line("gossip-policies", text=str(error))  # who pulls will be told; the node is served all the same
     async with GossipClient(allow_private=section.allow_private) as transport:
         gossip = Gossip(
             node.store,
@@ -97,11 +102,12 @@ async def gossip_of(
             settings=settings,
             bootstrap=bootstrap,
             allow_private=section.allow_private,
-            sinks=sinks,
+            signers=signers,
+            sinks=(Hearsay(node.store, node.clock),),
             tells=tells,
             log=write_line,
         )
-        running = GossipTasks(node, section, sinks, gossip, asyncio.Event(), [])
+        running = GossipTasks(node, section, gossip, asyncio.Event(), [])
         try:
             yield running
         finally:

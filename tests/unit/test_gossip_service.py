@@ -15,12 +15,14 @@ from odf_node.ports import SignedHead
 from odf_node.ports.gossip import Subscription
 from odf_node.ports.peer_client import PeerDataset
 from odf_node.ports.peer_errors import PeerUnavailableError
+from odf_node.services.disputes import Disputes
 from odf_node.services.following import Follower, Subscriptions
 from odf_node.services.gossiping import Gossip
-from odf_node.services.hearsay import AttestationSink
+from odf_node.services.hearsay import Hearsay
 from odf_node.services.peering import Peers
+from odf_protocol.equivocation import EquivocationKind, prove_equivocation
 from odf_protocol.errors import MalformedError
-from odf_protocol.gossip import GossipSettings, Item, ItemKind, PeerAddress, encode_gossip
+from odf_protocol.gossip import GossipSettings, Item, ItemKind, PeerAddress, encode_gossip, read_item
 from odf_protocol.gossip.messages import (
     Compare,
     Feed,
@@ -188,14 +190,20 @@ def test_what_is_no_request_is_refused(tmp_path: Path) -> None:
         gossip.receive("b", b"{}")
 
 
-def test_attestations_about_held_datasets_are_kept_for_policies(tmp_path: Path) -> None:
+def test_what_matters_here_is_handed_on_and_the_rest_is_not(tmp_path: Path) -> None:
     store = make_store(tmp_path)
-    record = store.commit(creation(count=2))
-    sink = AttestationSink(store, FixedClock(NOON))
-    sink.accept(attestation(NODE_KEY, DATASET_KEY))
-    sink.accept(head(DATASET_KEY, 1))
-    kept = list(store.iter_attestations(dataset_of(DATASET_KEY)))
-    assert len(kept) == (record.id == dataset_of(DATASET_KEY))
+    sink = Hearsay(store, FixedClock(NOON))
+    watched, other = dataset_of(DATASET_KEY), dataset_of(OTHER_KEY)
+    store.put_subscription(Subscription(dataset_id=watched, name="d", url=None, since=NOON))
+    for key in (DATASET_KEY, OTHER_KEY):
+        pair = [head(key, 3, text=text).raw for text in "ab"]
+        proof = prove_equivocation(EquivocationKind.HEADS, *pair).raw
+        for item in (attestation(NODE_KEY, key), head(key, 1), read_item(ItemKind.EQUIVOCATION, proof)):
+            sink.accept(item)
+    assert [len(list(store.iter_attestations(one))) for one in (watched, other)] == [1, 0]
+    assert [store.find_seen_head(one) is not None for one in (watched, other)] == [True, False]
+    assert Disputes(store).find_obstacle(watched) is not None
+    assert Disputes(store).find_obstacle(other) is None
     store.close()
 
 

@@ -2,19 +2,21 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from odf_protocol.did import DatasetId
-from odf_protocol.gossip.addresses import PeerAddress
-from odf_protocol.gossip.item import Item, ItemKind
-from odf_protocol.gossip.messages import Reply, Request
 from odf_protocol.timestamp import Timestamp
+
+if TYPE_CHECKING:  # the store implements these ports, and every command opens the store
+    from odf_protocol.gossip.addresses import PeerAddress
+    from odf_protocol.gossip.item import Item
+    from odf_protocol.gossip.messages import Reply, Request
 
 
 class GossipSink(Protocol):
     """Somebody in this node who wants to hear what arrives."""
 
-    def accept(self, item: Item) -> None:
+    def accept(self, item: "Item") -> None:
         """Hear of a verified item of somebody else's that is new here.
 
         Called in a worker thread, one item at a time, in order of arrival, after the item is kept. An item may come
@@ -39,7 +41,7 @@ class GossipReceiver(Protocol):
 class GossipTransport(Protocol):
     """Carries a request to a peer."""
 
-    async def ask(self, address: PeerAddress, request: Request, *, is_named: bool) -> Reply:
+    async def ask(self, address: "PeerAddress", request: "Request", *, is_named: bool) -> "Reply":
         """Send a request and return the reply.
 
         Args:
@@ -59,7 +61,8 @@ class GossipTransport(Protocol):
 class KeptItem:
     """An item as it is kept; read again, and so verified again, when the node starts."""
 
-    kind: ItemKind
+    id: bytes
+    kind: str
     raw: bytes
 
 
@@ -83,7 +86,7 @@ class Subscription:
 class GossipStore(Protocol):
     """What gossip keeps between runs; transactions and errors as ``MetadataStore``."""
 
-    def change_gossip_items(self, added: Iterable[Item], removed: Iterable[bytes]) -> None:
+    def change_gossip_items(self, added: Iterable[KeptItem], removed: Iterable[bytes]) -> None:
         """Keep items and forget others by id; what is kept or unknown already changes nothing."""
         ...
 

@@ -12,9 +12,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from odf_node.ports import Clock, Head, MetadataStore
-from odf_node.ports.gossip import GossipSink, GossipStore, GossipTransport, Subscription
-from odf_protocol.did import DatasetId
+from odf_node.ports import Clock, DocumentKind, Head, MetadataStore
+from odf_node.ports.gossip import GossipSink, GossipStore, GossipTransport, KeptItem, Subscription
+from odf_protocol.did import DatasetId, DidKey
 from odf_protocol.errors import MalformedError, OdfError
 from odf_protocol.gossip import (
     Accept,
@@ -50,6 +50,7 @@ RECORD_S: Final = 2 * 86_400
 """How long a record of this node holds; it is signed again after half of it.  # guess"""
 SAVE_ROUNDS: Final = 30  # guess: a minute's worth of new peers may be lost with the power
 MAX_SENDING: Final = 64  # guess: requests on their way at once; more count as failed
+PROOF_ROUNDS: Final = 5  # guess: proofs that gossip did not bring are rare
 PAGE_ATTESTATIONS: Final = 200
 
 
@@ -73,9 +74,11 @@ class HomeReader:
 
     store: GossipHome
     bootstrap: tuple[PeerAddress, ...]
+    signers: frozenset[DidKey]
     tells: Callable[[], bool]
     _told: dict[DatasetId, Head] = field(default_factory=dict)
     _arrival: int = 0
+    _reads: int = 0
 
     def read(self) -> HomeView:
         """Look; in a worker thread."""
@@ -95,12 +98,17 @@ class HomeReader:
             published = {record.id for record in told}
             said = _read_all(ItemKind.ATTESTATION, [raw for _, raw in attestations])
             news += [item for item in said if item.dataset_id in published]
+        self._reads += 1
+        if self._reads % PROOF_ROUNDS == 1:
+            for record in told:
+                proofs = self.store.iter_documents(record.id, DocumentKind.EQUIVOCATION)
+                news += _read_all(ItemKind.EQUIVOCATION, [document.raw for document in proofs])
         subscriptions = self.store.list_subscriptions()
         named = [address for url in self.store.list_named_peers() if (address := find_address(url)) is not None]
         held = frozenset(record.id for record in records)
         return HomeView(
             tuple(news),
-            Interests(held | {subscription.dataset_id for subscription in subscriptions}),
+            Interests(held | {subscription.dataset_id for subscription in subscriptions}, self.signers),
             tuple(dict.fromkeys((*named, *self.bootstrap))),
             subscriptions,
         )
@@ -117,6 +125,7 @@ class Gossip:
         settings: Of the machine.
         bootstrap: Addresses that the operator's configuration names.
         allow_private: Whether private addresses that peers name may be used.
+        signers: Keys whose every word is of interest, such as auditors.
         sinks: Who hears of what arrives.
         tells: Whether everybody may know what this node publishes.
         log: Hears of what went wrong inside: event and facts.
@@ -132,6 +141,7 @@ class Gossip:
         settings: GossipSettings,
         bootstrap: Sequence[PeerAddress] = (),
         allow_private: bool = False,
+        signers: frozenset[DidKey] = frozenset(),
         sinks: Sequence[GossipSink] = (),
         tells: Callable[[], bool] = lambda: True,
         log: Callable[..., None],
@@ -143,7 +153,7 @@ class Gossip:
         self._key = private_key
         self._clock = clock
         self._transport = transport
-        self._reader = HomeReader(store, tuple(bootstrap), tells)
+        self._reader = HomeReader(store, tuple(bootstrap), signers, tells)
         self._sinks = tuple(sinks)
         self._log = log
         self._source = random.SystemRandom()
@@ -246,7 +256,9 @@ class Gossip:
         items, records = await asyncio.to_thread(
             lambda: (self._store.list_gossip_items(), self._store.list_peer_records())
         )
-        read = await asyncio.to_thread(lambda: [item for kept in items for item in _read_all(kept.kind, [kept.raw])])
+        read = await asyncio.to_thread(
+            lambda: [item for kept in items for item in _read_all(ItemKind(kept.kind), [kept.raw])]
+        )
         await self._look_home()
         self._handle(Restore(tuple(read)))
         for raw in records:
@@ -285,7 +297,7 @@ class Gossip:
             return
 
         def write() -> None:
-            self._store.change_gossip_items(kept, forgotten)
+            self._store.change_gossip_items([KeptItem(item.id, item.kind.value, item.raw) for item in kept], forgotten)
             for item in accepted:
                 self._tell_sinks(item)
 

@@ -6,7 +6,7 @@ kind                statement                                    replaced by
 ``equivocation``    proof that a key contradicted itself         nothing; one per dataset and key is enough
 ``key-event``       a dataset's key names the next one           nothing
 ``head``            a dataset's key names its newest block       a higher head of the same dataset and key
-``attestation``     what a node found when it re-executed        a later one of the node about the same block
+``attestation``     what a node found when it checked            a later one of the node about the same block
 ==================  ==========================================  ===========================================
 
 Source: clauses GOSSIP-1 to GOSSIP-4 in ``spec/extensions/gossip.md``.
@@ -17,15 +17,18 @@ from enum import StrEnum
 from hashlib import sha3_256
 from typing import Final
 
-from odf_protocol.attestations import Attestation, decode_attestation
+from odf_protocol.acceptance_statements import AcceptanceStatement
+from odf_protocol.attestations import Attestation
 from odf_protocol.did import DatasetId, DidKey
 from odf_protocol.equivocation import EquivocationProof, check_equivocation
-from odf_protocol.errors import MalformedError
+from odf_protocol.errors import MalformedError, UnsupportedError
 from odf_protocol.heads import MAX_HEAD_BYTES, SignedHead, decode_signed_head
 from odf_protocol.key_events import MAX_KEY_EVENT_BYTES, KeyEvent, decode_key_event
+from odf_protocol.statements import decode_statement
 from odf_protocol.timestamp import Timestamp
+from odf_protocol.verification_statements import VerificationStatement
 
-__all__ = ["ITEM_ID_BYTES", "MAX_ITEM_BYTES", "Item", "ItemKind", "Statement", "item_id", "read_item"]
+__all__ = ["ITEM_ID_BYTES", "MAX_ITEM_BYTES", "Finding", "Item", "ItemKind", "Statement", "item_id", "read_item"]
 
 ITEM_ID_BYTES: Final = 32
 _ID_PREFIX: Final = b"odf-node-gossip-item-v1\x00"
@@ -42,7 +45,9 @@ class ItemKind(StrEnum):
     ATTESTATION = "attestation"
 
 
-Statement = SignedHead | Attestation | EquivocationProof | KeyEvent
+Finding = Attestation | VerificationStatement
+"""What a node says it found: by executing steps again, or by checking blocks."""
+Statement = SignedHead | Finding | EquivocationProof | KeyEvent
 
 _MAX_BYTES: Final = {
     ItemKind.EQUIVOCATION: 256 * 1024,  # guess: two heads take 2 kB; the rest is room for the blocks between them
@@ -111,7 +116,7 @@ def read_item(kind: ItemKind, raw: bytes) -> Item:
         case ItemKind.KEY_EVENT:
             return _of_key_event(decode_key_event(raw))
         case ItemKind.ATTESTATION:
-            return _of_attestation(decode_attestation(raw))
+            return _of_finding(_decode_finding(raw))
         case ItemKind.EQUIVOCATION:
             return _of_proof(check_equivocation(raw))
 
@@ -133,8 +138,16 @@ def _of_key_event(event: KeyEvent) -> Item:
     return _item(ItemKind.KEY_EVENT, event, signer=event.signer, slot=slot, rank=(0,), time=event.time)
 
 
-def _of_attestation(said: Attestation) -> Item:
-    slot = (said.dataset_id, said.node, said.last)
+def _decode_finding(raw: bytes) -> Finding:
+    said = decode_statement(raw)
+    if isinstance(said, AcceptanceStatement):
+        # It vouches for nothing (POLICY-7): told to everybody it would only look like one more witness.
+        raise UnsupportedError("gossip item", found="an acceptance statement", supported="replay, verification")
+    return said
+
+
+def _of_finding(said: Finding) -> Item:
+    slot = (said.dataset_id, said.node, said.last, isinstance(said, Attestation))
     return _item(ItemKind.ATTESTATION, said, signer=said.node, slot=slot, rank=(said.time.unix_ms,), time=said.time)
 
 

@@ -6,7 +6,6 @@ from odf_node.adapters.sqlite_store.database import Database
 from odf_node.adapters.sqlite_store.rows import as_bytes, as_int
 from odf_node.ports.gossip import KeptItem, Subscription
 from odf_protocol.did import DatasetId
-from odf_protocol.gossip.item import Item, ItemKind
 from odf_protocol.timestamp import Timestamp
 
 
@@ -15,20 +14,20 @@ class GossipMethods:
 
     _database: Database
 
-    def change_gossip_items(self, added: Iterable[Item], removed: Iterable[bytes]) -> None:
+    def change_gossip_items(self, added: Iterable[KeptItem], removed: Iterable[bytes]) -> None:
         """See ``GossipStore``."""
         with self._database.writing() as connection:
             connection.executemany(
                 "INSERT OR IGNORE INTO gossip_items (id, kind, raw) VALUES (?, ?, ?)",
-                ((item.id, item.kind.value, item.raw) for item in added),
+                ((item.id, item.kind, item.raw) for item in added),
             )
             connection.executemany("DELETE FROM gossip_items WHERE id = ?", ((id_,) for id_ in removed))
 
     def list_gossip_items(self) -> tuple[KeptItem, ...]:
         """See ``GossipStore``."""
         with self._database.reading() as connection:
-            rows = connection.execute("SELECT kind, raw FROM gossip_items ORDER BY arrival").fetchall()
-        return tuple(KeptItem(ItemKind(str(kind)), as_bytes(raw)) for kind, raw in rows)
+            rows = connection.execute("SELECT id, kind, raw FROM gossip_items ORDER BY arrival").fetchall()
+        return tuple(KeptItem(as_bytes(id_), str(kind), as_bytes(raw)) for id_, kind, raw in rows)
 
     def replace_peer_records(self, records: Iterable[bytes]) -> None:
         """See ``GossipStore``."""
