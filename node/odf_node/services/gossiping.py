@@ -257,10 +257,10 @@ class Gossip:
             lambda: (self._store.list_gossip_items(), self._store.list_peer_records())
         )
         read = await asyncio.to_thread(
-            lambda: [item for kept in items for item in _read_all(ItemKind(kept.kind), [kept.raw])]
+            lambda: tuple(item for kept in items for item in _read_all(ItemKind(kept.kind), [kept.raw]))
         )
         await self._look_home()
-        self._handle(Restore(tuple(read)))
+        self._handle(Restore(read))
         for raw in records:
             with suppress(OdfError):
                 self.machine.peers.learn(decode_peer_record(raw), "restored", self._clock.now().unix_ms)
