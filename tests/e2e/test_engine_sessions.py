@@ -11,6 +11,7 @@ from support.transforms import orders_input, output_rows, transform_request, wri
 
 pytestmark = pytest.mark.spark
 
+GIB = 1024**3
 QUERY = "SELECT event_time, id FROM orders"
 ROWS = [(number, 0, 0, number, "x" * 100, 1.0) for number in range(50)]
 
@@ -21,7 +22,7 @@ def orders(tmp_path):
 
 
 def test_session_survives_what_a_query_does_to_it_and_leaves_nothing(spark_engine, workspace, orders):
-    with spark_engine.open(workspace, Limits(wall_s=120.0)) as session:
+    with spark_engine.open(workspace, Limits(wall_s=120.0, memory_bytes=GIB)) as session:
         # A query that a person could wait for for ever: the answer ends at the wall, the process with it.
         endless = "SELECT event_time, repeat(sha2(repeat(status, 100000), 512), 100000) AS x FROM orders"
         with pytest.raises(LimitExceededError) as caught:
@@ -31,10 +32,16 @@ def test_session_survives_what_a_query_does_to_it_and_leaves_nothing(spark_engin
         # The next request starts a new process.
         assert len(output_rows(session.transform(transform_request(QUERY, orders)))) == 50
 
-        # A query whose values outgrow the heap ends the process, not the node.
-        huge = "SELECT event_time, array_repeat(repeat(status, 10000), 200000) AS x FROM orders"
-        with pytest.raises((EngineFailureError, LimitExceededError, InvalidQueryError)):
+        # A query whose values outgrow Java's heap ends the process, not the node, and is told as what it is.
+        huge = "SELECT event_time, repeat(status, 10000000) AS x FROM orders"
+        with pytest.raises(LimitExceededError) as caught:
             session.transform(transform_request(huge, orders))
+        assert (caught.value.limit, caught.value.allowed) == ("memory_bytes", GIB)
+
+        # A value that no memory could hold is the query's fault, and the process goes on.
+        impossible = "SELECT event_time, repeat(status, 2000000000) AS x FROM orders"
+        with pytest.raises(InvalidQueryError, match="integer overflow"):
+            session.transform(transform_request(impossible, orders))
         assert len(output_rows(session.transform(transform_request(QUERY, orders)))) == 50
     assert list(workspace.iterdir()) == []
 

@@ -33,6 +33,23 @@ SWITCHED_OFF = {
     "spark.sql.variable.substitute": "true",
 }
 SWITCH_ALONE = "file_as_relation_with_its_switch_alone"
+
+# On the analysed plan alone, for Spark without switches: a query, and part of the refusal (empty: none).
+ANALYSED = (
+    ("declared-relation", "SELECT sum(id + 1) AS n FROM declared WHERE id > 0 GROUP BY id % 2 ORDER BY n", ""),
+    (
+        "rows-of-its-own",
+        "WITH t AS (SELECT * FROM VALUES (1), (2) AS v(x)) SELECT * FROM t JOIN range(3) ON x = id",
+        "",
+    ),
+    ("subquery", "SELECT * FROM declared WHERE id IN (SELECT max(id) FROM declared)", ""),
+    ("undeclared-relation", "SELECT * FROM undeclared", "no declared relation"),
+    ("undeclared-in-subquery", "SELECT (SELECT max(id) FROM undeclared) AS x FROM declared", "no declared relation"),
+    ("undeclared-in-table", "WITH t AS (SELECT * FROM undeclared) SELECT * FROM t", "no declared relation"),
+    ("file", "SELECT * FROM text.`{bait}`", "no declared relation"),
+    ("reflection", "SELECT reflect('java.lang.System', 'lineSeparator') AS x FROM declared", "engine's own"),
+    ("function-from-outside", "SELECT mine(id) AS x FROM declared", "engine's own"),
+)
 PARAMETERS = [pytest.param(probe, id=probe.name) for probe in SQL_PROBES]
 BAIT = "bait of the host"
 
@@ -58,7 +75,9 @@ def spark_without_gate(spark_engine, tmp_path_factory):
         (session.folder / "in" / "program.py").write_bytes(Path(sql_program.__file__).read_bytes())
 
         def ask(queries, settings, more=(), less=()):
-            asked = {"queries": queries, "settings": settings, "options": session._java_options()}
+            asked = {"queries": queries, "settings": settings, "options": session._java_options(), "analysed": {}}
+            if more:
+                asked["analysed"] = {name: query.format(**facts) for name, query, _ in ANALYSED}
             program = ["/runtime/python/bin/python3", "-I", "-S", "-B", "/exchange/in/program.py", json.dumps(asked)]
             descriptor = open_filter()
             try:
@@ -124,3 +143,10 @@ def test_switch_alone_keeps_files_from_being_relations(spark_without_gate):
 def test_text_in_a_query_never_becomes_what_the_machine_has_under_a_name(spark_session):
     grade = "SELECT event_time, '${system:os.version}' AS x FROM orders"
     assert spark_session.transform(transform_request(grade)).schema.names[-1] == "x"
+
+
+@pytest.mark.parametrize(("name", "complaint"), [pytest.param(n, c, id=n) for n, _, c in ANALYSED])
+def test_analysed_plan_is_judged_by_itself(spark_without_gate, name, complaint):
+    answer = spark_without_gate[1][name]
+    assert answer["outcome"] == ("refused" if complaint else "done"), answer
+    assert complaint in answer.get("said", "")

@@ -1,6 +1,6 @@
 """Strangers' SQL given to Spark without the gate, inside a sandbox; answers with one line of JSON.
 
-Run: sql_program.py '{"queries": {"name": "SQL"}, "settings": {"changed": "value"}}'
+Run: sql_program.py '{"queries": {"name": "SQL"}, "analysed": {}, "settings": {"changed": "value"}}'
 """
 
 import json
@@ -21,10 +21,26 @@ def main() -> None:
     root, java = launch.start_spark(
         heap_bytes=512 * 1024**2, cores=1, options=[*asked["options"], "-XX:TieredStopAtLevel=1"]
     )
-    found = {name: _run(root.newSession(), query) for name, query in asked["queries"].items()}
+    found = {name: _analyse(root.newSession(), query) for name, query in asked["analysed"].items()}
+    found |= {name: _run(root.newSession(), query) for name, query in asked["queries"].items()}
     print(json.dumps(found), file=answers, flush=True)
     java.stdin.close()
     java.wait()
+
+
+def _analyse(spark, query):
+    """Say what the gate says of an analysed plan, whatever it said before."""
+    from odf_engines.errors import InvalidQueryError
+    from odf_engines.spark.gate.analysed import check_analysed
+
+    for name in ("declared", "undeclared"):
+        spark.range(3).createOrReplaceTempView(name)
+    spark.udf.register("mine", lambda value: value, "bigint")
+    try:
+        check_analysed(spark.sql(query)._jdf.queryExecution().analyzed(), ["declared"])
+    except InvalidQueryError as error:
+        return {"outcome": "refused", "said": str(error)}
+    return {"outcome": "done"}
 
 
 def _run(spark, query):

@@ -224,6 +224,7 @@ class SparkSession:
                 processes=self._limits.processes,
             ),
             # The other half is for Java outside its heap, Python and Arrow.
+            "memory_bytes": self._limits.memory_bytes,
             "heap_bytes": self._limits.memory_bytes // 2,
             "cores": self._cores,
             "java_options": self._java_options(),

@@ -46,6 +46,9 @@ OPERATIONS = {
 OUTPUT = Path("/exchange/out")
 
 _OUT_OF_MEMORY = 3  # exit code of Java under -XX:+ExitOnOutOfMemoryError
+# How Spark says that memory is not enough for a sort or a join, or a row not for one buffer of Java (2 GiB).
+_SHORTAGES = ("UNABLE_TO_ACQUIRE_MEMORY", "OutOfMemoryError", "Cannot grow BufferHolder")
+_DEEPEST_CAUSE = 20  # guess: Java's chains of causes are five long
 _END_GRACE_S = 2.0  # guess: Java that loses its last thread is gone in milliseconds
 
 
@@ -53,7 +56,8 @@ def main(arguments: dict[str, Any]) -> None:
     """Serve until the input ends.
 
     Args:
-        arguments: ``limits`` for the kernel, ``heap_bytes``, ``cores`` and ``java_options``.
+        arguments: ``limits`` for the kernel, ``memory_bytes`` of the session, ``heap_bytes``, ``cores`` and
+            ``java_options``.
     """
     from odf_engines.sandbox.resources import set_kernel_limits
 
@@ -71,11 +75,11 @@ def main(arguments: dict[str, Any]) -> None:
     )
     print(json.dumps({"ready": True}), file=answers, flush=True)
     for line in sys.stdin:
-        answer = _answer(root, line)
+        answer = _answer(root, line, arguments["memory_bytes"])
         if "error" in answer and _has_ended(java):
             # Without Java there is nothing left to ask; the host starts another worker.
             if java.returncode == _OUT_OF_MEMORY:
-                error = LimitExceededError("memory_bytes", allowed=arguments["heap_bytes"])
+                error = LimitExceededError("memory_bytes", allowed=arguments["memory_bytes"])
                 answer["error"] = error_to_fields(error)
             elif java.returncode < 0 and _seconds_of_children() >= (allowed := arguments["limits"]["RLIMIT_CPU"]):
                 answer["error"] = error_to_fields(LimitExceededError("cpu_s", allowed=allowed))
@@ -92,24 +96,48 @@ def schema_text(schema: "pa.Schema") -> str:
     return base64.b64encode(schema.remove_metadata().serialize().to_pybytes()).decode("ascii")
 
 
-def _answer(root: "SparkSession", line: str) -> dict[str, Any]:
-    from odf_engines.errors import EngineError
+def _answer(root: "SparkSession", line: str, memory_bytes: int) -> dict[str, Any]:
+    from odf_engines.errors import EngineError, InvalidQueryError, LimitExceededError
     from odf_engines.spark.messages import decode_message, error_to_fields
 
     started = time.perf_counter()
     message = decode_message(line)
+    too_large = LimitExceededError("memory_bytes", allowed=memory_bytes)
     folder = OUTPUT / str(message["number"])
     folder.mkdir(mode=0o700)
     try:
         run = importlib.import_module(OPERATIONS[message["operation"]]).run
         result = run(_fresh_session(root), message["request"], folder)
+    except MemoryError:
+        return {"number": message["number"], "error": error_to_fields(too_large)}
     except EngineError as error:
-        return {"number": message["number"], "error": error_to_fields(error)}
+        # Spark reports its own shortage as a failure of the query.
+        is_shortage = any(mark in str(error) for mark in _SHORTAGES)
+        return {"number": message["number"], "error": error_to_fields(too_large if is_shortage else error)}
     except Exception as error:  # noqa: BLE001 - the edge of the task: the host gets the kind, the log the rest
         traceback.print_exc()
+        if (cause := _cause_of_failed_job(error)) is not None:
+            told = too_large if any(mark in cause for mark in _SHORTAGES) else InvalidQueryError(cause)
+            return {"number": message["number"], "error": error_to_fields(told)}
         text = f"{type(error).__name__}: {error}".split("\nJVM stacktrace")[0]
         return {"number": message["number"], "error": {"kind": "EngineFailureError", "message": text[:2000]}}
     return {"number": message["number"], "seconds": time.perf_counter() - started, "result": result}
+
+
+def _cause_of_failed_job(error: Exception) -> str | None:
+    """Return what first went wrong in a job that failed on its rows, None if no job failed (ENGINE-8)."""
+    from py4j.protocol import Py4JJavaError
+
+    if not isinstance(error, Py4JJavaError):
+        return None
+    each, is_job, told = error.java_exception, False, ""
+    for _ in range(_DEEPEST_CAUSE):
+        told = str(each.toString())[:2000]
+        is_job = is_job or "Job aborted due to stage failure" in told
+        if (cause := each.getCause()) is None:
+            break
+        each = cause
+    return told.split("\nDriver stacktrace")[0] if is_job else None
 
 
 def _has_ended(java: "subprocess.Popen[bytes]") -> bool:

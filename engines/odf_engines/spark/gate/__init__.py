@@ -1,12 +1,13 @@
 """The gate: decides on the parsed and the analysed plan of a query, never on its text, whether it may run.
 
-Three questions, one module each, asked in this order:
+One question a module, asked in this order:
 
 * ``statement``: is it one query, over nothing but declared relations and known functions? (for any query)
+* ``analysed``: do its names still mean these after analysis? (for any query; ``map_class`` is stricter)
 * ``purity``: does its result follow from its rows alone? (for queries that others will repeat)
 * ``map_class``: does it only project and filter the rows of one input? (the class that ``transform`` executes)
 
 The sandbox holds without the gate; the gate is there to say early and clearly what will not work, and why.
 
-Source: clauses GATE-1 to GATE-9 in ``spec/extensions/engine-contract.md``.
+Source: clauses GATE-1 to GATE-10 in ``spec/extensions/engine-contract.md``.
 """

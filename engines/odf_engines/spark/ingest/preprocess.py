@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from odf_engines.errors import InvalidQueryError
+from odf_engines.spark.gate.analysed import check_analysed
 from odf_engines.spark.gate.statement import analyse_query, parse_query
 from odf_engines.spark.gate.trees import items, iter_expressions, iter_plan, shown, simple_name
 from odf_engines.spark.ingest.carriers import carrier_of, quoted, spark_name_of
@@ -56,7 +57,9 @@ def run_query(spark: Any, sql: str, relations: Collection[str]) -> Any:
     """
     from pyspark.sql import DataFrame
 
-    return DataFrame(analyse_query(spark, parse_query(spark, sql, relations)), spark)
+    dataset = analyse_query(spark, parse_query(spark, sql, relations))
+    check_analysed(dataset.queryExecution().analyzed(), relations)
+    return DataFrame(dataset, spark)
 
 
 def _refuse_whole_division(result: Any) -> None:
