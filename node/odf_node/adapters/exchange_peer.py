@@ -1,8 +1,8 @@
 """A dataset at a node that speaks our exchange: signed head, packs, attestations; objects by ODF's own paths."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeVar
 
 from yarl import URL
 
@@ -24,7 +24,9 @@ from odf_node.ports.peer_client import OnBytes, PeerDescription, PeerHead, PeerS
 from odf_node.ports.peer_errors import PeerLiedError
 from odf_node.threads import finish_in_thread
 from odf_protocol.enums import DatasetKind
-from odf_protocol.errors import UnsupportedError
+from odf_protocol.errors import MalformedError, UnsupportedError
+
+_Answer = TypeVar("_Answer")
 
 
 class ExchangePeer:
@@ -58,7 +60,7 @@ class ExchangePeer:
         """See ``PeerDataset``."""
         url = self._base / head_path(self._dataset)
         body = await self._client.get_bytes(url, "dataset", limit_bytes=MAX_JSON_BYTES)
-        answer = decode_message(body, HeadAnswer)
+        answer = _read(url, lambda: decode_message(body, HeadAnswer))
         return PeerHead(
             head=answer.head.to_head(),
             name=answer.name,
@@ -79,7 +81,7 @@ class ExchangePeer:
                 after=last, upto=upto.sequence_number
             )
             body = await self._client.get_bytes(url, "dataset", limit_bytes=MAX_PACK_BYTES)
-            blocks = await finish_in_thread(lambda body=body: decode_pack(body))  # type: ignore[misc]
+            blocks = await finish_in_thread(lambda url=url, body=body: _read(url, lambda: decode_pack(body)))  # type: ignore[misc]
             if not 0 < len(blocks) <= upto.sequence_number - last:
                 raise PeerLiedError(
                     str(url), "EX-7 pack", expected=f"1 to {upto.sequence_number - last} blocks", found=len(blocks)
@@ -105,7 +107,7 @@ class ExchangePeer:
         while len(found) < limit:
             url = (self._base / dataset_path(self._dataset) / "attestations").with_query(skip=skip)
             body = await self._client.get_bytes(url, "dataset", limit_bytes=MAX_JSON_BYTES)
-            page = decode_message(body, AttestationPage)
+            page = _read(url, lambda body=body: decode_message(body, AttestationPage))  # type: ignore[misc]
             found.extend(page.attestations)
             if page.next_skip is None or sum(map(len, found)) > MAX_ATTESTATIONS_BYTES:
                 break
@@ -118,7 +120,7 @@ class ExchangePeer:
         """See ``PeerDataset``; a node that does not know the question has none."""
         url = self._base / dataset_path(self._dataset) / "disputes"
         body = await self._client.get_bytes(url, "dataset", limit_bytes=MAX_JSON_BYTES)
-        return decode_message(body, DisputeList).documents
+        return _read(url, lambda: decode_message(body, DisputeList)).documents
 
     async def __aenter__(self) -> Self:
         return self
@@ -128,6 +130,15 @@ class ExchangePeer:
     ) -> None:
         """See ``PeerDataset``."""
         await self._client.__aexit__(kind, error, traceback)
+
+
+def _read(url: URL, decode: Callable[[], _Answer]) -> _Answer:
+    """Read an answer; what cannot be read is said with the address that sent it."""
+    try:
+        return decode()
+    except MalformedError as error:
+        what = f"{error.what} from {url.with_query(None)}"
+        raise MalformedError(what, where=error.where, expected=error.expected, found=error.found) from error
 
 
 def split_dataset_url(url: URL) -> tuple[URL, str]:
