@@ -1,5 +1,6 @@
 """The Smart Transfer Protocol live with another ODF implementation, in all four roles (SMART-1 to SMART-12)."""
 
+import asyncio
 import os
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -22,6 +23,7 @@ from support.chains import later, push_source, schema
 from support.event_loop import in_loop
 from support.exchange_nodes import KAMU_DATA, TOKEN, Chain, TestNode, dataset_id, read_kamu_chain
 from support.kamu_workspace import PeerError, PeerServer, PeerWorkspace
+from support.nodes import RanCommand, RealNode
 
 pytestmark = [
     pytest.mark.peer,
@@ -299,3 +301,54 @@ async def test_peer_reads_why_its_push_is_refused(tmp_path: Path) -> None:
         assert "Invalid block interval" in await refusal()
         assert "restricted" in await refusal("--force")
     assert [record.head.sequence_number for record in node.store.list_datasets()] == [0]
+
+
+# The whole way, with the rules: real commands, a real daemon
+
+
+@in_loop
+async def test_what_the_peer_offers_passes_our_gate_or_not(tmp_path: Path) -> None:
+    """Pushed and pulled data of another implementation are verified to the last row, and replaced without loss."""
+    one, other = forked()
+    ours, source, rival = RealNode(tmp_path / "ours"), TestNode.create(tmp_path / "source"), RealNode(tmp_path / "copy")
+    token = ours.must("token", "create", "peer", "--may-replace").out.strip()
+    (ours.home / "policies.yaml").write_text(
+        'kind: AcceptPolicies\nversion: 1\nrules:\n  - peers: ["push:"]\n    accept: unsigned\n'
+    )
+    first = await PeerWorkspace.create(tmp_path / "first")
+    second = await PeerWorkspace.create(tmp_path / "second")
+    with ours.serving() as url:
+        for workspace in (first, second):
+            await workspace.run("login", "--access-token", token, url)
+        async with source.serving() as source_url:
+            for name in ("ledger.transactions", "upsert.accounts"):
+                keep(source, read_kamu_chain(name))
+                await first.run("pull", f"odf+{source_url}/{name}", "--as", name, "--no-alias")
+            keep(source, one)
+            await first.run("pull", f"odf+{source_url}/forked", "--as", "forked", "--no-alias")
+            source.store.delete_dataset(one.id)
+            keep(source, other)
+            await second.run("pull", f"odf+{source_url}/forked", "--as", "forked", "--no-alias")
+        for name in ("ledger.transactions", "upsert.accounts", "forked"):
+            await first.run("push", name, "--to", f"odf+{url}/{name}", "--no-alias", "--visibility", "public")
+        with pytest.raises(PeerError, match="Invalid block interval"):
+            await second.run("push", "forked", "--to", f"odf+{url}/forked", "--no-alias")
+        await second.run("push", "forked", "--to", f"odf+{url}/forked", "--no-alias", "--force")
+        listed = {entry["name"]: entry for entry in (await in_thread(ours, "list", "-o", "json")).json()}
+        assert {name: entry["trust"] for name, entry in listed.items()} == dict.fromkeys(listed, "unsigned")
+        (history,) = (await in_thread(ours, "inspect", "histories", "forked", "-o", "json")).json()
+        assert history["blocks"] == [str(one.head.hash)]
+        assert history["replacedBy"] == str(other.head.hash)
+        assert (await in_thread(ours, "verify", "ledger.transactions", "upsert.accounts", "forked")).code == 0
+    async with first.serving(with_token=True) as server:
+        address = f"{server.smart}/ledger.transactions"
+        assert (await in_thread(rival, "login", server.url, "--access-token", server.token)).code == 0
+        assert (await in_thread(rival, "pull", address)).code == 4  # nobody signed it
+        assert (await in_thread(rival, "pull", address, "--policy", "unsigned")).code == 0
+        assert (await in_thread(rival, "pull", address, "--policy", "unsigned")).code == 0
+        assert (await in_thread(rival, "logout", server.url)).code == 0
+    assert (await in_thread(rival, "verify", "ledger.transactions")).code == 0
+
+
+async def in_thread(node: RealNode, *words: str) -> RanCommand:
+    return await asyncio.to_thread(node.run, *words)

@@ -222,15 +222,19 @@ class RecordingReceiver:
     refuse_early_with: Exception | None = None
     received: list[PeerHead] = field(default_factory=list)
     actors: list[str] = field(default_factory=list)
+    forced: list[bool] = field(default_factory=list)
 
     async def consider(self, offered: PeerHead, *, actor: str) -> None:
         if self.refuse_early_with is not None:
             raise self.refuse_early_with
 
-    async def receive(self, offered: PeerDataset, *, actor: str, published: bool = True) -> DatasetRecord:
+    async def receive(
+        self, offered: PeerDataset, *, actor: str, published: bool = True, force: bool = False
+    ) -> DatasetRecord:
         head = await offered.get_head()
         self.received.append(head)
         self.actors.append(actor)
+        self.forced.append(force)
         if self.refuse_with is not None:
             raise self.refuse_with
         assert head.dataset_id is not None

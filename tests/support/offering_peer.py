@@ -24,6 +24,7 @@ class OfferingPeer:
 
     chain: PeerChain
     says_identity: bool = True
+    has_signatures: bool = True
     before_blocks: Hook = _nothing
     before_objects: Hook = _nothing
     statements: tuple[bytes, ...] = ()
@@ -39,7 +40,7 @@ class OfferingPeer:
             head=self.chain.head,
             name=self.chain.name,
             dataset_id=self.chain.id if self.says_identity else None,
-            signed_head=self.chain.signed_head(),
+            signed_head=self.chain.signed_head() if self.has_signatures else None,
         )
 
     async def iter_blocks(self, *, after: Head | None, upto: Head) -> AsyncIterator[PackedBlock]:

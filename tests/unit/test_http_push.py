@@ -439,7 +439,7 @@ async def test_receiver_that_was_started_anew_gets_the_push_again(tmp_path: Path
         forgetful = nodes.receiver.receiver.receive
         lost = []
 
-        async def receive(offered: Any, *, actor: str, published: bool = True) -> Any:
+        async def receive(offered: Any, *, actor: str, published: bool = True, force: bool = False) -> Any:
             if not lost:
                 lost.append(True)
                 raise UnavailableError("the first attempt fails")

@@ -145,6 +145,19 @@ async def test_forced_history_is_offered_whole(tmp_path: Path) -> None:
     assert record.head == other.head
 
 
+@pytest.mark.parametrize(("scopes", "forced"), [(("push",), False), (("push", "replace"), True)])
+@in_loop
+async def test_force_needs_a_token_that_may_replace(tmp_path: Path, scopes: tuple[str, ...], forced: bool) -> None:
+    chain, other = demo_chain(), Chain("demo.data").add(b"other")
+    here, there = two_nodes(tmp_path, chain, scopes=scopes)
+    there.keep(other)
+    there.receiver.refuse_with = RejectedError("ROWS-3 offsets")
+    async with there.serving() as url:
+        with pytest.raises(PushRefusedError):
+            await push(here, url, chain, replaces_history=True)
+    assert there.receiver.forced == [forced]
+
+
 @pytest.mark.parametrize(
     ("error", "said"),
     [

@@ -24,17 +24,6 @@ async def get_token(request: web.Request) -> AccessToken:
     return caller.token
 
 
-async def may_push(request: web.Request, dataset_id: DatasetId) -> bool:
-    """Say whether the request came with a token that allows pushes of the dataset: who writes it may read it."""
-    if "Authorization" not in request.headers:
-        return False
-    try:
-        require_scope(await get_token(request), dataset_id)
-    except ProblemError:
-        return False
-    return True
-
-
 def require_scope(token: AccessToken, dataset_id: DatasetId) -> None:
     """Check that the token allows pushes of the dataset.
 

@@ -18,7 +18,7 @@ from odf_node.http.served_node import NODE
 from odf_node.http.smart_pull import transfer_headers
 from odf_node.http.smart_socket import converse, open_socket
 from odf_node.http.smart_upload import SmartUpload
-from odf_node.ports.access import AccessToken
+from odf_node.ports.access import REPLACE_SCOPE, AccessToken
 from odf_node.ports.datasets import DatasetRecord
 from odf_node.ports.errors import ObjectNotFoundError
 from odf_node.ports.peer_client import PeerHead
@@ -113,7 +113,7 @@ async def _carry_out(request: web.Request, push: _Push, effect: Judge | TakeBloc
             )
             upload = push.upload
             request.app[_PUSHES][upload.upload_id] = push
-            await finish_in_thread(lambda: upload.take(batch, from_seed=push.is_forced))
+            await finish_in_thread(lambda: upload.take(batch, may_replace=push.is_forced))
             return await _consider(request, push, upload)
         case PlanUploads(objects):
             return await finish_in_thread(lambda: _plan_uploads(request, push, objects))
@@ -174,7 +174,15 @@ async def _commit(request: web.Request, push: _Push) -> Agreed:
     assert upload is not None
     assert node.pushes is not None
     await asyncio.to_thread(upload.check_complete, node.objects)
-    record = await node.pushes.receive(upload, actor=push.token.id, published=push.is_public)
+    record = await node.pushes.receive(
+        upload,
+        actor=push.token.id,
+        published=push.is_public,
+        force=push.is_forced and REPLACE_SCOPE in push.token.scopes,
+    )
+    if record.head != upload.last:
+        # What is held here goes on behind what was pushed: nothing is wrong, and nothing was taken.
+        raise RejectedError("ACCEPT-10 histories-are-not-shortened", expected=record.head, found=upload.last)
     write_line("push", push_id=upload.upload_id, dataset=str(record.id), status="accepted")
     return Agreed()
 

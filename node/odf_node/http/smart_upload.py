@@ -65,19 +65,24 @@ class SmartUpload:
             dataset_id = None if record is None else record.id
             return cls(upload_id, token_id, name, record, stack.pop_all(), spool, dataset_id=dataset_id)
 
-    def take(self, batch: BlocksBatch, *, from_seed: bool) -> None:
-        """Take the blocks that follow what is here, or all blocks from the Seed.
+    def take(self, batch: BlocksBatch, *, may_replace: bool) -> None:
+        """Take the blocks that follow what is here, or, where they ``may_replace`` it, all blocks from the Seed.
 
         Raises:
             MalformedError: No batch, or a block in it is none.
             RejectedError: The blocks do not follow each other or what is here, or are too many.
         """
-        previous = None if from_seed or self.record is None else self.record.head
-        self.first_number = 0 if previous is None else previous.sequence_number + 1
+        previous = None if self.record is None else self.record.head
+        is_first = True
         if batch.num_blocks > MAX_PUSH_BLOCKS:
             raise RejectedError("EX-11 push-size", expected=f"at most {MAX_PUSH_BLOCKS} blocks", found=batch.num_blocks)
         for block_hash, raw in decode_batch(batch.payload_bytes(), num_blocks=batch.num_blocks):
             block = decode_block(raw, expected_hash=block_hash)
+            if is_first and may_replace and block.sequence_number == 0:
+                previous = None
+            if is_first:
+                self.first_number = 0 if previous is None else previous.sequence_number + 1
+                is_first = False
             number = 0 if previous is None else previous.sequence_number + 1
             if block.sequence_number != number or block.prev_block_hash != (previous.hash if previous else None):
                 raise RejectedError(

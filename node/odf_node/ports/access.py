@@ -10,6 +10,8 @@ READ_SCOPE: Final = "read"
 """Allows reading every dataset; ``read:did:odf:...`` allows one."""
 PUSH_SCOPE: Final = "push"
 """Allows pushes of any dataset; ``push:did:odf:...`` allows those of one."""
+REPLACE_SCOPE: Final = "replace"
+"""Lets forced pushes replace the history of a dataset that the other scopes allow to push (ACCEPT-10)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -102,6 +102,8 @@ class Commit:
         acceptance: Why blocks of others were accepted; None leaves the trust as it is (own writes: ``Trust.OWN``).
         quarantine: Rows set aside by the ingest that made the blocks; the object is durable already.
         merge_state: Object with the projected state after the last block; replaces the one before. A cache.
+        replaces_after: The blocks of the chain above this number are replaced by these, and kept aside (ACCEPT-10);
+            None: the blocks follow the head.
     """
 
     dataset_id: DatasetId
@@ -115,6 +117,7 @@ class Commit:
     attestations: tuple[Attestation, ...] = ()
     quarantine: QuarantineFile | None = None
     merge_state: Multihash | None = None
+    replaces_after: int | None = None
 
     def __post_init__(self) -> None:
         numbers = [block.sequence_number for block in self.blocks]

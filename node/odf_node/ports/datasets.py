@@ -69,6 +69,21 @@ class StoredBlock:
     signature: bytes | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplacedHistory:
+    """Blocks above number ``after``, up to ``head``, that were replaced by another history; they are kept.
+
+    ``source_url`` is who offered the other history, ``replaced_by`` the head that took the place of ``head``.
+    """
+
+    id: int
+    replaced_at: Timestamp
+    source_url: str | None
+    after: int
+    head: Head
+    replaced_by: Head
+
+
 @dataclass(frozen=True, slots=True)
 class SignedHead:
     """A head and the document in which a key vouches for it; ``raw`` is the document as it arrived."""

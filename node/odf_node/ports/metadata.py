@@ -6,7 +6,16 @@ from typing import Protocol
 from odf_node.ports.access import AccessToken
 from odf_node.ports.audit import AuditEntry
 from odf_node.ports.commits import Acceptance, Commit, NewBlock, QuarantineFile
-from odf_node.ports.datasets import DatasetRecord, Head, Remote, RemoteDirection, Repository, SignedHead, StoredBlock
+from odf_node.ports.datasets import (
+    DatasetRecord,
+    Head,
+    Remote,
+    RemoteDirection,
+    ReplacedHistory,
+    Repository,
+    SignedHead,
+    StoredBlock,
+)
 from odf_node.ports.evidence import Attestation, DocumentKind, EvidenceDocument, ReplayRecord, SeenHead, Verified
 from odf_node.ports.peers import Peer
 from odf_protocol.did import DatasetId, DidKey
@@ -153,6 +162,14 @@ class MetadataStore(Protocol):
 
     def iter_acceptances(self, dataset_id: DatasetId) -> Iterator[Acceptance]:
         """Yield acceptances, oldest first."""
+        ...
+
+    def list_replaced_histories(self, dataset_id: DatasetId) -> tuple[ReplacedHistory, ...]:
+        """Return the histories that were replaced by others, in the order in which that happened."""
+        ...
+
+    def iter_replaced_blocks(self, history: ReplacedHistory) -> Iterator[StoredBlock]:
+        """Yield the blocks of a replaced history, oldest first."""
         ...
 
     # Evidence

@@ -17,9 +17,12 @@ class PushReceiver(Protocol):
         """Refuse early what can never be accepted (an own dataset, a name that is taken), before anything is sent."""
         ...
 
-    async def receive(self, offered: PeerDataset, *, actor: str, published: bool = True) -> DatasetRecord:
+    async def receive(
+        self, offered: PeerDataset, *, actor: str, published: bool = True, force: bool = False
+    ) -> DatasetRecord:
         """Verify the offered dataset and accept it, or raise.
 
-        ``actor`` is who asked, for the audit log. A dataset that is new here is shown to others if ``published``.
+        ``actor`` is who asked, for the audit log. A dataset that is new here is shown to others if ``published``; with
+        ``force`` another history may take the place of the one held here (ACCEPT-10).
         """
         ...

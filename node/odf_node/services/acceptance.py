@@ -42,7 +42,7 @@ from odf_node.ports import (
 from odf_node.services.attesting import Attester
 from odf_node.services.disputes import Disputes
 from odf_node.services.engines import EngineHost
-from odf_node.services.histories import find_equivocation
+from odf_node.services.histories import find_equivocation, find_fork
 from odf_node.services.offers import Candidate, Offer
 from odf_node.services.proofs import gather_proof
 from odf_node.services.refusals import Refusals
@@ -184,7 +184,10 @@ class Acceptor:
             signed=signed,
             strictness=Strictness.FOREIGN,
         )
-        if record is not None and offer.base is None:
+        fork: int | None = None
+        if record is not None and offer.base is None and offer.replaces_history:
+            fork = find_fork(self.store, record, chain.blocks, offer.signed_head)
+        elif record is not None and offer.base is None:
             raise RejectedError(
                 "ACCEPT-9 offer-continues-the-history-held-here",
                 expected=f"block {record.head.sequence_number} {record.head.hash}",
@@ -192,7 +195,8 @@ class Acceptor:
             )
         offered = {block.sequence_number: block.hash for block in chain.blocks}
         Disputes(self.store).require_undisputed(dataset_id, offer.name, offered)
-        return Candidate(offer, dataset_id, record is None, signed, chain)
+        replaced = record.head if record is not None and fork is not None else None
+        return Candidate(offer, dataset_id, record is None, signed, chain, replaced, fork)
 
     def _identify(self, offer: Offer) -> DatasetId:
         """Say whose dataset the offer is: that of the copy it continues, or that of its Seed (ACCEPT-8)."""
@@ -272,14 +276,19 @@ class Acceptor:
             "replayedSteps": replayed,
             "blocks": [chain.blocks[0].sequence_number, last.sequence_number],
             "warnings": list(chain.warnings),
+            "replaced": str(candidate.replaced.hash) if candidate.replaced else None,
         }
+        follows = candidate.replaced or offer.base
+        new_blocks = tuple(
+            NewBlock.of(block, item.signature, item.replay_record)
+            for block, item in zip(chain.blocks, offer.blocks, strict=True)
+            if candidate.replaces_after is None or block.sequence_number > candidate.replaces_after
+        )
         commit = Commit(
             dataset_id=candidate.dataset_id,
-            expected_head=offer.base.hash if offer.base else None,
-            blocks=tuple(
-                NewBlock.of(block, item.signature, item.replay_record)
-                for block, item in zip(chain.blocks, offer.blocks, strict=True)
-            ),
+            expected_head=follows.hash if follows else None,
+            blocks=new_blocks,
+            replaces_after=candidate.replaces_after,
             chain_state=chain.state.to_bytes(),
             objects=tuple(item.hash for item in candidate.needed_objects()),
             signed_head=offer.signed_head,
@@ -295,7 +304,7 @@ class Acceptor:
         )
         record = commit_with_objects(self.store, self.objects, commit, {})
         return AcceptanceReport(
-            record, len(chain.blocks), chain.count_rows(), replayed, decision, chain.warnings, candidate.is_new
+            record, len(new_blocks), chain.count_rows(), replayed, decision, chain.warnings, candidate.is_new
         )
 
     def _attest(

@@ -39,6 +39,25 @@ def find_equivocation(
         return None  # the two heads can both be true, or one of them is none
 
 
+def find_fork(store: MetadataStore, record: DatasetRecord, blocks: Sequence[Block], signed_head: bytes | None) -> int:
+    """Find the last block that an offered history, from its Seed, has in common with the one held here.
+
+    Raises:
+        RejectedError: ACCEPT-9, ACCEPT-10: it may not take the place of the one held here.
+    """
+    if signed_head is not None or record.pinned_key is not None:
+        # What a key has signed it has signed for ever: another history is evidence against it, not a newer state.
+        raise RejectedError("ACCEPT-10 signed-histories-are-not-replaced", expected=record.head, found="another one")
+    common = -1
+    for stored, offered in zip(store.iter_blocks(record.id), blocks, strict=False):
+        if stored.hash != offered.hash:
+            break
+        common = stored.sequence_number
+    if common < 0:
+        raise RejectedError("ACCEPT-10 first-block-stays", sequence_number=0)
+    return common
+
+
 def _path_between(
     store: MetadataStore, offered: SignedHead, held_number: int, blocks: Sequence[OfferedBlock]
 ) -> list[bytes]:

@@ -8,6 +8,14 @@ from odf_node.services.verification import CheckedChain, NeededObject, OfferedBl
 from odf_protocol.did import DatasetId
 
 
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What whoever asks wants beside the data: a new dataset shown to others, another history replaced."""
+
+    published: bool
+    force: bool
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offer:
     """What a peer offers for one dataset.
@@ -15,7 +23,8 @@ class Offer:
     ``blocks`` follow ``base`` (None: they start with the Seed), oldest first. ``signed_head`` is None where the peer
     has none. ``source_url`` is where it came from, for records and messages; ``expected_id`` is whose dataset the user
     said it must be. ``statements`` are attestations that the peer passes on, untrusted like everything here.
-    ``published`` says whether a dataset that is new here is shown to others.
+    ``published`` says whether a dataset that is new here is shown to others, ``replaces_history`` whether another
+    history than the one held here may take its place (ACCEPT-10).
     """
 
     name: str
@@ -26,6 +35,7 @@ class Offer:
     expected_id: DatasetId | None = None
     statements: Sequence[bytes] = ()
     published: bool = True
+    replaces_history: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +47,10 @@ class Candidate:
     is_new: bool
     signed: bool
     chain: CheckedChain
+    replaced: Head | None = None
+    """The head of the history that this one replaces; None where it replaces none."""
+    replaces_after: int | None = None
+    """The last block that both have."""
 
     def needed_objects(self) -> list[NeededObject]:
         """List what has to be fetched, or be here, before ``Acceptor.accept``."""

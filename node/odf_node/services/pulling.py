@@ -32,7 +32,7 @@ from odf_node.services.disputes import Disputes
 from odf_node.services.hearing import Hearing, unless_mute
 from odf_node.services.ingestion import Ingestor, IngestReport
 from odf_node.services.naming import get_dataset
-from odf_node.services.offers import Candidate, Offer
+from odf_node.services.offers import Candidate, Offer, Wishes
 from odf_node.services.pull_planning import PullTarget
 from odf_node.services.transforms import Transformer, TransformReport
 from odf_node.services.verification import OfferedBlock
@@ -98,8 +98,9 @@ class Pulling:
         policy: Policy | None,
         expected_id: DatasetId | None,
         progress: ProgressLine,
+        force: bool = False,
     ) -> PullReport:
-        """Bring one dataset up to date.
+        """Bring one dataset up to date; ``force``: also where that replaces the history held here (ACCEPT-10).
 
         Raises:
             RefusedError: What the peer offers is not accepted; nothing changed.
@@ -116,10 +117,10 @@ class Pulling:
         *others, last = (target.url, *target.others)
         for url in others:
             try:
-                return await self._pull_from(url, target, local_name, policy, expected_id, progress)
+                return await self._pull_from(url, target, local_name, policy, expected_id, progress, force)
             except (UnavailableError, NotFoundError) as error:
                 progress.say(f"{target.label}: {error}")
-        return await self._pull_from(last, target, local_name, policy, expected_id, progress)
+        return await self._pull_from(last, target, local_name, policy, expected_id, progress, force)
 
     async def _pull_from(
         self,
@@ -129,12 +130,15 @@ class Pulling:
         policy: Policy | None,
         expected_id: DatasetId | None,
         progress: ProgressLine,
+        force: bool,
     ) -> AcceptanceReport:
         async with await self.open_peer(url) as peer:
             if local_name is None and target.record is None and target.name is None and "/did:odf:" in url:
                 local_name = (await peer.get_head()).name
             name = local_name or (target.record.name if target.record else target.name or name_in_url(url))
-            return await self.take(peer, url=url, name=name, policy=policy, expected_id=expected_id, progress=progress)
+            return await self.take(
+                peer, url=url, name=name, policy=policy, expected_id=expected_id, progress=progress, force=force
+            )
 
     async def take(
         self,
@@ -146,15 +150,17 @@ class Pulling:
         expected_id: DatasetId | None,
         progress: ProgressLine,
         published: bool = True,
+        force: bool = False,
     ) -> AcceptanceReport:
         """Take what a peer offers for a dataset, whichever side asked; errors as ``pull``.
 
         A dataset that is new here is shown to others if ``published``.
         """
+        wishes = Wishes(published, force)
         for attempt in range(ATTEMPTS):
             try:
                 with self.objects.writing():
-                    return await self._take(peer, url, name, policy, expected_id, progress, published)
+                    return await self._take(peer, url, name, policy, expected_id, progress, wishes)
             except HeadMovedError:
                 # Another pull or push of the dataset was faster; there is nothing wrong with this one.
                 if attempt == ATTEMPTS - 1:
@@ -176,7 +182,7 @@ class Pulling:
         policy: Policy | None,
         expected_id: DatasetId | None,
         progress: ProgressLine,
-        published: bool,
+        wishes: Wishes,
     ) -> AcceptanceReport:
         progress.say(f"{name}: asking {url}")
         offered = await peer.get_head()
@@ -208,8 +214,13 @@ class Pulling:
             await finish_in_thread(lambda: acceptor.keep_statements(record.id, statements, now=self.clock.now()))
             await finish_in_thread(lambda: hearing.remember(record.id, offered, url))
             return replace(_up_to_date(record), warnings=doubts)
-        fetched = await self._fetch_chain(peer, url, name, record, offered, expected_id)
-        offer = replace(self._continue_held(fetched), statements=statements, published=published)
+        fetched = await self._fetch_chain(peer, url, name, record, offered, expected_id, whole=wishes.force)
+        offer = replace(
+            self._continue_held(fetched),
+            statements=statements,
+            published=wishes.published,
+            replaces_history=wishes.force,
+        )
         if not offer.blocks and offer.base is not None:
             return _up_to_date(get_dataset(self.store, offer.name))
         candidate = await finish_in_thread(lambda: acceptor.examine(offer, now=self.clock.now()))
@@ -258,11 +269,13 @@ class Pulling:
         record: DatasetRecord | None,
         offered: PeerHead,
         expected_id: DatasetId | None,
+        *,
+        whole: bool,
     ) -> Offer:
         blocks: list[PackedBlock] = []
         base = record.head if record is not None else None
-        if record is not None and offered.dataset_id not in {None, record.id}:
-            base = None  # another dataset under the name of this one
+        if whole or (record is not None and offered.dataset_id not in {None, record.id}):
+            base = None  # asked for, or another dataset under the name of this one
         if base is None or offered.head.sequence_number > base.sequence_number:
             blocks = [block async for block in peer.iter_blocks(after=base, upto=offered.head)]
         else:

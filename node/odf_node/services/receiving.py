@@ -44,7 +44,9 @@ class PushJudge:
                 f"ACCEPT-8 name-keeps-its-identity ('{offered.name}')", expected=named.id, found=offered.dataset_id
             )
 
-    async def receive(self, offered: PeerDataset, *, actor: str, published: bool = True) -> DatasetRecord:
+    async def receive(
+        self, offered: PeerDataset, *, actor: str, published: bool = True, force: bool = False
+    ) -> DatasetRecord:
         """See ``PushReceiver``."""
         head = await offered.get_head()
         report = await self.pulling.take(
@@ -55,5 +57,6 @@ class PushJudge:
             expected_id=head.dataset_id,
             progress=_Silence(),
             published=published,
+            force=force,
         )
         return report.record

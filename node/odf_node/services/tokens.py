@@ -8,7 +8,7 @@ from typing import Final
 
 from odf_node.errors import UnknownDatasetError, UsageError
 from odf_node.ports import AccessToken, Clock, MetadataStore
-from odf_node.ports.access import PUSH_SCOPE, READ_SCOPE
+from odf_node.ports.access import PUSH_SCOPE, READ_SCOPE, REPLACE_SCOPE
 from odf_node.services.naming import get_dataset
 from odf_protocol.did import DatasetId, DidKey
 from odf_protocol.timestamp import Timestamp
@@ -34,6 +34,7 @@ class Tokens:
         reads: Sequence[str] = (),
         reads_all: bool = False,
         node: DidKey | None = None,
+        may_replace: bool = False,
     ) -> tuple[AccessToken, str]:
         """Make a token; return it with its secret, which is kept nowhere.
 
@@ -45,11 +46,13 @@ class Tokens:
             reads: Names or identities that may be read with it, also where they are not published.
             reads_all: Everything may be read.
             node: Whose signed requests stand for the token; the secret is then empty. None: whoever has the secret.
+            may_replace: Forced pushes may replace histories that nobody signed (ACCEPT-10).
         """
         scopes = tuple(f"{PUSH_SCOPE}:{self._identity(dataset)}" for dataset in datasets)
         scopes += tuple(f"{READ_SCOPE}:{self._identity(dataset)}" for dataset in reads)
         scopes += (READ_SCOPE,) if reads_all else ()
         scopes = scopes or (PUSH_SCOPE,)
+        scopes += (REPLACE_SCOPE,) if may_replace else ()
         secret = PREFIX + secrets.token_urlsafe(SECRET_BYTES) if node is None else ""
         # The form of EX-31, which no secret can have.
         kept = secret.encode() if node is None else b"\0node\0" + node.to_bytes()

@@ -9,9 +9,10 @@ from odf_node.adapters.sqlite_store.acceptances import insert_acceptance
 from odf_node.adapters.sqlite_store.database import Database
 from odf_node.adapters.sqlite_store.evidence import insert_attestation
 from odf_node.adapters.sqlite_store.ingests import insert_quarantine, replace_merge_state
+from odf_node.adapters.sqlite_store.replacements import move_aside
 from odf_node.adapters.sqlite_store.rows import DATASET_COLUMNS, as_bytes, as_int, read_dataset
 from odf_node.ports.commits import Commit, NewDataset
-from odf_node.ports.datasets import DatasetRecord, Origin
+from odf_node.ports.datasets import DatasetRecord, Head, Origin
 from odf_node.ports.errors import DatasetNotFoundError, HeadMovedError, NameTakenError
 from odf_protocol.did import DatasetId
 from odf_protocol.multihash import Multihash
@@ -113,10 +114,15 @@ def _move_head(connection: sqlite3.Connection, commit: Commit) -> int:
     key, number, found = as_int(row[0]), as_int(row[1]), Multihash.decode(as_bytes(row[2]))
     if found != commit.expected_head:
         raise HeadMovedError(commit.dataset_id, commit.expected_head, found)
-    if commit.blocks[0].sequence_number != number + 1:
-        raise ValueError(f"expected block {number + 1} to follow the head, found {commit.blocks[0].sequence_number}")
     if row[3] == Origin.PULLED.value and commit.acceptance is None:
         raise ValueError("blocks of others are committed with an acceptance")
+    if commit.replaces_after is not None:
+        if row[3] != Origin.PULLED.value or not 0 <= commit.replaces_after < number:
+            raise ValueError("only blocks of others, behind their first one, are replaced")
+        move_aside(connection, key, Head(number, found), commit)
+        number = commit.replaces_after
+    if commit.blocks[0].sequence_number != number + 1:
+        raise ValueError(f"expected block {number + 1} to follow the head, found {commit.blocks[0].sequence_number}")
     head = commit.new_head
     connection.execute(
         "UPDATE datasets SET head_sequence_number = ?, head_hash = ?, chain_state = ? WHERE key = ?",

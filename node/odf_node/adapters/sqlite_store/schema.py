@@ -109,6 +109,27 @@ CREATE TABLE remotes (
     UNIQUE (dataset, direction, url)
 ) STRICT;
 
+CREATE TABLE replaced_histories (
+    id INTEGER PRIMARY KEY,
+    dataset INTEGER NOT NULL REFERENCES datasets(key) ON DELETE CASCADE,
+    replaced_at TEXT NOT NULL,
+    source_url TEXT,
+    after INTEGER NOT NULL,
+    head_sequence_number INTEGER NOT NULL,
+    head_hash BLOB NOT NULL,
+    new_sequence_number INTEGER NOT NULL,
+    new_hash BLOB NOT NULL
+) STRICT;
+
+CREATE TABLE replaced_blocks (
+    history INTEGER NOT NULL REFERENCES replaced_histories(id) ON DELETE CASCADE,
+    sequence_number INTEGER NOT NULL,
+    hash BLOB NOT NULL,
+    raw BLOB NOT NULL,
+    signature BLOB,
+    PRIMARY KEY (history, sequence_number)
+) STRICT;
+
 CREATE TABLE attestations (
     arrival INTEGER PRIMARY KEY,
     id BLOB NOT NULL UNIQUE,

@@ -11,6 +11,7 @@ from odf_node.adapters.sqlite_store.evidence import EvidenceMethods
 from odf_node.adapters.sqlite_store.gossip import GossipMethods
 from odf_node.adapters.sqlite_store.ingests import IngestMethods
 from odf_node.adapters.sqlite_store.peers import PeerMethods
+from odf_node.adapters.sqlite_store.replacements import ReplacementMethods
 from odf_node.adapters.sqlite_store.serving import ServingMethods
 from odf_node.home import Home
 
@@ -25,6 +26,7 @@ class SqliteMetadataStore(
     IngestMethods,
     PeerMethods,
     AccessMethods,
+    ReplacementMethods,
     ServingMethods,
     GossipMethods,
 ):

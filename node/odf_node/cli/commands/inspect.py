@@ -24,6 +24,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         ("query", "the declared query of a derivative", "DATASET"),
         ("lineage", "what a dataset is derived from", "DATASET"),
         ("trust", "what the data of a dataset rest on: every acceptance, with its grounds", "DATASET"),
+        ("histories", "histories of a dataset that were replaced by others, and their blocks", "DATASET"),
         ("quarantine", "rows that ingests could not read, with all their errors", "DATASET"),
         ("refusals", "what peers offered and this node refused", "ID"),
         ("audit", "what was done with this node, newest first", ""),
@@ -77,6 +78,9 @@ def _show_dataset(context: Context, kind: str, name: str, *, as_json: bool) -> N
             console, rows, "json" if as_json else "table", empty="every row could be read; nothing was set aside"
         )
         return
+    if kind == "histories":
+        _show_histories(context, record, as_json=as_json)
+        return
     if kind == "trust":
         _show_trust(context, record, as_json=as_json)
         return
@@ -117,6 +121,30 @@ def _show_dataset(context: Context, kind: str, name: str, *, as_json: bool) -> N
             console.text(
                 f"\n-- {transform.engine}{', ' + step['alias'] if step['alias'] else ''}\n{step['query'].strip()}"
             )
+
+
+def _show_histories(context: Context, record: Any, *, as_json: bool) -> None:
+    store, console = context.node.store, context.console
+    found: list[dict[str, Any]] = [
+        {
+            "replacedAt": str(history.replaced_at),
+            "by": history.source_url,
+            "after": history.after,
+            "head": str(history.head.hash),
+            "replacedBy": str(history.replaced_by.hash),
+            "blocks": [str(block.hash) for block in store.iter_replaced_blocks(history)],
+        }
+        for history in store.list_replaced_histories(record.id)
+    ]
+    if as_json:
+        console.json(found)
+        return
+    if not found:
+        console.text(f"{record.name}: no history was replaced")
+    for entry in found:
+        console.text(f"{entry['replacedAt']}  replaced behind block {entry['after']} by what {entry['by']} offered")
+        console.text(f"  now      {entry['replacedBy']}")
+        console.text("\n".join(f"  replaced {block}" for block in reversed(entry["blocks"])))
 
 
 def _show_trust(context: Context, record: Any, *, as_json: bool) -> None:

@@ -31,6 +31,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "(default: re-execute derivatives; signatures and hashes for roots)",
     )
     parser.add_argument("--identity", metavar="DID", help="refuse unless the dataset is this one (did:odf:...)")
+    parser.add_argument(
+        "--force",
+        action="store_true",
+        help="take another history than the one held here, where nobody signed; the old one is kept "
+        "(inspect histories)",
+    )
     parser.add_argument("--set-watermark", metavar="T", help="state that no event before T is expected; pulls nothing")
     add_output_format(parser, "text", "json")
 
@@ -78,6 +84,7 @@ async def run(context: Context, arguments: argparse.Namespace) -> int:
                         policy=Policy(arguments.policy) if arguments.policy else None,
                         expected_id=expected_id if is_named else None,
                         progress=progress,
+                        force=arguments.force,
                     )
             except OdfError as error:
                 if len(targets) == 1:

@@ -32,6 +32,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     create.add_argument(
         "--node", metavar="DID", help="no secret: requests that the node did:key:... signs stand for the token"
     )
+    create.add_argument(
+        "--may-replace",
+        action="store_true",
+        help="let forced pushes replace a history that nobody signed; the old one is kept",
+    )
     create.add_argument("--expires", metavar="T", help="the token ends then")
     add_output_format(create, "text", "json")
     listing = actions.add_parser(
@@ -60,6 +65,7 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
                 reads=arguments.read,
                 reads_all=arguments.read_all,
                 node=DidKey.parse(arguments.node) if arguments.node else None,
+                may_replace=arguments.may_replace,
             )
             context.node.record("token create", token.id, token.label)
             if arguments.output_format == "json":
