@@ -8,16 +8,30 @@ Source: ODF "Metadata Block", "Metadata Block Hashing"; clauses WIRE-1 and WIRE-
 
 from dataclasses import dataclass, field
 
-from odf_protocol.errors import MalformedError
+from odf_protocol.errors import MalformedError, UnsupportedError
 from odf_protocol.events import Event
 from odf_protocol.multihash import Multihash
 from odf_protocol.timestamp import Timestamp
 from odf_protocol.wire.envelope import MetadataBlock, decode_envelope, encode_envelope
 from odf_protocol.wire.limits import MAX_BLOCK_SIZE_BYTES
 
-__all__ = ["LATEST_VERSION", "Block", "decode_block", "encode_block"]
+__all__ = ["LATEST_VERSION", "Block", "UnsupportedBlockError", "decode_block", "encode_block"]
 
 LATEST_VERSION = 3
+
+
+class UnsupportedBlockError(UnsupportedError):
+    """A block of a version, or with an event, field or value, that we do not know; nothing in it is guessed (WIRE-13).
+
+    Attributes:
+        raw: The block's bytes, as they came: whoever stores or forwards blocks can, without understanding them.
+        hash: Their SHA3-256.
+    """
+
+    def __init__(self, reason: UnsupportedError, raw: bytes, block_hash: Multihash) -> None:
+        super().__init__(reason.what, found=reason.found, supported=reason.supported)
+        self.raw = raw
+        self.hash = block_hash
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -49,7 +63,10 @@ class Block:
         found_hash = Multihash.of_sha3_256(raw)
         if expected_hash is not None and found_hash != expected_hash:
             raise MalformedError("block", expected=f"hash {expected_hash}", found=found_hash)
-        version, content = decode_envelope(raw)
+        try:
+            version, content = decode_envelope(raw)
+        except UnsupportedError as error:
+            raise UnsupportedBlockError(error, raw, found_hash) from error
         for name, value in (
             ("raw", raw),
             ("hash", found_hash),
@@ -72,7 +89,7 @@ def decode_block(raw: bytes, *, expected_hash: Multihash | None) -> Block:
 
     Raises:
         MalformedError: Too large, another hash, or not a block.
-        UnsupportedError: A version, event or field that we do not know.
+        UnsupportedBlockError: A version, event or field that we do not know; it carries the bytes.
     """
     return Block(bytes(raw), expected_hash=expected_hash)
 

@@ -2,10 +2,11 @@ import dataclasses
 
 import pytest
 
-from odf_protocol.block import Block, decode_block, encode_block
+from odf_protocol.block import Block, UnsupportedBlockError, decode_block, encode_block
 from odf_protocol.errors import MalformedError, UnsupportedError
 from odf_protocol.events import AddData, DataField, DataSchema, DataTypeTimestamp, SetDataSchema, SetInfo, TimeUnit
 from odf_protocol.events.equality import means_the_same
+from odf_protocol.multihash import Multihash
 from odf_protocol.schema_arrow import arrow_schema_of
 from support.chains import NOON, hash_of
 
@@ -60,6 +61,19 @@ def test_errors_state_expected_before_found() -> None:
         decode_block(RAW, expected_hash=hash_of("other"))
     with pytest.raises(UnsupportedError, match=r"^unsupported block version: 9 \(supported: \(2, 3\)\)$"):
         decode_block(RAW[:28] + b"\x09" + RAW[29:], expected_hash=None)
+
+
+def test_block_of_an_unknown_version_or_event_is_unsupported_and_keeps_its_bytes() -> None:
+    """WIRE-13."""
+    newer = bytearray(RAW)
+    newer[28] = 4  # the version, by the annotated dump of ``odf-node inspect block``
+    other = bytearray(RAW)
+    other[79] = 99  # the event's tag
+    for raw, what in ((bytes(newer), "block version: 4"), (bytes(other), "99")):
+        with pytest.raises(UnsupportedBlockError, match=what) as caught:
+            decode_block(raw, expected_hash=None)
+        assert caught.value.raw == raw
+        assert caught.value.hash == Multihash.of_sha3_256(raw)
 
 
 def test_unit_that_an_old_writer_left_out_as_zero_reads_as_milliseconds() -> None:
