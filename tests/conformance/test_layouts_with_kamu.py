@@ -1,4 +1,4 @@
-"""Another ODF implementation reads the folders and buckets that we write, and we read those that it writes (LAYOUT-3)."""
+"""Another ODF implementation reads the folders and buckets that we write, and we read its (LAYOUT-3)."""
 
 import os
 from pathlib import Path

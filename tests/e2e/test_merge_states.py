@@ -1,4 +1,4 @@
-"""A merge state is as large as its dataset: each ingest leaves its own and removes the one before, and looks no further."""
+"""A merge state is as large as its dataset: each ingest leaves its own and removes the one before, and only that."""
 
 from contextlib import closing
 from pathlib import Path

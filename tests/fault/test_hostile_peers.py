@@ -500,7 +500,7 @@ async def test_token_is_sent_to_the_peer_and_not_along_a_redirect() -> None:
         ("http://host", MalformedError, "dataset's name"),
         ("http://user:password@host/demo", MalformedError, "password"),
         ("ftp://host/demo", UnsupportedError, "ftp"),
-        ("s3://bucket/demo", UnsupportedError, "s3"),
+        ("s3://bucket", MalformedError, "bucket"),
         ("demo", UnsupportedError, "demo"),
         ("file://server/share", MalformedError, "file:///"),
     ],

@@ -1,11 +1,13 @@
 """Repositories, aliases, and finding the inputs of what is pulled."""
 
 import asyncio
+import shutil
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
+from aiohttp import web
 
 from odf_node.adapters.clocks import FixedClock
 from odf_node.adapters.layout_places import find_layout_target
@@ -14,11 +16,14 @@ from odf_node.composition import Node
 from odf_node.errors import UnknownDatasetError, UsageError
 from odf_node.home import Home
 from odf_node.ports import RemoteDirection
+from odf_node.services.acceptance import AcceptanceReport
 from odf_node.services.remotes import UnknownRepositoryError
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import MalformedError
 from odf_protocol.events import DatasetKind, Seed
+from odf_protocol.policy import Policy, Trust
 from support.exchange_nodes import TestNode
+from support.http_server import serving
 from support.offers import NOW, Judge, PeerChain, PublisherHome, root_chain, select
 from support.signing import NEW_KEY, NODE_KEY
 
@@ -283,3 +288,41 @@ def test_inputs_that_are_held_are_brought_up_to_date(
     assert run(node, "pull", "--recursive", "m.derived") == 0
 
     assert node.store.get_head(chain.id) == chain.head
+
+
+# Exports on a web server
+
+
+def static_files(folder: Path, *, pages: bool) -> object:
+    """What any web server does with a folder; some answer what they lack with a page."""
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        path = folder / request.path.lstrip("/")
+        if path.is_file():
+            return web.Response(body=path.read_bytes())
+        return web.Response(text="<html>welcome</html>") if pages else web.Response(status=403)
+
+    return answer
+
+
+@pytest.mark.parametrize("pages", [True, False])
+@pytest.mark.parametrize("signed", [True, False])
+def test_export_on_a_web_server_is_pulled_with_its_signatures(
+    signed: bool, pages: bool, node: Node, publisher: PublisherHome, chain: PeerChain, tmp_path: Path
+) -> None:
+    publisher.keep(chain)
+    export_all(publisher, tmp_path / "hub")
+    if not signed:
+        for folder in ("signatures", "signed-heads"):
+            shutil.rmtree(tmp_path / "hub" / "cities" / folder)
+
+    async def story() -> AcceptanceReport:
+        async with serving(static_files(tmp_path / "hub", pages=pages)) as http:  # type: ignore[arg-type]
+            (target,) = node.planner.plan([f"{http.base}/cities"])
+            report = await node.pulling.pull(
+                target, local_name=None, policy=Policy.UNSIGNED, expected_id=None, progress=Silence()
+            )
+            assert isinstance(report, AcceptanceReport)
+            return report
+
+    assert asyncio.run(story()).record.trust is (Trust.SIGNED if signed else Trust.UNSIGNED)

@@ -6,19 +6,15 @@ from types import TracebackType
 from typing import Final, Self
 
 from odf_node.adapters.block_walk import walk_back
+from odf_node.adapters.layout_proofs import LayoutProofs
 from odf_node.adapters.plain_peer import parse_head_text
 from odf_node.adapters.task_errors import first_error
-from odf_node.exchange.limits import (
-    MAX_HEAD_TEXT_BYTES,
-    MAX_REPLAY_RECORD_BYTES,
-    MAX_SIGNATURE_BYTES,
-    MAX_SIGNED_HEAD_BYTES,
-)
+from odf_node.exchange.limits import MAX_HEAD_TEXT_BYTES
 from odf_node.exchange.packs import PackedBlock
 from odf_node.exchange.routes import block_path, object_path
 from odf_node.ports.datasets import Head
 from odf_node.ports.errors import ObjectMismatchError
-from odf_node.ports.layouts import HEAD_PATH, LayoutSource, replay_record_path, signature_path, signed_head_path
+from odf_node.ports.layouts import HEAD_PATH, LayoutSource
 from odf_node.ports.objects import ObjectStore, StagedObject
 from odf_node.ports.peer_client import OnBytes, PeerDescription, PeerHead, PeerSpeaks, WantedObject
 from odf_node.ports.peer_errors import PeerLiedError, PeerNotFoundError, PeerUnavailableError
@@ -38,6 +34,7 @@ class LayoutPeer:
         """Make it; ``parallel`` objects are read at once (one disk reads one after the other)."""
         self._source = source
         self._parallel = parallel
+        self._proofs = LayoutProofs(self._find)
 
     @property
     def description(self) -> PeerDescription:
@@ -49,21 +46,15 @@ class LayoutPeer:
         text = await self._read(HEAD_PATH, "dataset", MAX_HEAD_TEXT_BYTES)
         head_hash = parse_head_text(text, self._source.url)
         block = decode_block(await self._get_block(head_hash), expected_hash=head_hash)
-        signed_head = await self._find(signed_head_path(head_hash), "signed head", MAX_SIGNED_HEAD_BYTES)
+        signed_head = await self._proofs.find_signed_head(head_hash)
         return PeerHead(head=Head(block.sequence_number, head_hash), name=self._source.name, signed_head=signed_head)
 
     async def iter_blocks(self, *, after: Head | None, upto: Head) -> AsyncIterator[PackedBlock]:
         """See ``PeerDataset``."""
-        # Whoever signed the last block signed those before; elsewhere looking for each signature would be in vain.
-        signed = await self._find(signature_path(upto.hash), "signature", MAX_SIGNATURE_BYTES) is not None
-        async for block in walk_back(self._source.url, self._get_block, after=after, upto=upto):
-            if not signed:
-                yield block
-                continue
-            block_hash = Multihash.of_sha3_256(block.raw)
-            signature = await self._find(signature_path(block_hash), "signature", MAX_SIGNATURE_BYTES)
-            record = await self._find(replay_record_path(block_hash), "replay record", MAX_REPLAY_RECORD_BYTES)
-            yield PackedBlock(block.raw, signature, record)
+        async for block in self._proofs.attach(
+            walk_back(self._source.url, self._get_block, after=after, upto=upto), upto
+        ):
+            yield block
 
     async def fetch_objects(
         self, wanted: Sequence[WantedObject], objects: ObjectStore, on_bytes: OnBytes | None = None

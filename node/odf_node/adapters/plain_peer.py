@@ -8,6 +8,7 @@ from yarl import URL
 
 from odf_node.adapters.block_walk import walk_back
 from odf_node.adapters.http_client import HttpClient
+from odf_node.adapters.layout_proofs import LayoutProofs
 from odf_node.adapters.object_downloads import ObjectDownloads
 from odf_node.exchange.limits import MAX_HEAD_TEXT_BYTES
 from odf_node.exchange.packs import PackedBlock
@@ -15,6 +16,7 @@ from odf_node.exchange.routes import block_path, object_path
 from odf_node.ports.datasets import Head
 from odf_node.ports.objects import ObjectStore
 from odf_node.ports.peer_client import OnBytes, PeerDescription, PeerHead, PeerSpeaks, WantedObject
+from odf_node.ports.peer_errors import PeerForbidsError, PeerNotFoundError
 from odf_protocol.block import decode_block
 from odf_protocol.errors import MalformedError
 from odf_protocol.multihash import Multihash
@@ -29,6 +31,7 @@ class PlainPeer:
         self._client = client
         self._url = url
         self._downloads = ObjectDownloads(client, lambda item: self._url / object_path(item.kind, item.hash))
+        self._proofs = LayoutProofs(self._find)
 
     @property
     def description(self) -> PeerDescription:
@@ -41,12 +44,15 @@ class PlainPeer:
         head_hash = parse_head_text(text, str(self._url))
         block = decode_block(await self._get_block(head_hash), expected_hash=head_hash)
         return PeerHead(
-            head=Head(block.sequence_number, head_hash), name=self._url.with_path(self._url.path.rstrip("/")).name
+            head=Head(block.sequence_number, head_hash),
+            name=self._url.with_path(self._url.path.rstrip("/")).name,
+            signed_head=await self._proofs.find_signed_head(head_hash),
         )
 
     def iter_blocks(self, *, after: Head | None, upto: Head) -> AsyncIterator[PackedBlock]:
         """See ``PeerDataset``; one request per block, from the head back."""
-        return walk_back(str(self._url), self._get_block, after=after, upto=upto)
+        blocks = walk_back(str(self._url), self._get_block, after=after, upto=upto)
+        return self._proofs.attach(blocks, upto)
 
     async def fetch_objects(
         self, wanted: Sequence[WantedObject], objects: ObjectStore, on_bytes: OnBytes | None = None
@@ -70,6 +76,13 @@ class PlainPeer:
     ) -> None:
         """See ``PeerDataset``."""
         await self._client.__aexit__(kind, error, traceback)
+
+    async def _find(self, path: str, what: str, limit_bytes: int) -> bytes | None:
+        try:
+            return await self._client.get_bytes(self._url / path, what, limit_bytes=limit_bytes)
+        except (PeerNotFoundError, PeerForbidsError, MalformedError):
+            # Where there are no proofs, servers say so in many ways; what was signed once must stay so (ACCEPT-3).
+            return None
 
     async def _get_block(self, block_hash: Multihash) -> bytes:
         return await self._client.get_bytes(

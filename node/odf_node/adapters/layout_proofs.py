@@ -1,0 +1,51 @@
+"""What lies beside the blocks of a dataset in files: signatures, replay records, signed heads (LAYOUT-3)."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+
+from odf_node.exchange.limits import MAX_REPLAY_RECORD_BYTES, MAX_SIGNATURE_BYTES, MAX_SIGNED_HEAD_BYTES
+from odf_node.exchange.packs import PackedBlock
+from odf_node.ports.datasets import Head
+from odf_node.ports.layouts import replay_record_path, signature_path, signed_head_path
+from odf_protocol.multihash import Multihash
+from odf_protocol.signatures import SIGNATURE_BYTES
+
+FindFile = Callable[[str, str, int], Awaitable[bytes | None]]
+"""Path, what it is for messages, and most bytes to contents; None where there is no such file."""
+
+
+@dataclass(frozen=True, slots=True)
+class LayoutProofs:
+    """Reads proofs from one place; a place without any is asked once per pull."""
+
+    find: FindFile
+
+    async def find_signed_head(self, block_hash: Multihash) -> bytes | None:
+        """Return the document that vouches for a block as the head."""
+        return await self._find_document(signed_head_path(block_hash), "signed head", MAX_SIGNED_HEAD_BYTES)
+
+    async def attach(self, blocks: AsyncIterator[PackedBlock], upto: Head) -> AsyncIterator[PackedBlock]:
+        """Yield the blocks with their signatures and replay records.
+
+        Whoever signed the last block signed those before; elsewhere looking for each signature would be in vain.
+        """
+        signed: bool | None = None
+        async for block in blocks:
+            if signed is None:
+                signed = await self._find_signature(upto.hash) is not None
+            if not signed:
+                yield block
+                continue
+            block_hash = Multihash.of_sha3_256(block.raw)
+            path = replay_record_path(block_hash)
+            record = await self._find_document(path, "replay record", MAX_REPLAY_RECORD_BYTES)
+            yield PackedBlock(block.raw, await self._find_signature(block_hash), record)
+
+    async def _find_signature(self, block_hash: Multihash) -> bytes | None:
+        found = await self.find(signature_path(block_hash), "signature", MAX_SIGNATURE_BYTES)
+        return found if found is None or len(found) == SIGNATURE_BYTES else None
+
+    async def _find_document(self, path: str, what: str, limit_bytes: int) -> bytes | None:
+        found = await self.find(path, what, limit_bytes)
+        # Some servers answer every path with a page of theirs.
+        return None if found is None or found.lstrip().startswith(b"<") else found
