@@ -301,12 +301,14 @@ class Grade:
     Attributes:
         level: The lowest that any part of the query has.
         findings: What lowers it; empty for ``REPLAYABLE``.
-        schema: Of the output, system columns first; None if refused.
+        schema: Of the output, system columns first; None if refused, or if there is an obstacle.
+        obstacle: Why the engine cannot run it as a transform, although its result could be repeated.
     """
 
     level: GradeLevel
     findings: tuple[Finding, ...] = ()
     schema: pa.Schema | None = None
+    obstacle: Finding | None = None
 
 
 class EngineSession(Protocol):

@@ -108,7 +108,7 @@ NOT_REPLAYABLE = {
     "except": ("SELECT event_time FROM orders EXCEPT SELECT event_time FROM orders", "EXCEPT", "stream processing"),
     "generator": ("SELECT event_time, explode(array(1, 2)) AS x FROM orders", "explode", "stream processing"),
     "lateral-view": ("SELECT event_time, x FROM orders LATERAL VIEW explode(array(1)) AS x", "explode", "stream"),
-    "sample": ("SELECT event_time FROM orders TABLESAMPLE (10 PERCENT)", "TABLESAMPLE", "stream processing"),
+    "sample": ("SELECT event_time FROM orders TABLESAMPLE (10 PERCENT)", "TABLESAMPLE", "other rows"),
     "pivot": ("SELECT * FROM orders PIVOT (sum(amount) FOR status IN ('new'))", "aggregate", "stream processing"),
     "constant": ("SELECT TIMESTAMP '2020-01-01 00:00:00' AS event_time", "without FROM", "stream processing"),
     "values": ("SELECT * FROM VALUES (TIMESTAMP '2020-01-01 00:00:00') AS t (event_time)", "VALUES", "stream"),

@@ -25,6 +25,7 @@ EVERY_ERROR = [
     errors.LimitExceededError("output_rows", allowed=10, found=11),
     errors.LimitExceededError("wall_s", allowed=0.5),
     errors.EngineFailureError("ended with code 1"),
+    errors.LimitExceededError("memory_bytes", allowed=1, where="block 7"),
 ]
 
 

@@ -64,6 +64,9 @@ SETTINGS = {
     "spark.sql.files.minPartitionNum": "1",
     "spark.sql.files.maxPartitionBytes": str(2**50),
     "spark.sql.adaptive.enabled": "false",
+    # Which way a join goes, and with it the order of its rows, must not follow from the sizes of files.
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+    "spark.sql.join.preferSortMergeJoin": "true",
     # What a query cannot reach; the gate and the sandbox hold without these too.
     "spark.sql.runSQLOnFiles": "false",
     "spark.sql.restrictedMode.enabled": "true",
@@ -100,9 +103,10 @@ def java_command(*, heap_bytes: int, cores: int, options: Sequence[str] = ()) ->
     """
     settings = {**SETTINGS, "spark.master": f"local[{cores}]", "spark.app.name": "odf-node"}
     return [
-        JAVA, "-cp", class_path(), f"-Xmx{heap_bytes}", *_JAVA_OPTIONS, *options,
+        JAVA, "-cp", class_path(), f"-Xmx{heap_bytes}", *_JAVA_OPTIONS,
         *(f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPENED),
         *(f"-D{name}={value}" for name, value in settings.items()),
+        *options,
         "org.apache.spark.api.python.PythonGatewayServer",
     ]  # fmt: skip
 

@@ -63,9 +63,12 @@ def error_from_fields(fields: object) -> EngineError:
         case {"kind": "InvalidSourceError", "source_name": str(name), "message": str(message)}:
             return odf_engines.errors.InvalidSourceError(_cut(name), _cut(message))
         case {"kind": "LimitExceededError", "limit": str(limit), "allowed": int() | float() as allowed, **rest}:
-            found = rest.get("found")
+            found, where = rest.get("found"), rest.get("where")
             return odf_engines.errors.LimitExceededError(
-                _cut(limit), allowed=allowed, found=found if isinstance(found, int | float) else None
+                _cut(limit),
+                allowed=allowed,
+                found=found if isinstance(found, int | float) else None,
+                where=_cut(where) if isinstance(where, str) else "",
             )
         case {"kind": "EngineFailureError", "message": str(message)}:
             return EngineFailureError(_cut(message))

@@ -66,6 +66,10 @@ class Answer:
             raise EngineFailureError(f"answer.{name}: expected text")
         return value
 
+    def find(self, name: str) -> Any:
+        """Return a value as unchecked as the whole, None where there is none."""
+        return self._values.get(name)
+
     def get_list(self, name: str) -> list[Any]:
         """Return a list, whose items are as unchecked as the whole."""
         value = self._values.get(name)

@@ -4,7 +4,7 @@ Each dataset is a table under its name, dots and all: the whole changelog, syste
 `<name>__state`, the rows in force: every row added (append, correct-to) and not taken away again (retract,
 correct-from), without the columns that belong to the log.
 
-Source: spec/query.md QUERY-1 to QUERY-5.
+Source: spec/query.md QUERY-1 to QUERY-6.
 """
 
 import shutil
@@ -16,12 +16,15 @@ import pyarrow.parquet as pq
 
 from odf_engines.contract import QueryRequest, QueryTable
 from odf_engines.errors import InvalidQueryError
+from odf_engines.spark.canonical_order import in_canonical_order
+from odf_engines.spark.fixed_order import depends_on_order, in_one_partition, unspilled
 from odf_engines.spark.gate.statement import invalid_query
 from odf_engines.spark.ingest.carriers import carrier_of, quoted, slice_field_of, spark_name_of, to_carrier
 from odf_engines.spark.ingest.handover import Handover
 from odf_engines.spark.ingest.preprocess import run_query
 from odf_engines.spark.ingest.slice_writer import iter_groups
 from odf_engines.spark.query_names import quote_dotted_names
+from odf_engines.spark.relations import one_after_another
 from odf_engines.spark.worker import schema_text
 from odf_protocol.errors import UnsupportedError
 from odf_protocol.schema_arrow import arrow_schema_of
@@ -53,10 +56,15 @@ def run(spark: Any, request: QueryRequest, folder: Path) -> dict[str, object]:
     # Small tables can have a large join, so only a bounded answer is collected.
     is_small = request.max_rows is not None and request.max_rows <= _MOST_ROWS_COLLECTED
     try:
-        answer = run_query(spark, quote_dotted_names(request.sql, names), names)
-        if request.max_rows is not None:
-            answer = answer.limit(request.max_rows)
-        rows, schema = _write_answer(answer, Handover(work, is_small=is_small), folder / "result.parquet")
+        with in_one_partition(spark):
+            answer = run_query(spark, quote_dotted_names(request.sql, names), names)
+            matters = depends_on_order(answer, names)
+            states = [name for name in names if name not in taken]
+            answer = in_canonical_order(answer, [name for name in names if name in taken], states)
+            if request.max_rows is not None:
+                answer = answer.limit(request.max_rows)
+            with unspilled(spark, matters=matters):
+                rows, schema = _write_answer(answer, Handover(work, is_small=is_small), folder / "result.parquet")
     except PySparkException as error:
         raise invalid_query(error) from error
     finally:
@@ -89,7 +97,7 @@ def _read_slices(spark: Any, table: QueryTable, schema: pa.Schema, folder: Path)
         columns = [f"CAST(NULL AS {spark_name_of(carrier_of(f.type))}) AS {quoted(f.name)}" for f in schema]
         return spark.sql(f"SELECT {', '.join(columns)}").where("false")
     readable = [_readable(path, schema, folder / f"{number}.parquet") for number, path in enumerate(table.slices)]
-    rows = spark.read.parquet(*map(str, readable))
+    rows = one_after_another([spark.read.parquet(str(path)) for path in readable])
     columns = [f"CAST({quoted(f.name)} AS {spark_name_of(carrier_of(f.type))}) AS {quoted(f.name)}" for f in schema]
     return rows.selectExpr(*columns)
 

@@ -69,15 +69,22 @@ def receive_grade(_request: Any, answer: Answer, _outputs: OutputFolder) -> Grad
     level = answer.find_text("level")
     if level not in set(GradeLevel):
         raise EngineFailureError(f"answer.level: no such grade: {level!r}")
-    findings = []
-    for item in answer.get_list("findings"):
-        match item:
-            case {"expression": str(expression), "reason": str(reason), "rewrite": str(rewrite)}:
-                findings.append(Finding(expression=expression, reason=reason, rewrite=rewrite))
-            case _:
-                raise EngineFailureError("answer.findings: expected expression, reason and rewrite")
+    findings = tuple(_finding(item) for item in answer.get_list("findings"))
     schema = None if answer.find_text("schema") is None else answer.get_schema()
-    return Grade(level=GradeLevel(level), findings=tuple(findings), schema=schema)
+    obstacle = answer.find("obstacle")
+    return Grade(
+        level=GradeLevel(level),
+        findings=findings,
+        schema=schema,
+        obstacle=None if obstacle is None else _finding(obstacle),
+    )
+
+
+def _finding(item: Any) -> Finding:
+    match item:
+        case {"expression": str(expression), "reason": str(reason), "rewrite": str(rewrite)}:
+            return Finding(expression=expression, reason=reason, rewrite=rewrite)
+    raise EngineFailureError("answer: expected expression, reason and rewrite")
 
 
 def find_instant(answer: Answer, name: str) -> Timestamp | None:

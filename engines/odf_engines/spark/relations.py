@@ -18,7 +18,7 @@ from odf_protocol.vocabulary import Vocabulary
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-__all__ = ["MOST_SCANS", "empty_rows", "ordered_rows", "register"]
+__all__ = ["MOST_SCANS", "empty_rows", "one_after_another", "ordered_rows", "register"]
 
 MOST_SCANS = 64  # guess: every scan of its own makes planning slower; beyond, one scan and a sort are cheaper
 
@@ -69,11 +69,8 @@ def ordered_rows(
     reader = spark.read.schema(struct)
     # Spark reads the largest files first, so each file is a scan of its own, or all are sorted.
     if len(slices) <= MOST_SCANS:
-        rows = reader.parquet(str(slices[0]))
-        for path in slices[1:]:
-            rows = rows.unionAll(reader.parquet(str(path)))
-        if in_one_partition:
-            rows = rows.coalesce(1)
+        frames = [reader.parquet(str(path)) for path in slices]
+        rows = one_after_another(frames, in_one_partition=in_one_partition)
     else:
         rows = reader.parquet(*map(str, slices)).coalesce(1).sortWithinPartitions(offset)
     rows = rows.where(offset.between(interval.start, interval.end))
@@ -86,6 +83,19 @@ def ordered_rows(
             for name, is_required, column in zip(names, required, struct.fields, strict=True)
         )
     )
+
+
+def one_after_another(frames: "Sequence[DataFrame]", *, in_one_partition: bool = True) -> "DataFrame":
+    """Return the rows of all frames: those of the first, then those of the second, and so on.
+
+    Args:
+        frames: With the same columns.
+        in_one_partition: Make one ordered partition of them; else partitions stand in their order.
+    """
+    rows = frames[0]
+    for frame in frames[1:]:
+        rows = rows.unionAll(frame)
+    return rows.coalesce(1) if in_one_partition else rows
 
 
 def register(rows: "DataFrame", alias: str) -> None:

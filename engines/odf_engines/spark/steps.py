@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from odf_engines.contract import Finding
-from odf_engines.errors import InvalidQueryError
-from odf_engines.spark.gate.map_class import MapQuery, check_map
+from odf_engines.errors import InvalidQueryError, NotReplayableError
+from odf_engines.spark.gate.map_class import MapQuery, NoMapError, check_map
 from odf_engines.spark.gate.purity import check_purity
+from odf_engines.spark.gate.row_order import find_order_dependence
 from odf_engines.spark.gate.statement import analyse_query, parse_query
 from odf_engines.spark.query_names import quote_dotted_names
 from odf_engines.spark.relations import register
@@ -27,11 +28,30 @@ _OUTPUT = "__output__"  # how other engines name the result of the last step
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """A transform that passed the gate: the plan of its last step, what kind of query it is, what pins it."""
+    """A transform that passed the gate.
+
+    Attributes:
+        plan: Of its last step.
+        findings: What pins it.
+        map: What is known of it if it is a map.
+        obstacle: Why it is none.
+    """
 
     plan: Any
-    query: MapQuery
     findings: tuple[Finding, ...]
+    map: MapQuery | None
+    obstacle: Finding | None = None
+
+    def get_map(self) -> MapQuery:
+        """Return what is known of a map.
+
+        Raises:
+            NotReplayableError: It is none.
+        """
+        if self.map is None:
+            assert self.obstacle is not None
+            raise NotReplayableError(self.obstacle.expression, self.obstacle.reason, self.obstacle.rewrite)
+        return self.map
 
 
 def steps_of(transform: TransformSql) -> tuple[SqlQueryStep, ...]:
@@ -81,12 +101,17 @@ def analyse_transform(
         sql = quote_dotted_names(step.query, names)
         dataset = analyse_query(spark, parse_query(spark, sql, names))
         plan = dataset.queryExecution().analyzed()
-        for finding in check_purity(plan, inputs):
+        for finding in (*check_purity(plan, inputs), *find_order_dependence(plan, inputs)):
             findings.setdefault(finding.expression, finding)
         if not is_last and step.alias is not None:
             if step.alias in names or step.alias == _OUTPUT:
                 raise InvalidQueryError(f"two inputs or steps are called {step.alias}")
             dataset.createOrReplaceTempView(f"`{step.alias.replace('`', '``')}`")
             names.append(step.alias)
-    query = check_map(plan, {alias: each for alias, (_, each) in inputs.items()}, vocabulary)
-    return Analysis(plan, query, tuple(findings.values()))
+    found = tuple(findings.values())
+    try:
+        query = check_map(plan, {alias: each for alias, (_, each) in inputs.items()}, vocabulary)
+    except NoMapError as error:
+        obstacle = Finding(expression=error.expression, reason=error.reason, rewrite=error.rewrite)
+        return Analysis(plan, found, None, obstacle)
+    return Analysis(plan, found, query)

@@ -43,7 +43,7 @@ def run(spark: "SparkSession", request: TransformRequest, folder: Path) -> dict[
     rows = {each.alias: _rows_of(spark, each) for each in request.inputs}
     inputs = {each.alias: (rows[each.alias], each.vocabulary) for each in request.inputs}
     analysis = analyse_transform(spark, request.transform, inputs, request.vocabulary)
-    source = next(each for each in request.inputs if each.alias == analysis.query.input_alias)
+    source = next(each for each in request.inputs if each.alias == analysis.get_map().input_alias)
     result = carry_source(spark, analysis.plan, rows[source.alias], source.alias, source.vocabulary)
     own = type(result.schema)(result.schema.fields[:-2])
     schema = output_schema(own.json(), request.vocabulary)

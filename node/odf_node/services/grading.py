@@ -59,7 +59,7 @@ class TransformGrader:
 
         Raises:
             EngineMissingError: An engine is not installed here; found before any engine is started.
-            NotReplayableError: A query that nobody could repeat, or that is none.
+            NotReplayableError: A query that nobody could repeat, that is none, or that the engine cannot run.
             EngineError: The engine failed.
         """
         derivatives = [each for each in snapshots if each.kind is DatasetKind.DERIVATIVE]
@@ -81,8 +81,8 @@ class TransformGrader:
         vocabulary = Vocabulary.of(words[-1]) if words else Vocabulary()
         session = self.engines.own_session(event.transform.engine)
         grade = session.check(event.transform, tables, vocabulary=vocabulary)
-        if grade.level is GradeLevel.REFUSED:
-            found = grade.findings[0]
+        found = grade.findings[0] if grade.level is GradeLevel.REFUSED else grade.obstacle
+        if found is not None:
             raise NotReplayableError(f"transform of '{snapshot.name}': {found.expression}", found.reason, found.rewrite)
         return GradedTransform(str(snapshot.name), grade)
 

@@ -13,7 +13,12 @@ from odf_engines.errors import InvalidQueryError, NotReplayableError
 from odf_engines.spark.gate.trees import items, iter_expression, iter_plan, shown, simple_name, view_name
 from odf_protocol.vocabulary import Vocabulary
 
-__all__ = ["MapQuery", "check_map"]
+__all__ = ["MapQuery", "NoMapError", "check_map"]
+
+
+class NoMapError(NotReplayableError):
+    """A query that could be repeated, and is no map."""
+
 
 _MAP_PLANS = frozenset(
     {"CTERelationDef", "CTERelationRef", "Filter", "PipeOperator", "Project", "SubqueryAlias", "View", "WithCTE"}
@@ -74,19 +79,20 @@ def check_map(plan: Any, inputs: Mapping[str, Vocabulary], vocabulary: Vocabular
         vocabulary: Of the output.
 
     Raises:
-        NotReplayableError: A clause that is no map, or a use of the changelog's own columns.
+        NoMapError: A clause that is no map.
+        NotReplayableError: A use of the changelog's own columns.
         InvalidQueryError: Output columns that a transform must not have, or must have.
     """
     nodes = list(iter_plan(plan, inputs))
     for node in nodes:
         name = simple_name(node)
         if name not in _MAP_PLANS:
-            raise NotReplayableError(_CLAUSES.get(name, name), _LATER, _LATER_REWRITE)
+            raise NoMapError(_CLAUSES.get(name, name), _LATER, _LATER_REWRITE)
         _refuse_subqueries(node)
     read = [node for node in nodes if (view_name(node) or "") in inputs]
     if len(read) != 1 or len(inputs) != 1:
         found = ", ".join(sorted(inputs)) or "no input"
-        raise NotReplayableError(f"a query over {found}", _LATER, _LATER_REWRITE)
+        raise NoMapError(f"a query over {found}", _LATER, _LATER_REWRITE)
     alias, view = next(iter(inputs)), read[0]
     own = _changelog_attributes(view, inputs[alias])
     for node in nodes:
@@ -98,7 +104,7 @@ def _refuse_subqueries(node: Any) -> None:
     for expression in items(node.expressions()):
         for each in iter_expression(expression):
             if simple_name(each) in _SUBQUERIES:
-                raise NotReplayableError("a subquery", _LATER, _LATER_REWRITE)
+                raise NoMapError("a subquery", _LATER, _LATER_REWRITE)
 
 
 def _changelog_attributes(view: Any, vocabulary: Vocabulary) -> dict[int, str]:

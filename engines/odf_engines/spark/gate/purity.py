@@ -42,6 +42,11 @@ _UNDATED = (
 )
 
 
+_SUBQUERIES = ("Exists", "InSubquery", "ListQuery", "Subquery")
+
+_FLOAT_TEXT = "how many digits a floating-point number is written with depends on the version of Java"
+
+
 def check_purity(plan: Any, inputs: Collection[str]) -> tuple[Finding, ...]:
     """Check every expression of an analysed plan.
 
@@ -60,6 +65,10 @@ def check_purity(plan: Any, inputs: Collection[str]) -> tuple[Finding, ...]:
         for expression in iter_expressions(node):
             _refuse_impure(expression)
             name = _function_name(expression)
+            if simple_name(expression) == "Cast" and _writes_float(expression):
+                text = shown(expression)
+                rewrite = "a cast to DECIMAL first, or pin the engine's digest"
+                pinned.setdefault(text, Finding(expression=text, reason=_FLOAT_TEXT, rewrite=rewrite))
             if name in PINNED:
                 finding = Finding(expression=name, reason=PINNED[name], rewrite="pin the engine's digest")
                 pinned.setdefault(name, finding)
@@ -79,8 +88,9 @@ def _refuse_impure(expression: Any) -> None:
                 raise NotReplayableError(shown(expression), _UNDATED[0], "read the field as STRING, then to_timestamp")
     if not class_name(expression).startswith((_KNOWN_PACKAGE, "org.apache.spark.sql.catalyst.plans.")):
         raise NotReplayableError(shown(expression), "nobody has looked at it", "a built-in function")
-    # Asked last, since subqueries and functions of a whole group answer it for all below them.
-    if not expression.children().size() and not expression.deterministic():
+    # Asked last, since functions of a whole group answer it for all below them, and subqueries for a plan that is
+    # looked at by itself.
+    if not name.endswith(_SUBQUERIES) and not expression.children().size() and not expression.deterministic():
         raise NotReplayableError(shown(expression), *_RANDOM)
 
 
@@ -99,6 +109,11 @@ def _check_cast(cast: Any) -> None:
         raise NotReplayableError(shown(cast), "it may depend on the moment it is run", "a literal date with a year")
     elif target != "date":
         raise NotReplayableError(shown(cast), *_UNDATED)
+
+
+def _writes_float(cast: Any) -> bool:
+    kind = str(cast.child().dataType().typeName())
+    return kind in ("float", "double") and str(cast.dataType().typeName()).startswith("string")
 
 
 def _function_name(expression: Any) -> str:

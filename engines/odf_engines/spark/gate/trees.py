@@ -10,6 +10,7 @@ from typing import Any
 
 __all__ = [
     "class_name",
+    "is_replaced",
     "items",
     "iter_expression",
     "iter_expressions",
@@ -74,7 +75,7 @@ def iter_expression(expression: Any) -> Iterator[Any]:
         node = waiting.pop()
         yield node
         waiting += reversed(items(node.children()))
-        if _is_replaced(node):
+        if is_replaced(node):
             waiting.append(node.replacement())
 
 
@@ -88,7 +89,7 @@ def shown(node: Any) -> str:
     return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}..."
 
 
-def _is_replaced(node: Any) -> bool:
+def is_replaced(node: Any) -> bool:
     """Whether Spark will run something else in place of a node; asked once per class."""
     name = class_name(node)
     if name not in _known_replaced:

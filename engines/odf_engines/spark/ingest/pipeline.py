@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from odf_engines.contract import IngestRequest, IngestResponse, InvalidSourceError, Statistics
 from odf_engines.errors import EngineFailureError, InvalidQueryError
+from odf_engines.spark.fixed_order import in_one_partition, unspilled
 from odf_engines.spark.gate.statement import invalid_query
 from odf_engines.spark.ingest.convert import convert_records
 from odf_engines.spark.ingest.handover import Handover, handover_for
@@ -119,10 +120,12 @@ def _merge(
         schema = _slice_schema(request, columns, known)
         staged = stage_converted(converted, columns)
     else:
-        answer = run_preprocess(spark, request.preprocess, converted, result.target)
-        columns = columns_of(schema_of_query(answer, known), request.merge, request.vocabulary, known)
-        schema = _slice_schema(request, columns, known)
-        staged = handover.keep(stage_preprocessed(answer, columns), "staged")
+        with in_one_partition(spark):
+            answer, matters = run_preprocess(spark, request.preprocess, converted, result.target)
+            columns = columns_of(schema_of_query(answer, known), request.merge, request.vocabulary, known)
+            schema = _slice_schema(request, columns, known)
+            with unspilled(spark, matters=matters):
+                staged = handover.keep(stage_preprocessed(answer, columns), "staged", at_once=matters)
     outcome = _merged_rows(spark, request, staged, columns, handover)
     data_path = folders.output / "data.parquet"
     written = write_slice(

@@ -9,6 +9,8 @@ from typing import Any
 import pyarrow as pa
 
 from odf_engines.errors import InvalidQueryError
+from odf_engines.spark.canonical_order import in_canonical_order
+from odf_engines.spark.fixed_order import depends_on_order
 from odf_engines.spark.gate.analysed import check_analysed
 from odf_engines.spark.gate.statement import analyse_query, parse_query
 from odf_engines.spark.gate.trees import items, iter_expressions, iter_plan, shown, simple_name
@@ -22,10 +24,14 @@ _DATAFUSION = "datafusion"
 _WHOLE_TYPES = ("byte", "short", "integer", "long")
 
 
-def run_preprocess(spark: Any, transform: TransformSql, converted: Any, target: pa.Schema) -> Any:
+def run_preprocess(spark: Any, transform: TransformSql, converted: Any, target: pa.Schema) -> tuple[Any, bool]:
     """Run the queries of `transform` over the good rows of `converted`; give the last one's data frame.
 
-    The rows are one ordered partition, so that a query that only selects and filters keeps their order.
+    The rows are one ordered partition, so that a query that only selects and filters keeps their order; those of other
+    queries get one. To be called, and computed, in one partition.
+
+    Returns:
+        The data frame, and whether it is right only if nothing is spilled.
 
     Raises:
         InvalidQueryError: A query is wrong, or is anything but a query over `input` and earlier steps.
@@ -46,7 +52,7 @@ def run_preprocess(spark: Any, transform: TransformSql, converted: Any, target: 
         if step.alias is not None:
             result.createOrReplaceTempView(quoted(step.alias))
             known.add(step.alias)
-    return result
+    return in_canonical_order(result, {INPUT}), depends_on_order(result, {INPUT})
 
 
 def run_query(spark: Any, sql: str, relations: Collection[str]) -> Any:

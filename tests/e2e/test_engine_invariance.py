@@ -1,0 +1,307 @@
+"""Clauses ENGINE-9, ENGINE-17, ENGINE-18: nothing about a machine changes a result, down to the last bit.
+
+The same requests go to three real engines: one with two cores; one with a single core and less memory, which has
+nothing of our code but what its digest covers; and one with four cores, other splits and partitions, under another
+user, home, locale, time zone and clock. Inputs are cut into other files and row groups each time.
+"""
+
+import random
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from odf_engines.contract import IngestRequest, Limits, QueryRequest, QueryTable
+from odf_engines.errors import LimitExceededError
+from odf_engines.sandbox.profile import Mount, Profile
+from odf_engines.spark.class_data import find_class_data
+from odf_engines.spark.digest import iter_engine_files
+from odf_engines.spark.runtime import find_runtime
+from odf_engines.spark.session import SparkSession
+from odf_node.services.slices import logical_hash_of
+from odf_protocol.events import (
+    DatasetKind,
+    MergeStrategyAppend,
+    MergeStrategySnapshot,
+    ReadStepCsv,
+    Seed,
+    SqlQueryStep,
+    TransformSql,
+)
+from odf_protocol.schema_ddl import parse_ddl
+from odf_protocol.timestamp import Timestamp
+from odf_protocol.vocabulary import Vocabulary
+from support.offers import NOON, Judge, PublisherHome, root_chain, select
+from support.offers import PeerChain as Chain
+from support.signing import NEW_KEY
+from support.transforms import ORDERS, SYSTEM_TIME, orders_input, transform_request, write_orders
+
+pytestmark = pytest.mark.spark
+
+ROWS = 20_000
+CLOCK = Path(__file__).parents[1] / "support" / "shifted_clock.c"
+OTHER_MACHINE = {
+    "HOME": "/nowhere", "LANG": "tr_TR.UTF-8", "LC_ALL": "tr_TR.UTF-8", "TZ": "Asia/Kathmandu", "USER": "somebody",
+    "LOGNAME": "somebody", "SPARK_CONF_DIR": "/nowhere", "JAVA_TOOL_OPTIONS": "-Duser.timezone=Asia/Tokyo",
+    "SPARK_LOCAL_DIRS": "/nowhere", "PYTHONHASHSEED": "7",
+}  # fmt: skip
+OTHER_SETTINGS = (
+    "-Dspark.sql.files.maxPartitionBytes=65536",
+    "-Dspark.sql.files.minPartitionNum=7",
+    "-Dspark.sql.shuffle.partitions=3",
+    "-Dspark.default.parallelism=5",
+)
+
+
+class OtherClockSession(SparkSession):
+    """A session whose programs see another year."""
+
+    library: Path
+
+    def profile(self) -> Profile:
+        found = super().profile()
+        return replace(
+            found,
+            mounts=(*found.mounts, Mount(self.library, "/runtime/clock.so")),
+            environment={**found.environment, "LD_PRELOAD": "/runtime/clock.so"},
+        )
+
+
+@dataclass(frozen=True)
+class Machine:
+    """An engine somewhere, and how slices are cut there: files, and rows in a row group."""
+
+    session: Any
+    files: int
+    group_rows: int
+
+
+@pytest.fixture(scope="module")
+def machines(
+    spark_session: Any, spark_engine: Any, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[dict[str, Machine]]:
+    runtime, class_data = find_runtime(), find_class_data(find_runtime(), spark_engine.cache)
+    folder = tmp_path_factory.mktemp("machines")
+    for place, path in iter_engine_files(runtime):
+        if place.startswith("odf/"):
+            (folder / place).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, folder / place)
+    bare = replace(runtime, ours=tuple((name, folder / "odf" / name) for name, _ in runtime.ours))
+    small = Limits(memory_bytes=1792 * 1024**2, wall_s=240.0)
+    OtherClockSession.library = folder / "clock.so"
+    subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", folder / "clock.so", CLOCK], check=True, capture_output=True)
+    limits = Limits(wall_s=240.0)
+    other = OtherClockSession(runtime, folder, limits, cores=4, class_data=class_data, java_options=OTHER_SETTINGS)
+    with SparkSession(bare, folder, small, cores=1, class_data=class_data) as one_core, other as four_cores:
+        with pytest.MonkeyPatch.context() as patch:
+            for name, value in OTHER_MACHINE.items():
+                patch.setenv(name, value)
+            time.tzset()
+            four_cores.start()
+        time.tzset()
+        yield {
+            "two-cores": Machine(spark_session, 1, ROWS),
+            "one-core": Machine(one_core, 7, 1_000),
+            "four-cores": Machine(four_cores, 3, 333),
+        }
+
+
+@pytest.fixture(scope="module")
+def slices(machines: dict[str, Machine], tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, ...]]:
+    """The same rows for every machine, in its own files: magnitudes far apart, ties, nulls, zeros of both signs."""
+    chance = random.Random(5)
+    amounts = [
+        chance.choice([None, 0.0, -0.0, chance.gauss(0, 1) * 10.0 ** chance.randint(-12, 12)]) for _ in range(ROWS)
+    ]
+    rows = [
+        (n, 0, 86_400_000 * chance.randint(0, 9), chance.randint(0, 99), chance.choice(["a", "b", "c", None]), amount)
+        for n, amount in enumerate(amounts)
+    ]
+    found = {}
+    for name, machine in machines.items():
+        folder = tmp_path_factory.mktemp(name)
+        whole = pq.read_table(write_orders(folder / "whole", rows))
+        cuts = sorted(random.Random(machine.files).sample(range(1, ROWS), machine.files - 1))
+        paths = []
+        for start, end in zip([0, *cuts], [*cuts, ROWS], strict=True):
+            paths.append(folder / f"{start}.parquet")
+            compression = "zstd" if machine.files > 1 else "none"
+            pq.write_table(
+                whole.slice(start, end - start), paths[-1], row_group_size=machine.group_rows, compression=compression
+            )
+        found[name] = tuple(paths)
+    return found
+
+
+QUESTIONS = {
+    "float-aggregates": "SELECT status, sum(amount) AS s, avg(amount) AS a, stddev(amount) AS d, corr(amount, id) AS c,"
+    " max(amount) AS m, percentile_approx(amount, 0.3) AS p FROM orders GROUP BY status",
+    "float-sum-of-all": "SELECT sum(amount) AS s FROM orders",
+    "average-of-averages": "SELECT avg(a) AS a FROM (SELECT avg(amount) AS a FROM orders GROUP BY id, status)",
+    "lists": "SELECT id, concat_ws(',', collect_list(status)) AS l, first(amount) AS f, last(offset) AS o,"
+    " concat_ws(',', collect_set(status)) AS s FROM orders GROUP BY id",
+    "ties": "SELECT offset, row_number() OVER (PARTITION BY id ORDER BY status) AS n,"
+    " lag(offset) OVER (ORDER BY event_time) AS before FROM orders",
+    "running-float-sum": "SELECT offset, sum(amount) OVER (PARTITION BY status ORDER BY event_time, id) AS s"
+    " FROM orders",
+    "join-under-limit": "SELECT a.offset AS x, b.offset AS y FROM orders a JOIN orders b ON a.id = b.id AND a.status ="
+    " b.status LIMIT 1000",
+    "join-without-equality": "SELECT a.offset AS x, b.offset AS y FROM orders a JOIN orders b ON a.offset < b.offset"
+    " AND b.offset < 90 WHERE a.offset < 80",
+    "semi-join": "SELECT offset, amount FROM orders WHERE id IN (SELECT max(id) FROM orders GROUP BY status)",
+    "distinct": "SELECT DISTINCT status, id FROM orders",
+    "union": "SELECT id, amount FROM orders WHERE id < 9 UNION ALL SELECT id, -amount FROM orders WHERE id > 90",
+    "order-with-ties": "SELECT status, amount FROM orders ORDER BY status DESC",
+    "order-with-ties-cut": "SELECT event_time, offset FROM orders ORDER BY event_time LIMIT 777",
+    "limit": "SELECT offset, amount FROM orders LIMIT 777",
+    "map": "SELECT offset, amount * 1.1 AS x, ln(abs(amount) + 1) AS l, upper(status) AS u FROM orders WHERE id > 50",
+    "state": "SELECT sum(amount) AS s, count(*) AS n FROM orders__state",
+    "state-rows": "SELECT id, status, amount FROM orders__state",
+    "text-and-time": "SELECT date_format(event_time, 'EEEE d MMMM y HH:mm') AS t, upper('istanbul') AS u,"
+    " lower('I') AS l, CAST(amount AS STRING) AS f, from_unixtime(0) AS z FROM orders WHERE offset < 500",
+}  # fmt: skip
+
+
+def ask(machine: Machine, paths: tuple[Path, ...], sql: str, **more: Any) -> pa.Table:
+    table = QueryTable(name="orders", vocabulary=Vocabulary(), schema=ORDERS, slices=paths)
+    response = machine.session.query(QueryRequest(tables=(table,), sql=sql, **more))
+    return response.result_path
+
+
+@pytest.mark.parametrize("sql", [pytest.param(sql, id=name) for name, sql in QUESTIONS.items()])
+def test_question_has_the_same_bits_everywhere(
+    machines: dict[str, Machine], slices: dict[str, tuple[Path, ...]], sql: str
+) -> None:
+    hashes = {name: logical_hash_of(ask(machine, slices[name], sql)) for name, machine in machines.items()}
+    assert len(set(hashes.values())) == 1, hashes
+    again = machines["four-cores"]
+    assert logical_hash_of(ask(again, slices["four-cores"], sql)) == hashes["four-cores"]
+
+
+def test_other_machine_is_another_one(machines: dict[str, Machine], slices: dict[str, tuple[Path, ...]]) -> None:
+    """The control: its clock is years off, and its settings are not ours."""
+    years = {
+        name: pq.read_table(ask(machine, slices[name], "SELECT year(current_date()) AS y")).column("y")[0].as_py()
+        for name, machine in machines.items()
+    }
+    assert years["four-cores"] <= years["two-cores"] - 19
+
+
+def test_rows_of_a_question_without_order_are_sorted(
+    machines: dict[str, Machine], slices: dict[str, tuple[Path, ...]]
+) -> None:
+    machine, paths = machines["one-core"], slices["one-core"]
+    rows = pq.read_table(ask(machine, paths, QUESTIONS["distinct"])).to_pylist()
+    assert rows == sorted(rows, key=lambda row: (row["status"] is not None, row["status"] or "", row["id"]))
+    cut = pq.read_table(ask(machine, paths, QUESTIONS["order-with-ties-cut"])).to_pylist()
+    assert cut == sorted(cut, key=lambda row: (row["event_time"], row["offset"]))
+    kept = pq.read_table(ask(machine, paths, QUESTIONS["map"])).column("offset").to_pylist()
+    assert kept == sorted(kept)
+    first = pq.read_table(ask(machine, paths, QUESTIONS["distinct"], max_rows=2)).to_pylist()
+    assert first == rows[:2]
+
+
+def test_step_has_the_same_rows_everywhere(machines: dict[str, Machine], slices: dict[str, tuple[Path, ...]]) -> None:
+    query = (
+        "SELECT event_time, id, amount / 3 AS third, ln(abs(amount)) AS l, upper(status) AS u FROM orders WHERE id > 7"
+    )
+    hashes = set()
+    for name, machine in machines.items():
+        request = transform_request(query, orders_input(slices[name], (10, ROWS - 10)))
+        hashes.add(logical_hash_of(machine.session.transform(request).data_path))
+    assert len(hashes) == 1
+
+
+NUMBERED = "SELECT *, row_number() OVER (PARTITION BY kind ORDER BY event_time) AS n FROM input"
+PREPROCESS = {
+    "aggregate": (
+        "SELECT event_time, kind, sum(value) AS total, avg(value) AS mean, first(value) AS f FROM input GROUP BY 1, 2",
+        MergeStrategyAppend(),
+    ),
+    "union": (
+        "SELECT event_time, kind, value FROM input UNION ALL SELECT event_time, upper(kind), value FROM input",
+        MergeStrategyAppend(),
+    ),
+    "ties": (
+        f"SELECT event_time, concat(kind, n) AS kind, value FROM ({NUMBERED})",
+        MergeStrategySnapshot(primary_key=("kind",)),
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("rows", "query", "merge"),
+    [
+        *(pytest.param(2_000, *each, id=f"{name}-in-memory") for name, each in PREPROCESS.items()),
+        pytest.param(220_000, *PREPROCESS["aggregate"], id="aggregate-through-files"),
+    ],
+)
+def test_ingest_has_the_same_rows_everywhere(
+    machines: dict[str, Machine], tmp_path: Path, rows: int, query: str, merge: Any
+) -> None:
+    chance = random.Random(7)
+    source = tmp_path / "source.csv"
+    with source.open("w") as file:
+        file.write("event_time,kind,value\n")
+        for _ in range(rows):
+            value = chance.gauss(0, 1) * 10.0 ** chance.randint(-9, 9)
+            file.write(f"2024-01-{chance.randint(1, 9):02}T00:00:00Z,k{chance.randint(0, 20)},{value!r}\n")
+    hashes = {}
+    for name, machine in machines.items():
+        request = IngestRequest(
+            dataset_id="did:odf:x",
+            read=ReadStepCsv(header=True, schema=parse_ddl(["event_time TIMESTAMP", "kind STRING", "value DOUBLE"])),
+            preprocess=TransformSql(engine="spark", queries=(SqlQueryStep(query=query),)),
+            merge=merge,
+            vocabulary=Vocabulary(),
+            source_path=source,
+            source_name="source.csv",
+            known_schema=None,
+            state_path=None,
+            system_time=SYSTEM_TIME,
+            fallback_event_time=SYSTEM_TIME,
+            next_offset=0,
+        )
+        hashes[name] = logical_hash_of(machine.session.ingest(request).data_path)
+    assert len(set(hashes.values())) == 1, hashes
+
+
+def test_history_is_reproduced_on_every_machine(machines: dict[str, Machine], tmp_path: Path) -> None:
+    """Three steps, the query changed in between: written on one machine, re-executed step by step on the others."""
+    home = PublisherHome(Judge.create(tmp_path / "publisher", machines["two-cores"].session))
+    root = root_chain(tmp_path, slices=0).add_rows([("Oslo", 1), ("", 2), (None, 3)])
+    home.keep(root)
+    chain = Chain(tmp_path, key=NEW_KEY, name="derived")
+    chain.add(Seed(dataset_id=chain.id, dataset_kind=DatasetKind.DERIVATIVE))
+    chain.add(select("SELECT event_time, city, ln(people) AS x FROM in0", root.id))
+    home.keep(chain)
+    home.run(chain, at=Timestamp(NOON.seconds + 100))
+    changed = select("SELECT event_time, upper(city) AS city, people / 3 AS x FROM in0 WHERE people > 5", root.id)
+    home.keep(chain.add(changed, at=Timestamp(NOON.seconds + 200)))
+    for n, rows in enumerate(([("Rome", 5), ("Bari", 6)], [("Turin", 7)])):
+        home.keep(root.add_rows(rows))
+        home.run(chain, at=Timestamp(NOON.seconds + 300 + n))
+    for name in ("one-core", "four-cores"):
+        judge = Judge.create(tmp_path / name, machines[name].session)
+        judge.accept(root)
+        assert judge.accept(chain).replayed_steps == 3
+
+
+def test_order_that_outgrows_memory_has_a_limit_and_no_result(
+    machines: dict[str, Machine], slices: dict[str, tuple[Path, ...]]
+) -> None:
+    """What is spilled is merged in another order; the same sorting, where no order is asked of ties, may spill."""
+    wide = "SELECT offset, repeat(coalesce(status, 'd'), 1000) AS w FROM orders JOIN (SELECT explode(sequence(1, 60)))"
+    tied = f"SELECT max(offset * n) AS s FROM (SELECT offset, row_number() OVER (ORDER BY w) AS n FROM ({wide}))"
+    machine, paths = machines["one-core"], slices["one-core"]
+    with pytest.raises(LimitExceededError, match="memory_bytes reached at a query whose result depends on the order"):
+        ask(machine, paths, tied)
+    fine = f"SELECT max(r) AS s FROM (SELECT rank() OVER (ORDER BY w) AS r FROM ({wide}))"
+    assert pq.read_table(ask(machine, paths, fine)).num_rows == 1
