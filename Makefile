@@ -3,7 +3,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test check install bench fuzz lock clean
+.PHONY: demo test check install bench soak fuzz lock clean
 .DEFAULT_GOAL := test
 
 install: $(VENV)/.installed
@@ -30,6 +30,13 @@ test: check
 
 bench: install
 	for bench in tests/benchmarks/bench_*.py; do echo "== $$bench"; $(BIN)/python $$bench || exit 1; done
+
+SOAK_S ?= 3600
+SOAK_NODES ?= 10
+
+# Daemons that publish, pull, are cut off and killed; ends with equal heads or with an error.
+soak: install
+	$(BIN)/python tests/soak/soak.py $(SOAK_S) $(SOAK_NODES)
 
 FUZZ_S ?= 120
 

@@ -70,6 +70,8 @@ class Node:
         self.keys = KeyFiles(home)
         self.refused_bytes = REFUSED_BYTES
         """How much evidence of refusals is kept."""
+        self.also_from: tuple[str, ...] = ()
+        """Where else the dataset that is pulled can be had."""
 
     def now(self) -> Timestamp:
         """The time that this run writes with."""
@@ -371,7 +373,15 @@ class Node:
         from odf_node.adapters.peer_addresses import open_peer
 
         signer = await asyncio.to_thread(self._find_signer)
-        return await open_peer(url, ClientSettings(token=self.logins.find_token(url), sign=signer))
+
+        def settings(address: str) -> ClientSettings:
+            return ClientSettings(token=self.logins.find_token(address), sign=signer)
+
+        if not self.also_from:
+            return await open_peer(url, settings(url))
+        from odf_node.adapters.peer_addresses import open_peers
+
+        return await open_peers([url, *self.also_from], settings, self.home.staging)
 
     def _find_signer(self) -> "SignRequest | None":
         """Return what signs requests with the node's key; None while it has none, as making one would be a write."""

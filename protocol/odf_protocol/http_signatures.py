@@ -4,7 +4,7 @@ A request carries one signature, made with Ed25519 by the key that ``keyid`` nam
 the method, the authority, the path and the query, and says when it was made and a word that is used once. What is
 signed is text that begins with ``"``, so it is never what another purpose of the same key signs (SIG-2).
 
-Source: clauses EX-30 to EX-33 in ``spec/extensions/exchange.md``; RFC 9421 sections 2, 3.1, 3.2, 3.3.6; RFC 8941 for
+Source: clauses EX-50 to EX-53 in ``spec/extensions/exchange.md``; RFC 9421 sections 2, 3.1, 3.2, 3.3.6; RFC 8941 for
 the spelling of both fields; RFC 9530 for ``content-digest``.
 """
 

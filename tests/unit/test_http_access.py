@@ -1,4 +1,4 @@
-"""Who may read and push: grants, signatures of nodes, quotas; what is hidden looks absent (EX-3, EX-30 to EX-37)."""
+"""Who may read and push: grants, signatures of nodes, quotas; what is hidden looks absent (EX-3, EX-50 to EX-57)."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

@@ -1,4 +1,4 @@
-"""Signed requests: the RFC's own vector, and everything that is refused before a key is looked at (EX-30, EX-32)."""
+"""Signed requests: the RFC's own vector, and everything that is refused before a key is looked at (EX-50, EX-52)."""
 
 import base64
 

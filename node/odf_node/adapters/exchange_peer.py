@@ -8,6 +8,7 @@ from yarl import URL
 
 from odf_node.adapters.http_client import HttpClient
 from odf_node.adapters.object_downloads import ObjectDownloads
+from odf_node.adapters.several_sources import Source
 from odf_node.exchange.limits import (
     MAX_ATTESTATIONS_BYTES,
     MAX_JSON_BYTES,
@@ -17,7 +18,7 @@ from odf_node.exchange.limits import (
 )
 from odf_node.exchange.messages import AttestationPage, DisputeList, HeadAnswer, NodeInfo, decode_message
 from odf_node.exchange.packs import PackedBlock, decode_pack
-from odf_node.exchange.routes import PREFIX, dataset_path, head_path, object_path
+from odf_node.exchange.routes import PREFIX, dataset_path, head_path, leaves_path, object_path
 from odf_node.ports.datasets import Head
 from odf_node.ports.objects import ObjectStore
 from odf_node.ports.peer_client import OnBytes, PeerDescription, PeerHead, PeerSpeaks, WantedObject
@@ -99,6 +100,14 @@ class ExchangePeer:
     ) -> None:
         """See ``PeerDataset``."""
         await self._downloads.fetch(wanted, objects, on_bytes)
+
+    def as_source(self, item: WantedObject) -> Source:
+        """Give where this peer has an object, for those who read it from several."""
+        return Source(
+            self._client,
+            self._url / object_path(item.kind, item.hash),
+            self._base / leaves_path(self._dataset, item.hash),
+        )
 
     async def list_attestations(self, *, limit: int) -> tuple[bytes, ...]:
         """See ``PeerDataset``."""

@@ -60,7 +60,7 @@ class ClientSettings:
     parallel: int = 4
     token: str | None = field(default=None, repr=False)
     sign: "SignRequest | None" = field(default=None, repr=False)
-    """Signs requests where the peer hides something from those who do not say who they are (EX-33)."""
+    """Signs requests where the peer hides something from those who do not say who they are (EX-53)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,7 +74,7 @@ def error_of_status(url: str, status: int, what: str, body: bytes = b"", content
             return PeerUnavailableError(url, f"it answers {status}: {detail or 'too many requests'}")
         case HTTPStatus.INSUFFICIENT_STORAGE:
             # Trying again at once would send the blocks again and change nothing.
-            return PushRefusedError(url, "EX-37 room", detail)
+            return PushRefusedError(url, "EX-57 room", detail)
         case _ if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
             return PeerUnavailableError(url, f"it fails with {status}{f': {detail}' if detail else ''}")
         case HTTPStatus.UNPROCESSABLE_ENTITY | HTTPStatus.CONFLICT if problem is not None:

@@ -1,6 +1,9 @@
 """From an address that a user typed to the dataset there (EX-15)."""
 
+from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
 from http import HTTPStatus
+from pathlib import Path
 
 from aiohttp.abc import AbstractResolver
 from yarl import URL
@@ -10,10 +13,12 @@ from odf_node.adapters.http_client import ClientSettings, HttpClient
 from odf_node.adapters.layout_places import open_layout_peer
 from odf_node.adapters.peer_urls import is_smart, parse_peer_url
 from odf_node.adapters.plain_peer import PlainPeer
+from odf_node.adapters.several_peers import SeveralPeers
 from odf_node.adapters.smart_peer import SmartPeer
 from odf_node.exchange.messages import JSON_MEDIA_TYPE, NodeInfo, decode_message
 from odf_node.exchange.routes import PROTOCOL_VERSION
 from odf_node.ports.peer_client import PeerDataset
+from odf_node.ports.peer_errors import PeerUnavailableError
 from odf_node.threads import finish_in_thread
 from odf_protocol.errors import MalformedError, UnsupportedError
 
@@ -51,6 +56,35 @@ async def open_peer(
         client.may_sign = True
         return ExchangePeer(client, parts, info)
     return SmartPeer(client, parts) if is_smart(address) else PlainPeer(client, parts)
+
+
+async def open_peers(addresses: Sequence[str], settings: Callable[[str], ClientSettings], scratch: Path) -> PeerDataset:
+    """Open the same dataset at several nodes; errors as ``open_peer``.
+
+    Args:
+        addresses: The first one's chain is read; a node that does not answer is left out, unless it is the first.
+        settings: Patience and token for each.
+        scratch: A folder on the store's disk.
+
+    Raises:
+        UnsupportedError: One of them is no node that speaks our exchange.
+    """
+    peers: list[ExchangePeer] = []
+    async with AsyncExitStack() as opened:
+        for address in addresses:
+            try:
+                peer = await open_peer(address, settings(address))
+            except PeerUnavailableError:
+                if not peers:
+                    raise
+                continue
+            opened.push_async_exit(peer)
+            if not isinstance(peer, ExchangePeer):
+                supported = "nodes that speak our exchange"
+                raise UnsupportedError("reading from several nodes", found=address, supported=supported)
+            peers.append(peer)
+        opened.pop_all()
+    return SeveralPeers(peers, scratch)
 
 
 async def _find_node_info(client: HttpClient, url: URL) -> NodeInfo | None:

@@ -1,4 +1,4 @@
-"""Requests that the node signs, so that a peer knows who asks (EX-30)."""
+"""Requests that the node signs, so that a peer knows who asks (EX-50)."""
 
 import secrets
 from collections.abc import Mapping

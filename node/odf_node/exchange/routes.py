@@ -28,6 +28,11 @@ def dataset_path(dataset: str) -> str:
     return f"{PREFIX}/datasets/{quote(dataset, safe=':')}"
 
 
+def leaves_path(dataset: str, object_hash: Multihash) -> str:
+    """The list of leaves of an object of a dataset."""
+    return f"{dataset_path(dataset)}/leaves/{object_hash}"
+
+
 def pushes_path(push_id: str | None = None) -> str:
     """All pushes, or one."""
     return f"{PREFIX}/pushes" if push_id is None else f"{PREFIX}/pushes/{quote(push_id, safe='')}"

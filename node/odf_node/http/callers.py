@@ -1,4 +1,4 @@
-"""Who is asking, and what they may read: a token, a node that signed, or nobody in particular (EX-30 to EX-35)."""
+"""Who is asking, and what they may read: a token, a node that signed, or nobody in particular (EX-50 to EX-55)."""
 
 import asyncio
 import hashlib
@@ -51,7 +51,7 @@ def secret_hash_of(token: str) -> bytes:
 
 
 def node_hash_of(node: DidKey) -> bytes:
-    """Return what is kept of a node that may do something; no token has it, as none begins with a zero byte (EX-31)."""
+    """Return what is kept of a node that may do something; no token has it, as none begins with a zero byte (EX-51)."""
     return hashlib.sha3_256(b"\0node\0" + node.to_bytes()).digest()
 
 

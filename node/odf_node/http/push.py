@@ -90,7 +90,7 @@ async def _add_blocks(request: web.Request) -> web.Response:
 
 
 async def _require_room(request: web.Request, session: PushSession) -> None:
-    """Refuse a push whose objects would not fit into what the operator gives (EX-37)."""
+    """Refuse a push whose objects would not fit into what the operator gives (EX-57)."""
     storage, node = request.app[LIVE].configuration.storage, request.app[NODE]
     if not storage.quota_bytes and not storage.least_free_bytes:
         return
@@ -227,7 +227,7 @@ async def _read_body(request: web.Request, limit_bytes: int) -> bytes:
                 raise _too_large(limit_bytes)
             parts.append(data)
     body = b"".join(parts)
-    # Of a signed request the signature covers this field: so it covers the body (EX-32).
+    # Of a signed request the signature covers this field: so it covers the body (EX-52).
     said = request.headers.get(CONTENT_DIGEST)
     if said is not None and said != content_digest(body):
         raise ProblemError(HTTPStatus.BAD_REQUEST, "malformed", f"expected {CONTENT_DIGEST} of the body, found another")

@@ -1,4 +1,4 @@
-"""What one peer may ask for in a minute and take in a day (EX-36)."""
+"""What one peer may ask for in a minute and take in a day (EX-56)."""
 
 import time
 from http import HTTPStatus

@@ -18,7 +18,7 @@ from odf_node.exchange.limits import (
     MAX_PACK_BYTES,
     MAX_REQUEST_LINE_BYTES,
 )
-from odf_node.http import exchange, gossip, health, push, simple_protocol, smart_pull, smart_push, trees
+from odf_node.http import exchange, gossip, health, leaves, push, simple_protocol, smart_pull, smart_push, trees
 from odf_node.http.access_log import LOGGER, JsonAccessLogger, log_to, write_line
 from odf_node.http.callers import NONCES, Nonces, identify_caller
 from odf_node.http.live import LIVE, Live
@@ -67,6 +67,7 @@ def create_app(node: ServedNode, *, live: Live | None = None, push_grace_s: floa
     health.add_routes(app)
     exchange.add_routes(app)
     trees.add_routes(app)
+    leaves.add_routes(app)
     push.add_routes(app)
     gossip.add_routes(app)
     simple_protocol.add_routes(app)

@@ -19,7 +19,7 @@ class AccessToken:
     """What somebody may do who shows a secret, or signs with a node's key.
 
     ``secret_hash`` is 32 bytes, SHA3-256 of the secret (a secret has enough entropy that no slow hash is needed), or of
-    what stands for the node (EX-31). ``scopes`` are words of the service that checks them, as ``push`` or
+    what stands for the node (EX-51). ``scopes`` are words of the service that checks them, as ``push`` or
     ``push:did:odf:...``. Times None: never.
     """
 

@@ -54,7 +54,7 @@ class Tokens:
         scopes = scopes or (PUSH_SCOPE,)
         scopes += (REPLACE_SCOPE,) if may_replace else ()
         secret = PREFIX + secrets.token_urlsafe(SECRET_BYTES) if node is None else ""
-        # The form of EX-31, which no secret can have.
+        # The form of EX-51, which no secret can have.
         kept = secret.encode() if node is None else b"\0node\0" + node.to_bytes()
         secret_hash = sha3_256(kept).digest()
         known = None if node is None else self.store.find_token(secret_hash)

@@ -30,6 +30,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="what proof is enough for another's dataset "
         "(default: re-execute derivatives; signatures and hashes for roots)",
     )
+    parser.add_argument(
+        "--also",
+        action="append",
+        metavar="URL",
+        default=[],
+        help="another node that has the dataset: large files are read from all at once (may be repeated)",
+    )
     parser.add_argument("--identity", metavar="DID", help="refuse unless the dataset is this one (did:odf:...)")
     parser.add_argument(
         "--force",
@@ -54,7 +61,8 @@ async def run(context: Context, arguments: argparse.Namespace) -> int:
 
     if arguments.all == bool(arguments.sources):
         raise UsageError("name what to pull, or say --all")
-    for option, value in (("--as", arguments.local_name), ("--identity", arguments.identity)):
+    for_one = {"--as": arguments.local_name, "--identity": arguments.identity, "--also": arguments.also}
+    for option, value in for_one.items():
         if value and (len(arguments.sources) != 1 or "/" not in arguments.sources[0]):
             raise UsageError(f"{option} is for one dataset of another node, so pull one, by its URL or reference")
     if arguments.set_watermark and arguments.all:
@@ -63,6 +71,7 @@ async def run(context: Context, arguments: argparse.Namespace) -> int:
     expected_id = DatasetId.parse(arguments.identity) if arguments.identity else None
     node = context.node
     node.clean_up()
+    node.also_from = tuple(arguments.also)
     with ReportLog(context.console, arguments.output_format) as log:
         if arguments.set_watermark:
             watermark = parse_time(arguments.set_watermark, option="--set-watermark")

@@ -1,0 +1,85 @@
+"""A dataset at several nodes: its chain from the first, its large objects from all of them at once (EX-41)."""
+
+import tempfile
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from odf_node.adapters.exchange_peer import ExchangePeer
+from odf_node.adapters.several_sources import fetch_from_several
+from odf_node.exchange.hash_tree import LEAF_BYTES
+from odf_node.exchange.packs import PackedBlock
+from odf_node.ports.datasets import Head
+from odf_node.ports.objects import ObjectStore
+from odf_node.ports.peer_client import OnBytes, PeerDescription, PeerHead, WantedObject
+
+SHARED_BYTES: Final = 4 * LEAF_BYTES
+"""Objects from this size on are read from several peers.  # guess: below, asking for the list costs more"""
+
+
+class SeveralPeers:
+    """``PeerDataset`` over several nodes; a node that lied about one object is not asked for others."""
+
+    def __init__(self, peers: Sequence[ExchangePeer], scratch: Path) -> None:
+        """Make it of open peers, which it closes; ``scratch`` is a folder on the store's disk, made when needed."""
+        self._peers = peers
+        self._scratch = scratch
+        self._liars: set[int] = set()
+
+    @property
+    def description(self) -> PeerDescription:
+        """See ``PeerDataset``: the first one."""
+        return self._peers[0].description
+
+    async def get_head(self) -> PeerHead:
+        """See ``PeerDataset``."""
+        return await self._peers[0].get_head()
+
+    def iter_blocks(self, *, after: Head | None, upto: Head) -> AsyncIterator[PackedBlock]:
+        """See ``PeerDataset``."""
+        return self._peers[0].iter_blocks(after=after, upto=upto)
+
+    async def fetch_objects(
+        self, wanted: Sequence[WantedObject], objects: ObjectStore, on_bytes: OnBytes | None = None
+    ) -> None:
+        """See ``PeerDataset``; large ones one after the other, each from all peers."""
+        large = [item for item in wanted if item.size_bytes >= SHARED_BYTES and not objects.has(item.hash)]
+        names = {item.hash for item in large}
+        small = [item for item in wanted if item.hash not in names]
+        await self._peers[0].fetch_objects(small, objects, on_bytes)
+        if not large:
+            return
+        self._scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix="ranges-", dir=self._scratch) as folder:
+            for item in {item.hash: item for item in large}.values():
+                asked = [number for number in range(len(self._peers)) if number not in self._liars]
+                sources = [self._peers[number].as_source(item) for number in asked]
+                try:
+                    await fetch_from_several(sources, item, objects, Path(folder), on_bytes)
+                finally:
+                    self._liars.update(n for n, source in zip(asked, sources, strict=True) if source.lie is not None)
+
+    async def list_disputes(self) -> tuple[bytes, ...]:
+        """See ``PeerDataset``."""
+        return await self._peers[0].list_disputes()
+
+    def list_liars(self) -> list[str]:
+        """Return the addresses of peers that were put aside for a lie."""
+        return [self._peers[number].description.url for number in sorted(self._liars)]
+
+    async def list_attestations(self, *, limit: int) -> tuple[bytes, ...]:
+        """See ``PeerDataset``."""
+        return await self._peers[0].list_attestations(limit=limit)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """See ``PeerDataset``."""
+        async with AsyncExitStack() as stack:
+            for peer in self._peers:
+                stack.push_async_exit(peer)
