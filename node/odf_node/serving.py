@@ -20,6 +20,7 @@ from odf_node.http.live import Live
 from odf_node.http.served_node import ServedNode
 from odf_node.http.server import ListeningAddress
 from odf_node.http.server import serve as serve_http
+from odf_node.late_push_judge import LatePushJudge
 from odf_node.reloading import Setting, reload
 from odf_node.services.disputes import Disputes
 from odf_node.services.trees import KeptTrees
@@ -84,7 +85,7 @@ async def serve(node: Node, setting: Setting, *, ready_file: Path | None, consol
                 clock=node.clock,
                 disputes=Disputes(node.store),
                 trees=KeptTrees(node.objects),
-                pushes=node.push_judge,
+                pushes=LatePushJudge(node),
                 gossip=None if gossiping is None else gossiping.gossip,
             )
             await serve_http(
