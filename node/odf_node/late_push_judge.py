@@ -18,7 +18,9 @@ class LatePushJudge:
         judge = await asyncio.to_thread(lambda: self._node.push_judge)
         await judge.consider(offered, actor=actor)
 
-    async def receive(self, offered: PeerDataset, *, actor: str, published: bool = True) -> DatasetRecord:
+    async def receive(
+        self, offered: PeerDataset, *, actor: str, published: bool = True, force: bool = False
+    ) -> DatasetRecord:
         """See ``PushReceiver``."""
         judge = await asyncio.to_thread(lambda: self._node.push_judge)
-        return await judge.receive(offered, actor=actor, published=published)
+        return await judge.receive(offered, actor=actor, published=published, force=force)
