@@ -82,8 +82,8 @@ def deleted_usage(process_ids: Iterable[int], folder: Path, largest_bytes: int) 
     mapped: set[int] = set()
     for process_id in process_ids:
         # Processes end, and descriptors are closed, between any two looks.
-        with contextlib.suppress(OSError):
-            for entry in os.scandir(f"/proc/{process_id}/fd"):
+        with contextlib.suppress(OSError), os.scandir(f"/proc/{process_id}/fd") as descriptors:
+            for entry in descriptors:
                 with contextlib.suppress(OSError):
                     found = os.stat(entry.path)  # noqa: PTH116 - the file behind the link, which has no path
                     if found.st_dev == device and not found.st_nlink and stat.S_ISREG(found.st_mode):
