@@ -7,7 +7,7 @@ from typing import Final
 from odf_node.adapters.packing import ServedStore
 from odf_node.adapters.smart_connection import object_file_of
 from odf_node.exchange.wanted import iter_wanted
-from odf_node.ports.datasets import Head
+from odf_node.ports.datasets import Head, StoredBlock
 from odf_protocol.block import decode_block
 from odf_protocol.did import DatasetId
 from odf_protocol.events import AddData, ExecuteTransform
@@ -36,25 +36,59 @@ def plan_batch(store: ServedStore, dataset_id: DatasetId, *, after: int, upto: i
     Raises:
         BlockNotFoundError, DatasetNotFoundError: As ``MetadataStore.iter_blocks``.
     """
-    looked_at: list[_Block] = []
-
-    def read() -> Iterator[tuple[Multihash, bytes]]:
-        for stored in store.iter_blocks(dataset_id, after=after, upto=upto):
-            looked_at.append(_Block.read(stored.sequence_number, stored.hash, stored.raw))
-            yield stored.hash, stored.raw
-
-    payload, count = encode_batch(read())
-    sent = looked_at[:count]  # one more may have been looked at and found not to fit
-    # Two blocks may name equal bytes.
-    objects = {item.hash: item for block in sent for item in block.objects}
+    found = _Sums()
+    payload, count = encode_batch(found.count(store.iter_blocks(dataset_id, after=after, upto=upto)))
+    found.keep(count)
     plan = TransferPlan(
         num_blocks=count,
-        num_objects=sum(len(block.objects) for block in sent),
-        num_records=sum(block.records for block in sent),
-        bytes_in_raw_blocks=sum(block.size_bytes for block in sent),
-        bytes_in_raw_objects=sum(item.size for block in sent for item in block.objects),
+        num_objects=found.objects_count,
+        num_records=found.records,
+        bytes_in_raw_blocks=found.block_bytes,
+        bytes_in_raw_objects=found.object_bytes,
     )
-    return PlannedBatch(plan, BlocksBatch.of(payload, count), tuple(objects.values()), sent[-1].head)
+    return PlannedBatch(plan, BlocksBatch.of(payload, count), tuple(found.objects.values()), found.head)
+
+
+class _Sums:
+    """Sums over blocks as they are read; whether the last one that was read is in the batch is known at the end."""
+
+    def __init__(self) -> None:
+        self.objects_count = self.records = self.block_bytes = self.object_bytes = 0
+        self.objects: dict[Multihash, ObjectFile] = {}
+        """Two blocks may name equal bytes."""
+        self._kept = 0
+        self._last: _Block | None = None
+        self._before: Head | None = None
+
+    @property
+    def head(self) -> Head:
+        """The last block of the batch."""
+        assert self._before is not None
+        return self._before
+
+    def count(self, blocks: Iterator[StoredBlock]) -> Iterator[tuple[Multihash, bytes]]:
+        """Pass the blocks on, adding each up once the next one is asked for."""
+        for stored in blocks:
+            self._add()
+            self._last = _Block.read(stored.sequence_number, stored.hash, stored.raw)
+            yield stored.hash, stored.raw
+
+    def keep(self, count: int) -> None:
+        """Take the last one in, if it is one of the first ``count``."""
+        if self._kept < count:
+            self._add()
+
+    def _add(self) -> None:
+        if self._last is None:
+            return
+        block, self._last = self._last, None
+        self._kept += 1
+        self._before = block.head
+        self.records += block.records
+        self.block_bytes += block.size_bytes
+        self.objects_count += len(block.objects)
+        self.object_bytes += sum(item.size for item in block.objects)
+        self.objects.update((item.hash, item) for item in block.objects)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ MAX_PAYLOAD_BYTES: Final = 4 * 1024 * 1024 - 64 * 1024
 """Compressed blocks that we put into a message: up to four characters for a byte, and one frame holds it."""
 MAX_READ_PAYLOAD_BYTES: Final = MAX_MESSAGE_BYTES // 2
 """Compressed blocks that we read from one: a byte has two characters at least."""
-MAX_BATCH_BLOCKS: Final = 50_000  # guess: what a payload of the largest size holds of the smallest blocks
+MAX_BATCH_BLOCKS: Final = 20_000  # guess: seconds of work; more come in the next conversation
 MAX_BATCH_RAW_BYTES: Final = 32 * 1024 * 1024
 """Blocks of a batch that we send, before compression."""
 MAX_READ_BATCH_BLOCKS: Final = 1_000_000

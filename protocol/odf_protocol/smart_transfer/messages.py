@@ -311,12 +311,15 @@ def encode_message(message: msgspec.Struct) -> bytes:
 
 _DECIMALS: Final = [str(number).encode() for number in range(256)]
 _CHUNK_CHARACTERS: Final = 1024 * 1024
+_PIECE_BYTES: Final = 64 * 1024
 _BYTES: Final = msgspec.json.Decoder(list[Annotated[int, msgspec.Meta(ge=0, le=255)]])
 
 
 def _array_of(payload: bytes) -> msgspec.Raw:
     decimals = _DECIMALS
-    return msgspec.Raw(b"[" + b",".join([decimals[byte] for byte in payload]) + b"]")
+    # In pieces: a list with an element for each byte would be thirty times the payload.
+    pieces = (payload[start : start + _PIECE_BYTES] for start in range(0, len(payload), _PIECE_BYTES))
+    return msgspec.Raw(b"[" + b",".join(b",".join([decimals[byte] for byte in piece]) for piece in pieces) + b"]")
 
 
 def _iter_array(text: bytes) -> Iterator[bytes]:
