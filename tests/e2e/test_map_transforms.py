@@ -263,3 +263,41 @@ def test_result_does_not_depend_on_cores_or_on_the_hosts_zone_locale_home_and_us
             assert pq.read_table(run(session, query, orders).data_path).equals(expected)
     finally:
         os.umask(previous)
+
+
+@pytest.mark.parametrize(
+    ("query", "is_passed_on"),
+    [
+        ("SELECT event_time, id FROM orders", True),
+        ("SELECT * EXCEPT (offset, system_time) FROM orders", True),
+        ("SELECT t AS event_time FROM (SELECT event_time AS t, id FROM orders WHERE id > 1)", True),
+        (
+            "WITH a AS (SELECT event_time AS t FROM orders), b AS (SELECT t AS u FROM a) SELECT u AS event_time FROM b",
+            True,
+        ),
+        ("FROM orders |> EXTEND id + 1 AS x |> SELECT event_time, x", True),
+        ("SELECT CAST(event_time AS TIMESTAMP) AS event_time FROM orders", True),
+        ("SELECT event_time - INTERVAL 1 DAY AS event_time FROM orders", False),
+        ("SELECT date_trunc('DAY', event_time) AS event_time FROM orders", False),
+        ("SELECT CAST(event_time AS DATE) AS event_time FROM orders", False),
+        ("SELECT timestamp_seconds(id) AS event_time FROM orders", False),
+        ("SELECT t AS event_time FROM (SELECT coalesce(event_time, event_time) AS t FROM orders)", False),
+    ],
+)
+def test_watermark_is_passed_on_only_with_the_event_time_it_is_about(spark_session, orders, query, is_passed_on):
+    source = orders_input(orders, (0, 6), [7_000, 6_000])
+    assert _watermark_ms(spark_session, query, source, None) == (7_000 if is_passed_on else None)
+    assert _watermark_ms(spark_session, query, source, 6_500) == (7_000 if is_passed_on else 6_500)
+
+
+def test_watermark_follows_the_event_time_through_steps(spark_session, orders):
+    source = orders_input(orders, (0, 6), [7_000])
+    renamed = ("a", "SELECT event_time AS t, id FROM orders"), "SELECT t AS event_time, id FROM a"
+    computed = ("a", "SELECT event_time + INTERVAL 1 DAY AS t FROM orders"), "SELECT t AS event_time FROM a"
+    assert _watermark_ms(spark_session, transform_sql(*renamed), source, None) == 7_000
+    assert _watermark_ms(spark_session, transform_sql(*computed), source, None) is None
+
+
+def _watermark_ms(session, query, source, before):
+    watermark = session.transform(transform_request(query, source, prev_watermark_ms=before)).watermark
+    return None if watermark is None else watermark.unix_ms

@@ -65,7 +65,7 @@ def run(spark: "SparkSession", request: TransformRequest, folder: Path) -> dict[
             )
         except PySparkException as error:
             raise invalid_query(error) from error
-    watermark = _watermark(request, source)
+    watermark = _watermark(request, source if analysis.get_map().passes_event_time else None)
     return {
         "schema": schema_text(schema),
         "data": "data.parquet" if rows_out else None,
@@ -99,9 +99,14 @@ def _bounded(pieces: Iterable[pa.Table], most_rows: int) -> Iterator[pa.Table]:
         yield piece
 
 
-def _watermark(request: TransformRequest, source: TransformInput) -> Timestamp | None:
-    """Return the newest watermark that the input stated, never below the one reported before (MAP-8)."""
-    known = [mark.event_time for mark in source.watermarks]
+def _watermark(request: TransformRequest, source: TransformInput | None) -> Timestamp | None:
+    """Return the newest watermark that the input stated, never below the one reported before (MAP-8).
+
+    Args:
+        request: The step.
+        source: The input, None where its watermarks say nothing about the output's event time.
+    """
+    known = [] if source is None else [mark.event_time for mark in source.watermarks]
     if request.prev_watermark is not None:
         known.append(request.prev_watermark)
     return max(known, default=None)

@@ -64,10 +64,12 @@ class MapQuery:
     Attributes:
         input_alias: Of the one input that it reads.
         selects_op: Whether the query itself passes the operation through.
+        passes_event_time: Whether the output's event time is the input's own, under whatever name.
     """
 
     input_alias: str
     selects_op: bool
+    passes_event_time: bool
 
 
 def check_map(plan: Any, inputs: Mapping[str, Vocabulary], vocabulary: Vocabulary) -> MapQuery:
@@ -97,7 +99,8 @@ def check_map(plan: Any, inputs: Mapping[str, Vocabulary], vocabulary: Vocabular
     own = _changelog_attributes(view, inputs[alias])
     for node in nodes:
         _check_own_columns(node, own)
-    return MapQuery(alias, _check_output(plan, own, vocabulary, inputs[alias]))
+    selects_op = _check_output(plan, own, vocabulary, inputs[alias])
+    return MapQuery(alias, selects_op, _passes_event_time(plan, nodes, view, inputs[alias], vocabulary))
 
 
 def _refuse_subqueries(node: Any) -> None:
@@ -162,3 +165,49 @@ def _check_event_time(plan: Any, vocabulary: Vocabulary) -> None:
                 raise InvalidQueryError(f"column {vocabulary.event_time}: expected a date or timestamp, found {kind}")
             return
     raise InvalidQueryError(f"the output lacks its event time; select a date or timestamp AS {vocabulary.event_time}")
+
+
+def _passes_event_time(plan: Any, nodes: list[Any], view: Any, source: Vocabulary, vocabulary: Vocabulary) -> bool:
+    """Follow the output's event time down to a column of the input, through names but through no expression."""
+    given = {int(each.exprId().id()) for each in items(view.output()) if str(each.name()) == source.event_time}
+    made_of = _definitions(nodes, view)
+    column = next(each for each in items(plan.output()) if str(each.name()) == vocabulary.event_time)
+    while simple_name(column) in ("Alias", "AttributeReference", "Cast"):
+        if simple_name(column) == "Cast":
+            child = column.child()
+            if str(child.dataType().catalogString()) != str(column.dataType().catalogString()):
+                return False
+            column = child
+        elif simple_name(column) == "Alias":
+            column = column.child()
+        elif (number := int(column.exprId().id())) in given:
+            return True
+        elif (column := made_of.pop(number, None)) is None:
+            return False
+    return False
+
+
+def _definitions(nodes: list[Any], view: Any) -> dict[int, Any]:
+    """Return what every column of a map's plans is made of, by Spark's number of it."""
+    tables = {
+        int(each.id()): each.child()
+        for node in nodes
+        if simple_name(node) == "WithCTE"
+        for each in items(node.cteDefs())
+    }
+    found: dict[int, Any] = {}
+    for node in nodes:
+        match simple_name(node):
+            case "Project":
+                found.update((int(each.exprId().id()), each) for each in items(node.projectList()))
+            case "CTERelationRef" | "View" as name if not (name == "View" and view_name(node) == view_name(view)):
+                below = tables[int(node.cteId())] if name == "CTERelationRef" else node.child()
+                for outer, inner in zip(items(node.output()), items(below.output()), strict=True):
+                    if int(outer.exprId().id()) != int(inner.exprId().id()):
+                        found[int(outer.exprId().id())] = inner
+    # A column that a list passes on is made of itself: it is found further down.
+    return {number: each for number, each in found.items() if not _is_itself(number, each)}
+
+
+def _is_itself(number: int, expression: Any) -> bool:
+    return simple_name(expression) == "AttributeReference" and int(expression.exprId().id()) == number
