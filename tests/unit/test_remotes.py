@@ -151,6 +151,17 @@ def test_pull_without_alias_remembers_none(
     assert node.store.list_remotes(chain.id, RemoteDirection.PULL) == ()
 
 
+def test_path_is_a_place_too(
+    node: Node, publisher: PublisherHome, chain: PeerChain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publisher.keep(chain)
+    monkeypatch.chdir(tmp_path)
+    assert main(["push", "cities", "--to", "./hub/cities", "--home", str(publisher.judge.home.path)]) == 0
+    assert run(node, "pull", "./hub/cities") == 0
+    (remote,) = node.store.list_remotes(chain.id, RemoteDirection.PULL)
+    assert remote.url == (tmp_path / "hub" / "cities").as_uri()
+
+
 def test_alias_in_a_repository_goes_with_it(node: Node, publisher: PublisherHome, chain: PeerChain) -> None:
     publisher.keep(chain)
     with closing(Node(publisher.judge.home, FixedClock(NOW))) as own:
@@ -220,6 +231,18 @@ def test_pull_of_everything_leaves_out_what_has_no_source_and_goes_on_after_a_fa
     assert "pull: a.first" in told.err
     # Where they were made, they have no source to be polled.
     assert main(["pull", "--all", "--home", str(publisher.judge.home.path)]) == 0
+
+
+def test_archive_keeps_the_name_of_its_dataset_whatever_the_file_is_called(
+    node: Node, publisher: PublisherHome, chain: PeerChain, tmp_path: Path
+) -> None:
+    publisher.keep(chain)
+    archive = str(tmp_path / "backup of today.tar")
+    assert main(["export", "cities", "--to", archive, "--home", str(publisher.judge.home.path)]) == 0
+
+    assert run(node, "import", archive) == 0
+
+    assert [record.name for record in node.store.list_datasets()] == ["cities"]
 
 
 # Inputs

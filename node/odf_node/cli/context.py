@@ -83,6 +83,11 @@ def parse_place(text: str) -> str:
     return text if "://" in text else Path(text).expanduser().absolute().as_uri()
 
 
+def parse_reference(text: str) -> str:
+    """Read a reference to a dataset; what can only be a path becomes an address, everything else stays as it is."""
+    return parse_place(text) if text.startswith(("/", "./", "../", "~")) else text
+
+
 def parse_time(text: str, *, option: str) -> Timestamp:
     """Read a time that a user wrote; a date alone means its first moment in UTC.
 

@@ -133,9 +133,11 @@ class Pulling:
         force: bool,
     ) -> AcceptanceReport:
         async with await self.open_peer(url) as peer:
-            if local_name is None and target.record is None and target.name is None and "/did:odf:" in url:
-                local_name = (await peer.get_head()).name
-            name = local_name or (target.record.name if target.record else target.name or name_in_url(url))
+            name = local_name or (target.record.name if target.record else target.name)
+            if name is None and ("/did:odf:" in url or url.endswith(".tar")):
+                # The address says which dataset it is, or in which file; what it is called is said by the place.
+                name = str(DatasetName.parse((await peer.get_head()).name))
+            name = name or name_in_url(url)
             return await self.take(
                 peer, url=url, name=name, policy=policy, expected_id=expected_id, progress=progress, force=force
             )
@@ -365,7 +367,7 @@ def name_in_url(url: str) -> str:
         parts = urlsplit(url)
         segments = [segment for segment in parts.path.split("/") if segment]
         candidate = segments[-1] if segments else parts.hostname or ""
-        return str(DatasetName.parse(candidate.removesuffix(".tar")))
+        return str(DatasetName.parse(candidate))
     except (MalformedError, ValueError) as error:
         raise UsageError(f"{url} does not end in a dataset name; give one with --as") from error
 

@@ -2,7 +2,7 @@
 
 import argparse
 
-from odf_node.cli.context import Context, parse_time
+from odf_node.cli.context import Context, parse_reference, parse_time
 from odf_node.cli.parsing import add_output_format
 
 
@@ -79,7 +79,8 @@ async def run(context: Context, arguments: argparse.Namespace) -> int:
                 node.record("set-watermark", stated.record.name, str(watermark))
                 log.add(stated)
             return 0
-        targets = node.planner.plan(arguments.sources, everything=arguments.all)
+        sources = [parse_reference(source) for source in arguments.sources]
+        targets = node.planner.plan(sources, everything=arguments.all)
         if arguments.recursive:
             targets = await node.planner.plan_with_inputs(targets)
         failures: list[int] = []

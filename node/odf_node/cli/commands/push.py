@@ -4,7 +4,7 @@ import argparse
 import os
 from typing import TYPE_CHECKING
 
-from odf_node.cli.context import Context
+from odf_node.cli.context import Context, parse_reference
 from odf_node.cli.parsing import add_output_format
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ async def run(context: Context, arguments: argparse.Namespace) -> int:
             failures.append(tell_failure(f"push: {record.name}", error))
             continue
         if arguments.to and not arguments.no_alias:
-            node.remotes.add_alias(record, RemoteDirection.PUSH, arguments.to)
+            node.remotes.add_alias(record, RemoteDirection.PUSH, parse_reference(arguments.to))
         outcomes.append(
             {
                 "dataset": record.name,
@@ -108,7 +108,7 @@ def _plan(context: Context, arguments: argparse.Namespace) -> "list[tuple[Datase
     if arguments.to:
         if len(records) > 1:
             raise UsageError(f"--to names one dataset's place, and {len(records)} are to be pushed")
-        return [(records[0], node.remotes.resolve(arguments.to))]
+        return [(records[0], node.remotes.resolve(parse_reference(arguments.to)))]
     jobs = []
     for record in records:
         addresses = node.remotes.list_addresses(record, RemoteDirection.PUSH)

@@ -3,7 +3,7 @@
 import argparse
 from typing import Any
 
-from odf_node.cli.context import Context
+from odf_node.cli.context import Context, parse_reference
 from odf_node.cli.main import nested_options
 from odf_node.cli.parsing import add_output_format
 
@@ -46,7 +46,7 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
     node, console = context.node, context.console
     match arguments.action:
         case "add":
-            added = node.remotes.add(arguments.name, arguments.url)
+            added = node.remotes.add(arguments.name, parse_reference(arguments.url))
             node.record("repo add", added.name, added.url)
             console.text(f"added: {added.name} is {added.url}")
         case "delete":
@@ -93,7 +93,7 @@ def _run_alias(context: Context, arguments: argparse.Namespace) -> int:
         if not named:
             raise UsageError("say what the alias is for: --pull, --push or both")
         for direction in named:
-            node.remotes.add_alias(record, direction, arguments.alias)
+            node.remotes.add_alias(record, direction, parse_reference(arguments.alias))
             console.text(f"{record.name}: {direction.value} alias {arguments.alias}")
         return 0
     if arguments.all == (arguments.alias is not None):
