@@ -137,7 +137,7 @@ def test_abandoned_history_is_not_followed_after_a_settlement(
     node: Node, chain: PeerChain, fork: PeerChain, proof: EquivocationProof
 ) -> None:
     documents = (proof.raw, settled(proof, chain))
-    with pytest.raises(RefusedError, match="stands by the other history"):
+    with pytest.raises(RefusedError, match="its owner gave up"):
         pull(node, OfferingPeer(fork, disputes=documents))
 
     pull(node, fork.copy(folder=fork.folder).up_to(2))

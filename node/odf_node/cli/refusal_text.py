@@ -25,7 +25,11 @@ def describe_refusal(report: Mapping[str, Any]) -> list[str]:
             lines.append(f"  found     {report['found']}")
         if report.get("expected") is None and report.get("found") is None:
             lines.append(f"  reason    {report['reason']}")
-    lines.append("Nothing in this node changed.")
+    if report.get("equivocation"):
+        lines.append(f"  proved    {report['equivocation']}")
+        lines.append("No data changed. The dataset is frozen here from now on: odf-node evidence show DATASET")
+    else:
+        lines.append("Nothing in this node changed.")
     if report.get("id"):
         lines.append(f"The evidence is kept: odf-node inspect refusals {report['id']}")
     return lines

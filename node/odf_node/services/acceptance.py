@@ -184,6 +184,8 @@ class Acceptor:
             signed=signed,
             strictness=Strictness.FOREIGN,
         )
+        offered = {block.sequence_number: block.hash for block in chain.blocks}
+        Disputes(self.store).require_undisputed(dataset_id, offer.name, offered)
         fork: int | None = None
         if record is not None and offer.base is None and offer.replaces_history:
             fork = find_fork(self.store, record, chain.blocks, offer.signed_head)
@@ -193,8 +195,6 @@ class Acceptor:
                 expected=f"block {record.head.sequence_number} {record.head.hash}",
                 found=f"another history, up to block {chain.blocks[-1].sequence_number} {chain.blocks[-1].hash}",
             )
-        offered = {block.sequence_number: block.hash for block in chain.blocks}
-        Disputes(self.store).require_undisputed(dataset_id, offer.name, offered)
         replaced = record.head if record is not None and fork is not None else None
         return Candidate(offer, dataset_id, record is None, signed, chain, replaced, fork)
 

@@ -75,7 +75,10 @@ class Disputes:
                     f"it is frozen: {proof.explain()}; 'odf-node evidence show' lays both out; only its owner can "
                     "settle which one goes on"
                 )
-            here = (hashes or {}).get(proof.position) or self._held_at(dataset_id, proof.position)
+            offered = (hashes or {}).get(proof.position)
+            if offered is not None and offered != dispute.kept:
+                return f"what is offered is the history that its owner gave up, with block {proof.position} {offered}"
+            here = self._held_at(dataset_id, proof.position)
             if here is not None and here != dispute.kept:
                 return (
                     f"its owner stands by the other history, whose block {proof.position} is {dispute.kept}; "
