@@ -8,9 +8,9 @@ import pytest
 from support.gossip_processes import Daemon, stop_all, wait_until
 
 COUNT = 20
-KILLED = range(4, 12)
+KILLED = range(4, 10)
 LIMIT_S = 120.0
-"""Generous: the machine may be shared. Alone, each wait takes some rounds of half a second."""
+"""Generous: the machine may be shared. Alone, each wait takes some rounds of a second."""
 
 MANIFEST = """
 kind: DatasetSnapshot

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from support.nodes import RealNode
 
-ROUND_MS = 500
+ROUND_MS = 1_000
 START_S = 240  # twenty starts at once, on a machine that others use too
 _ENVIRONMENT = {
     "ODF_NODE_GOSSIP_ALLOW_PRIVATE": "true",
@@ -68,9 +68,9 @@ class Daemon:
         self.process.send_signal(signal.SIGKILL)
         self.process.wait(timeout=30)
 
-    def stop(self) -> int:
+    def wait(self) -> int:
+        """Wait for the end of a daemon that was told to stop."""
         assert self.process is not None
-        self.process.terminate()
         try:
             return self.process.wait(timeout=60)
         except subprocess.TimeoutExpired:
@@ -93,7 +93,7 @@ def stop_all(daemons: list[Daemon]) -> list[int]:
     for daemon in running:
         assert daemon.process is not None
         daemon.process.terminate()
-    return [daemon.stop() for daemon in running]
+    return [daemon.wait() for daemon in running]
 
 
 def wait_until(holds: Callable[[], bool], limit_s: float, what: str) -> float:

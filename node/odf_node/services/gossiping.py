@@ -49,6 +49,7 @@ from odf_protocol.timestamp import Timestamp
 RECORD_S: Final = 2 * 86_400
 """How long a record of this node holds; it is signed again after half of it.  # guess"""
 SAVE_ROUNDS: Final = 30  # guess: a minute's worth of new peers may be lost with the power
+MAX_SOURCES: Final = 64  # guess: asked in one attempt; the next one asks others
 MAX_SENDING: Final = 64  # guess: requests on their way at once; more count as failed
 PROOF_ROUNDS: Final = 5  # guess: proofs that gossip did not bring are rare
 PAGE_ATTESTATIONS: Final = 200
@@ -216,9 +217,13 @@ class Gossip:
         return newest
 
     def list_sources(self) -> list[PeerAddress]:
-        """Return the peers that may have what there is news of: links first, then those the operator named."""
-        named = [peer.address.text for peer in self.machine.peers.list_pinned()]
-        return [PeerAddress(text) for text in dict.fromkeys((*self.machine.links.targets(), *named))]
+        """Return peers that may have what there is news of: named ones, links, and some others that answer."""
+        peers = self.machine.peers
+        named = [peer.address.text for peer in peers.list_pinned()]
+        others = [one.address.text for one in peers.iter_peers() if one.last_answer_ms is not None and not one.failures]
+        self._source.shuffle(others)
+        texts = dict.fromkeys((*named, *self.machine.links.targets(), *others))
+        return [PeerAddress(text) for text in list(texts)[:MAX_SOURCES]]
 
     # Inside
 
