@@ -16,6 +16,7 @@ from functools import cache
 from pathlib import Path
 
 from fuzz.file_targets import FILE_TARGETS
+from fuzz.smart_targets import SMART_TARGETS
 from fuzz.target import Target
 from odf_node.exchange.packs import PackedBlock, decode_pack, encode_pack
 from odf_protocol.acceptance_statements import decode_acceptance, sign_acceptance
@@ -415,6 +416,7 @@ TARGETS: dict[str, Target] = {
         Target("leaf", _decode_leaf, _DECODING, _leaf_seeds),
         Target("pack", _decode_pack, (MalformedError,), _pack_seeds),
         *FILE_TARGETS,
+        *SMART_TARGETS,
         Target("state", lambda data: ChainState.from_bytes(data) and None, (CorruptError,), lambda: [_state()]),
     )
 }
