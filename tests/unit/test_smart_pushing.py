@@ -13,6 +13,8 @@ from yarl import URL
 from odf_node.adapters.http_client import ClientSettings, HttpClient
 from odf_node.adapters.http_push import push_dataset
 from odf_node.adapters.smart_push import SmartPush
+from odf_node.configuration import Configuration, Storage
+from odf_node.http.live import Live
 from odf_node.ports.peer_errors import PeerForbidsError, PushRefusedError
 from odf_node.ports.push_client import PushedHead, PushOutcome
 from odf_protocol.errors import RejectedError, UnavailableError, UnsupportedError
@@ -185,6 +187,16 @@ async def test_what_can_never_be_accepted_is_refused_before_objects_are_sent(tmp
     there.receiver.refuse_early_with = RejectedError("ACCEPT-8 own-datasets-are-written-here-only")
     async with there.serving() as url:
         with pytest.raises(PushRefusedError, match="ACCEPT-8"):
+            await push(here, url, chain)
+    assert not any(there.objects.has(hash_) for hash_ in chain.objects)
+
+
+@in_loop
+async def test_push_that_does_not_fit_is_refused_before_objects_are_sent(tmp_path: Path) -> None:
+    chain = demo_chain()
+    here, there = two_nodes(tmp_path, chain)
+    async with there.serving(live=Live(Configuration(storage=Storage(quota_bytes=10)))) as url:
+        with pytest.raises(PushRefusedError, match="EX-57 storage"):
             await push(here, url, chain)
     assert not any(there.objects.has(hash_) for hash_ in chain.objects)
 

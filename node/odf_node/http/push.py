@@ -8,6 +8,7 @@ from typing import Final
 from aiohttp import web
 
 from odf_node.adapters.staged_stream import StagedStream
+from odf_node.configuration import Storage
 from odf_node.exchange.limits import (
     MAX_JSON_BYTES,
     MAX_PACK_BYTES,
@@ -29,7 +30,7 @@ from odf_node.http.push_registry import get_registry
 from odf_node.http.push_session import PushSession
 from odf_node.http.served_node import NODE
 from odf_node.ports.errors import ObjectNotFoundError
-from odf_node.ports.objects import StagedObject
+from odf_node.ports.objects import ObjectStore, StagedObject
 from odf_node.ports.peer_client import WantedObject
 from odf_node.threads import finish_in_thread
 from odf_protocol.errors import MalformedError
@@ -95,20 +96,27 @@ async def _require_room(request: web.Request, session: PushSession) -> None:
     if not storage.quota_bytes and not storage.least_free_bytes:
         return
 
-    def find_lack() -> str | None:
+    def find() -> str | None:
         missing_bytes = sum(item.size_bytes for item in session.list_missing(node.objects))
-        room = node.objects.measure()
-        if storage.quota_bytes and room.used_bytes + missing_bytes > storage.quota_bytes:
-            return "quota"
-        return "disk" if room.free_bytes - missing_bytes < storage.least_free_bytes else None
+        return find_lack(storage, node.objects, missing_bytes)
 
-    lack = await asyncio.to_thread(find_lack)
+    lack = await asyncio.to_thread(find)
     if lack is not None:
         request.app[LIVE].metrics.turned_away.add(reason=lack)
         await get_registry(request).forget(session)
         raise ProblemError(
             HTTPStatus.INSUFFICIENT_STORAGE, "no-room", "this node has no room for the objects of this push"
         )
+
+
+def find_lack(storage: Storage, objects: ObjectStore, missing_bytes: int) -> str | None:
+    """Say what there is not enough of for so many bytes of objects more: ``quota``, ``disk``, or None."""
+    if not storage.quota_bytes and not storage.least_free_bytes:
+        return None
+    room = objects.measure()
+    if storage.quota_bytes and room.used_bytes + missing_bytes > storage.quota_bytes:
+        return "quota"
+    return "disk" if room.free_bytes - missing_bytes < storage.least_free_bytes else None
 
 
 async def _get_progress(request: web.Request) -> web.Response:

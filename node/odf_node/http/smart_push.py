@@ -12,8 +12,9 @@ from odf_node.exchange.routes import PREFIX
 from odf_node.http.access_log import write_line
 from odf_node.http.addressed import find_dataset, get_hash
 from odf_node.http.bearer import get_token, require_scope
+from odf_node.http.live import LIVE
 from odf_node.http.problems import ProblemError
-from odf_node.http.push import receive_body
+from odf_node.http.push import find_lack, receive_body
 from odf_node.http.served_node import NODE
 from odf_node.http.smart_pull import transfer_headers
 from odf_node.http.smart_socket import converse, open_socket
@@ -148,9 +149,23 @@ async def _consider(request: web.Request, push: _Push, upload: SmartUpload) -> A
             return Declined(Problem(ref_collision=RefCollision(dataset_id=str(upload.dataset_id))))
         if await find_dataset(request) is not None:
             return Declined(Problem(name_collision=NameCollision(dataset_alias=push.name)))
+    await _require_room(request, upload)
     offered = PeerHead(head=upload.last, name=push.name, dataset_id=upload.dataset_id)
     await node.pushes.consider(offered, actor=push.token.id)
     return Agreed()
+
+
+async def _require_room(request: web.Request, upload: SmartUpload) -> None:
+    live, objects = request.app[LIVE], request.app[NODE].objects
+
+    def find() -> str | None:
+        missing_bytes = sum(item.size_bytes for item in upload.wanted.values() if not objects.has(item.hash))
+        return find_lack(live.configuration.storage, objects, missing_bytes)
+
+    lack = await asyncio.to_thread(find)
+    if lack is not None:
+        live.metrics.turned_away.add(reason=lack)
+        raise RejectedError("EX-57 storage", found="no room for the objects of this push")
 
 
 def _plan_uploads(request: web.Request, push: _Push, objects: tuple[ObjectFile, ...]) -> UploadsPlanned:
