@@ -221,6 +221,7 @@ def test_who_knocks_gets_no_link_of_our_own_choice() -> None:
     assert driver.machine.links.targets() == []
     driver.welcome(greetings[0])
     assert driver.machine.links.targets() == [address(1).text]
+    assert driver.machine.links.list_out() == []
 
 
 def test_knockers_beyond_the_limit_are_told_no() -> None:
