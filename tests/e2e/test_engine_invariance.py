@@ -185,6 +185,20 @@ def test_question_has_the_same_bits_everywhere(
     assert logical_hash_of(ask(again, slices["four-cores"], sql)) == hashes["four-cores"]
 
 
+def test_question_over_plain_files_has_the_same_bits_everywhere(
+    machines: dict[str, Machine], slices: dict[str, tuple[Path, ...]]
+) -> None:
+    """As ODF's gRPC contract asks (GRPC-9): files without meaning for any column."""
+    sql = "SELECT status, sum(amount) AS s, first(amount) AS f FROM input GROUP BY status"
+    hashes = set()
+    for name, machine in machines.items():
+        table = QueryTable(
+            name="input", vocabulary=Vocabulary(), schema=ORDERS, slices=slices[name], is_changelog=False
+        )
+        hashes.add(logical_hash_of(machine.session.query(QueryRequest(tables=(table,), sql=sql)).result_path))
+    assert len(hashes) == 1
+
+
 def test_other_machine_is_another_one(machines: dict[str, Machine], slices: dict[str, tuple[Path, ...]]) -> None:
     """The control: its clock is years off, and its settings are not ours."""
     years = {
