@@ -132,12 +132,14 @@ class Pulling:
         progress: ProgressLine,
         force: bool,
     ) -> AcceptanceReport:
+        name = local_name or (target.record.name if target.record else target.name)
+        # Such an address says which dataset it is, or in which file; what it is called is said by the place.
+        is_told_there = "/did:odf:" in url or url.endswith(".tar")
+        if name is None and not is_told_there:
+            name = name_in_url(url)
         async with await self.open_peer(url) as peer:
-            name = local_name or (target.record.name if target.record else target.name)
-            if name is None and ("/did:odf:" in url or url.endswith(".tar")):
-                # The address says which dataset it is, or in which file; what it is called is said by the place.
+            if name is None:
                 name = str(DatasetName.parse((await peer.get_head()).name))
-            name = name or name_in_url(url)
             return await self.take(
                 peer, url=url, name=name, policy=policy, expected_id=expected_id, progress=progress, force=force
             )

@@ -77,10 +77,10 @@ class Remotes:
             UnknownRepositoryError: The repository is not known.
             MalformedError: No reference.
         """
+        if "://" in text:
+            return text  # who opens it says best what is wrong with it
         reference = parse_any_ref(text, is_repo=lambda name: self.store.find_repository(str(name)) is not None)
         match reference:
-            case DatasetUrl():
-                return str(reference)
             case RemoteAlias():
                 return f"{self.get(str(reference.repo)).url}/{reference.alias}"
             case RemoteId():
