@@ -56,9 +56,9 @@ def test_twenty_nodes_hear_news_survive_kills_and_follow_a_dataset(daemons: list
     others = [daemon for daemon in daemons if daemon is not daemons[7]]
     wait_until(lambda: all(daemon.knows(first.encode()) for daemon in others), LIMIT_S, "first head everywhere")
 
-    # A subscription brings the dataset from whoever has it: here the publisher, found by gossip alone.
+    # A subscription brings the dataset by itself, from where it was subscribed to.
     reader = daemons[15]
-    reader.node.must("subscribe", first, "--as", "followed")
+    reader.node.must("subscribe", f"{daemons[7].url()}/first.one", "--as", "followed")
     wait_until(lambda: "followed" in reader.node.must("list").out, LIMIT_S, "subscribed dataset")
 
     # Killed without warning, among them the publisher; then there is news that they miss.
