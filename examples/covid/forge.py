@@ -80,12 +80,12 @@ def forge(node: Node, country: str, day: str, fewer: int, key: bytes) -> None:
     )
     forged = decode_block(raw, expected_hash=None)
     blocks = [
-        NewBlock(item.raw, item.hash, item.sequence_number, item.signature, records.get(item.hash))
+        NewBlock.of(decode_block(item.raw, expected_hash=item.hash), item.signature, records.get(item.hash))
         for item in stored[:-1]
     ]
     replay = sign_replay_record(key, decode_replay_record(records[last.hash]).record)
     signature = sign_block(key, record.id, forged.sequence_number, forged.hash)
-    blocks.append(NewBlock(raw, forged.hash, forged.sequence_number, signature, replay))
+    blocks.append(NewBlock.of(forged, signature, replay))
     node.store.delete_dataset(record.id)
     node.store.commit(
         Commit(
