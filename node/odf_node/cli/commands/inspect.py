@@ -27,6 +27,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         ("histories", "histories of a dataset that were replaced by others, and their blocks", "DATASET"),
         ("quarantine", "rows that ingests could not read, with all their errors", "DATASET"),
         ("refusals", "what peers offered and this node refused", "ID"),
+        ("node", "who this node is to others: what they name in their policies", ""),
         ("audit", "what was done with this node, newest first", ""),
         ("block", "a block file as annotated bytes and as YAML", "FILE"),
         ("data", "a Parquet file: schema, rows, hashes", "FILE"),
@@ -38,7 +39,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
             child.add_argument(
                 "-n", "--limit", type=whole_number(1), default=50, metavar="N", help="the newest N lines (default: 50)"
             )
-        else:
+        elif argument:
             nargs = "+" if argument == "FILE" else "?" if argument == "ID" else None
             child.add_argument("subject", nargs=nargs, metavar=argument, help=SUBJECTS[argument])
         add_output_format(child, "text", "json")
@@ -51,6 +52,8 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
     """Show it."""
     as_json = arguments.output_format == "json"
     match arguments.kind:
+        case "node":
+            _show_node(context, as_json=as_json)
         case "audit":
             _show_audit(context, arguments.limit, as_json=as_json)
         case "refusals":
@@ -121,6 +124,15 @@ def _show_dataset(context: Context, kind: str, name: str, *, as_json: bool) -> N
             console.text(
                 f"\n-- {transform.engine}{', ' + step['alias'] if step['alias'] else ''}\n{step['query'].strip()}"
             )
+
+
+def _show_node(context: Context, *, as_json: bool) -> None:
+    from odf_protocol.did import DidKey
+
+    # Made when it is first asked for, so that others can be told before anything was signed.
+    identity = str(DidKey(context.node.keys.get_or_create_node_key().public_key()))
+    console = context.console
+    console.json({"node": identity}) if as_json else console.text(identity)
 
 
 def _show_histories(context: Context, record: Any, *, as_json: bool) -> None:
