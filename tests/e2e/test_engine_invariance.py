@@ -63,10 +63,12 @@ OTHER_SETTINGS = (
 class OtherClockSession(SparkSession):
     """A session whose programs see another year."""
 
-    library: Path
+    library: Path | None = None  # None where there is no compiler to make it: then it is the same year
 
     def profile(self) -> Profile:
         found = super().profile()
+        if self.library is None:
+            return found
         return replace(
             found,
             mounts=(*found.mounts, Mount(self.library, "/runtime/clock.so")),
@@ -95,8 +97,10 @@ def machines(
             shutil.copyfile(path, folder / place)
     bare = replace(runtime, ours=tuple((name, folder / "odf" / name) for name, _ in runtime.ours))
     small = Limits(memory_bytes=1792 * 1024**2, wall_s=240.0)
-    OtherClockSession.library = folder / "clock.so"
-    subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", folder / "clock.so", CLOCK], check=True, capture_output=True)
+    if compiler := shutil.which("cc"):
+        OtherClockSession.library = folder / "clock.so"
+        command = [compiler, "-shared", "-fPIC", "-O1", "-o", OtherClockSession.library, CLOCK]
+        subprocess.run(command, check=True, capture_output=True)
     limits = Limits(wall_s=240.0)
     other = OtherClockSession(runtime, folder, limits, cores=4, class_data=class_data, java_options=OTHER_SETTINGS)
     with SparkSession(bare, folder, small, cores=1, class_data=class_data) as one_core, other as four_cores:
@@ -201,6 +205,8 @@ def test_question_over_plain_files_has_the_same_bits_everywhere(
 
 def test_other_machine_is_another_one(machines: dict[str, Machine], slices: dict[str, tuple[Path, ...]]) -> None:
     """The control: its clock is years off, and its settings are not ours."""
+    if OtherClockSession.library is None:
+        pytest.skip("no C compiler: the other machine has the same clock")
     years = {
         name: pq.read_table(ask(machine, slices[name], "SELECT year(current_date()) AS y")).column("y")[0].as_py()
         for name, machine in machines.items()
