@@ -31,13 +31,14 @@ class GossipTasks:
 
     node: Node
     section: Section
+    public_url: str | None
     gossip: Gossip
     stop: asyncio.Event
     tasks: list[asyncio.Task[None]]
 
     def start(self, listening: ListeningAddress) -> None:
         """Begin; called on the event loop once requests are answered."""
-        own = find_own_addresses(self.section, listening)
+        own = find_own_addresses(self.section, listening, self.public_url)
         loop = asyncio.get_running_loop()
         follower = Follower(self.node.store, self.node.pulling, self.node.open_peer, self._open_stranger, write_line)
         every_s = self.section.round_milliseconds / 1000
@@ -62,19 +63,22 @@ class GossipTasks:
 
 @asynccontextmanager
 async def gossip_of(
-    node: Node, section: Section, private_key: bytes, *, tells: Callable[[], bool]
+    node: Node, section: Section, public_url: str | None, private_key: bytes, *, tells: Callable[[], bool]
 ) -> AsyncIterator[GossipTasks | None]:
     """Make the gossip of a daemon; None where the operator wants none.
 
     Args:
         node: Whose.
         section: The configuration.
+        public_url: Where others reach this node, if the operator says so.
         private_key: The node's.
         tells: Whether everybody may know what the node publishes.
 
     Raises:
         UsageError: The configuration names an address that is none.
     """
+    if public_url:
+        _parse(public_url, "listen.public_url")  # before the first request is answered
     if not section.enabled:
         yield None
         return
@@ -107,7 +111,7 @@ async def gossip_of(
             tells=tells,
             log=write_line,
         )
-        running = GossipTasks(node, section, gossip, asyncio.Event(), [])
+        running = GossipTasks(node, section, public_url, gossip, asyncio.Event(), [])
         try:
             yield running
         finally:
@@ -120,14 +124,16 @@ async def gossip_of(
             await asyncio.gather(*running.tasks, return_exceptions=True)
 
 
-def find_own_addresses(section: Section, listening: ListeningAddress) -> tuple[PeerAddress, ...]:
+def find_own_addresses(
+    section: Section, listening: ListeningAddress, public_url: str | None = None
+) -> tuple[PeerAddress, ...]:
     """Say under which addresses this node tells others to reach it (GOSSIP-53).
 
     Raises:
         UsageError: The configured one is no address.
     """
-    if section.public_url:
-        return (_parse(section.public_url, "gossip.public_url"),)
+    if public_url:
+        return (_parse(public_url, "listen.public_url"),)
     with suppress(MalformedError):
         address = PeerAddress.parse(listening.url)
         if address.is_public or (section.allow_private and address.host not in {"0.0.0.0", "::"}):  # noqa: S104

@@ -75,7 +75,7 @@ async def serve(node: Node, setting: Setting, *, ready_file: Path | None, consol
     engines_end = asyncio.create_task(_stop_engines_late(node, stop, grace_s))
     try:
         async with gossip_of(
-            node, running.gossip, key.seed, tells=lambda: live.configuration.access.anonymous
+            node, running.gossip, running.listen.public_url, key.seed, tells=lambda: live.configuration.access.anonymous
         ) as gossiping:
             served = ServedNode(
                 software=f"odf-node/{__version__}",

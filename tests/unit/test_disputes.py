@@ -209,7 +209,13 @@ def test_frozen_dataset_is_served_without_a_newest_block_and_with_the_proof(
         async with served.serving() as address, aiohttp.ClientSession() as session:
             codes = []
             block = chain.blocks[1].hash
-            for path in ("_odf/v1/datasets/cities/head", "cities/refs/head", "_odf/v1/datasets/cities/blocks"):
+            heads = (
+                "_odf/v1/datasets/cities/head",
+                "cities/refs/head",
+                "_odf/v1/datasets/cities/blocks",
+                "cities/pull",
+            )
+            for path in heads:
                 async with session.get(f"{address}/{path}") as answer:
                     codes.append((answer.status, (await answer.json())["type"]))
             async with session.get(f"{address}/cities/blocks/{block}") as answer:
@@ -218,7 +224,7 @@ def test_frozen_dataset_is_served_without_a_newest_block_and_with_the_proof(
                 return (*codes, await peer.list_disputes())
 
     *codes, disputes = asyncio.run(ask())
-    assert codes == [(409, "urn:odf-node:problem:frozen")] * 3 + [(200, "")]
+    assert codes == [(409, "urn:odf-node:problem:frozen")] * 4 + [(200, "")]
     assert disputes == (proof.raw,)
 
 

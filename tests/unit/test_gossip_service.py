@@ -322,7 +322,6 @@ def test_node_says_where_it_is_only_where_that_is_of_use() -> None:
     assert find_own_addresses(Section(allow_private=True), loopback) == (PeerAddress("http://127.0.0.1:8080"),)
     assert find_own_addresses(Section(allow_private=True), everywhere) == ()
     assert find_own_addresses(Section(), public) == (PeerAddress("http://8.8.8.8:8080"),)
-    named = Section(public_url="https://node.example")
-    assert find_own_addresses(named, loopback) == (PeerAddress("https://node.example"),)
+    assert find_own_addresses(Section(), loopback, "https://node.example") == (PeerAddress("https://node.example"),)
     with pytest.raises(UsageError):
-        find_own_addresses(Section(public_url="node.example"), loopback)
+        find_own_addresses(Section(), loopback, "node.example")

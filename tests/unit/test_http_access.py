@@ -178,17 +178,17 @@ async def test_request_that_was_signed_for_another_node_is_not_taken_under_its_n
         grant(node, "read")
         theirs = signed("http://other.example:8080/hidden.data/refs/head") | {"Host": "other.example:8080"}
         status, _, text = await ask(session, f"{url}/hidden.data/refs/head", **theirs)
-        assert (status, "listen.public" in text) == (401, True)
+        assert (status, "listen.public_url" in text) == (401, True)
 
 
 @in_loop
 async def test_node_behind_a_name_takes_requests_to_that_name_alone(tmp_path: Path) -> None:
-    async with serving(tmp_path, listen=Listen(public="Data.Example")) as (node, url, session):
+    async with serving(tmp_path, listen=Listen(public_url="https://Data.Example")) as (node, url, session):
         grant(node, "read")
         head = f"{url}/hidden.data/refs/head"
         assert (await ask(session, head, **signed(head)))[0] == 401
-        for name in ("data.example", "data.example:80"):
-            named = signed(f"http://{name}/hidden.data/refs/head") | {"Host": name}
+        for name in ("data.example", "data.example:443"):
+            named = signed(f"https://{name}/hidden.data/refs/head") | {"Host": name}
             assert (await ask(session, head, **named))[0] == 200
 
 

@@ -14,7 +14,9 @@ from yarl import URL
 
 from odf_node.adapters.http_client import ClientSettings, HttpClient
 from odf_node.adapters.smart_peer import SmartPeer
+from odf_node.configuration import Configuration, Listen
 from odf_node.exchange.wanted import iter_wanted
+from odf_node.http.live import Live
 from odf_node.ports import Head
 from odf_node.ports.peer_client import PeerSpeaks, WantedObject
 from odf_node.ports.peer_errors import PeerForbidsError, PeerLiedError, PeerNotFoundError, PeerUnavailableError
@@ -203,12 +205,15 @@ async def test_stop_at_is_honoured_and_the_plan_is_of_what_is_sent(tmp_path: Pat
         }
 
 
+@pytest.mark.parametrize("public", [None, "https://data.example"], ids=["as-asked", "behind-a-proxy"])
 @in_loop
-async def test_token_of_the_conversation_is_given_back_for_the_objects(tmp_path: Path) -> None:
+async def test_address_and_token_of_the_conversation_are_given_for_the_objects(
+    tmp_path: Path, public: str | None
+) -> None:
     node, chain = TestNode.create(tmp_path / "home"), demo_chain(1)
     node.keep(chain)
     async with (
-        node.serving() as url,
+        node.serving(live=Live(Configuration(listen=Listen(public_url=public)))) as url,
         aiohttp.ClientSession() as session,
         session.ws_connect(f"{url}/demo.data/pull", headers={**VERSION, "Authorization": "Bearer t"}) as socket,
     ):
@@ -221,7 +226,7 @@ async def test_token_of_the_conversation_is_given_back_for_the_objects(tmp_path:
         (strategy,) = (await socket.receive_json())["object_transfer_strategies"]
         assert strategy["object_file"] == item
         assert strategy["download_from"] == {
-            "url": f"{url}/demo.data/data/{item['physical_hash']}",
+            "url": f"{public or url}/demo.data/data/{item['physical_hash']}",
             "headers": [
                 {"name": "x-odf-smtp-version", "value": "1"},
                 {"name": "authorization", "value": "Bearer t"},

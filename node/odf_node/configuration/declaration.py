@@ -36,8 +36,10 @@ class Listen:
 
     address: str = _setting("127.0.0.1", "listen there; 127.0.0.1 is this machine only", reloads=False)
     port: int = _setting(8080, "listen on this port; 0: any free one", reloads=False, highest=HIGHEST_PORT)
-    public: str | None = _setting(
-        None, "host or host:port by which others reach it; requests that nodes sign must be to there"
+    public_url: str | None = _setting(
+        None,
+        "http(s)://host:port by which others reach it; requests that nodes sign must be to there, gossip names it",
+        reloads=False,
     )
 
 
@@ -97,11 +99,6 @@ class Gossip:
     """Telling other nodes what is new, and hearing it from them."""
 
     enabled: bool = _setting(True, "take part", reloads=False)
-    public_url: str | None = _setting(
-        None,
-        "http(s)://host:port where others reach this node; not set: where it listens, if that is public",
-        reloads=False,
-    )
     bootstrap: str | None = _setting(None, "addresses of nodes to begin with, between spaces", reloads=False)
     allow_private: bool = _setting(
         False, "connect to private and loopback addresses that peers name: for networks of one's own", reloads=False

@@ -9,6 +9,7 @@ from ipaddress import ip_address
 from typing import Final
 
 from aiohttp import web
+from yarl import URL
 
 from odf_node.http.live import LIVE
 from odf_node.http.middleware import Handler
@@ -25,7 +26,7 @@ MAX_SIGNATURE_AGE_S: Final = 300
 MAX_NONCES: Final = 100_000  # guess: 300 signed requests a second, remembered as long as they can be repeated
 
 _MAX_TOKEN_CHARACTERS: Final = 512  # guess: ours have below 100
-_DEFAULT_PORTS: Final = {"http": ":80", "https": ":443"}
+_USUAL_PORTS: Final = {"http": ":80", "https": ":443"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +118,8 @@ def _verify(request: web.Request) -> tuple[DidKey, str]:
     if request.method == "POST" and CONTENT_DIGEST not in signed.components:
         raise MalformedError("signed request", expected=f"{CONTENT_DIGEST} of what is posted", found="none")
     path, _, query = request.raw_path.partition("?")
-    authority = _without_usual_port(request.headers.get("Host", ""), request.scheme)
+    scheme, ours = _authorities_of(request)
+    authority = _without_usual_port(request.headers.get("Host", ""), scheme)
     values = {
         "@method": request.method,
         "@authority": authority,
@@ -132,28 +134,28 @@ def _verify(request: web.Request) -> tuple[DidKey, str]:
     age_s = request.app[NODE].clock.now().seconds - signed.created_s
     if abs(age_s) > MAX_SIGNATURE_AGE_S:
         raise MalformedError("signed request", expected=f"at most {MAX_SIGNATURE_AGE_S} s old", found=f"{age_s} s")
-    ours = _authorities_of(request)
     if authority not in ours:
         # Whoever was asked by this node could otherwise ask here in its name.
-        found = f"{authority}: whoever runs this node sets listen.public to the name by which others reach it"
+        found = f"{authority}: whoever runs this node sets listen.public_url to where others reach it"
         raise MalformedError("signed request", where="@authority", expected=" or ".join(sorted(ours)), found=found)
     return node, signed.nonce
 
 
-def _authorities_of(request: web.Request) -> frozenset[str]:
-    """Return the names by which this node is reached: the one that is set, else the address that was connected to."""
-    public = request.app[LIVE].configuration.listen.public
+def _authorities_of(request: web.Request) -> tuple[str, frozenset[str]]:
+    """Return how this node is reached: the address that is set, else the one that was connected to."""
+    public = request.app[LIVE].configuration.listen.public_url
     if public:
-        return frozenset({_without_usual_port(public, request.scheme)})
+        url = URL(public)
+        return url.scheme, frozenset({(url.host_port_subcomponent or "").lower()})
     assert request.transport is not None
     host, port = request.transport.get_extra_info("sockname")[:2]
-    host = f"[{host}]" if ":" in host else host
-    names = {host, "localhost"} if ip_address(host.strip("[]")).is_loopback else {host}
-    return frozenset(_without_usual_port(f"{name}:{port}", request.scheme) for name in names)
+    names = {"localhost", host} if ip_address(host).is_loopback else {host}
+    spelled = (f"[{name}]" if ":" in name else name for name in names)
+    return request.scheme, frozenset(_without_usual_port(f"{name}:{port}", request.scheme) for name in spelled)
 
 
 def _without_usual_port(authority: str, scheme: str) -> str:
-    return authority.lower().removesuffix(_DEFAULT_PORTS.get(scheme, ":80"))
+    return authority.lower().removesuffix(_USUAL_PORTS.get(scheme, ":80"))
 
 
 async def _find_valid(request: web.Request, secret_hash: bytes) -> AccessToken | None:

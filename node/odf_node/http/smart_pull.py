@@ -12,7 +12,8 @@ from odf_node.adapters.smart_batches import EMPTY_PLAN, plan_batch
 from odf_node.adapters.smart_connection import VERSION, VERSION_HEADER
 from odf_node.exchange.limits import MAX_CONCURRENT_PACKS
 from odf_node.exchange.routes import ObjectKind, object_path
-from odf_node.http.addressed import get_readable
+from odf_node.http.addressed import get_followed
+from odf_node.http.live import LIVE
 from odf_node.http.served_node import NODE
 from odf_node.http.smart_socket import SOCKETS, close_sockets, converse, open_socket
 from odf_node.ports.datasets import DatasetRecord
@@ -59,12 +60,14 @@ def transfer_headers(request: web.Request) -> tuple[Header, ...]:
 
 
 def dataset_url(request: web.Request) -> URL:
-    """Give the dataset's address as the client wrote it."""
-    return request.url.with_query(None).parent
+    """Give the dataset's address: below the node's own where that is set, else as the client wrote it."""
+    asked = request.url.with_query(None).parent
+    public = request.app[LIVE].configuration.listen.public_url
+    return asked if public is None else URL(public).with_path(asked.raw_path, encoded=True)
 
 
 async def _pull(request: web.Request) -> web.StreamResponse:
-    record = await get_readable(request)
+    record = await get_followed(request)
     socket = await open_socket(request)
     store = request.app[NODE].store
 
