@@ -241,9 +241,10 @@ class Node:
     @cached_property
     def pushing(self) -> "Pushing":
         """Behind ``push``."""
+        from odf_node.adapters.layout_places import find_layout_target
         from odf_node.services.pushing import Pushing
 
-        return Pushing(self.store, self.objects, self.send_push, self.exporting, self._find_files)
+        return Pushing(self.store, self.objects, self.send_push, self.exporting, find_layout_target)
 
     @cached_property
     def exporting(self) -> "Exporting":
@@ -311,17 +312,9 @@ class Node:
         return Tokens(self.store, self.clock)
 
     def _find_warm_engine(self, name: str) -> "EngineSession | None":
-        from odf_node.adapters.warm_engines import KeeperPlace, build_of_program, find_warm_session, idle_seconds
+        from odf_node.adapters.warm_engines import find_warm_engine
 
-        idle_s = idle_seconds(os.environ)
-        if not idle_s:
-            return None
-        try:
-            place = KeeperPlace(self.home.engines, name)
-            return find_warm_session(place, build_of_program(), idle_s)
-        except OSError:
-            # A home that cannot be written has no keeper; questions are answered all the same.
-            return None
+        return find_warm_engine(self.home.engines, name, os.environ)
 
     def read_policies(self) -> "PolicySet":
         """Read what the operator accepts on what proof."""
@@ -354,11 +347,6 @@ class Node:
             ),
             on_bytes=on_bytes,
         )
-
-    def _find_files(self, url: str, name: str) -> "LayoutTarget | None":
-        from odf_node.adapters.layout_places import find_layout_target
-
-        return find_layout_target(url, name)
 
     def _iter_siblings(self, url: str) -> "Iterator[str]":
         from odf_node.adapters.layout_places import iter_siblings

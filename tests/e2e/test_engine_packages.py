@@ -59,7 +59,7 @@ def test_engine_of_another_package_derives_and_verifies(
     assert (finding["valid"], finding["replayedSteps"]) == (True, 1)
 
     # The package is gone: what it made is still there, and what is missing is named.
-    (finding,) = node.must("verify", "large.cities", "-o", "json").json()
+    (finding,) = node.must("verify", "--all", "large.cities", "-o", "json").json()
     assert finding["replayedSteps"] is None
     assert "'Loud' is not installed" in finding["notChecked"]
 

@@ -5,6 +5,7 @@ import pytest
 from odf_engines.errors import SandboxUnavailableError
 from odf_engines.sandbox import bubblewrap, system_calls
 from odf_engines.sandbox.bubblewrap import find_bubblewrap
+from odf_engines.sandbox.layers import examine_layers
 
 
 @pytest.fixture
@@ -22,10 +23,14 @@ def offer(monkeypatch, tmp_path):
             path.chmod(0o755)
             candidates.append((origin, path))
         monkeypatch.setattr(bubblewrap, "_candidates", lambda: candidates)
+        forget()
+
+    def forget():
         find_bubblewrap.cache_clear()
+        examine_layers.cache_clear()
 
     yield set_candidates
-    find_bubblewrap.cache_clear()
+    forget()
 
 
 def test_this_machine_has_one_that_works():

@@ -304,6 +304,22 @@ class KeptSession:
         return value
 
 
+def find_warm_engine(folder: Path, engine: str, environment: "os._Environ[str]") -> "KeptSession | None":
+    """Connect to the keeper of an engine of this home; None: none is to be had, or wanted.
+
+    Args:
+        folder: Where the home's engines work.
+        engine: Its name.
+        environment: Says how long engines wait.
+    """
+    if not (idle_s := idle_seconds(environment)):
+        return None
+    try:
+        return find_warm_session(KeeperPlace(folder, engine), build_of_program(), idle_s)
+    except OSError:
+        return None  # a home that cannot be written has no keeper; questions are answered all the same
+
+
 def find_warm_session(place: KeeperPlace, build: str, idle_s: float) -> KeptSession | None:
     """Connect to this home's keeper, starting one where there is none; None while another command has it.
 
