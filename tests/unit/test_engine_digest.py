@@ -161,6 +161,15 @@ def test_archive_key_follows_java_and_spark_only(runtime, tmp_path):
     assert class_data_key(runtime, tmp_path / "cache") != before
 
 
+def test_archive_of_another_installation_with_the_same_files_is_not_used(runtime, tmp_path):
+    before = class_data_key(runtime, tmp_path / "cache")
+    engine_before = engine_digest(runtime, tmp_path / "cache")
+    jar = next(runtime.jars.glob("*.jar"))
+    os.utime(jar, (1, 1))  # Java takes no archive that was made with a file of another time
+    assert class_data_key(runtime, tmp_path / "cache") != before
+    assert engine_digest(runtime, tmp_path / "cache") == engine_before
+
+
 @pytest.mark.parametrize(
     ("content", "is_found"),
     [(None, False), (b"", False), (b"something else", False), (bytes.fromhex("a2abf00b") + b"x", False)],

@@ -43,6 +43,9 @@ FROM `rows` WHERE `key` >= 0 AND `text` IS NOT NULL AND `text` LIKE 'a%'
 """
 
 
+_KEPT = 3  # guess: so many installations of one user, at 200 MB each
+
+
 def find_class_data(runtime: Runtime, cache: Path) -> Path | None:
     """Return the archive for this engine if there is a whole one; hashes nothing that is not hashed already."""
     path = _path(runtime, cache)
@@ -70,9 +73,9 @@ def make_class_data(runtime: Runtime, cache: Path) -> Path:
                 os.fsync(file.fileno())
             made.chmod(0o600)
             made.replace(path)
-        for other in path.parent.glob("*.jsa"):
-            if other != path:
-                other.unlink(missing_ok=True)
+        archives = sorted(path.parent.glob("*.jsa"), key=lambda each: each.stat().st_mtime_ns, reverse=True)
+        for old in archives[_KEPT:]:
+            old.unlink(missing_ok=True)
     return path
 
 

@@ -62,8 +62,15 @@ def engine_digest(runtime: Runtime, cache: Path) -> Multihash:
 
 
 def class_data_key(runtime: Runtime, cache: Path) -> str:
-    """Return a name for what a class-data archive depends on: the Java runtime and Spark's archives."""
-    return _digest(_hashed(dict(_iter_java_files(runtime)), cache)).digest.hex()[:32]
+    """Return a name for what a class-data archive depends on: the Java runtime and Spark's archives, and their times.
+
+    Java takes an archive only with the very files that it was made with, by size and time of change: one that was made
+    from the same files of another installation would be passed over, without a word.
+    """
+    files = dict(_iter_java_files(runtime))
+    times = "".join(f"{place} {path.stat().st_mtime_ns}\n" for place, path in sorted(files.items()))
+    content = _digest(_hashed(files, cache)).digest
+    return hashlib.sha3_256(content + times.encode()).hexdigest()[:32]
 
 
 def iter_engine_files(runtime: Runtime, cache: Path | None = None) -> Iterator[tuple[str, Path]]:
