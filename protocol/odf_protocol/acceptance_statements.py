@@ -11,19 +11,18 @@ from typing import Annotated, Final, Literal, TypeVar
 
 import msgspec
 
-from odf_protocol.attestations import PAYLOAD_TYPE, BlockRef
+from odf_protocol.attestations import PAYLOAD_TYPE, STATEMENT_TYPE
+from odf_protocol.block_refs import BlockDocument, BlockRef, Subject, document_of, parse_block_ref, subject_of
 from odf_protocol.canonical_json import Count, Document, Text, decode_canonical, encode_canonical, parse_exact
 from odf_protocol.did import DatasetId, DidKey
 from odf_protocol.dsse import decode_envelope, sign_envelope
 from odf_protocol.errors import MalformedError, RejectedError
-from odf_protocol.multihash import SHA3_256, Multihash
 from odf_protocol.policy import Policy, Trust
 from odf_protocol.signatures import public_key_of
 from odf_protocol.timestamp import Timestamp
 
 __all__ = ["PREDICATE_TYPE", "AcceptanceStatement", "decode_acceptance", "sign_acceptance"]
 
-STATEMENT_TYPE: Final = "https://in-toto.io/Statement/v1"  # in-toto "Statement layer"
 PREDICATE_TYPE: Final = "https://w3id.org/odf-node/acceptance/v1"
 """Ours; an identifier, nothing is fetched from it."""
 MAX_STATEMENT_BYTES: Final = 16 * 1024
@@ -35,25 +34,11 @@ DEFAULT_POLICY: Final = "default"
 Word = TypeVar("Word", Policy, Trust)
 
 
-class _Digest(Document, frozen=True):
-    sha3_256: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")] = msgspec.field(name="sha3_256")
-
-
-class _Subject(Document, frozen=True):
-    name: Text
-    digest: _Digest
-
-
-class _Block(Document, frozen=True):
-    sequence_number: Count
-    hash: Text
-
-
 class _Predicate(Document, frozen=True):
     node: Text
     dataset: Text
-    first_block: _Block
-    last_block: _Block
+    first_block: BlockDocument
+    last_block: BlockDocument
     policy: Text
     trust: Text
     replayed_steps: Count
@@ -63,7 +48,7 @@ class _Predicate(Document, frozen=True):
 
 class _Statement(Document, frozen=True):
     statement_type: Literal["https://in-toto.io/Statement/v1"] = msgspec.field(name="_type")
-    subject: Annotated[tuple[_Subject, ...], msgspec.Meta(min_length=1, max_length=1)]
+    subject: Annotated[tuple[Subject, ...], msgspec.Meta(min_length=1, max_length=1)]
     predicate_type: Literal["https://w3id.org/odf-node/acceptance/v1"]
     predicate: _Predicate
 
@@ -120,8 +105,8 @@ def sign_acceptance(
     predicate = _Predicate(
         node=str(DidKey(public_key_of(private_key))),
         dataset=str(dataset_id),
-        first_block=_Block(sequence_number=first.sequence_number, hash=str(first.hash)),
-        last_block=_Block(sequence_number=last.sequence_number, hash=str(last.hash)),
+        first_block=document_of(first),
+        last_block=document_of(last),
         policy=DEFAULT_POLICY if policy is None else policy.value,
         trust=trust.value,
         replayed_steps=replayed_steps,
@@ -130,7 +115,7 @@ def sign_acceptance(
     )
     statement = _Statement(
         statement_type=STATEMENT_TYPE,
-        subject=(_subject(dataset_id, last),),
+        subject=(subject_of(dataset_id, last),),
         predicate_type=PREDICATE_TYPE,
         predicate=predicate,
     )
@@ -155,8 +140,8 @@ def decode_acceptance(raw: bytes) -> AcceptanceStatement:
     statement = AcceptanceStatement(
         node=parse_exact(DidKey, said.node, "acceptance node"),
         dataset_id=parse_exact(DatasetId, said.dataset, "acceptance dataset"),
-        first=_block_ref(said.first_block),
-        last=_block_ref(said.last_block),
+        first=parse_block_ref(said.first_block.sequence_number, said.first_block.hash, clause="ATTEST-10"),
+        last=parse_block_ref(said.last_block.sequence_number, said.last_block.hash, clause="ATTEST-10"),
         policy=None if said.policy == DEFAULT_POLICY else _member(Policy, said.policy),
         trust=_member(Trust, said.trust),
         replayed_steps=said.replayed_steps,
@@ -164,7 +149,7 @@ def decode_acceptance(raw: bytes) -> AcceptanceStatement:
         time=parse_exact(Timestamp, said.time, "acceptance time"),
         raw=bytes(raw),
     )
-    if document.subject != (_subject(statement.dataset_id, statement.last),):
+    if document.subject != (subject_of(statement.dataset_id, statement.last),):
         raise RejectedError("ATTEST-10 subject-is-the-last-block", expected=statement.last, found=document.subject[0])
     if statement.node not in envelope.signers:
         raise RejectedError(
@@ -177,17 +162,6 @@ def decode_acceptance(raw: bytes) -> AcceptanceStatement:
             found=statement.first.sequence_number,
         )
     return statement
-
-
-def _subject(dataset_id: DatasetId, last: BlockRef) -> _Subject:
-    return _Subject(name=f"{dataset_id}/blocks/{last.sequence_number}", digest=_Digest(sha3_256=last.hash.digest.hex()))
-
-
-def _block_ref(said: _Block) -> BlockRef:
-    block_hash = parse_exact(Multihash, said.hash, "block hash")
-    if block_hash.code != SHA3_256:
-        raise RejectedError("ATTEST-10 block-hash-is-sha3-256", expected=hex(SHA3_256), found=hex(block_hash.code))
-    return BlockRef(said.sequence_number, block_hash)
 
 
 def _member(kind: type[Word], text: str) -> Word:

@@ -12,6 +12,7 @@ from typing import Annotated, Final, Literal
 
 import msgspec
 
+from odf_protocol.block_refs import BlockDocument, BlockRef, Subject, document_of, parse_block_ref, subject_of
 from odf_protocol.canonical_json import (
     Count,
     Document,
@@ -24,7 +25,7 @@ from odf_protocol.canonical_json import (
 from odf_protocol.did import DatasetId, DidKey
 from odf_protocol.dsse import MAX_ENVELOPE_BYTES, decode_envelope, sign_envelope
 from odf_protocol.errors import MalformedError, RejectedError
-from odf_protocol.multihash import SHA3_256, Multihash
+from odf_protocol.multihash import Multihash
 from odf_protocol.replay import EngineIdentity
 from odf_protocol.signatures import public_key_of
 from odf_protocol.timestamp import Timestamp
@@ -54,20 +55,6 @@ class Verdict(StrEnum):
     DIVERGENCE = "divergence"
 
 
-class _Digest(Document, frozen=True, kw_only=True):
-    sha3_256: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")] = msgspec.field(name="sha3_256")
-
-
-class _Subject(Document, frozen=True, kw_only=True):
-    name: ShortText
-    digest: _Digest
-
-
-class _Block(Document, frozen=True, kw_only=True):
-    sequence_number: Count
-    hash: Text
-
-
 class _Engine(Document, frozen=True, kw_only=True):
     name: ShortText
     version: ShortText
@@ -86,8 +73,8 @@ class _Step(Document, frozen=True, kw_only=True):
 class _Predicate(Document, frozen=True, kw_only=True):
     node: Text
     dataset: Text
-    first_block: _Block
-    last_block: _Block
+    first_block: BlockDocument
+    last_block: BlockDocument
     engine: _Engine
     steps: Annotated[tuple[_Step, ...], msgspec.Meta(min_length=1, max_length=_MAX_STEPS)]
     verdict: Literal["success", "divergence"]
@@ -96,17 +83,9 @@ class _Predicate(Document, frozen=True, kw_only=True):
 
 class _Statement(Document, frozen=True, kw_only=True):
     statement_type: Literal["https://in-toto.io/Statement/v1"] = msgspec.field(name="_type")
-    subject: Annotated[tuple[_Subject, ...], msgspec.Meta(min_length=1, max_length=1)]
+    subject: Annotated[tuple[Subject, ...], msgspec.Meta(min_length=1, max_length=1)]
     predicate_type: Literal["https://w3id.org/odf-node/replay-attestation/v1"]
     predicate: _Predicate
-
-
-@dataclass(frozen=True, slots=True)
-class BlockRef:
-    """A block by number and hash."""
-
-    sequence_number: int
-    hash: Multihash
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,8 +168,8 @@ def sign_attestation(
     predicate = _Predicate(
         node=str(DidKey(public_key_of(private_key))),
         dataset=str(dataset_id),
-        first_block=_Block(sequence_number=first.sequence_number, hash=str(first.hash)),
-        last_block=_Block(sequence_number=last.sequence_number, hash=str(last.hash)),
+        first_block=document_of(first),
+        last_block=document_of(last),
         engine=_Engine(name=engine.name, version=engine.version, digest=str(engine.digest)),
         steps=tuple(_step_document(step) for step in steps),
         verdict=verdict.value,
@@ -199,7 +178,7 @@ def sign_attestation(
     payload = encode_canonical(
         _Statement(
             statement_type=STATEMENT_TYPE,
-            subject=(_subject(dataset_id, last),),
+            subject=(subject_of(dataset_id, last),),
             predicate_type=PREDICATE_TYPE,
             predicate=predicate,
         )
@@ -226,8 +205,8 @@ def decode_attestation(raw: bytes) -> Attestation:
     attestation = Attestation(
         node=parse_exact(DidKey, said.node, "attestation node"),
         dataset_id=parse_exact(DatasetId, said.dataset, "attestation dataset"),
-        first=_block_ref(said.first_block.sequence_number, said.first_block.hash),
-        last=_block_ref(said.last_block.sequence_number, said.last_block.hash),
+        first=parse_block_ref(said.first_block.sequence_number, said.first_block.hash, clause="ATTEST-2"),
+        last=parse_block_ref(said.last_block.sequence_number, said.last_block.hash, clause="ATTEST-2"),
         engine=EngineIdentity(
             said.engine.name, said.engine.version, parse_exact(Multihash, said.engine.digest, "engine digest")
         ),
@@ -237,7 +216,7 @@ def decode_attestation(raw: bytes) -> Attestation:
         signers=envelope.signers,
         raw=bytes(raw),
     )
-    if statement.subject != (_subject(attestation.dataset_id, attestation.last),):
+    if statement.subject != (subject_of(attestation.dataset_id, attestation.last),):
         raise RejectedError("ATTEST-3 subject-is-the-last-block", expected=attestation.last, found=statement.subject[0])
     _check_consistency(attestation)
     return attestation
@@ -264,17 +243,6 @@ def _check_consistency(said: Attestation) -> None:
         raise RejectedError("ATTEST-7 verdict-follows-from-steps", expected=expected, found=said.verdict)
 
 
-def _subject(dataset_id: DatasetId, last: BlockRef) -> _Subject:
-    return _Subject(name=f"{dataset_id}/blocks/{last.sequence_number}", digest=_Digest(sha3_256=last.hash.digest.hex()))
-
-
-def _block_ref(sequence_number: int, text: str) -> BlockRef:
-    block_hash = parse_exact(Multihash, text, "block hash")
-    if block_hash.code != SHA3_256:
-        raise RejectedError("ATTEST-2 block-hash-is-sha3-256", expected=hex(SHA3_256), found=hex(block_hash.code))
-    return BlockRef(sequence_number, block_hash)
-
-
 def _step_document(step: StepResult) -> _Step:
     return _Step(
         sequence_number=step.block.sequence_number,
@@ -288,7 +256,7 @@ def _step_document(step: StepResult) -> _Step:
 
 def _step(said: _Step) -> StepResult:
     return StepResult(
-        block=_block_ref(said.sequence_number, said.block_hash),
+        block=parse_block_ref(said.sequence_number, said.block_hash, clause="ATTEST-2"),
         agrees=said.agrees,
         logical_hash=None if said.logical_hash is None else parse_exact(Multihash, said.logical_hash, "logical hash"),
         replay_record=None

@@ -12,36 +12,22 @@ from typing import Annotated, Final, Literal
 
 import msgspec
 
-from odf_protocol.attestations import PAYLOAD_TYPE, BlockRef, Verdict
+from odf_protocol.attestations import PAYLOAD_TYPE, STATEMENT_TYPE, Verdict
+from odf_protocol.block_refs import BlockDocument, BlockRef, Subject, document_of, parse_block_ref, subject_of
 from odf_protocol.canonical_json import Count, Document, Text, decode_canonical, encode_canonical, parse_exact
 from odf_protocol.did import DatasetId, DidKey
 from odf_protocol.dsse import decode_envelope, sign_envelope
 from odf_protocol.errors import MalformedError, RejectedError
-from odf_protocol.multihash import SHA3_256, Multihash
+from odf_protocol.multihash import Multihash
 from odf_protocol.signatures import public_key_of
 from odf_protocol.timestamp import Timestamp
 
 __all__ = ["PREDICATE_TYPE", "Checked", "Problem", "VerificationStatement", "decode_verification", "sign_verification"]
 
-STATEMENT_TYPE: Final = "https://in-toto.io/Statement/v1"  # in-toto "Statement layer"
 PREDICATE_TYPE: Final = "https://w3id.org/odf-node/verification/v1"
 """Ours; an identifier, nothing is fetched from it."""
 MAX_STATEMENT_BYTES: Final = 16 * 1024
 """All fields at their longest take about 4 kB."""
-
-
-class _Digest(Document, frozen=True, kw_only=True):
-    sha3_256: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")] = msgspec.field(name="sha3_256")
-
-
-class _Subject(Document, frozen=True, kw_only=True):
-    name: Text
-    digest: _Digest
-
-
-class _Block(Document, frozen=True, kw_only=True):
-    sequence_number: Count
-    hash: Text
 
 
 class _Checked(Document, frozen=True, kw_only=True):
@@ -63,8 +49,8 @@ class _Problem(Document, frozen=True, kw_only=True):
 class _Predicate(Document, frozen=True, kw_only=True):
     node: Text
     dataset: Text
-    first_block: _Block
-    last_block: _Block
+    first_block: BlockDocument
+    last_block: BlockDocument
     checked: _Checked
     verdict: Literal["success", "divergence"]
     problem: _Problem | None = None
@@ -73,7 +59,7 @@ class _Predicate(Document, frozen=True, kw_only=True):
 
 class _Statement(Document, frozen=True, kw_only=True):
     statement_type: Literal["https://in-toto.io/Statement/v1"] = msgspec.field(name="_type")
-    subject: Annotated[tuple[_Subject, ...], msgspec.Meta(min_length=1, max_length=1)]
+    subject: Annotated[tuple[Subject, ...], msgspec.Meta(min_length=1, max_length=1)]
     predicate_type: Literal["https://w3id.org/odf-node/verification/v1"]
     predicate: _Predicate
 
@@ -165,8 +151,8 @@ def sign_verification(
     predicate = _Predicate(
         node=str(DidKey(public_key_of(private_key))),
         dataset=str(dataset_id),
-        first_block=_Block(sequence_number=first.sequence_number, hash=str(first.hash)),
-        last_block=_Block(sequence_number=last.sequence_number, hash=str(last.hash)),
+        first_block=document_of(first),
+        last_block=document_of(last),
         checked=_Checked(
             blocks=checked.blocks,
             slices=checked.slices,
@@ -181,7 +167,7 @@ def sign_verification(
     )
     statement = _Statement(
         statement_type=STATEMENT_TYPE,
-        subject=(_subject(dataset_id, last),),
+        subject=(subject_of(dataset_id, last),),
         predicate_type=PREDICATE_TYPE,
         predicate=predicate,
     )
@@ -206,8 +192,8 @@ def decode_verification(raw: bytes) -> VerificationStatement:
     statement = VerificationStatement(
         node=parse_exact(DidKey, said.node, "verification node"),
         dataset_id=parse_exact(DatasetId, said.dataset, "verification dataset"),
-        first=_block_ref(said.first_block),
-        last=_block_ref(said.last_block),
+        first=parse_block_ref(said.first_block.sequence_number, said.first_block.hash, clause="ATTEST-20"),
+        last=parse_block_ref(said.last_block.sequence_number, said.last_block.hash, clause="ATTEST-20"),
         checked=Checked(
             blocks=said.checked.blocks,
             slices=said.checked.slices,
@@ -220,7 +206,7 @@ def decode_verification(raw: bytes) -> VerificationStatement:
         time=parse_exact(Timestamp, said.time, "verification time"),
         raw=bytes(raw),
     )
-    if document.subject != (_subject(statement.dataset_id, statement.last),):
+    if document.subject != (subject_of(statement.dataset_id, statement.last),):
         raise RejectedError("ATTEST-20 subject-is-the-last-block", expected=statement.last, found=document.subject[0])
     if statement.node not in envelope.signers:
         raise RejectedError(
@@ -242,14 +228,3 @@ def decode_verification(raw: bytes) -> VerificationStatement:
 def _problem(said: _Problem) -> Problem:
     evidence = None if said.evidence is None else parse_exact(Multihash, said.evidence, "evidence")
     return Problem(said.rule, said.detail, said.sequence_number, evidence)
-
-
-def _subject(dataset_id: DatasetId, last: BlockRef) -> _Subject:
-    return _Subject(name=f"{dataset_id}/blocks/{last.sequence_number}", digest=_Digest(sha3_256=last.hash.digest.hex()))
-
-
-def _block_ref(said: _Block) -> BlockRef:
-    block_hash = parse_exact(Multihash, said.hash, "block hash")
-    if block_hash.code != SHA3_256:
-        raise RejectedError("ATTEST-20 block-hash-is-sha3-256", expected=hex(SHA3_256), found=hex(block_hash.code))
-    return BlockRef(said.sequence_number, block_hash)

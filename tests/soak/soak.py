@@ -15,6 +15,7 @@ import json
 import random
 import sys
 import tempfile
+import threading
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -54,6 +55,8 @@ class SoakNode:
     """Bytes after which the line breaks; None: it holds."""
     cuts: int = 0
     connections: set[asyncio.Task[None]] = field(default_factory=set)
+    publishing: threading.Lock = field(default_factory=threading.Lock)
+    restarting: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @property
     def store(self) -> TestNode:
@@ -190,13 +193,16 @@ class Soak:
                 await asyncio.to_thread(verify, node)
                 self.count("verified")
             case _:
-                await node.kill()
-                await node.start()
+                async with node.restarting:
+                    await node.kill()
+                    await node.start()
                 self.count("killed")
 
     def publish(self, node: SoakNode) -> None:
-        node.own.add(self.choices.randbytes(self.choices.randrange(1, 200_000)))
-        node.store.keep(node.own)
+        # A chain has one writer; steps run side by side.
+        with node.publishing:
+            node.own.add(self.choices.randbytes(self.choices.randrange(1, 200_000)))
+            node.store.keep(node.own)
         self.count("published")
 
     async def pull(self, node: SoakNode, other: SoakNode, *, must: bool = False) -> None:
