@@ -7,7 +7,7 @@ import pytest
 
 from odf_protocol.errors import MalformedError, OdfError, RejectedError, UnavailableError
 from odf_protocol.multihash import Multihash
-from odf_protocol.smart_transfer import pull_client, push_client
+from odf_protocol.smart_transfer.asking import Refused
 from odf_protocol.smart_transfer.conversation import Close, Closed, Ended, Failed, Opened, Received, Send, TimePassed
 from odf_protocol.smart_transfer.limits import ANSWER_S, IDLE_S, MAX_OBJECTS_PER_MESSAGE
 from odf_protocol.smart_transfer.messages import (
@@ -19,6 +19,7 @@ from odf_protocol.smart_transfer.messages import (
     ObjectsPullResponse,
     ObjectsPushRequest,
     ObjectsPushResponse,
+    PullRequest,
     PullResponse,
     PullStrategy,
     PushBlocks,
@@ -77,7 +78,7 @@ def failure(effects: tuple[Any, ...]) -> OdfError:
 def replay_pull(recorded: Recorded) -> list[bytes]:
     """Let our client hold the recorded conversation with the recorded server."""
     said = recorded.texts("client")
-    first = decode_message(said[0], pull_client.PullRequest)
+    first = decode_message(said[0], PullRequest)
     asked = decode_message(said[2], ObjectsPullRequest).object_files if len(said) > 2 else ()
     client = PullClient(begin_after=None if first.begin_after is None else Multihash.parse(first.begin_after))
     answers = iter(recorded.texts("server"))
@@ -180,13 +181,13 @@ def test_puller_hears_why_there_is_no_plan() -> None:
     problem = Problem(invalid_interval=InvalidInterval(head=str(HASH), tail=str(HASH)))
     close, refused = planned_client().handle(Received(encode_message(PullResponse(err=problem))), 0)
     assert close == Close(1000, "")
-    assert refused == pull_client.Refused(problem)
+    assert refused == Refused(problem)
 
 
 def test_puller_reads_a_failure_from_the_close_frame() -> None:
     reason = '{"Err":{"Internal":{"phase":{"Pull":"InitialRequest"},"error_message":"Internal error"}}}'
     _, refused = planned_client().handle(Closed(1011, reason), 0)
-    assert isinstance(refused, pull_client.Refused)
+    assert isinstance(refused, Refused)
     assert refused.problem.explain() == "Internal error"
 
 
@@ -348,7 +349,7 @@ def test_pusher_hears_why_it_is_refused(events: list[Any], closes: bool) -> None
     problem = Problem(name_collision=NameCollision(dataset_alias="demo"))
     text = encode_message(Answer(err=problem))
     _, effects = pusher([], *events, Closed(1011, text.decode()) if closes else Received(text))
-    assert effects[-1] == push_client.Refused(problem)
+    assert effects[-1] == Refused(problem)
 
 
 @pytest.mark.parametrize("reason", ["", "{}", '{"Ok":{}}', "refused: rows", '{"Err":{"Internal":{}}}'])
@@ -357,7 +358,7 @@ def test_pusher_never_takes_a_close_for_acceptance(reason: str) -> None:
     client.handle(UploadsDone(), 0)
     effects = client.handle(Closed(1011, reason), 0)
     assert not any(isinstance(effect, Ended) for effect in effects)
-    assert isinstance(effects[-1], Failed | push_client.Refused)
+    assert isinstance(effects[-1], Failed | Refused)
 
 
 @pytest.mark.parametrize("code", [None, 1000, 1006])

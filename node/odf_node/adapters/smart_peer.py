@@ -26,6 +26,7 @@ from odf_node.threads import finish_in_thread
 from odf_protocol.block import decode_block
 from odf_protocol.errors import MalformedError, UnsupportedError
 from odf_protocol.multihash import Multihash
+from odf_protocol.smart_transfer.asking import Refused
 from odf_protocol.smart_transfer.batches import decode_batch
 from odf_protocol.smart_transfer.conversation import Failed, Opened
 from odf_protocol.smart_transfer.limits import MAX_OBJECTS_PER_MESSAGE
@@ -39,7 +40,6 @@ from odf_protocol.smart_transfer.pull_client import (
     Located,
     Planned,
     PullClient,
-    Refused,
 )
 from odf_protocol.wire.limits import MAX_BLOCK_SIZE_BYTES
 

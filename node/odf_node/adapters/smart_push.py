@@ -27,9 +27,10 @@ from odf_node.ports.push_client import PushedHead, PushOutcome
 from odf_node.threads import finish_in_thread
 from odf_protocol.errors import RejectedError
 from odf_protocol.multihash import Multihash
+from odf_protocol.smart_transfer.asking import Refused
 from odf_protocol.smart_transfer.conversation import Ended, Failed, Opened
 from odf_protocol.smart_transfer.messages import PushRequest, PushStrategy
-from odf_protocol.smart_transfer.push_client import PushClient, Refused, Upload, Uploaded, UploadsDone
+from odf_protocol.smart_transfer.push_client import PushClient, Upload, Uploaded, UploadsDone
 
 _CHUNK_BYTES: Final = 256 * KIB
 _MAX_ANSWER_BYTES: Final = 64 * KIB

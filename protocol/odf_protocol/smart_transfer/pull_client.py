@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final
 
-from odf_protocol.errors import MalformedError, OdfError, RejectedError
+from odf_protocol.errors import MalformedError, OdfError
 from odf_protocol.multihash import Multihash
+from odf_protocol.smart_transfer.asking import Refused, check_answered
 from odf_protocol.smart_transfer.conversation import (
     NORMAL,
     SERVER_ERROR,
@@ -42,7 +43,7 @@ from odf_protocol.smart_transfer.messages import (
     decode_message,
     encode_message,
 )
-from odf_protocol.smart_transfer.problems import Empty, Problem
+from odf_protocol.smart_transfer.problems import Empty
 
 _FAREWELL: Final = "Client pull flow succeeded"
 """Word for word as others say it."""
@@ -70,13 +71,6 @@ class Planned:
     """There is this much; nothing, if it has no blocks."""
 
     plan: TransferPlan
-
-
-@dataclass(frozen=True, slots=True)
-class Refused:
-    """There is no plan."""
-
-    problem: Problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +146,7 @@ class PullClient:
                 return self._ask(_State.LOCATING, encode_message(ObjectsPullRequest(object_files=self._asked)), now_s)
             case _State.LOCATING, Received(text):
                 strategies = decode_message(text, ObjectsPullResponse).object_transfer_strategies
-                self._check_strategies(strategies)
+                check_answered(self._asked, strategies)
                 self._rest(_State.IDLE)
                 return (Located(strategies),)
             case _State.PLANNED | _State.IDLE, Finish():
@@ -180,15 +174,6 @@ class PullClient:
             raise MalformedError("answer", expected="a plan", found="none")
         self._rest(_State.PLANNED)
         return (Planned(answer.ok.transfer_plan),)
-
-    def _check_strategies(self, strategies: Sequence[PullStrategy]) -> None:
-        # What matters is what is written to disk: an address counts for the object that was asked for, and no other.
-        found = {item.object_file.hash for item in strategies}
-        wanted = {item.hash for item in self._asked}
-        if found != wanted or len(strategies) != len(self._asked):
-            raise RejectedError(
-                "SMART-7 answers-what-was-asked", expected=f"{len(wanted)} objects", found=f"{len(found)} others"
-            )
 
     def _ask(self, state: _State, text: bytes, now_s: float) -> tuple[PullClientEffect, ...]:
         self._state = state

@@ -13,6 +13,7 @@ from enum import Enum, auto
 from typing import Final
 
 from odf_protocol.errors import MalformedError, OdfError, RejectedError
+from odf_protocol.smart_transfer.asking import Refused, check_answered
 from odf_protocol.smart_transfer.conversation import (
     NORMAL,
     SERVER_ERROR,
@@ -43,7 +44,7 @@ from odf_protocol.smart_transfer.messages import (
     decode_message,
     encode_message,
 )
-from odf_protocol.smart_transfer.problems import Empty, Problem
+from odf_protocol.smart_transfer.problems import Empty
 
 _FAREWELL: Final = "Client push flow succeeded"
 """Word for word as others say it."""
@@ -66,13 +67,6 @@ class Upload:
     """Upload these; answer with UploadsDone."""
 
     strategies: tuple[PushStrategy, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Refused:
-    """The other side does not take it."""
-
-    problem: Problem
 
 
 PushClientEvent = Opened | Received | Closed | TimePassed | Uploaded | UploadsDone
@@ -196,12 +190,7 @@ class PushClient:
 
     def _check_strategies(self, strategies: Sequence[PushStrategy]) -> None:
         # Nothing may be uploaded that was not offered, and a skipped object is one that the receiver says it has.
-        found = {item.object_file.hash for item in strategies}
-        wanted = {item.hash for item in self._asked}
-        if found != wanted or len(strategies) != len(self._asked):
-            raise RejectedError(
-                "SMART-7 answers-what-was-asked", expected=f"{len(wanted)} objects", found=f"{len(found)} others"
-            )
+        check_answered(self._asked, strategies)
         for item in strategies:
             if item.push_strategy == "HttpUpload" and item.upload_to is None:
                 raise MalformedError("upload strategy", expected="an address", found="none")
