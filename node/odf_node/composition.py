@@ -11,6 +11,7 @@ from odf_node.adapters.clocks import FixedClock, SystemClock
 from odf_node.adapters.key_files import KeyFiles
 from odf_node.adapters.object_folder import ObjectFolder
 from odf_node.adapters.sqlite_store import SqliteMetadataStore
+from odf_node.byte_rate import ByteRate
 from odf_node.engine_workspace import EngineWorkspace, sweep_workspaces
 from odf_node.errors import UsageError
 from odf_node.home import Home, find_default_home
@@ -51,7 +52,6 @@ if TYPE_CHECKING:
     from odf_node.services.verifying import Verifier
     from odf_protocol.accept_policies import PolicySet
 
-
 REFUSED_BYTES: Final = 1_000_000_000
 """Evidence of refusals that is kept where no setting says otherwise; ``storage.refused_bytes`` of the daemon."""
 
@@ -69,7 +69,7 @@ class Node:
         self.objects = ObjectFolder(home)
         self.keys = KeyFiles(home)
         self.refused_bytes = REFUSED_BYTES
-        """How much evidence of refusals is kept."""
+        self.rate = ByteRate()  # of what is read from others and pushed to them
         self.also_from: tuple[str, ...] = ()
         """Where else the dataset that is pulled can be had."""
 
@@ -182,7 +182,7 @@ class Node:
             self.objects,
             self.keys,
             self.engines,
-            LocalSourceReader(),
+            LocalSourceReader(rate=self.rate),
             os.environ,
             self.home.staging,
         )
@@ -343,7 +343,9 @@ class Node:
             store=self.store,
             objects=self.objects,
             settings=ClientSettings(
-                token=token or self.logins.find_token(url), sign=await asyncio.to_thread(self._find_signer)
+                rate=self.rate,
+                token=token or self.logins.find_token(url),
+                sign=await asyncio.to_thread(self._find_signer),
             ),
             on_bytes=on_bytes,
         )
@@ -363,7 +365,7 @@ class Node:
         signer = await asyncio.to_thread(self._find_signer)
 
         def settings(address: str) -> ClientSettings:
-            return ClientSettings(token=self.logins.find_token(address), sign=signer)
+            return ClientSettings(rate=self.rate, token=self.logins.find_token(address), sign=signer)
 
         if not self.also_from:
             return await open_peer(url, settings(url))

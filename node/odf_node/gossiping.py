@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from odf_node.adapters.gossip_client import GossipClient, GuardedResolver
+from odf_node.adapters.http_client import ClientSettings
 from odf_node.adapters.peer_addresses import open_peer
 from odf_node.composition import Node
 from odf_node.configuration.declaration import Gossip as Section
@@ -58,7 +59,8 @@ class GossipTasks:
             write_line("gossip-fault", error=repr(error))
 
     async def _open_stranger(self, url: str) -> PeerDataset:
-        return await open_peer(url, resolver=None if self.section.allow_private else GuardedResolver())
+        resolver = None if self.section.allow_private else GuardedResolver()
+        return await open_peer(url, ClientSettings(rate=self.node.rate), resolver=resolver)
 
 
 @asynccontextmanager

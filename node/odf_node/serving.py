@@ -68,6 +68,12 @@ async def serve(node: Node, setting: Setting, *, ready_file: Path | None, consol
         tls = make_tls_context(running.tls.certificate, running.tls.key)
     grace_s = float(running.shutdown.grace_seconds)
     node.refused_bytes = running.storage.refused_bytes
+    node.rate.set(running.limits.fetch_bytes_per_second)
+
+    def take_over() -> None:
+        reload(live, setting, tls)
+        node.rate.set(live.configuration.limits.fetch_bytes_per_second)
+
     keeper, thread = _start_keeper(node, console)
     care = BackgroundScrub(node, live)
     care.start()
@@ -97,7 +103,7 @@ async def serve(node: Node, setting: Setting, *, ready_file: Path | None, consol
                 grace_s=grace_s,
                 live=live,
                 tls=tls,
-                on_reload=lambda: reload(live, setting, tls),
+                on_reload=take_over,
             )
     finally:
         notify_supervisor(os.environ, "STOPPING=1")

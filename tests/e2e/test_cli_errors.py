@@ -299,11 +299,11 @@ def test_home_that_is_used_for_something_else_is_refused_by_every_command(tmp_pa
     assert file.read_text() == "mine"
 
 
-def test_home_of_a_newer_version_is_refused_before_anything_is_served(home: Path) -> None:
+def test_home_of_another_build_is_refused_before_anything_is_served(home: Path) -> None:
     with closing(sqlite3.connect(home / "odf-node.sqlite")) as connection:
         connection.execute("PRAGMA user_version = 99")
     for words in (["list"], ["add", str(ROOT)], ["serve", "--http-port", "0"]):
-        refused(run_command(home, *words), 8, str(home), "use a newer odf-node")
+        refused(run_command(home, *words), 8, str(home), "found version 0-00063", "use the odf-node that made it")
 
 
 def test_read_only_home_can_be_read_and_says_why_it_cannot_be_written(home: Path, tmp_path: Path) -> None:

@@ -9,16 +9,18 @@ import subprocess
 import sys
 import urllib.request
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from odf_node.adapters.http_client import ClientSettings
 from odf_node.adapters.peer_addresses import open_peer
+from odf_node.exchange.packs import PackedBlock, encode_pack
 from odf_node.exchange.wanted import iter_wanted
 from odf_node.ports.peer_errors import PeerUnavailableError
 from odf_protocol.multihash import Multihash
 from support.daemons import Daemon, daemon
-from support.exchange_nodes import Chain, TestNode
+from support.exchange_nodes import TOKEN, Chain, TestNode
 
 SLICE = os.urandom(8_000_000)
 HASH = Multihash.of_sha3_256(SLICE)
@@ -85,6 +87,39 @@ def test_daemon_that_was_killed_in_a_download_is_started_again_and_the_download_
         line = next(line for line in node.wait_for("request") if line["path"].endswith(str(HASH)))
         assert line["size_bytes"] == len(SLICE) - kept_bytes
     TestNode.create(copy).objects.check(HASH)
+
+
+def test_push_to_a_daemon_that_was_killed_goes_on_with_what_had_arrived(tmp_path: Path) -> None:
+    chain = Chain("pushed.data").add(b"first" * 1000).add(b"second" * 1000)
+    home = TestNode.create(tmp_path / "home")
+    home.put_token()
+    home.store.close()
+    first = Multihash.of_sha3_256(b"first" * 1000)
+
+    def ask(node: Daemon, method: str, path: str, body: bytes) -> dict[str, Any]:
+        request = urllib.request.Request(f"{node.url}/_odf/v1/pushes{path}", data=body, method=method)
+        request.add_header("Authorization", f"Bearer {TOKEN}")
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            return dict(json.loads(answer.read()))
+
+    def begin(node: Daemon) -> dict[str, Any]:
+        head = {"sequence_number": chain.head.sequence_number, "block_hash": str(chain.head.hash)}
+        asked = {"dataset_id": str(chain.id), "name": chain.name, "head": head, "signed_head": None}
+        push = ask(node, "POST", "", json.dumps(asked).encode())["push_id"]
+        body, _ = encode_pack(PackedBlock(block.raw) for block in chain.blocks)
+        return ask(node, "POST", f"/{push}/blocks?after=-1", body)
+
+    with daemon(tmp_path / "home") as node:
+        state = begin(node)
+        assert state["missing_count"] == 2
+        ask(node, "PUT", f"/{state['push_id']}/objects/{first}", b"first" * 1000)
+        node.process.kill()
+        node.process.wait()
+    # The next one finds the mark of a writer that was killed, and sweeps.
+    with daemon(tmp_path / "home") as node:
+        assert not list((tmp_path / "home/staging").glob("lease-*"))
+        assert [item["object_hash"] for item in begin(node)["missing"]] != [str(first)]
+        assert begin(node)["missing_count"] == 1
 
 
 def test_connections_that_say_nothing_do_not_keep_others_out(tmp_path: Path) -> None:

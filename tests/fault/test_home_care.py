@@ -2,10 +2,12 @@
 
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 import tarfile
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -14,7 +16,7 @@ from odf_node.adapters.home_backup import back_up, back_up_keys, restore, restor
 from odf_node.adapters.key_files import KeyFiles
 from odf_node.errors import UsageError
 from odf_node.home import Home
-from odf_node.ports.errors import ObjectCorruptError, ObjectMismatchError
+from odf_node.ports.errors import HomeVersionError, ObjectCorruptError, ObjectMismatchError
 from odf_node.services.refusals import Refusals
 from odf_node.services.scrubbing import Scrubber, read_scrub_state
 from odf_protocol.errors import MalformedError
@@ -131,6 +133,16 @@ def test_backup_that_is_not_whole_leaves_no_node_behind(tmp_path: Path, spoil: s
             (source / "backup.json").unlink()
     with pytest.raises((MalformedError, ObjectMismatchError)):
         restore(Home(tmp_path / "other"), source, nobody_hears)
+    assert not Home(tmp_path / "other").exists()
+
+
+def test_backup_of_another_build_is_refused_by_its_name(tmp_path: Path) -> None:
+    node, _ = make_node(tmp_path / "home")
+    back_up(node.home, tmp_path / "backup", nobody_hears)
+    with closing(sqlite3.connect(tmp_path / "backup/odf-node.sqlite")) as connection:
+        connection.execute("PRAGMA user_version = 1")
+    with pytest.raises(HomeVersionError, match=r"backup: expected a home of version .* found version 0-00001"):
+        restore(Home(tmp_path / "other"), tmp_path / "backup", nobody_hears)
     assert not Home(tmp_path / "other").exists()
 
 

@@ -188,16 +188,33 @@ def test_home_that_is_kept_busy_is_named_after_a_bounded_wait(home: Home) -> Non
 # From the future, from elsewhere, damaged
 
 
-def test_home_of_a_newer_version_is_refused_and_left_alone(home: Home) -> None:
+@pytest.mark.parametrize(
+    ("stamp", "remedy"),
+    [
+        pytest.param(99 << 20, "found version 99-00000: use a newer odf-node", id="newer"),
+        pytest.param(1, "found version 0-00001: use the odf-node that made it", id="before-versions"),
+        pytest.param(schema.STAMP ^ 1, "use the odf-node that made it: its 'export'", id="same-version-other-tables"),
+    ],
+)
+def test_home_of_another_build_is_refused_and_left_alone(home: Home, stamp: int, remedy: str) -> None:
     run_step(home, "base")
     with closing(sqlite3.connect(home.database)) as connection:
-        connection.execute("PRAGMA user_version = 99")
+        connection.execute(f"PRAGMA user_version = {stamp}")
     with closing(SqliteMetadataStore(home)) as store:
         for attempt in (store.list_datasets, lambda: store.commit(creation(2))):
             with pytest.raises(HomeVersionError) as caught:
                 attempt()
-    assert (caught.value.found, caught.value.supported) == (99, schema.SCHEMA_VERSION)
-    assert "version 1 or older, found version 99: use a newer odf-node" in str(caught.value)
+    assert caught.value.supported == schema.describe_stamp(schema.STAMP)
+    assert remedy in str(caught.value)
+    assert str(home.database) in str(caught.value)
+    with closing(sqlite3.connect(home.database)) as connection:
+        assert schema.read_version(connection) == (schema.APPLICATION_ID, stamp)
+
+
+def test_stamp_tells_other_tables_from_ours() -> None:
+    assert schema.version_of(schema.STAMP) == schema.SCHEMA_VERSION
+    assert 0 < schema.STAMP < 2**31
+    assert schema.describe_stamp(schema.STAMP) != schema.describe_stamp(schema.SCHEMA_VERSION << 20)
 
 
 def test_older_home_is_migrated_step_by_step_or_not_at_all(home: Home) -> None:
@@ -210,14 +227,15 @@ def test_older_home_is_migrated_step_by_step_or_not_at_all(home: Home) -> None:
         connection.execute("CREATE TABLE added_by_3 (x INTEGER)")
         raise RuntimeError("power cut")
 
+    second, third = 2 << 20, 3 << 20
     with closing(sqlite3.connect(home.database, isolation_level=None)) as connection:
         with pytest.raises(RuntimeError):
-            schema.migrate(connection, {1: add_table, 2: fail}, 3)
-        assert schema.read_version(connection)[1] == 1
+            schema.migrate(connection, {1: add_table, 2: fail}, third)
+        assert schema.read_version(connection)[1] == schema.STAMP
         assert connection.execute("SELECT 1 FROM sqlite_schema WHERE name LIKE 'added%'").fetchall() == []
-        schema.migrate(connection, {1: add_table}, 2)
-        assert schema.read_version(connection)[1] == 2
-        schema.migrate(connection, {1: fail}, 2)
+        schema.migrate(connection, {1: add_table}, second)
+        assert schema.read_version(connection)[1] == second
+        schema.migrate(connection, {1: fail}, second)
 
 
 @pytest.mark.parametrize("content", [b"", b"not a database at all" * 100], ids=["empty", "text"])

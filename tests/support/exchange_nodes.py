@@ -211,6 +211,9 @@ class StandingClock:
     def now(self) -> Timestamp:
         return NOON
 
+    def not_before(self, earliest: Timestamp) -> Timestamp:
+        return max(NOON, earliest)
+
 
 @dataclass
 class RecordingReceiver:

@@ -194,13 +194,22 @@ async def test_node_behind_a_name_takes_requests_to_that_name_alone(tmp_path: Pa
 
 def test_nonces_are_forgotten_when_they_cannot_be_used_again(monkeypatch: pytest.MonkeyPatch) -> None:
     nonces = Nonces()
-    assert nonces.add("a", 0)
-    assert not nonces.add("a", MAX_SIGNATURE_AGE_S)
-    assert nonces.add("a", 2 * MAX_SIGNATURE_AGE_S + 1)
+    assert nonces.add("a", 0, 0)
+    assert not nonces.add("a", 0, MAX_SIGNATURE_AGE_S)
+    now_s = 2 * MAX_SIGNATURE_AGE_S + 1
+    assert nonces.add("a", now_s, now_s)
     monkeypatch.setattr("odf_node.http.callers.MAX_NONCES", 3)
-    for word in "bcdef":
-        assert nonces.add(word, 700)
+    for second, word in enumerate("bcdef", start=700):
+        assert nonces.add(word, second, second)
     assert len(nonces._used) == 3
+
+
+def test_nonce_that_was_forgotten_is_not_taken_again_when_the_clock_is_set_back() -> None:
+    nonces = Nonces()
+    assert nonces.add("a", 1000, 1000)
+    assert nonces.add("b", 5000, 5000)
+    assert not nonces.add("a", 1000, 1001)
+    assert nonces.add("c", 1001, 1001)
 
 
 @in_loop

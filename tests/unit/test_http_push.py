@@ -2,6 +2,7 @@
 
 import asyncio
 import io
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
@@ -13,10 +14,12 @@ import pytest
 
 from odf_node.adapters.http_client import ClientSettings
 from odf_node.adapters.http_push import push_dataset
+from odf_node.configuration import Configuration, Storage
 from odf_node.errors import RefusedError
 from odf_node.exchange import limits
 from odf_node.exchange.packs import PackedBlock, encode_pack
 from odf_node.http import push_registry
+from odf_node.http.live import Live
 from odf_node.ports.peer_errors import PeerForbidsError, PeerUnavailableError, PushRefusedError
 from odf_node.ports.push_client import PushedHead, PushOutcome
 from odf_protocol.errors import MalformedError, RejectedError, UnavailableError, UnsupportedError
@@ -463,6 +466,42 @@ async def test_objects_of_a_running_push_are_not_swept(tmp_path: Path) -> None:
         await nodes.ask("DELETE", push)
         assert nodes.receiver.objects.sweep(lambda: (), now=NOON).objects == 1
         assert not nodes.receiver.objects.has(second)
+
+
+@in_loop
+async def test_push_that_nobody_continues_lets_a_sweep_run_and_keeps_what_arrived(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(push_registry, "IDLE_LOOK_S", 0.01)
+    async with pair(tmp_path) as nodes:
+        push = await nodes.begin_with_blocks(demo_chain())
+        second = Multihash.of_sha3_256(b"second")
+        await nodes.ask("PUT", f"{push}/objects/{second}", data=b"second")
+        monkeypatch.setattr(push_registry, "PUSH_IDLE_S", -1.0)
+        while (await nodes.ask("GET", push))[0] != 404:  # noqa: ASYNC110 - asking is the only way to learn it
+            await asyncio.sleep(0.01)
+        now = Timestamp(int(time.time()))
+        swept = nodes.receiver.objects.sweep(lambda: (), now=now)
+        assert (swept.ran, swept.objects) == (True, 0)
+        monkeypatch.setattr(push_registry, "PUSH_IDLE_S", 900.0)
+        _, state = await nodes.begin(demo_chain())
+        body, _ = encode_pack(PackedBlock(block.raw) for block in demo_chain().blocks)
+        _, state = await nodes.ask("POST", f"/{state['push_id']}/blocks?after=-1", data=body)
+        assert str(second) not in {item["object_hash"] for item in state["missing"]}
+        assert state["missing_count"] == 2
+
+
+@in_loop
+async def test_pushes_that_fit_only_one_by_one_are_not_taken_together(tmp_path: Path) -> None:
+    live = Live(Configuration(storage=Storage(quota_bytes=2 * len(BIG))))
+    async with pair(tmp_path, live=live) as nodes:
+        first = await nodes.begin_with_blocks(demo_chain())
+        other = Chain("other.data").add(BIG[::-1])
+        with pytest.raises(PushRefusedError, match="no room"):
+            await nodes.push(other)
+        await nodes.ask("DELETE", first)
+        await nodes.push(other)
+        assert nodes.receiver.store.get_head(other.id) == other.head
 
 
 @in_loop

@@ -7,15 +7,15 @@ from odf_protocol.timestamp import NANOSECONDS_PER_SECOND, Timestamp
 
 
 class SystemClock:
-    """The machine's clock, which never seems to run back within one process."""
-
-    def __init__(self) -> None:
-        self._newest = Timestamp(0)
+    """The machine's clock, as it is: one that was wrong and is set right must not stay wrong here for months."""
 
     def now(self) -> Timestamp:
         """See ``Clock``."""
-        self._newest = max(self._newest, Timestamp(*divmod(time.time_ns(), NANOSECONDS_PER_SECOND)))
-        return self._newest
+        return Timestamp(*divmod(time.time_ns(), NANOSECONDS_PER_SECOND))
+
+    def not_before(self, earliest: Timestamp) -> Timestamp:
+        """See ``Clock``."""
+        return max(self.now(), earliest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,4 +26,8 @@ class FixedClock:
 
     def now(self) -> Timestamp:
         """See ``Clock``."""
+        return self.time
+
+    def not_before(self, earliest: Timestamp) -> Timestamp:  # noqa: ARG002 - the port's signature
+        """See ``Clock``: a time that the user named is not changed; what does not fit is refused (CHAIN-8)."""
         return self.time

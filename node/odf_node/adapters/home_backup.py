@@ -24,7 +24,7 @@ from odf_node.adapters.sqlite_store import SqliteMetadataStore
 from odf_node.errors import UsageError
 from odf_node.home import Home, fsync_folder
 from odf_node.os_errors import mapped_os_errors
-from odf_node.ports.errors import HomeCorruptError, ObjectCorruptError
+from odf_node.ports.errors import HomeCorruptError, HomeVersionError, ObjectCorruptError
 from odf_protocol.errors import MalformedError
 from odf_protocol.multihash import SHA3_256, Multihash
 
@@ -77,7 +77,7 @@ def back_up(home: Home, target: Path, on_bytes: OnBytes) -> BackupReport:
         try:
             database = folder / f".{_DATABASE}.{secrets.token_hex(4)}"
             _copy_database(home, database)
-            wanted, datasets = _read_named(database)
+            wanted, datasets = _read_named(database, home.database)
             if is_file:
                 part = draft.with_suffix(".part")
                 report = _fill_archive(part, objects, database, wanted, datasets, on_bytes)
@@ -123,7 +123,7 @@ def restore(home: Home, source: Path, on_bytes: OnBytes) -> BackupReport:
             raise MalformedError(
                 "backup", where=str(source), expected=f"{_DATABASE} and {MANIFEST}", found="no whole one"
             )
-        wanted, datasets = _read_named(draft)
+        wanted, datasets = _read_named(draft, source)
         missing = [str(item) for item in wanted if not objects.has(item)]
         if missing:
             raise MalformedError("backup", where=str(source), expected="all objects", found=f"without {missing[0]}")
@@ -202,14 +202,16 @@ def _copy_database(home: Home, target: Path) -> None:
         raise HomeCorruptError(home.database, f"the database is damaged: {verdict}")
 
 
-def _read_named(database: Path) -> tuple[set[Multihash], int]:
-    """Read from a copied database which objects it names, and how many datasets it has."""
+def _read_named(database: Path, origin: Path) -> tuple[set[Multihash], int]:
+    """Read from a database copied from ``origin`` which objects it names, and how many datasets it has."""
     folder = database.parent / f".reading-{secrets.token_hex(4)}"
     folder.mkdir(mode=0o700)
     try:
         os.link(database, folder / _DATABASE)
         with closing(SqliteMetadataStore(Home(folder))) as store:
             return set(store.list_referenced_objects()), len(store.list_datasets())
+    except HomeVersionError as error:
+        raise HomeVersionError(origin, str(error.supported), str(error.found), is_newer=error.is_newer) from error
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

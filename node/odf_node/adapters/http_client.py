@@ -21,6 +21,7 @@ from yarl import URL
 
 from odf_node import __version__
 from odf_node.adapters.http_failures import error_of_status, mapped_failures
+from odf_node.byte_rate import ByteRate
 from odf_node.exchange.limits import (
     MAX_HEADER_FIELD_BYTES,
     MAX_JSON_BYTES,
@@ -58,6 +59,8 @@ class ClientSettings:
     backoff_s: float = 0.25
     max_backoff_s: float = 8.0
     parallel: int = 4
+    rate: ByteRate = field(default_factory=ByteRate, compare=False)
+    """Shared by everything that is to stay below it together."""
     token: str | None = field(default=None, repr=False)
     sign: "SignRequest | None" = field(default=None, repr=False)
     """Signs requests where the peer hides something from those who do not say who they are (EX-53)."""
@@ -221,13 +224,17 @@ class HttpClient:
         fields = dict(headers or {})
         if data is not None and self._signs:
             fields["Content-Digest"] = content_digest(data)
+        # Before the time of the message runs: what it was is known afterwards, and the next one waits for it.
+        await self.settings.rate.wait()
         limit_s = message_limit_s(max(limit_bytes, len(data or b"")), self.settings.message_s)
         with mapped_failures(str(url)):
             async with (
                 asyncio.timeout(limit_s),
                 self.open(method, url, headers=fields, data=body) as got,
             ):
-                return Answer(got.status, got.content_type, await _read_body(got, limit_bytes))
+                body_read = await _read_body(got, limit_bytes)
+                self.settings.rate.take(len(body_read) + len(data or b""))
+                return Answer(got.status, got.content_type, body_read)
 
     async def get_bytes(self, url: URL, what: str, *, limit_bytes: int) -> bytes:
         """Get a whole body of at most ``limit_bytes``, with retries.

@@ -36,7 +36,6 @@ from odf_node.ports.push_client import PushedHead, PushOutcome
 from odf_node.threads import finish_in_thread
 from odf_protocol.errors import MalformedError, UnsupportedError
 
-_CHUNK_BYTES: Final = 256 * 1024
 _JSON: Final = {"Content-Type": "application/json"}
 
 
@@ -241,7 +240,10 @@ class _Push:
         file = await asyncio.to_thread(self._objects.open, item.to_hash())
         with file:
             file.seek(position)
-            while left_bytes > 0 and (chunk := await finish_in_thread(lambda: file.read(_CHUNK_BYTES))):
+            rate = self._client.settings.rate
+            while left_bytes > 0 and (chunk := await finish_in_thread(lambda: file.read(rate.piece_bytes))):
+                await rate.wait()
+                rate.take(len(chunk))
                 yield chunk
                 left_bytes -= len(chunk)
                 self._sent_bytes += len(chunk)

@@ -155,7 +155,16 @@ class _ObjectDownload:
         loop = asyncio.get_running_loop()
         window_end, window_bytes = loop.time() + RATE_WINDOW_S, 0
         async with StagedStream(staged) as stream:
-            while data := await answer.content.readany():
+            rate = self._client.settings.rate
+            while True:
+                paused_at = loop.time()
+                await rate.wait()
+                # What we hold back is not the peer's slowness.
+                window_end += loop.time() - paused_at
+                content = answer.content
+                if not (data := await (content.read(rate.piece_bytes) if rate.is_limited else content.readany())):
+                    break
+                rate.take(len(data))
                 position += len(data)
                 if position > self._item.size_bytes:
                     raise self._wrong_size("more")

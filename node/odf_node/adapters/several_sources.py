@@ -156,6 +156,9 @@ async def _fill(descriptor: int, tree: HashTree, group: Sequence[Source], on_byt
 
 async def _get_range(source: Source, tree: HashTree, leaf: int) -> bytes:
     start, end = tree.range_of(leaf)
+    rate = source.client.settings.rate
+    await rate.wait()
+    rate.take(end - start)
     headers = {"Range": f"bytes={start}-{end - 1}"}
     async with (
         asyncio.timeout(source.client.settings.message_s),

@@ -32,7 +32,6 @@ from odf_protocol.smart_transfer.conversation import Ended, Failed, Opened
 from odf_protocol.smart_transfer.messages import PushRequest, PushStrategy
 from odf_protocol.smart_transfer.push_client import PushClient, Upload, Uploaded, UploadsDone
 
-_CHUNK_BYTES: Final = 256 * KIB
 _MAX_ANSWER_BYTES: Final = 64 * KIB
 
 
@@ -191,7 +190,10 @@ class SmartPush:
     async def _read(self, object_hash: Multihash) -> AsyncIterator[bytes]:
         file = await asyncio.to_thread(self._objects.open, object_hash)
         with file:
-            while chunk := await finish_in_thread(lambda: file.read(_CHUNK_BYTES)):
+            rate = self._client.settings.rate
+            while chunk := await finish_in_thread(lambda: file.read(rate.piece_bytes)):
+                await rate.wait()
+                rate.take(len(chunk))
                 yield chunk
                 self._sent_bytes += len(chunk)
                 if self._on_bytes is not None:

@@ -47,6 +47,21 @@ class Context:
         except RuntimeError as error:
             raise UsageError("this user has no home folder to keep a node in; name one with --home") from error
 
+    def limit_rate(self, named: int | None) -> None:
+        """Hold what this command moves to the rate that was named, or else to that of the settings.
+
+        Raises:
+            ConfigurationError: The settings cannot be used.
+        """
+        import os
+
+        from odf_node.configuration import find_configuration_file, load_configuration
+
+        if named is None:
+            path = find_configuration_file(None, os.environ, self.node.home.path)
+            named = load_configuration(path, os.environ).limits.fetch_bytes_per_second
+        self.node.rate.set(named)
+
     def stop(self) -> None:
         """End the engines at once, from any thread; what waits for them fails."""
         if "node" in self.__dict__:

@@ -2,6 +2,7 @@
 
 import argparse
 import difflib
+import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, NoReturn
 
@@ -70,6 +71,31 @@ def whole_number(lowest: int, highest: int | None = None) -> Callable[[str], int
         return value
 
     return read
+
+
+def byte_rate(text: str) -> int:
+    """Read a rate as ``5M``, ``500k`` or ``250000``: bytes a second; 0: no limit."""
+    from odf_node.exchange.limits import LEAST_SET_RATE_BYTES_PER_S
+
+    found = re.fullmatch(r"(\d{1,6}(?:\.\d{1,3})?)([kMG]?)", text) or re.fullmatch(r"(\d{1,15})()", text)
+    rate = -1 if found is None else int(float(found[1]) * {"": 1, "k": 1_000, "M": 1_000_000, "G": 10**9}[found[2]])
+    if rate != 0 and rate < LEAST_SET_RATE_BYTES_PER_S:
+        raise argparse.ArgumentTypeError(
+            f"expected {LEAST_SET_RATE_BYTES_PER_S:,} bytes a second or more (5M, 500k, 250000), or 0 for no limit; "
+            f"found '{text}'"
+        )
+    return rate
+
+
+def add_rate_limit(parser: argparse.ArgumentParser) -> None:
+    """Add ``--limit-rate``."""
+    parser.add_argument(
+        "--limit-rate",
+        type=byte_rate,
+        metavar="RATE",
+        help="move at most so many bytes a second to and from other nodes and servers: 5M, 500k (default: "
+        "limits.fetch_bytes_per_second of the settings, else no limit)",
+    )
 
 
 def add_output_format(parser: argparse.ArgumentParser, *formats: str) -> None:

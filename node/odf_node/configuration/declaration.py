@@ -75,6 +75,10 @@ class Limits:
     peer_requests_per_minute: int = _setting(0, "requests of one peer: a token, a node, or else an address")
     peer_bytes_per_day: int = _setting(0, "bytes sent to one peer in a day")
     send_bytes_per_second: int = _setting(0, "rate at which objects are sent, all connections together")
+    receive_bytes_per_second: int = _setting(0, "rate at which objects of pushes are taken, all connections together")
+    fetch_bytes_per_second: int = _setting(
+        0, "rate at which the daemon, and each command that names no other, reads from other nodes and pushes to them"
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -89,6 +89,8 @@ MESSAGE_S: Final = 60.0
 MIN_MESSAGE_RATE_BYTES_PER_S: Final = 20_000  # guess: a pack of the largest size in a quarter of an hour
 MIN_RATE_BYTES_PER_S: Final = 1_000
 """Slower transfers of objects are ended.  # guess: less than a modem"""
+LEAST_SET_RATE_BYTES_PER_S: Final = 10_000
+"""Lower rates that somebody sets are taken as this one: several transfers may share it, each above the bound before."""
 RATE_WINDOW_S: Final = 60.0
 MAX_REDIRECTS: Final = 3
 

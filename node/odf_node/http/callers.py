@@ -99,17 +99,18 @@ async def _find_bearer_token(request: web.Request) -> AccessToken | None:
 async def _find_node_token(request: web.Request) -> AccessToken | None:
     """Return what is granted to the node that signed; None: it is who it says, and nothing is granted to it."""
     try:
-        node, nonce = _verify(request)
+        node, nonce, created_s = _verify(request)
     except (MalformedError, UnsupportedError, RejectedError) as error:
         raise unauthorized(f"the signature of the request cannot be used: {error}") from error
     token = await _find_valid(request, node_hash_of(node))
     # Only nodes that may do something are remembered: others could fill the memory.
-    if token is not None and not request.app[NONCES].add(f"{token.id} {nonce}", request.app[NODE].clock.now().seconds):
+    now_s = request.app[NODE].clock.now().seconds
+    if token is not None and not request.app[NONCES].add(f"{token.id} {nonce}", created_s, now_s):
         raise unauthorized("the signature of the request was used before")
     return token
 
 
-def _verify(request: web.Request) -> tuple[DidKey, str]:
+def _verify(request: web.Request) -> tuple[DidKey, str, int]:
     fields = [request.headers.getall(name, []) for name in ("Signature-Input", "Signature")]
     if [len(values) for values in fields] != [1, 1]:
         raise MalformedError("signed request", expected="one Signature-Input and one Signature", found="others")
@@ -138,7 +139,7 @@ def _verify(request: web.Request) -> tuple[DidKey, str]:
         # Whoever was asked by this node could otherwise ask here in its name.
         found = f"{authority}: whoever runs this node sets listen.public_url to where others reach it"
         raise MalformedError("signed request", where="@authority", expected=" or ".join(sorted(ours)), found=found)
-    return node, signed.nonce
+    return node, signed.nonce, signed.created_s
 
 
 def _authorities_of(request: web.Request) -> tuple[str, frozenset[str]]:
@@ -173,21 +174,27 @@ def unauthorized(detail: str) -> ProblemError:
 
 
 class Nonces:
-    """Words that were used, for as long as their signatures are young enough to be used again."""
+    """Words that were used, for as long as their signatures are young enough to be used again.
+
+    Nothing that was forgotten is taken again, also where the clock is set back or there were too many words: a
+    signature that is not newer than the newest one whose word is gone counts as used.
+    """
 
     def __init__(self) -> None:
         self._used: OrderedDict[str, int] = OrderedDict()
+        self._forgotten_s = -1
+        """When the newest signature was made whose word is gone."""
 
-    def add(self, word: str, now_s: int) -> bool:
-        """Note a word; False: it was used before."""
+    def add(self, word: str, created_s: int, now_s: int) -> bool:
+        """Note a word of a signature made at ``created_s``; False: it was used before, or may have been."""
         while self._used:
             oldest = next(iter(self._used))
             if len(self._used) < MAX_NONCES and now_s - self._used[oldest] <= 2 * MAX_SIGNATURE_AGE_S:
                 break
-            del self._used[oldest]
-        if word in self._used:
+            self._forgotten_s = max(self._forgotten_s, self._used.pop(oldest))
+        if word in self._used or created_s <= self._forgotten_s:
             return False
-        self._used[word] = now_s
+        self._used[word] = created_s
         return True
 
 

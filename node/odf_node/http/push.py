@@ -1,14 +1,14 @@
 """Routes of the push: begin, blocks, objects, commit, state (EX-17 to EX-22)."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from typing import Final
 
 from aiohttp import web
 
 from odf_node.adapters.staged_stream import StagedStream
-from odf_node.configuration import Storage
+from odf_node.byte_rate import ByteRate
 from odf_node.exchange.limits import (
     MAX_JSON_BYTES,
     MAX_PACK_BYTES,
@@ -29,13 +29,18 @@ from odf_node.http.problems import ProblemError
 from odf_node.http.push_registry import get_registry
 from odf_node.http.push_session import PushSession
 from odf_node.http.served_node import NODE
+from odf_node.http.uploads import UPLOADS
 from odf_node.ports.errors import ObjectNotFoundError
-from odf_node.ports.objects import ObjectStore, StagedObject
+from odf_node.ports.objects import StagedObject
 from odf_node.ports.peer_client import WantedObject
 from odf_node.threads import finish_in_thread
 from odf_protocol.errors import MalformedError
 from odf_protocol.http_signatures import CONTENT_DIGEST, content_digest
+from odf_protocol.multihash import Multihash
 from odf_protocol.names import DatasetName
+
+RECEIVE_RATE: Final = web.AppKey("receive_rate", ByteRate)
+"""The rate that all objects of pushes share; follows the configuration."""
 
 _PUSHES_PATH: Final = f"/{PREFIX}/pushes"
 
@@ -76,7 +81,7 @@ async def _abandon(request: web.Request) -> web.Response:
     session = await _get_session(request)
     if session.status is PushStatus.VERIFYING:
         raise ProblemError(HTTPStatus.CONFLICT, "state", "the push is being verified")
-    await get_registry(request).forget(session)
+    await get_registry(request).forget(session, for_good=True)
     return web.Response(status=HTTPStatus.NO_CONTENT)
 
 
@@ -86,37 +91,24 @@ async def _add_blocks(request: web.Request) -> web.Response:
     body = await _read_body(request, MAX_PACK_BYTES)
     async with get_registry(request).alone(session):
         await finish_in_thread(lambda: session.add_pack(body, after=after))
-    await _require_room(request, session)
+        wanted = dict(session.wanted)
+    await _require_room(request, session, wanted)
     return await _answer_state(request, session)
 
 
-async def _require_room(request: web.Request, session: PushSession) -> None:
+async def _require_room(request: web.Request, session: PushSession, wanted: Mapping[Multihash, WantedObject]) -> None:
     """Refuse a push whose objects would not fit into what the operator gives (EX-57)."""
-    storage, node = request.app[LIVE].configuration.storage, request.app[NODE]
-    if not storage.quota_bytes and not storage.least_free_bytes:
-        return
-
-    def find() -> str | None:
-        missing_bytes = sum(item.size_bytes for item in session.list_missing(node.objects))
-        return find_lack(storage, node.objects, missing_bytes)
-
-    lack = await asyncio.to_thread(find)
+    live = request.app[LIVE]
+    storage = live.configuration.storage
+    lack = await request.app[UPLOADS].admit(session.push_id, wanted, storage, request.app[NODE].objects)
+    if not session.is_open:
+        request.app[UPLOADS].forget(session.push_id)  # it ended while it was counted
     if lack is not None:
-        request.app[LIVE].metrics.turned_away.add(reason=lack)
-        await get_registry(request).forget(session)
+        live.metrics.turned_away.add(reason=lack)
+        await get_registry(request).forget(session, for_good=True)
         raise ProblemError(
             HTTPStatus.INSUFFICIENT_STORAGE, "no-room", "this node has no room for the objects of this push"
         )
-
-
-def find_lack(storage: Storage, objects: ObjectStore, missing_bytes: int) -> str | None:
-    """Say what there is not enough of for so many bytes of objects more: ``quota``, ``disk``, or None."""
-    if not storage.quota_bytes and not storage.least_free_bytes:
-        return None
-    room = objects.measure()
-    if storage.quota_bytes and room.used_bytes + missing_bytes > storage.quota_bytes:
-        return "quota"
-    return "disk" if room.free_bytes - missing_bytes < storage.least_free_bytes else None
 
 
 async def _get_progress(request: web.Request) -> web.Response:
@@ -139,14 +131,17 @@ async def _put_object(request: web.Request) -> web.Response:
     objects = request.app[NODE].objects
     if await asyncio.to_thread(objects.has, wanted.hash):
         return answer_message(UploadProgress(position=wanted.size_bytes))
+    registry = get_registry(request)
+    await registry.reserve(session, wanted.hash)
     staged = await finish_in_thread(lambda: objects.resume(wanted.hash))
     with staged:
         await _go_to(staged, position)
-        await receive_body(request, staged, wanted.size_bytes - position)
+        # One object may take longer than a push may be idle.
+        await receive_body(request, staged, wanted.size_bytes - position, lambda: registry.touch(session))
         if staged.size_bytes == wanted.size_bytes:
             # A mismatch throws the bytes away and is answered as refused: this object's bytes are others.
             await finish_in_thread(lambda: objects.put(staged, wanted.hash))
-        get_registry(request).touch(session)
+        registry.touch(session)
         return answer_message(UploadProgress(position=staged.size_bytes), status=HTTPStatus.CREATED)
 
 
@@ -209,12 +204,22 @@ async def receive_body(
     """
     if request.content_length is not None and request.content_length > left_bytes:
         raise _too_large(left_bytes)
-    async with asyncio.timeout(RATE_WINDOW_S + left_bytes / MIN_RATE_BYTES_PER_S), StagedStream(staged) as stream:
+    rate = request.app[RECEIVE_RATE]
+    started_at = (loop := asyncio.get_running_loop()).time()
+    longest_s = RATE_WINDOW_S + left_bytes / MIN_RATE_BYTES_PER_S
+    async with asyncio.timeout_at(started_at + longest_s) as limit, StagedStream(staged) as stream:
         while True:
+            rate.set(request.app[LIVE].configuration.limits.receive_bytes_per_second)
+            paused_at = loop.time()
+            await rate.wait()
+            # What we hold back is not the pusher's slowness.
+            longest_s += loop.time() - paused_at
+            limit.reschedule(started_at + longest_s)
             async with asyncio.timeout(STALL_S):
                 data = await request.content.readany()
             if not data:
                 break
+            rate.take(len(data))
             left_bytes -= len(data)
             if left_bytes < 0:
                 raise _too_large(left_bytes + len(data))

@@ -16,18 +16,24 @@ from odf_node.http.access_log import write_line
 from odf_node.http.problems import TYPE_PREFIX, ProblemError, problem_of
 from odf_node.http.push_session import PushedDataset, PushSession, offered_head
 from odf_node.http.served_node import ServedNode
+from odf_node.http.uploads import Uploads
 from odf_node.metrics import Metrics
 from odf_node.ports.pushes import PushReceiver
 from odf_node.threads import finish_in_thread
 from odf_protocol.errors import MalformedError, OdfError, RejectedError, UnsupportedError
+from odf_protocol.multihash import Multihash
+
+IDLE_LOOK_S: Final = 30.0
+"""How often pushes that nobody continues are looked for: they hold up garbage collection."""
 
 
 class PushRegistry:
     """Owns the sessions and the tasks that verify them; used on the event loop only."""
 
-    def __init__(self, node: ServedNode, metrics: Metrics) -> None:
+    def __init__(self, node: ServedNode, metrics: Metrics, uploads: Uploads) -> None:
         self._node = node
         self._metrics = metrics
+        self._uploads = uploads
         self._sessions: dict[str, PushSession] = {}
         self._locks: dict[str, asyncio.Lock] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
@@ -87,6 +93,12 @@ class PushRegistry:
                 raise ProblemError(HTTPStatus.CONFLICT, "state", f"the push is {session.status.value}")
             yield
 
+    async def reserve(self, session: PushSession, object_hash: Multihash) -> None:
+        """See to it that the object, once it is here, outlives this process."""
+        if object_hash not in session.reserved:
+            async with self.alone(session):
+                await finish_in_thread(lambda: session.reserve(self._node.objects))
+
     def verify(self, session: PushSession) -> None:
         """Start judging a complete push."""
         session.status = PushStatus.VERIFYING
@@ -98,15 +110,24 @@ class PushRegistry:
         if task is not None:
             await asyncio.wait([task], timeout=wait_s)
 
-    async def forget(self, session: PushSession) -> None:
-        """Drop the session with its blocks, once nobody is changing it."""
+    async def forget(self, session: PushSession, *, for_good: bool = False) -> None:
+        """Drop the session with its blocks, once nobody is changing it; ``for_good``: and what arrived for it."""
+        self._uploads.forget(session.push_id)
         async with self._locks[session.push_id]:
             if session.status is PushStatus.RECEIVING:
                 session.status = PushStatus.FAILED
             self._sessions.pop(session.push_id, None)
             self._tasks.pop(session.push_id, None)
+            if for_good:
+                await finish_in_thread(lambda: self._node.objects.release(session.request.to_dataset_id()))
             await finish_in_thread(session.close)
         self._locks.pop(session.push_id, None)
+
+    async def forget_idle(self) -> None:
+        """Drop pushes that nobody continues, for as long as this runs."""
+        while True:
+            await asyncio.sleep(IDLE_LOOK_S)
+            await self._forget_idle()
 
     async def close(self, grace_s: float) -> None:
         """Wait for what is being verified, then stop it, and drop everything."""
@@ -136,6 +157,10 @@ class PushRegistry:
             session.problem = problem
             session.status = status
             session.touched_s = _now_s()
+            self._uploads.forget(session.push_id)
+            if status is not PushStatus.FAILED:
+                with suppress(OdfError):  # then what arrived is kept for some days longer
+                    self._node.objects.release(session.request.to_dataset_id())
             # The answer stays for whoever asks; the lease and the blocks are no longer needed.
             session.close()
         self._metrics.pushes.add(outcome=status.value)

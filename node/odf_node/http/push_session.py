@@ -6,7 +6,8 @@
         '-- nobody continues it for PUSH_IDLE_S, or DELETE --> gone
 
 Blocks wait in a file without a name: a crash leaves nothing behind. Objects go into the object store, where their
-hashes are checked; a push that is refused leaves them to the next sweep.
+hashes are checked, and are reserved there: a push that broke goes on with them when it is begun again, also at the next
+process (EX-21). A push that is refused leaves them to the next sweep.
 """
 
 import struct
@@ -50,6 +51,8 @@ class PushSession:
     received: Head | None = None
     wanted: dict[Multihash, WantedObject] = field(default_factory=dict)
     block_count: int = 0
+    reserved: frozenset[Multihash] = frozenset()
+    """Objects that are kept although this process may not live to commit them."""
 
     @classmethod
     def begin(
@@ -121,6 +124,12 @@ class PushSession:
             position = self.spool.tell()
             self.spool.seek(end)
             yield from decode_pack(body)
+
+    def reserve(self, objects: ObjectStore) -> None:
+        """Keep what arrives of the objects named so far for whoever begins the push again (HOME-19)."""
+        wanted = frozenset(self.wanted)
+        objects.reserve(self.request.to_dataset_id(), wanted)
+        self.reserved = wanted
 
     def list_missing(self, objects: ObjectStore) -> list[WantedObject]:
         """Return the objects that the pushed blocks name and that are not here, in the order of the blocks."""

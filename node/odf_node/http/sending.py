@@ -5,8 +5,8 @@ from typing import BinaryIO, Final
 
 from aiohttp import web
 
+from odf_node.byte_rate import ByteRate
 from odf_node.exchange.limits import KIB, MIB, MIN_RATE_BYTES_PER_S, RATE_WINDOW_S
-from odf_node.exchange.rate_limits import TokenBuckets
 from odf_node.http.access_log import note_sent
 from odf_node.http.live import LIVE
 
@@ -15,29 +15,9 @@ _PIECE_BYTES: Final = 8 * MIB
 _SLOW_PIECE_BYTES: Final = 256 * KIB
 """The same where a rate or encryption makes the node look at each piece."""
 
-_RATE_WINDOW_S: Final = 0.5
-_ALL: Final = "all"
 
-
-class SendRate:
-    """The rate that all answers with objects share; follows the configuration."""
-
-    def __init__(self) -> None:
-        self._buckets = TokenBuckets(0, _RATE_WINDOW_S)
-
-    async def wait_for(self, size_bytes: int, rate_per_s: int) -> None:
-        """Wait until so many bytes may be sent."""
-        if not rate_per_s:
-            return
-        if self._buckets.rate_per_s != rate_per_s:
-            self._buckets = TokenBuckets(rate_per_s, _RATE_WINDOW_S)
-        loop = asyncio.get_running_loop()
-        while wait_s := self._buckets.find_wait_s(_ALL, now_s=loop.time()):  # noqa: ASYNC110 - it is time that fills it
-            await asyncio.sleep(wait_s)
-        self._buckets.take(_ALL, size_bytes, now_s=loop.time())
-
-
-SEND_RATE: Final = web.AppKey("send_rate", SendRate)
+SEND_RATE: Final = web.AppKey("send_rate", ByteRate)
+"""The rate that all answers with objects share; follows the configuration."""
 
 
 async def send_file(request: web.Request, answer: web.StreamResponse, file: BinaryIO, start: int, count: int) -> None:
@@ -54,7 +34,9 @@ async def send_file(request: web.Request, answer: web.StreamResponse, file: Bina
     while start < end:
         rate = request.app[LIVE].configuration.limits.send_bytes_per_second
         piece = min(end - start, _SLOW_PIECE_BYTES if rate or is_encrypted else _PIECE_BYTES)
-        await request.app[SEND_RATE].wait_for(piece, rate)
+        request.app[SEND_RATE].set(rate)
+        await request.app[SEND_RATE].wait()
+        request.app[SEND_RATE].take(piece)
         try:
             async with asyncio.timeout(RATE_WINDOW_S + piece / MIN_RATE_BYTES_PER_S):
                 if is_encrypted:

@@ -11,6 +11,7 @@ from typing import Final
 
 from aiohttp import web
 
+from odf_node.byte_rate import ByteRate
 from odf_node.exchange.limits import (
     KEEPALIVE_S,
     MAX_HEADER_FIELD_BYTES,
@@ -24,10 +25,12 @@ from odf_node.http.callers import NONCES, Nonces, identify_caller
 from odf_node.http.live import LIVE, Live
 from odf_node.http.middleware import DRAINING, RequestGate, answer_errors, count_requests
 from odf_node.http.observing import create_observing_app
+from odf_node.http.push import RECEIVE_RATE
 from odf_node.http.push_registry import PUSHES, PushRegistry
 from odf_node.http.quotas import PeerQuotas
-from odf_node.http.sending import SEND_RATE, SendRate
+from odf_node.http.sending import SEND_RATE
 from odf_node.http.served_node import NODE, ServedNode
+from odf_node.http.uploads import UPLOADS, Uploads
 from odf_node.ports.peer_errors import AddressInUseError
 
 GRACE_S: Final = 10.0
@@ -60,8 +63,10 @@ def create_app(node: ServedNode, *, live: Live | None = None, push_grace_s: floa
     )
     app[NODE] = node
     app[LIVE] = live or Live()
-    app[SEND_RATE] = SendRate()
+    app[SEND_RATE] = ByteRate()
+    app[RECEIVE_RATE] = ByteRate()
     app[NONCES] = Nonces()
+    app[UPLOADS] = Uploads()
     app[DRAINING] = []
     # Fixed paths first: /datasets/... is no dataset's.
     health.add_routes(app)
@@ -75,8 +80,12 @@ def create_app(node: ServedNode, *, live: Live | None = None, push_grace_s: floa
     smart_push.add_routes(app)
 
     async def pushes(_: web.Application) -> AsyncIterator[None]:
-        app[PUSHES] = PushRegistry(node, app[LIVE].metrics)
+        app[PUSHES] = PushRegistry(node, app[LIVE].metrics, app[UPLOADS])
+        care = asyncio.create_task(app[PUSHES].forget_idle())
         yield
+        care.cancel()
+        with suppress(asyncio.CancelledError):
+            await care
         await app[PUSHES].close(push_grace_s)
 
     app.cleanup_ctx.append(pushes)

@@ -14,17 +14,18 @@ from odf_node.http.addressed import find_dataset, get_hash
 from odf_node.http.bearer import get_token, require_scope
 from odf_node.http.live import LIVE
 from odf_node.http.problems import ProblemError
-from odf_node.http.push import find_lack, receive_body
+from odf_node.http.push import receive_body
 from odf_node.http.served_node import NODE
 from odf_node.http.smart_pull import transfer_headers
 from odf_node.http.smart_socket import converse, open_socket
 from odf_node.http.smart_upload import SmartUpload
+from odf_node.http.uploads import UPLOADS
 from odf_node.ports.access import REPLACE_SCOPE, AccessToken
 from odf_node.ports.datasets import DatasetRecord
 from odf_node.ports.errors import ObjectNotFoundError
 from odf_node.ports.peer_client import PeerHead
 from odf_node.threads import finish_in_thread
-from odf_protocol.errors import MalformedError, RejectedError
+from odf_protocol.errors import MalformedError, RejectedError, UnsupportedError
 from odf_protocol.multihash import Multihash
 from odf_protocol.names import DatasetName
 from odf_protocol.smart_transfer.messages import ObjectFile, PushRequest, PushStrategy, TransferUrl
@@ -92,6 +93,7 @@ async def _push(request: web.Request) -> web.StreamResponse:
     finally:
         if push.upload is not None:
             request.app[_PUSHES].pop(push.upload.upload_id, None)
+            request.app[UPLOADS].forget(push.upload.upload_id)
             await finish_in_thread(push.upload.close)
     return socket
 
@@ -152,17 +154,15 @@ async def _consider(request: web.Request, push: _Push, upload: SmartUpload) -> A
     await _require_room(request, upload)
     offered = PeerHead(head=upload.last, name=push.name, dataset_id=upload.dataset_id)
     await node.pushes.consider(offered, actor=push.token.id)
+    # What arrives is there for whoever begins again, also at the next process (HOME-19).
+    await finish_in_thread(lambda: upload.reserve(node.objects))
     return Agreed()
 
 
 async def _require_room(request: web.Request, upload: SmartUpload) -> None:
     live, objects = request.app[LIVE], request.app[NODE].objects
-
-    def find() -> str | None:
-        missing_bytes = sum(item.size_bytes for item in upload.wanted.values() if not objects.has(item.hash))
-        return find_lack(live.configuration.storage, objects, missing_bytes)
-
-    lack = await asyncio.to_thread(find)
+    storage = live.configuration.storage
+    lack = await request.app[UPLOADS].admit(upload.upload_id, upload.wanted, storage, objects)
     if lack is not None:
         live.metrics.turned_away.add(reason=lack)
         raise RejectedError("EX-57 storage", found="no room for the objects of this push")
@@ -189,12 +189,17 @@ async def _commit(request: web.Request, push: _Push) -> Agreed:
     assert upload is not None
     assert node.pushes is not None
     await asyncio.to_thread(upload.check_complete, node.objects)
-    record = await node.pushes.receive(
-        upload,
-        actor=push.token.id,
-        published=push.is_public,
-        force=push.is_forced and REPLACE_SCOPE in push.token.scopes,
-    )
+    try:
+        record = await node.pushes.receive(
+            upload,
+            actor=push.token.id,
+            published=push.is_public,
+            force=push.is_forced and REPLACE_SCOPE in push.token.scopes,
+        )
+    except (RejectedError, MalformedError, UnsupportedError):
+        await finish_in_thread(lambda: upload.release(node.objects))
+        raise
+    await finish_in_thread(lambda: upload.release(node.objects))
     if record.head != upload.last:
         # What is held here goes on behind what was pushed: nothing is wrong, and nothing was taken.
         raise RejectedError("ACCEPT-10 histories-are-not-shortened", expected=record.head, found=upload.last)

@@ -117,6 +117,16 @@ class SmartUpload:
                     f"SMART-10 all-objects ({item.hash})", expected=f"{item.size_bytes} bytes", found=found
                 )
 
+    def reserve(self, objects: ObjectStore) -> None:
+        """Keep what arrives of the objects for whoever begins the push again (HOME-19)."""
+        assert self.dataset_id is not None
+        objects.reserve(self.dataset_id, self.wanted)
+
+    def release(self, objects: ObjectStore) -> None:
+        """Keep nothing for the push any more: it was judged."""
+        assert self.dataset_id is not None
+        objects.release(self.dataset_id)
+
     def close(self) -> None:
         """Let go of the lease and the waiting blocks."""
         self.lease.close()

@@ -9,5 +9,9 @@ class Clock(Protocol):
     """The only source of time for services; one operation asks once and passes the answer on."""
 
     def now(self) -> Timestamp:
-        """Return the current time in UTC; two calls may give equal values, and never a smaller one later."""
+        """Return the current time in UTC. Clocks are set: a later call may give an earlier time."""
+        ...
+
+    def not_before(self, earliest: Timestamp) -> Timestamp:
+        """Return the time to write with behind something of ``earliest``: no earlier one, unless a user named it."""
         ...

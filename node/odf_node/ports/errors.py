@@ -23,7 +23,7 @@
     │   ├── ObjectCorruptError       an object's bytes changed on our disk
     │   └── UnsafeKeyFileError       others can read a private key
     └── UnsupportedError
-        └── HomeVersionError         the home was written by a newer program
+        └── HomeVersionError         the home was written by another build of the program
 """
 
 from pathlib import Path
@@ -169,11 +169,23 @@ class UnsafeKeyFileError(CorruptError):
 
 
 class HomeVersionError(UnsupportedError):
-    """A newer program wrote the home."""
+    """Another build of the program wrote the home, with other tables.
 
-    def __init__(self, path: Path, supported: int, found: int) -> None:
+    Attributes:
+        path: The database, or the backup of one.
+        found: Version and tables there.
+        supported: Version and tables of this program.
+        is_newer: Whether a newer program reads it; else the one that made it has to.
+    """
+
+    def __init__(self, path: Path, supported: str, found: str, *, is_newer: bool) -> None:
         super().__init__("home version", found=found, supported=supported)
-        self.args = (
-            f"{path}: expected a home of version {supported} or older, found version {found}: use a newer odf-node",
+        remedy = (
+            "use a newer odf-node"
+            if is_newer
+            else "use the odf-node that made it: its 'export' writes the datasets as files, and 'import' takes them "
+            "into a new --home (keys: its 'backup --keys', then 'restore --keys')"
         )
+        self.args = (f"{path}: expected a home of version {supported}, found version {found}: {remedy}",)
+        self.is_newer = is_newer
         self.path = path

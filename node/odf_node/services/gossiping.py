@@ -286,7 +286,8 @@ class Gossip:
 
     def _sign_record(self) -> None:
         now = self._clock.now()
-        if now.seconds < self._record_until_s - RECORD_S // 2:
+        # Also after a clock that was ahead: a record from the future would be nobody's newest for long.
+        if RECORD_S // 2 < self._record_until_s - now.seconds <= RECORD_S:
             return
         self._record_until_s = now.seconds + RECORD_S
         record = sign_peer(

@@ -36,6 +36,7 @@ from odf_node.services.offers import Candidate, Offer, Wishes
 from odf_node.services.pull_planning import PullTarget
 from odf_node.services.transforms import Transformer, TransformReport
 from odf_node.services.verification import OfferedBlock
+from odf_node.services.writer import find_writing_time
 from odf_node.threads import finish_in_thread
 from odf_protocol.block import decode_block
 from odf_protocol.did import DatasetId
@@ -85,9 +86,9 @@ class Pulling:
 
     def set_watermarks(self, names: Sequence[str], watermark: Timestamp) -> list[IngestReport]:
         """State a watermark by hand for each of the named roots."""
-        now = self.clock.now()
+        records = [get_dataset(self.store, name) for name in names]
         return [
-            self.ingestor.set_watermark(get_dataset(self.store, name), watermark, system_time=now) for name in names
+            self.ingestor.set_watermark(record, watermark, system_time=self._writing_time(record)) for record in records
         ]
 
     async def pull(
@@ -110,8 +111,10 @@ class Pulling:
         if record is not None and record.origin is Origin.OWN:
             progress.say(f"{record.name}: working")
             if record.kind is DatasetKind.ROOT:
-                return await self.ingestor.poll(record, system_time=self.clock.now())
-            return await finish_in_thread(lambda: self.transformer.run_next(record, system_time=self.clock.now()))
+                return await self.ingestor.poll(record, system_time=self._writing_time(record))
+            return await finish_in_thread(
+                lambda: self.transformer.run_next(record, system_time=self._writing_time(record))
+            )
         assert target.url is not None
         expected_id = expected_id or target.expected_id
         *others, last = (target.url, *target.others)
@@ -121,6 +124,9 @@ class Pulling:
             except (UnavailableError, NotFoundError) as error:
                 progress.say(f"{target.label}: {error}")
         return await self._pull_from(last, target, local_name, policy, expected_id, progress, force)
+
+    def _writing_time(self, record: DatasetRecord) -> Timestamp:
+        return find_writing_time(self.store, self.clock, record.id)
 
     async def _pull_from(
         self,

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from odf_node.commit_point import commit_with_objects
 from odf_node.ports import (
+    Clock,
     Commit,
     DatasetRecord,
     KeyStore,
@@ -26,6 +27,12 @@ from odf_protocol.heads import sign_head
 from odf_protocol.multihash import Multihash
 from odf_protocol.signatures import sign_block
 from odf_protocol.timestamp import Timestamp
+
+
+def find_writing_time(store: MetadataStore, clock: Clock, dataset_id: DatasetId) -> Timestamp:
+    """Return the time of the next block: the clock's, or the newest block's where the clock was set back behind it."""
+    _, state = store.get_chain_state(dataset_id)
+    return clock.not_before(ChainState.from_bytes(state).system_time)
 
 
 @dataclass(slots=True)

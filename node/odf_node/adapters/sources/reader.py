@@ -10,6 +10,7 @@ from odf_node.adapters.sources.commands import pipe
 from odf_node.adapters.sources.files import fetch_file, fetch_next_match
 from odf_node.adapters.sources.limits import SourceLimits
 from odf_node.adapters.sources.url import fetch_url
+from odf_node.byte_rate import ByteRate
 from odf_node.ports.sources import Fetched, UpToDate
 from odf_protocol.errors import UnsupportedError
 from odf_protocol.events import (
@@ -30,6 +31,7 @@ class LocalSourceReader:
     """``SourceReader`` of this machine. ``allow_commands`` is the operator's word that manifests may run programs."""
 
     limits: SourceLimits = field(default_factory=SourceLimits)
+    rate: ByteRate = field(default_factory=ByteRate, compare=False)
     allow_commands: bool = False
 
     async def fetch(
@@ -45,7 +47,7 @@ class LocalSourceReader:
             return await asyncio.to_thread(fetch_next_match, step, state=state, now=now, limits=self.limits)
         scheme = step.url.split(":", 1)[0].lower()
         if scheme in {"http", "https"}:
-            return await fetch_url(step, state=state, now=now, folder=folder, limits=self.limits)
+            return await fetch_url(step, state=state, now=now, folder=folder, limits=self.limits, rate=self.rate)
         if scheme == "file":
             return await asyncio.to_thread(fetch_file, step, state=state, now=now, limits=self.limits)
         raise UnsupportedError("URL scheme of a source", found=scheme, supported="http, https, file")

@@ -22,6 +22,7 @@ from odf_node.adapters.sources.source_state import (
     is_same_version,
     last_modified_state,
 )
+from odf_node.byte_rate import ByteRate
 from odf_node.ports.sources import (
     Fetched,
     SourceNotFoundError,
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
     import aiohttp
     from yarl import URL
 
-_CHUNK_BYTES: Final = 256 * 1024
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 _OK: Final = 200
 _NOT_MODIFIED: Final = 304
@@ -51,14 +51,22 @@ _GONE: Final = frozenset({404, 410})
 
 
 async def fetch_url(
-    step: FetchStepUrl, *, state: SourceState | None, now: Timestamp, folder: Path, limits: SourceLimits
+    step: FetchStepUrl,
+    *,
+    state: SourceState | None,
+    now: Timestamp,
+    folder: Path,
+    limits: SourceLimits,
+    rate: ByteRate,
 ) -> Fetched | UpToDate:
     """Fetch an ``http`` or ``https`` URL; see ``SourceReader.fetch``."""
     if isinstance(step.event_time, EventTimeSourceFromPath):
         raise UnsupportedError("event time of a URL source", found="FromPath", supported="FromMetadata, FromSystemTime")
     try:
-        async with asyncio.timeout(limits.total_s), _open_response(step, state, limits) as response:
-            return await _receive(step, response, state=state, now=now, folder=folder, limits=limits)
+        # Who asks for it to be slow does not want it cut off for being slow.
+        total_s = None if rate.is_limited else limits.total_s
+        async with asyncio.timeout(total_s), _open_response(step, state, limits) as response:
+            return await _receive(step, response, state=state, now=now, folder=folder, limits=limits, rate=rate)
     except TimeoutError as error:
         raise SourceUnavailableError(show_url(step.url), f"no complete answer within {limits.total_s:g} s") from error
 
@@ -71,6 +79,7 @@ async def _receive(
     now: Timestamp,
     folder: Path,
     limits: SourceLimits,
+    rate: ByteRate,
 ) -> Fetched | UpToDate:
     name = show_url(step.url)
     if response.status == _NOT_MODIFIED and state is not None:
@@ -86,17 +95,21 @@ async def _receive(
     if response.content_length is not None and response.content_length > limits.size_bytes:
         raise SourceTooLargeError(name, "size_bytes", limits.size_bytes)
     path = folder / f"fetched-{secrets.token_hex(8)}"
-    await _save(name, response, path, limits)
+    await _save(name, response, path, limits, rate)
     event_time = now if isinstance(step.event_time, EventTimeSourceFromSystemTime) else modified_at
     return Fetched(path=path, name=name, source_state=new_state, event_time=event_time)
 
 
-async def _save(name: str, response: "aiohttp.ClientResponse", path: Path, limits: SourceLimits) -> None:
+async def _save(
+    name: str, response: "aiohttp.ClientResponse", path: Path, limits: SourceLimits, rate: ByteRate
+) -> None:
     from aiohttp import ClientError
 
     with BoundedFile(path, name, limits) as file:
         try:
-            async for chunk in response.content.iter_chunked(_CHUNK_BYTES):
+            async for chunk in response.content.iter_chunked(rate.piece_bytes):
+                rate.take(len(chunk))
+                await rate.wait()
                 # Not in a thread: a cancelled fetch closes the file, and a thread could still be writing to it.
                 file.write(chunk)
         except ClientError as error:

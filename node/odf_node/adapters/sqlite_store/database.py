@@ -148,13 +148,17 @@ def _connect(path: Path, busy_timeout_s: float) -> sqlite3.Connection:
 
 
 def _check_version(connection: sqlite3.Connection, path: Path) -> None:
-    application_id, version = schema.read_version(connection)
+    application_id, stamp = schema.read_version(connection)
     if application_id != schema.APPLICATION_ID:
         raise HomeCorruptError(path, "expected a database of odf-node, found another one")
-    if version > schema.SCHEMA_VERSION:
-        raise HomeVersionError(path, schema.SCHEMA_VERSION, version)
-    if version < schema.SCHEMA_VERSION:
-        schema.migrate(connection)
+    if stamp == schema.STAMP:
+        return
+    if not schema.can_migrate(stamp):
+        is_newer = schema.version_of(stamp) > schema.SCHEMA_VERSION
+        raise HomeVersionError(
+            path, schema.describe_stamp(schema.STAMP), schema.describe_stamp(stamp), is_newer=is_newer
+        )
+    schema.migrate(connection)
 
 
 def _open_empty() -> sqlite3.Connection:

@@ -3,6 +3,7 @@
 Source: clauses HOME-5 to HOME-7 in ``spec/home.md``, which describes every table.
 """
 
+import hashlib
 import sqlite3
 from collections.abc import Callable, Mapping
 from typing import Final
@@ -11,6 +12,9 @@ APPLICATION_ID: Final = 0x4F44466E
 """``ODFn``: tells our databases from others' (SQLite file header, bytes 68-71)."""
 
 SCHEMA_VERSION: Final = 1
+"""Raised with every change of the tables from the first release on; each then has its step in ``MIGRATIONS``."""
+
+_PRINT_BITS: Final = 20  # leaves 11 bits of SQLite's signed 32 for the version
 
 _TABLES: Final = """
 CREATE TABLE datasets (
@@ -233,34 +237,57 @@ MIGRATIONS: Final[Mapping[int, Callable[[sqlite3.Connection], None]]] = {}
 """By version: the step from it to the next one. Runs inside a transaction and must not commit."""
 
 
+STAMP: Final = SCHEMA_VERSION << _PRINT_BITS | int.from_bytes(hashlib.sha3_256(_TABLES.encode()).digest()[:4]) >> 12
+"""``user_version`` of our databases: the version, and 20 bits of a hash of the tables.
+
+Builds between releases change tables without a new version; what they left is told from ours by the hash (HOME-6).
+"""
+
+
+def version_of(stamp: int) -> int:
+    """Return the schema version that a ``user_version`` states."""
+    return stamp >> _PRINT_BITS
+
+
+def describe_stamp(stamp: int) -> str:
+    """Write a ``user_version`` for people: ``1-3fa2c``."""
+    return f"{version_of(stamp)}-{stamp & (1 << _PRINT_BITS) - 1:05x}"
+
+
 def create_tables(connection: sqlite3.Connection) -> None:
     """Make all tables in an empty database and mark it as ours."""
     connection.executescript(f"BEGIN IMMEDIATE; {_TABLES}")
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-    connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+    connection.execute(f"PRAGMA user_version = {STAMP}")
     connection.execute("COMMIT")
 
 
 def read_version(connection: sqlite3.Connection) -> tuple[int, int]:
-    """Return application id and schema version."""
+    """Return application id and the stamp of the tables."""
     (application_id,) = connection.execute("PRAGMA application_id").fetchone()
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
-    return application_id, version
+    (stamp,) = connection.execute("PRAGMA user_version").fetchone()
+    return application_id, stamp
+
+
+def can_migrate(stamp: int, migrations: Mapping[int, Callable[[sqlite3.Connection], None]] = MIGRATIONS) -> bool:
+    """Say whether there is a step from every version between this one and ours."""
+    return 0 < version_of(stamp) < SCHEMA_VERSION and all(
+        version in migrations for version in range(version_of(stamp), SCHEMA_VERSION)
+    )
 
 
 def migrate(
     connection: sqlite3.Connection,
     migrations: Mapping[int, Callable[[sqlite3.Connection], None]] = MIGRATIONS,
-    target: int = SCHEMA_VERSION,
+    target: int = STAMP,
 ) -> None:
     """Bring an older database to ``target``, all steps in one transaction; another process may have done so already."""
     connection.execute("BEGIN IMMEDIATE")
     try:
-        _, version = read_version(connection)
-        while version < target:
+        _, stamp = read_version(connection)
+        for version in range(version_of(stamp), version_of(target)):
             migrations[version](connection)
-            version += 1
-            connection.execute(f"PRAGMA user_version = {version}")
+        connection.execute(f"PRAGMA user_version = {target}")
         connection.execute("COMMIT")
     except BaseException:
         connection.execute("ROLLBACK")

@@ -78,13 +78,14 @@ def _renew(context: Context, record: Any, days: int) -> None:
     from odf_node.ports import SignedHead
     from odf_node.services.disputes import Disputes
     from odf_node.services.freshness import require_newest
+    from odf_node.services.writer import find_writing_time
     from odf_protocol.heads import sign_head
     from odf_protocol.timestamp import Timestamp
 
     if days < 1:
         raise UsageError("--valid-days is at least 1")
     node = context.node
-    key, now = node.keys.get_dataset_key(record.id), node.now()
+    key, now = node.keys.get_dataset_key(record.id), find_writing_time(node.store, node.clock, record.id)
     Disputes(node.store).require_undisputed(record.id, record.name)
     require_newest(node.store, node.keys, record.id, record.head)
     expires = Timestamp(now.seconds + days * 86_400)

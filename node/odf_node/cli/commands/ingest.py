@@ -26,6 +26,7 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
     """Take the files in; each one is one slice, whole or not at all."""
     from odf_node.cli.input_files import check_input
     from odf_node.cli.reports import ReportLog
+    from odf_node.cli.writing_time import tell_writing_time
     from odf_node.errors import UsageError
     from odf_node.services.naming import get_dataset
 
@@ -46,6 +47,7 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
             sources = [(path, "standard input")]
         with ReportLog(context.console, arguments.output_format) as log:
             for path, shown_as in sources:
+                system_time = tell_writing_time(context, record)
                 with context.console.progress(f"{record.name}: taking in {shown_as}"):
                     report = node.ingestor.push(
                         record,
@@ -53,7 +55,7 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
                         source_name=arguments.source_name,
                         shown_as=shown_as,
                         event_time=event_time,
-                        system_time=node.now(),
+                        system_time=system_time,
                     )
                 record = report.record
                 if not report.up_to_date:

@@ -3,7 +3,7 @@
 import argparse
 
 from odf_node.cli.context import Context, parse_reference, parse_time
-from odf_node.cli.parsing import add_output_format
+from odf_node.cli.parsing import add_output_format, add_rate_limit
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -45,6 +45,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "(inspect histories)",
     )
     parser.add_argument("--set-watermark", metavar="T", help="state that no event before T is expected; pulls nothing")
+    add_rate_limit(parser)
     add_output_format(parser, "text", "json")
 
 
@@ -52,8 +53,10 @@ async def run(context: Context, arguments: argparse.Namespace) -> int:
     """Bring the named datasets up to date, one after the other."""
     from odf_node.cli.reports import ReportLog
     from odf_node.cli.run import tell_failure
+    from odf_node.cli.writing_time import tell_writing_time
     from odf_node.errors import UsageError
-    from odf_node.ports import RemoteDirection
+    from odf_node.ports import Origin, RemoteDirection
+    from odf_node.services.naming import get_dataset
     from odf_protocol.did import DatasetId
     from odf_protocol.errors import OdfError
     from odf_protocol.names import DatasetName
@@ -70,11 +73,14 @@ async def run(context: Context, arguments: argparse.Namespace) -> int:
     local_name = str(DatasetName.parse(arguments.local_name)) if arguments.local_name else None
     expected_id = DatasetId.parse(arguments.identity) if arguments.identity else None
     node = context.node
+    context.limit_rate(arguments.limit_rate)
     node.clean_up()
     node.also_from = tuple(arguments.also)
     with ReportLog(context.console, arguments.output_format) as log:
         if arguments.set_watermark:
             watermark = parse_time(arguments.set_watermark, option="--set-watermark")
+            for name in arguments.sources:
+                tell_writing_time(context, get_dataset(node.store, name))
             for stated in node.pulling.set_watermarks(arguments.sources, watermark):
                 node.record("set-watermark", stated.record.name, str(watermark))
                 log.add(stated)
@@ -86,6 +92,8 @@ async def run(context: Context, arguments: argparse.Namespace) -> int:
         failures: list[int] = []
         for target in targets:
             is_named = target.alias is not None
+            if target.record is not None and target.record.origin is Origin.OWN:
+                tell_writing_time(context, target.record)
             try:
                 with context.console.progress(f"{target.label}: starting") as progress:
                     report = await node.pulling.pull(

@@ -1,0 +1,54 @@
+"""What pushes under way will still bring, of both protocols together, and whether there is room for it (EX-57)."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Final
+
+from aiohttp import web
+
+from odf_node.configuration import Storage
+from odf_node.ports.objects import ObjectStore
+from odf_node.ports.peer_client import WantedObject
+from odf_protocol.multihash import Multihash
+
+
+class Uploads:
+    """The objects that open pushes name; used on the event loop only."""
+
+    def __init__(self) -> None:
+        self._wanted: dict[str, Mapping[Multihash, WantedObject]] = {}
+        self._counting = asyncio.Lock()
+
+    async def admit(
+        self, push_id: str, wanted: Mapping[Multihash, WantedObject], storage: Storage, objects: ObjectStore
+    ) -> str | None:
+        """Count in all that a push names so far, or say what there is not enough of: ``quota`` or ``disk``.
+
+        Pushes are counted one after the other: of two that fit only one by one, the first is taken.
+        """
+        async with self._counting:
+            counted = {**self._wanted, push_id: wanted}
+            if storage.quota_bytes or storage.least_free_bytes:
+                lack = await asyncio.to_thread(_find_lack, storage, objects, tuple(counted.values()))
+                if lack is not None:
+                    return lack
+            self._wanted[push_id] = wanted
+            return None
+
+    def forget(self, push_id: str) -> None:
+        """Count a push no more: what arrived of it is counted as an object, and nothing else will come."""
+        self._wanted.pop(push_id, None)
+
+
+UPLOADS: Final = web.AppKey("uploads", Uploads)
+
+
+def _find_lack(
+    storage: Storage, objects: ObjectStore, pushes: tuple[Mapping[Multihash, WantedObject], ...]
+) -> str | None:
+    sizes = {item.hash: item.size_bytes for wanted in pushes for item in wanted.values()}
+    missing_bytes = sum(size_bytes for object_hash, size_bytes in sizes.items() if not objects.has(object_hash))
+    room = objects.measure()
+    if storage.quota_bytes and room.used_bytes + missing_bytes > storage.quota_bytes:
+        return "quota"
+    return "disk" if room.free_bytes - missing_bytes < storage.least_free_bytes else None
