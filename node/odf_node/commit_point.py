@@ -20,7 +20,7 @@ def commit_with_objects(
     """Make ``staged`` objects durable under their expected hashes, then commit; before the commit nothing happened.
 
     The caller holds a writing lease since before it staged them. Objects that the commit names and that are not
-    staged must be in the store already.
+    staged must be in the store already, but for those that it says are absent.
 
     Returns:
         The record after the commit.
@@ -33,7 +33,7 @@ def commit_with_objects(
     for object_hash, staged_object in staged.items():
         objects.put(staged_object, object_hash)
     for object_hash in list_named_objects(commit):
-        if not objects.has(object_hash):
+        if object_hash not in commit.absent and not objects.has(object_hash):
             raise ObjectNotFoundError(object_hash)
     return metadata.commit(commit)
 

@@ -15,6 +15,21 @@ class UnknownDatasetError(NotFoundError):
     """No dataset of this node is meant; the nearest name is offered."""
 
 
+class ObjectsAbsentError(NotFoundError):
+    """Files of a dataset are not here, by choice and not by damage (PART-4); the message says how to get them.
+
+    Attributes:
+        dataset: The dataset's name.
+        count: How many of its files are not here.
+    """
+
+    def __init__(self, dataset: str, count: int, mend: str) -> None:
+        files = "1 file" if count == 1 else f"{count:,} files"
+        super().__init__(f"'{dataset}' lacks {files} in this node; {mend}")
+        self.dataset = dataset
+        self.count = count
+
+
 class NodeBusyError(UnavailableError):
     """Others are at work on this node, and what was asked has to be done alone."""
 

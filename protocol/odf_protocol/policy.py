@@ -33,11 +33,14 @@ class Trust(StrEnum):
     ATTESTED = "attested"
     SIGNED = "signed"
     UNSIGNED = "unsigned"
+    METADATA = "metadata-only"
+    """The chain and who signed it were checked; files, rows and steps were not looked at (PART-2)."""
 
     @property
     def rank(self) -> int:
         """Bigger is stronger."""
-        return (Trust.UNSIGNED, Trust.SIGNED, Trust.ATTESTED, Trust.REEXECUTED, Trust.OWN).index(self)
+        order = (Trust.METADATA, Trust.UNSIGNED, Trust.SIGNED, Trust.ATTESTED, Trust.REEXECUTED, Trust.OWN)
+        return order.index(self)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -129,18 +132,8 @@ def decide(asked: AcceptRule | Policy | None, proof: Proof) -> Decision:
     """
     rule = asked if isinstance(asked, AcceptRule) else AcceptRule.of(asked)
     effective = rule.policy or default_policy(proof.kind)
-    if proof.is_new and not rule.first_contact and not proof.identity_named:
-        return _refuse(
-            f"{rule.name} does not take datasets on first contact, and nobody named this identity",
-            "name it with --identity, or in a rule of the policies",
-            "POLICY-5 first-contact-is-allowed",
-        )
-    if not proof.signed and effective is not Policy.UNSIGNED:
-        return _refuse(
-            "the peer has no signatures for this dataset, so nobody vouches for its blocks",
-            "take it knowingly with --policy unsigned; it is then shown as unsigned",
-            "ACCEPT-3 peer-has-signatures",
-        )
+    if (refusal := _find_obstacle(rule, proof)) is not None:
+        return refusal
     if effective is Policy.ATTESTED:
         return _decide_on_attestations(rule, proof)
     first = ", first contact" if proof.is_new and not proof.identity_named else ""
@@ -164,6 +157,45 @@ def decide(asked: AcceptRule | Policy | None, proof: Proof) -> Decision:
         )
     trust = Trust.SIGNED if proof.signed else Trust.UNSIGNED
     return Decision(True, trust, False, f"not re-executed; chain and hashes hold, {_signed_text(proof.signed)}{first}")
+
+
+def decide_on_metadata(asked: AcceptRule | Policy | None, proof: Proof) -> Decision:
+    """Say whether new blocks can be taken without their files (PART-1, PART-2).
+
+    What a rule asks for beside files and re-execution is asked for here too. Nothing is claimed about data.
+
+    Args:
+        asked: As ``decide``.
+        proof: What has been established; only the chain rules are known to hold.
+    """
+    rule = asked if isinstance(asked, AcceptRule) else AcceptRule.of(asked)
+    if (refusal := _find_obstacle(rule, proof)) is not None:
+        return refusal
+    reason = f"metadata only: the chain holds, {_signed_text(proof.signed)}; files, rows and steps were not looked at"
+    if rule.policy is Policy.ATTESTED:
+        attested = _decide_on_attestations(rule, proof)
+        if not attested.accepted:
+            return attested
+        return Decision(True, Trust.METADATA, False, f"{reason}; {attested.reason}", rests_on=attested.rests_on)
+    first = ", first contact" if proof.is_new and not proof.identity_named else ""
+    return Decision(True, Trust.METADATA, False, f"{reason}{first}")
+
+
+def _find_obstacle(rule: AcceptRule, proof: Proof) -> Decision | None:
+    """Refuse what no proof about data could mend: an unwanted first contact, blocks that nobody signed."""
+    if proof.is_new and not rule.first_contact and not proof.identity_named:
+        return _refuse(
+            f"{rule.name} does not take datasets on first contact, and nobody named this identity",
+            "name it with --identity, or in a rule of the policies",
+            "POLICY-5 first-contact-is-allowed",
+        )
+    if not proof.signed and (rule.policy or default_policy(proof.kind)) is not Policy.UNSIGNED:
+        return _refuse(
+            "the peer has no signatures for this dataset, so nobody vouches for its blocks",
+            "take it knowingly with --policy unsigned; it is then shown as unsigned",
+            "ACCEPT-3 peer-has-signatures",
+        )
+    return None
 
 
 def _decide_on_attestations(rule: AcceptRule, proof: Proof) -> Decision:

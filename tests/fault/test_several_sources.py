@@ -17,7 +17,7 @@ from odf_node.exchange.hash_tree import HASH_BYTES, LEAF_BYTES, HashTree, count_
 from odf_node.exchange.routes import ObjectKind, leaves_path, object_path
 from odf_node.exchange.wanted import iter_wanted
 from odf_node.ports.peer_client import WantedObject
-from odf_node.ports.peer_errors import PeerLiedError, PeerUnavailableError
+from odf_node.ports.peer_errors import PeerLiedError, PeerNotFoundError, PeerUnavailableError
 from odf_protocol.errors import MalformedError
 from odf_protocol.multihash import Multihash
 from support.event_loop import in_loop
@@ -185,3 +185,35 @@ def test_tree_that_does_not_fit_the_size_is_refused() -> None:
     assert len(HashTree(b"", 0)) == 0
     with pytest.raises(MalformedError):
         HashTree(leaves(DATA)[:-HASH_BYTES], len(DATA))
+
+
+@in_loop
+async def test_node_that_holds_the_metadata_alone_is_no_bad_source(tmp_path: Path) -> None:
+    chain = Chain("demo.data").add(DATA, b"small checkpoint")
+    async with AsyncExitStack() as stack:
+        urls = []
+        for number in range(2):
+            node = TestNode.create(tmp_path / f"home-{number}")
+            node.keep(chain)
+            if number == 0:
+                node.store.mark_absent(chain.id, chain.objects)
+                for each in chain.objects:
+                    node.objects.delete(each)
+            urls.append(f"{await stack.enter_async_context(node.serving())}/demo.data")
+        async with (
+            aiohttp.ClientSession() as session,
+            session.get(f"{urls[0]}/{object_path(ITEM.kind, HASH)}") as got,
+        ):
+            assert got.status == 404
+            assert (await got.json(content_type=None))["type"] == "urn:odf-node:problem:object-absent"
+        wanted = [item for block in chain.blocks for item in iter_wanted(block.event)]
+        copy = TestNode.create(tmp_path / "copy")
+        async with await open_peers(urls[:1], lambda _: HASTY, tmp_path / "copy/staging") as peer:
+            with copy.objects.writing(), pytest.raises(PeerNotFoundError, match="metadata alone"):
+                await peer.fetch_objects(wanted, copy.objects)
+        async with await open_peers(urls, lambda _: HASTY, tmp_path / "copy/staging") as peer:
+            assert isinstance(peer, SeveralPeers)
+            with copy.objects.writing():
+                await peer.fetch_objects(wanted, copy.objects)
+            assert peer.list_liars() == []
+        assert set(copy.objects.iter_hashes()) == set(chain.objects)

@@ -15,6 +15,7 @@ from odf_node.errors import RefusedError
 from odf_node.home import Home
 from odf_node.ports import DatasetRecord, Head
 from odf_node.services.acceptance import AcceptanceReport
+from odf_node.services.offers import Wishes
 from odf_node.services.receiving import PushJudge
 from odf_protocol.policy import Policy
 from support.offering_peer import OfferingPeer
@@ -59,7 +60,7 @@ def pull(node: Node, chain: PeerChain, *, force: bool = False, signed: bool = Fa
             policy=None if signed else Policy.UNSIGNED,
             expected_id=None,
             progress=Silence(),
-            force=force,
+            wishes=Wishes(published=True, force=force),
         )
     )
 

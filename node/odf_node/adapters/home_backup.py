@@ -203,13 +203,13 @@ def _copy_database(home: Home, target: Path) -> None:
 
 
 def _read_named(database: Path, origin: Path) -> tuple[set[Multihash], int]:
-    """Read from a database copied from ``origin`` which objects it names, and how many datasets it has."""
+    """Read from a database copied from ``origin`` which objects have to be with it, and how many datasets it has."""
     folder = database.parent / f".reading-{secrets.token_hex(4)}"
     folder.mkdir(mode=0o700)
     try:
         os.link(database, folder / _DATABASE)
         with closing(SqliteMetadataStore(Home(folder))) as store:
-            return set(store.list_referenced_objects()), len(store.list_datasets())
+            return set(store.list_expected_objects()), len(store.list_datasets())
     except HomeVersionError as error:
         raise HomeVersionError(origin, str(error.supported), str(error.found), is_newer=error.is_newer) from error
     finally:

@@ -9,7 +9,7 @@ from typing import Final
 
 import aiohttp
 
-from odf_node.exchange.messages import PROBLEM_MEDIA_TYPE, Problem, decode_message
+from odf_node.exchange.messages import OBJECT_ABSENT, PROBLEM_MEDIA_TYPE, Problem, decode_message
 from odf_node.ports.peer_errors import PeerForbidsError, PeerNotFoundError, PeerUnavailableError, PushRefusedError
 from odf_protocol.errors import MalformedError, OdfError, UnsupportedError
 
@@ -69,6 +69,8 @@ def error_of_status(url: str, status: int, what: str, body: bytes = b"", content
         case HTTPStatus.UNAUTHORIZED | HTTPStatus.FORBIDDEN:
             return PeerForbidsError(url, status, detail)
         case HTTPStatus.NOT_FOUND | HTTPStatus.GONE:
+            if problem is not None and problem.type.endswith(f":{OBJECT_ABSENT}"):
+                return PeerNotFoundError(url, f"{what}: it holds the dataset's metadata alone")
             return PeerNotFoundError(url, what)
         case HTTPStatus.REQUEST_TIMEOUT | HTTPStatus.TOO_MANY_REQUESTS:
             return PeerUnavailableError(url, f"it answers {status}: {detail or 'too many requests'}")

@@ -14,6 +14,7 @@ from odf_node.exchange.packs import PackedBlock
 from odf_node.ports.datasets import Head
 from odf_node.ports.objects import ObjectStore
 from odf_node.ports.peer_client import OnBytes, PeerDescription, PeerHead, WantedObject
+from odf_node.ports.peer_errors import PeerNotFoundError
 
 SHARED_BYTES: Final = 4 * LEAF_BYTES
 """Objects from this size on are read from several peers.  # guess: below, asking for the list costs more"""
@@ -48,7 +49,7 @@ class SeveralPeers:
         large = [item for item in wanted if item.size_bytes >= SHARED_BYTES and not objects.has(item.hash)]
         names = {item.hash for item in large}
         small = [item for item in wanted if item.hash not in names]
-        await self._peers[0].fetch_objects(small, objects, on_bytes)
+        await self._fetch_small(small, objects, on_bytes)
         if not large:
             return
         self._scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -60,6 +61,20 @@ class SeveralPeers:
                     await fetch_from_several(sources, item, objects, Path(folder), on_bytes)
                 finally:
                     self._liars.update(n for n, source in zip(asked, sources, strict=True) if source.lie is not None)
+
+    async def _fetch_small(
+        self, wanted: Sequence[WantedObject], objects: ObjectStore, on_bytes: OnBytes | None
+    ) -> None:
+        """Ask one peer after the other: one may hold the metadata alone and be as honest as the next (PART-8)."""
+        *others, last = self._peers
+        for peer in others:
+            try:
+                await peer.fetch_objects(wanted, objects, on_bytes)
+            except PeerNotFoundError:
+                wanted = [item for item in wanted if not objects.has(item.hash)]
+            else:
+                return
+        await last.fetch_objects(wanted, objects, on_bytes)
 
     async def list_disputes(self) -> tuple[bytes, ...]:
         """See ``PeerDataset``."""

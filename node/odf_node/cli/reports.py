@@ -53,14 +53,19 @@ def describe_report(report: Report) -> list[str]:
         case TransformReport():
             return [f"{name}: up to date"] if report.up_to_date else [_grown(report, "rows derived")]
         case AcceptanceReport():
-            if not report.new_blocks:
+            if not report.new_blocks and not report.completed_blocks:
                 return [f"{name}: up to date"]
-            lines = [
-                (
-                    f"{name}: accepted {_count(report.new_blocks, 'new block')} with {report.new_rows:,} rows; "
+            lines = []
+            if report.completed_blocks:
+                what = f"files of {_count(report.completed_blocks, 'block')} fetched and verified"
+                lines.append(f"{name}: {what}" + ("" if report.new_blocks else f"; {report.decision.reason}"))
+            if report.new_blocks:
+                taken = "took the metadata of" if report.is_metadata else "accepted"
+                said = "that are said to have" if report.is_metadata else "with"
+                lines.append(
+                    f"{name}: {taken} {_count(report.new_blocks, 'new block')} {said} {report.new_rows:,} rows; "
                     f"{report.decision.reason}"
                 )
-            ]
             if report.replayed_steps:
                 lines.append(f"{name}: {_count(report.replayed_steps, 'step')} re-executed here with an equal result")
             if report.first_contact:
@@ -87,7 +92,9 @@ def report_to_json(report: Report) -> dict[str, Any]:
             return common | {"upToDate": report.up_to_date}
         case AcceptanceReport():
             return common | {
-                "upToDate": not report.new_blocks,
+                "upToDate": not report.new_blocks and not report.completed_blocks,
+                "completedBlocks": report.completed_blocks,
+                "metadataOnly": report.is_metadata,
                 "trust": record.trust.value,
                 "reason": report.decision.reason,
                 "replayedSteps": report.replayed_steps,

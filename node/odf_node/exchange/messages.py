@@ -156,6 +156,10 @@ class TreeNodes(msgspec.Struct, frozen=True, kw_only=True):
     children: tuple[tuple[bytes, ...], ...]
 
 
+OBJECT_ABSENT: Final = "object-absent"
+"""The word of a problem: the chain names the object, and this node has the metadata alone (PART-7)."""
+
+
 class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Why something was not done. ``report`` holds what the checks found, for those who want to know all.
 

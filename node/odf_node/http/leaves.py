@@ -8,6 +8,7 @@ from aiohttp import web
 
 from odf_node.exchange.hash_tree import LEAF_BYTES, MAX_LEAVES, TREE_MEDIA_TYPE, count_leaves, read_tree
 from odf_node.exchange.routes import PREFIX
+from odf_node.http.absent_objects import explained_absence
 from odf_node.http.addressed import get_hash, get_readable
 from odf_node.http.answers import IMMUTABLE, answer_bytes
 from odf_node.http.served_node import NODE
@@ -58,7 +59,12 @@ async def _get_leaves(request: web.Request) -> web.Response:
     node = request.app[NODE]
     if not await asyncio.to_thread(node.store.has_dataset_object, record.id, object_hash):
         raise ObjectNotFoundError(object_hash)
-    size_bytes = await asyncio.to_thread(node.objects.get_size, object_hash)
+
+    def find_size() -> int:
+        with explained_absence(node, record, object_hash):
+            return node.objects.get_size(object_hash)
+
+    size_bytes = await asyncio.to_thread(find_size)
     if count_leaves(size_bytes) > MAX_LEAVES:
         raise ObjectNotFoundError(object_hash)
     raw = await request.app[LEAVES].get(request, object_hash, size_bytes)

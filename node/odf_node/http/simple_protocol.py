@@ -10,6 +10,7 @@ from typing import BinaryIO
 from aiohttp import web
 
 from odf_node.exchange.routes import ObjectKind
+from odf_node.http.absent_objects import explained_absence
 from odf_node.http.addressed import get_followed, get_hash, get_readable
 from odf_node.http.answers import CHANGING, IMMUTABLE, answer_bytes, answer_object
 from odf_node.http.bearer import get_token
@@ -69,7 +70,8 @@ async def _get_object(request: web.Request) -> web.StreamResponse:
     def find() -> tuple[int, BinaryIO]:
         if not node.store.has_dataset_object(record.id, object_hash):
             raise ObjectNotFoundError(object_hash)
-        return node.objects.get_size(object_hash), node.objects.open(object_hash)
+        with explained_absence(node, record, object_hash):
+            return node.objects.get_size(object_hash), node.objects.open(object_hash)
 
     # One way to a thread and back: with small objects it costs more than what is done there.
     size_bytes, file = await asyncio.to_thread(find)

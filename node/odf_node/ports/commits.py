@@ -96,6 +96,7 @@ class Commit:
         blocks: In order, sequence numbers without gaps, at least one.
         chain_state: State of the chain rules after the last block; replaces the one before.
         objects: Slices and checkpoints that the blocks name; durable in the object store before the commit.
+        absent: Those of ``objects`` that are not here, because nobody asked for them (PART-1).
         signed_head: Document that vouches for the last block, None when nobody signed.
         new_dataset: Given exactly when ``expected_head`` is None.
         attestations: What this node states about the blocks.
@@ -118,6 +119,7 @@ class Commit:
     quarantine: QuarantineFile | None = None
     merge_state: Multihash | None = None
     replaces_after: int | None = None
+    absent: frozenset[Multihash] = frozenset()
 
     def __post_init__(self) -> None:
         numbers = [block.sequence_number for block in self.blocks]
@@ -125,6 +127,8 @@ class Commit:
             raise ValueError(f"a commit needs blocks with consecutive sequence numbers, found {numbers[:5]}")
         if (self.expected_head is None) != (self.new_dataset is not None):
             raise ValueError("a commit names either the expected head or the new dataset")
+        if not self.absent <= set(self.objects):
+            raise ValueError("what is absent is among the objects that the blocks name")
         if self.expected_head is None and numbers[0] != 0:
             raise ValueError(f"a new chain starts at sequence number 0, found {numbers[0]}")
         if self.acceptance is not None and self.acceptance.head != self.new_head:

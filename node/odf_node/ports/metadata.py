@@ -1,6 +1,6 @@
 """Chains and everything known about them; one transactional store per home."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
 from odf_node.ports.access import AccessToken
@@ -20,6 +20,7 @@ from odf_node.ports.evidence import Attestation, DocumentKind, EvidenceDocument,
 from odf_node.ports.peers import Peer
 from odf_protocol.did import DatasetId, DidKey
 from odf_protocol.multihash import Multihash
+from odf_protocol.policy import Trust
 from odf_protocol.timestamp import Timestamp
 
 
@@ -152,8 +153,23 @@ class MetadataStore(Protocol):
         """
         ...
 
-    def put_acceptance(self, dataset_id: DatasetId, acceptance: Acceptance) -> None:
-        """Record a later judgement of the same blocks (as a re-execution after the fact) and take over its trust.
+    def put_acceptance(
+        self,
+        dataset_id: DatasetId,
+        acceptance: Acceptance,
+        *,
+        rests_on: Trust | None = None,
+        attestations: Sequence[Attestation] = (),
+        present: Iterable[Multihash] = (),
+    ) -> None:
+        """Record a later judgement of the same blocks (as a re-execution after the fact).
+
+        Args:
+            dataset_id: Whose blocks.
+            acceptance: The judgement.
+            rests_on: What the dataset as a whole rests on from now; None: on what the judgement found.
+            attestations: What this node states about the blocks.
+            present: Objects that were absent and are durable by now.
 
         Raises:
             HeadMovedError: The acceptance is not about the present head.
@@ -327,6 +343,22 @@ class MetadataStore(Protocol):
 
     def list_referenced_objects(self) -> frozenset[Multihash]:
         """Return every object that a committed row names: what a sweep must keep."""
+        ...
+
+    def list_expected_objects(self) -> frozenset[Multihash]:
+        """Return every object that has to be here: all that rows name, but for those that are absent everywhere."""
+        ...
+
+    def list_absent_objects(self, dataset_id: DatasetId) -> frozenset[Multihash]:
+        """Return the objects of a dataset whose absence is no damage (PART-4); some may be here all the same."""
+        ...
+
+    def mark_absent(self, dataset_id: DatasetId, hashes: Iterable[Multihash]) -> None:
+        """Note that objects of a dataset may be absent from now on; those that it does not name are passed over."""
+        ...
+
+    def mark_present(self, hashes: Iterable[Multihash]) -> None:
+        """Note that objects are durable, for every dataset that names them."""
         ...
 
     def close(self) -> None:

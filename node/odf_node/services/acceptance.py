@@ -12,11 +12,13 @@ To accept what a peer offers for a dataset, the following is done in this order,
 (7) re-execute every step of a derivative from inputs accepted here, and compare (ACCEPT-7, PLAN-7);
 (8) store objects, then blocks, head, acceptance and our attestation (ACCEPT-6).
 
+Where the user wants metadata alone, (4), (5) and (7) are left out, and the acceptance says so (PART-1, PART-2). A later
+pull does them for the blocks that are held already, and (8) adds what was found (PART-3).
+
 Nothing is visible before (8). A refusal at any step raises ``RefusedError`` and leaves its evidence in the staging
 area. The caller does the I/O between ``examine`` (0 to 3) and ``accept`` (4 to 8): fetching the objects.
 """
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -25,20 +27,18 @@ from typing import TYPE_CHECKING, Any, Final
 from odf_node.commit_point import commit_with_objects
 from odf_node.errors import RefusedError
 from odf_node.ports import (
-    Acceptance,
     Attestation,
     BlockNotFoundError,
     Commit,
     DatasetRecord,
-    Head,
     HeadMovedError,
     KeyStore,
     MetadataStore,
     NewBlock,
-    NewDataset,
     ObjectStore,
     Origin,
 )
+from odf_node.services.acceptance_records import acceptance_of, new_dataset_of
 from odf_node.services.attesting import Attester
 from odf_node.services.disputes import Disputes
 from odf_node.services.engines import EngineHost
@@ -63,7 +63,7 @@ from odf_protocol.errors import MalformedError, OdfError, RejectedError, Unsuppo
 from odf_protocol.events import Seed
 from odf_protocol.heads import verify_head
 from odf_protocol.multihash import Multihash
-from odf_protocol.policy import AcceptRule, Decision, Policy, decide
+from odf_protocol.policy import AcceptRule, Decision, Policy, Trust, decide, decide_on_metadata, weakest
 from odf_protocol.timestamp import Timestamp
 
 if TYPE_CHECKING:
@@ -84,6 +84,13 @@ class AcceptanceReport:
     decision: Decision
     warnings: tuple[str, ...]
     first_contact: bool
+    completed_blocks: int = 0
+    """Blocks that were held on their metadata alone, and whose files were fetched and verified now."""
+
+    @property
+    def is_metadata(self) -> bool:
+        """No file of the new blocks was looked at."""
+        return self.decision.trust is Trust.METADATA
 
 
 class InsufficientProofError(RejectedError):
@@ -145,12 +152,14 @@ class Acceptor:
         others = self._statements()
         offered = others.read_about(candidate.dataset_id, offer.statements)
         try:
-            self._locate_objects(candidate, paths)  # (4)
-            check_rows(chain, paths, self.say)  # (5)
+            if not offer.metadata_only:
+                self._locate_objects(candidate, paths)  # (4)
+                check_rows(chain, paths, self.say)  # (5)
             witnesses = others.witnesses(candidate.dataset_id, chain.blocks, offered)
             named = offer.expected_id is not None or self.policies.names_identity(candidate.dataset_id)
             proof = gather_proof(chain, self.store, self.engines, signed=candidate.signed, witnesses=witnesses)
-            decision = decide(rule, replace(proof, is_new=candidate.is_new, identity_named=named))  # (6)
+            proof = replace(proof, is_new=candidate.is_new, identity_named=named)
+            decision = decide_on_metadata(rule, proof) if offer.metadata_only else decide(rule, proof)  # (6)
             replayed = self._replay(candidate, decision, paths)  # (7)
         except InsufficientProofError as error:
             raise self._refuse(offer, error, now) from error  # nothing is wrong with the files, so they are no evidence
@@ -158,6 +167,8 @@ class Acceptor:
             raise self._refuse(offer, error, now, paths=paths) from error
         hashes = {block.sequence_number: block.hash for block in chain.blocks}
         kept = others.select_new(candidate.dataset_id, offered, hashes, now)
+        if candidate.is_held:
+            return self._confirm(candidate, decision, rule, replayed, kept, now)  # (8)
         return self._commit(candidate, decision, rule, replayed, kept, now)  # (8)
 
     def _examine(self, offer: Offer) -> Candidate:
@@ -266,18 +277,7 @@ class Acceptor:
         now: Timestamp,
     ) -> AcceptanceReport:
         offer, chain = candidate.offer, candidate.chain
-        assert decision.trust is not None
-        last = Head(chain.blocks[-1].sequence_number, chain.blocks[-1].hash)
-        detail = {
-            "policy": rule.policy.value if rule.policy else "default",
-            "rule": rule.name,
-            "reason": decision.reason,
-            "auditors": [{"name": auditor.name, "key": str(auditor.key)} for auditor in decision.rests_on],
-            "replayedSteps": replayed,
-            "blocks": [chain.blocks[0].sequence_number, last.sequence_number],
-            "warnings": list(chain.warnings),
-            "replaced": str(candidate.replaced.hash) if candidate.replaced else None,
-        }
+        needed = candidate.needed_objects()
         follows = candidate.replaced or offer.base
         new_blocks = tuple(
             NewBlock.of(block, item.signature, item.replay_record)
@@ -290,22 +290,40 @@ class Acceptor:
             blocks=new_blocks,
             replaces_after=candidate.replaces_after,
             chain_state=chain.state.to_bytes(),
-            objects=tuple(item.hash for item in candidate.needed_objects()),
+            objects=tuple(item.hash for item in needed),
+            absent=frozenset(item.hash for item in needed if offer.metadata_only and not self.objects.has(item.hash)),
             signed_head=offer.signed_head,
-            new_dataset=_new_dataset(candidate, now) if candidate.is_new else None,
+            new_dataset=new_dataset_of(candidate, now) if candidate.is_new else None,
             attestations=(*self._attest(candidate, decision, rule.policy, replayed, now), *kept),
-            acceptance=Acceptance(
-                head=last,
-                trust=decision.trust,
-                source_url=offer.source_url,
-                accepted_at=now,
-                detail=json.dumps(detail, sort_keys=True, ensure_ascii=False).encode(),
-            ),
+            acceptance=acceptance_of(candidate, decision, rule, replayed, now),
         )
         record = commit_with_objects(self.store, self.objects, commit, {})
         return AcceptanceReport(
             record, len(new_blocks), chain.count_rows(), replayed, decision, chain.warnings, candidate.is_new
         )
+
+    def _confirm(
+        self,
+        candidate: Candidate,
+        decision: Decision,
+        rule: AcceptRule,
+        replayed: int,
+        kept: tuple[Attestation, ...],
+        now: Timestamp,
+    ) -> AcceptanceReport:
+        """Add to blocks that were taken on their metadata alone what was found since (PART-3)."""
+        acceptance = acceptance_of(candidate, decision, rule, replayed, now)
+        earlier = (item.trust for item in self.store.iter_acceptances(candidate.dataset_id))
+        self.store.put_acceptance(
+            candidate.dataset_id,
+            acceptance,
+            rests_on=weakest((acceptance.trust, *(trust for trust in earlier if trust is not Trust.METADATA))),
+            attestations=(*self._attest(candidate, decision, rule.policy, replayed, now), *kept),
+            present=[item.hash for item in candidate.needed_objects()],
+        )
+        record, blocks = self.store.find_dataset(candidate.dataset_id), len(candidate.chain.blocks)
+        assert record is not None
+        return AcceptanceReport(record, 0, 0, replayed, decision, candidate.chain.warnings, False, blocks)
 
     def _attest(
         self, candidate: Candidate, decision: Decision, policy: Policy | None, replayed: int, now: Timestamp
@@ -376,18 +394,6 @@ def _engine_of(chain: CheckedChain) -> str:
     transform = chain.view.transform
     assert transform is not None
     return transform.transform.engine
-
-
-def _new_dataset(candidate: Candidate, now: Timestamp) -> NewDataset:
-    return NewDataset(
-        name=candidate.offer.name,
-        kind=candidate.chain.view.kind,
-        origin=Origin.PULLED,
-        created_at=now,
-        origin_url=candidate.offer.source_url,
-        pinned_key=DidKey(candidate.dataset_id.public_key) if candidate.signed else None,
-        published=candidate.offer.published,
-    )
 
 
 def _text(value: object) -> str | None:

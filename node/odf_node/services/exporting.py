@@ -11,8 +11,9 @@ from odf_node.ports import DatasetRecord, Head, MetadataStore, ObjectStore
 from odf_node.ports.layouts import HEAD_PATH, LayoutTarget, replay_record_path, signature_path, signed_head_path
 from odf_node.ports.peer_client import WantedObject
 from odf_node.ports.peer_errors import PeerNotFoundError
+from odf_node.ports.progress import ProgressLine
 from odf_node.services.chains import iter_decoded
-from odf_node.services.pulling import ProgressLine
+from odf_node.services.presence import Presence
 from odf_protocol.errors import MalformedError, RejectedError
 from odf_protocol.multihash import Multihash
 
@@ -45,6 +46,7 @@ class Exporting:
 
         Raises:
             RejectedError: The place holds a history that ours does not continue.
+            ObjectsAbsentError: What the place lacks is not here either; nothing was written.
             ObjectCorruptError, ObjectNotFoundError: Our own copy is damaged; ``repair`` mends it.
             PeerUnavailableError, PeerForbidsError: The place cannot be written.
         """
@@ -60,6 +62,7 @@ class Exporting:
                 for item in iter_wanted(block.event)
             }
             missing = [item for item in wanted.values() if target.find_size(_path_of(item)) != item.size_bytes]
+            Presence(self.store, self.objects).require(record, [item.hash for item in missing])
             progress.say(f"{record.name}: writing to {target.url}")
             progress.expect(sum(item.size_bytes for item in missing))
             for item in missing:

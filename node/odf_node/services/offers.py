@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from odf_node.ports import Head
 from odf_node.services.verification import CheckedChain, NeededObject, OfferedBlock
@@ -10,10 +11,18 @@ from odf_protocol.did import DatasetId
 
 @dataclass(frozen=True, slots=True)
 class Wishes:
-    """What whoever asks wants beside the data: a new dataset shown to others, another history replaced."""
+    """What whoever asks wants beside the data: a new dataset shown to others, another history replaced.
+
+    ``metadata_only``: no files; ``completes``: files and proof also for what is held on its metadata alone, if it is.
+    """
 
     published: bool
     force: bool
+    metadata_only: bool = False
+    completes: bool = True
+
+
+EVERYTHING: Final = Wishes(published=True, force=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +33,7 @@ class Offer:
     has none. ``source_url`` is where it came from, for records and messages; ``expected_id`` is whose dataset the user
     said it must be. ``statements`` are attestations that the peer passes on, untrusted like everything here.
     ``published`` says whether a dataset that is new here is shown to others, ``replaces_history`` whether another
-    history than the one held here may take its place (ACCEPT-10).
+    history than the one held here may take its place (ACCEPT-10), ``metadata_only`` that files are not wanted (PART-1).
     """
 
     name: str
@@ -36,6 +45,7 @@ class Offer:
     statements: Sequence[bytes] = ()
     published: bool = True
     replaces_history: bool = False
+    metadata_only: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +61,8 @@ class Candidate:
     """The head of the history that this one replaces; None where it replaces none."""
     replaces_after: int | None = None
     """The last block that both have."""
+    is_held: bool = False
+    """The blocks are here already, on their metadata alone (PART-3)."""
 
     def needed_objects(self) -> list[NeededObject]:
         """List what has to be fetched, or be here, before ``Acceptor.accept``."""

@@ -2,10 +2,11 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Protocol
+from typing import Final
 from urllib.parse import urlsplit
 
 from odf_node.errors import RefusedError, UsageError
+from odf_node.exchange.wanted import iter_wanted
 from odf_node.ports import (
     Clock,
     DatasetRecord,
@@ -18,21 +19,21 @@ from odf_node.ports import (
     PeerKeyChangedError,
 )
 from odf_node.ports.peer_client import (
-    ObjectKind,
     PackedBlock,
     PeerDataset,
     PeerDescription,
     PeerHead,
     PeerSpeaks,
-    WantedObject,
 )
 from odf_node.ports.peer_errors import PeerForbidsError
+from odf_node.ports.progress import ProgressLine
 from odf_node.services.acceptance import AcceptanceReport, Acceptor
+from odf_node.services.completion import find_last_checked, read_held
 from odf_node.services.disputes import Disputes
 from odf_node.services.hearing import Hearing, unless_mute
 from odf_node.services.ingestion import Ingestor, IngestReport
 from odf_node.services.naming import get_dataset
-from odf_node.services.offers import Candidate, Offer, Wishes
+from odf_node.services.offers import EVERYTHING, Candidate, Offer, Wishes
 from odf_node.services.pull_planning import PullTarget
 from odf_node.services.transforms import Transformer, TransformReport
 from odf_node.services.verification import OfferedBlock
@@ -41,7 +42,7 @@ from odf_node.threads import finish_in_thread
 from odf_protocol.block import decode_block
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import MalformedError, NotFoundError, RejectedError, UnavailableError, UnsupportedError
-from odf_protocol.events import AddData, DatasetKind, ExecuteTransform, Seed
+from odf_protocol.events import DatasetKind, Seed
 from odf_protocol.multihash import Multihash
 from odf_protocol.names import DatasetName
 from odf_protocol.policy import Decision, Policy
@@ -54,22 +55,6 @@ MAX_STATEMENTS: Final = 1_000
 """Attestations that are read in one pull.  # guess: years of a few auditors"""
 
 PullReport = IngestReport | TransformReport | AcceptanceReport
-
-
-class ProgressLine(Protocol):
-    """Where a long pull says how far it is."""
-
-    def say(self, label: str) -> None:
-        """Say what is going on."""
-        ...
-
-    def expect(self, total_bytes: int) -> None:
-        """Say how much there will be."""
-        ...
-
-    def advance(self, size_bytes: int) -> None:
-        """Say how much more has come."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +85,12 @@ class Pulling:
         expected_id: DatasetId | None,
         progress: ProgressLine,
         force: bool = False,
+        metadata_only: bool = False,
     ) -> PullReport:
-        """Bring one dataset up to date; ``force``: also where that replaces the history held here (ACCEPT-10).
+        """Bring one dataset up to date.
+
+        ``force``: also where that replaces the history held here (ACCEPT-10); ``metadata_only``: without its files
+        (PART-1).
 
         Raises:
             RefusedError: What the peer offers is not accepted; nothing changed.
@@ -109,6 +98,8 @@ class Pulling:
         """
         record = target.record
         if record is not None and record.origin is Origin.OWN:
+            if metadata_only:
+                raise UsageError(f"'{record.name}' is this node's own; --metadata-only is for datasets of others")
             progress.say(f"{record.name}: working")
             if record.kind is DatasetKind.ROOT:
                 return await self.ingestor.poll(record, system_time=self._writing_time(record))
@@ -117,13 +108,14 @@ class Pulling:
             )
         assert target.url is not None
         expected_id = expected_id or target.expected_id
+        wishes = Wishes(published=True, force=force, metadata_only=metadata_only)
         *others, last = (target.url, *target.others)
         for url in others:
             try:
-                return await self._pull_from(url, target, local_name, policy, expected_id, progress, force)
+                return await self._pull_from(url, target, local_name, policy, expected_id, progress, wishes)
             except (UnavailableError, NotFoundError) as error:
                 progress.say(f"{target.label}: {error}")
-        return await self._pull_from(last, target, local_name, policy, expected_id, progress, force)
+        return await self._pull_from(last, target, local_name, policy, expected_id, progress, wishes)
 
     def _writing_time(self, record: DatasetRecord) -> Timestamp:
         return find_writing_time(self.store, self.clock, record.id)
@@ -136,7 +128,7 @@ class Pulling:
         policy: Policy | None,
         expected_id: DatasetId | None,
         progress: ProgressLine,
-        force: bool,
+        wishes: Wishes,
     ) -> AcceptanceReport:
         name = local_name or (target.record.name if target.record else target.name)
         # Such an address says which dataset it is, or in which file; what it is called is said by the place.
@@ -147,7 +139,7 @@ class Pulling:
             if name is None:
                 name = str(DatasetName.parse((await peer.get_head()).name))
             return await self.take(
-                peer, url=url, name=name, policy=policy, expected_id=expected_id, progress=progress, force=force
+                peer, url=url, name=name, policy=policy, expected_id=expected_id, progress=progress, wishes=wishes
             )
 
     async def take(
@@ -159,14 +151,9 @@ class Pulling:
         policy: Policy | None,
         expected_id: DatasetId | None,
         progress: ProgressLine,
-        published: bool = True,
-        force: bool = False,
+        wishes: Wishes = EVERYTHING,
     ) -> AcceptanceReport:
-        """Take what a peer offers for a dataset, whichever side asked; errors as ``pull``.
-
-        A dataset that is new here is shown to others if ``published``.
-        """
-        wishes = Wishes(published, force)
+        """Take what a peer offers for a dataset, whichever side asked; errors as ``pull``."""
         for attempt in range(ATTEMPTS):
             try:
                 with self.objects.writing():
@@ -219,25 +206,69 @@ class Pulling:
             )
             raise acceptor.refuse(nothing, error, now=self.clock.now())
         statements = await unless_mute(peer.list_attestations(limit=MAX_STATEMENTS))
+        completed: AcceptanceReport | None = None
+        if record is not None and wishes.completes and not wishes.metadata_only:
+            Disputes(self.store).require_undisputed(record.id, record.name)
+            completed = await self._complete(peer, url, record, policy, statements, acceptor, progress)
         if record is not None and self._is_known(record, offered.head):
             Disputes(self.store).require_undisputed(record.id, record.name)
             await finish_in_thread(lambda: acceptor.keep_statements(record.id, statements, now=self.clock.now()))
             await finish_in_thread(lambda: hearing.remember(record.id, offered, url))
-            return replace(_up_to_date(record), warnings=doubts)
+            return replace(completed or _up_to_date(record), warnings=doubts)
         fetched = await self._fetch_chain(peer, url, name, record, offered, expected_id, whole=wishes.force)
         offer = replace(
             self._continue_held(fetched),
             statements=statements,
             published=wishes.published,
             replaces_history=wishes.force,
+            metadata_only=wishes.metadata_only,
         )
         if not offer.blocks and offer.base is not None:
             return _up_to_date(get_dataset(self.store, offer.name))
         candidate = await finish_in_thread(lambda: acceptor.examine(offer, now=self.clock.now()))
+        report = await self._judge(peer, candidate, policy, acceptor, name, progress)
+        await finish_in_thread(lambda: hearing.remember(candidate.dataset_id, offered, url))
+        report = replace(report, warnings=report.warnings + doubts + self._remember_peer(peer.description))
+        if completed is None:
+            return report
+        steps = report.replayed_steps + completed.replayed_steps
+        return replace(report, completed_blocks=completed.completed_blocks, replayed_steps=steps)
+
+    async def _complete(
+        self,
+        peer: PeerDataset,
+        url: str,
+        record: DatasetRecord,
+        policy: Policy | None,
+        statements: tuple[bytes, ...],
+        acceptor: Acceptor,
+        progress: ProgressLine,
+    ) -> AcceptanceReport | None:
+        """Bring and verify what is missing of blocks that are held on their metadata alone, if there are any."""
+        after = find_last_checked(self.store, record)
+        if after is None:
+            return None
+        candidate = await finish_in_thread(
+            lambda: read_held(self.store, record, after=after, url=url, statements=statements)
+        )
+        return await self._judge(peer, candidate, policy, acceptor, record.name, progress)
+
+    async def _judge(
+        self,
+        peer: PeerDataset,
+        candidate: Candidate,
+        policy: Policy | None,
+        acceptor: Acceptor,
+        name: str,
+        progress: ProgressLine,
+    ) -> AcceptanceReport:
+        offer = candidate.offer
         # What arrives stays until it is judged, also when this process does not live to see it (HOME-19).
-        self.objects.reserve(candidate.dataset_id, [needed.hash for needed in candidate.needed_objects()])
+        if not offer.metadata_only:
+            self.objects.reserve(candidate.dataset_id, [needed.hash for needed in candidate.needed_objects()])
         try:
-            await self._fetch_objects(peer, candidate, name, progress)
+            if not offer.metadata_only:
+                await self._fetch_objects(peer, candidate, name, progress)
             report = await finish_in_thread(lambda: acceptor.accept(candidate, policy=policy, now=self.clock.now()))
         except PeerForbidsError:
             raise
@@ -249,8 +280,7 @@ class Pulling:
             self._let_go(candidate)
             raise refusal from error
         self.objects.release(candidate.dataset_id)
-        await finish_in_thread(lambda: hearing.remember(candidate.dataset_id, offered, url))
-        return replace(report, warnings=report.warnings + doubts + self._remember_peer(peer.description))
+        return report
 
     def _let_go(self, candidate: Candidate) -> None:
         """Note that what came for a refused offer can go, unless something else names it."""
@@ -332,8 +362,9 @@ class Pulling:
         return replace(offer, name=held.name, base=held.head, blocks=() if is_older else offer.blocks[number + 1 :])
 
     async def _fetch_objects(self, peer: PeerDataset, candidate: Candidate, name: str, progress: ProgressLine) -> None:
-        wanted = list_wanted(candidate)
-        missing = [item for item in wanted if not self.objects.has(item.hash)]
+        events = [block.event for block in candidate.chain.blocks]
+        wanted = {item.hash: item for event in events for item in iter_wanted(event)}
+        missing = [item for item in wanted.values() if not self.objects.has(item.hash)]
         if missing:
             progress.say(f"{name}: fetching")
             progress.expect(sum(item.size_bytes for item in missing))
@@ -348,21 +379,6 @@ class Pulling:
 
     def _is_known(self, record: DatasetRecord, head: Head) -> bool:
         return self.store.find_block(record.id, head.hash) is not None
-
-
-def list_wanted(candidate: Candidate) -> list[WantedObject]:
-    """List the objects that the new blocks name, with their kind."""
-    wanted: dict[object, WantedObject] = {}
-    for block in candidate.chain.blocks:
-        if isinstance(block.event, AddData | ExecuteTransform):
-            data, checkpoint = block.event.new_data, block.event.new_checkpoint
-            if data is not None:
-                wanted[data.physical_hash] = WantedObject(ObjectKind.DATA, data.physical_hash, data.size)
-            if checkpoint is not None:
-                wanted[checkpoint.physical_hash] = WantedObject(
-                    ObjectKind.CHECKPOINT, checkpoint.physical_hash, checkpoint.size
-                )
-    return list(wanted.values())
 
 
 def name_in_url(url: str) -> str:

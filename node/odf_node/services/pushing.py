@@ -4,12 +4,14 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from odf_node.ports import DatasetRecord, MetadataStore, ObjectStore
+from odf_node.ports.errors import ObjectNotFoundError
 from odf_node.ports.layouts import LayoutTarget
 from odf_node.ports.peer_client import OnBytes
+from odf_node.ports.progress import ProgressLine
 from odf_node.ports.push_client import PushedHead, PushOutcome
 from odf_node.services.disputes import Disputes
 from odf_node.services.exporting import Exporting
-from odf_node.services.pulling import ProgressLine
+from odf_node.services.presence import Presence
 from odf_node.threads import finish_in_thread
 
 SendPush = Callable[[str, PushedHead, str | None, OnBytes | None], Awaitable[PushOutcome]]
@@ -50,6 +52,7 @@ class Pushing:
             PushRefusedError: The other node checked and refused; ``reason`` and ``report`` say why.
             PeerForbidsError: It wants a token, or another one.
             PeerUnavailableError: It does not answer.
+            ObjectsAbsentError: The other node needs files that are not here.
             FrozenDatasetError: Two histories of the dataset are signed.
         """
         Disputes(self.store).require_undisputed(record.id, record.name)
@@ -68,4 +71,9 @@ class Pushing:
             is_public=public,
         )
         progress.say(f"{record.name}: pushing to {url}")
-        return await self.send(url, offered, token, progress.advance)
+        try:
+            return await self.send(url, offered, token, progress.advance)
+        except ObjectNotFoundError:
+            # Which files the other node lacks is known only now.
+            await finish_in_thread(lambda: Presence(self.store, self.objects).require(record))
+            raise

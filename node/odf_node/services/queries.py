@@ -7,12 +7,18 @@ from odf_engines.contract import QueryRequest, QueryTable
 from odf_node.ports import DatasetRecord, MetadataStore, ObjectStore
 from odf_node.services.chains import iter_slices, load_view
 from odf_node.services.engines import EngineHost
+from odf_node.services.presence import Presence
 from odf_protocol.timestamp import Timestamp
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 QUERY_ENGINE = "spark"
+
+
+def may_name(sql: str, name: str) -> bool:
+    """Say whether a query can mean a dataset: False only where its name is nowhere in the text."""
+    return name.lower() in sql.replace("`", "").lower()
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,16 +38,22 @@ class QueryRunner:
             max_rows: Cut the answer there, None for all of it.
 
         Raises:
+            ObjectsAbsentError: It names a dataset whose files are not all here.
             InvalidQueryError: It is no query, names what is not there, or fails on a value.
         """
         import pyarrow.parquet as pq
 
-        tables = tuple(table for record in self.store.list_datasets() if (table := self._table(record)) is not None)
+        tables = tuple(table for r in self.store.list_datasets() if (table := self._table(r, sql)) is not None)
         request = QueryRequest(tables=tables, sql=sql, as_of=as_of, max_rows=max_rows, limits=self.engines.limits)
         response = self.engines.own_session(QUERY_ENGINE).query(request)
         return pq.read_table(response.result_path)
 
-    def _table(self, record: DatasetRecord) -> QueryTable | None:
+    def _table(self, record: DatasetRecord, sql: str) -> QueryTable | None:
+        presence = Presence(self.store, self.objects)
+        if presence.find_absent(record):
+            if not may_name(sql, record.name):
+                return None
+            presence.require(record)
         view = load_view(self.store, record.id)
         if view.schema is None:
             return None

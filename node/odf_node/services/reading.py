@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from odf_node.ports import DatasetRecord, MetadataStore, ObjectStore
 from odf_node.services.chains import load_view
+from odf_node.services.presence import Presence
 from odf_protocol.block import decode_block
 from odf_protocol.events import AddData, ExecuteTransform
 from odf_protocol.schema_arrow import arrow_schema_of
@@ -28,12 +29,14 @@ class DataReader:
 
         wanted = count + skip
         parts: list[pa.Table] = []
+        presence = Presence(self.store, self.objects)
         for stored in self.store.iter_blocks_with_rows(record.id, newest_first=True):
             event = decode_block(stored.raw, expected_hash=stored.hash).event
             if not isinstance(event, AddData | ExecuteTransform) or event.new_data is None:
                 continue
             if sum(part.num_rows for part in parts) >= wanted:
                 break
+            presence.require(record, [event.new_data.physical_hash])
             parts.insert(0, read_slice(self.objects.get_path(event.new_data.physical_hash)))
         if not parts:
             schema = load_view(self.store, record.id).schema

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from odf_node.ports import Clock, DatasetRecord, MetadataStore, Origin
 from odf_node.ports.peer_client import PeerDataset, PeerHead
 from odf_node.services.disputes import Disputes
+from odf_node.services.offers import Wishes
 from odf_node.services.pulling import Pulling
 from odf_protocol.errors import RejectedError
 
@@ -56,7 +57,7 @@ class PushJudge:
             policy=None,
             expected_id=head.dataset_id,
             progress=_Silence(),
-            published=published,
-            force=force,
+            # A pusher brings what is new; what else this node lacks is not for it to give.
+            wishes=Wishes(published, force, completes=False),
         )
         return report.record

@@ -22,7 +22,7 @@ from odf_node.ports import (
     StoredBlock,
 )
 from odf_node.ports.peer_client import PeerDataset, WantedObject
-from odf_node.services.pulling import ProgressLine
+from odf_node.ports.progress import ProgressLine
 from odf_node.services.remotes import Remotes
 from odf_node.services.verifying import Verifier
 from odf_node.threads import finish_in_thread
@@ -46,6 +46,8 @@ class RepairReport:
     failures: list[str] = field(default_factory=list)
     """Why sources could not help."""
     left: list[str] = field(default_factory=list)
+    absent_objects: int = 0
+    """Files that are not here by choice, and so not damaged (PART-4)."""
 
     @property
     def is_whole(self) -> bool:
@@ -92,7 +94,7 @@ class Repairing:
             if lost:
                 await self._repair_objects(report, lost, known, progress)
             await finish_in_thread(lambda: self._check_merge_state(record))
-        if (report.mended_blocks or report.mended_objects) and report.is_whole:
+        if (report.mended_blocks or report.mended_objects) and report.is_whole and not report.absent_objects:
             finding = await finish_in_thread(lambda: self.verifier.verify(record, replay=False, say=progress.say))
             if finding.problem:
                 report.left.append(finding.problem)
@@ -155,6 +157,7 @@ class Repairing:
     def _find_lost(self, report: RepairReport, progress: ProgressLine) -> list[_Lost]:
         lost: list[_Lost] = []
         seen: set[Multihash] = set()
+        absent = self.store.list_absent_objects(report.record.id)
         for number in range(report.record.head.sequence_number + 1):
             stored = self._find_block(report.record, number)
             block = _decode(stored, None if stored is None else stored.hash)
@@ -167,6 +170,9 @@ class Repairing:
                 try:
                     self.objects.check(item.hash)
                 except ObjectNotFoundError:
+                    if item.hash in absent:
+                        report.absent_objects += 1
+                        continue
                     lost.append(_Lost(item, number, is_damaged=False))
                 except (ObjectCorruptError, HomeCorruptError):
                     lost.append(_Lost(item, number, is_damaged=True))

@@ -30,7 +30,7 @@ class ScrubState:
         last: Name of the object that was read last.
         checked: Objects read in this round.
         checked_bytes: Their bytes.
-        damaged: Names of objects whose bytes are others, or which are gone although a dataset names them.
+        damaged: Names of objects whose bytes are others, or which are gone although they have to be here.
     """
 
     began_at: str | None = None
@@ -80,7 +80,7 @@ class Scrubber:
         if afresh or state.began_at is None or state.ended_at is not None:
             state = ScrubState(began_at=str(now()), damaged=state.damaged)
         damaged = set(state.damaged)
-        named = {str(item) for item in self.store.list_referenced_objects()}
+        named = {str(item) for item in self.store.list_expected_objects()}
         saved_s = time.monotonic()
         for name in sorted({str(item) for item in self.objects.iter_hashes()} | named):
             if name <= state.last:
@@ -90,8 +90,8 @@ class Scrubber:
                 size_bytes = self._check(Multihash.parse(name))
                 damaged.discard(name)
             except ObjectNotFoundError:
-                # Swept while the list was being read, unless somebody still names it.
-                if name in named and Multihash.parse(name) in self.store.list_referenced_objects():
+                # Swept or dropped while the list was being read, unless somebody still wants it here.
+                if name in named and Multihash.parse(name) in self.store.list_expected_objects():
                     self._note(name, damaged, on_damage)
             except CorruptError:
                 self._note(name, damaged, on_damage)

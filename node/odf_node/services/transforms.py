@@ -17,6 +17,7 @@ from odf_node.ports import DatasetNotFoundError, DatasetRecord, KeyStore, Metada
 from odf_node.services.chains import blocks_between, get_block, last_offset_at, load_view
 from odf_node.services.engines import EngineHost
 from odf_node.services.outputs import StagedOutputs
+from odf_node.services.presence import Presence
 from odf_node.services.replay_records import check_record_inputs, make_record, sign_record
 from odf_node.services.slice_process import SliceProcess
 from odf_node.services.slices import describe_new_slice, logical_hash_of, physical_hash_of, read_slice
@@ -157,6 +158,9 @@ class StepBuilder:
         if last is not None:
             stored = self.store.find_block(planned.recorded.dataset_id, last)
             upto = stored.sequence_number if stored else None
+        record = self.store.find_dataset(planned.recorded.dataset_id)
+        if record is not None:
+            Presence(self.store, self.objects).require(record, (item.physical_hash for item in planned.slices))
         source = load_view(self.store, planned.recorded.dataset_id, upto=upto)
         if source.schema is None:
             raise UsageError(f"input '{alias}' has no schema yet: put data into it first")

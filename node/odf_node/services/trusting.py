@@ -18,7 +18,7 @@ from odf_protocol.accept_policies import PolicySet
 from odf_protocol.chain import Strictness
 from odf_protocol.did import DidKey
 from odf_protocol.errors import MalformedError, OdfError
-from odf_protocol.policy import AcceptRule, Auditor, Decision, Trust, decide
+from odf_protocol.policy import AcceptRule, Auditor, Decision, Trust, decide, decide_on_metadata
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,10 @@ class TrustReport:
             # It was done; that inputs have gone since takes nothing away.
             proof = replace(proof, engine_available=True, inputs_accepted=True)
         named = policies.names_identity(record.id)
-        return Standing(record, rule, decide(rule, replace(proof, is_new=not named, identity_named=named)))
+        proof = replace(proof, is_new=not named, identity_named=named)
+        # Of files that nobody looked at nothing is claimed, whatever the rule would say of them.
+        judge = decide_on_metadata if record.trust is Trust.METADATA else decide
+        return Standing(record, rule, judge(rule, proof))
 
     def list_changes(self, policies: PolicySet) -> list[Change]:
         """Find the datasets that other policies would judge otherwise."""

@@ -174,6 +174,9 @@ def find_missing_inputs(chain: CheckedChain, store: MetadataStore) -> list[str]:
             for dataset_id, item in zip(input_ids(view.transform), view.transform.inputs, strict=True):
                 if store.find_dataset(dataset_id) is None:
                     missing[f"input '{item.alias or item.dataset_ref}' ({dataset_id}) is not in this node"] = None
+                elif absent := store.list_absent_objects(dataset_id):
+                    text = f"input '{item.alias or item.dataset_ref}' lacks {len(absent)} files here; pull it again"
+                    missing[text] = None
         if isinstance(block.event, ExecuteTransform):
             missing.update((text, None) for text in _missing_input_blocks(block.event, store))
     return list(missing)

@@ -17,6 +17,7 @@ from odf_node.ports import DatasetRecord, Head, MetadataStore, ObjectStore, Orig
 from odf_node.services.chains import iter_decoded, load_view
 from odf_node.services.engines import EngineHost
 from odf_node.services.naming import select_datasets
+from odf_node.services.presence import Presence
 from odf_node.services.transforms import input_ids
 from odf_node.services.verification import (
     CheckedChain,
@@ -175,9 +176,11 @@ class Verifier:
             options: How thoroughly; None: everything anew.
 
         Raises:
+            ObjectsAbsentError: Not all of its files are here.
             EngineError: The engine failed for reasons that say nothing about the dataset.
         """
         options = options or VerifyOptions(replay=replay, everything=True)
+        Presence(self.store, self.objects).require(record)
         signed_head = self.store.find_signed_head(record.id)
         # What began without signatures may have gained a signed head since; its first blocks stay unsigned.
         signed = signed_head is not None and (record.origin is Origin.OWN or record.pinned_key is not None)

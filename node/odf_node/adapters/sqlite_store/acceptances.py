@@ -1,13 +1,16 @@
 """Why chains were accepted, and who signed their heads."""
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from odf_node.adapters.sqlite_store.database import Database
+from odf_node.adapters.sqlite_store.evidence import insert_attestation
+from odf_node.adapters.sqlite_store.object_names import note_present
 from odf_node.adapters.sqlite_store.rows import as_bytes, as_int, as_text, get_dataset_key
 from odf_node.ports.commits import Acceptance
 from odf_node.ports.datasets import Head, SignedHead
 from odf_node.ports.errors import BlockNotFoundError, HeadMovedError
+from odf_node.ports.evidence import Attestation
 from odf_protocol.did import DatasetId
 from odf_protocol.multihash import Multihash
 from odf_protocol.policy import Trust
@@ -54,7 +57,15 @@ class AcceptanceMethods:
                 (key, head.sequence_number, head.hash.to_bytes(), signed_head.raw),
             )
 
-    def put_acceptance(self, dataset_id: DatasetId, acceptance: Acceptance) -> None:
+    def put_acceptance(
+        self,
+        dataset_id: DatasetId,
+        acceptance: Acceptance,
+        *,
+        rests_on: Trust | None = None,
+        attestations: Sequence[Attestation] = (),
+        present: Iterable[Multihash] = (),
+    ) -> None:
         """See ``MetadataStore``."""
         with self._database.writing() as connection:
             key = get_dataset_key(connection, dataset_id)
@@ -62,7 +73,10 @@ class AcceptanceMethods:
             found = Multihash.decode(as_bytes(row[0]))
             if found != acceptance.head.hash:
                 raise HeadMovedError(dataset_id, acceptance.head.hash, found)
-            insert_acceptance(connection, key, acceptance, dataset_trust=acceptance.trust)
+            insert_acceptance(connection, key, acceptance, dataset_trust=rests_on or acceptance.trust)
+            for attestation in attestations:
+                insert_attestation(connection, attestation)
+            note_present(connection, present)
 
     def iter_acceptances(self, dataset_id: DatasetId) -> Iterator[Acceptance]:
         """See ``MetadataStore``."""

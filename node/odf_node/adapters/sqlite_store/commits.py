@@ -41,8 +41,9 @@ class CommitMethods:
             )
             # Two blocks may name equal bytes: equal rows under an equal system time make an equal file.
             connection.executemany(
-                "INSERT OR IGNORE INTO objects (dataset, hash) VALUES (?, ?)",
-                ((key, object_hash.to_bytes()) for object_hash in commit.objects),
+                "INSERT INTO objects (dataset, hash, absent) VALUES (?, ?, ?)"
+                " ON CONFLICT (dataset, hash) DO UPDATE SET absent = min(absent, excluded.absent)",
+                ((key, object_hash.to_bytes(), object_hash in commit.absent) for object_hash in commit.objects),
             )
             _insert_the_rest(connection, key, commit)
             row = connection.execute(

@@ -55,27 +55,6 @@ class IngestMethods:
             ).fetchone()
             return None if row is None else Multihash.decode(as_bytes(row[0]))
 
-    def is_referenced_object(self, object_hash: Multihash) -> bool:
-        """See ``MetadataStore``."""
-        wanted = object_hash.to_bytes()
-        with self._database.reading() as connection:
-            (found,) = connection.execute(
-                "SELECT EXISTS (SELECT 1 FROM objects WHERE hash = ?)"
-                " OR EXISTS (SELECT 1 FROM quarantine_files WHERE object_hash = ?)"
-                " OR EXISTS (SELECT 1 FROM merge_states WHERE object_hash = ?)",
-                (wanted, wanted, wanted),
-            ).fetchone()
-            return bool(found)
-
-    def list_referenced_objects(self) -> frozenset[Multihash]:
-        """See ``MetadataStore``."""
-        with self._database.reading() as connection:
-            rows = connection.execute(
-                "SELECT hash FROM objects UNION SELECT object_hash FROM quarantine_files"
-                " UNION SELECT object_hash FROM merge_states"
-            )
-            return frozenset(Multihash.decode(as_bytes(row[0])) for row in rows)
-
 
 def insert_quarantine(connection: sqlite3.Connection, key: int, quarantine: QuarantineFile) -> None:
     """Add a quarantine file."""

@@ -50,9 +50,11 @@ CREATE INDEX blocks_with_rows ON blocks (dataset, sequence_number) WHERE role >=
 CREATE TABLE objects (
     dataset INTEGER NOT NULL REFERENCES datasets(key) ON DELETE CASCADE,
     hash BLOB NOT NULL,
+    absent INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (dataset, hash)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX objects_by_hash ON objects (hash);
+CREATE INDEX absent_objects ON objects (dataset, hash) WHERE absent = 1;
 
 CREATE TABLE signed_heads (
     id INTEGER PRIMARY KEY,

@@ -10,6 +10,7 @@ from odf_node.adapters.sqlite_store.disputes import DisputeMethods
 from odf_node.adapters.sqlite_store.evidence import EvidenceMethods
 from odf_node.adapters.sqlite_store.gossip import GossipMethods
 from odf_node.adapters.sqlite_store.ingests import IngestMethods
+from odf_node.adapters.sqlite_store.object_names import ObjectNameMethods
 from odf_node.adapters.sqlite_store.peers import PeerMethods
 from odf_node.adapters.sqlite_store.replacements import ReplacementMethods
 from odf_node.adapters.sqlite_store.serving import ServingMethods
@@ -24,6 +25,7 @@ class SqliteMetadataStore(
     EvidenceMethods,
     DisputeMethods,
     IngestMethods,
+    ObjectNameMethods,
     PeerMethods,
     AccessMethods,
     ReplacementMethods,

@@ -162,6 +162,7 @@ def _show_histories(context: Context, record: Any, *, as_json: bool) -> None:
 def _show_trust(context: Context, record: Any, *, as_json: bool) -> None:
     from odf_node.ports import Origin
     from odf_node.services.attesting import describe_attestation
+    from odf_node.services.presence import Presence, say_how_to_get
 
     store, console = context.node.store, context.console
     acceptances = [
@@ -184,12 +185,14 @@ def _show_trust(context: Context, record: Any, *, as_json: bool) -> None:
         }
         for item in store.iter_attestations(record.id)
     ]
+    absent = len(Presence(store, context.node.objects).find_absent(record))
     if as_json:
         console.json(
             {
                 "dataset": record.name,
                 "id": str(record.id),
                 "trust": record.trust.value,
+                "absentFiles": absent,
                 "pinnedKey": str(record.pinned_key) if record.pinned_key else None,
                 "acceptances": acceptances,
                 "attestations": attestations,
@@ -200,6 +203,8 @@ def _show_trust(context: Context, record: Any, *, as_json: bool) -> None:
     console.text(f"  identity    {record.id}")
     if record.origin is not Origin.OWN:
         console.text(f"  pinned key  {record.pinned_key or 'none: nobody signed'}")
+    if absent:
+        console.text(f"  not here    {absent:,} files; {say_how_to_get(record)}")
     for row in acceptances:
         row["blocks"] = f"{row['blocks'][0]} to {row['blocks'][1]}"
     console.text("")

@@ -40,6 +40,8 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
         "watermark": "WATERMARK",
         "trust": "RESTS ON",
     }
+    if any(row["absentFiles"] for row in rows):
+        columns["absentFiles"] = ">FILES NOT HERE"
     if arguments.wide:
         columns |= {"id": "ID", "head": "HEAD", "origin": "ORIGIN", "published": "PUBLISHED"}
     context.console.table(
@@ -63,11 +65,17 @@ def describe(context: Context, record: Any) -> dict[str, Any]:
         "rows": progress.row_count,
         "watermark": str(progress.watermark) if progress.watermark else None,
         "trust": "FROZEN" if _is_disputed(context.node.store, record.id) else record.trust.value,
+        "absentFiles": _count_absent(context, record.id),
         "id": str(record.id),
         "head": str(record.head.hash),
         "origin": record.origin_url or "here",
         "published": record.published,
     }
+
+
+def _count_absent(context: Context, dataset_id: "DatasetId") -> int:
+    marked = context.node.store.list_absent_objects(dataset_id)
+    return sum(not context.node.objects.has(item) for item in marked)
 
 
 def _is_disputed(store: "MetadataStore", dataset_id: "DatasetId") -> bool:

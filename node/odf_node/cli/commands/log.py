@@ -20,25 +20,32 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
     import json
     from itertools import islice
 
+    from odf_node.exchange.wanted import iter_wanted
     from odf_node.services.naming import get_dataset
+    from odf_node.services.presence import Presence
     from odf_protocol.block import decode_block
     from odf_protocol.manifest import block_to_json, iter_log_yaml
 
     store = context.node.store
     record = get_dataset(store, arguments.dataset)
+    absent = Presence(store, context.node.objects).find_absent(record)
     for stored in islice(store.iter_blocks_backwards(record.id), arguments.limit):
         block = decode_block(stored.raw, expected_hash=stored.hash)
         signed = "signed by the dataset's key" if stored.signature else "not signed"
+        lacks_files = any(item.hash in absent for item in iter_wanted(block.event))
         if arguments.output_format == "json":
             plain = json.loads(block_to_json(block))
-            shown = {"blockHash": str(block.hash), "signed": stored.signature is not None, **plain}
+            shown = {"blockHash": str(block.hash), "signed": stored.signature is not None}
+            shown |= ({"filesAbsent": True} if lacks_files else {}) | plain
             context.console.json(shown, indent=None)
         elif arguments.output_format == "oneline":
             context.console.text(
                 f"{block.sequence_number:>6}  {block.hash.short}  {block.system_time}  {describe_event(block.event)}"
+                f"{'  (not here)' if lacks_files else ''}"
             )
         else:
             # As it is, line ends and all: they may belong to a text of the block.
+            signed += ", its files are not here" if lacks_files else ""
             context.console.raw(f"# Block {block.sequence_number} ({signed})\n" + "".join(iter_log_yaml([block])))
     return 0
 

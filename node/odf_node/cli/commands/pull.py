@@ -44,6 +44,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="take another history than the one held here, where nobody signed; the old one is kept "
         "(inspect histories)",
     )
+    parser.add_argument(
+        "--metadata-only",
+        action="store_true",
+        help="of others' datasets bring blocks, signatures and replay records, no files: shown as metadata-only until "
+        "a pull without this option fetches and verifies the rest",
+    )
     parser.add_argument("--set-watermark", metavar="T", help="state that no event before T is expected; pulls nothing")
     add_rate_limit(parser)
     add_output_format(parser, "text", "json")
@@ -103,6 +109,7 @@ async def run(context: Context, arguments: argparse.Namespace) -> int:
                         expected_id=expected_id if is_named else None,
                         progress=progress,
                         force=arguments.force,
+                        metadata_only=arguments.metadata_only,
                     )
             except OdfError as error:
                 if len(targets) == 1:
@@ -110,8 +117,9 @@ async def run(context: Context, arguments: argparse.Namespace) -> int:
                 # One that fails does not stop the others (REPO-4).
                 failures.append(tell_failure(f"pull: {target.label}", error))
                 continue
-            if report.new_blocks:
-                node.record("pull", report.record.name, f"block {report.record.head.sequence_number}")
+            if report.new_blocks or getattr(report, "completed_blocks", 0):
+                how = " (metadata only)" if arguments.metadata_only else ""
+                node.record("pull", report.record.name, f"block {report.record.head.sequence_number}{how}")
             if target.alias is not None and not arguments.no_alias:
                 node.remotes.add_alias(report.record, RemoteDirection.PULL, target.alias)
             log.add(report)

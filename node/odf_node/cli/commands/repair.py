@@ -61,6 +61,8 @@ def describe(report: "RepairReport") -> list[str]:
         )
     if report.is_whole:
         lines.append(f"{name}: whole: {report.checked_blocks:,} blocks, {report.checked_objects:,} objects")
+        if report.absent_objects:
+            lines.append(f"{name}: {report.absent_objects:,} of these objects are not here by choice")
         return lines
     lines += [f"{name}: NOT MENDED: {text}" for text in report.left]
     lines += [f"{name}: {text}" for text in dict.fromkeys(report.failures)]
@@ -76,6 +78,7 @@ def to_json(report: "RepairReport") -> dict[str, object]:
         "whole": report.is_whole,
         "checkedBlocks": report.checked_blocks,
         "checkedObjects": report.checked_objects,
+        "absentObjects": report.absent_objects,
         "mendedBlocks": report.mended_blocks,
         "mendedObjects": report.mended_objects,
         "mendedBytes": report.mended_bytes,

@@ -1,0 +1,79 @@
+"""Which objects rows name, and which of them need not be here (PART-4)."""
+
+import sqlite3
+from collections.abc import Iterable
+from typing import Final
+
+from odf_node.adapters.sqlite_store.database import Database
+from odf_node.adapters.sqlite_store.rows import as_bytes, get_dataset_key
+from odf_protocol.did import DatasetId
+from odf_protocol.multihash import Multihash
+
+_OTHERS: Final = " UNION SELECT object_hash FROM quarantine_files UNION SELECT object_hash FROM merge_states"
+
+
+class ObjectNameMethods:
+    """The methods of ``MetadataStore`` about objects that rows name."""
+
+    _database: Database
+
+    def is_referenced_object(self, object_hash: Multihash) -> bool:
+        """See ``MetadataStore``."""
+        wanted = object_hash.to_bytes()
+        with self._database.reading() as connection:
+            (found,) = connection.execute(
+                "SELECT EXISTS (SELECT 1 FROM objects WHERE hash = ?)"
+                " OR EXISTS (SELECT 1 FROM quarantine_files WHERE object_hash = ?)"
+                " OR EXISTS (SELECT 1 FROM merge_states WHERE object_hash = ?)",
+                (wanted, wanted, wanted),
+            ).fetchone()
+            return bool(found)
+
+    def list_referenced_objects(self) -> frozenset[Multihash]:
+        """See ``MetadataStore``."""
+        with self._database.reading() as connection:
+            rows = connection.execute(
+                f"SELECT hash FROM objects{_OTHERS}"  # noqa: S608 - constants
+            )
+            return _read_hashes(rows)
+
+    def list_expected_objects(self) -> frozenset[Multihash]:
+        """See ``MetadataStore``."""
+        with self._database.reading() as connection:
+            rows = connection.execute(
+                f"SELECT hash FROM objects WHERE absent = 0{_OTHERS}"  # noqa: S608 - constants
+            )
+            return _read_hashes(rows)
+
+    def list_absent_objects(self, dataset_id: DatasetId) -> frozenset[Multihash]:
+        """See ``MetadataStore``."""
+        with self._database.reading() as connection:
+            key = get_dataset_key(connection, dataset_id)
+            rows = connection.execute("SELECT hash FROM objects WHERE dataset = ? AND absent = 1", (key,))
+            return _read_hashes(rows)
+
+    def mark_absent(self, dataset_id: DatasetId, hashes: Iterable[Multihash]) -> None:
+        """See ``MetadataStore``."""
+        with self._database.writing() as connection:
+            key = get_dataset_key(connection, dataset_id)
+            connection.executemany(
+                "UPDATE objects SET absent = 1 WHERE dataset = ? AND hash = ?",
+                ((key, object_hash.to_bytes()) for object_hash in hashes),
+            )
+
+    def mark_present(self, hashes: Iterable[Multihash]) -> None:
+        """See ``MetadataStore``."""
+        with self._database.writing() as connection:
+            note_present(connection, hashes)
+
+
+def note_present(connection: sqlite3.Connection, hashes: Iterable[Multihash]) -> None:
+    """Note inside a transaction that objects are durable."""
+    connection.executemany(
+        "UPDATE objects SET absent = 0 WHERE hash = ? AND absent = 1",
+        ((object_hash.to_bytes(),) for object_hash in hashes),
+    )
+
+
+def _read_hashes(rows: Iterable[tuple[object, ...]]) -> frozenset[Multihash]:
+    return frozenset(Multihash.decode(as_bytes(row[0])) for row in rows)

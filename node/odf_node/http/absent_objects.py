@@ -1,0 +1,30 @@
+"""The answer about objects that a chain names and that are not here by choice (PART-7)."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http import HTTPStatus
+
+from odf_node.exchange.messages import OBJECT_ABSENT
+from odf_node.http.problems import ProblemError
+from odf_node.http.served_node import ServedNode
+from odf_node.ports.datasets import DatasetRecord
+from odf_node.ports.errors import ObjectNotFoundError
+from odf_protocol.multihash import Multihash
+
+
+@contextmanager
+def explained_absence(node: ServedNode, record: DatasetRecord, object_hash: Multihash) -> Iterator[None]:
+    """Say of an object that is not here whether that is as it should be; runs in a thread.
+
+    Raises:
+        ProblemError: It is: 404 in words of its own, so that nobody takes this node for a damaged one.
+        ObjectNotFoundError: It is not.
+    """
+    try:
+        yield
+    except ObjectNotFoundError:
+        if object_hash not in node.store.list_absent_objects(record.id):
+            raise
+        raise ProblemError(
+            HTTPStatus.NOT_FOUND, OBJECT_ABSENT, "this node holds the metadata of this object and not the object"
+        ) from None

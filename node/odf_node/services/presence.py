@@ -1,0 +1,44 @@
+"""Which files of a dataset are not here by choice: it was taken on its metadata alone, or its cache was dropped.
+
+Source: clauses PART-4 to PART-6 in ``spec/extensions/partial-clones.md``.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from odf_node.errors import ObjectsAbsentError
+from odf_node.ports import DatasetRecord, MetadataStore, ObjectStore
+from odf_protocol.multihash import Multihash
+from odf_protocol.policy import Trust
+
+
+@dataclass(frozen=True, slots=True)
+class Presence:
+    """Says what is missing, and stops whoever needs it."""
+
+    store: MetadataStore
+    objects: ObjectStore
+
+    def find_absent(self, record: DatasetRecord) -> frozenset[Multihash]:
+        """Return the files of a dataset that need not be here and are not."""
+        marked = self.store.list_absent_objects(record.id)
+        return frozenset(item for item in marked if not self.objects.has(item))
+
+    def require(self, record: DatasetRecord, needed: Iterable[Multihash] | None = None) -> None:
+        """Stop whoever needs files of a dataset (None: all) that are not here by choice.
+
+        Raises:
+            ObjectsAbsentError: Some are not.
+        """
+        absent = self.find_absent(record)
+        if needed is not None:
+            absent &= frozenset(needed)
+        if absent:
+            raise ObjectsAbsentError(record.name, len(absent), say_how_to_get(record))
+
+
+def say_how_to_get(record: DatasetRecord) -> str:
+    """Say what brings the files of a dataset here."""
+    if record.trust is Trust.METADATA:
+        return f"it was taken on its metadata alone: 'odf-node pull {record.name}' brings and verifies them"
+    return f"'odf-node cache rebuild {record.name}' brings them back"

@@ -1,0 +1,281 @@
+"""Datasets of others without their files: what is claimed, what is shown, how the rest is brought."""
+
+import asyncio
+import json
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from odf_node.adapters.clocks import FixedClock
+from odf_node.adapters.home_backup import back_up, restore
+from odf_node.adapters.layout_places import find_layout_target
+from odf_node.cli.main import main
+from odf_node.composition import Node
+from odf_node.errors import ObjectsAbsentError, RefusedError, UsageError
+from odf_node.home import Home
+from odf_node.ports import DatasetRecord
+from odf_node.services.acceptance import AcceptanceReport
+from odf_node.services.offers import EVERYTHING, Wishes
+from odf_node.services.pull_planning import PullTarget
+from odf_protocol.events import DatasetKind, Seed
+from odf_protocol.policy import Policy, Trust
+from odf_protocol.timestamp import Timestamp
+from support.offering_peer import OfferingPeer
+from support.offers import CITIES, NOW, Judge, PeerChain, PublisherHome, root_chain, select, slice_table
+from support.signing import OTHER_KEY
+
+METADATA = Wishes(published=True, force=False, metadata_only=True)
+URL = "http://peer.example/cities"
+
+
+class Silence:
+    def say(self, label: str) -> None: ...
+
+    def expect(self, total_bytes: int) -> None: ...
+
+    def advance(self, size_bytes: int) -> None: ...
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Judge.create(tmp_path / "home").home
+
+
+@pytest.fixture
+def node(home: Home) -> Iterator[Node]:
+    with closing(Node(home, FixedClock(NOW))) as node:
+        yield node
+
+
+@pytest.fixture
+def chain(tmp_path: Path) -> PeerChain:
+    return root_chain(tmp_path)
+
+
+def pull(
+    node: Node,
+    chain: PeerChain,
+    wishes: Wishes = EVERYTHING,
+    *,
+    policy: Policy | None = None,
+    name: str = "cities",
+    **peer: Any,
+) -> AcceptanceReport:
+    return asyncio.run(
+        node.pulling.take(
+            OfferingPeer(chain, **peer), url=URL, name=name, policy=policy, expected_id=None, progress=Silence(),
+            wishes=wishes,
+        )
+    )  # fmt: skip
+
+
+def held(node: Node) -> DatasetRecord:
+    record = node.store.find_dataset_by_name("cities")
+    assert record is not None
+    return record
+
+
+def grounds(node: Node) -> list[tuple[str, list[int], list[str]]]:
+    found = []
+    for item in node.store.iter_acceptances(held(node).id):
+        detail = json.loads(item.detail)
+        found.append((item.trust.value, detail["blocks"], detail["notChecked"]))
+    return found
+
+
+def show(home: Home, capsys: pytest.CaptureFixture[str], *words: str) -> Any:
+    assert main(["--home", str(home.path), *words, "-o", "json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_metadata_alone_brings_no_file_and_claims_nothing_about_them(node: Node, chain: PeerChain) -> None:
+    async def never() -> None:
+        raise AssertionError("a file was asked for")
+
+    report = pull(node, chain, METADATA, before_objects=never)
+
+    assert (report.new_blocks, report.is_metadata, report.record.trust) == (4, True, Trust.METADATA)
+    assert list(node.objects.iter_hashes()) == []
+    assert grounds(node) == [("metadata-only", [0, 3], ["files", "rows", "re-execution"])]
+    assert "not looked at" in report.decision.reason
+    statements = [item.raw.decode() for item in node.store.iter_attestations(chain.id)]
+    assert len(statements) == 1
+    assert pull(node, chain, METADATA).new_blocks == 0
+
+
+def test_later_pull_brings_the_files_and_raises_what_it_rests_on(node: Node, chain: PeerChain) -> None:
+    pull(node, chain, METADATA)
+
+    report = pull(node, chain)
+
+    assert (report.new_blocks, report.completed_blocks, report.record.trust) == (0, 4, Trust.SIGNED)
+    assert set(node.objects.iter_hashes()) == set(chain.files) == node.store.list_expected_objects()
+    assert [trust for trust, _, _ in grounds(node)] == ["metadata-only", "signed"]
+    assert pull(node, chain).completed_blocks == 0
+
+
+def test_later_pull_completes_what_is_held_and_takes_what_is_new(node: Node, chain: PeerChain) -> None:
+    early = chain.up_to(2)
+    pull(node, early, METADATA)
+
+    report = pull(node, chain)
+
+    assert (report.new_blocks, report.completed_blocks, held(node).trust) == (1, 3, Trust.SIGNED)
+    assert [blocks for _, blocks, _ in grounds(node)] == [[0, 2], [0, 2], [3, 3]]
+
+
+def test_metadata_on_top_of_verified_blocks_weakens_the_whole_until_it_is_completed(
+    node: Node, chain: PeerChain
+) -> None:
+    pull(node, chain.up_to(2))
+    assert pull(node, chain, METADATA).record.trust is Trust.METADATA
+    assert len(node.store.list_absent_objects(chain.id)) == 1
+
+    report = pull(node, chain)
+
+    assert (report.completed_blocks, report.record.trust) == (1, Trust.SIGNED)
+    assert node.store.list_absent_objects(chain.id) == frozenset()
+
+
+def test_rows_that_are_not_what_the_blocks_say_are_refused_on_completion_and_nothing_changes(
+    node: Node, chain: PeerChain
+) -> None:
+    forged = chain.replacing_slice(2, slice_table(CITIES, first_offset=0, at=Timestamp(NOW.seconds)))
+    pull(node, forged, METADATA)
+    before = (held(node), grounds(node))
+
+    with pytest.raises(RefusedError) as caught:
+        pull(node, forged)
+
+    assert "ROWS" in caught.value.rule
+    assert (held(node), grounds(node)) == before
+    assert held(node).trust is Trust.METADATA
+    (kept,) = node.refusals.iter_reports()
+    assert kept["id"] == caught.value.report["id"]
+
+
+def test_unsigned_metadata_need_the_policy_that_says_so(node: Node, chain: PeerChain) -> None:
+    unsigned = chain.copy(signatures=[None] * len(chain.blocks))
+    with pytest.raises(RefusedError, match="no signatures"):
+        pull(node, unsigned, METADATA, has_signatures=False)
+
+    report = pull(node, unsigned, METADATA, policy=Policy.UNSIGNED, has_signatures=False)
+    assert report.record.trust is Trust.METADATA
+    assert "signed by nobody" in report.decision.reason
+    with pytest.raises(RefusedError, match="no signatures"):
+        pull(node, unsigned, has_signatures=False)
+    assert pull(node, unsigned, policy=Policy.UNSIGNED, has_signatures=False).record.trust is Trust.UNSIGNED
+
+
+def test_broken_chain_is_refused_without_its_files_too(node: Node, chain: PeerChain) -> None:
+    with pytest.raises(RefusedError):
+        pull(node, chain.copy(signatures=[None, *chain.signatures[1:]]), METADATA)
+    assert node.store.list_datasets() == ()
+
+
+def test_push_on_top_of_metadata_does_not_complete_it(node: Node, chain: PeerChain) -> None:
+    pull(node, chain.up_to(2), METADATA)
+    pushed = Wishes(published=True, force=False, completes=False)
+    assert pull(node, chain, pushed).record.trust is Trust.METADATA
+    assert pull(node, chain).record.trust is Trust.SIGNED
+    assert set(node.objects.iter_hashes()) == set(chain.files)
+
+
+def test_own_dataset_is_not_taken_on_its_metadata(tmp_path: Path) -> None:
+    publisher = PublisherHome(Judge.create(tmp_path / "own"))
+    record = publisher.keep(root_chain(tmp_path))
+    with closing(Node(publisher.judge.home, FixedClock(NOW))) as node, pytest.raises(UsageError, match="own"):
+        asyncio.run(
+            node.pulling.pull(
+                PullTarget(record.name, record, None), local_name=None, policy=None, expected_id=None,
+                progress=Silence(), metadata_only=True,
+            )
+        )  # fmt: skip
+
+
+def test_everything_that_shows_trust_says_that_files_are_not_here(
+    home: Home, node: Node, chain: PeerChain, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pull(node, chain, METADATA)
+
+    (listed,) = show(home, capsys, "list")
+    assert (listed["trust"], listed["absentFiles"], listed["rows"]) == ("metadata-only", 2, 6)
+    (standing,) = show(home, capsys, "trust")
+    assert (standing["restsOn"], standing["wouldRestOn"]) == ("metadata-only", "metadata-only")
+    assert "not looked at" in standing["reason"]
+    looked = show(home, capsys, "inspect", "trust", "cities")
+    assert (looked["trust"], looked["absentFiles"]) == ("metadata-only", 2)
+    assert looked["acceptances"][0]["notChecked"] == ["files", "rows", "re-execution"]
+    assert "metadata-only" in looked["attestations"][0]["says"]
+    assert main(["--home", str(home.path), "log", "cities", "-o", "oneline"]) == 0
+    assert capsys.readouterr().out.count("(not here)") == 2
+    assert main(["--home", str(home.path), "inspect", "trust", "cities"]) == 0
+    assert "not here    2 files" in capsys.readouterr().out
+
+
+def test_whoever_needs_the_files_is_told_how_to_get_them(
+    home: Home, node: Node, chain: PeerChain, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pull(node, chain, METADATA)
+    for words in (["tail", "cities"], ["verify", "cities"], ["sql", "-c", "SELECT * FROM cities"]):
+        assert main(["--home", str(home.path), *words]) == 3
+        (line,) = [line for line in capsys.readouterr().err.splitlines() if "lacks" in line]
+        assert "'cities' lacks" in line
+        assert "odf-node pull cities" in line
+    target = find_layout_target(str(tmp_path / "there" / "cities"), "cities")
+    assert target is not None
+    with pytest.raises(ObjectsAbsentError):
+        node.exporting.export(held(node), target, Silence(), Silence().advance)
+    assert not (tmp_path / "there" / "cities" / "refs").exists()
+
+
+def test_absent_files_are_no_damage(home: Home, node: Node, chain: PeerChain, tmp_path: Path) -> None:
+    pull(node, chain, METADATA)
+    damaged: list[str] = []
+    state = node.scrubber.run(now=node.now, bytes_per_second=0, wait=lambda _s: False, on_damage=damaged.append)
+    assert (damaged, state.damaged) == ([], ())
+    assert node.collect_garbage().ran
+    repaired = asyncio.run(node.repairing.repair(held(node), [], Silence()))
+    assert (repaired.is_whole, repaired.absent_objects, repaired.mended_objects) == (True, 2, 0)
+
+    back_up(home, tmp_path / "backup", Silence().advance)
+    restored = Home(tmp_path / "restored")
+    restore(restored, tmp_path / "backup", Silence().advance)
+    with closing(Node(restored, FixedClock(NOW))) as other:
+        assert held(other).trust is Trust.METADATA
+        assert pull(other, chain).record.trust is Trust.SIGNED
+
+
+def test_file_that_was_here_and_is_lost_is_damage(node: Node, chain: PeerChain) -> None:
+    pull(node, chain.up_to(2))
+    pull(node, chain, METADATA)
+    (lost,) = node.store.list_expected_objects()
+    node.objects.delete(lost)
+
+    damaged: list[str] = []
+    node.scrubber.run(now=node.now, bytes_per_second=0, wait=lambda _s: False, on_damage=damaged.append)
+    assert damaged == [str(lost)]
+
+
+def test_sweep_keeps_a_file_that_may_be_absent_and_is_here(node: Node, chain: PeerChain) -> None:
+    pull(node, chain)
+    node.store.mark_absent(chain.id, chain.files)
+    assert node.collect_garbage().objects == 0
+    assert set(node.objects.iter_hashes()) == set(chain.files)
+    node.store.mark_present(chain.files)
+    assert node.store.list_absent_objects(chain.id) == frozenset()
+
+
+def test_derivative_of_an_input_without_files_is_not_re_executed(node: Node, chain: PeerChain, tmp_path: Path) -> None:
+    pull(node, chain, METADATA)
+    derivative = PeerChain(tmp_path, name="large", key=OTHER_KEY)
+    derivative.add(Seed(dataset_id=derivative.id, dataset_kind=DatasetKind.DERIVATIVE))
+    derivative.add(select("SELECT * FROM cities", chain.id))
+
+    with pytest.raises(RefusedError, match="lacks 2 files") as caught:
+        pull(node, derivative, name="large")
+    assert "ACCEPT-2" in caught.value.rule
+    assert pull(node, derivative, METADATA, name="large").record.trust is Trust.METADATA
