@@ -11,7 +11,6 @@ from odf_node.adapters.clocks import FixedClock, SystemClock
 from odf_node.adapters.key_files import KeyFiles
 from odf_node.adapters.object_folder import ObjectFolder
 from odf_node.adapters.sqlite_store import SqliteMetadataStore
-from odf_node.byte_rate import ByteRate
 from odf_node.engine_workspace import EngineWorkspace, sweep_workspaces
 from odf_node.errors import UsageError
 from odf_node.home import Home, find_default_home
@@ -22,6 +21,7 @@ from odf_protocol.timestamp import Timestamp
 if TYPE_CHECKING:
     from odf_engines.contract import EngineSession
     from odf_node.adapters.http_client import SignRequest
+    from odf_node.byte_rate import ByteRate
     from odf_node.ports.layouts import LayoutTarget
     from odf_node.ports.objects import SweepReport
     from odf_node.ports.peer_client import OnBytes, PeerDataset
@@ -69,7 +69,6 @@ class Node:
         self.objects = ObjectFolder(home)
         self.keys = KeyFiles(home)
         self.refused_bytes = REFUSED_BYTES
-        self.rate = ByteRate()  # of what is read from others and pushed to them
         self.also_from: tuple[str, ...] = ()
         """Where else the dataset that is pulled can be had."""
 
@@ -130,6 +129,13 @@ class Node:
         return EngineHost(EngineWorkspace(self.home.engines), find_warm=self._find_warm_engine)
 
     @cached_property
+    def rate(self) -> "ByteRate":
+        """Of what is read from others and pushed to them."""
+        from odf_node.byte_rate import ByteRate
+
+        return ByteRate()
+
+    @cached_property
     def refusals(self) -> "Refusals":
         """Evidence of refusals."""
         from odf_node.services.refusals import Refusals
@@ -177,15 +183,8 @@ class Node:
         from odf_node.adapters.sources.reader import LocalSourceReader
         from odf_node.services.ingestion import Ingestor
 
-        return Ingestor(
-            self.store,
-            self.objects,
-            self.keys,
-            self.engines,
-            LocalSourceReader(rate=self.rate),
-            os.environ,
-            self.home.staging,
-        )
+        sources = LocalSourceReader(rate=self.rate)
+        return Ingestor(self.store, self.objects, self.keys, self.engines, sources, os.environ, self.home.staging)
 
     @cached_property
     def transformer(self) -> "Transformer":
