@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from odf_node.cli.console import Console, ResultNotWrittenError, format_bytes, format_table, printable
+from odf_node.cli.console import Console, ResultNotWrittenError, format_table, printable
 
 
 class Terminal(io.StringIO):
@@ -124,7 +124,7 @@ def test_result_that_finds_no_room_is_an_error_and_a_reader_that_left_is_not_hid
 
 def test_progress_moves_on_a_terminal_and_wipes_its_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setattr("odf_node.cli.console.REDRAW_S", 0)
+    monkeypatch.setattr("odf_node.cli.progress.REDRAW_S", 0)
     console = Console(out=io.StringIO(), err=Terminal())
     with console.progress("pulling\x1b[2J") as progress:
         progress.say("fetching")
@@ -145,14 +145,6 @@ def test_progress_is_silent_where_nobody_watches(console: Console) -> None:
         progress.advance(10)
         progress.say("still")
     assert shown(console) == ("", "")
-
-
-@pytest.mark.parametrize(
-    ("size", "text"),
-    [(0, "0 B"), (999, "999 B"), (1000, "1.0 kB"), (123_456, "123 kB"), (2_500_000_000, "2.5 GB"), (10**15, "1000 TB")],
-)
-def test_sizes_have_a_unit_and_few_digits(size: int, text: str) -> None:
-    assert format_bytes(size) == text
 
 
 def test_lines_of_a_table_are_made_as_they_are_asked_for() -> None:

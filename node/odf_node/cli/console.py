@@ -1,25 +1,22 @@
 """What a user sees: tables, JSON, notes and progress, each on the right stream.
 
 Results go to standard output, everything about the run to standard error, so that a pipe carries results alone.
-Progress moves only on a terminal; elsewhere a long step is one plain line when it ends.
+Progress moves only on a terminal; elsewhere a long step is a plain line a minute.
 """
 
 import json
 import os
 import re
-import shutil
 import sys
-import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Final, TextIO
+from typing import TYPE_CHECKING, Any, Final, TextIO
 
 from odf_protocol.errors import UnavailableError
 
-BAR_WIDTH: Final = 24  # guess: leaves room for the numbers on an 80-column terminal
-REDRAW_S: Final = 0.1
-UNITS: Final = ("B", "kB", "MB", "GB", "TB")
+if TYPE_CHECKING:
+    from odf_node.cli.progress import Progress
 
 _CONTROLS: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 """What moves a terminal's cursor or turns text around; newline and tab apart (ECMA-48; Unicode "Bidirectional")."""
@@ -88,12 +85,21 @@ class Console:
 
     @contextmanager
     def progress(self, label: str, *, total_bytes: int | None = None) -> Iterator["Progress"]:
-        """Show how far a long step is; the line is gone, or final, when the block ends."""
-        meter = Progress(self, label, total_bytes)
+        """Show how far a long step is, as ``Progress``; a moving line is gone when the block ends."""
+        from odf_node.cli.progress import Progress
+
+        shown = Progress(
+            self.err,
+            label,
+            total_bytes=total_bytes,
+            moves=self.is_terminal,
+            is_quiet=self.quiet,
+            clean=_printable_cell,
+        )
         try:
-            yield meter
+            yield shown
         finally:
-            meter.close()
+            shown.close()
 
     def _print(self, text: str) -> None:
         encoding = self.out.encoding or "utf-8"
@@ -105,60 +111,6 @@ class Console:
     def is_terminal(self) -> bool:
         """Whether moving output can be shown."""
         return self.err.isatty() and os.environ.get("TERM") != "dumb"
-
-
-class Progress:
-    """A moving line on a terminal; nothing elsewhere."""
-
-    def __init__(self, console: Console, label: str, total_bytes: int | None) -> None:
-        self._console = console
-        self._label = label
-        self._total = total_bytes
-        self._done = 0
-        self._started = time.monotonic()
-        self._drawn = 0.0
-        self._shows = console.is_terminal and not console.quiet
-        self._width = 0
-        if self._shows:
-            self._draw()
-
-    def advance(self, size_bytes: int) -> None:
-        """Add bytes that have been handled."""
-        self._done += size_bytes
-        if self._shows and time.monotonic() - self._drawn >= REDRAW_S:
-            self._draw()
-
-    def say(self, label: str) -> None:
-        """Say that something else is going on now; bytes are counted anew."""
-        self._label, self._total, self._done = label, None, 0
-        self._started = time.monotonic()
-        if self._shows:
-            self._draw()
-
-    def expect(self, total_bytes: int) -> None:
-        """Set how many bytes there will be, once that is known."""
-        self._total = total_bytes
-
-    def close(self) -> None:
-        """Wipe the line."""
-        if self._shows and self._width:
-            print("\r" + " " * self._width + "\r", end="", file=self._console.err, flush=True)
-
-    def _draw(self) -> None:
-        self._drawn = time.monotonic()
-        line = self._label
-        if self._total:
-            share = min(1.0, self._done / self._total)
-            full = int(share * BAR_WIDTH)
-            rate = self._done / max(0.001, self._drawn - self._started)
-            left = (self._total - self._done) / rate if rate else 0
-            line = (
-                f"{self._label} [{'#' * full}{'.' * (BAR_WIDTH - full)}] {format_bytes(self._done)} of "
-                f"{format_bytes(self._total)}, {format_bytes(int(rate))}/s, {max(0, left):.0f} s left"
-            )
-        line = _printable_cell(line)[: shutil.get_terminal_size().columns - 1]
-        print("\r" + line.ljust(self._width), end="", file=self._console.err, flush=True)
-        self._width = len(line)
 
 
 def format_table(rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str]) -> Iterable[str]:
@@ -199,13 +151,3 @@ def printable(text: str) -> str:
 def _printable_cell(value: object) -> str:
     """As ``printable``, on one line."""
     return printable(str(value)).replace("\n", "\\n").replace("\t", "\\t")
-
-
-def format_bytes(size_bytes: int) -> str:
-    """Write a size with three digits and a decimal unit."""
-    size = float(size_bytes)
-    for unit in UNITS:
-        if size < 1000 or unit == UNITS[-1]:
-            return f"{size:.0f} {unit}" if unit == "B" or size >= 100 else f"{size:.1f} {unit}"
-        size /= 1000
-    raise AssertionError(size_bytes)

@@ -1,0 +1,185 @@
+"""How far a long step is: a line that moves on a terminal, a plain line now and then elsewhere.
+
+Nothing is said that is not known: the rate is that of the last seconds, without what was here already when they began;
+a transfer that stands still shows it; time left is said only while something comes. A step without a size says how long
+it takes so far.
+"""
+
+import shutil
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Final, TextIO
+
+BAR_WIDTH: Final = 24  # guess: leaves room for the numbers on an 80-column terminal
+REDRAW_S: Final = 0.1
+TICK_S: Final = 1.0
+"""How often a terminal is drawn although nothing came: seconds go on, rates fall."""
+PLAIN_EACH_S: Final = 60.0
+"""How often a log hears of a long step.  # guess: a line a minute is read, more is noise; short steps say nothing"""
+WINDOW_S: Final = 10.0
+"""What rates are measured over.  # guess: steady, and over soon after a stall"""
+_LEAST_WINDOW_S: Final = 1.0
+_SAID_FROM_S: Final = 2.0
+"""Steps shorter than this show no time."""
+
+_UNITS: Final = ("B", "kB", "MB", "GB", "TB")
+
+
+class Meter:
+    """What has been done, how fast lately, and how long the rest takes. Pure: the time is passed in."""
+
+    def __init__(self, *, total_bytes: int | None, now_s: float) -> None:
+        self.total_bytes = total_bytes
+        self.done_bytes = 0
+        self.began_s = now_s
+        self._samples: deque[tuple[float, int]] = deque()
+
+    def advance(self, size_bytes: int, now_s: float) -> None:
+        """Add bytes; the first ones are no rate yet, as they may have been here before."""
+        self.done_bytes += size_bytes
+        self._samples.append((now_s, self.done_bytes))
+        self._forget(now_s)
+
+    def find_rate(self, now_s: float) -> float | None:
+        """Return bytes a second in the last seconds; None: too early to tell."""
+        self._forget(now_s)
+        if not self._samples:
+            return None
+        since_s, before = self._samples[0]
+        passed_s = now_s - since_s
+        return max(0.0, (self.done_bytes - before) / passed_s) if passed_s >= _LEAST_WINDOW_S else None
+
+    def find_left_s(self, now_s: float) -> float | None:
+        """Return how long the rest takes at this rate; None: not known, or nothing comes."""
+        rate = self.find_rate(now_s)
+        if not rate or not self.total_bytes:
+            return None
+        return max(0, self.total_bytes - self.done_bytes) / rate
+
+    def _forget(self, now_s: float) -> None:
+        # One sample from before the window stays: what came since then is what came in it.
+        while len(self._samples) > 1 and self._samples[1][0] <= now_s - WINDOW_S:
+            self._samples.popleft()
+
+
+class Progress:
+    """One long step, shown while it runs; every method may be called from any thread."""
+
+    def __init__(
+        self,
+        stream: TextIO,
+        label: str,
+        *,
+        total_bytes: int | None,
+        moves: bool,
+        is_quiet: bool,
+        clean: Callable[[str], str],
+    ) -> None:
+        """Begin to show it.
+
+        Args:
+            stream: Where; a terminal where it ``moves``.
+            label: What is going on.
+            total_bytes: How much there will be, None: not known yet.
+            moves: Whether the line is drawn over itself.
+            is_quiet: Whether nothing is shown at all.
+            clean: Makes one harmless line of text that may come from strangers.
+        """
+        self._stream = stream
+        self._label = label
+        self._moves = moves
+        self._clean = clean
+        self._meter = Meter(total_bytes=total_bytes, now_s=time.monotonic())
+        self._drawn_s = 0.0
+        self._width = 0
+        self._writing = threading.Lock()
+        self._ended = threading.Event()
+        if not is_quiet:
+            if moves:
+                self._draw()
+            threading.Thread(target=self._tick, name="progress", daemon=True).start()
+        self._is_shown = moves and not is_quiet
+
+    def advance(self, size_bytes: int) -> None:
+        """Add bytes that have been handled."""
+        now_s = time.monotonic()
+        with self._writing:
+            self._meter.advance(size_bytes, now_s)
+        if self._is_shown and now_s - self._drawn_s >= REDRAW_S:
+            self._draw()
+
+    def say(self, label: str) -> None:
+        """Say that something else is going on now; bytes and seconds are counted anew."""
+        with self._writing:
+            self._label, self._meter = label, Meter(total_bytes=None, now_s=time.monotonic())
+        if self._is_shown:
+            self._draw()
+
+    def expect(self, total_bytes: int) -> None:
+        """Set how many bytes there will be, once that is known."""
+        self._meter.total_bytes = total_bytes
+
+    def close(self) -> None:
+        """Wipe the line; nothing is written afterwards."""
+        self._ended.set()
+        with self._writing:
+            if self._is_shown and self._width:
+                print("\r" + " " * self._width + "\r", end="", file=self._stream, flush=True)
+                self._width = 0
+
+    def _tick(self) -> None:
+        while not self._ended.wait(TICK_S if self._moves else PLAIN_EACH_S):
+            try:
+                self._draw()
+            except (OSError, ValueError):
+                return  # nobody listens any more, which the command itself finds out where it matters
+
+    def _draw(self) -> None:
+        with self._writing:
+            if self._ended.is_set():
+                return
+            self._drawn_s = time.monotonic()
+            if self._moves:
+                line = self._clean(describe(self._label, self._meter, self._drawn_s, bar=True))
+                line = line[: shutil.get_terminal_size().columns - 1]
+                print("\r" + line.ljust(self._width), end="", file=self._stream, flush=True)
+                self._width = len(line)
+            else:
+                line = self._clean(describe(self._label, self._meter, self._drawn_s, bar=False))
+                print(line, file=self._stream, flush=True)
+
+
+def describe(label: str, meter: Meter, now_s: float, *, bar: bool) -> str:
+    """Say on one line what is going on and how far it is."""
+    rate, left_s = meter.find_rate(now_s), meter.find_left_s(now_s)
+    done = max(0, meter.done_bytes)
+    speed = "" if rate is None else f", {format_bytes(int(rate))}/s"
+    if meter.total_bytes:
+        full = int(min(1.0, done / meter.total_bytes) * BAR_WIDTH)
+        drawn = f" [{'#' * full}{'.' * (BAR_WIDTH - full)}]" if bar else ":"
+        left = "" if left_s is None else f", {format_seconds(left_s)} left"
+        return f"{label}{drawn} {format_bytes(done)} of {format_bytes(meter.total_bytes)}{speed}{left}"
+    parts = [] if not done else [f"{format_bytes(done)}{speed}"]
+    if now_s - meter.began_s >= _SAID_FROM_S:
+        parts.append(f"{format_seconds(now_s - meter.began_s)} so far")
+    return ", ".join([label, *parts])
+
+
+def format_bytes(size_bytes: int) -> str:
+    """Write a size with three digits and a decimal unit."""
+    size = float(size_bytes)
+    for unit in _UNITS:
+        if size < 1000 or unit == _UNITS[-1]:
+            return f"{size:.0f} {unit}" if unit == "B" or size >= 100 else f"{size:.1f} {unit}"
+        size /= 1000
+    raise AssertionError(size_bytes)
+
+
+def format_seconds(seconds: float) -> str:
+    """Write a time as people say it: ``95 s``, ``12 min``, ``3 h 20 min``."""
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h {minutes % 60} min"

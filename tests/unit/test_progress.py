@@ -1,0 +1,114 @@
+"""What is said of a long step is true: rates, time left, stalls, plain lines."""
+
+import io
+from collections.abc import Callable
+
+import pytest
+
+from odf_node.cli import progress
+from odf_node.cli.console import Console
+from odf_node.cli.progress import Meter, describe, format_bytes, format_seconds
+
+MB = 1_000_000
+
+
+def meter(total_bytes: int | None = 100 * MB) -> Meter:
+    return Meter(total_bytes=total_bytes, now_s=0.0)
+
+
+def test_rate_is_that_of_the_last_seconds() -> None:
+    running = meter()
+    for second in range(21):
+        running.advance(MB if second <= 10 else 5 * MB, float(second))
+    assert running.find_rate(20.0) == pytest.approx(5 * MB)
+    assert running.find_left_s(20.0) == pytest.approx((100 - 61) / 5)
+
+
+def test_what_was_here_already_is_done_and_is_no_rate() -> None:
+    running = meter()
+    running.advance(90 * MB, 0.0)
+    assert running.find_rate(0.5) is None
+    running.advance(1 * MB, 1.0)
+    running.advance(1 * MB, 2.0)
+    assert (running.done_bytes, running.find_rate(2.0)) == (92 * MB, pytest.approx(MB))
+    assert running.find_left_s(2.0) == pytest.approx(8.0)
+
+
+def test_transfer_that_stands_still_has_no_rate_and_no_end() -> None:
+    running = meter()
+    for second in range(5):
+        running.advance(MB, float(second))
+    rates = [running.find_rate(float(second)) or 0.0 for second in (4, 8, 12)]
+    assert rates == sorted(rates, reverse=True)
+    assert running.find_rate(40.0) == 0.0
+    assert running.find_left_s(40.0) is None
+    assert describe("pulling", running, 40.0, bar=False) == "pulling: 5.0 MB of 100 MB, 0 B/s"
+
+
+def test_transfer_that_begins_again_is_not_more_than_done() -> None:
+    running = meter()
+    for second, size in enumerate((10 * MB, 10 * MB, -20 * MB, 5 * MB)):
+        running.advance(size, float(second))
+    assert running.done_bytes == 5 * MB
+    assert running.find_rate(3.0) == 0.0
+    assert running.find_left_s(3.0) is None
+
+
+@pytest.mark.parametrize(
+    ("make", "text"),
+    [
+        (lambda: meter(), "x [........................] 0 B of 100 MB"),
+        (lambda: meter(None), "x, 30 s so far"),
+        (lambda: moved(meter(None)), "x, 3.0 MB, 100 kB/s, 30 s so far"),
+        (lambda: moved(meter()), "x [........................] 3.0 MB of 100 MB, 100 kB/s, 16 min left"),
+        (lambda: moved(meter(2 * MB)), "x [########################] 3.0 MB of 2.0 MB, 100 kB/s, 0 s left"),
+    ],
+)
+def test_line_says_what_is_known_and_no_more(make: Callable[[], Meter], text: str) -> None:
+    assert describe("x", make(), 30.0, bar=True) == text
+
+
+def moved(running: Meter) -> Meter:
+    for second in (0.0, 20.0, 30.0):
+        running.advance(MB, second)
+    return running
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0.4, "0 s"), (99, "99 s"), (720, "12 min"), (12_000, "3 h 20 min"), (360_000, "100 h 0 min")]
+)
+def test_times_are_said_as_people_say_them(seconds: float, text: str) -> None:
+    assert format_seconds(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("size", "text"),
+    [(0, "0 B"), (999, "999 B"), (1000, "1.0 kB"), (123_456, "123 kB"), (2_500_000_000, "2.5 GB"), (10**15, "1000 TB")],
+)
+def test_sizes_have_a_unit_and_few_digits(size: int, text: str) -> None:
+    assert format_bytes(size) == text
+
+
+def test_log_gets_a_plain_line_now_and_then_also_while_nothing_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "PLAIN_EACH_S", 0.01)
+    err = io.StringIO()
+    with Console(out=io.StringIO(), err=err).progress("pulling\x1b[2J") as shown:
+        shown.expect(10 * MB)
+        shown.advance(MB)
+        while err.getvalue().count("\n") < 3:
+            pass
+    lines = err.getvalue().splitlines()
+    assert r"pulling\x1b[2J: 1.0 MB of 10.0 MB" in lines[-1]
+    assert "\r" not in err.getvalue()
+    said = err.getvalue()
+    shown.say("afterwards")
+    assert err.getvalue() == said
+
+
+def test_quiet_command_says_nothing_however_long_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "PLAIN_EACH_S", 0.001)
+    err = io.StringIO()
+    with Console(quiet=True, out=io.StringIO(), err=err).progress("pulling") as shown:
+        for _ in range(1000):
+            shown.advance(1)
+    assert err.getvalue() == ""
