@@ -217,10 +217,18 @@ class Node:
     @cached_property
     def pulling(self) -> "Pulling":
         """Behind ``pull``."""
+        from odf_node.adapters.block_stage import FileStage
         from odf_node.services.pulling import Pulling
 
         return Pulling(
-            self.store, self.objects, self.clock, self.ingestor, self.transformer, self.make_acceptor, self.open_peer
+            self.store,
+            self.objects,
+            self.clock,
+            self.ingestor,
+            self.transformer,
+            self.make_acceptor,
+            self.open_peer,
+            lambda: FileStage(self.home.staging),
         )
 
     @cached_property

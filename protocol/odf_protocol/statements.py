@@ -4,7 +4,7 @@ Source: clauses ATTEST-1 to ATTEST-24 in ``spec/extensions/attestations.md``; PO
 ``spec/extensions/policies.md``.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 from odf_protocol.acceptance_statements import PREDICATE_TYPE as ACCEPTANCE
 from odf_protocol.acceptance_statements import AcceptanceStatement, decode_acceptance
@@ -45,7 +45,7 @@ def decode_statement(raw: bytes) -> Statement:
 
 def list_witnesses(
     dataset_id: DatasetId,
-    blocks: Sequence[Block],
+    blocks: Iterable[Block],
     known_hashes: Mapping[int, Multihash],
     statements: Iterable[Statement],
 ) -> tuple[Witness, ...]:
@@ -57,11 +57,10 @@ def list_witnesses(
 
     Args:
         dataset_id: Whose blocks.
-        blocks: The new blocks, checked.
-        known_hashes: Hashes of blocks of this chain by number, beside those of ``blocks``.
+        blocks: The new blocks that bring data, checked; others among them are passed over.
+        known_hashes: Hashes of blocks of this chain by number, beside those of the data blocks.
         statements: Verified; about whatever.
     """
-    hashes = {**known_hashes, **{block.sequence_number: block.hash for block in blocks}}
     vouchers: dict[int, set[DidKey]] = {}
     deniers: dict[int, set[DidKey]] = {}
     data_blocks = {b.sequence_number: b for b in blocks if isinstance(b.event, AddData | ExecuteTransform)}
@@ -70,12 +69,20 @@ def list_witnesses(
             continue
         if isinstance(said, Attestation):
             _count_steps(said, data_blocks, vouchers, deniers)
-        elif isinstance(said, VerificationStatement) and hashes.get(said.last.sequence_number) == said.last.hash:
+        elif isinstance(said, VerificationStatement) and _is_in_chain(said, data_blocks, known_hashes):
             _count_range(said, data_blocks, vouchers, deniers)
     return tuple(
         Witness(number, frozenset(vouchers.get(number, ())), frozenset(deniers.get(number, ())))
         for number in sorted(data_blocks)
     )
+
+
+def _is_in_chain(
+    said: VerificationStatement, blocks: Mapping[int, Block], known_hashes: Mapping[int, Multihash]
+) -> bool:
+    number = said.last.sequence_number
+    found = blocks[number].hash if number in blocks else known_hashes.get(number)
+    return found == said.last.hash
 
 
 def _count_steps(

@@ -18,13 +18,13 @@ from odf_node.commit_point import commit_with_objects
 from odf_node.errors import RefusedError
 from odf_node.home import Home
 from odf_node.ports import Commit, DatasetRecord, Head, NewBlock, NewDataset, Origin, PrivateKey
+from odf_node.ports.block_stage import OfferedBlock
 from odf_node.services.acceptance import AcceptanceReport, Acceptor
 from odf_node.services.engines import EngineHost
 from odf_node.services.offers import Offer
 from odf_node.services.refusals import Refusals
 from odf_node.services.slices import logical_hash_of
 from odf_node.services.transforms import Transformer, TransformReport
-from odf_node.services.verification import OfferedBlock
 from odf_protocol.block import Block, decode_block, encode_block
 from odf_protocol.chain import ChainState, Strictness, append
 from odf_protocol.did import DatasetId

@@ -74,8 +74,7 @@ def warmed(chain: ChainBuilder, strictness: Strictness = Strictness.OWN) -> Chai
 
 
 def has_shape_for(verifier: ChainVerifier, raw: bytes) -> bool:
-    number = int.from_bytes(raw, "little")
-    return any(shape.matches(number) for shape in verifier._shapes.get(len(raw), []))
+    return any(True for _ in verifier._shapes.iter_matching(raw))
 
 
 def assert_refused(chain: ChainBuilder, raw: bytes, clause: str) -> None:

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from odf_node.errors import RefusedError, UnknownDatasetError
+from odf_node.ports.block_stage import OfferedBlock
 from odf_node.services.offers import Offer
 from odf_node.services.refusals import Refusals
-from odf_node.services.verification import OfferedBlock
 from odf_protocol.timestamp import Timestamp
 from support.signing import NOON
 

@@ -1,5 +1,6 @@
 """One growth step of a chain with everything that must become true with it or not at all."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,6 @@ from odf_protocol.timestamp import Timestamp
 
 if TYPE_CHECKING:
     from odf_protocol.block import Block
-    from odf_protocol.events import Event
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,17 +30,21 @@ class NewBlock:
     @classmethod
     def of(cls, block: "Block", signature: bytes | None = None, replay_record: bytes | None = None) -> "NewBlock":
         """Make one of a decoded block."""
-        return cls(block.raw, block.hash, block.sequence_number, signature, replay_record, role=_role_of(block.event))
+        from odf_protocol.block_traits import traits_of
+
+        role = role_of_traits(traits_of(block.event))
+        return cls(block.raw, block.hash, block.sequence_number, signature, replay_record, role=role)
 
 
-def _role_of(event: "Event") -> BlockRole:
-    from odf_protocol.events import AddData, ExecuteTransform
+def role_of_traits(traits: int) -> BlockRole:
+    """Say what a block with these traits (``odf_protocol.block_traits``) may contribute to what is in force."""
+    from odf_protocol.block_traits import DATA, ROWS, WATERMARK
 
-    if not isinstance(event, AddData | ExecuteTransform):
+    if not traits & DATA:
         return BlockRole.DEFINITION
-    if event.new_watermark is None:
-        return BlockRole.DATA if event.new_data is None else BlockRole.ROWS
-    return BlockRole.WATERMARK if event.new_data is None else BlockRole.ROWS_AND_WATERMARK
+    if not traits & WATERMARK:
+        return BlockRole.ROWS if traits & ROWS else BlockRole.DATA
+    return BlockRole.ROWS_AND_WATERMARK if traits & ROWS else BlockRole.WATERMARK
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +97,7 @@ class Commit:
     Attributes:
         dataset_id: Whose chain.
         expected_head: The head on which the blocks were built.
-        blocks: In order, sequence numbers without gaps, at least one.
+        blocks: In order, sequence numbers without gaps, at least one. May be read when they are used, and again.
         chain_state: State of the chain rules after the last block; replaces the one before.
         objects: Slices and checkpoints that the blocks name; durable in the object store before the commit.
         absent: Those of ``objects`` that are not here, because nobody asked for them (PART-1).
@@ -109,7 +113,7 @@ class Commit:
 
     dataset_id: DatasetId
     expected_head: Multihash | None
-    blocks: tuple[NewBlock, ...]
+    blocks: Sequence[NewBlock]
     chain_state: bytes
     objects: tuple[Multihash, ...] = ()
     signed_head: bytes | None = None
@@ -122,15 +126,17 @@ class Commit:
     absent: frozenset[Multihash] = frozenset()
 
     def __post_init__(self) -> None:
-        numbers = [block.sequence_number for block in self.blocks]
-        if not numbers or numbers != list(range(numbers[0], numbers[0] + len(numbers))):
-            raise ValueError(f"a commit needs blocks with consecutive sequence numbers, found {numbers[:5]}")
+        if not self.blocks:
+            raise ValueError("a commit needs blocks")
+        first, last = self.blocks[0].sequence_number, self.new_head.sequence_number
+        if last - first + 1 != len(self.blocks):
+            raise ValueError(f"a commit needs blocks with consecutive sequence numbers, found {first} to {last}")
         if (self.expected_head is None) != (self.new_dataset is not None):
             raise ValueError("a commit names either the expected head or the new dataset")
         if not self.absent <= set(self.objects):
             raise ValueError("what is absent is among the objects that the blocks name")
-        if self.expected_head is None and numbers[0] != 0:
-            raise ValueError(f"a new chain starts at sequence number 0, found {numbers[0]}")
+        if self.expected_head is None and first != 0:
+            raise ValueError(f"a new chain starts at sequence number 0, found {first}")
         if self.acceptance is not None and self.acceptance.head != self.new_head:
             raise ValueError("an acceptance speaks about the last block of its commit")
         if self.new_dataset is not None and (self.new_dataset.origin is Origin.PULLED) != (self.acceptance is not None):

@@ -16,13 +16,14 @@ Where the user wants metadata alone, (4), (5) and (7) are left out, and the acce
 pull does them for the blocks that are held already, and (8) adds what was found (PART-3).
 
 Nothing is visible before (8). A refusal at any step raises ``RefusedError`` and leaves its evidence in the staging
-area. The caller does the I/O between ``examine`` (0 to 3) and ``accept`` (4 to 8): fetching the objects.
+area. (0) to (3) are an ``Examination``, which goes on while blocks arrive; the caller fetches the objects between it
+and ``accept`` (4 to 8).
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from odf_node.commit_point import commit_with_objects
 from odf_node.errors import RefusedError
@@ -31,46 +32,33 @@ from odf_node.ports import (
     BlockNotFoundError,
     Commit,
     DatasetRecord,
-    HeadMovedError,
     KeyStore,
     MetadataStore,
-    NewBlock,
     ObjectStore,
-    Origin,
 )
+from odf_node.ports.block_stage import BlockStage, OfferedBlock
 from odf_node.services.acceptance_records import acceptance_of, new_dataset_of
 from odf_node.services.attesting import Attester
-from odf_node.services.disputes import Disputes
+from odf_node.services.checked_chain import CheckedChain
 from odf_node.services.engines import EngineHost
-from odf_node.services.histories import find_equivocation, find_fork
+from odf_node.services.examination import MAX_BLOCKS, Examination
+from odf_node.services.histories import find_equivocation
+from odf_node.services.memory_stage import MemoryStage
 from odf_node.services.offers import Candidate, Offer
 from odf_node.services.proofs import gather_proof
 from odf_node.services.refusals import Refusals
 from odf_node.services.statements import Statements
-from odf_node.services.verification import (
-    CheckedChain,
-    ReplayMismatchError,
-    check_chain,
-    check_rows,
-    replay_steps,
-    view_at,
-)
+from odf_node.services.verification import ReplayMismatchError, check_rows, replay_steps
+from odf_protocol import block_traits as traits
 from odf_protocol.accept_policies import NO_POLICIES, PolicySet
-from odf_protocol.block import decode_block
-from odf_protocol.chain import ChainState, Strictness
 from odf_protocol.did import DatasetId, DidKey
 from odf_protocol.errors import MalformedError, OdfError, RejectedError, UnsupportedError
-from odf_protocol.events import Seed
-from odf_protocol.heads import verify_head
 from odf_protocol.multihash import Multihash
 from odf_protocol.policy import AcceptRule, Decision, Policy, Trust, decide, decide_on_metadata, weakest
 from odf_protocol.timestamp import Timestamp
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-MAX_BLOCKS: Final = 1_000_000
-"""Blocks in one offer.  # guess: some 300 MB of metadata; a longer chain comes in several offers"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,16 +106,31 @@ class Acceptor:
     policies: PolicySet = NO_POLICIES
 
     def examine(self, offer: Offer, *, now: Timestamp) -> Candidate:
-        """Do steps (0) to (3): everything that can be known from the metadata alone.
-
-        Raises:
-            RefusedError: A step failed; evidence is kept.
-            HeadMovedError: The copy that the offer continues has grown; ask the peer again.
-        """
-        try:
-            return self._examine(offer)
-        except (RejectedError, MalformedError, UnsupportedError) as error:
+        """Do steps (0) to (3) for an offer whose blocks are all here; errors as those of ``Examination``."""
+        if not 0 < len(offer.blocks) <= MAX_BLOCKS:  # (0)
+            limit = f"1 to {MAX_BLOCKS}"
+            error = RejectedError("EX-LIMIT blocks-in-one-offer", expected=limit, found=len(offer.blocks))
             raise self._refuse(offer, error, now) from error
+        examination = self.begin(offer, MemoryStage(), now=now, last=offer.blocks[-1])
+        examination.take(offer.blocks)
+        return examination.finish()
+
+    def begin(
+        self, offer: Offer, stage: BlockStage, *, now: Timestamp, last: OfferedBlock | None = None
+    ) -> Examination:
+        """Begin steps (0) to (3), everything that can be known from the metadata alone, for blocks still to come.
+
+        Args:
+            offer: What is offered; its ``blocks`` are the evidence if it is refused.
+            stage: Where the blocks wait.
+            now: When.
+            last: The last block, where it is here already.
+        """
+
+        def refuse(examined: Offer, error: OdfError) -> RefusedError:
+            return self._refuse(examined, error, now)
+
+        return Examination(self.store, offer, stage, refuse, last=last)
 
     def accept(self, candidate: Candidate, *, policy: Policy | None, now: Timestamp) -> AcceptanceReport:
         """Do steps (4) to (8). The caller holds a writing lease since before it fetched the needed objects.
@@ -155,7 +158,7 @@ class Acceptor:
             if not offer.metadata_only:
                 self._locate_objects(candidate, paths)  # (4)
                 check_rows(chain, paths, self.say)  # (5)
-            witnesses = others.witnesses(candidate.dataset_id, chain.blocks, offered)
+            witnesses = others.witnesses(chain, offered) if rule.policy is Policy.ATTESTED else ()
             named = offer.expected_id is not None or self.policies.names_identity(candidate.dataset_id)
             proof = gather_proof(chain, self.store, self.engines, signed=candidate.signed, witnesses=witnesses)
             proof = replace(proof, is_new=candidate.is_new, identity_named=named)
@@ -165,85 +168,10 @@ class Acceptor:
             raise self._refuse(offer, error, now) from error  # nothing is wrong with the files, so they are no evidence
         except (RejectedError, MalformedError, UnsupportedError, BlockNotFoundError) as error:
             raise self._refuse(offer, error, now, paths=paths) from error
-        hashes = {block.sequence_number: block.hash for block in chain.blocks}
-        kept = others.select_new(candidate.dataset_id, offered, hashes, now)
+        kept = others.select_new(candidate.dataset_id, offered, chain.hashes, now)
         if candidate.is_held:
             return self._confirm(candidate, decision, rule, replayed, kept, now)  # (8)
         return self._commit(candidate, decision, rule, replayed, kept, now)  # (8)
-
-    def _examine(self, offer: Offer) -> Candidate:
-        if not 0 < len(offer.blocks) <= MAX_BLOCKS:  # (0)
-            raise RejectedError("EX-LIMIT blocks-in-one-offer", expected=f"1 to {MAX_BLOCKS}", found=len(offer.blocks))
-        dataset_id = self._identify(offer)  # (1)
-        record = self.store.find_dataset(dataset_id)
-        if record is not None and record.origin is Origin.OWN:
-            raise RejectedError(f"ACCEPT-8 own-datasets-are-written-here-only ('{record.name}')")
-        signed = self._check_signed_head(offer, dataset_id, record)  # (2)
-        before = state = None
-        if record is not None and offer.base is not None:
-            held, state_bytes = self.store.get_chain_state(dataset_id)
-            if held != offer.base:
-                # Not the peer's doing: somebody of ours wrote since the offer was asked for.
-                raise HeadMovedError(dataset_id, offer.base.hash, held.hash)
-            before = view_at(self.store, dataset_id, offer.base.sequence_number)
-            state = ChainState.from_bytes(state_bytes)
-        chain = check_chain(  # (3)
-            offer.blocks,
-            dataset_id=dataset_id,
-            state=state,
-            before=before,
-            signed=signed,
-            strictness=Strictness.FOREIGN,
-        )
-        offered = {block.sequence_number: block.hash for block in chain.blocks}
-        Disputes(self.store).require_undisputed(dataset_id, offer.name, offered)
-        fork: int | None = None
-        if record is not None and offer.base is None and offer.replaces_history:
-            fork = find_fork(self.store, record, chain.blocks, offer.signed_head)
-        elif record is not None and offer.base is None:
-            raise RejectedError(
-                "ACCEPT-9 offer-continues-the-history-held-here",
-                expected=f"block {record.head.sequence_number} {record.head.hash}",
-                found=f"another history, up to block {chain.blocks[-1].sequence_number} {chain.blocks[-1].hash}",
-            )
-        replaced = record.head if record is not None and fork is not None else None
-        return Candidate(offer, dataset_id, record is None, signed, chain, replaced, fork)
-
-    def _identify(self, offer: Offer) -> DatasetId:
-        """Say whose dataset the offer is: that of the copy it continues, or that of its Seed (ACCEPT-8)."""
-        named = next((r for r in self.store.list_datasets() if r.name.lower() == offer.name.lower()), None)
-        if offer.base is not None:
-            if named is None:
-                raise ValueError(f"there is no copy of {offer.name} to continue")
-            if offer.expected_id not in {None, named.id}:
-                raise RejectedError("ACCEPT-8 identity-is-the-expected-one", expected=offer.expected_id, found=named.id)
-            return named.id
-        first = decode_block(offer.blocks[0].raw, expected_hash=None)
-        if not isinstance(first.event, Seed):
-            raise RejectedError("CHAIN-1 first-block-is-seed", sequence_number=0, found=type(first.event).__name__)
-        found = first.event.dataset_id
-        if named is not None and named.id != found:
-            raise RejectedError(f"ACCEPT-8 name-keeps-its-identity ('{offer.name}')", expected=named.id, found=found)
-        if offer.expected_id not in {None, found}:
-            raise RejectedError("ACCEPT-8 identity-is-the-expected-one", expected=offer.expected_id, found=found)
-        return found
-
-    def _check_signed_head(self, offer: Offer, dataset_id: DatasetId, record: DatasetRecord | None) -> bool:
-        if offer.signed_head is None:
-            if record is not None and record.pinned_key is not None:
-                # A peer must not get rid of a check by leaving the proof out.
-                raise RejectedError("ACCEPT-3 signed-dataset-stays-signed", expected="a signed head", found="none")
-            return False
-        head = verify_head(offer.signed_head, dataset_id)
-        last = decode_block(offer.blocks[-1].raw, expected_hash=None)
-        if (head.sequence_number, head.block_hash) != (last.sequence_number, last.hash):
-            raise RejectedError(
-                "HEAD signed-head-is-the-last-block",
-                sequence_number=last.sequence_number,
-                expected=f"block {head.sequence_number} {head.block_hash}",
-                found=f"block {last.sequence_number} {last.hash}",
-            )
-        return True
 
     def _locate_objects(self, candidate: Candidate, paths: dict[Multihash, Path]) -> None:
         for needed in candidate.needed_objects():
@@ -279,11 +207,7 @@ class Acceptor:
         offer, chain = candidate.offer, candidate.chain
         needed = candidate.needed_objects()
         follows = candidate.replaced or offer.base
-        new_blocks = tuple(
-            NewBlock.of(block, item.signature, item.replay_record)
-            for block, item in zip(chain.blocks, offer.blocks, strict=True)
-            if candidate.replaces_after is None or block.sequence_number > candidate.replaces_after
-        )
+        new_blocks = chain.new_blocks(after=candidate.replaces_after)
         commit = Commit(
             dataset_id=candidate.dataset_id,
             expected_head=follows.hash if follows else None,
@@ -321,7 +245,7 @@ class Acceptor:
             attestations=(*self._attest(candidate, decision, rule.policy, replayed, now), *kept),
             present=[item.hash for item in candidate.needed_objects()],
         )
-        record, blocks = self.store.find_dataset(candidate.dataset_id), len(candidate.chain.blocks)
+        record, blocks = self.store.find_dataset(candidate.dataset_id), len(candidate.chain.stage)
         assert record is not None
         return AcceptanceReport(record, 0, 0, replayed, decision, candidate.chain.warnings, False, blocks)
 
@@ -330,12 +254,18 @@ class Acceptor:
     ) -> tuple[Attestation, ...]:
         attester, chain, dataset_id = Attester(self.keys), candidate.chain, candidate.dataset_id
         accepted = attester.attest_acceptance(
-            chain.blocks, dataset_id, policy=policy, decision=decision, replayed_steps=replayed, now=now
+            dataset_id,
+            chain.first,
+            chain.last,
+            policy=policy,
+            decision=decision,
+            replayed_steps=replayed,
+            now=now,
         )
         if not replayed:
             return (accepted,)
         engine = self.engines.get_engine(_engine_of(chain))
-        return (accepted, *attester.attest_success(chain.blocks, dataset_id, engine, now=now))
+        return (accepted, *attester.attest_success(chain.iter_blocks(traits.STEP), dataset_id, engine, now=now))
 
     def keep_statements(self, dataset_id: DatasetId, raws: Sequence[bytes], *, now: Timestamp) -> None:
         """Keep what others attest about blocks that are held already."""
@@ -353,6 +283,7 @@ class Acceptor:
         report: dict[str, Any] = {
             "expected": _text(getattr(error, "expected", None)),
             "found": _text(getattr(error, "found", None)),
+            "partsAfter": offer.parts_after,
         }
         files = {f"{object_hash}.offered": path for object_hash, path in (paths or {}).items()}
         recomputed: pa.Table | None = None
@@ -368,7 +299,7 @@ class Acceptor:
             report["equivocation"] = proof.explain()
         return self.refusals.keep(
             rule=getattr(error, "rule", type(error).__name__),
-            reason=str(error),
+            reason=str(error) + _describe_fork(offer.parts_after),
             sequence_number=getattr(error, "sequence_number", None),
             offer=offer,
             files=files,
@@ -394,6 +325,12 @@ def _engine_of(chain: CheckedChain) -> str:
     transform = chain.view.transform
     assert transform is not None
     return transform.transform.engine
+
+
+def _describe_fork(parts_after: int | None) -> str:
+    if parts_after is None:
+        return ""
+    return f"; the histories part after block {parts_after}" if parts_after >= 0 else "; they have no block in common"
 
 
 def _text(value: object) -> str | None:

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from odf_node.ports import Acceptance, Head, NewDataset, Origin
+from odf_node.ports import Acceptance, NewDataset, Origin
 from odf_node.services.offers import Candidate
 from odf_protocol.did import DidKey
 from odf_protocol.policy import AcceptRule, Decision
@@ -18,7 +18,7 @@ def acceptance_of(
 ) -> Acceptance:
     """Write down on what grounds the blocks of ``candidate`` were accepted."""
     assert decision.trust is not None
-    first, last = candidate.chain.blocks[0], candidate.chain.blocks[-1]
+    first, last = candidate.chain.first, candidate.chain.last
     detail: dict[str, Any] = {
         "policy": rule.policy.value if rule.policy else "default",
         "rule": rule.name,
@@ -31,7 +31,7 @@ def acceptance_of(
         "notChecked": list(NOT_CHECKED) if candidate.offer.metadata_only else [],
     }
     return Acceptance(
-        head=Head(last.sequence_number, last.hash),
+        head=last,
         trust=decision.trust,
         source_url=candidate.offer.source_url,
         accepted_at=now,

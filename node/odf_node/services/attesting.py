@@ -1,9 +1,11 @@
 """Saying under this node's name what a re-execution found."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import islice
 
 from odf_engines.contract import Engine
-from odf_node.ports import Attestation, KeyStore, PrivateKey
+from odf_node.ports import Attestation, Head, KeyStore, PrivateKey
 from odf_node.services.replay_records import identity_of
 from odf_protocol.acceptance_statements import AcceptanceStatement, sign_acceptance
 from odf_protocol.attestations import Attestation as ReplayAttestation
@@ -31,39 +33,39 @@ class Attester:
 
     def attest_acceptance(
         self,
-        blocks: tuple[Block, ...],
         dataset_id: DatasetId,
+        first: Head,
+        last: Head,
         *,
         policy: Policy | None,
         decision: Decision,
         replayed_steps: int,
         now: Timestamp,
     ) -> Attestation:
-        """State that ``blocks`` were accepted, and on what grounds."""
+        """State that the blocks from ``first`` to ``last`` were accepted, and on what grounds."""
         assert decision.trust is not None
         key = self.keys.get_or_create_node_key()
         raw = sign_acceptance(
             key.seed,
             dataset_id=dataset_id,
-            first=BlockRef(blocks[0].sequence_number, blocks[0].hash),
-            last=BlockRef(blocks[-1].sequence_number, blocks[-1].hash),
+            first=BlockRef(first.sequence_number, first.hash),
+            last=BlockRef(last.sequence_number, last.hash),
             policy=policy,
             trust=decision.trust,
             replayed_steps=replayed_steps,
             grounds=decision.reason,
             time=now,
         )
-        return _attestation(raw, key, dataset_id, blocks[0], blocks[-1], now)
+        return _attestation(raw, key, dataset_id, first, last, now)
 
     def attest_success(
-        self, blocks: tuple[Block, ...], dataset_id: DatasetId, engine: Engine, *, now: Timestamp
+        self, steps: Iterable[Block], dataset_id: DatasetId, engine: Engine, *, now: Timestamp
     ) -> list[Attestation]:
-        """State that every step among ``blocks`` was reproduced; several statements where there are very many."""
+        """State that every one of these steps was reproduced; several statements where there are very many."""
         key = self.keys.get_or_create_node_key()
-        steps = [block for block in blocks if isinstance(block.event, ExecuteTransform)]
-        parts = [steps[i : i + MAX_STEPS_IN_ATTESTATION] for i in range(0, len(steps), MAX_STEPS_IN_ATTESTATION)]
+        left = iter(steps)
         statements = []
-        for part in parts:
+        while part := list(islice(left, MAX_STEPS_IN_ATTESTATION)):
             raw = _sign(key, part, dataset_id, engine, tuple(_agreeing(block) for block in part), now)
             statements.append(_attestation(raw, key, dataset_id, part[0], part[-1], now))
         return statements
@@ -96,7 +98,7 @@ class Attester:
 
 
 def _attestation(
-    raw: bytes, key: PrivateKey, dataset_id: DatasetId, first: Block, last: Block, now: Timestamp
+    raw: bytes, key: PrivateKey, dataset_id: DatasetId, first: Block | Head, last: Block | Head, now: Timestamp
 ) -> Attestation:
     return Attestation(
         id=Multihash.of_sha3_256(raw),

@@ -4,8 +4,9 @@ import json
 from typing import Final
 
 from odf_node.ports import DatasetRecord, Head, MetadataStore
+from odf_node.ports.block_stage import OfferedBlock
 from odf_node.services.offers import Candidate, Offer
-from odf_node.services.verification import OfferedBlock, check_chain, stored_piece, view_at
+from odf_node.services.verification import check_chain, stored_piece, view_at
 from odf_protocol.chain import ChainState, Strictness
 from odf_protocol.policy import Trust
 

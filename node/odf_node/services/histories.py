@@ -1,13 +1,13 @@
 """Two histories of one dataset: proving that its key vouched for both (ACCEPT-9)."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from odf_node.ports import DatasetRecord, MetadataStore
+from odf_node.ports.block_stage import OfferedBlock
 from odf_node.services.disputes import Dispute
 from odf_node.services.refusals import Refusals
-from odf_node.services.verification import OfferedBlock
 from odf_protocol.block import Block, decode_block
 from odf_protocol.did import DidKey
 from odf_protocol.equivocation import MAX_PATH_BLOCKS, EquivocationKind, EquivocationProof, prove_equivocation
@@ -39,8 +39,16 @@ def find_equivocation(
         return None  # the two heads can both be true, or one of them is none
 
 
-def find_fork(store: MetadataStore, record: DatasetRecord, blocks: Sequence[Block], signed_head: bytes | None) -> int:
+def find_fork(
+    store: MetadataStore, record: DatasetRecord, hashes: Mapping[int, Multihash], signed_head: bytes | None
+) -> int:
     """Find the last block that an offered history, from its Seed, has in common with the one held here.
+
+    Args:
+        store: Has the history held here.
+        record: Whose.
+        hashes: Of the offered blocks, by number.
+        signed_head: As offered.
 
     Raises:
         RejectedError: ACCEPT-9, ACCEPT-10: it may not take the place of the one held here.
@@ -48,13 +56,19 @@ def find_fork(store: MetadataStore, record: DatasetRecord, blocks: Sequence[Bloc
     if signed_head is not None or record.pinned_key is not None:
         # What a key has signed it has signed for ever: another history is evidence against it, not a newer state.
         raise RejectedError("ACCEPT-10 signed-histories-are-not-replaced", expected=record.head, found="another one")
-    common = -1
-    for stored, offered in zip(store.iter_blocks(record.id), blocks, strict=False):
-        if stored.hash != offered.hash:
-            break
-        common = stored.sequence_number
+    common = find_last_common(store, record, hashes)
     if common < 0:
         raise RejectedError("ACCEPT-10 first-block-stays", sequence_number=0)
+    return common
+
+
+def find_last_common(store: MetadataStore, record: DatasetRecord, hashes: Mapping[int, Multihash]) -> int:
+    """Find the number of the last block that another history has in common with the one held here; -1: none."""
+    common = -1
+    for stored in store.iter_blocks(record.id):
+        if hashes.get(stored.sequence_number) != stored.hash:
+            break
+        common = stored.sequence_number
     return common
 
 

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from odf_node.ports import Head
-from odf_node.services.verification import CheckedChain, NeededObject, OfferedBlock
+from odf_node.ports.block_stage import OfferedBlock
+from odf_node.services.checked_chain import CheckedChain, NeededObject
 from odf_protocol.did import DatasetId
 
 
@@ -46,6 +47,7 @@ class Offer:
     published: bool = True
     replaces_history: bool = False
     metadata_only: bool = False
+    parts_after: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

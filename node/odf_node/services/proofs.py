@@ -4,8 +4,9 @@ from dataclasses import replace
 
 from odf_engines.errors import EngineMissingError
 from odf_node.ports import MetadataStore
+from odf_node.services.checked_chain import CheckedChain
 from odf_node.services.engines import EngineHost
-from odf_node.services.verification import CheckedChain, find_missing_inputs
+from odf_node.services.verification import find_missing_inputs
 from odf_protocol.enums import DatasetKind
 from odf_protocol.policy import Proof, Witness
 

@@ -1,6 +1,7 @@
 """Bring a dataset up to date: poll a root, run a derivative, or take what another node offers."""
 
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Final
 from urllib.parse import urlsplit
@@ -18,8 +19,8 @@ from odf_node.ports import (
     Peer,
     PeerKeyChangedError,
 )
+from odf_node.ports.block_stage import OpenStage
 from odf_node.ports.peer_client import (
-    PackedBlock,
     PeerDataset,
     PeerDescription,
     PeerHead,
@@ -28,6 +29,7 @@ from odf_node.ports.peer_client import (
 from odf_node.ports.peer_errors import PeerForbidsError
 from odf_node.ports.progress import ProgressLine
 from odf_node.services.acceptance import AcceptanceReport, Acceptor
+from odf_node.services.chain_fetching import ChainFetching
 from odf_node.services.completion import find_last_checked, read_held
 from odf_node.services.disputes import Disputes
 from odf_node.services.hearing import Hearing, unless_mute
@@ -36,14 +38,12 @@ from odf_node.services.naming import get_dataset
 from odf_node.services.offers import EVERYTHING, Candidate, Offer, Wishes
 from odf_node.services.pull_planning import PullTarget
 from odf_node.services.transforms import Transformer, TransformReport
-from odf_node.services.verification import OfferedBlock
 from odf_node.services.writer import find_writing_time
 from odf_node.threads import finish_in_thread
-from odf_protocol.block import decode_block
+from odf_protocol.block_traits import CHECKPOINT, ROWS
 from odf_protocol.did import DatasetId
-from odf_protocol.errors import MalformedError, NotFoundError, RejectedError, UnavailableError, UnsupportedError
-from odf_protocol.events import DatasetKind, Seed
-from odf_protocol.multihash import Multihash
+from odf_protocol.errors import MalformedError, NotFoundError, RejectedError, UnavailableError
+from odf_protocol.events import DatasetKind
 from odf_protocol.names import DatasetName
 from odf_protocol.policy import Decision, Policy
 from odf_protocol.timestamp import Timestamp
@@ -68,6 +68,7 @@ class Pulling:
     transformer: Transformer
     acceptor: Callable[[Callable[[str], None]], Acceptor]
     open_peer: Callable[[str], Awaitable[PeerDataset]]
+    open_stage: OpenStage
 
     def set_watermarks(self, names: Sequence[str], watermark: Timestamp) -> list[IngestReport]:
         """State a watermark by hand for each of the named roots."""
@@ -215,18 +216,24 @@ class Pulling:
             await finish_in_thread(lambda: acceptor.keep_statements(record.id, statements, now=self.clock.now()))
             await finish_in_thread(lambda: hearing.remember(record.id, offered, url))
             return replace(completed or _up_to_date(record), warnings=doubts)
-        fetched = await self._fetch_chain(peer, url, name, record, offered, expected_id, whole=wishes.force)
-        offer = replace(
-            self._continue_held(fetched),
+        offer = Offer(
+            name=name,
+            source_url=url,
+            base=None,
+            blocks=(),
+            signed_head=offered.signed_head,
+            expected_id=expected_id,
             statements=statements,
             published=wishes.published,
             replaces_history=wishes.force,
             metadata_only=wishes.metadata_only,
         )
-        if not offer.blocks and offer.base is not None:
-            return _up_to_date(get_dataset(self.store, offer.name))
-        candidate = await finish_in_thread(lambda: acceptor.examine(offer, now=self.clock.now()))
-        report = await self._judge(peer, candidate, policy, acceptor, name, progress)
+        with closing(self.open_stage()) as stage:
+            fetching = ChainFetching(self.store, lambda each: acceptor.begin(each, stage, now=self.clock.now()))
+            candidate = await fetching.fetch(peer, offer, record, offered, stage)
+            if isinstance(candidate, DatasetRecord):
+                return _up_to_date(candidate)
+            report = await self._judge(peer, candidate, policy, acceptor, candidate.offer.name, progress)
         await finish_in_thread(lambda: hearing.remember(candidate.dataset_id, offered, url))
         report = replace(report, warnings=report.warnings + doubts + self._remember_peer(peer.description))
         if completed is None:
@@ -276,7 +283,7 @@ class Pulling:
             self._let_go(candidate)
             raise
         except RejectedError as error:
-            refusal = acceptor.refuse(offer, error, now=self.clock.now())
+            refusal = acceptor.refuse(candidate.offer, error, now=self.clock.now())
             self._let_go(candidate)
             raise refusal from error
         self.objects.release(candidate.dataset_id)
@@ -301,69 +308,9 @@ class Pulling:
             return (str(error),)
         return ()
 
-    async def _fetch_chain(
-        self,
-        peer: PeerDataset,
-        url: str,
-        name: str,
-        record: DatasetRecord | None,
-        offered: PeerHead,
-        expected_id: DatasetId | None,
-        *,
-        whole: bool,
-    ) -> Offer:
-        blocks: list[PackedBlock] = []
-        base = record.head if record is not None else None
-        if whole or (record is not None and offered.dataset_id not in {None, record.id}):
-            base = None  # asked for, or another dataset under the name of this one
-        if base is None or offered.head.sequence_number > base.sequence_number:
-            blocks = [block async for block in peer.iter_blocks(after=base, upto=offered.head)]
-        else:
-            # The peer's chain is no longer than ours and its head is not in ours: it is another history. It is fetched
-            # whole, so that what is refused can be shown.
-            base = None
-            blocks = [block async for block in peer.iter_blocks(after=None, upto=offered.head)]
-        return Offer(
-            name=record.name if record else name,
-            source_url=url,
-            base=base,
-            blocks=[OfferedBlock(block.raw, block.signature, block.replay_record) for block in blocks],
-            signed_head=offered.signed_head,
-            expected_id=expected_id,
-        )
-
-    def _continue_held(self, offer: Offer) -> Offer:
-        """Find out whether a chain that was fetched whole continues a copy that is here after all.
-
-        It does where the dataset is held under another name, or was taken meanwhile. Without new blocks the result
-        has none.
-
-        Raises:
-            UsageError: The dataset is this node's own.
-        """
-        if offer.base is not None or not offer.blocks:
-            return offer
-        try:
-            first = decode_block(offer.blocks[0].raw, expected_hash=None)
-        except (MalformedError, UnsupportedError):
-            return offer  # the acceptor says what is wrong with it
-        held = self.store.find_dataset(first.event.dataset_id) if isinstance(first.event, Seed) else None
-        if held is None:
-            return offer
-        number = held.head.sequence_number
-        last = Multihash.of_sha3_256(offer.blocks[-1].raw)
-        is_older = self.store.find_block(held.id, last) is not None
-        if not is_older and (
-            number >= len(offer.blocks) or Multihash.of_sha3_256(offer.blocks[number].raw) != held.head.hash
-        ):
-            return offer  # another history
-        if held.origin is Origin.OWN:
-            raise UsageError(f"'{held.name}' is this node's own; it is written here only")
-        return replace(offer, name=held.name, base=held.head, blocks=() if is_older else offer.blocks[number + 1 :])
-
     async def _fetch_objects(self, peer: PeerDataset, candidate: Candidate, name: str, progress: ProgressLine) -> None:
-        events = [block.event for block in candidate.chain.blocks]
-        wanted = {item.hash: item for event in events for item in iter_wanted(event)}
+        blocks = candidate.chain.iter_blocks(ROWS | CHECKPOINT)
+        wanted = {item.hash: item for block in blocks for item in iter_wanted(block.event)}
         missing = [item for item in wanted.values() if not self.objects.has(item.hash)]
         if missing:
             progress.say(f"{name}: fetching")

@@ -4,14 +4,16 @@ from dataclasses import dataclass
 
 from odf_node.commit_point import commit_with_objects
 from odf_node.errors import UsageError
-from odf_node.ports import Commit, DatasetRecord, KeyStore, MetadataStore, NewBlock, ObjectStore, Origin
-from odf_node.ports.peer_client import ObjectKind, PeerDataset, WantedObject
-from odf_node.services.verification import CheckedChain, OfferedBlock, check_chain, check_rows, view_at
+from odf_node.exchange.wanted import iter_wanted
+from odf_node.ports import Commit, DatasetRecord, KeyStore, MetadataStore, ObjectStore, Origin
+from odf_node.ports.block_stage import OfferedBlock
+from odf_node.ports.peer_client import PeerDataset
+from odf_node.services.verification import check_chain, check_rows, view_at
 from odf_node.threads import finish_in_thread
+from odf_protocol.block_traits import CHECKPOINT, ROWS
 from odf_protocol.chain import ChainState, Strictness
 from odf_protocol.errors import RejectedError
 from odf_protocol.heads import verify_head
-from odf_protocol.multihash import Multihash
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,33 +51,22 @@ class Recovery:
             signed=True,
             strictness=Strictness.FOREIGN,
         )
-        if chain.blocks[-1].hash != head.block_hash:
-            raise RejectedError("HEAD-4 head-is-the-last-block", expected=head.block_hash, found=chain.blocks[-1].hash)
+        if chain.last.hash != head.block_hash:
+            raise RejectedError("HEAD-4 head-is-the-last-block", expected=head.block_hash, found=chain.last.hash)
         with self.objects.writing():
-            needed = chain.needed_objects()
-            wanted = [WantedObject(_kind_of(chain, item.hash), item.hash, item.size_bytes) for item in needed]
+            named = (item for block in chain.iter_blocks(ROWS | CHECKPOINT) for item in iter_wanted(block.event))
+            wanted = list({item.hash: item for item in named}.values())
             await peer.fetch_objects([item for item in wanted if not self.objects.has(item.hash)], self.objects)
-            paths = {item.hash: self.objects.get_path(item.hash) for item in needed}
+            paths = {item.hash: self.objects.get_path(item.hash) for item in wanted}
             await finish_in_thread(lambda: check_rows(chain, paths, lambda _text: None))
             commit = Commit(
                 dataset_id=record.id,
                 expected_head=record.head.hash,
-                blocks=tuple(
-                    NewBlock.of(block, item.signature, item.replay_record)
-                    for block, item in zip(chain.blocks, blocks, strict=True)
-                ),
+                blocks=chain.new_blocks(),
                 chain_state=chain.state.to_bytes(),
-                objects=tuple(item.hash for item in needed),
+                objects=tuple(item.hash for item in wanted),
                 signed_head=offered.signed_head,
             )
             recovered = await finish_in_thread(lambda: commit_with_objects(self.store, self.objects, commit, {}))
         self.keys.note_signed(record.id, recovered.head.sequence_number, recovered.head.hash)
         return recovered
-
-
-def _kind_of(chain: CheckedChain, object_hash: Multihash) -> ObjectKind:
-    for block in chain.blocks:
-        checkpoint = getattr(block.event, "new_checkpoint", None)
-        if checkpoint is not None and checkpoint.physical_hash == object_hash:
-            return ObjectKind.CHECKPOINT
-    return ObjectKind.DATA

@@ -4,13 +4,14 @@ A peer passes on whatever it has; each statement is verified by itself, so it do
 cannot fill the disk: of nodes that the policies do not name, only so many statements are kept for each dataset.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from odf_node.ports import Attestation, MetadataStore
+from odf_node.services.checked_chain import CheckedChain
+from odf_protocol import block_traits as traits
 from odf_protocol.accept_policies import PolicySet
-from odf_protocol.block import Block
 from odf_protocol.did import DatasetId, DidKey
 from odf_protocol.errors import OdfError
 from odf_protocol.multihash import Multihash
@@ -46,18 +47,16 @@ class Statements:
         """Read the statements that are kept; they are verified again."""
         return self.read_about(dataset_id, (item.raw for item in self.store.iter_attestations(dataset_id)))
 
-    def witnesses(
-        self, dataset_id: DatasetId, blocks: Sequence[Block], offered: Sequence[Statement]
-    ) -> tuple[Witness, ...]:
+    def witnesses(self, chain: CheckedChain, offered: Sequence[Statement]) -> tuple[Witness, ...]:
         """Say who attests the new blocks, by what was offered and what is kept (POLICY-6)."""
-        statements = [*offered, *self.kept_about(dataset_id)]
+        statements = [*offered, *self.kept_about(chain.dataset_id)]
         own = self.own_key
         # This node's own word is no second opinion.
         others = [said for said in statements if said.node != own]
-        return list_witnesses(dataset_id, blocks, {}, others)
+        return list_witnesses(chain.dataset_id, chain.iter_blocks(traits.DATA), chain.hashes, others)
 
     def select_new(
-        self, dataset_id: DatasetId, offered: Sequence[Statement], hashes: "dict[int, Multihash]", now: Timestamp
+        self, dataset_id: DatasetId, offered: Sequence[Statement], hashes: Mapping[int, Multihash], now: Timestamp
     ) -> tuple[Attestation, ...]:
         """Choose what to keep of what was offered: about blocks that are held, by named auditors or a few others.
 
@@ -85,7 +84,7 @@ class Statements:
     def _is_stranger(self, node: DidKey) -> bool:
         return node != self.own_key and self.policies.find_auditor(node) is None
 
-    def _is_held(self, dataset_id: DatasetId, said: Statement, hashes: "dict[int, Multihash]") -> bool:
+    def _is_held(self, dataset_id: DatasetId, said: Statement, hashes: Mapping[int, Multihash]) -> bool:
         number, block_hash = said.last.sequence_number, said.last.hash
         if number in hashes:
             return hashes[number] == block_hash

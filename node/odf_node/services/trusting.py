@@ -87,7 +87,7 @@ class TrustReport:
             return Standing(record, rule, Decision(False, None, False, f"what is held is damaged: {error}"))
         key = self.keys.find_node_key()
         others = Statements(self.store, policies, DidKey(key.public_key()) if key else None)
-        witnesses = others.witnesses(record.id, chain.blocks, ())
+        witnesses = others.witnesses(chain, ())
         proof = gather_proof(chain, self.store, self.engines, signed=signed, witnesses=witnesses)
         if record.trust is Trust.REEXECUTED:
             # It was done; that inputs have gone since takes nothing away.

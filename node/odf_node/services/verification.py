@@ -4,7 +4,7 @@ Each function below does one of the steps that ``acceptance`` numbers, raises at
 changes nothing.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,90 +12,22 @@ from pathlib import Path
 from odf_engines.contract import EngineSession
 from odf_engines.errors import EngineMissingError, InvalidQueryError, LimitExceededError, NotReplayableError
 from odf_node.ports import DatasetRecord, MetadataStore, ObjectStore
+from odf_node.ports.block_stage import OfferedBlock
 from odf_node.services.chains import load_view
+from odf_node.services.checked_chain import ChainCheck, CheckedChain
 from odf_node.services.engines import EngineHost
-from odf_node.services.replay_records import check_record, check_record_engine
+from odf_node.services.memory_stage import MemoryStage
+from odf_node.services.replay_records import check_record_engine
 from odf_node.services.slice_process import SliceProcess
 from odf_node.services.transforms import Replayer, StepMismatch, input_ids
-from odf_protocol.block import Block, decode_block
-from odf_protocol.chain import ChainState, Strictness, append
-from odf_protocol.dataset_view import DatasetView, apply, start_view
+from odf_protocol import block_traits as traits
+from odf_protocol.chain import ChainState, Strictness
+from odf_protocol.dataset_view import DatasetView
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import RejectedError
-from odf_protocol.events import AddData, DatasetKind, ExecuteTransform
+from odf_protocol.events import AddData, DatasetKind, ExecuteTransform, SetTransform
 from odf_protocol.multihash import Multihash
 from odf_protocol.replay import EngineIdentity, ReplayRecord
-from odf_protocol.signatures import verify_block_signature
-
-
-@dataclass(frozen=True, slots=True)
-class OfferedBlock:
-    """One block as it came: bytes, and what the sender says goes with them. Nothing of it has been checked."""
-
-    raw: bytes
-    signature: bytes | None = None
-    replay_record: bytes | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class NeededObject:
-    """An object that blocks name, with the size that they state."""
-
-    hash: Multihash
-    size_bytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class CheckedChain:
-    """Blocks that keep every chain rule, and what is in force after each of them.
-
-    ``before`` is the view before the first block, None where that is the Seed. ``records`` are the replay records that
-    came along. ``warnings`` are rules that only this
-    implementation demands and that a foreign chain may break.
-    """
-
-    before: DatasetView | None
-    blocks: tuple[Block, ...]
-    views: tuple[DatasetView, ...]
-    records: tuple[ReplayRecord | None, ...]
-    state: ChainState
-    warnings: tuple[str, ...]
-
-    @property
-    def view(self) -> DatasetView:
-        """What is in force at the end."""
-        return self.views[-1]
-
-    def needed_objects(self) -> list[NeededObject]:
-        """List slices and checkpoints of the blocks, oldest first, each once."""
-        needed: dict[Multihash, NeededObject] = {}
-        for block in self.blocks:
-            if isinstance(block.event, AddData | ExecuteTransform):
-                for part in (block.event.new_data, block.event.new_checkpoint):
-                    if part is not None:
-                        needed.setdefault(part.physical_hash, NeededObject(part.physical_hash, part.size))
-        return list(needed.values())
-
-    def list_engines(self) -> list[str]:
-        """List the engines that the steps ran in, and the one that is in force at the end, each once."""
-        names: dict[str, None] = {}
-        before = self.before
-        for block, view in zip(self.blocks, self.views, strict=True):
-            if isinstance(block.event, ExecuteTransform) and before is not None and before.transform is not None:
-                names[before.transform.transform.engine] = None
-            before = view
-        if self.view.transform is not None:
-            names[self.view.transform.transform.engine] = None
-        return list(names)
-
-    def count_rows(self) -> int:
-        """Count the rows that the blocks add."""
-        slices = [
-            block.event.new_data
-            for block in self.blocks
-            if isinstance(block.event, AddData | ExecuteTransform) and block.event.new_data
-        ]
-        return sum(item.offset_interval.end - item.offset_interval.start + 1 for item in slices)
 
 
 class ReplayMismatchError(RejectedError):
@@ -123,62 +55,66 @@ def check_chain(
         MalformedError, UnsupportedError: Bytes that are no block of a known version.
         RejectedError: A rule is broken or a signature is missing or wrong.
     """
-    blocks: list[Block] = []
-    views: list[DatasetView] = []
-    warnings: list[str] = []
-    records: list[ReplayRecord | None] = []
-    view = before
+    check = ChainCheck(
+        MemoryStage(), dataset_id=dataset_id, state=state, before=before, signed=signed, strictness=strictness
+    )
     for item in offered:
-        block = decode_block(item.raw, expected_hash=None)
-        state, found = append(state, block, strictness=strictness)
-        warnings.extend(str(warning) for warning in found)
-        if item.signature is not None:
-            # Also where no head is signed: what is kept and passed on with a block must be true.
-            verify_block_signature(item.signature, dataset_id, block.sequence_number, block.hash)
-        elif signed:
-            raise RejectedError(
-                "SIG-1 block-is-signed", sequence_number=block.sequence_number, expected="a signature", found="none"
-            )
-        records.append(
-            None if item.replay_record is None else check_record(item.replay_record, block, dataset_id, view)
-        )
-        view = apply(view, block) if view else start_view(block)
-        blocks.append(block)
-        views.append(view)
-    assert state is not None
-    return CheckedChain(before, tuple(blocks), tuple(views), tuple(records), state, tuple(warnings))
+        check.take(item)
+    return check.finish()
 
 
-def check_rows(chain: CheckedChain, paths: Mapping[Multihash, Path], say: Callable[[str], None]) -> None:
-    """Check every row of every slice against its block; ``paths`` has each slice, whole.
+def check_rows(
+    chain: CheckedChain,
+    paths: Mapping[Multihash, Path],
+    say: Callable[[str], None],
+    *,
+    chosen: Container[int] | None = None,
+) -> int:
+    """Check every row of every slice against its block; return how many rows that were.
+
+    Args:
+        chain: The blocks.
+        paths: Has each slice that is read, whole.
+        say: Hears about each slice.
+        chosen: Numbers of the blocks whose slices are read; None: all.
 
     Raises:
         RejectedError, MalformedError, UnsupportedError: ROWS-1 to ROWS-6.
     """
+    rows = 0
     with SliceProcess() as reader:
-        for block, view in zip(chain.blocks, chain.views, strict=True):
-            event = block.event
-            if not isinstance(event, AddData | ExecuteTransform) or event.new_data is None:
+        for step in chain.iter_steps(traits.ROWS):
+            block, event = step.block, step.block.event
+            if chosen is not None and block.sequence_number not in chosen:
                 continue
-            if view.schema is None:
+            assert isinstance(event, AddData | ExecuteTransform)
+            assert event.new_data is not None
+            if step.after.schema is None:
                 raise RejectedError("ROWS-1 schema-comes-before-data", sequence_number=block.sequence_number)
             say(f"checking the rows of block {block.sequence_number}")
-            reader.check(paths[event.new_data.physical_hash], block, view)
+            reader.check(paths[event.new_data.physical_hash], block, step.after)
+            rows += event.new_data.offset_interval.end - event.new_data.offset_interval.start + 1
+    return rows
 
 
 def find_missing_inputs(chain: CheckedChain, store: MetadataStore) -> list[str]:
     """Say which inputs, or blocks of inputs, the steps read and this node does not hold (ACCEPT-7)."""
     missing: dict[str, None] = {}
-    for block, view in zip(chain.blocks, chain.views, strict=True):
-        if view.transform is not None:
-            for dataset_id, item in zip(input_ids(view.transform), view.transform.inputs, strict=True):
-                if store.find_dataset(dataset_id) is None:
-                    missing[f"input '{item.alias or item.dataset_ref}' ({dataset_id}) is not in this node"] = None
-                elif absent := store.list_absent_objects(dataset_id):
-                    text = f"input '{item.alias or item.dataset_ref}' lacks {len(absent)} files here; pull it again"
-                    missing[text] = None
-        if isinstance(block.event, ExecuteTransform):
+
+    def look_at(transform: SetTransform | None) -> None:
+        missing.update((text, None) for text in _missing_inputs(transform, store))
+
+    declared = None if chain.before is None else chain.before.transform
+    looked_at: SetTransform | None = None
+    for block in chain.iter_blocks(traits.DEFINITION | traits.STEP):
+        if isinstance(block.event, SetTransform):
+            declared = block.event
+        elif isinstance(block.event, ExecuteTransform):
+            if declared is not looked_at:
+                look_at(declared)
+                looked_at = declared
             missing.update((text, None) for text in _missing_input_blocks(block.event, store))
+    look_at(chain.view.transform)
     return list(missing)
 
 
@@ -203,36 +139,30 @@ def replay_steps(
     replayed = 0
     with ExitStack() as stack:
         sessions: dict[str, EngineSession] = {}
-        before = chain.before
-        for block, view, record in zip(chain.blocks, chain.views, chain.records, strict=True):
-            if isinstance(block.event, ExecuteTransform):
-                if before is None or before.transform is None:
-                    raise RejectedError("CHAIN-25 transform-is-declared", sequence_number=block.sequence_number)
-                name = before.transform.transform.engine
-                if name not in sessions:
-                    say(f"starting the sandboxed engine '{name}'")
-                    sessions[name] = stack.enter_context(engines.foreign_session(name))
-                say(f"re-executing block {block.sequence_number}")
-                engine = engines.get_engine(name)
-                if record is not None:
-                    check_record_engine(record, engine, block.sequence_number)
-                try:
-                    mismatch = replayer.replay(
-                        sessions[name], before, block, record, engine=engine, limits=engines.limits
-                    )
-                except LimitExceededError as error:
-                    where = f"block {block.sequence_number}"
-                    raise LimitExceededError(
-                        error.limit, allowed=error.allowed, found=error.found, where=where
-                    ) from error
-                except (InvalidQueryError, NotReplayableError) as error:
-                    raise RejectedError(
-                        "PLAN-7 query-can-be-repeated", sequence_number=block.sequence_number, found=error
-                    ) from error
-                if mismatch is not None:
-                    raise ReplayMismatchError(mismatch)
-                replayed += 1
-            before = view
+        for step in chain.iter_steps(traits.STEP):
+            block, before, record = step.block, step.before, step.record
+            if before is None or before.transform is None:
+                raise RejectedError("CHAIN-25 transform-is-declared", sequence_number=block.sequence_number)
+            name = before.transform.transform.engine
+            if name not in sessions:
+                say(f"starting the sandboxed engine '{name}'")
+                sessions[name] = stack.enter_context(engines.foreign_session(name))
+            say(f"re-executing block {block.sequence_number}")
+            engine = engines.get_engine(name)
+            if record is not None:
+                check_record_engine(record, engine, block.sequence_number)
+            try:
+                mismatch = replayer.replay(sessions[name], before, block, record, engine=engine, limits=engines.limits)
+            except LimitExceededError as error:
+                where = f"block {block.sequence_number}"
+                raise LimitExceededError(error.limit, allowed=error.allowed, found=error.found, where=where) from error
+            except (InvalidQueryError, NotReplayableError) as error:
+                raise RejectedError(
+                    "PLAN-7 query-can-be-repeated", sequence_number=block.sequence_number, found=error
+                ) from error
+            if mismatch is not None:
+                raise ReplayMismatchError(mismatch)
+            replayed += 1
     return replayed
 
 
@@ -273,17 +203,15 @@ def check_records(
     replayer = Replayer(store, objects, paths)
     steps = recorded = 0
     others: dict[EngineIdentity, int] = {}
-    before = chain.before
-    for block, view, record in zip(chain.blocks, chain.views, chain.records, strict=True):
-        if isinstance(block.event, ExecuteTransform):
-            steps += 1
-            if record is not None and before is not None:
-                recorded += 1
-                if not _is_engine_here(record, engines, block.sequence_number):
-                    others[record.engine] = others.get(record.engine, 0) + 1
-                if with_inputs:
-                    replayer.check_inputs(before, block, record)
-        before = view
+    for step in chain.iter_steps(traits.STEP):
+        steps += 1
+        record = step.record
+        if record is not None and step.before is not None:
+            recorded += 1
+            if not _is_engine_here(record, engines, step.block.sequence_number):
+                others[record.engine] = others.get(record.engine, 0) + 1
+            if with_inputs:
+                replayer.check_inputs(step.before, step.block, record)
     return RecordedEngines(steps, recorded, tuple(others.items()))
 
 
@@ -312,6 +240,16 @@ def stored_piece(
 def view_at(store: MetadataStore, dataset_id: DatasetId, sequence_number: int) -> DatasetView:
     """Fold our copy up to a block."""
     return load_view(store, dataset_id, upto=sequence_number)
+
+
+def _missing_inputs(transform: SetTransform | None, store: MetadataStore) -> Iterator[str]:
+    if transform is None:
+        return
+    for dataset_id, item in zip(input_ids(transform), transform.inputs, strict=True):
+        if store.find_dataset(dataset_id) is None:
+            yield f"input '{item.alias or item.dataset_ref}' ({dataset_id}) is not in this node"
+        elif absent := store.list_absent_objects(dataset_id):
+            yield f"input '{item.alias or item.dataset_ref}' lacks {len(absent)} files here; pull it again"
 
 
 def _missing_input_blocks(event: ExecuteTransform, store: MetadataStore) -> Sequence[str]:

@@ -15,12 +15,12 @@ from typing import Any, Final
 from odf_engines.errors import EngineError, EngineMissingError
 from odf_node.ports import DatasetRecord, Head, MetadataStore, ObjectStore, Origin, Verified
 from odf_node.services.chains import iter_decoded, load_view
+from odf_node.services.checked_chain import CheckedChain
 from odf_node.services.engines import EngineHost
 from odf_node.services.naming import select_datasets
 from odf_node.services.presence import Presence
 from odf_node.services.transforms import input_ids
 from odf_node.services.verification import (
-    CheckedChain,
     ReplayMismatchError,
     check_chain,
     check_records,
@@ -30,6 +30,7 @@ from odf_node.services.verification import (
     stored_piece,
     view_at,
 )
+from odf_protocol import block_traits as traits
 from odf_protocol.chain import ChainState, Strictness
 from odf_protocol.did import DatasetId
 from odf_protocol.divergence import Divergence
@@ -231,8 +232,7 @@ class Verifier:
         return known if held is not None and held.hash == known.head.hash else None
 
     def _remember(self, record: DatasetRecord, chain: CheckedChain, *, replayed: bool) -> None:
-        last = Head(chain.blocks[-1].sequence_number, chain.blocks[-1].hash)
-        self.store.put_verified(Verified(record.id, last, replayed, chain.state.to_bytes(), self.now()))
+        self.store.put_verified(Verified(record.id, chain.last, replayed, chain.state.to_bytes(), self.now()))
 
     def _read(
         self, record: DatasetRecord, after: int, upto: int, state: ChainState | None, *, signed: bool
@@ -274,11 +274,10 @@ class Verifier:
             self.objects.check(needed.hash)
             self._require_size(needed.hash, needed.size_bytes)
             paths[needed.hash] = self.objects.get_path(needed.hash)
-        data = [i for i, block in enumerate(chain.blocks) if _has_data(block.event)]
+        data = [block.sequence_number for block in chain.iter_blocks(traits.ROWS)]
         chosen = data if options.sample is None else sorted(options.random.sample(data, min(options.sample, len(data))))
-        sampled = chain if chosen == data else _only(chain, chosen)
-        check_rows(sampled, paths, say)
-        steps = sum(isinstance(block.event, ExecuteTransform) for block in chain.blocks)
+        rows = check_rows(chain, paths, say, chosen=frozenset(chosen))
+        steps = chain.count(traits.STEP)
         replayed, not_checked, divergence = before.replayed_steps, before.not_checked, before.divergence
         engine_notes: list[str] = []
         if record.kind is DatasetKind.DERIVATIVE:
@@ -297,18 +296,17 @@ class Verifier:
             if not not_checked:
                 done = replay_steps(chain, paths, store=self.store, objects=self.objects, engines=self.engines, say=say)
                 replayed = (replayed or 0) + done
-        first, last = chain.blocks[0], chain.blocks[-1]
         return replace(
             before,
-            rows=before.rows + sampled.count_rows(),
+            rows=before.rows + rows,
             slices=before.slices + len(chosen),
             slices_in_range=before.slices_in_range + len(data),
             steps_in_range=before.steps_in_range + steps,
             replayed_steps=replayed,
             not_checked=not_checked,
             divergence=divergence,
-            first=before.first or Head(first.sequence_number, first.hash),
-            last=Head(last.sequence_number, last.hash),
+            first=before.first or chain.first,
+            last=chain.last,
             warnings=(*before.warnings, *engine_notes, *chain.warnings),
         )
 
@@ -337,13 +335,3 @@ def _divergence_of(error: OdfError) -> dict[str, Any] | None:
 
 def _missing_inputs(missing: Sequence[str]) -> Divergence:
     return Divergence("inputs", (), 0, 0, 0, (), "; ".join(missing), Cause.MISSING_INPUT)
-
-
-def _has_data(event: object) -> bool:
-    return isinstance(event, AddData | ExecuteTransform) and event.new_data is not None
-
-
-def _only(chain: CheckedChain, places: Sequence[int]) -> CheckedChain:
-    """Leave the chosen blocks alone in a chain that was checked whole."""
-    blocks = tuple(chain.blocks[place] for place in places)
-    return replace(chain, blocks=blocks, views=tuple(chain.views[place] for place in places), records=())

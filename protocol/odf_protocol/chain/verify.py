@@ -8,19 +8,33 @@ Source: clause CHAIN-50 of ``spec/chain.md``.
 
 from collections.abc import Iterable
 from hashlib import sha3_256
+from typing import NamedTuple
 
 from odf_protocol.block import Block, decode_block
+from odf_protocol.block_traits import traits_of
 from odf_protocol.chain.append import append
 from odf_protocol.chain.cursor import Cursor
 from odf_protocol.chain.rule import ChainWarning, Strictness
 from odf_protocol.chain.state import ChainState
-from odf_protocol.wire.shape import Shape, find_shape
+from odf_protocol.wire.known_shapes import KnownShapes
 
-__all__ = ["ChainVerifier"]
+__all__ = ["ChainVerifier", "VerifiedBlock"]
 
 MAX_WARNINGS = 1_000  # guess: more say nothing new; all are counted
-_MAX_LENGTHS = 64  # guess: ordinary chains have a handful of shapes; this bounds memory against others
-_MAX_SHAPES_PER_LENGTH = 4
+
+
+class VerifiedBlock(NamedTuple):
+    """What is known of a block that was verified.
+
+    Attributes:
+        digest: SHA3-256 of it, 32 bytes.
+        traits: What it is good for (``block_traits``).
+        block: The block decoded, None where that was not needed.
+    """
+
+    digest: bytes
+    traits: int
+    block: Block | None
 
 
 class ChainVerifier:
@@ -42,7 +56,7 @@ class ChainVerifier:
         self._state = state
         self._strictness = strictness
         self._cursor = self._cursor_at(state)
-        self._shapes: dict[int, list[Shape]] = {}
+        self._shapes = KnownShapes()
 
     @property
     def state(self) -> ChainState | None:
@@ -63,39 +77,26 @@ class ChainVerifier:
             UnsupportedError: A block of a version or with an event that we do not know.
             RejectedError: A rule is broken. As after the other errors, ``state`` is that before the block.
         """
-        return [self._verify(raw) for raw in raws]
+        return [self.take(raw).digest for raw in raws]
 
-    def _verify(self, raw: bytes) -> bytes:
+    def take(self, raw: bytes) -> VerifiedBlock:
+        """Verify the next block, as ``verify`` does, and say what is known of it."""
         if self._cursor is not None:
-            shapes = self._shapes.get(len(raw))
-            if shapes is not None:
-                number = int.from_bytes(raw, "little")
-                for shape in shapes:
-                    if shape.matches(number):
-                        digest = sha3_256(raw).digest()
-                        if self._cursor.take(shape, raw, digest):
-                            return digest
-        return self._verify_carefully(raw)
+            for shape in self._shapes.iter_matching(raw):
+                digest = sha3_256(raw).digest()
+                if self._cursor.take(shape, raw, digest):
+                    return VerifiedBlock(digest, shape.traits, None)
+        return self._take_carefully(raw)
 
-    def _verify_carefully(self, raw: bytes) -> bytes:
+    def _take_carefully(self, raw: bytes) -> VerifiedBlock:
         block = decode_block(raw, expected_hash=None)
         state, warnings = append(self.state, block, strictness=self._strictness)
         self._state, self._cursor = state, self._cursor_at(state)
         self.warning_count += len(warnings)
         self.warnings.extend(warnings[: MAX_WARNINGS - len(self.warnings)])
         if not warnings:
-            self._remember_shape(block)
-        return block.hash.digest
-
-    def _remember_shape(self, block: Block) -> None:
-        shape = find_shape(block)
-        if shape is None:
-            return
-        shapes = self._shapes.setdefault(len(block.raw), [])
-        shapes.insert(0, shape)
-        del shapes[_MAX_SHAPES_PER_LENGTH:]
-        if len(self._shapes) > _MAX_LENGTHS:
-            del self._shapes[next(iter(self._shapes))]
+            self._shapes.remember(block)
+        return VerifiedBlock(block.hash.digest, traits_of(block.event), block)
 
     @staticmethod
     def _cursor_at(state: ChainState | None) -> Cursor | None:

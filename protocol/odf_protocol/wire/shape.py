@@ -17,6 +17,7 @@ from operator import itemgetter
 from typing import Any
 
 from odf_protocol.block import Block, encode_block
+from odf_protocol.block_traits import traits_of
 from odf_protocol.did import DatasetId
 from odf_protocol.events import AddData, ExecuteTransform, SourceState
 from odf_protocol.events.declaration import BytesKind, Field, Kind, Scalar
@@ -61,6 +62,7 @@ class Shape:
     """A layout of AddData or ExecuteTransform blocks.
 
     Attributes:
+        traits: What every block of the shape is good for (``block_traits``).
         has_data: Every block of the shape has a slice.
         has_watermark: Every block of the shape has one.
         has_new_input: Every block of the shape takes a new block of some input.
@@ -68,6 +70,7 @@ class Shape:
         input_ids: Inputs of every block of the shape.
     """
 
+    traits: int
     has_data: bool
     has_watermark: bool
     has_new_input: bool
@@ -112,6 +115,7 @@ def find_shape(block: Block) -> Shape | None:
     places = {name: len(found) + (name in _ABSENT_ZEROS) for name in names}
     places |= {name: place for place, name in enumerate(found)}
     return Shape(
+        traits=traits_of(event),
         has_data=event.new_data is not None,
         has_watermark=event.new_watermark is not None,
         has_new_input=any(item.new_block_hash for item in inputs),

@@ -4,6 +4,8 @@ Source: clauses HOME-10 to HOME-12 in ``spec/home.md``.
 """
 
 import sqlite3
+from itertools import islice
+from typing import Final
 
 from odf_node.adapters.sqlite_store.acceptances import insert_acceptance
 from odf_node.adapters.sqlite_store.database import Database
@@ -18,6 +20,8 @@ from odf_protocol.did import DatasetId
 from odf_protocol.multihash import Multihash
 from odf_protocol.policy import Trust, weakest
 
+_BATCH_BLOCKS: Final = 1_000  # guess: below a megabyte of ordinary blocks
+
 
 class CommitMethods:
     """The method of ``MetadataStore`` that commits."""
@@ -31,14 +35,7 @@ class CommitMethods:
                 key = _insert_dataset(connection, commit, commit.new_dataset)
             else:
                 key = _move_head(connection, commit)
-            connection.executemany(
-                "INSERT INTO blocks (dataset, sequence_number, hash, raw, signature, role) VALUES (?, ?, ?, ?, ?, ?)",
-                ((key, b.sequence_number, b.hash.to_bytes(), b.raw, b.signature, b.role) for b in commit.blocks),
-            )
-            connection.executemany(
-                "INSERT INTO replay_records (dataset, sequence_number, raw) VALUES (?, ?, ?)",
-                ((key, b.sequence_number, b.replay_record) for b in commit.blocks if b.replay_record is not None),
-            )
+            _insert_blocks(connection, key, commit)
             # Two blocks may name equal bytes: equal rows under an equal system time make an equal file.
             connection.executemany(
                 "INSERT INTO objects (dataset, hash, absent) VALUES (?, ?, ?)"
@@ -51,6 +48,24 @@ class CommitMethods:
                 (key,),
             ).fetchone()
             return read_dataset(row)
+
+
+def _insert_blocks(connection: sqlite3.Connection, key: int, commit: Commit) -> None:
+    """Insert the blocks some at a time: a long chain is not in memory, here neither."""
+    blocks, expected = iter(commit.blocks), commit.blocks[0].sequence_number
+    while batch := list(islice(blocks, _BATCH_BLOCKS)):
+        numbers = [block.sequence_number for block in batch]
+        if numbers != list(range(expected, expected + len(batch))):
+            raise ValueError(f"expected blocks from {expected} without gaps, found {numbers[:5]}")
+        expected += len(batch)
+        connection.executemany(
+            "INSERT INTO blocks (dataset, sequence_number, hash, raw, signature, role) VALUES (?, ?, ?, ?, ?, ?)",
+            ((key, b.sequence_number, b.hash.to_bytes(), b.raw, b.signature, b.role) for b in batch),
+        )
+        connection.executemany(
+            "INSERT INTO replay_records (dataset, sequence_number, raw) VALUES (?, ?, ?)",
+            ((key, b.sequence_number, b.replay_record) for b in batch if b.replay_record is not None),
+        )
 
 
 def _insert_the_rest(connection: sqlite3.Connection, key: int, commit: Commit) -> None:

@@ -1,0 +1,110 @@
+"""A stage for blocks in a file without a name, of which a crash leaves nothing behind."""
+
+import struct
+import tempfile
+from array import array
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Final, overload
+
+from odf_node.os_errors import mapped_os_errors
+from odf_node.ports.block_stage import BlockStage, OfferedBlock, StagedBlock
+
+_HEADER: Final = struct.Struct("<32sBIII")
+"""Digest, traits, three lengths; those of signature and record are one more than they are, 0 where there is none."""
+_IN_MEMORY_BYTES: Final = 1024 * 1024
+"""Fewer bytes make no file.  # guess: ordinary pulls bring a few blocks"""
+_PAGE_BYTES: Final = 256 * 1024
+
+
+class FileStage(BlockStage):
+    """A stage of which memory holds eight bytes a block; what is long goes to a file in ``folder``."""
+
+    def __init__(self, folder: Path) -> None:
+        """Make an empty stage; the folder is needed once there is much to keep."""
+        self._folder = folder
+        self._ends = array("Q")
+        self._file = tempfile.SpooledTemporaryFile(_IN_MEMORY_BYTES, mode="w+b", dir=str(folder))  # noqa: SIM115 - kept
+
+    def append(self, block: StagedBlock) -> None:
+        """See ``BlockStage``."""
+        offered = block.offered
+        signature, record = offered.signature, offered.replay_record
+        header = _HEADER.pack(
+            block.digest,
+            block.traits,
+            len(offered.raw),
+            0 if signature is None else len(signature) + 1,
+            0 if record is None else len(record) + 1,
+        )
+        data = b"".join((header, offered.raw, signature or b"", record or b""))
+        start = self._start_of(len(self._ends))
+        with mapped_os_errors(self._folder):
+            if self._file.tell() != start:
+                self._file.seek(start)
+            self._file.write(data)
+        self._ends.append(start + len(data))
+
+    def iter_staged(self, first: int = 0) -> Iterator[StagedBlock]:
+        """See ``BlockStage``."""
+        position = first
+        while position < len(self._ends):
+            last = position + 1
+            start = self._start_of(position)
+            while last < len(self._ends) and self._ends[last] - start <= _PAGE_BYTES:
+                last += 1
+            page = self._read(start, self._ends[last - 1])
+            for number in range(position, last):
+                yield _decode(page, self._start_of(number) - start)
+            position = last
+
+    def get_staged(self, position: int) -> StagedBlock:
+        """See ``BlockStage``."""
+        place = range(len(self._ends))[position]
+        return _decode(self._read(self._start_of(place), self._ends[place]), 0)
+
+    def clear(self) -> None:
+        """See ``BlockStage``."""
+        del self._ends[:]
+        self._file.seek(0)
+        self._file.truncate()
+
+    def close(self) -> None:
+        """See ``BlockStage``."""
+        del self._ends[:]
+        with suppress(OSError):  # what could not be written is not wanted any more
+            self._file.close()
+
+    def __len__(self) -> int:
+        return len(self._ends)
+
+    def __iter__(self) -> Iterator[OfferedBlock]:
+        return (staged.offered for staged in self.iter_staged())
+
+    @overload
+    def __getitem__(self, place: int) -> OfferedBlock: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[OfferedBlock]: ...
+    def __getitem__(self, place: int | slice) -> OfferedBlock | Sequence[OfferedBlock]:
+        if isinstance(place, slice):
+            return [self.get_staged(number).offered for number in range(len(self._ends))[place]]
+        return self.get_staged(place).offered
+
+    def _start_of(self, position: int) -> int:
+        return self._ends[position - 1] if position else 0
+
+    def _read(self, start: int, end: int) -> bytes:
+        with mapped_os_errors(self._folder):  # the newest blocks may have to be written first
+            self._file.seek(start)
+            return self._file.read(end - start)
+
+
+def _decode(page: bytes, start: int) -> StagedBlock:
+    digest, traits, raw_bytes, signature_bytes, record_bytes = _HEADER.unpack_from(page, start)
+    raw_end = start + _HEADER.size + raw_bytes
+    signature_end = raw_end + max(signature_bytes - 1, 0)
+    raw = page[start + _HEADER.size : raw_end]
+    signature = page[raw_end:signature_end] if signature_bytes else None
+    record = page[signature_end : signature_end + record_bytes - 1] if record_bytes else None
+    return StagedBlock(OfferedBlock(raw, signature, record), digest, traits)

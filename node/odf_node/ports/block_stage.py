@@ -1,0 +1,62 @@
+"""Where blocks of others wait until they are accepted: outside of memory, seen by nobody, gone with the process."""
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+__all__ = ["BlockStage", "OfferedBlock", "OpenStage", "StagedBlock"]
+
+
+@dataclass(frozen=True, slots=True)
+class OfferedBlock:
+    """One block as it came: bytes, and what the sender says goes with them. Nothing of it has been checked."""
+
+    raw: bytes
+    signature: bytes | None = None
+    replay_record: bytes | None = None
+
+
+class StagedBlock(NamedTuple):
+    """An offered block with what a verifier found out about it.
+
+    Attributes:
+        offered: As it came.
+        digest: SHA3-256 of its bytes, 32 bytes.
+        traits: What it is good for (``odf_protocol.block_traits``); 0 where no verifier looked at it.
+    """
+
+    offered: OfferedBlock
+    digest: bytes
+    traits: int
+
+
+class BlockStage(Sequence[OfferedBlock]):
+    """Offered blocks in the order in which they came. For one user at a time; not for several threads at once.
+
+    Raises on writing: HomeFullError, HomeReadOnlyError.
+    """
+
+    @abstractmethod
+    def append(self, block: StagedBlock) -> None:
+        """Put a block behind the others."""
+
+    @abstractmethod
+    def iter_staged(self, first: int = 0) -> Iterator[StagedBlock]:
+        """Yield the blocks from position ``first`` on; other methods may be called meanwhile."""
+
+    @abstractmethod
+    def get_staged(self, position: int) -> StagedBlock:
+        """Return the block at a position; below zero: counted from the end."""
+
+    @abstractmethod
+    def clear(self) -> None:
+        """Forget all blocks."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Forget all blocks and let go of the place where they were; the stage is not used afterwards."""
+
+
+OpenStage = Callable[[], BlockStage]
+"""Makes an empty stage, which the caller closes."""
