@@ -11,6 +11,7 @@ from odf_node.adapters.sqlite_store import SqliteMetadataStore
 from odf_node.home import Home
 from odf_node.ports import Commit, NewBlock, NewDataset, Origin
 from odf_node.services.chains import iter_slices, load_view
+from odf_protocol.block_traits import traits_of
 from odf_protocol.dataset_view import DatasetView, apply, start_view
 from odf_protocol.events import (
     AddData,
@@ -25,6 +26,7 @@ from odf_protocol.events import (
     SourceState,
 )
 from odf_protocol.events.metadata import AttachmentsEmbedded
+from odf_protocol.view_fold import ViewFold
 from support.chains import (
     DATASET,
     INPUT_A,
@@ -121,3 +123,13 @@ def test_view_of_few_blocks_is_the_view_of_the_whole_chain_at_every_block(chain:
         assert load_view(store, DATASET) == view
         added = [getattr(block.event, "new_data", None) for block in chain.blocks]
         assert list(iter_slices(store, DATASET)) == [item for item in added if item is not None]
+
+
+@given(chains(), st.sets(st.integers(0, 30)))
+def test_fold_that_is_asked_now_and_then_gives_the_view_of_every_block(chain: ChainBuilder, asked: set[int]) -> None:
+    fold = ViewFold(None)
+    for number, (block, view) in enumerate(zip(chain.blocks, _folded(chain), strict=True)):
+        fold.take(block.raw, traits_of(block.event))
+        if number in asked:
+            assert fold.view == view
+    assert fold.view == view

@@ -311,6 +311,19 @@ async def test_pack_holds_the_blocks_asked_for_with_what_belongs_to_them(
 
 
 @in_loop
+async def test_hash_of_a_block_is_told_by_its_number(tmp_path: Path) -> None:
+    async with served(tmp_path) as (client, _):
+        for number, block in enumerate(demo_chain().blocks):
+            got = await client.ask(f"/_odf/v1/datasets/demo.data/hash?number={number}")
+            assert got.json() == {"block_hash": str(block.hash)}
+        for number in (3, -1, 999_999_999):
+            assert (await client.ask(f"/_odf/v1/datasets/demo.data/hash?number={number}")).json() == {
+                "block_hash": None
+            }
+        assert (await client.ask("/_odf/v1/datasets/demo.data/hash?number=x")).word == "malformed"
+
+
+@in_loop
 async def test_attestations_come_in_pages_in_order_of_arrival(tmp_path: Path) -> None:
     async with served(tmp_path) as (client, node):
         chain = demo_chain()

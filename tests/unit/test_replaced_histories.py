@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from odf_node.ports import DatasetRecord, Head
 from odf_node.services.acceptance import AcceptanceReport
 from odf_node.services.offers import Wishes
 from odf_node.services.receiving import PushJudge
+from odf_protocol.multihash import Multihash
 from odf_protocol.policy import Policy
 from support.offering_peer import OfferingPeer
 from support.offers import MORE_CITIES, NOW, Judge, PeerChain, root_chain
@@ -51,7 +53,10 @@ def forked(folder: Path) -> tuple[PeerChain, PeerChain]:
 
 
 def pull(node: Node, chain: PeerChain, *, force: bool = False, signed: bool = False) -> AcceptanceReport:
-    peer = OfferingPeer(chain, has_signatures=signed)
+    return take(node, OfferingPeer(chain, has_signatures=signed), force=force, signed=signed)
+
+
+def take(node: Node, peer: OfferingPeer, *, force: bool = False, signed: bool = False) -> AcceptanceReport:
     return asyncio.run(
         node.pulling.take(
             peer,
@@ -75,11 +80,27 @@ def raw_of(node: Node) -> list[bytes]:
     return [block.raw for block in node.store.iter_blocks(held(node).id)]
 
 
-def test_other_history_is_refused_without_force(node: Node, tmp_path: Path) -> None:
+@dataclass
+class AskedPeer(OfferingPeer):
+    """One that says single hashes too."""
+
+    questions: list[int] = field(default_factory=list)
+
+    async def find_hash(self, sequence_number: int) -> Multihash | None:
+        self.questions.append(sequence_number)
+        return self.chain.blocks[sequence_number].hash
+
+
+@pytest.mark.parametrize("end", [3, 4], ids=["as-long-as-ours", "longer"])
+def test_other_history_is_refused_without_force(node: Node, tmp_path: Path, end: int) -> None:
     ours, other = forked(tmp_path)
     pull(node, ours)
-    with pytest.raises(RefusedError):
-        pull(node, other)
+    peer = AskedPeer(other.up_to(end), has_signatures=False)
+    with pytest.raises(RefusedError, match=r"the histories part after block 2$") as caught:
+        take(node, peer)
+    assert caught.value.report["partsAfter"] == 2
+    # Three questions would be allowed for four blocks; what is here whole need not be asked for.
+    assert peer.questions == ([1, 2, 3] if end == 4 else [])
     assert held(node).head == ours.head
     assert node.store.list_replaced_histories(ours.id) == ()
 

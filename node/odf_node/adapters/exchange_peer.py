@@ -16,7 +16,7 @@ from odf_node.exchange.limits import (
     MAX_PULL_BLOCKS,
     MAX_PULL_BYTES,
 )
-from odf_node.exchange.messages import AttestationPage, DisputeList, HeadAnswer, NodeInfo, decode_message
+from odf_node.exchange.messages import AttestationPage, DisputeList, HashAnswer, HeadAnswer, NodeInfo, decode_message
 from odf_node.exchange.packs import PackedBlock, decode_pack
 from odf_node.exchange.routes import PREFIX, dataset_path, head_path, leaves_path, object_path
 from odf_node.ports.datasets import Head
@@ -26,6 +26,7 @@ from odf_node.ports.peer_errors import PeerLiedError
 from odf_node.threads import finish_in_thread
 from odf_protocol.enums import DatasetKind
 from odf_protocol.errors import MalformedError, UnsupportedError
+from odf_protocol.multihash import Multihash
 
 _Answer = TypeVar("_Answer")
 
@@ -94,6 +95,12 @@ class ExchangePeer:
             for block in blocks:
                 yield block
             last += len(blocks)
+
+    async def find_hash(self, sequence_number: int) -> Multihash | None:
+        """See ``SearchableHistory``."""
+        url = (self._base / dataset_path(self._dataset) / "hash").with_query(number=sequence_number)
+        body = await self._client.get_bytes(url, "dataset", limit_bytes=MAX_JSON_BYTES)
+        return _read(url, lambda: decode_message(body, HashAnswer)).to_hash()
 
     async def fetch_objects(
         self, wanted: Sequence[WantedObject], objects: ObjectStore, on_bytes: OnBytes | None = None

@@ -15,6 +15,7 @@ from odf_node.ports.datasets import Head
 from odf_node.ports.objects import ObjectStore
 from odf_node.ports.peer_client import OnBytes, PeerDescription, PeerHead, WantedObject
 from odf_node.ports.peer_errors import PeerNotFoundError
+from odf_protocol.multihash import Multihash
 
 SHARED_BYTES: Final = 4 * LEAF_BYTES
 """Objects from this size on are read from several peers.  # guess: below, asking for the list costs more"""
@@ -41,6 +42,10 @@ class SeveralPeers:
     def iter_blocks(self, *, after: Head | None, upto: Head) -> AsyncIterator[PackedBlock]:
         """See ``PeerDataset``."""
         return self._peers[0].iter_blocks(after=after, upto=upto)
+
+    async def find_hash(self, sequence_number: int) -> Multihash | None:
+        """See ``SearchableHistory``: of the one that the chain is read from."""
+        return await self._peers[0].find_hash(sequence_number)
 
     async def fetch_objects(
         self, wanted: Sequence[WantedObject], objects: ObjectStore, on_bytes: OnBytes | None = None

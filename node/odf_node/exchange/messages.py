@@ -21,6 +21,7 @@ __all__ = [
     "DatasetPage",
     "DatasetSummary",
     "DisputeList",
+    "HashAnswer",
     "HeadAnswer",
     "HeadMessage",
     "Kind",
@@ -119,6 +120,19 @@ class HeadAnswer(msgspec.Struct, frozen=True, kw_only=True):
     def to_dataset_id(self) -> DatasetId:
         """Read the identity."""
         return DatasetId.parse(self.dataset_id)
+
+
+class HashAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """The hash of the block with a number; None where the chain has no such block (EX-60)."""
+
+    block_hash: Text | None
+
+    def __post_init__(self) -> None:
+        self.to_hash()
+
+    def to_hash(self) -> Multihash | None:
+        """Read the hash."""
+        return None if self.block_hash is None else Multihash.parse(self.block_hash)
 
 
 class AttestationPage(msgspec.Struct, frozen=True, kw_only=True):

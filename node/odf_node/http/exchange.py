@@ -17,6 +17,7 @@ from odf_node.exchange.messages import (
     DatasetPage,
     DatasetSummary,
     DisputeList,
+    HashAnswer,
     HeadAnswer,
     HeadMessage,
     Kind,
@@ -38,6 +39,7 @@ def add_routes(app: web.Application) -> None:
     app.router.add_get(f"/{PREFIX}/datasets", _list_datasets)
     app.router.add_get(f"/{PREFIX}/datasets/{{dataset}}/head", _get_head)
     app.router.add_get(f"/{PREFIX}/datasets/{{dataset}}/blocks", _get_blocks)
+    app.router.add_get(f"/{PREFIX}/datasets/{{dataset}}/hash", _get_hash)
     app.router.add_get(f"/{PREFIX}/datasets/{{dataset}}/attestations", _get_attestations)
     app.router.add_get(f"/{PREFIX}/datasets/{{dataset}}/disputes", _get_disputes)
 
@@ -107,6 +109,13 @@ async def _get_blocks(request: web.Request) -> web.Response:
     async with request.app[_PACKERS]:
         body, _ = await asyncio.to_thread(lambda: encode_pack(iter_packed(store, record.id, after, upto)))
     return answer_bytes(request, body, etag=etag, cache=CHANGING, content_type=PACK_MEDIA_TYPE)
+
+
+async def _get_hash(request: web.Request) -> web.Response:
+    record = await get_followed(request)
+    number = get_number(request, "number", 0)
+    found = await asyncio.to_thread(request.app[NODE].store.find_block_by_number, record.id, number)
+    return answer_message(HashAnswer(block_hash=None if found is None else str(found.hash)))
 
 
 async def _get_attestations(request: web.Request) -> web.Response:

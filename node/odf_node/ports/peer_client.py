@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Protocol, Self, runtime_checkable
 
 from odf_node.exchange.packs import PackedBlock
 from odf_node.exchange.routes import ObjectKind
@@ -26,6 +26,7 @@ __all__ = [
     "PeerDescription",
     "PeerHead",
     "PeerSpeaks",
+    "SearchableHistory",
     "WantedObject",
 ]
 
@@ -130,4 +131,13 @@ class PeerDataset(Protocol):
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         """Close connections."""
+        ...
+
+
+@runtime_checkable
+class SearchableHistory(Protocol):
+    """A dataset at a peer that can be asked for single hashes, as only some can (EX-60)."""
+
+    async def find_hash(self, sequence_number: int) -> Multihash | None:
+        """Return what the peer says is the hash of its block with this number; None: it says it has none."""
         ...

@@ -8,8 +8,9 @@ from typing import Final
 from odf_node.errors import UsageError
 from odf_node.ports import DatasetRecord, Head, MetadataStore, Origin
 from odf_node.ports.block_stage import BlockStage, OfferedBlock
-from odf_node.ports.peer_client import PackedBlock, PeerDataset, PeerHead
+from odf_node.ports.peer_client import PackedBlock, PeerDataset, PeerHead, SearchableHistory
 from odf_node.services.examination import Examination
+from odf_node.services.histories import ask_last_common
 from odf_node.services.offers import Candidate, Offer
 from odf_node.threads import finish_in_thread
 from odf_protocol.block import Block, decode_block
@@ -71,6 +72,8 @@ class ChainFetching:
                 if is_fork and offer.replaces_history:
                     base, search = None, False
                     continue
+                if is_fork and record is not None and isinstance(peer, SearchableHistory):
+                    examination.note_fork(await ask_last_common(self.store, record, peer, offered.head))
                 while batch:
                     await finish_in_thread(partial(examination.take, batch))
                     batch = await anext(batches, [])

@@ -59,8 +59,11 @@ class Examination:
         self._signed_head: SignedHead | None = None
         self._error: OdfError | None = None
 
-    def note_fork(self, parts_after: int) -> None:
-        """Say which block was found to be the last one that the offer has in common with what is held here."""
+    def note_fork(self, parts_after: int | None) -> None:
+        """Say which block was found to be the last one that the offer has in common with what is held here.
+
+        -1: none; None: nobody could say.
+        """
         self._offer = replace(self._offer, parts_after=parts_after)
 
     def take(self, blocks: Iterable[OfferedBlock]) -> None:

@@ -1,18 +1,22 @@
-"""Two histories of one dataset: proving that its key vouched for both (ACCEPT-9)."""
+"""Two histories of one dataset: where they part, and proving that its key vouched for both (ACCEPT-9)."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from odf_node.ports import DatasetRecord, MetadataStore
+from odf_node.ports import DatasetRecord, Head, MetadataStore
 from odf_node.ports.block_stage import OfferedBlock
+from odf_node.ports.peer_client import SearchableHistory
 from odf_node.services.disputes import Dispute
 from odf_node.services.refusals import Refusals
+from odf_node.threads import finish_in_thread
 from odf_protocol.block import Block, decode_block
 from odf_protocol.did import DidKey
 from odf_protocol.equivocation import MAX_PATH_BLOCKS, EquivocationKind, EquivocationProof, prove_equivocation
-from odf_protocol.errors import MalformedError, OdfError, RejectedError
+from odf_protocol.errors import MalformedError, NotFoundError, OdfError, RejectedError, UnavailableError
 from odf_protocol.heads import SignedHead, decode_signed_head
+from odf_protocol.history_search import AskHash, HashAnswer, HistorySearch
 from odf_protocol.multihash import Multihash
 
 
@@ -63,13 +67,40 @@ def find_fork(
 
 
 def find_last_common(store: MetadataStore, record: DatasetRecord, hashes: Mapping[int, Multihash]) -> int:
-    """Find the number of the last block that another history has in common with the one held here; -1: none."""
-    common = -1
-    for stored in store.iter_blocks(record.id):
-        if hashes.get(stored.sequence_number) != stored.hash:
-            break
-        common = stored.sequence_number
-    return common
+    """Find the number of the last block that another history has in common with the one held here; -1: none.
+
+    Args:
+        store: Has the history held here.
+        record: Whose.
+        hashes: Of the other one, by number, from its Seed on; each block links to the one before.
+    """
+    search = HistorySearch(our_head=record.head.sequence_number, their_head=len(hashes) - 1)
+    step = search.begin()
+    while isinstance(step, AskHash):
+        held = store.find_block_by_number(record.id, step.sequence_number)
+        step = search.handle(HashAnswer(hashes[step.sequence_number], held.hash if held else None))
+    return step.sequence_number
+
+
+async def ask_last_common(
+    store: MetadataStore, record: DatasetRecord, peer: SearchableHistory, offered: Head
+) -> int | None:
+    """Ask a peer for the last block that its history has in common with the one held here (EX-60).
+
+    Returns:
+        What the peer's answers say, -1: none; None where it does not answer.
+    """
+    search = HistorySearch(our_head=record.head.sequence_number, their_head=offered.sequence_number)
+    step = search.begin()
+    try:
+        while isinstance(step, AskHash):
+            number = step.sequence_number
+            theirs = await peer.find_hash(number)
+            held = await finish_in_thread(partial(store.find_block_by_number, record.id, number))
+            step = search.handle(HashAnswer(theirs, held.hash if held else None))
+    except (RejectedError, MalformedError, NotFoundError, UnavailableError):
+        return None
+    return step.sequence_number
 
 
 def _path_between(
