@@ -185,6 +185,7 @@ async def test_unpublished_absent_and_impossible_datasets_get_the_same_answer(tm
             "/datasets/{}",
             "/_odf/v1/datasets/{}/head",
             "/_odf/v1/datasets/{}/blocks",
+            "/_odf/v1/datasets/{}/hash?number=0",
             "/_odf/v1/datasets/{}/attestations",
         ]
         for route in routes:

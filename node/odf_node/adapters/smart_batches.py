@@ -6,11 +6,9 @@ from typing import Final
 
 from odf_node.adapters.packing import ServedStore
 from odf_node.adapters.smart_connection import object_file_of
-from odf_node.exchange.wanted import iter_wanted
+from odf_node.exchange.block_outlines import BlockOutlines
 from odf_node.ports.datasets import Head, StoredBlock
-from odf_protocol.block import decode_block
 from odf_protocol.did import DatasetId
-from odf_protocol.events import AddData, ExecuteTransform
 from odf_protocol.multihash import Multihash
 from odf_protocol.smart_transfer.batches import encode_batch
 from odf_protocol.smart_transfer.messages import BlocksBatch, ObjectFile, TransferPlan
@@ -56,6 +54,7 @@ class _Sums:
         self.objects_count = self.records = self.block_bytes = self.object_bytes = 0
         self.objects: dict[Multihash, ObjectFile] = {}
         """Two blocks may name equal bytes."""
+        self._outlines = BlockOutlines()
         self._kept = 0
         self._last: _Block | None = None
         self._before: Head | None = None
@@ -70,7 +69,9 @@ class _Sums:
         """Pass the blocks on, adding each up once the next one is asked for."""
         for stored in blocks:
             self._add()
-            self._last = _Block.read(stored.sequence_number, stored.hash, stored.raw)
+            block = self._outlines.read(stored.raw, stored.hash)
+            objects = tuple(object_file_of(item) for item in block.wanted)
+            self._last = _Block(Head(stored.sequence_number, stored.hash), len(stored.raw), block.rows, objects)
             yield stored.hash, stored.raw
 
     def keep(self, count: int) -> None:
@@ -97,13 +98,3 @@ class _Block:
     size_bytes: int
     records: int = 0
     objects: tuple[ObjectFile, ...] = field(default=())
-
-    @classmethod
-    def read(cls, sequence_number: int, block_hash: Multihash, raw: bytes) -> "_Block":
-        head = Head(sequence_number, block_hash)
-        event = decode_block(raw, expected_hash=None).event
-        if not isinstance(event, AddData | ExecuteTransform):
-            return cls(head, len(raw))
-        interval = None if event.new_data is None else event.new_data.offset_interval
-        records = 0 if interval is None else interval.end - interval.start + 1
-        return cls(head, len(raw), records, tuple(object_file_of(item) for item in iter_wanted(event)))

@@ -59,7 +59,7 @@ MAX_WALK_BYTES: Final = 512 * MIB
 # Chains
 
 MAX_PULL_BLOCKS: Final = 1_000_000
-"""What a reader takes of one chain at once; it is held in memory until it is judged."""
+"""What a reader takes of one chain at once; it waits in a file of the staging area until it is judged."""
 MAX_PULL_BYTES: Final = 1024 * MIB
 
 # Pushes

@@ -19,15 +19,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Final, Self
 
+from odf_node.exchange.block_outlines import BlockOutlines
 from odf_node.exchange.limits import MAX_PUSH_BLOCK_BYTES, MAX_PUSH_BLOCKS, PAGE_MISSING_OBJECTS
 from odf_node.exchange.messages import HeadMessage, MissingObject, Problem, PushRequest, PushState, PushStatus
 from odf_node.exchange.packs import PackedBlock, decode_pack
-from odf_node.exchange.wanted import iter_wanted
 from odf_node.ports.datasets import Head
 from odf_node.ports.errors import ObjectNotFoundError
 from odf_node.ports.objects import ObjectStore
 from odf_node.ports.peer_client import OnBytes, PeerDescription, PeerHead, PeerSpeaks, WantedObject
-from odf_protocol.block import decode_block
 from odf_protocol.errors import MalformedError, RejectedError
 from odf_protocol.multihash import SHA3_256, Multihash
 
@@ -96,15 +95,16 @@ class PushSession:
         packed = decode_pack(body)
         if self.block_count + len(packed) > MAX_PUSH_BLOCKS or self.spool.tell() + len(body) > MAX_PUSH_BLOCK_BYTES:
             raise RejectedError("EX-11 push-size", expected=f"at most {MAX_PUSH_BLOCKS} blocks", found="more")
+        outlines = BlockOutlines()
         for entry in packed:
-            block = decode_block(entry.raw, expected_hash=None)
+            block = outlines.read(entry.raw)
             expected = 0 if last is None else last.sequence_number + 1
             if block.sequence_number != expected or block.prev_block_hash != (None if last is None else last.hash):
                 raise RejectedError(
                     "EX-19 blocks-in-order", sequence_number=block.sequence_number, expected=f"the block after {last}"
                 )
             last = Head(block.sequence_number, block.hash)
-            for item in iter_wanted(block.event):
+            for item in block.wanted:
                 if item.hash.code != SHA3_256:
                     raise RejectedError("EX-12 object-hash", sequence_number=block.sequence_number, found=item.hash)
                 wanted[item.hash] = item

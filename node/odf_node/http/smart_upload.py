@@ -12,17 +12,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Final, Self
 
+from odf_node.exchange.block_outlines import BlockOutlines
 from odf_node.exchange.limits import MAX_PUSH_BLOCK_BYTES, MAX_PUSH_BLOCKS
 from odf_node.exchange.packs import PackedBlock
-from odf_node.exchange.wanted import iter_wanted
 from odf_node.ports.datasets import DatasetRecord, Head
 from odf_node.ports.errors import ObjectNotFoundError
 from odf_node.ports.objects import ObjectStore
 from odf_node.ports.peer_client import OnBytes, PeerDescription, PeerHead, PeerSpeaks, WantedObject
-from odf_protocol.block import decode_block
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import RejectedError
-from odf_protocol.events import Seed
 from odf_protocol.multihash import SHA3_256, Multihash
 from odf_protocol.smart_transfer.batches import decode_batch
 from odf_protocol.smart_transfer.messages import BlocksBatch
@@ -76,8 +74,9 @@ class SmartUpload:
         is_first = True
         if batch.num_blocks > MAX_PUSH_BLOCKS:
             raise RejectedError("EX-11 push-size", expected=f"at most {MAX_PUSH_BLOCKS} blocks", found=batch.num_blocks)
+        outlines = BlockOutlines()
         for block_hash, raw in decode_batch(batch.payload_bytes(), num_blocks=batch.num_blocks):
-            block = decode_block(raw, expected_hash=block_hash)
+            block = outlines.read(raw, block_hash)
             if is_first and may_replace and block.sequence_number == 0:
                 previous = None
             if is_first:
@@ -90,9 +89,9 @@ class SmartUpload:
                     sequence_number=block.sequence_number,
                     expected=f"the block after {previous}",
                 )
-            if isinstance(block.event, Seed) and number == 0:
-                self.dataset_id = block.event.dataset_id
-            for item in iter_wanted(block.event):
+            if number == 0:
+                self.dataset_id = block.seed_of or self.dataset_id
+            for item in block.wanted:
                 if item.hash.code != SHA3_256:
                     raise RejectedError("EX-12 object-hash", sequence_number=number, found=item.hash)
                 self.wanted[item.hash] = item

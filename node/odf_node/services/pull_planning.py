@@ -11,11 +11,13 @@ from odf_node.services.naming import select_datasets
 from odf_node.services.remotes import Remotes
 from odf_node.services.transforms import input_ids
 from odf_protocol.block import decode_block
-from odf_protocol.dataset_view import DatasetView, apply, start_view
+from odf_protocol.dataset_view import DatasetView
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import MalformedError, NotFoundError, OdfError
 from odf_protocol.events import DatasetKind, SetTransform
 from odf_protocol.names import DatasetAlias
+from odf_protocol.view_fold import ViewFold
+from odf_protocol.wire.known_shapes import KnownShapes
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,10 +173,16 @@ async def outline(peer: PeerDataset) -> DatasetView:
         MalformedError, UnsupportedError: Bytes that are no block.
     """
     head = await peer.get_head()
-    view: DatasetView | None = None
+    fold, shapes = ViewFold(None), KnownShapes()
     async for packed in peer.iter_blocks(after=None, upto=head.head):
+        shape = next(shapes.iter_matching(packed.raw), None)
+        if shape is not None:
+            fold.take(packed.raw, shape.traits)
+            continue
         block = decode_block(packed.raw, expected_hash=None)
-        view = apply(view, block) if view else start_view(block)
+        shapes.remember(block)
+        fold.take_block(block)
+    view = fold.view
     if view is None:
         raise NotFoundError(f"{peer.description.url}: a dataset without blocks")
     return view
