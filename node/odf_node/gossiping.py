@@ -9,6 +9,7 @@ from typing import Final
 from odf_node.adapters.gossip_client import GossipClient, GuardedResolver
 from odf_node.adapters.http_client import ClientSettings
 from odf_node.adapters.peer_addresses import open_peer
+from odf_node.adapters.policy_file import WatchedPolicies
 from odf_node.composition import Node
 from odf_node.configuration.declaration import Gossip as Section
 from odf_node.errors import UsageError
@@ -27,6 +28,26 @@ _PRIVATE_FACTOR: Final = 20
 
 
 @dataclass
+class _Auditors:
+    """Whose every word is of interest: those that the policies name, as they are now."""
+
+    policies: WatchedPolicies
+    _keys: frozenset[DidKey] = frozenset()
+    _said: str = ""
+
+    def list_keys(self) -> frozenset[DidKey]:
+        """Return the keys; while the policies cannot be read, those of before, and the log says so once."""
+        try:
+            self._keys = frozenset(auditor.key for auditor in self.policies.read().auditors)
+            self._said = ""
+        except OdfError as error:
+            if str(error) != self._said:  # who pulls will be told; the node is served all the same
+                self._said = str(error)
+                write_line("gossip-policies", text=self._said)
+        return self._keys
+
+
+@dataclass
 class GossipTasks:
     """Gossip of one daemon: made before the server listens, started when it is known where."""
 
@@ -41,7 +62,14 @@ class GossipTasks:
         """Begin; called on the event loop once requests are answered."""
         own = find_own_addresses(self.section, listening, self.public_url)
         loop = asyncio.get_running_loop()
-        follower = Follower(self.node.store, self.node.pulling, self.node.open_peer, self._open_stranger, write_line)
+        follower = Follower(
+            self.node.store,
+            self.node.pulling,
+            self.node.open_peer,
+            self._open_stranger,
+            WatchedPolicies(self.node.home.policies).read,
+            write_line,
+        )
         every_s = self.section.round_milliseconds / 1000
         self.tasks += [
             loop.create_task(self._guard(self.gossip.run(own, self.stop))),
@@ -65,7 +93,13 @@ class GossipTasks:
 
 @asynccontextmanager
 async def gossip_of(
-    node: Node, section: Section, public_url: str | None, private_key: bytes, *, tells: Callable[[], bool]
+    node: Node,
+    section: Section,
+    public_url: str | None,
+    private_key: bytes,
+    *,
+    tells: Callable[[], bool],
+    prepare: Callable[[], None],
 ) -> AsyncIterator[GossipTasks | None]:
     """Make the gossip of a daemon; None where the operator wants none.
 
@@ -75,6 +109,7 @@ async def gossip_of(
         public_url: Where others reach this node, if the operator says so.
         private_key: The node's.
         tells: Whether everybody may know what the node publishes.
+        prepare: Done before each look for what is new here.
 
     Raises:
         UsageError: The configuration names an address that is none.
@@ -94,11 +129,7 @@ async def gossip_of(
             rate_items_per_s=settings.rate_items_per_s * _PRIVATE_FACTOR,
             rate_burst_items=settings.rate_burst_items * _PRIVATE_FACTOR,
         )
-    signers: frozenset[DidKey] = frozenset()
-    try:
-        signers = frozenset(auditor.key for auditor in node.read_policies().auditors)
-    except OdfError as error:
-        write_line("gossip-policies", text=str(error))  # who pulls will be told; the node is served all the same
+    auditors = _Auditors(WatchedPolicies(node.home.policies))
     async with GossipClient(allow_private=section.allow_private) as transport:
         gossip = Gossip(
             node.store,
@@ -108,9 +139,10 @@ async def gossip_of(
             settings=settings,
             bootstrap=bootstrap,
             allow_private=section.allow_private,
-            signers=signers,
+            read_signers=auditors.list_keys,
             sinks=(Hearsay(node.store, node.clock),),
             tells=tells,
+            prepare=prepare,
             log=write_line,
         )
         running = GossipTasks(node, section, public_url, gossip, asyncio.Event(), [])

@@ -8,6 +8,7 @@ from typing import Final
 
 from odf_node import __version__
 from odf_node.adapters.warm_engines import Keeper, KeeperPlace, build_of_program
+from odf_node.background_renewal import BackgroundRenewal
 from odf_node.background_scrub import BackgroundScrub
 from odf_node.cli.console import Console
 from odf_node.composition import Node
@@ -59,7 +60,9 @@ async def serve(node: Node, setting: Setting, *, ready_file: Path | None, consol
             _write_whole(ready_file, f"{listening.url}\n")
         notify_supervisor(os.environ, "READY=1", f"STATUS=serving at {listening.url}")
         if gossiping is not None:
-            gossiping.start(listening)
+            gossiping.start(listening)  # which looks after the heads too
+        else:
+            renewal.start()
 
     running = setting.load()
     live = Live(running, make_metrics(node))
@@ -77,11 +80,17 @@ async def serve(node: Node, setting: Setting, *, ready_file: Path | None, consol
     keeper, thread = _start_keeper(node, console)
     care = BackgroundScrub(node, live)
     care.start()
+    renewal = BackgroundRenewal(node, live)
     stop = asyncio.Event()
     engines_end = asyncio.create_task(_stop_engines_late(node, stop, grace_s))
     try:
         async with gossip_of(
-            node, running.gossip, running.listen.public_url, key.seed, tells=lambda: live.configuration.access.anonymous
+            node,
+            running.gossip,
+            running.listen.public_url,
+            key.seed,
+            tells=lambda: live.configuration.access.anonymous,
+            prepare=renewal.look,
         ) as gossiping:
             served = ServedNode(
                 software=f"odf-node/{__version__}",
@@ -109,6 +118,7 @@ async def serve(node: Node, setting: Setting, *, ready_file: Path | None, consol
         notify_supervisor(os.environ, "STOPPING=1")
         engines_end.cancel()
         await asyncio.to_thread(care.end)
+        await asyncio.to_thread(renewal.end)
         keeper.end()
         await asyncio.to_thread(thread.join)
         if ready_file is not None:

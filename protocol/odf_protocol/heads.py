@@ -1,6 +1,6 @@
 """Signed heads: a dataset's key says which block is the newest one, and so vouches for the whole chain below it.
 
-Source: clauses HEAD-1 to HEAD-7 in ``spec/extensions/heads.md``.
+Source: clauses HEAD-1 to HEAD-7, HEAD-10 and HEAD-11 in ``spec/extensions/heads.md``.
 """
 
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from odf_protocol.multihash import SHA3_256, Multihash
 from odf_protocol.signatures import Purpose, SignedDocument, sign_document
 from odf_protocol.timestamp import Timestamp
 
-__all__ = ["MAX_HEAD_BYTES", "SignedHead", "decode_signed_head", "sign_head", "verify_head"]
+__all__ = ["MAX_HEAD_BYTES", "Renewal", "SignedHead", "decode_signed_head", "sign_head", "verify_head"]
 
 MAX_HEAD_BYTES: Final = 1024
 """Payload of a signed head. All fields at their longest take about 370 bytes; the rest is room for a later version."""
@@ -54,6 +54,30 @@ class SignedHead:
     def is_expired(self, now: Timestamp) -> bool:
         """Say whether the signer's promise that this is the newest head has run out."""
         return self.expires is not None and self.expires <= now
+
+
+@dataclass(frozen=True, slots=True)
+class Renewal:
+    """How often a publisher signs its heads again, and for how long they hold.
+
+    Attributes:
+        every_s: Seconds between two documents about one block.
+        valid_s: Seconds from ``time`` to ``expires``; more than ``every_s``.
+    """
+
+    every_s: int
+    valid_s: int
+
+    def __post_init__(self) -> None:
+        if not 0 < self.every_s < self.valid_s:
+            raise ValueError(f"expected heads that hold longer than {self.every_s} s, found {self.valid_s} s")
+
+    def find_due_time(self, head: SignedHead) -> Timestamp:
+        """Say from when on a head is to be signed again: never at its own time or before, so that order is kept."""
+        due_s = head.time.seconds + 1
+        if head.expires is not None:
+            due_s = max(due_s, min(head.time.seconds, head.expires.seconds - self.valid_s) + self.every_s)
+        return Timestamp(due_s)
 
 
 def sign_head(

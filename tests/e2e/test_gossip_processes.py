@@ -56,6 +56,10 @@ def test_twenty_nodes_hear_news_survive_kills_and_follow_a_dataset(daemons: list
     others = [daemon for daemon in daemons if daemon is not daemons[7]]
     wait_until(lambda: all(daemon.knows(first.encode()) for daemon in others), LIMIT_S, "first head everywhere")
 
+    # Its daemon signs it again, with its own clock and an end, and that travels too.
+    renewed = f'"dataset":"{first}","expires":'.encode()
+    wait_until(lambda: all(daemon.knows(renewed) for daemon in others), LIMIT_S, "renewed head everywhere")
+
     # A subscription brings the dataset by itself, from where it was subscribed to.
     reader = daemons[15]
     reader.node.must("subscribe", f"{daemons[7].url()}/first.one", "--as", "followed")

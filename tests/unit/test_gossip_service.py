@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,9 @@ from odf_node.services.following import Follower, Subscriptions
 from odf_node.services.gossiping import Gossip
 from odf_node.services.hearsay import Hearsay
 from odf_node.services.peering import Peers
+from odf_node.services.statements import row_of
+from odf_protocol.accept_policies import NO_POLICIES, PolicySet
+from odf_protocol.did import DatasetId
 from odf_protocol.equivocation import EquivocationKind, prove_equivocation
 from odf_protocol.errors import MalformedError
 from odf_protocol.gossip import GossipSettings, Item, ItemKind, PeerAddress, encode_gossip, read_item
@@ -38,9 +42,11 @@ from odf_protocol.gossip.messages import (
     Welcome,
 )
 from odf_protocol.heads import sign_head
+from odf_protocol.policy import Auditor
+from odf_protocol.timestamp import Timestamp
 from support.event_loop import in_loop
 from support.gossip_items import attestation, head
-from support.signing import DATASET_KEY, NODE_KEY, NOON, OTHER_KEY, dataset_of
+from support.signing import DATASET_KEY, NODE_KEY, NOON, OTHER_KEY, dataset_of, did_key_of
 from support.store_values import creation
 
 QUICK = GossipSettings(round_ms=20)
@@ -261,54 +267,161 @@ async def test_own_dataset_and_unnamed_one_are_not_subscribed_to(tmp_path: Path)
     store.close()
 
 
-@in_loop
-async def test_subscription_asks_named_addresses_first_and_then_waits_longer_each_time(tmp_path: Path) -> None:
-    store = make_store(tmp_path)
-    subscription = Subscription(dataset_id=dataset_of(DATASET_KEY), name="d", url="http://first.example/d", since=NOON)
-    store.put_subscription(subscription)
-    store.name_peer(PEER.text, NOON)
-    asked: list[tuple[str, str]] = []
-    waits: list[float] = []
+class News:
+    """What gossip says, as a test wants it."""
 
-    def opener(kind: str) -> Callable[[str], Awaitable[PeerDataset]]:
+    def __init__(self, *subscriptions: Subscription) -> None:
+        self.subscriptions = subscriptions
+        self.heads: dict[DatasetId, Item] = {}
+
+    def find_news(self) -> dict[DatasetId, Item]:
+        return self.heads
+
+    def list_sources(self) -> list[PeerAddress]:
+        return [PeerAddress("http://8.8.8.8"), PEER]
+
+
+@dataclass
+class Watching:
+    """A follower that reaches nobody; whom it asked, and how long it waits."""
+
+    store: SqliteMetadataStore
+    asked: list[tuple[str, str]] = field(default_factory=list)
+    waits: list[float] = field(default_factory=list)
+    policies: PolicySet = NO_POLICIES
+
+    def follower(self) -> Follower:
+        return Follower(
+            self.store,
+            None,  # type: ignore[arg-type] - nothing is ever opened
+            self._opener("named"),
+            self._opener("stranger"),
+            lambda: self.policies,
+            lambda event, **facts: self.waits.append(facts["retry_in_s"]),
+        )
+
+    def _opener(self, kind: str) -> Callable[[str], Awaitable[PeerDataset]]:
         async def open_(url: str) -> PeerDataset:
-            asked.append((kind, url))
+            self.asked.append((kind, url))
             raise PeerUnavailableError(url, "nobody answers there")
 
         return open_
 
-    class News:
-        subscriptions = (subscription,)
-        item = head(DATASET_KEY, 1)
 
-        def find_news(self) -> dict[object, Item]:
-            return {subscription.dataset_id: self.item}
+def subscribed(store: SqliteMetadataStore, *, url: str | None) -> Subscription:
+    subscription = Subscription(dataset_id=dataset_of(DATASET_KEY), name="d", url=url, since=NOON)
+    store.put_subscription(subscription)
+    return subscription
 
-        def list_sources(self) -> list[PeerAddress]:
-            return [PeerAddress("http://8.8.8.8"), PEER]
 
-    follower = Follower(
-        store,
-        None,  # type: ignore[arg-type] - nothing is ever opened
-        opener("named"),
-        opener("stranger"),
-        lambda event, **facts: waits.append(facts["retry_in_s"]),
-    )
-    news = News()
+@in_loop
+async def test_subscription_asks_named_addresses_first_and_then_waits(tmp_path: Path) -> None:
+    store = make_store(tmp_path)
+    subscription = subscribed(store, url="http://first.example/d")
+    store.name_peer(PEER.text, NOON)
+    watching, news = Watching(store), News(subscription)
+    follower, stop = watching.follower(), asyncio.Event()
     for _ in range(3):
-        await follower._bring(news, subscription.dataset_id, news.item)  # type: ignore[arg-type]
-    assert asked == [
+        await follower.look(news, stop)
+    assert watching.asked == [
         ("named", "http://first.example/d"),
         ("stranger", f"http://8.8.8.8/{subscription.dataset_id}"),
         ("named", f"{PEER}/{subscription.dataset_id}"),
     ]
-    assert waits == [5.0]
-    follower._waits[subscription.dataset_id].until_s = 0
-    await follower._bring(news, subscription.dataset_id, news.item)  # type: ignore[arg-type]
-    assert waits == [5.0, 10.0]
-    newer = head(DATASET_KEY, 2)
-    await follower._bring(news, subscription.dataset_id, newer)  # type: ignore[arg-type]
-    assert waits == [5.0, 10.0, 5.0]
+    assert watching.waits == [5.0]
+    store.close()
+
+
+@in_loop
+async def test_subscription_without_an_address_waits_for_news(tmp_path: Path) -> None:
+    store = make_store(tmp_path)
+    news, watching = News(subscribed(store, url=None)), Watching(store)
+    follower, stop = watching.follower(), asyncio.Event()
+    await follower.look(news, stop)
+    assert watching.asked == []
+    news.heads = {dataset_of(DATASET_KEY): head(DATASET_KEY, 1)}
+    await follower.look(news, stop)
+    assert len(watching.asked) == 2
+    store.close()
+
+
+@in_loop
+async def test_what_a_subscription_waits_for_is_what_an_acceptance_depends_on(tmp_path: Path) -> None:
+    store, id_ = make_store(tmp_path), dataset_of(DATASET_KEY)
+    watching = Watching(store, policies=replace(NO_POLICIES, auditors=(Auditor("a", did_key_of(NODE_KEY)),)))
+    follower, sink = watching.follower(), Hearsay(store, FixedClock(NOON))
+    subscribed(store, url=None)
+    seen = [follower._look_around(id_, None)]
+
+    def changed() -> bool:
+        seen.append(follower._look_around(id_, None))
+        return seen[-1] != seen[-2]
+
+    assert not changed()
+    sink.accept(attestation(OTHER_KEY, DATASET_KEY))
+    assert not changed()  # a stranger's word
+    sink.accept(attestation(NODE_KEY, DATASET_KEY))
+    assert changed()
+    pair = [head(DATASET_KEY, 3, text=text).raw for text in "ab"]
+    sink.accept(read_item(ItemKind.EQUIVOCATION, prove_equivocation(EquivocationKind.HEADS, *pair).raw))
+    assert changed()
+    watching.policies = NO_POLICIES
+    assert changed()
+    assert follower._look_around(id_, head(DATASET_KEY, 1)) != seen[-1]
+    store.close()
+
+
+@in_loop
+async def test_findings_that_came_before_the_subscription_count_after_it(tmp_path: Path) -> None:
+    store = make_store(tmp_path)
+    gossip = make_gossip(store, sinks=[Hearsay(store, FixedClock(NOON))])
+    item = attestation(NODE_KEY, DATASET_KEY)
+
+    def kept() -> int:
+        return len(list(store.iter_attestations(item.dataset_id)))
+
+    def subscribe_when_it_was_heard() -> bool:
+        if len(store.list_gossip_items()) == 1 and not store.list_subscriptions():
+            assert kept() == 0
+            subscribed(store, url=None)
+        return kept() == 1
+
+    assert _push(gossip, [item])
+    await run_until(gossip, subscribe_when_it_was_heard)
+    store.close()
+
+
+@in_loop
+async def test_head_that_was_signed_again_is_told_again(tmp_path: Path) -> None:
+    store = make_store(tmp_path)
+    record = store.commit(creation(count=2))
+    gossip = make_gossip(store)
+    told = []
+    for second in range(3):
+        raw = sign_head(
+            DATASET_KEY,
+            dataset_id=record.id,
+            sequence_number=record.head.sequence_number,
+            block_hash=record.head.hash,
+            time=Timestamp(NOON.seconds + second),
+        )
+        store.put_signed_head(SignedHead(record.id, record.head, raw))
+        told += [[item.raw for item in gossip._reader.read().news] for _ in range(2)]
+        assert told[-2:] == [[raw], []]
+    store.close()
+
+
+@in_loop
+async def test_findings_are_told_of_a_dataset_that_is_published_later(tmp_path: Path) -> None:
+    store = make_store(tmp_path)
+    record = store.commit(creation(count=2, dataset_id=dataset_of(DATASET_KEY)))
+    store.set_published(record.id, False)
+    gossip, item = make_gossip(store), attestation(NODE_KEY, DATASET_KEY)
+    store.put_attestation(row_of(item.statement, NOON))  # type: ignore[arg-type] - a finding
+    assert gossip._reader.read().news == ()
+    store.set_published(record.id, True)
+    assert item.id in {one.id for one in gossip._reader.read().news}
+    assert gossip._reader.read().news == ()
     store.close()
 
 

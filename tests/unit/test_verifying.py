@@ -18,7 +18,7 @@ from odf_node.audits import list_tasks
 from odf_node.cli.audit_page import render_audit
 from odf_node.composition import Node
 from odf_node.home import Home
-from odf_node.ports import DatasetRecord
+from odf_node.ports import DatasetRecord, Head
 from odf_node.services import verifying
 from odf_node.services.auditing import publish_finding, run_tasks
 from odf_node.services.verifying import Finding, VerifyOptions
@@ -26,7 +26,7 @@ from odf_protocol.events import DatasetKind, Seed
 from odf_protocol.multihash import Multihash
 from odf_protocol.policy import Policy
 from odf_protocol.signatures import sign_block
-from odf_protocol.verification_statements import decode_verification
+from odf_protocol.verification_statements import Checked, decode_verification
 from support.exchange_nodes import TestNode
 from support.offers import NOW, Judge, PeerChain, PublisherHome, parquet_bytes, root_chain, select
 from support.signing import NEW_KEY, OTHER_KEY
@@ -290,7 +290,43 @@ def test_finding_is_signed_and_kept_good_or_bad(
     said = decode_verification(raw)
     assert (said.verdict.value, said.checked.is_complete) == (("divergence" if is_damaged else "success"), True)
     assert [item.raw for item in node.store.iter_attestations(record.id)][-1] == raw
+    if not is_damaged:
+        assert publish_finding(verify_with(judge), node.store, node.keys, now=NOW) is None
+
+
+def test_what_was_verified_before_it_was_attested_is_attested_with_the_rest(judge: Judge, chain: PeerChain) -> None:
+    early = chain.up_to(2)
+    judge.accept(early)
+    assert verify_with(judge).remembered == 0
+    judge.accept(chain, base=early.head)
+    node = node_of(judge)
+
+    raw = publish_finding(verify_with(judge), node.store, node.keys, now=NOW)
+
+    assert raw is not None
+    said = decode_verification(raw)
+    assert (said.first.sequence_number, said.last.hash) == (0, chain.head.hash)
+    assert said.checked == Checked(blocks=4, slices=2, slices_in_range=2, rows=6, steps=0, steps_in_range=0)
     assert publish_finding(verify_with(judge), node.store, node.keys, now=NOW) is None
+    node.close()
+
+
+def test_all_of_it_is_attested_from_memory(judge: Judge, record: DatasetRecord, node: Node) -> None:
+    verify_with(judge)
+
+    raw = publish_finding(verify_with(judge), node.store, node.keys, now=NOW)
+
+    assert raw is not None
+    assert decode_verification(raw).checked.blocks == record.head.sequence_number + 1
+
+
+def test_memory_of_an_address_is_not_stated_about_what_is_held(judge: Judge, record: DatasetRecord, node: Node) -> None:
+    other = replace(verify_with(judge), first=None, last=None, remembered=4)
+    elsewhere = Head(3, Multihash.of_sha3_256(b"another history"))
+
+    for remembered in (None, elsewhere):
+        finding = replace(other, remembered_head=remembered)
+        assert publish_finding(finding, node.store, node.keys, now=NOW) is None
 
 
 def test_several_are_verified_at_once_and_reported_in_order(judge: Judge, record: DatasetRecord, node: Node) -> None:

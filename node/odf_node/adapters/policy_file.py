@@ -1,5 +1,6 @@
 """The operator's policies, from ``policies.yaml`` in the home; read anew for each judgement, so that an edit counts."""
 
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from odf_node.os_errors import mapped_os_errors
@@ -30,3 +31,28 @@ def read_policies(path: Path, *, must_exist: bool = False) -> PolicySet:
     except UnicodeDecodeError as error:
         raise MalformedError("policies", where=error.start, expected="UTF-8 text", found="other bytes") from error
     return parse_policies(text, source_name=path.name)
+
+
+@dataclass(slots=True)
+class WatchedPolicies:
+    """The same file for somebody who looks every few seconds: read again when it has changed.
+
+    For one thread at a time.
+    """
+
+    path: Path
+    _seen: tuple[int, int, int] | None = None
+    _policies: PolicySet = field(default=NO_POLICIES)
+
+    def read(self) -> PolicySet:
+        """Return what is in force; errors as ``read_policies``, each time until the file is mended."""
+        with mapped_os_errors(self.path):
+            try:
+                status = self.path.stat()
+            except FileNotFoundError:
+                return NO_POLICIES
+        seen = (status.st_mtime_ns, status.st_size, status.st_ino)
+        if seen != self._seen:
+            self._policies = read_policies(self.path)
+            self._seen = seen
+        return self._policies

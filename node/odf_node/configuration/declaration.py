@@ -99,6 +99,14 @@ class Scrub:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Heads:
+    """Signing anew which block of each own dataset is the newest, so that a peer that hides newer ones is noticed."""
+
+    renew_hours: int = _setting(24, "sign again after so long; 0: never", highest=8_760)
+    valid_hours: int = _setting(168, "a signed head says for so long that nothing is newer", lowest=1, highest=8_760)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Gossip:
     """Telling other nodes what is new, and hearing it from them."""
 
@@ -128,6 +136,7 @@ class Configuration:
     limits: Limits = field(default_factory=Limits)
     storage: Storage = field(default_factory=Storage)
     scrub: Scrub = field(default_factory=Scrub)
+    heads: Heads = field(default_factory=Heads)
     gossip: Gossip = field(default_factory=Gossip)
     shutdown: Shutdown = field(default_factory=Shutdown)
 
@@ -141,6 +150,7 @@ SECTIONS: Final[Mapping[str, type]] = MappingProxyType(
         "limits": Limits,
         "storage": Storage,
         "scrub": Scrub,
+        "heads": Heads,
         "gossip": Gossip,
         "shutdown": Shutdown,
     }

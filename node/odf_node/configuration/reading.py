@@ -97,6 +97,10 @@ def parse_configuration(text: str, *, source_name: str, environment: Mapping[str
     configuration = Configuration(**{section: kind(**values[section]) for section, kind in SECTIONS.items()})
     if (configuration.tls.certificate is None) != (configuration.tls.key is None):
         raise ConfigurationError(lines.place("tls"), "tls", "expected both certificate and key, or none of them")
+    heads = configuration.heads
+    if heads.valid_hours <= heads.renew_hours:
+        place, expected = lines.place("heads"), f"more than heads.renew_hours ({heads.renew_hours})"
+        raise ConfigurationError(place, "heads.valid_hours", f"expected {expected}, found {heads.valid_hours}")
     return configuration
 
 

@@ -122,6 +122,10 @@ class GossipStore(Protocol):
         """Return the addresses that the operator named."""
         ...
 
+    def list_head_documents(self) -> dict[DatasetId, int]:
+        """Return for each dataset with a signed head a number that changes when another document counts."""
+        ...
+
     def list_attestations_after(self, arrival: int, *, limit: int) -> tuple[tuple[int, bytes], ...]:
         """Return attestations that arrived after a place, with their places, oldest first."""
         ...

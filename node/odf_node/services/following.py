@@ -4,22 +4,22 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Protocol
 
 from odf_node.errors import UsageError
-from odf_node.ports import Clock, MetadataStore, Origin
+from odf_node.ports import Clock, DocumentKind, MetadataStore, Origin
 from odf_node.ports.gossip import GossipStore, Subscription
 from odf_node.ports.peer_client import PeerDataset
+from odf_node.services.attempts import Attempts, Circumstances
 from odf_node.services.naming import get_dataset
 from odf_node.services.pulling import Pulling, name_in_url
+from odf_protocol.accept_policies import PolicySet
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import OdfError
 from odf_protocol.gossip.addresses import PeerAddress
 from odf_protocol.gossip.item import Item
 from odf_protocol.names import DatasetName
 
-FIRST_WAIT_S: Final = 5.0  # guess: whoever announced a head may still be busy
-LONGEST_WAIT_S: Final = 3600.0  # guess
 OpenPeer = Callable[[str], Awaitable[PeerDataset]]
 
 
@@ -57,15 +57,6 @@ class _Silence:
         """Say nothing."""
 
 
-@dataclass(slots=True)
-class _Wait:
-    """After a failure: for which head, how often, until when."""
-
-    head: bytes
-    failures: int
-    until_s: float
-
-
 @dataclass
 class Follower:
     """Pulls, verifies and accepts what there is news of: the same gate and the same policy as for ``pull``.
@@ -75,6 +66,7 @@ class Follower:
         pulling: The use case behind ``pull``.
         open_named: Opens addresses that the operator named, or that a dataset was pulled from.
         open_stranger: Opens addresses that peers named.
+        read_policies: Reads what the operator accepts on what proof.
         log: Hears what happened: event and facts.
     """
 
@@ -82,27 +74,34 @@ class Follower:
     pulling: Pulling
     open_named: OpenPeer
     open_stranger: OpenPeer
+    read_policies: Callable[[], PolicySet]
     log: Callable[..., None]
-    _waits: dict[DatasetId, _Wait] = field(default_factory=dict)
+    _attempts: Attempts = field(default_factory=Attempts)
 
     async def run(self, news: News, every_s: float, stop: asyncio.Event) -> None:
         """Look for news until told to stop."""
         while not stop.is_set():
-            for dataset_id, item in news.find_news().items():
-                if stop.is_set():
-                    break
-                await self._bring(news, dataset_id, item)
+            await self.look(news, stop)
             with suppress(TimeoutError):
                 async with asyncio.timeout(every_s):
                     await stop.wait()
 
-    async def _bring(self, news: News, dataset_id: DatasetId, item: Item) -> None:
-        now_s = asyncio.get_running_loop().time()
-        wait = self._waits.get(dataset_id)
-        if wait is not None and wait.head == item.id and now_s < wait.until_s:
-            return
-        subscription = next((one for one in news.subscriptions if one.dataset_id == dataset_id), None)
-        if subscription is None or await self._has(item):
+    async def look(self, news: News, stop: asyncio.Event) -> None:
+        """Bring every dataset up to date that is behind and due."""
+        heads = news.find_news()
+        for subscription in news.subscriptions:
+            if stop.is_set():
+                return
+            head = heads.get(subscription.dataset_id)
+            if head is None and subscription.url is None:
+                continue  # nobody knows it yet, and there is no address to ask
+            if not await self._has(subscription.dataset_id, head):
+                await self._bring(news, subscription, head)
+
+    async def _bring(self, news: News, subscription: Subscription, head: Item | None) -> None:
+        dataset_id, now_s = subscription.dataset_id, asyncio.get_running_loop().time()
+        circumstances = await asyncio.to_thread(self._look_around, dataset_id, head)
+        if not self._attempts.is_due(dataset_id, circumstances, now_s):
             return
         reason = "nobody has it"
         async for url, opener in self._sources(news, subscription):
@@ -119,19 +118,35 @@ class Follower:
             except (OdfError, UsageError) as error:
                 reason = f"{url}: {error}"
                 continue
-            if await self._has(item):
-                self._waits.pop(dataset_id, None)
-                self.log("subscription-updated", dataset=subscription.name, source=url, head=item.rank[0])
+            if await self._has(dataset_id, head):
+                self._attempts.succeed(dataset_id)
+                self.log("subscription-updated", dataset=subscription.name, source=url)
                 return
             reason = f"{url} has no newer head than is here"
-        failures = wait.failures + 1 if wait is not None and wait.head == item.id else 1
-        longest_s = min(LONGEST_WAIT_S, FIRST_WAIT_S * 2 ** min(failures - 1, 12))
-        self._waits[dataset_id] = _Wait(item.id, failures, now_s + longest_s)
-        self.log("subscription-waits", dataset=subscription.name, text=reason, retry_in_s=longest_s)
+        wait_s = self._attempts.fail(dataset_id, circumstances, now_s)
+        self.log("subscription-waits", dataset=subscription.name, text=reason, retry_in_s=wait_s)
 
-    async def _has(self, item: Item) -> bool:
-        record = await asyncio.to_thread(self.store.find_dataset, item.dataset_id)
-        return record is not None and (record.origin is Origin.OWN or record.head.sequence_number >= item.rank[0])
+    def _look_around(self, dataset_id: DatasetId, head: Item | None) -> Circumstances:
+        policies: PolicySet | None = None
+        with suppress(OdfError):  # who pulls is told what is wrong with them
+            policies = self.read_policies()
+        auditors = frozenset(auditor.key for auditor in policies.auditors) if policies else frozenset()
+        said = self.store.iter_attestations(dataset_id)
+        kinds = (DocumentKind.EQUIVOCATION, DocumentKind.SETTLEMENT)
+        followed = {subscription.dataset_id for subscription in self.store.list_subscriptions()} - {dataset_id}
+        return Circumstances(
+            head=None if head is None else head.id,
+            statements=frozenset(statement.id for statement in said if statement.attester in auditors),
+            documents=sum(1 for kind in kinds for _ in self.store.iter_documents(dataset_id, kind)),
+            inputs=frozenset((r.id, r.head) for r in self.store.list_datasets() if r.id in followed),
+            policies=policies,
+        )
+
+    async def _has(self, dataset_id: DatasetId, head: Item | None) -> bool:
+        record = await asyncio.to_thread(self.store.find_dataset, dataset_id)
+        if record is None or record.origin is Origin.OWN:
+            return record is not None
+        return head is None or record.head.sequence_number >= head.rank[0]
 
     async def _sources(self, news: News, subscription: Subscription) -> AsyncIterator[tuple[str, OpenPeer]]:
         record = await asyncio.to_thread(self.store.find_dataset, subscription.dataset_id)

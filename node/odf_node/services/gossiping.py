@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from odf_node.ports import Clock, DocumentKind, Head, MetadataStore
+from odf_node.ports import Clock, DocumentKind, MetadataStore
 from odf_node.ports.gossip import GossipSink, GossipStore, GossipTransport, KeptItem, Subscription
 from odf_protocol.did import DatasetId, DidKey
 from odf_protocol.errors import MalformedError, OdfError
@@ -44,6 +44,7 @@ from odf_protocol.gossip import (
     read_item,
     sign_peer,
 )
+from odf_protocol.gossip.store import OWN
 from odf_protocol.timestamp import Timestamp
 
 RECORD_S: Final = 2 * 86_400
@@ -75,28 +76,36 @@ class HomeReader:
 
     store: GossipHome
     bootstrap: tuple[PeerAddress, ...]
-    signers: frozenset[DidKey]
+    read_signers: Callable[[], frozenset[DidKey]]
     tells: Callable[[], bool]
-    _told: dict[DatasetId, Head] = field(default_factory=dict)
+    prepare: Callable[[], None]
+    _told: dict[DatasetId, int] = field(default_factory=dict)
+    _published: frozenset[DatasetId] = frozenset()
     _arrival: int = 0
     _reads: int = 0
 
     def read(self) -> HomeView:
         """Look; in a worker thread."""
+        self.prepare()
         records = self.store.list_datasets()
         news: list[Item] = []
         told = [record for record in records if record.published] if self.tells() else []
+        documents = self.store.list_head_documents()
         for record in told:
-            if self._told.get(record.id) == record.head:
+            place = documents.get(record.id)
+            if place is None or self._told.get(record.id) == place:
                 continue
-            self._told[record.id] = record.head
+            self._told[record.id] = place
             signed = self.store.find_signed_head(record.id)
             if signed is not None:
                 news += _read_all(ItemKind.HEAD, [signed.raw])
+        published = frozenset(record.id for record in told)
+        if published - self._published:
+            self._arrival = 0  # what was said about a dataset before it was published is told now
+        self._published = published
         attestations = self.store.list_attestations_after(self._arrival, limit=PAGE_ATTESTATIONS)
         if attestations:
             self._arrival = attestations[-1][0]
-            published = {record.id for record in told}
             said = _read_all(ItemKind.ATTESTATION, [raw for _, raw in attestations])
             news += [item for item in said if item.dataset_id in published]
         self._reads += 1
@@ -109,7 +118,7 @@ class HomeReader:
         held = frozenset(record.id for record in records)
         return HomeView(
             tuple(news),
-            Interests(held | {subscription.dataset_id for subscription in subscriptions}, self.signers),
+            Interests(held | {subscription.dataset_id for subscription in subscriptions}, self.read_signers()),
             tuple(dict.fromkeys((*named, *self.bootstrap))),
             subscriptions,
         )
@@ -126,9 +135,10 @@ class Gossip:
         settings: Of the machine.
         bootstrap: Addresses that the operator's configuration names.
         allow_private: Whether private addresses that peers name may be used.
-        signers: Keys whose every word is of interest, such as auditors.
+        read_signers: Says whose every word is of interest, such as auditors; asked each round.
         sinks: Who hears of what arrives.
         tells: Whether everybody may know what this node publishes.
+        prepare: Done before each look at the home, in a worker thread: what it signs is told at once.
         log: Hears of what went wrong inside: event and facts.
     """
 
@@ -142,9 +152,10 @@ class Gossip:
         settings: GossipSettings,
         bootstrap: Sequence[PeerAddress] = (),
         allow_private: bool = False,
-        signers: frozenset[DidKey] = frozenset(),
+        read_signers: Callable[[], frozenset[DidKey]] = frozenset,
         sinks: Sequence[GossipSink] = (),
         tells: Callable[[], bool] = lambda: True,
+        prepare: Callable[[], None] = lambda: None,
         log: Callable[..., None],
     ) -> None:
         self.machine = GossipMachine(settings, allow_private=allow_private)
@@ -154,7 +165,7 @@ class Gossip:
         self._key = private_key
         self._clock = clock
         self._transport = transport
-        self._reader = HomeReader(store, tuple(bootstrap), signers, tells)
+        self._reader = HomeReader(store, tuple(bootstrap), read_signers, tells, prepare)
         self._sinks = tuple(sinks)
         self._log = log
         self._source = random.SystemRandom()
@@ -266,6 +277,8 @@ class Gossip:
         )
         await self._look_home()
         self._handle(Restore(read))
+        if self._last_view is not None:
+            self._tell_again(self._last_view[0].datasets)  # the node may have been killed before everybody had heard
         for raw in records:
             with suppress(OdfError):
                 self.machine.peers.learn(decode_peer_record(raw), "restored", self._clock.now().unix_ms)
@@ -278,11 +291,20 @@ class Gossip:
             return
         self.subscriptions = view.subscriptions
         if self._last_view != (view.interests, view.pinned):
+            before = frozenset() if self._last_view is None else self._last_view[0].datasets
             self._last_view = (view.interests, view.pinned)
             self._handle(SetInterests(view.interests))
             self._handle(SetPinned(view.pinned))
+            self._tell_again(view.interests.datasets - before)
         if view.news:
             self._handle(Publish(view.news))
+
+    def _tell_again(self, datasets: frozenset[DatasetId]) -> None:
+        """Tell what was heard before about datasets that have begun to matter here (GOSSIP-55)."""
+        if datasets:
+            store = self.machine.store
+            others = (item for item in store.iter_items() if store.introducer_of(item.id) != OWN)
+            self._accepted += [item for item in others if item.dataset_id in datasets]
 
     def _sign_record(self) -> None:
         now = self._clock.now()
@@ -299,11 +321,13 @@ class Gossip:
         """Keep what arrived, then tell those who want to hear of it."""
         kept, forgotten, accepted = self._kept, self._forgotten, self._accepted
         self._kept, self._forgotten, self._accepted = [], [], []
-        if not kept and not forgotten:
+        if not (kept or forgotten or accepted):
             return
 
         def write() -> None:
-            self._store.change_gossip_items([KeptItem(item.id, item.kind.value, item.raw) for item in kept], forgotten)
+            if kept or forgotten:
+                rows = [KeptItem(item.id, item.kind.value, item.raw) for item in kept]
+                self._store.change_gossip_items(rows, forgotten)
             for item in accepted:
                 self._tell_sinks(item)
 

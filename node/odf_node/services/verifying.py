@@ -68,7 +68,8 @@ class Finding:
     """What a verification found: what was checked, what could not be, and the first thing that is wrong.
 
     ``first`` and ``last`` are the blocks that this run looked at, None where it got to none; ``remembered`` the number
-    of blocks that were verified before and not again.
+    of blocks that were verified before and not again; ``remembered_head`` the last of them, where all of it was
+    verified that can be, re-execution included.
     """
 
     name: str
@@ -81,6 +82,7 @@ class Finding:
     slices_in_range: int = 0
     steps_in_range: int = 0
     remembered: int = 0
+    remembered_head: Head | None = None
     first: Head | None = None
     last: Head | None = None
     not_checked: str = ""
@@ -196,6 +198,7 @@ class Verifier:
             signed=signed,
             replayed_steps=None,
             remembered=after + 1,
+            remembered_head=known.head if known is not None and known.replayed else None,
         )
         try:
             if signed_head is not None:

@@ -87,6 +87,16 @@ class GossipMethods:
             rows = connection.execute("SELECT url FROM peers WHERE named = 1 ORDER BY url").fetchall()
             return tuple(str(url) for (url,) in rows)
 
+    def list_head_documents(self) -> dict[DatasetId, int]:
+        """See ``GossipStore``."""
+        with self._database.reading() as connection:
+            rows = connection.execute(
+                "SELECT d.id, max(s.id) FROM datasets d JOIN signed_heads s"
+                " ON s.dataset = d.key AND s.sequence_number = d.head_sequence_number AND s.hash = d.head_hash"
+                " GROUP BY d.key"
+            ).fetchall()
+            return {DatasetId.decode(as_bytes(id_)): as_int(place) for id_, place in rows}
+
     def list_attestations_after(self, arrival: int, *, limit: int) -> tuple[tuple[int, bytes], ...]:
         """See ``GossipStore``."""
         with self._database.reading() as connection:

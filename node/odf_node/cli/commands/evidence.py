@@ -75,29 +75,16 @@ def _settle(context: Context, record: Any, reason: str) -> None:
 
 def _renew(context: Context, record: Any, days: int) -> None:
     from odf_node.errors import UsageError
-    from odf_node.ports import SignedHead
-    from odf_node.services.disputes import Disputes
-    from odf_node.services.freshness import require_newest
+    from odf_node.services.renewing import renew_head
     from odf_node.services.writer import find_writing_time
-    from odf_protocol.heads import sign_head
     from odf_protocol.timestamp import Timestamp
 
     if days < 1:
         raise UsageError("--valid-days is at least 1")
     node = context.node
-    key, now = node.keys.get_dataset_key(record.id), find_writing_time(node.store, node.clock, record.id)
-    Disputes(node.store).require_undisputed(record.id, record.name)
-    require_newest(node.store, node.keys, record.id, record.head)
-    expires = Timestamp(now.seconds + days * 86_400)
-    raw = sign_head(
-        key.seed,
-        dataset_id=record.id,
-        sequence_number=record.head.sequence_number,
-        block_hash=record.head.hash,
-        time=now,
-        expires=expires,
-    )
-    node.store.put_signed_head(SignedHead(record.id, record.head, raw))
+    now, valid_s = find_writing_time(node.store, node.clock, record.id), days * 86_400
+    renew_head(node.store, node.keys, record, now=now, valid_s=valid_s)
+    expires = Timestamp(now.seconds + valid_s, now.nanoseconds)
     node.record("evidence renew", record.name, str(expires))
     context.console.text(f"{record.name}: block {record.head.sequence_number} is signed as the newest until {expires}")
 

@@ -1,0 +1,67 @@
+"""The daemon's renewal of signed heads (HEAD-11): with each look of gossip, or by a thread where there is none."""
+
+import logging
+import threading
+from typing import Final
+
+from odf_node.composition import Node
+from odf_node.http.access_log import write_line
+from odf_node.http.live import Live
+from odf_node.services.renewing import HeadRenewal
+from odf_protocol.errors import OdfError
+from odf_protocol.heads import Renewal
+
+LOOK_EACH_S: Final = 2.0  # guess: as often as gossip looks for news
+_HOUR_S: Final = 3600
+
+
+class BackgroundRenewal:
+    """Looks when told to, or by itself from ``start`` to ``end``; takes its settings from ``live`` each time."""
+
+    def __init__(self, node: Node, live: Live) -> None:
+        self._node = node
+        self._live = live
+        self._renewal = HeadRenewal(node.store, node.objects, node.keys)
+        self._problems: dict[str, str] = {}
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Look every few seconds."""
+        self._thread = threading.Thread(target=self._run, name="heads", daemon=True)
+        self._thread.start()
+
+    def end(self) -> None:
+        """Stop; a head that is being signed is kept."""
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def look(self) -> None:
+        """Sign what is due; from one thread at a time."""
+        heads = self._live.configuration.heads
+        if not heads.renew_hours or not self._node.home.exists():
+            return
+        rule = Renewal(heads.renew_hours * _HOUR_S, heads.valid_hours * _HOUR_S)
+        try:
+            done = self._renewal.renew_due(rule, self._node.clock.now())
+        except (OdfError, OSError) as error:
+            self._complain("", f"{type(error).__name__}: {error}")
+            return
+        self._problems.pop("", None)
+        for one in done:
+            if one.problem is not None:
+                self._complain(one.name, one.problem)
+                continue
+            self._problems.pop(one.name, None)
+            write_line("head-renewed", dataset=one.name)
+
+    def _complain(self, name: str, problem: str) -> None:
+        """Say once what keeps a head from being signed."""
+        if self._problems.get(name) != problem:
+            self._problems[name] = problem
+            write_line("head-not-renewed", level=logging.ERROR, dataset=name or None, text=problem)
+
+    def _run(self) -> None:
+        while not self._stop.wait(LOOK_EACH_S):
+            self.look()
