@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -46,9 +46,16 @@ class Daemon:
 
 @contextmanager
 def daemon(
-    home: Path, *options: str, settings: str = "", environment: Mapping[str, str] | None = None
+    home: Path,
+    *options: str,
+    settings: str = "",
+    environment: Mapping[str, str] | None = None,
+    around: Sequence[str | Path] = (),
 ) -> Iterator[Daemon]:
-    """Run the daemon of a home on a free port with these settings; it must end well within a minute of SIGTERM."""
+    """Run the daemon of a home on a free port with these settings; it must end well within a minute of SIGTERM.
+
+    ``around`` is a program that runs it, such as bubblewrap with what it shows of the disk.
+    """
     ready, log = home.with_suffix(".ready"), home.with_suffix(".log")
     configuration = home.with_suffix(".toml")
     configuration.write_text(settings)
@@ -57,7 +64,9 @@ def daemon(
         words += ["--http-port", "0"]
     with log.open("wb") as stream:
         process = subprocess.Popen(
-            [sys.executable, "-m", "odf_node", *words], stderr=stream, env=os.environ | dict(environment or {})
+            [*around, sys.executable, "-m", "odf_node", *words],
+            stderr=stream,
+            env=os.environ | dict(environment or {}),
         )
     try:
 
@@ -67,12 +76,19 @@ def daemon(
 
         yield Daemon(process, wait_until(find_address, log.read_text), log)
         if process.poll() is None:
-            process.terminate()
+            for pid in _children(process.pid) if around else [process.pid]:
+                os.kill(pid, signal.SIGTERM)
             assert process.wait(timeout=WAIT_S) == 0, log.read_text()
     finally:
-        process.kill()
+        if process.poll() is None:
+            for pid in [*(_children(process.pid) if around else []), process.pid]:
+                os.kill(pid, signal.SIGKILL)
         process.wait()
         ready.unlink(missing_ok=True)
+
+
+def _children(pid: int) -> list[int]:
+    return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
 def wait_until(find: Callable[[], Any], explain: Callable[[], str]) -> Any:

@@ -9,6 +9,7 @@ from odf_node.errors import FrozenDatasetError
 from odf_node.exchange.limits import MAX_PROBLEM_TEXT_CHARACTERS
 from odf_node.exchange.messages import PROBLEM_MEDIA_TYPE, Problem, encode_message
 from odf_node.http.request_id import request_id_of
+from odf_node.ports.errors import HomeFullError
 from odf_protocol.errors import (
     CorruptError,
     MalformedError,
@@ -21,6 +22,7 @@ from odf_protocol.errors import (
 
 _STATUS: Final[dict[type[OdfError], tuple[HTTPStatus, str]]] = {
     FrozenDatasetError: (HTTPStatus.CONFLICT, "frozen"),
+    HomeFullError: (HTTPStatus.INSUFFICIENT_STORAGE, "no-room"),
     NotFoundError: (HTTPStatus.NOT_FOUND, "not-found"),
     MalformedError: (HTTPStatus.BAD_REQUEST, "malformed"),
     UnsupportedError: (HTTPStatus.UNPROCESSABLE_ENTITY, "unsupported"),
@@ -31,6 +33,7 @@ _STATUS: Final[dict[type[OdfError], tuple[HTTPStatus, str]]] = {
 """The first class that an error is an instance of decides."""
 
 _OURS: Final = {
+    "no-room": "this node has no room for it",
     "unavailable": "this node cannot do that now; try again later",
     "broken": "this node's storage needs its operator",
 }

@@ -30,7 +30,7 @@ from odf_node.http.push_registry import get_registry
 from odf_node.http.push_session import PushSession
 from odf_node.http.served_node import NODE
 from odf_node.http.uploads import UPLOADS
-from odf_node.ports.errors import ObjectNotFoundError
+from odf_node.ports.errors import HomeFullError, ObjectNotFoundError
 from odf_node.ports.objects import StagedObject
 from odf_node.ports.peer_client import WantedObject
 from odf_node.threads import finish_in_thread
@@ -201,15 +201,24 @@ async def receive_body(
     Raises:
         ProblemError: It is longer.
         TimeoutError: It stalls, or is slower than the least rate.
+        HomeFullError: There is no room; what arrived is thrown away, as it would take the room of everybody else.
     """
     if request.content_length is not None and request.content_length > left_bytes:
         raise _too_large(left_bytes)
-    rate = request.app[RECEIVE_RATE]
+    try:
+        await _receive(request, staged, left_bytes, on_data)
+    except HomeFullError:
+        await finish_in_thread(staged.restart)
+        raise
+
+
+async def _receive(request: web.Request, staged: StagedObject, left_bytes: int, on_data: Callable[[], None]) -> None:
+    rate, live = request.app[RECEIVE_RATE], request.app[LIVE]
     started_at = (loop := asyncio.get_running_loop()).time()
     longest_s = RATE_WINDOW_S + left_bytes / MIN_RATE_BYTES_PER_S
     async with asyncio.timeout_at(started_at + longest_s) as limit, StagedStream(staged) as stream:
         while True:
-            rate.set(request.app[LIVE].configuration.limits.receive_bytes_per_second)
+            rate.set(live.configuration.limits.receive_bytes_per_second)
             paused_at = loop.time()
             await rate.wait()
             # What we hold back is not the pusher's slowness.
