@@ -24,6 +24,7 @@ from odf_node.http.server import serve as serve_http
 from odf_node.late_push_judge import LatePushJudge
 from odf_node.reloading import Setting, reload
 from odf_node.services.disputes import Disputes
+from odf_node.services.key_logs import KeyLogs
 from odf_node.services.trees import KeptTrees
 from odf_node.supervisor import notify_supervisor
 from odf_protocol.did import DidKey
@@ -99,6 +100,7 @@ async def serve(node: Node, setting: Setting, *, ready_file: Path | None, consol
                 objects=node.objects,
                 clock=node.clock,
                 disputes=Disputes(node.store),
+                key_logs=KeyLogs(node.store),
                 trees=KeptTrees(node.objects),
                 pushes=LatePushJudge(node),
                 gossip=None if gossiping is None else gossiping.gossip,

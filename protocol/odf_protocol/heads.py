@@ -9,6 +9,7 @@ from typing import Final, Literal
 from odf_protocol.canonical_json import Count, Document, Text, decode_canonical, encode_canonical, parse_exact
 from odf_protocol.did import DatasetId, DidKey
 from odf_protocol.errors import RejectedError
+from odf_protocol.key_history import KeyHistory
 from odf_protocol.multihash import SHA3_256, Multihash
 from odf_protocol.signatures import Purpose, SignedDocument, sign_document
 from odf_protocol.timestamp import Timestamp
@@ -138,13 +139,13 @@ def decode_signed_head(raw: bytes) -> SignedHead:
     )
 
 
-def verify_head(raw: bytes, dataset_id: DatasetId, *, public_key: bytes | None = None) -> SignedHead:
-    """Read a signed head that must be about a dataset and by the key that speaks for it (HEAD-4).
+def verify_head(raw: bytes, dataset_id: DatasetId, *, keys: KeyHistory | None = None) -> SignedHead:
+    """Read a signed head that must be about a dataset and by a key that speaks for it (HEAD-4).
 
     Args:
         raw: The document, untrusted.
         dataset_id: The dataset it must be about.
-        public_key: The key in force where the dataset has changed its key; otherwise the dataset's own.
+        keys: The dataset's keys; None: it never changed the key it began with.
 
     Raises:
         MalformedError: Not a signed head.
@@ -153,7 +154,6 @@ def verify_head(raw: bytes, dataset_id: DatasetId, *, public_key: bytes | None =
     head = decode_signed_head(raw)
     if head.dataset_id != dataset_id:
         raise RejectedError("HEAD-4 head-of-this-dataset", expected=dataset_id, found=head.dataset_id)
-    key = DidKey(dataset_id.public_key if public_key is None else public_key)
-    if head.signer != key:
-        raise RejectedError("HEAD-4 signed-by-the-dataset-key", expected=key, found=head.signer)
+    history = KeyHistory.start(dataset_id) if keys is None else keys
+    history.require_head(head.signer, head.sequence_number, head.block_hash)
     return head

@@ -201,7 +201,7 @@ def _read_block_statement(raw: bytes, place: int, claims: _Claims) -> Finding:
 def _read_key_event(raw: bytes, place: int, claims: _Claims) -> Finding:
     event = decode_key_event(raw)
     claims.append((place, EquivocationKind.KEY_EVENTS, raw, (event.signer, event.dataset_id, event.index)))
-    says = f"handed the dataset to {event.new_key} from block {event.first_sequence_number} on, dated {event.time}"
+    says = f"{event.explain()}, dated {event.time}"
     return Finding(Weight.PROVED, event.signer, event.dataset_id, says, (place,))
 
 

@@ -1,169 +1,160 @@
-"""Changing the key that speaks for a dataset: each key names the next one, in a log that only grows.
+"""Key events: signed statements in which a dataset's keys name the next ones, in a log that only grows.
 
-A dataset's identity stays what it was, the key it began with. That key speaks for blocks from number 0 on; each event
-is signed by the key in force, names the next key, and says from which block number on the next key speaks.
+=================  ==========================================  =======================================================
+change             signed by                                   says
+=================  ==========================================  =======================================================
+``rotation``       the key in force                            which key speaks from which block on
+``recovery-key``   the key in force; once there is a recovery  which key, kept offline, may take the dataset back
+                   key, that one
+``recovery``       the recovery key                            that the key in force was stolen: from which block on it
+                   is not believed, which history is kept, and which key speaks after it
+=================  ==========================================  =======================================================
 
-Source: clauses KEY-1 to KEY-8 in ``spec/extensions/keys.md``.
+Source: clauses KEY-1 to KEY-4 in ``spec/extensions/keys.md``.
 """
 
-from dataclasses import dataclass, replace
-from typing import Final, Literal, Self
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final, Literal
 
 from odf_protocol.canonical_json import Count, Document, Text, decode_canonical, encode_canonical, parse_exact
 from odf_protocol.did import DatasetId, DidKey
 from odf_protocol.errors import RejectedError
-from odf_protocol.multihash import Multihash
-from odf_protocol.signatures import Purpose, SignedDocument, public_key_of, sign_document
+from odf_protocol.multihash import SHA3_256, Multihash
+from odf_protocol.signatures import Purpose, SignedDocument, sign_document
 from odf_protocol.timestamp import Timestamp
 
-__all__ = ["MAX_KEY_EVENT_BYTES", "KeyEvent", "KeyHistory", "KeyPeriod", "decode_key_event", "sign_key_event"]
+__all__ = ["MAX_KEY_EVENT_BYTES", "KeyChange", "KeyEvent", "decode_key_event", "sign_event"]
 
-MAX_KEY_EVENT_BYTES: Final = 1024  # all fields at their longest take about 450 bytes
-_MAX_EVENTS: Final = 1000  # guess: a change a month for eighty years
+MAX_KEY_EVENT_BYTES: Final = 1024  # all fields at their longest take about 650 bytes
+
+
+class KeyChange(StrEnum):
+    """What an event changes."""
+
+    ROTATION = "rotation"
+    RECOVERY_KEY = "recovery-key"
+    RECOVERY = "recovery"
 
 
 class _KeyEvent(Document, frozen=True, kw_only=True):
     version: Literal[1]
     type: Literal["key-event"]
+    change: Literal["rotation", "recovery-key", "recovery"]
     dataset: Text
     index: Count
     previous: Text | None = None
-    new_key: Text
-    first_sequence_number: Count
+    new_key: Text | None = None
+    first_sequence_number: Count | None = None
+    recovery_key: Text | None = None
+    stolen_from: Count | None = None
+    keeps: Text | None = None
     time: Text
+
+
+_FIELDS: Final = {
+    KeyChange.ROTATION: ({"new_key", "first_sequence_number"}, frozenset[str]()),
+    KeyChange.RECOVERY_KEY: ({"recovery_key"}, frozenset[str]()),
+    KeyChange.RECOVERY: (
+        {"new_key", "first_sequence_number", "stolen_from", "keeps"},
+        frozenset({"recovery_key"}),
+    ),
+}
+"""Per change: the fields it has, and those it may have (KEY-1)."""
+_OPTIONAL: Final = ("new_key", "first_sequence_number", "recovery_key", "stolen_from", "keeps")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyEvent:
-    """One change of key whose signature is good; whether its signer was in force, ``KeyHistory.extend`` says.
+    """One event whose signature is good; whether its signer was entitled to it, ``KeyHistory.extend`` says.
 
     Attributes:
-        dataset_id: Whose key changes.
+        change: What it changes.
+        dataset_id: Whose keys.
         index: Position in the log, from 0.
         previous: Hash of the payload before; None at 0.
-        new_key: Speaks from now on.
-        first_sequence_number: The first block that the new key speaks for.
+        new_key: Speaks from now on; None where only the recovery key changes.
+        first_sequence_number: The first block that the new key speaks for; None without one.
+        recovery_key: May take the dataset back from now on; None: as before.
+        stolen_from: Of a recovery: the first block that whoever stole the key may have signed.
+        keeps: Of a recovery: hash of the block before ``first_sequence_number``, in the history that goes on.
         time: By the signer's clock.
-        signer: The key before.
+        signer: Whose key signed.
         hash: SHA3-256 of the payload.
         raw: The document as received.
     """
 
+    change: KeyChange
     dataset_id: DatasetId
     index: int
     previous: Multihash | None
-    new_key: DidKey
-    first_sequence_number: int
+    new_key: DidKey | None = None
+    first_sequence_number: int | None = None
+    recovery_key: DidKey | None = None
+    stolen_from: int | None = None
+    keeps: Multihash | None = None
     time: Timestamp
     signer: DidKey
     hash: Multihash
-    raw: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class KeyPeriod:
-    """A key and the first block it speaks for."""
-
-    key: DidKey
-    first_sequence_number: int
-
-
-@dataclass(frozen=True, slots=True)
-class KeyHistory:
-    """The keys that have spoken for a dataset, oldest first.
-
-    Attributes:
-        dataset_id: Whose keys.
-        periods: The first is the dataset's own key from block 0.
-        last_event: Hash of the newest event's payload; None before the first.
-    """
-
-    dataset_id: DatasetId
-    periods: tuple[KeyPeriod, ...]
-    last_event: Multihash | None = None
-
-    @classmethod
-    def start(cls, dataset_id: DatasetId) -> Self:
-        """Return the history of a dataset that has never changed its key."""
-        return cls(dataset_id, (KeyPeriod(DidKey(dataset_id.public_key), 0),))
+    raw: bytes = field(repr=False)
 
     @property
-    def current_key(self) -> DidKey:
-        """Who may sign the next head and the next event."""
-        return self.periods[-1].key
+    def named_keys(self) -> tuple[DidKey, ...]:
+        """The keys that may speak because of this event, at what is theirs to say."""
+        return tuple(key for key in (self.new_key, self.recovery_key) if key is not None)
 
-    def key_at(self, sequence_number: int) -> DidKey:
-        """Return the key that speaks for a block (KEY-5)."""
-        return next(p.key for p in reversed(self.periods) if p.first_sequence_number <= sequence_number)
-
-    def extend(self, raw: bytes) -> Self:
-        """Take the next event of the log.
-
-        Args:
-            raw: A signed key event, untrusted.
-
-        Raises:
-            MalformedError: Not a signed key event.
-            RejectedError: Not the next event of this log, or not signed by the key in force.
-        """
-        event = decode_key_event(raw)
-        index = len(self.periods) - 1
-        newest = self.periods[-1]
-        if event.dataset_id != self.dataset_id:
-            raise RejectedError("KEY-2 event-of-this-dataset", expected=self.dataset_id, found=event.dataset_id)
-        if index >= _MAX_EVENTS:
-            raise RejectedError("KEY-8 events-in-a-log", expected=f"at most {_MAX_EVENTS}", found=index + 1)
-        if (event.index, event.previous) != (index, self.last_event):
-            expected, found = f"{index} after {self.last_event}", f"{event.index} after {event.previous}"
-            raise RejectedError("KEY-3 events-link", expected=expected, found=found)
-        if event.signer != newest.key:
-            raise RejectedError("KEY-4 signed-by-the-key-in-force", expected=newest.key, found=event.signer)
-        if event.first_sequence_number <= newest.first_sequence_number:
-            expected = f"after {newest.first_sequence_number}"
-            raise RejectedError("KEY-5 periods-ascend", expected=expected, found=event.first_sequence_number)
-        if event.new_key in (period.key for period in self.periods):
-            raise RejectedError("KEY-6 keys-do-not-return", found=event.new_key)
-        period = KeyPeriod(event.new_key, event.first_sequence_number)
-        return replace(self, periods=(*self.periods, period), last_event=event.hash)
+    def explain(self) -> str:
+        """Say in one sentence what the event changes."""
+        match self.change:
+            case KeyChange.ROTATION:
+                return f"handed the dataset to {self.new_key} from block {self.first_sequence_number} on"
+            case KeyChange.RECOVERY_KEY:
+                return f"named {self.recovery_key} as the key that may take the dataset back"
+            case KeyChange.RECOVERY:
+                return (
+                    f"took the dataset back: its key was stolen, block {self.stolen_from} is the first it may have "
+                    f"been misused for; {self.new_key} speaks from block {self.first_sequence_number} on"
+                )
 
 
-def sign_key_event(
+def sign_event(
     private_key: bytes,
-    history: KeyHistory,
+    change: KeyChange,
+    dataset_id: DatasetId,
     *,
-    new_key: DidKey,
-    first_sequence_number: int,
+    index: int,
+    previous: Multihash | None,
     time: Timestamp,
+    new_key: DidKey | None = None,
+    first_sequence_number: int | None = None,
+    recovery_key: DidKey | None = None,
+    stolen_from: int | None = None,
+    keeps: Multihash | None = None,
 ) -> bytes:
-    """Hand a dataset over to another key.
-
-    Args:
-        private_key: The key in force.
-        history: All events so far.
-        new_key: Speaks from now on.
-        first_sequence_number: Number of the next block to be written.
-        time: Now.
+    """Sign an event, whatever the log says about it; ``key_changes`` has what honest owners use.
 
     Raises:
-        ValueError: The private key is not the one in force, or the event breaks a rule.
+        ValueError: Fields that the change does not have, or lacks.
     """
-    if DidKey(public_key_of(private_key)) != history.current_key:
-        raise ValueError(f"a change of key is signed by the key in force, {history.current_key}")
     payload = encode_canonical(
         _KeyEvent(
             version=1,
             type="key-event",
-            dataset=str(history.dataset_id),
-            index=len(history.periods) - 1,
-            previous=None if history.last_event is None else str(history.last_event),
-            new_key=str(new_key),
+            change=change.value,
+            dataset=str(dataset_id),
+            index=index,
+            previous=None if previous is None else str(previous),
+            new_key=None if new_key is None else str(new_key),
             first_sequence_number=first_sequence_number,
+            recovery_key=None if recovery_key is None else str(recovery_key),
+            stolen_from=stolen_from,
+            keeps=None if keeps is None else str(keeps),
             time=str(time),
         )
     )
     raw = sign_document(private_key, Purpose.KEY_EVENT, payload).to_bytes()
     try:
-        history.extend(raw)
+        decode_key_event(raw)
     except RejectedError as error:
         raise ValueError(str(error)) from error
     return raw
@@ -174,18 +165,34 @@ def decode_key_event(raw: bytes) -> KeyEvent:
 
     Raises:
         MalformedError: Not a signed key event.
-        RejectedError: Its signature is not good.
+        RejectedError: Its signature is not good, or its fields are not those of its change.
     """
     document = SignedDocument.decode(raw, Purpose.KEY_EVENT, max_payload_bytes=MAX_KEY_EVENT_BYTES)
     said = decode_canonical(document.payload, _KeyEvent, what="key event", max_bytes=MAX_KEY_EVENT_BYTES)
+    change = KeyChange(said.change)
+    needed, possible = _FIELDS[change]
+    found = {name for name in _OPTIONAL if getattr(said, name) is not None}
+    if not needed <= found <= needed | possible:
+        raise RejectedError(f"KEY-1 fields-of-a-{change}", expected=sorted(needed), found=sorted(found))
+    keeps = None if said.keeps is None else parse_exact(Multihash, said.keeps, "kept block")
+    if keeps is not None and keeps.code != SHA3_256:
+        raise RejectedError("KEY-1 kept-block-is-sha3-256", expected=hex(SHA3_256), found=hex(keeps.code))
     return KeyEvent(
+        change=change,
         dataset_id=parse_exact(DatasetId, said.dataset, "key event dataset"),
         index=said.index,
         previous=None if said.previous is None else parse_exact(Multihash, said.previous, "key event hash"),
-        new_key=parse_exact(DidKey, said.new_key, "new key"),
+        new_key=_find_key(said.new_key, "new key"),
         first_sequence_number=said.first_sequence_number,
+        recovery_key=_find_key(said.recovery_key, "recovery key"),
+        stolen_from=said.stolen_from,
+        keeps=keeps,
         time=parse_exact(Timestamp, said.time, "key event time"),
         signer=document.signer,
         hash=Multihash.of_sha3_256(document.payload),
         raw=bytes(raw),
     )
+
+
+def _find_key(text: str | None, what: str) -> DidKey | None:
+    return None if text is None else parse_exact(DidKey, text, what)

@@ -13,7 +13,7 @@ from odf_protocol.errors import RejectedError
 from odf_protocol.hashing.v1 import hash_table
 from odf_protocol.hashing.v1_proof import verify_cell
 from odf_protocol.heads import verify_head
-from odf_protocol.key_events import KeyHistory
+from odf_protocol.key_history import KeyHistory
 from odf_protocol.multihash import Multihash
 from odf_protocol.replay_codec import decode_replay_record
 from odf_protocol.signatures import Purpose, verify, verify_block_signature

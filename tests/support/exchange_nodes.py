@@ -18,6 +18,7 @@ from odf_node.http.server import create_app, listen, make_runner
 from odf_node.ports import AccessToken, Commit, DatasetRecord, Head, NewBlock, NewDataset, Origin
 from odf_node.ports.peer_client import PeerDataset, PeerHead
 from odf_node.services.disputes import Disputes
+from odf_node.services.key_logs import KeyLogs
 from odf_node.services.trees import KeptTrees
 from odf_protocol.block import Block, decode_block, encode_block
 from odf_protocol.did import DatasetId, DidKey
@@ -135,6 +136,7 @@ class TestNode:
             objects=self.objects,
             clock=StandingClock(),
             disputes=Disputes(self.store),
+            key_logs=KeyLogs(self.store),
             trees=KeptTrees(self.objects),
             pushes=self.receiver,
         )

@@ -24,7 +24,8 @@ from odf_protocol.hashing.v1_leaf import LEAF_ROWS, leaf_parts
 from odf_protocol.hashing.v1_proof import prove_cell
 from odf_protocol.hashing.v1_types import decode_schema, encode_schema, iter_columns
 from odf_protocol.heads import sign_head
-from odf_protocol.key_events import KeyHistory, sign_key_event
+from odf_protocol.key_changes import sign_recovery, sign_recovery_key, sign_rotation
+from odf_protocol.key_history import KeyHistory
 from odf_protocol.multihash import ARROW0_SHA3_256, Multihash
 from odf_protocol.replay import EngineIdentity, InputWatermark, ReplayInput, ReplayRecord, ReplaySlice, hash_transform
 from odf_protocol.replay_codec import decode_replay_record, sign_replay_record
@@ -117,50 +118,108 @@ def _refused(rule: str, why: str, raw: bytes, refusal: str = "rejected") -> dict
     return {"rejectedBy": rule, "why": why, "refusal": refusal, "document": _base64(raw)}
 
 
+RECOVERY_KEY = b"\x0a" * 32
+
+
 def _keys() -> dict[str, Any]:
+    keys = {name: DidKey(public_key_of(key)) for name, key in _KEYS_OF_THE_LOG.items()}
     history = KeyHistory.start(DATASET)
-    events = []
-    for key, new_key, number in ((DATASET_KEY, NODE_KEY, 10), (NODE_KEY, NEXT_KEY, 20)):
-        new = DidKey(public_key_of(new_key))
-        raw = sign_key_event(key, history, new_key=new, first_sequence_number=number, time=NOON)
+    documents = []
+    for sign_next in (
+        lambda log: sign_rotation(DATASET_KEY, log, new_key=keys["second"], first_sequence_number=10, time=NOON),
+        lambda log: sign_recovery_key(NODE_KEY, log, recovery_key=keys["recovery"], time=NOON),
+        lambda log: sign_recovery(
+            RECOVERY_KEY,
+            log,
+            new_key=keys["third"],
+            first_sequence_number=20,
+            stolen_from=15,
+            keeps=_hash("kept"),
+            time=NOON,
+        ),
+    ):
+        raw = sign_next(history)
         history = history.extend(raw)
-        events.append({"document": _base64(raw), "payload": raw[96:].decode()})
+        documents.append({"document": _base64(raw), "payload": raw[96:].decode()})
     return {
-        "comment": "A key log (KEY-1) and the keys that speak for blocks.",
+        "comment": "A key log (KEY-1), the keys that speak for blocks, heads by these keys, and events nobody takes.",
         "dataset": str(DATASET),
-        "events": events,
-        "keyAt": {str(number): str(history.key_at(number)) for number in (0, 9, 10, 19, 20)},
+        "events": documents,
+        "keyAt": {str(number): str(history.key_at(number)) for number in (0, 9, 10, 14, 15, 19, 20)},
+        "vouchings": [
+            _signed_by(keys["second"], 9, "one", "a later key may vouch for an older block"),
+            _signed_by(keys["second"], 14, "one", "before the theft"),
+            _signed_by(keys["second"], 19, "kept", "the last block of the kept history"),
+            _signed_by(keys["third"], 19, "kept", "the same by the next key"),
+            _signed_by(keys["third"], 25, "one", "the key in force"),
+            _signed_by(keys["recovery"], 25, "one", "a recovery key signs no heads", "KEY-5"),
+            _signed_by(DidKey(DATASET.public_key), 10, "one", "a key that was given up", "KEY-5"),
+            _signed_by(keys["second"], 20, "one", "a stolen key, after the window", "KEY-5"),
+            _signed_by(keys["second"], 15, "one", "a stolen key, in the window", "KEY-11"),
+            _signed_by(keys["third"], 19, "other", "another history than the kept one", "KEY-12"),
+        ],
         "rejected": _rejected_key_events(history),
     }
 
 
-def _rejected_key_events(history: KeyHistory) -> list[dict[str, str]]:
-    """Third events, each wrong in one way."""
+def _signed_by(signer: DidKey, number: int, text: str, why: str, rule: str | None = None) -> dict[str, Any]:
+    said = {"signer": str(signer), "sequenceNumber": number, "blockHash": str(_hash(text)), "why": why}
+    return said | {"rejectedBy": rule, "refusal": "rejected"}
 
-    def event(changes: dict[str, Any], key: bytes = NEXT_KEY) -> bytes:
+
+def _rejected_key_events(history: KeyHistory) -> list[dict[str, Any]]:
+    """Events after the second or third one of the log, each wrong in one way."""
+
+    def event(changes: dict[str, Any], key: bytes = NEXT_KEY, *, after: int = 3) -> bytes:
         said = {
             "version": 1,
             "type": "key-event",
+            "change": "rotation",
             "dataset": str(DATASET),
-            "index": 2,
-            "previous": str(history.last_event),
+            "index": after,
+            "previous": str(history.events[after - 1].hash),
             "newKey": str(DidKey(public_key_of(b"\x04" * 32))),
             "firstSequenceNumber": 30,
             "time": str(NOON),
         } | changes
-        payload = json.dumps(dict(sorted(said.items())), separators=(",", ":")).encode()
+        said = {name: value for name, value in sorted(said.items()) if value is not None}
+        payload = json.dumps(said, separators=(",", ":")).encode()
         return sign_document(key, Purpose.KEY_EVENT, payload).to_bytes()
 
+    def recovery(changes: dict[str, Any], key: bytes = RECOVERY_KEY, *, after: int = 3) -> bytes:
+        said = {"change": "recovery", "stolenFrom": 25, "keeps": str(_hash("kept"))}
+        return event(said | changes, key, after=after)
+
     history.extend(event({}))
+    history.extend(recovery({}))
+    newer = str(DidKey(public_key_of(b"\x05" * 32)))
     return [
-        _refused("KEY-2", "another dataset", event({"dataset": str(INPUT)})),
-        _refused("KEY-3", "an index left out", event({"index": 3})),
-        _refused("KEY-3", "after another event", event({"previous": str(_hash("other"))})),
-        _refused("KEY-4", "by the key before", event({}, NODE_KEY)),
-        _refused("KEY-5", "from a block on that another key speaks for", event({"firstSequenceNumber": 20})),
-        _refused("KEY-6", "a key that was given up", event({"newKey": str(DidKey(DATASET.public_key))})),
-        _refused("KEY-1", "a field that is not known", event({"zone": "here"}), "malformed"),
+        {"after": 3} | each
+        for each in (
+            _refused("KEY-2", "another dataset", event({"dataset": str(INPUT)})),
+            _refused("KEY-3", "an index left out", event({"index": 4})),
+            _refused("KEY-3", "after another event", event({"previous": str(_hash("other"))})),
+            _refused("KEY-4", "by the key before", event({}, NODE_KEY)),
+            _refused("KEY-5", "from a block on that another key speaks for", event({"firstSequenceNumber": 19})),
+            _refused("KEY-6", "a key that was given up", event({"newKey": str(DidKey(DATASET.public_key))})),
+            _refused("KEY-6", "a recovery key that shall speak", event({"newKey": str(history.recovery_key)})),
+            _refused("KEY-1", "a field that is not known", event({"zone": "here"}), "malformed"),
+            _refused("KEY-1", "a rotation that keeps a history", event({"keeps": str(_hash("kept"))})),
+            _refused("KEY-1", "a rotation without a key", event({"newKey": None})),
+            _refused("KEY-9", "a recovery by the key in force", recovery({}, NEXT_KEY)),
+            _refused(
+                "KEY-9",
+                "another recovery key, named by the key in force",
+                event({"change": "recovery-key", "newKey": None, "firstSequenceNumber": None, "recoveryKey": newer}),
+            ),
+            _refused("KEY-10", "a window before the stolen key's time", recovery({"stolenFrom": 19})),
+            _refused("KEY-10", "a window that ends before it begins", recovery({"stolenFrom": 31})),
+            {"after": 1} | _refused("KEY-9", "a recovery that nobody prepared", recovery({}, NODE_KEY, after=1)),
+        )
     ]
+
+
+_KEYS_OF_THE_LOG = {"second": NODE_KEY, "third": NEXT_KEY, "recovery": RECOVERY_KEY}
 
 
 def replay_record() -> ReplayRecord:
@@ -276,7 +335,7 @@ def _equivocation() -> dict[str, Any]:
     ]
     history = KeyHistory.start(DATASET)
     events = [
-        sign_key_event(DATASET_KEY, history, new_key=DidKey(public_key_of(key)), first_sequence_number=3, time=NOON)
+        sign_rotation(DATASET_KEY, history, new_key=DidKey(public_key_of(key)), first_sequence_number=3, time=NOON)
         for key in (NODE_KEY, NEXT_KEY)
     ]
     proofs = [

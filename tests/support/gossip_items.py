@@ -4,7 +4,8 @@ from odf_protocol.attestations import BlockRef, StepResult, sign_attestation
 from odf_protocol.did import DidKey
 from odf_protocol.gossip import Item, ItemKind, read_item
 from odf_protocol.heads import sign_head
-from odf_protocol.key_events import KeyHistory, sign_key_event
+from odf_protocol.key_changes import sign_rotation
+from odf_protocol.key_history import KeyHistory
 from odf_protocol.replay import EngineIdentity
 from odf_protocol.signatures import public_key_of
 from odf_protocol.timestamp import Timestamp
@@ -50,7 +51,7 @@ def key_events(dataset_key: bytes, *new_keys: bytes) -> list[Item]:
     """The key log of a dataset that was handed on from key to key."""
     history, signer, items = KeyHistory.start(dataset_of(dataset_key)), dataset_key, []
     for number, new_key in enumerate(new_keys, 1):
-        raw = sign_key_event(
+        raw = sign_rotation(
             signer, history, new_key=DidKey(public_key_of(new_key)), first_sequence_number=number, time=NOON
         )
         history, signer = history.extend(raw), new_key

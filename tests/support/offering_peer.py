@@ -29,6 +29,7 @@ class OfferingPeer:
     before_objects: Hook = _nothing
     statements: tuple[bytes, ...] = ()
     disputes: tuple[bytes, ...] = ()
+    key_events: tuple[bytes, ...] = ()
     asked_after: list[Head | None] = field(default_factory=list)
 
     @property
@@ -68,6 +69,9 @@ class OfferingPeer:
 
     async def list_disputes(self) -> tuple[bytes, ...]:
         return self.disputes
+
+    async def list_key_events(self) -> tuple[bytes, ...]:
+        return self.key_events
 
     async def __aenter__(self) -> Self:
         return self

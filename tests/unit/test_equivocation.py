@@ -13,7 +13,8 @@ from odf_protocol.equivocation import (
 from odf_protocol.errors import MalformedError, OdfError, RejectedError
 from odf_protocol.events import DatasetKind, Seed, SetInfo
 from odf_protocol.heads import sign_head
-from odf_protocol.key_events import KeyHistory, sign_key_event
+from odf_protocol.key_changes import sign_rotation
+from odf_protocol.key_history import KeyHistory
 from odf_protocol.multihash import Multihash
 from odf_protocol.signatures import sign_block
 from odf_protocol.timestamp import Timestamp
@@ -54,7 +55,7 @@ def statement(number: int, block_hash: Multihash, *, key: bytes = DATASET_KEY) -
 
 
 def key_event(new_key: bytes) -> bytes:
-    return sign_key_event(
+    return sign_rotation(
         DATASET_KEY, KeyHistory.start(DATASET), new_key=did_key_of(new_key), first_sequence_number=3, time=NOON
     )
 

@@ -9,7 +9,8 @@ from odf_protocol.equivocation import block_statement
 from odf_protocol.errors import MalformedError
 from odf_protocol.heads import sign_head
 from odf_protocol.judging import BundleDocument, DocumentSort, Weight, decode_bundle, encode_bundle, judge
-from odf_protocol.key_events import KeyHistory, sign_key_event
+from odf_protocol.key_changes import sign_rotation
+from odf_protocol.key_history import KeyHistory
 from odf_protocol.signatures import sign_block
 from odf_protocol.verification_statements import Checked, Problem, sign_verification
 from support.signing import DATASET_KEY, NEW_KEY, NODE_KEY, NOON, OTHER_KEY, dataset_of, did_key_of, some_hash
@@ -30,7 +31,7 @@ def block(number: int, text: str, key: bytes = DATASET_KEY) -> BundleDocument:
 
 def key_event(new_key: bytes) -> BundleDocument:
     history = KeyHistory.start(DATASET)
-    raw = sign_key_event(DATASET_KEY, history, new_key=did_key_of(new_key), first_sequence_number=2, time=NOON)
+    raw = sign_rotation(DATASET_KEY, history, new_key=did_key_of(new_key), first_sequence_number=2, time=NOON)
     return BundleDocument(DocumentSort.KEY_EVENT, raw)
 
 

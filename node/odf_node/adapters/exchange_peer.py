@@ -16,7 +16,15 @@ from odf_node.exchange.limits import (
     MAX_PULL_BLOCKS,
     MAX_PULL_BYTES,
 )
-from odf_node.exchange.messages import AttestationPage, DisputeList, HashAnswer, HeadAnswer, NodeInfo, decode_message
+from odf_node.exchange.messages import (
+    AttestationPage,
+    DisputeList,
+    HashAnswer,
+    HeadAnswer,
+    KeyLogMessage,
+    NodeInfo,
+    decode_message,
+)
 from odf_node.exchange.packs import PackedBlock, decode_pack
 from odf_node.exchange.routes import PREFIX, dataset_path, head_path, leaves_path, object_path
 from odf_node.ports.datasets import Head
@@ -131,6 +139,12 @@ class ExchangePeer:
                 raise PeerLiedError(str(url), "EX-14 attestations", expected="pages that go on", found=page.next_skip)
             skip = page.next_skip
         return tuple(found[:limit])
+
+    async def list_key_events(self) -> tuple[bytes, ...]:
+        """See ``PeerDataset``; a node that does not know the question has none."""
+        url = self._base / dataset_path(self._dataset) / "keys"
+        body = await self._client.get_bytes(url, "dataset", limit_bytes=MAX_JSON_BYTES)
+        return _read(url, lambda: decode_message(body, KeyLogMessage)).events
 
     async def list_disputes(self) -> tuple[bytes, ...]:
         """See ``PeerDataset``; a node that does not know the question has none."""

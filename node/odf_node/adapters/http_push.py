@@ -133,6 +133,7 @@ class _Push:
             name=self._name,
             head=HeadMessage.of(self._offered.head),
             signed_head=self._offered.signed_head,
+            key_events=self._offered.key_events,
         )
         body = encode_message(request)
         state = await self._client.retry(lambda: self._ask("POST", self._push_url, body, _JSON))

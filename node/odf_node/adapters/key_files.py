@@ -12,20 +12,20 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from odf_node.adapters.signed_marks import read_mark, write_mark
+from odf_node.adapters.signed_marks import MarkKind, read_mark, write_mark
 from odf_node.adapters.writers_lock import shared_lease
 from odf_node.home import Home, fsync_folder
 from odf_node.os_errors import mapped_os_errors
 from odf_node.ports.errors import HomeCorruptError, KeyNotFoundError, UnsafeKeyFileError
 from odf_node.ports.keys import SEED_BYTES, PrivateKey
-from odf_protocol.did import DatasetId
+from odf_protocol.did import DatasetId, DidKey
 from odf_protocol.multihash import Multihash
 
 # OneAsymmetricKey, version 0, algorithm id-Ed25519, the seed as OCTET STRING in OCTET STRING (RFC 8410 section 7).
 _DER_PREFIX: Final = bytes.fromhex("302e020100300506032b657004220420")
 _BEGIN: Final = "-----BEGIN PRIVATE KEY-----"
 _END: Final = "-----END PRIVATE KEY-----"
-_MAX_FILE_BYTES: Final = 4096  # a key takes 119
+MAX_FILE_BYTES: Final = 4096  # a key takes 119
 _OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 
 
@@ -69,13 +69,29 @@ class KeyFiles:
             raise KeyNotFoundError(dataset_id)
         return key
 
+    def put_signing_key(self, key: PrivateKey) -> DidKey:
+        """See ``KeyStore``; the file is named by the key, like that of a dataset."""
+        return DidKey(self.put_dataset_key(key).public_key)
+
+    def find_signing_key(self, key: DidKey) -> PrivateKey | None:
+        """See ``KeyStore``."""
+        return self.find_dataset_key(DatasetId(key.public_key))
+
+    def note_key_event(self, dataset_id: DatasetId, index: int, event_hash: Multihash) -> None:
+        """See ``KeyStore``."""
+        write_mark(dataset_id, index, event_hash, MarkKind.KEY_EVENT)
+
+    def find_last_key_event(self, dataset_id: DatasetId) -> tuple[int, Multihash] | None:
+        """See ``KeyStore``."""
+        return read_mark(dataset_id, MarkKind.KEY_EVENT)
+
     def note_signed(self, dataset_id: DatasetId, sequence_number: int, block_hash: Multihash) -> None:
         """See ``KeyStore``."""
-        write_mark(dataset_id, sequence_number, block_hash)
+        write_mark(dataset_id, sequence_number, block_hash, MarkKind.BLOCK)
 
     def find_last_signed(self, dataset_id: DatasetId) -> tuple[int, Multihash] | None:
         """See ``KeyStore``."""
-        return read_mark(dataset_id)
+        return read_mark(dataset_id, MarkKind.BLOCK)
 
     def delete_dataset_key(self, dataset_id: DatasetId) -> None:
         """See ``KeyStore``."""
@@ -83,6 +99,10 @@ class KeyFiles:
         with mapped_os_errors(path), suppress(FileNotFoundError):
             path.unlink()
             fsync_folder(path.parent)
+
+    def delete_signing_key(self, key: DidKey) -> None:
+        """See ``KeyStore``."""
+        self.delete_dataset_key(DatasetId(key.public_key))
 
     @property
     def _node_file(self) -> Path:
@@ -104,7 +124,7 @@ class KeyFiles:
             raise HomeCorruptError(path, f"the key cannot be read: {error.strerror}") from error
         with os.fdopen(descriptor, "rb") as file:
             require_private(path, os.fstat(descriptor))
-            return _decode(file.read(_MAX_FILE_BYTES), path)
+            return decode_pem(file.read(MAX_FILE_BYTES), path)
 
     def _store(self, path: Path, key: PrivateKey) -> PrivateKey:
         # The lease keeps a sweep from taking the draft, and a sweep takes what a crash leaves of it.
@@ -115,7 +135,7 @@ class KeyFiles:
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
             try:
                 with os.fdopen(os.open(draft, flags, 0o600), "wb") as file:
-                    file.write(_encode(key))
+                    file.write(encode_pem(key))
                     file.flush()
                     os.fsync(file.fileno())
                 # A link does not replace: of several first calls one key stays, and all return that one.
@@ -129,12 +149,18 @@ class KeyFiles:
         return stored
 
 
-def _encode(key: PrivateKey) -> bytes:
+def encode_pem(key: PrivateKey) -> bytes:
+    """Write a key as PKCS#8 PEM."""
     body = base64.b64encode(_DER_PREFIX + key.seed).decode("ascii")
     return f"{_BEGIN}\n{body}\n{_END}\n".encode("ascii")
 
 
-def _decode(data: bytes, path: Path) -> PrivateKey:
+def decode_pem(data: bytes, path: Path) -> PrivateKey:
+    """Read a key from PKCS#8 PEM; ``path`` is where it was found.
+
+    Raises:
+        HomeCorruptError: It is something else.
+    """
     try:
         begin, body, end = data.decode("ascii").split("\n")[:3]
         der = base64.b64decode(body, validate=True)

@@ -82,6 +82,10 @@ class LayoutPeer:
         """See ``PeerDataset``; the layout has no place for them."""
         return ()
 
+    async def list_key_events(self) -> tuple[bytes, ...]:
+        """See ``PeerDataset``."""
+        return await self._proofs.find_key_events(self._source.url)
+
     async def list_disputes(self) -> tuple[bytes, ...]:
         """See ``PeerDataset``; the layout has no place for them."""
         return ()

@@ -3,10 +3,12 @@
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 
-from odf_node.exchange.limits import MAX_REPLAY_RECORD_BYTES, MAX_SIGNATURE_BYTES, MAX_SIGNED_HEAD_BYTES
+from odf_node.exchange.limits import MAX_JSON_BYTES, MAX_REPLAY_RECORD_BYTES, MAX_SIGNATURE_BYTES, MAX_SIGNED_HEAD_BYTES
+from odf_node.exchange.messages import KeyLogMessage, decode_message
 from odf_node.exchange.packs import PackedBlock
 from odf_node.ports.datasets import Head
-from odf_node.ports.layouts import replay_record_path, signature_path, signed_head_path
+from odf_node.ports.layouts import KEY_LOG_PATH, replay_record_path, signature_path, signed_head_path
+from odf_protocol.errors import MalformedError
 from odf_protocol.multihash import Multihash
 from odf_protocol.signatures import SIGNATURE_BYTES
 
@@ -23,6 +25,21 @@ class LayoutProofs:
     async def find_signed_head(self, block_hash: Multihash) -> bytes | None:
         """Return the document that vouches for a block as the head."""
         return await self._find_document(signed_head_path(block_hash), "signed head", MAX_SIGNED_HEAD_BYTES)
+
+    async def find_key_events(self, where: str) -> tuple[bytes, ...]:
+        """Return the dataset's key log; none where there is no such file.
+
+        Raises:
+            MalformedError: What is there is no key log.
+        """
+        found = await self._find_document(KEY_LOG_PATH, "key log", MAX_JSON_BYTES)
+        if found is None:
+            return ()
+        try:
+            return decode_message(found, KeyLogMessage).events
+        except MalformedError as error:
+            what = f"key log at {where}/{KEY_LOG_PATH}"
+            raise MalformedError(what, where=error.where, expected=error.expected, found=error.found) from error
 
     async def attach(self, blocks: AsyncIterator[PackedBlock], upto: Head) -> AsyncIterator[PackedBlock]:
         """Yield the blocks with their signatures and replay records.

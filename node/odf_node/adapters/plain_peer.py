@@ -64,6 +64,10 @@ class PlainPeer:
         """See ``PeerDataset``; plain servers know of none."""
         return ()
 
+    async def list_key_events(self) -> tuple[bytes, ...]:
+        """See ``PeerDataset``; there are some where somebody put an export of ours."""
+        return await self._proofs.find_key_events(str(self._url))
+
     async def list_disputes(self) -> tuple[bytes, ...]:
         """See ``PeerDataset``; the protocol knows of none."""
         return ()

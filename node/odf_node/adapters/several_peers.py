@@ -81,6 +81,10 @@ class SeveralPeers:
                 return
         await last.fetch_objects(wanted, objects, on_bytes)
 
+    async def list_key_events(self) -> tuple[bytes, ...]:
+        """See ``PeerDataset``."""
+        return await self._peers[0].list_key_events()
+
     async def list_disputes(self) -> tuple[bytes, ...]:
         """See ``PeerDataset``."""
         return await self._peers[0].list_disputes()

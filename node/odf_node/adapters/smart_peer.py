@@ -124,6 +124,10 @@ class SmartPeer:
         """See ``PeerDataset``; the protocol knows of none."""
         return ()
 
+    async def list_key_events(self) -> tuple[bytes, ...]:
+        """See ``PeerDataset``; the protocol has no place for them."""
+        return ()
+
     async def list_disputes(self) -> tuple[bytes, ...]:
         """See ``PeerDataset``; the protocol knows of none."""
         return ()

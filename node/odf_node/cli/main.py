@@ -28,6 +28,7 @@ COMMANDS: Final[dict[str, str]] = {
     "ingest": "push files or standard input into a root dataset",
     "inspect": "look closely at a dataset, block, data file, quarantine or refusal",
     "judge": "say what a bundle of evidence proves, offline",
+    "key": "show and change who speaks for a dataset; recover from a stolen key",
     "list": "list the datasets of this node",
     "login": "keep an access token for another server",
     "logout": "forget an access token for another server",

@@ -14,6 +14,8 @@ MAX_JSON_BYTES: Final = 4 * MIB
 MAX_HEAD_TEXT_BYTES: Final = 128
 """``refs/head``: the text of a SHA3-256 multihash has 69 bytes; room for a newline that others add."""
 MAX_SIGNED_HEAD_BYTES: Final = 64 * KIB  # guess: a signature, two identities and a head are below 1 KiB
+MAX_SIGNED_KEY_EVENT_BYTES: Final = 1024 + 96
+"""Source: KEY-1, SIG-5. A whole log of 1,000 takes 1.5 MB as base64: it fits into one message."""
 MAX_ATTESTATION_BYTES: Final = 2 * MIB
 """The largest envelope that ``odf_protocol.dsse`` reads."""
 MAX_ATTESTATIONS_BYTES: Final = 16 * MIB

@@ -9,11 +9,17 @@ from typing import Annotated, Any, Final, Literal, TypeVar
 
 import msgspec
 
-from odf_node.exchange.limits import MAX_ATTESTATION_BYTES, MAX_JSON_BYTES, MAX_PROBLEM_TEXT_CHARACTERS
+from odf_node.exchange.limits import (
+    MAX_ATTESTATION_BYTES,
+    MAX_JSON_BYTES,
+    MAX_PROBLEM_TEXT_CHARACTERS,
+    MAX_SIGNED_KEY_EVENT_BYTES,
+)
 from odf_node.exchange.routes import ObjectKind
 from odf_node.ports.datasets import Head
 from odf_protocol.did import DatasetId, DidKey
 from odf_protocol.errors import MalformedError
+from odf_protocol.key_history import MAX_KEY_EVENTS
 from odf_protocol.multihash import Multihash
 
 __all__ = [
@@ -24,6 +30,7 @@ __all__ = [
     "HashAnswer",
     "HeadAnswer",
     "HeadMessage",
+    "KeyLogMessage",
     "Kind",
     "MissingObject",
     "NodeInfo",
@@ -47,6 +54,10 @@ Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=100)]
 Kind = Literal["Root", "Derivative"]
 """As ODF's manifests spell it: ``DatasetKind.text``."""
+KeyEvents = Annotated[
+    tuple[Annotated[bytes, msgspec.Meta(max_length=MAX_SIGNED_KEY_EVENT_BYTES)], ...],
+    msgspec.Meta(max_length=MAX_KEY_EVENTS),
+]
 Text = Annotated[str, msgspec.Meta(max_length=MAX_PROBLEM_TEXT_CHARACTERS)]
 
 
@@ -152,6 +163,12 @@ class DisputeList(msgspec.Struct, frozen=True, kw_only=True):
     documents: tuple[bytes, ...]
 
 
+class KeyLogMessage(msgspec.Struct, frozen=True, kw_only=True):
+    """The key log of a dataset in force, as its events were made; in layouts the contents of ``key-log``."""
+
+    events: KeyEvents
+
+
 class TreeHeader(msgspec.Struct, frozen=True, kw_only=True):
     """What the root of a slice's v1 hash binds together (LH1-18)."""
 
@@ -198,6 +215,7 @@ class PushRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     name: Name
     head: HeadMessage
     signed_head: bytes | None = None
+    key_events: KeyEvents = ()
 
     def __post_init__(self) -> None:
         self.to_dataset_id()

@@ -20,6 +20,7 @@ from odf_node.exchange.messages import (
     HashAnswer,
     HeadAnswer,
     HeadMessage,
+    KeyLogMessage,
     Kind,
     NodeInfo,
 )
@@ -42,6 +43,7 @@ def add_routes(app: web.Application) -> None:
     app.router.add_get(f"/{PREFIX}/datasets/{{dataset}}/hash", _get_hash)
     app.router.add_get(f"/{PREFIX}/datasets/{{dataset}}/attestations", _get_attestations)
     app.router.add_get(f"/{PREFIX}/datasets/{{dataset}}/disputes", _get_disputes)
+    app.router.add_get(f"/{PREFIX}/datasets/{{dataset}}/keys", _get_keys)
 
 
 _PACKERS = web.AppKey("packers", asyncio.Semaphore)
@@ -145,6 +147,12 @@ async def _get_disputes(request: web.Request) -> web.Response:
         if sum(map(len, shown)) + len(document) <= PAGE_ATTESTATION_BYTES:
             shown.append(document)
     return answer_message(DisputeList(documents=tuple(shown)))
+
+
+async def _get_keys(request: web.Request) -> web.Response:
+    record = await get_readable(request)
+    events = await asyncio.to_thread(request.app[NODE].key_logs.documents_about, record.id)
+    return answer_message(KeyLogMessage(events=events))
 
 
 def _kind(record: DatasetRecord) -> Kind:

@@ -209,6 +209,10 @@ class PushedDataset:
         """See ``PeerDataset``; a push carries none."""
         return ()
 
+    async def list_key_events(self) -> tuple[bytes, ...]:
+        """See ``PeerDataset``."""
+        return self._session.request.key_events
+
     async def list_disputes(self) -> tuple[bytes, ...]:
         """See ``PeerDataset``; a push carries none."""
         return ()

@@ -11,7 +11,7 @@ from odf_node.ports.clock import Clock
 from odf_node.ports.gossip import GossipReceiver
 from odf_node.ports.objects import ObjectStore
 from odf_node.ports.pushes import PushReceiver
-from odf_node.ports.serving import DisputeBoard, SliceTrees
+from odf_node.ports.serving import DisputeBoard, KeyLogBoard, SliceTrees
 from odf_protocol.did import DidKey
 
 
@@ -27,6 +27,7 @@ class ServedNode:
         clock: Judges tokens.
         trees: Hash trees of slices.
         disputes: What is proved against datasets.
+        key_logs: Who speaks for datasets.
         pushes: Judges pushes; None: this node takes none.
         spool_folder: Where blocks that are being pushed wait; None: the system's folder for temporary files.
         gossip: Answers gossip; None: this node does not gossip.
@@ -38,6 +39,7 @@ class ServedNode:
     objects: ObjectStore
     clock: Clock
     disputes: DisputeBoard
+    key_logs: KeyLogBoard
     trees: SliceTrees
     pushes: PushReceiver | None = None
     spool_folder: Path | None = None

@@ -45,15 +45,25 @@ from odf_node.ports.errors import (
     HomeFullError,
     HomeReadOnlyError,
     HomeVersionError,
+    KeyLogMovedError,
     KeyNotFoundError,
     NameTakenError,
     ObjectCorruptError,
     ObjectMismatchError,
     ObjectNotFoundError,
     PeerKeyChangedError,
+    SigningKeyLostError,
     UnsafeKeyFileError,
 )
-from odf_node.ports.evidence import Attestation, DocumentKind, EvidenceDocument, ReplayRecord, SeenHead, Verified
+from odf_node.ports.evidence import (
+    Attestation,
+    DocumentKind,
+    EvidenceDocument,
+    KeyLogChange,
+    ReplayRecord,
+    SeenHead,
+    Verified,
+)
 from odf_node.ports.keys import KeyStore, PrivateKey
 from odf_node.ports.metadata import MetadataStore
 from odf_node.ports.objects import ObjectStore, StagedObject, SweepReport
@@ -90,6 +100,8 @@ __all__ = [
     "HomeFullError",
     "HomeReadOnlyError",
     "HomeVersionError",
+    "KeyLogChange",
+    "KeyLogMovedError",
     "KeyNotFoundError",
     "KeyStore",
     "MetadataStore",
@@ -113,6 +125,7 @@ __all__ = [
     "Repository",
     "SeenHead",
     "SignedHead",
+    "SigningKeyLostError",
     "SourceNotFoundError",
     "SourceReader",
     "SourceRefusedError",

@@ -109,6 +109,8 @@ class Commit:
         merge_state: Object with the projected state after the last block; replaces the one before. A cache.
         replaces_after: The blocks of the chain above this number are replaced by these, and kept aside (ACCEPT-10);
             None: the blocks follow the head.
+        known_key_events: How many key events of the dataset were kept when the blocks were signed or judged.
+        key_events: Those that came with a dataset that is new here.
     """
 
     dataset_id: DatasetId
@@ -124,6 +126,8 @@ class Commit:
     merge_state: Multihash | None = None
     replaces_after: int | None = None
     absent: frozenset[Multihash] = frozenset()
+    known_key_events: int = 0
+    key_events: tuple[bytes, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.blocks:

@@ -15,6 +15,7 @@
     │   └── PeerKeyChangedError      a peer shows another identity than the one seen first
     ├── UnavailableError
     │   ├── HeadMovedError           somebody committed first: read again, and try again
+    │   ├── KeyLogMovedError         the dataset's key changed meanwhile: read again, and try again
     │   ├── HomeBusyError            another process holds the home for too long
     │   ├── HomeFullError            no room on the disk
     │   └── HomeReadOnlyError        the home cannot be written
@@ -28,7 +29,7 @@
 
 from pathlib import Path
 
-from odf_protocol.did import DatasetId
+from odf_protocol.did import DatasetId, DidKey
 from odf_protocol.errors import CorruptError, NotFoundError, RejectedError, UnavailableError, UnsupportedError
 from odf_protocol.multihash import Multihash
 
@@ -64,6 +65,19 @@ class KeyNotFoundError(NotFoundError):
     def __init__(self, dataset_id: DatasetId) -> None:
         super().__init__(f"this node does not hold the private key of {dataset_id}")
         self.dataset_id = dataset_id
+
+
+class SigningKeyLostError(NotFoundError):
+    """The dataset is this node's own, but the private key that speaks for it now is not in this home."""
+
+    def __init__(self, dataset_id: DatasetId, key: DidKey) -> None:
+        super().__init__(
+            f"the key that speaks for {dataset_id} now, {key}, is not in this home: was it restored from a backup that "
+            "was made before the key changed? Put back a newer backup of the keys, or use the recovery key: "
+            "'odf-node key recover'"
+        )
+        self.dataset_id = dataset_id
+        self.key = key
 
 
 class NameTakenError(RejectedError):
@@ -108,6 +122,16 @@ class HeadMovedError(UnavailableError):
 
     def __init__(self, dataset_id: DatasetId, expected: Multihash | None, found: Multihash | None) -> None:
         super().__init__(f"dataset {dataset_id}: expected the head {expected}, found {found}; somebody wrote first")
+        self.dataset_id = dataset_id
+        self.expected = expected
+        self.found = found
+
+
+class KeyLogMovedError(UnavailableError):
+    """The dataset's key log changed since it was read; nothing was written. Read it again and decide again."""
+
+    def __init__(self, dataset_id: DatasetId, expected: int, found: int) -> None:
+        super().__init__(f"dataset {dataset_id}: expected {expected} key events, found {found}; its key just changed")
         self.dataset_id = dataset_id
         self.expected = expected
         self.found = found

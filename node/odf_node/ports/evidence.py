@@ -55,6 +55,31 @@ class EvidenceDocument:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class KeyLogChange:
+    """New key events of a dataset, with what must become true with them or not at all.
+
+    Attributes:
+        dataset_id: Whose keys; the dataset need not be held here.
+        raws: The events, as they were made.
+        known: How many events were kept when these were judged.
+        received_at: Now.
+        expected_head: Of an own change: the head that it was made for; None: any.
+        signed_head: The document in which the new key vouches for that head.
+        forgets_seen_head: The newest head that was met is one that nobody may vouch for any more.
+        pinned_key: Who speaks for the dataset now; None leaves the pin as it is.
+    """
+
+    dataset_id: DatasetId
+    raws: tuple[bytes, ...]
+    known: int
+    received_at: Timestamp
+    expected_head: Multihash | None = None
+    signed_head: bytes | None = None
+    forgets_seen_head: bool = False
+    pinned_key: DidKey | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SeenHead:
     """The newest signed head that was ever met for a dataset, whether its blocks are held or not."""
 

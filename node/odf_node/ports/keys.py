@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from odf_protocol.did import DatasetId
+from odf_protocol.did import DatasetId, DidKey
 from odf_protocol.multihash import Multihash
 
 SEED_BYTES: Final = 32
@@ -79,6 +79,25 @@ class KeyStore(Protocol):
         """
         ...
 
+    def put_signing_key(self, key: PrivateKey) -> DidKey:
+        """Store a later key of an own dataset and return its public half; storing it again changes nothing.
+
+        Called before the key event that names it is committed, for the reason that ``put_dataset_key`` gives.
+        """
+        ...
+
+    def find_signing_key(self, key: DidKey) -> PrivateKey | None:
+        """Return the private half of any key of an own dataset, or None; errors as ``find_node_key``."""
+        ...
+
+    def note_key_event(self, dataset_id: DatasetId, index: int, event_hash: Multihash) -> None:
+        """Remember, outside of the home, the newest key event of an own dataset; failing to is no error."""
+        ...
+
+    def find_last_key_event(self, dataset_id: DatasetId) -> tuple[int, Multihash] | None:
+        """Return the newest key event that this machine remembers to have made, or None."""
+        ...
+
     def note_signed(self, dataset_id: DatasetId, sequence_number: int, block_hash: Multihash) -> None:
         """Remember, outside of the home, the newest block that a dataset's key signed; failing to is no error."""
         ...
@@ -89,4 +108,8 @@ class KeyStore(Protocol):
 
     def delete_dataset_key(self, dataset_id: DatasetId) -> None:
         """Forget a key for ever; forgetting an unknown one is no error."""
+        ...
+
+    def delete_signing_key(self, key: DidKey) -> None:
+        """Forget a later key for ever; forgetting an unknown one is no error."""
         ...

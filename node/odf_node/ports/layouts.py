@@ -10,6 +10,8 @@ from typing import BinaryIO, Final, Protocol, Self
 from odf_protocol.multihash import Multihash
 
 HEAD_PATH: Final = "refs/head"
+KEY_LOG_PATH: Final = "key-log"
+"""The log of the dataset's keys, whole (LAYOUT-8)."""
 
 
 @dataclass(frozen=True, slots=True)

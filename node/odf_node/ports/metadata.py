@@ -16,7 +16,15 @@ from odf_node.ports.datasets import (
     SignedHead,
     StoredBlock,
 )
-from odf_node.ports.evidence import Attestation, DocumentKind, EvidenceDocument, ReplayRecord, SeenHead, Verified
+from odf_node.ports.evidence import (
+    Attestation,
+    DocumentKind,
+    EvidenceDocument,
+    KeyLogChange,
+    ReplayRecord,
+    SeenHead,
+    Verified,
+)
 from odf_node.ports.peers import Peer
 from odf_protocol.did import DatasetId, DidKey
 from odf_protocol.multihash import Multihash
@@ -79,6 +87,7 @@ class MetadataStore(Protocol):
             HeadMovedError: The chain's head is not ``expected_head`` (or the dataset to be created exists).
             DatasetNotFoundError: ``expected_head`` is given and the dataset is not here.
             NameTakenError: The new dataset's name belongs to another one.
+            KeyLogMovedError: The blocks were judged or signed by keys that changed meanwhile.
             ValueError: The first block's sequence number does not follow the head's.
         """
         ...
@@ -216,6 +225,15 @@ class MetadataStore(Protocol):
 
     def iter_documents(self, dataset_id: DatasetId, kind: DocumentKind) -> Iterator[EvidenceDocument]:
         """Yield documents of a kind about a dataset, in order of arrival."""
+        ...
+
+    def add_key_events(self, change: KeyLogChange) -> None:
+        """Add key events to those of a dataset, in one step with what goes with them; like documents they stay.
+
+        Raises:
+            KeyLogMovedError: Other events were added since ``change.known`` were read; nothing was written.
+            HeadMovedError: The chain's head is not ``change.expected_head``; nothing was written.
+        """
         ...
 
     def put_seen_head(self, head: SeenHead) -> bool:

@@ -119,6 +119,10 @@ class PeerDataset(Protocol):
         """Return up to ``limit`` statements about the dataset, as they were made; none where the peer knows of none."""
         ...
 
+    async def list_key_events(self) -> tuple[bytes, ...]:
+        """Return the dataset's key log as the peer has it, in order; none where the peer knows of none."""
+        ...
+
     async def list_disputes(self) -> tuple[bytes, ...]:
         """Return proofs of equivocation and settlements about the dataset; none where the peer knows of none."""
         ...

@@ -18,6 +18,8 @@ class PushedHead:
     dataset_id: DatasetId
     head: Head
     signed_head: bytes | None
+    key_events: tuple[bytes, ...] = ()
+    """The dataset's key log; receivers of ODF's Smart Transfer Protocol cannot be told."""
     replaces_history: bool = False
     is_public: bool = False
 

@@ -53,6 +53,14 @@ class DisputeBoard(Protocol):
         ...
 
 
+class KeyLogBoard(Protocol):
+    """Who speaks for datasets, as far as callers of servers may know."""
+
+    def documents_about(self, dataset_id: DatasetId) -> tuple[bytes, ...]:
+        """Return the key log in force, as its events were made, to be passed on."""
+        ...
+
+
 class SliceTrees(Protocol):
     """Trees over slices that are held, by which two nodes find where theirs differ."""
 

@@ -218,6 +218,8 @@ class Acceptor:
             absent=frozenset(item.hash for item in needed if offer.metadata_only and not self.objects.has(item.hash)),
             signed_head=offer.signed_head,
             new_dataset=new_dataset_of(candidate, now) if candidate.is_new else None,
+            known_key_events=candidate.keys.kept,
+            key_events=candidate.keys.new,
             attestations=(*self._attest(candidate, decision, rule.policy, replayed, now), *kept),
             acceptance=acceptance_of(candidate, decision, rule, replayed, now),
         )

@@ -5,7 +5,6 @@ from typing import Any
 
 from odf_node.ports import Acceptance, NewDataset, Origin
 from odf_node.services.offers import Candidate
-from odf_protocol.did import DidKey
 from odf_protocol.policy import AcceptRule, Decision
 from odf_protocol.timestamp import Timestamp
 
@@ -47,6 +46,6 @@ def new_dataset_of(candidate: Candidate, now: Timestamp) -> NewDataset:
         origin=Origin.PULLED,
         created_at=now,
         origin_url=candidate.offer.source_url,
-        pinned_key=DidKey(candidate.dataset_id.public_key) if candidate.signed else None,
+        pinned_key=candidate.keys.history.current_key if candidate.signed else None,
         published=candidate.offer.published,
     )

@@ -5,15 +5,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from odf_node.exchange.messages import KeyLogMessage, decode_message
 from odf_node.ports import DatasetRecord, DocumentKind, MetadataStore
 from odf_node.services.disputes import Disputes
+from odf_node.services.key_logs import KeyLogs
+from odf_node.services.refusals import KEY_LOG_FILE
 from odf_protocol.block import decode_block
-from odf_protocol.did import DatasetId, DidKey
+from odf_protocol.did import DatasetId
 from odf_protocol.equivocation import block_statement
 from odf_protocol.errors import OdfError
 from odf_protocol.events import Seed
 from odf_protocol.heads import decode_signed_head
 from odf_protocol.judging import BundleDocument, DocumentSort
+from odf_protocol.key_history import KeyHistory
 
 MAX_BLOCKS: Final = 500
 """Block signatures that are taken out of one refusal.  # guess: half of what a bundle may have"""
@@ -46,7 +50,8 @@ class Bundles:
         for dispute in Disputes(self.store).list_disputes(record.id):
             stored = self.store.find_block_by_number(record.id, dispute.proof.position)
             if stored is not None and stored.signature is not None:
-                found.append(_block_statement(record.id, stored.raw, stored.signature))
+                keys = KeyLogs(self.store).get_history(record.id)
+                found.append(_block_statement(keys, stored.raw, stored.signature))
         return found
 
     def about_refusal(self, folder: Path) -> list[BundleDocument]:
@@ -59,6 +64,9 @@ class Bundles:
         ):
             if (folder / name).is_file():
                 found.append(BundleDocument(sort, (folder / name).read_bytes()))
+        if (folder / KEY_LOG_FILE).is_file():
+            shown = decode_message((folder / KEY_LOG_FILE).read_bytes(), KeyLogMessage)
+            found += [BundleDocument(DocumentSort.KEY_EVENT, raw) for raw in shown.events]
         return [*found, *self._offered_statements(folder / "blocks", _dataset_of(folder / "signed-head"))]
 
     def _offered_statements(self, folder: Path, dataset_id: DatasetId | None) -> Iterator[BundleDocument]:
@@ -73,7 +81,7 @@ class Bundles:
             dataset_id = event.dataset_id if isinstance(event, Seed) else dataset_id
             if dataset_id is not None and signature.is_file():
                 try:
-                    yield _block_statement(dataset_id, raw, signature.read_bytes())
+                    yield _block_statement(KeyLogs(self.store).get_history(dataset_id), raw, signature.read_bytes())
                 except ValueError:
                     continue
 
@@ -85,8 +93,8 @@ def _dataset_of(signed_head: Path) -> DatasetId | None:
         return None
 
 
-def _block_statement(dataset_id: DatasetId, raw: bytes, signature: bytes) -> BundleDocument:
+def _block_statement(keys: KeyHistory, raw: bytes, signature: bytes) -> BundleDocument:
     block = decode_block(raw, expected_hash=None)
-    signer = DidKey(dataset_id.public_key)
-    statement = block_statement(dataset_id, block.sequence_number, block.hash, signer, signature)
+    signer = keys.find_signer(signature, block.sequence_number, block.hash) or keys.key_at(block.sequence_number)
+    statement = block_statement(keys.dataset_id, block.sequence_number, block.hash, signer, signature)
     return BundleDocument(DocumentSort.BLOCK_STATEMENT, statement)

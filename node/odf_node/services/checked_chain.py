@@ -16,9 +16,9 @@ from odf_protocol.dataset_view import DatasetView
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import CorruptError, RejectedError
 from odf_protocol.events import AddData, ExecuteTransform, SetTransform
+from odf_protocol.key_history import KeyHistory
 from odf_protocol.multihash import SHA3_256, Multihash
 from odf_protocol.replay import ReplayRecord
-from odf_protocol.signatures import verify_block_signature
 from odf_protocol.view_fold import ViewFold
 
 _ROLES: Final = tuple(role_of_traits(number) for number in range(2 * traits.STEP))
@@ -50,16 +50,22 @@ class ChainStep:
 class CheckedChain:
     """Blocks that keep every chain rule, in a stage, and what is in force at their ends.
 
-    ``before`` is the view before the first block, None where that is the Seed; ``view`` and ``state`` are those after
-    the last one. ``warnings`` are rules that only this implementation demands and that a foreign chain may break.
+    ``keys`` says who speaks for the dataset. ``before`` is the view before the first block, None where that is the
+    Seed; ``view`` and ``state`` are those after the last one. ``warnings`` are rules that only this implementation
+    demands and that a foreign chain may break.
     """
 
-    dataset_id: DatasetId
+    keys: KeyHistory
     before: DatasetView | None
     stage: BlockStage
     view: DatasetView
     state: ChainState
     warnings: tuple[str, ...]
+
+    @property
+    def dataset_id(self) -> DatasetId:
+        """Whose chain."""
+        return self.keys.dataset_id
 
     @property
     def first(self) -> Head:
@@ -86,7 +92,7 @@ class CheckedChain:
                 continue
             block, before, record = decode_block(offered.raw, expected_hash=_hash_of(staged)), fold.view, None
             if offered.replay_record is not None:
-                record = check_record(offered.replay_record, block, self.dataset_id, before)
+                record = check_record(offered.replay_record, block, self.keys, before)
             fold.take_block(block)
             after = fold.view
             assert after is not None
@@ -155,7 +161,7 @@ class ChainCheck:
         self,
         stage: BlockStage,
         *,
-        dataset_id: DatasetId,
+        keys: KeyHistory,
         state: ChainState | None,
         before: DatasetView | None,
         signed: bool,
@@ -165,14 +171,14 @@ class ChainCheck:
 
         Args:
             stage: Where the blocks go; empty.
-            dataset_id: Whose chain.
+            keys: Who speaks for the dataset; each signature is judged by the key of its block (KEY-5).
             state: After the block before the first one; None: they start with the Seed.
             before: What is in force after that block.
             signed: Every block has to be signed.
             strictness: Whose blocks they are.
         """
         self._stage = stage
-        self._dataset_id = dataset_id
+        self._keys = keys
         self._before = before
         self._signed = signed
         self._number = 0 if state is None else state.sequence_number + 1
@@ -187,17 +193,18 @@ class ChainCheck:
             RejectedError: A rule is broken or a signature is missing or wrong.
         """
         found = self._verifier.take(item.raw)
+        block_hash = Multihash(SHA3_256, found.digest)
+        self._keys.require_kept(self._number, block_hash)
         if item.signature is not None:
             # Also where no head is signed: what is kept and passed on with a block must be true.
-            block_hash = Multihash(SHA3_256, found.digest)
-            verify_block_signature(item.signature, self._dataset_id, self._number, block_hash)
+            self._keys.require_block(item.signature, self._number, block_hash)
         elif self._signed:
             number = self._number
             raise RejectedError("SIG-1 block-is-signed", sequence_number=number, expected="a signature", found="none")
         block = found.block
         if item.replay_record is not None:
             block = block or decode_block(item.raw, expected_hash=None)
-            check_record(item.replay_record, block, self._dataset_id, self._fold.view)
+            check_record(item.replay_record, block, self._keys, self._fold.view)
         if block is None:
             self._fold.take(item.raw, found.traits)
         else:
@@ -213,7 +220,7 @@ class ChainCheck:
         warnings = [str(warning) for warning in self._verifier.warnings]
         if self._verifier.warning_count > len(warnings):
             warnings.append(f"and {self._verifier.warning_count - len(warnings):,} more warnings")
-        return CheckedChain(self._dataset_id, self._before, self._stage, view, state, tuple(warnings))
+        return CheckedChain(self._keys, self._before, self._stage, view, state, tuple(warnings))
 
 
 def stage_unchecked(stage: BlockStage, blocks: Iterable[OfferedBlock]) -> None:

@@ -5,6 +5,7 @@ from typing import Final
 
 from odf_node.ports import DatasetRecord, Head, MetadataStore
 from odf_node.ports.block_stage import OfferedBlock
+from odf_node.services.key_logs import KeyLogs
 from odf_node.services.offers import Candidate, Offer
 from odf_node.services.verification import check_chain, stored_piece, view_at
 from odf_protocol.chain import ChainState, Strictness
@@ -38,12 +39,13 @@ def read_held(
         RejectedError, MalformedError: What is held is damaged.
     """
     signed = record.pinned_key is not None
+    keys = KeyLogs(store).compare(record.id, ())
     state: ChainState | None = None
     for first in range(-1, after, _PIECE_BLOCKS):
         upto = min(first + _PIECE_BLOCKS, after)
         state = check_chain(
             stored_piece(store, record, after=first, upto=upto),
-            dataset_id=record.id,
+            keys=keys.history,
             state=state,
             before=None if first < 0 else view_at(store, record.id, first),
             signed=signed,
@@ -52,7 +54,7 @@ def read_held(
     blocks: list[OfferedBlock] = list(stored_piece(store, record, after=after, upto=record.head.sequence_number))
     chain = check_chain(
         blocks,
-        dataset_id=record.id,
+        keys=keys.history,
         state=state,
         before=None if after < 0 else view_at(store, record.id, after),
         signed=signed,
@@ -69,4 +71,4 @@ def read_held(
         expected_id=record.id,
         statements=statements,
     )
-    return Candidate(offer, record.id, False, signed, chain, is_held=True)
+    return Candidate(offer, record.id, False, signed, chain, keys, is_held=True)

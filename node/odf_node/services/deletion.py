@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from odf_node.ports import Clock, DatasetRecord, KeyStore, MetadataStore, ObjectStore, Origin
 from odf_node.services.chains import load_view
+from odf_node.services.key_logs import KeyLogs
 from odf_node.services.transforms import input_ids
 from odf_protocol.enums import DatasetKind
 
@@ -33,5 +34,6 @@ class Deletion:
         """Delete the chain, then the key, then every file that nothing refers to any more."""
         self.store.delete_dataset(record.id)
         if record.origin is Origin.OWN:
-            self.keys.delete_dataset_key(record.id)
+            for period in KeyLogs(self.store).get_history(record.id).periods:
+                self.keys.delete_signing_key(period.key)
         self.objects.sweep(self.store.list_referenced_objects, now=self.clock.now())

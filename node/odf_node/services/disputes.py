@@ -8,16 +8,17 @@ from dataclasses import dataclass
 from typing import Final
 
 from odf_node.errors import FrozenDatasetError, UsageError
-from odf_node.ports import DatasetRecord, DocumentKind, EvidenceDocument, KeyStore, MetadataStore
-from odf_protocol.did import DatasetId, DidKey
-from odf_protocol.equivocation import EquivocationProof, check_equivocation
+from odf_node.ports import DatasetRecord, DocumentKind, EvidenceDocument, KeyNotFoundError, KeyStore, MetadataStore
+from odf_node.services.key_logs import MAX_PROOFS, KeyLogs
+from odf_protocol.did import DatasetId
+from odf_protocol.equivocation import EquivocationKind, EquivocationProof, check_equivocation
 from odf_protocol.errors import OdfError
+from odf_protocol.key_history import KeyHistory
+from odf_protocol.key_logs import excuses
 from odf_protocol.multihash import Multihash
 from odf_protocol.settlements import Settlement, decode_settlement, find_kept_history, sign_settlement
 from odf_protocol.timestamp import Timestamp
 
-MAX_PROOFS: Final = 16
-"""Proofs kept about one dataset: one is enough to freeze it.  # guess"""
 MAX_SETTLEMENTS: Final = 64  # guess: a few for each proof
 
 
@@ -28,6 +29,8 @@ class Dispute:
     proof: EquivocationProof
     kept: Multihash | None
     received_at: Timestamp
+    is_void: bool = False
+    """The key did not speak there, or the owner has taken the dataset back from whoever stole it (KEY-13)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +49,12 @@ class Disputes:
     def list_disputes(self, dataset_id: DatasetId) -> list[Dispute]:
         """List what is proved about a dataset; everything is checked again."""
         settlements = self.list_settlements(dataset_id)
+        keys = KeyLogs(self.store).get_history(dataset_id)
         found = []
         for document in self.store.iter_documents(dataset_id, DocumentKind.EQUIVOCATION):
             proof = check_equivocation(document.raw)
-            found.append(Dispute(proof, find_kept_history(proof, settlements), document.received_at))
+            kept = find_kept_history(proof, settlements)
+            found.append(Dispute(proof, kept, document.received_at, excuses(keys, proof)))
         return found
 
     def list_settlements(self, dataset_id: DatasetId) -> list[Settlement]:
@@ -70,10 +75,12 @@ class Disputes:
         """
         for dispute in self.list_disputes(dataset_id):
             proof = dispute.proof
+            if dispute.is_void:
+                continue
             if dispute.kept is None:
                 return (
                     f"it is frozen: {proof.explain()}; 'odf-node evidence show' lays both out; only its owner can "
-                    "settle which one goes on"
+                    f"{_remedy(proof)}"
                 )
             offered = (hashes or {}).get(proof.position)
             if offered is not None and offered != dispute.kept:
@@ -106,12 +113,20 @@ class Disputes:
             UsageError: Nothing is open, or the history held here is neither of the two.
             KeyNotFoundError: The dataset is somebody else's.
         """
-        key = keys.get_dataset_key(record.id)
-        open_ones = [dispute.proof for dispute in self.list_disputes(record.id) if dispute.kept is None]
+        KeyLogs(self.store).get_signing_key(record.id, keys)
+        disputes = [dispute for dispute in self.list_disputes(record.id) if not dispute.is_void]
+        open_ones = [dispute.proof for dispute in disputes if dispute.kept is None]
         if not open_ones:
             raise UsageError(f"'{record.name}' is not frozen: there is nothing to settle")
         settled = []
         for proof in open_ones:
+            if proof.kind is EquivocationKind.KEY_EVENTS:
+                raise UsageError(
+                    "one key signed two changes of key; only the recovery key can end that: 'odf-node key recover'"
+                )
+            key = keys.find_signing_key(proof.signer)
+            if key is None:
+                raise KeyNotFoundError(record.id)
             here = self._held_at(record.id, proof.position)
             if here not in {proof.first, proof.second}:
                 raise UsageError(f"the history held here has neither of the two blocks {proof.position} of the proof")
@@ -131,7 +146,7 @@ class Disputes:
         except OdfError:
             return False
         # EQUIV-8: what some key signed twice concerns a dataset only if the key speaks for it.
-        if about.dataset_id != dataset_id or about.signer != DidKey(dataset_id.public_key):
+        if about.dataset_id != dataset_id or not _concerns(KeyLogs(self.store).get_history(dataset_id), about):
             return False
         if len(known) >= (MAX_PROOFS if kind is DocumentKind.EQUIVOCATION else MAX_SETTLEMENTS):
             return False
@@ -142,3 +157,16 @@ class Disputes:
             return None
         stored = self.store.find_block_by_number(dataset_id, position)
         return None if stored is None else stored.hash
+
+
+def _concerns(keys: KeyHistory, about: EquivocationProof | Settlement) -> bool:
+    """Say whether what a key signed is of any weight for the dataset: strangers' quarrels are not kept."""
+    if isinstance(about, EquivocationProof):
+        return not excuses(keys, about)
+    return keys.speaks(about.signer, about.position)
+
+
+def _remedy(proof: EquivocationProof) -> str:
+    if proof.kind is EquivocationKind.KEY_EVENTS:
+        return "take the dataset back, by its recovery key"
+    return "settle which one goes on"

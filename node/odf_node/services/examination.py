@@ -14,6 +14,7 @@ from odf_node.ports.block_stage import BlockStage, OfferedBlock
 from odf_node.services.checked_chain import ChainCheck, CheckedChain, stage_unchecked
 from odf_node.services.disputes import Disputes
 from odf_node.services.histories import find_fork, find_last_common
+from odf_node.services.key_logs import KeyLogs, OfferedKeys
 from odf_node.services.offers import Candidate, Offer
 from odf_node.services.verification import view_at
 from odf_protocol.block import decode_block
@@ -22,6 +23,7 @@ from odf_protocol.did import DatasetId
 from odf_protocol.errors import MalformedError, OdfError, RejectedError, UnsupportedError
 from odf_protocol.events import Seed
 from odf_protocol.heads import SignedHead, verify_head
+from odf_protocol.key_history import KeyHistory
 
 MAX_BLOCKS: Final = 1_000_000
 """Blocks in one offer.  # guess: some 300 MB of metadata; a longer chain comes in several offers"""
@@ -55,6 +57,7 @@ class Examination:
         self._last = last
         self._check: ChainCheck | None = None
         self._dataset_id: DatasetId | None = None
+        self._keys: OfferedKeys | None = None
         self._record: DatasetRecord | None = None
         self._signed_head: SignedHead | None = None
         self._error: OdfError | None = None
@@ -109,7 +112,8 @@ class Examination:
         record = self._record = self._store.find_dataset(dataset_id)
         if record is not None and record.origin is Origin.OWN:
             raise RejectedError(f"ACCEPT-8 own-datasets-are-written-here-only ('{record.name}')")
-        self._read_signed_head(dataset_id, record)  # (2)
+        self._keys = KeyLogs(self._store).compare(dataset_id, offer.key_events)
+        self._read_signed_head(self._keys.history, record)  # (2)
         before = state = None
         if record is not None and offer.base is not None:
             held, state_bytes = self._store.get_chain_state(dataset_id)
@@ -120,7 +124,7 @@ class Examination:
             state = ChainState.from_bytes(state_bytes)
         return ChainCheck(  # (3)
             self._stage,
-            dataset_id=dataset_id,
+            keys=self._keys.history,
             state=state,
             before=before,
             signed=self._signed_head is not None,
@@ -147,13 +151,13 @@ class Examination:
             raise RejectedError("ACCEPT-8 identity-is-the-expected-one", expected=offer.expected_id, found=found)
         return found
 
-    def _read_signed_head(self, dataset_id: DatasetId, record: DatasetRecord | None) -> None:
+    def _read_signed_head(self, keys: KeyHistory, record: DatasetRecord | None) -> None:
         if self._offer.signed_head is None:
             if record is not None and record.pinned_key is not None:
                 # A peer must not get rid of a check by leaving the proof out.
                 raise RejectedError("ACCEPT-3 signed-dataset-stays-signed", expected="a signed head", found="none")
             return
-        self._signed_head = verify_head(self._offer.signed_head, dataset_id)
+        self._signed_head = verify_head(self._offer.signed_head, keys.dataset_id, keys=keys)
         if self._last is not None:
             self._require_last(self._last)
 
@@ -185,7 +189,9 @@ class Examination:
                 found=f"another history, up to block {chain.last.sequence_number} {chain.last.hash}",
             )
         replaced = record.head if record is not None and fork is not None else None
-        return Candidate(offer, dataset_id, record is None, self._signed_head is not None, chain, replaced, fork)
+        assert self._keys is not None
+        is_signed = self._signed_head is not None
+        return Candidate(offer, dataset_id, record is None, is_signed, chain, self._keys, replaced, fork)
 
 
 def _wrong_number(found: object) -> RejectedError:

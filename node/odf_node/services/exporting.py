@@ -5,19 +5,29 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from odf_node.exchange.messages import KeyLogMessage, encode_message
 from odf_node.exchange.routes import block_path, object_path
 from odf_node.exchange.wanted import iter_wanted
 from odf_node.ports import DatasetRecord, Head, MetadataStore, ObjectStore
-from odf_node.ports.layouts import HEAD_PATH, LayoutTarget, replay_record_path, signature_path, signed_head_path
+from odf_node.ports.layouts import (
+    HEAD_PATH,
+    KEY_LOG_PATH,
+    LayoutTarget,
+    replay_record_path,
+    signature_path,
+    signed_head_path,
+)
 from odf_node.ports.peer_client import WantedObject
 from odf_node.ports.peer_errors import PeerNotFoundError
 from odf_node.ports.progress import ProgressLine
 from odf_node.services.chains import iter_decoded
+from odf_node.services.key_logs import KeyLogs
 from odf_node.services.presence import Presence
 from odf_protocol.errors import MalformedError, RejectedError
 from odf_protocol.multihash import Multihash
 
 _MAX_HEAD_BYTES: Final = 128
+_NO_KEYS: Final = encode_message(KeyLogMessage(events=()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +62,14 @@ class Exporting:
         """
         with target:
             known = self._find_known(record, target)
+            key_log = encode_message(KeyLogMessage(events=KeyLogs(self.store).documents_about(record.id)))
+            has_keys = key_log != _NO_KEYS
             if known == record.head:
+                # A key may change without a new block.
+                if has_keys and not _holds(target, KEY_LOG_PATH, key_log):
+                    self._write_signed_head(record, target)
+                    target.settle()
+                    _write(target, KEY_LOG_PATH, key_log)
                 return ExportReport(record, target.url, known, 0, 0, 0)
             after = -1 if known is None else known.sequence_number
             upto = record.head.sequence_number
@@ -71,6 +88,8 @@ class Exporting:
                     target.write(_path_of(item), content, item.size_bytes)
                 on_bytes(item.size_bytes)
             self._write_blocks(record, target, after, upto)
+            if has_keys:
+                _write(target, KEY_LOG_PATH, key_log)
             target.settle()
             _write(target, HEAD_PATH, str(record.head.hash).encode("ascii"))
             size_bytes = sum(item.size_bytes for item in missing)
@@ -84,6 +103,9 @@ class Exporting:
             if replay_record is not None:
                 _write(target, replay_record_path(stored.hash), replay_record.raw)
             _write(target, block_path(stored.hash), stored.raw)
+        self._write_signed_head(record, target)
+
+    def _write_signed_head(self, record: DatasetRecord, target: LayoutTarget) -> None:
         signed_head = self.store.find_signed_head(record.id)
         if signed_head is not None and signed_head.head == record.head:
             _write(target, signed_head_path(record.head.hash), signed_head.raw)
@@ -107,6 +129,13 @@ class Exporting:
                 found=f"{there}: a newer one, or another history; nothing was written",
             )
         return Head(found.sequence_number, found.hash)
+
+
+def _holds(target: LayoutTarget, path: str, content: bytes) -> bool:
+    if target.find_size(path) != len(content):
+        return False
+    with target.open(path, path).file as file:
+        return file.read(len(content) + 1) == content
 
 
 def _path_of(item: WantedObject) -> str:

@@ -11,11 +11,14 @@ from odf_node.errors import RestoredBackupError
 from odf_node.ports import Head, MetadataStore, SeenHead, SignedHead
 from odf_node.ports.keys import KeyStore
 from odf_node.services.disputes import Disputes
+from odf_node.services.key_logs import KeyLogs
 from odf_protocol.did import DatasetId
 from odf_protocol.equivocation import EquivocationKind, prove_equivocation
 from odf_protocol.errors import MalformedError, OdfError, RejectedError
 from odf_protocol.heads import SignedHead as HeadDocument
-from odf_protocol.heads import verify_head
+from odf_protocol.heads import decode_signed_head, verify_head
+from odf_protocol.key_history import KeyHistory
+from odf_protocol.multihash import Multihash
 from odf_protocol.timestamp import Timestamp
 
 
@@ -32,7 +35,7 @@ class Freshness:
             Whether anything new was learned; False too for what is no head of this dataset.
         """
         try:
-            head = verify_head(raw, dataset_id)
+            head = verify_head(raw, dataset_id, keys=KeyLogs(self.store).get_history(dataset_id))
         except OdfError:
             return False
         seen = self.store.find_seen_head(dataset_id)
@@ -57,7 +60,7 @@ class Freshness:
         doubts = []
         if signed_head is not None:
             try:
-                head = verify_head(signed_head, dataset_id)
+                head = verify_head(signed_head, dataset_id, keys=KeyLogs(self.store).get_history(dataset_id))
             except OdfError:
                 head = None  # the gate says what is wrong with it
             if head is not None and head.is_expired(now):
@@ -95,7 +98,7 @@ class Freshness:
         if held is None or held.head != Head(head.sequence_number, head.block_hash):
             return
         known = self.store.find_signed_head(head.dataset_id)
-        if known is None or verify_head(known.raw, head.dataset_id).time >= head.time:
+        if known is None or decode_signed_head(known.raw).time >= head.time:
             return
         self.store.put_signed_head(SignedHead(head.dataset_id, held.head, head.raw))
 
@@ -107,14 +110,49 @@ MAX_SKEW_S = 300
 def require_newest(store: MetadataStore, keys: KeyStore, dataset_id: DatasetId, head: Head) -> None:
     """Stop a publisher whose home is a restored backup before it signs a second history (HEAD-9).
 
-    Two memories speak: the newest head that anybody showed, and what the key signed last, which is kept outside of
-    the home.
+    Two memories speak: the newest head that anybody showed, and what was signed last, blocks and key events, which is
+    kept outside of the home.
 
     Raises:
-        RestoredBackupError: The chain held here is behind what was published, or another one.
+        RestoredBackupError: The chain or key log held here is behind what was published, or another one.
     """
+    require_newest_keys(keys, KeyLogs(store).get_history(dataset_id))
     seen = store.find_seen_head(dataset_id)
     memories = [] if seen is None else [(seen.sequence_number, seen.block_hash, f"{seen.source} shows")]
+    _require_memories(store, dataset_id, head, memories, keys)
+
+
+def require_newest_signed_here(store: MetadataStore, keys: KeyStore, dataset_id: DatasetId, head: Head) -> None:
+    """Do the same by this machine's memory alone: what others show may be the words of a stolen key.
+
+    Raises:
+        RestoredBackupError: As ``require_newest``.
+    """
+    require_newest_keys(keys, KeyLogs(store).get_history(dataset_id))
+    _require_memories(store, dataset_id, head, [], keys)
+
+
+def require_newest_keys(keys: KeyStore, history: KeyHistory) -> None:
+    """Stop a publisher whose home lacks a key event that this machine made.
+
+    Raises:
+        RestoredBackupError: It does.
+    """
+    last = keys.find_last_key_event(history.dataset_id)
+    if last is None:
+        return
+    index, event_hash = last
+    if index >= len(history.events) or history.events[index].hash != event_hash:
+        raise RestoredBackupError(
+            f"this machine remembers that it made key event {index} ({event_hash.short}) of this dataset; the key log "
+            f"held here has {len(history.events)} events without it. Is this a restored backup? Take what is missing "
+            "from where it is: 'odf-node evidence recover NAME --from URL'"
+        )
+
+
+def _require_memories(
+    store: MetadataStore, dataset_id: DatasetId, head: Head, memories: list[tuple[int, Multihash, str]], keys: KeyStore
+) -> None:
     last = keys.find_last_signed(dataset_id)
     if last is not None:
         memories.append((*last, "this machine remembers"))

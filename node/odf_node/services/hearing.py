@@ -1,17 +1,27 @@
-"""What a peer says beside a dataset's blocks: proofs against it, settlements, how new its head is."""
+"""What a peer says beside a dataset's blocks: who speaks for it, proofs against it, how new its head is."""
 
 from collections.abc import Awaitable
 from dataclasses import dataclass
 
 from odf_node.errors import RefusedError
-from odf_node.ports import Clock, MetadataStore
+from odf_node.ports import Clock, DatasetRecord, MetadataStore, Origin
 from odf_node.ports.peer_client import PeerDataset, PeerHead
 from odf_node.services.disputes import Disputes
 from odf_node.services.freshness import Freshness
+from odf_node.services.key_logs import KeyLogs
 from odf_node.threads import finish_in_thread
 from odf_protocol.did import DatasetId
 from odf_protocol.equivocation import check_equivocation
 from odf_protocol.errors import MalformedError, NotFoundError, RejectedError, UnavailableError
+
+
+@dataclass(frozen=True, slots=True)
+class HeardKeys:
+    """A key log as a peer shows it, what is doubtful about it, and what is wrong with it."""
+
+    events: tuple[bytes, ...] = ()
+    doubts: tuple[str, ...] = ()
+    error: RejectedError | MalformedError | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +41,27 @@ class Hearing:
             return Freshness(self.store).list_doubts(dataset_id, offered.head, offered.signed_head, now=now)
 
         return await finish_in_thread(learn)
+
+    async def hear_keys(self, peer: PeerDataset, record: DatasetRecord | None) -> HeardKeys:
+        """Learn the key log that the peer shows of a dataset that is held; say what is doubtful about it (KEY-15).
+
+        What is shown of a dataset that is new here, or of this node's own, is handed on and not kept.
+        """
+        events = await unless_mute(peer.list_key_events())
+        if record is None or record.origin is Origin.OWN:
+            return HeardKeys(events)
+        logs = KeyLogs(self.store)
+        try:
+            found = await finish_in_thread(lambda: logs.learn(record.id, events, now=self.clock.now()))
+        except (MalformedError, RejectedError) as error:
+            return HeardKeys(events, error=error)
+        if not found.hidden:
+            return HeardKeys(events)
+        doubt = (
+            f"the peer does not show the last {found.hidden} of {len(found.history.events)} key events of this "
+            "dataset: it is behind, or hides who speaks for it now (KEY-15)"
+        )
+        return HeardKeys(events, (doubt,))
 
     def remember(self, dataset_id: DatasetId, offered: PeerHead, source: str) -> None:
         """Keep the head in mind, by which later ones are judged."""

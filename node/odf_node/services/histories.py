@@ -9,10 +9,10 @@ from odf_node.ports import DatasetRecord, Head, MetadataStore
 from odf_node.ports.block_stage import OfferedBlock
 from odf_node.ports.peer_client import SearchableHistory
 from odf_node.services.disputes import Dispute
+from odf_node.services.key_logs import KeyLogs
 from odf_node.services.refusals import Refusals
 from odf_node.threads import finish_in_thread
 from odf_protocol.block import Block, decode_block
-from odf_protocol.did import DidKey
 from odf_protocol.equivocation import MAX_PATH_BLOCKS, EquivocationKind, EquivocationProof, prove_equivocation
 from odf_protocol.errors import MalformedError, NotFoundError, OdfError, RejectedError, UnavailableError
 from odf_protocol.heads import SignedHead, decode_signed_head
@@ -35,7 +35,9 @@ def find_equivocation(
     try:
         offered = decode_signed_head(signed_head)
         held = store.find_signed_head(offered.dataset_id)
-        if held is None or offered.signer != DidKey(offered.dataset_id.public_key):
+        if held is None or not KeyLogs(store).get_history(offered.dataset_id).speaks(
+            offered.signer, offered.sequence_number
+        ):
             return None
         path = _path_between(store, offered, held.head.sequence_number, blocks)
         return prove_equivocation(EquivocationKind.HEADS, offered.raw, held.raw, path=path)
@@ -57,7 +59,8 @@ def find_fork(
     Raises:
         RejectedError: ACCEPT-9, ACCEPT-10: it may not take the place of the one held here.
     """
-    if signed_head is not None or record.pinned_key is not None:
+    is_disowned = KeyLogs(store).find_disowned(record) is not None
+    if not is_disowned and (signed_head is not None or record.pinned_key is not None):
         # What a key has signed it has signed for ever: another history is evidence against it, not a newer state.
         raise RejectedError("ACCEPT-10 signed-histories-are-not-replaced", expected=record.head, found="another one")
     common = find_last_common(store, record, hashes)

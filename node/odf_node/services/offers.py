@@ -6,7 +6,9 @@ from typing import Final
 
 from odf_node.ports import Head
 from odf_node.ports.block_stage import OfferedBlock
+from odf_node.ports.peer_client import PeerHead
 from odf_node.services.checked_chain import CheckedChain, NeededObject
+from odf_node.services.key_logs import OfferedKeys
 from odf_protocol.did import DatasetId
 
 
@@ -32,7 +34,8 @@ class Offer:
 
     ``blocks`` follow ``base`` (None: they start with the Seed), oldest first. ``signed_head`` is None where the peer
     has none. ``source_url`` is where it came from, for records and messages; ``expected_id`` is whose dataset the user
-    said it must be. ``statements`` are attestations that the peer passes on, untrusted like everything here.
+    said it must be. ``statements`` are attestations that the peer passes on, ``key_events`` is the dataset's key log as
+    the peer shows it, untrusted like everything here.
     ``published`` says whether a dataset that is new here is shown to others, ``replaces_history`` whether another
     history than the one held here may take its place (ACCEPT-10), ``metadata_only`` that files are not wanted (PART-1).
     """
@@ -44,10 +47,23 @@ class Offer:
     signed_head: bytes | None
     expected_id: DatasetId | None = None
     statements: Sequence[bytes] = ()
+    key_events: Sequence[bytes] = ()
     published: bool = True
     replaces_history: bool = False
     metadata_only: bool = False
     parts_after: int | None = None
+
+    @classmethod
+    def of_head(cls, offered: PeerHead, name: str, url: str, key_events: Sequence[bytes] = ()) -> "Offer":
+        """Say what was offered where it is refused before its blocks are asked for."""
+        return cls(
+            name=name,
+            source_url=url,
+            base=offered.head,
+            blocks=(),
+            signed_head=offered.signed_head,
+            key_events=key_events,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +75,7 @@ class Candidate:
     is_new: bool
     signed: bool
     chain: CheckedChain
+    keys: OfferedKeys
     replaced: Head | None = None
     """The head of the history that this one replaces; None where it replaces none."""
     replaces_after: int | None = None

@@ -13,6 +13,7 @@ from odf_node.ports import (
     DatasetRecord,
     Head,
     HeadMovedError,
+    KeyLogMovedError,
     MetadataStore,
     ObjectStore,
     Origin,
@@ -159,7 +160,7 @@ class Pulling:
             try:
                 with self.objects.writing():
                     return await self._take(peer, url, name, policy, expected_id, progress, wishes)
-            except HeadMovedError:
+            except (HeadMovedError, KeyLogMovedError):
                 # Another pull or push of the dataset was faster; there is nothing wrong with this one.
                 if attempt == ATTEMPTS - 1:
                     raise
@@ -187,25 +188,21 @@ class Pulling:
         record = self._find_held(name, offered)
         hearing = Hearing(self.store, self.clock)
         dataset_id = record.id if record is not None else offered.dataset_id
-        doubts: tuple[str, ...] = ()
+        acceptor = self.acceptor(lambda text: progress.say(f"{name}: {text}"))
+        heard = await hearing.hear_keys(peer, record)
+        if heard.error is not None:
+            nothing = Offer.of_head(offered, name, url, heard.events)
+            raise acceptor.refuse(nothing, heard.error, now=self.clock.now()) from heard.error
+        doubts = heard.doubts
         if dataset_id is not None:
-            doubts = await hearing.hear(peer, dataset_id, offered)
+            doubts += await hearing.hear(peer, dataset_id, offered)
         if record is not None and record.origin is Origin.OWN:
             # Another node may hold newer blocks of ours than we do: a restored backup learns of it here (HEAD-9).
             await finish_in_thread(lambda: hearing.remember(record.id, offered, url))
             raise UsageError(f"'{record.name}' is this node's own; take the other one under another name with --as")
-        acceptor = self.acceptor(lambda text: progress.say(f"{name}: {text}"))
         if record is not None and expected_id not in {None, record.id}:
             error = RejectedError("ACCEPT-8 identity-is-the-expected-one", expected=expected_id, found=record.id)
-            nothing = Offer(
-                name=record.name,
-                source_url=url,
-                base=record.head,
-                blocks=(),
-                signed_head=offered.signed_head,
-                expected_id=expected_id,
-            )
-            raise acceptor.refuse(nothing, error, now=self.clock.now())
+            raise acceptor.refuse(Offer.of_head(offered, record.name, url), error, now=self.clock.now())
         statements = await unless_mute(peer.list_attestations(limit=MAX_STATEMENTS))
         completed: AcceptanceReport | None = None
         if record is not None and wishes.completes and not wishes.metadata_only:
@@ -224,6 +221,7 @@ class Pulling:
             signed_head=offered.signed_head,
             expected_id=expected_id,
             statements=statements,
+            key_events=heard.events,
             published=wishes.published,
             replaces_history=wishes.force,
             metadata_only=wishes.metadata_only,

@@ -11,6 +11,7 @@ from odf_node.ports.progress import ProgressLine
 from odf_node.ports.push_client import PushedHead, PushOutcome
 from odf_node.services.disputes import Disputes
 from odf_node.services.exporting import Exporting
+from odf_node.services.key_logs import KeyLogs
 from odf_node.services.presence import Presence
 from odf_node.threads import finish_in_thread
 
@@ -67,6 +68,7 @@ class Pushing:
             dataset_id=record.id,
             head=record.head,
             signed_head=signed_head.raw if signed_head else None,
+            key_events=KeyLogs(self.store).documents_about(record.id),
             replaces_history=force,
             is_public=public,
         )

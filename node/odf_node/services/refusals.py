@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from odf_node.errors import RefusedError, UnknownDatasetError
+from odf_node.exchange.messages import KeyLogMessage, encode_message
 from odf_node.services.offers import Offer
 from odf_protocol.timestamp import Timestamp
 
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 REPORT: Final = "report.json"
+KEY_LOG_FILE: Final = "key-log.json"
+"""The key log that came with an offer, as a message of the exchange."""
 ID_LENGTH: Final = 12  # guess: hexadecimal digits; collisions among a node's refusals are out of the question
 
 
@@ -110,6 +113,9 @@ class Refusals:
 
                 pq.write_table(recomputed, temporary / "recomputed.parquet")
             _write_offer(offer, temporary)
+            if offer.key_events:
+                shown = encode_message(KeyLogMessage(events=tuple(offer.key_events)))
+                (temporary / KEY_LOG_FILE).write_bytes(shown)
             (temporary / REPORT).write_bytes(
                 json.dumps(content, indent=2, ensure_ascii=False, default=str).encode("utf-8", "backslashreplace")
             )

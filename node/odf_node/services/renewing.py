@@ -11,6 +11,7 @@ from odf_node.ports import DatasetRecord, KeyStore, MetadataStore, ObjectStore, 
 from odf_node.ports.gossip import GossipStore
 from odf_node.services.disputes import Disputes
 from odf_node.services.freshness import require_newest
+from odf_node.services.key_logs import KeyLogs
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import OdfError
 from odf_protocol.heads import Renewal, sign_head, verify_head
@@ -28,10 +29,11 @@ def renew_head(store: MetadataStore, keys: KeyStore, record: DatasetRecord, *, n
 
     Raises:
         KeyNotFoundError: The dataset is somebody else's.
+        SigningKeyLostError: The key that speaks for it now is not in this home.
         FrozenDatasetError: Its key signed two histories.
         RestoredBackupError: The chain held here is behind what was published.
     """
-    key = keys.get_dataset_key(record.id)
+    key, _ = KeyLogs(store).get_signing_key(record.id, keys)
     Disputes(store).require_undisputed(record.id, record.name)
     require_newest(store, keys, record.id, record.head)
     raw = sign_head(
@@ -84,7 +86,7 @@ class HeadRenewal:
             if signed is None:
                 return False
             try:
-                head = verify_head(signed.raw, record.id)
+                head = verify_head(signed.raw, record.id, keys=KeyLogs(self.store).get_history(record.id))
             except OdfError:
                 return False  # signed by a key that another one has followed: who writes next signs anew
             known = self._due[record.id] = (document, rule.find_due_time(head))

@@ -6,8 +6,8 @@ from odf_engines.contract import Engine, TransformRequest
 from odf_node.ports import PrivateKey
 from odf_protocol.block import Block
 from odf_protocol.dataset_view import DatasetView
-from odf_protocol.did import DatasetId, DidKey
 from odf_protocol.errors import RejectedError
+from odf_protocol.key_history import KeyHistory
 from odf_protocol.replay import (
     EngineIdentity,
     InputWatermark,
@@ -51,27 +51,28 @@ def sign_record(key: PrivateKey, record: ReplayRecord) -> bytes:
     return sign_replay_record(key.seed, record)
 
 
-def check_record(raw: bytes, block: Block, dataset_id: DatasetId, before: DatasetView | None) -> ReplayRecord:
+def check_record(raw: bytes, block: Block, keys: KeyHistory, before: DatasetView | None) -> ReplayRecord:
     """Check that a record that came with a block is signed by the dataset's key and describes that block.
 
     Args:
         raw: Untrusted.
         block: What it came with.
-        dataset_id: Whose chain.
+        keys: Who speaks for the dataset.
         before: What is in force before the block, None where it is the first.
 
     Raises:
         MalformedError, RejectedError: It is not, or does not.
     """
     signed = decode_replay_record(raw)
-    if signed.signer != DidKey(dataset_id.public_key):
+    signer = keys.key_at(block.sequence_number)
+    if signed.signer != signer:
         raise RejectedError(
             "REPLAY-5 signed-by-the-dataset-key",
             sequence_number=block.sequence_number,
-            expected=DidKey(dataset_id.public_key),
+            expected=signer,
             found=signed.signer,
         )
-    check_record_describes(signed.record, block, dataset_id)
+    check_record_describes(signed.record, block, keys.dataset_id)
     if before is None or before.transform is None:
         raise RejectedError("CHAIN-25 transform-is-declared", sequence_number=block.sequence_number)
     record, transform = signed.record, before.transform

@@ -10,6 +10,7 @@ from odf_node.ports import DatasetRecord, KeyStore, MetadataStore, Origin
 from odf_node.services.attesting import describe_attestation
 from odf_node.services.disputes import Disputes
 from odf_node.services.engines import EngineHost
+from odf_node.services.key_logs import KeyLogs
 from odf_node.services.proofs import gather_proof
 from odf_node.services.refusals import Refusals
 from odf_node.services.statements import Statements
@@ -77,7 +78,7 @@ class TrustReport:
         try:
             chain = check_chain(
                 stored_chain(self.store, record),
-                dataset_id=record.id,
+                keys=KeyLogs(self.store).get_history(record.id),
                 state=None,
                 before=None,
                 signed=signed,

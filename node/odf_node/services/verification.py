@@ -26,6 +26,7 @@ from odf_protocol.dataset_view import DatasetView
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import RejectedError
 from odf_protocol.events import AddData, DatasetKind, ExecuteTransform, SetTransform
+from odf_protocol.key_history import KeyHistory
 from odf_protocol.multihash import Multihash
 from odf_protocol.replay import EngineIdentity, ReplayRecord
 
@@ -43,7 +44,7 @@ class ReplayMismatchError(RejectedError):
 def check_chain(
     offered: Iterable[OfferedBlock],
     *,
-    dataset_id: DatasetId,
+    keys: KeyHistory,
     state: ChainState | None,
     before: DatasetView | None,
     signed: bool,
@@ -55,9 +56,7 @@ def check_chain(
         MalformedError, UnsupportedError: Bytes that are no block of a known version.
         RejectedError: A rule is broken or a signature is missing or wrong.
     """
-    check = ChainCheck(
-        MemoryStage(), dataset_id=dataset_id, state=state, before=before, signed=signed, strictness=strictness
-    )
+    check = ChainCheck(MemoryStage(), keys=keys, state=state, before=before, signed=signed, strictness=strictness)
     for item in offered:
         check.take(item)
     return check.finish()

@@ -17,6 +17,7 @@ from odf_node.ports import DatasetRecord, Head, MetadataStore, ObjectStore, Orig
 from odf_node.services.chains import iter_decoded, load_view
 from odf_node.services.checked_chain import CheckedChain
 from odf_node.services.engines import EngineHost
+from odf_node.services.key_logs import KeyLogs
 from odf_node.services.naming import select_datasets
 from odf_node.services.presence import Presence
 from odf_node.services.transforms import input_ids
@@ -202,7 +203,7 @@ class Verifier:
         )
         try:
             if signed_head is not None:
-                verify_head(signed_head.raw, record.id)
+                verify_head(signed_head.raw, record.id, keys=KeyLogs(self.store).get_history(record.id))
             if known is not None:
                 self._look_for_files(record, after)
             state = None if known is None else ChainState.from_bytes(known.chain_state)
@@ -243,7 +244,7 @@ class Verifier:
         """Read a piece of the chain as if somebody had sent it."""
         return check_chain(
             stored_piece(self.store, record, after=after, upto=upto),
-            dataset_id=record.id,
+            keys=KeyLogs(self.store).get_history(record.id),
             state=state,
             before=None if after < 0 else view_at(self.store, record.id, after),
             signed=signed,

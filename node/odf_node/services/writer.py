@@ -19,6 +19,7 @@ from odf_node.ports import (
 )
 from odf_node.services.disputes import Disputes
 from odf_node.services.freshness import require_newest
+from odf_node.services.key_logs import KeyLogs
 from odf_protocol.block import LATEST_VERSION, Block, decode_block, encode_block
 from odf_protocol.chain import ChainState, Strictness, append
 from odf_protocol.did import DatasetId
@@ -49,6 +50,7 @@ class ChainWriter:
     state: ChainState | None
     block_version: int = LATEST_VERSION
     keys: KeyStore | None = None
+    known_key_events: int = 0
     _blocks: list[NewBlock] = field(default_factory=list)
 
     @classmethod
@@ -57,17 +59,18 @@ class ChainWriter:
 
         Raises:
             KeyNotFoundError: The dataset is not ours to write.
+            SigningKeyLostError: The key that speaks for it now is not in this home.
             FrozenDatasetError: Two histories of it are signed; settle first.
             RestoredBackupError: The chain held here is behind what was published.
         """
-        key = keys.get_dataset_key(dataset_id)
+        key, known = KeyLogs(store).get_signing_key(dataset_id, keys)
         head, state = store.get_chain_state(dataset_id)
         Disputes(store).require_undisputed(dataset_id, str(dataset_id))
         require_newest(store, keys, dataset_id, head)
         last = store.find_block(dataset_id, head.hash)
         assert last is not None, "the store names a head that it does not hold"
         version = decode_block(last.raw, expected_hash=head.hash).version
-        return cls(store, dataset_id, key, head.hash, ChainState.from_bytes(state), version, keys)
+        return cls(store, dataset_id, key, head.hash, ChainState.from_bytes(state), version, keys, known.kept)
 
     @classmethod
     def start_chain(
@@ -123,7 +126,7 @@ class ChainWriter:
             merge_state: Projected state after the last block.
 
         Raises:
-            HeadMovedError: Somebody wrote first; nothing was written.
+            HeadMovedError, KeyLogMovedError: Somebody wrote, or changed the key, first; nothing was written.
         """
         if self.state is None or not self._blocks:
             raise ValueError("there is nothing to commit")
@@ -144,6 +147,7 @@ class ChainWriter:
             new_dataset=new_dataset,
             quarantine=quarantine,
             merge_state=merge_state,
+            known_key_events=self.known_key_events,
         )
         record = commit_with_objects(self.store, objects, commit, staged)
         if self.keys is not None:

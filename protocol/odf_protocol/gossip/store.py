@@ -13,7 +13,7 @@ Source: clauses GOSSIP-11 to GOSSIP-13 and GOSSIP-19 to GOSSIP-22 in ``spec/exte
 """
 
 import heapq
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -26,13 +26,13 @@ from odf_protocol.gossip.item import Item, ItemKind, read_item
 from odf_protocol.gossip.ranges import IdSet
 from odf_protocol.gossip.settings import GossipSettings
 from odf_protocol.key_events import KeyEvent
+from odf_protocol.key_history import MAX_KEY_EVENTS
 
 __all__ = ["OWN", "Admission", "Interests", "ItemStore", "Verdict"]
 
 OWN: Final = ""
 """The introducer of what is published here; no address bucket has this name."""
 
-MAX_KEY_EVENTS: Final = 1000  # KEY-8
 _HEADS_REMEMBERED: Final = 8  # guess: heads below the newest that a contradiction can still be found with
 
 
@@ -94,6 +94,33 @@ class _Kept:
     older_heads: dict[int, Item] = field(default_factory=dict)
 
 
+@dataclass(slots=True)
+class _KeyLog:
+    """The kept key events of a dataset: how many of each index, and at which index keys are named."""
+
+    counts: Counter[int] = field(default_factory=Counter)
+    named: dict[DidKey, int] = field(default_factory=dict)
+    _namings: Counter[DidKey] = field(default_factory=Counter)
+
+    def add(self, event: KeyEvent) -> None:
+        self.counts[event.index] += 1
+        for key in event.named_keys:
+            self.named[key] = event.index
+            self._namings[key] += 1
+
+    def remove(self, event: KeyEvent) -> None:
+        self.counts[event.index] -= 1
+        if not self.counts[event.index]:
+            del self.counts[event.index]
+        for key in event.named_keys:
+            self._namings[key] -= 1
+            if not self._namings[key]:
+                del self._namings[key], self.named[key]
+
+
+_NO_LOG: Final = _KeyLog()
+
+
 class ItemStore:
     """The items of one node. Every method costs at most the logarithm of what is kept, but for memory copies."""
 
@@ -108,7 +135,7 @@ class ItemStore:
         self._passing_items = 0
         self._ends: list[tuple[int, bytes]] = []
         self._forgotten: OrderedDict[bytes, None] = OrderedDict()
-        self._keys: dict[DatasetId, dict[DidKey, int]] = {}
+        self._logs: dict[DatasetId, _KeyLog] = {}
         self._of_signer: dict[DidKey, int] = {}
 
     def __len__(self) -> int:
@@ -156,7 +183,8 @@ class ItemStore:
 
     def speaks(self, dataset_id: DatasetId, signer: DidKey) -> bool:
         """Say whether a key has spoken for a dataset, as far as the key events kept here say (GOSSIP-12)."""
-        return signer.public_key == dataset_id.public_key or signer in self._keys.get(dataset_id, {})
+        log = self._logs.get(dataset_id)
+        return signer.public_key == dataset_id.public_key or (log is not None and signer in log.named)
 
     def judge(self, item: Item, now_ms: int) -> Verdict:
         """Say what ``admit`` would find, its limits of space aside; changes nothing."""
@@ -214,12 +242,13 @@ class ItemStore:
         """Say whether an item's signer has any business to say it, as far as is known here (GOSSIP-12)."""
         statement = item.statement
         if isinstance(statement, KeyEvent):
-            keys = self._keys.get(item.dataset_id, {})
-            if statement.index == 0:
-                return item.signer.public_key == item.dataset_id.public_key
-            held_index = keys.get(statement.new_key, statement.index)
-            in_order = keys.get(item.signer) == statement.index - 1 and held_index == statement.index
-            return in_order and statement.index < MAX_KEY_EVENTS
+            if not self.speaks(item.dataset_id, item.signer) or statement.index >= MAX_KEY_EVENTS:
+                return False
+            log = self._logs.get(item.dataset_id, _NO_LOG)
+            in_order = statement.index == 0 or statement.index - 1 in log.counts
+            return in_order and all(
+                log.named.get(key, statement.index) == statement.index for key in statement.named_keys
+            )
         return item.kind is ItemKind.ATTESTATION or self.speaks(item.dataset_id, item.signer)
 
     def _is_in_passing(self, item: Item, introducer: str) -> bool:
@@ -241,7 +270,7 @@ class ItemStore:
             heapq.heappush(self._ends, (item.expires_ms, item.id))
             self._shrink_ends()
         if isinstance(item.statement, KeyEvent):
-            self._keys.setdefault(item.dataset_id, {})[item.statement.new_key] = item.statement.index
+            self._logs.setdefault(item.dataset_id, _KeyLog()).add(item.statement)
 
     def _remove(self, id_: bytes) -> bytes:
         kept = self._kept.pop(id_)
@@ -249,10 +278,10 @@ class ItemStore:
         self.ids.remove(id_)
         self._count(kept, -1)
         if isinstance(kept.item.statement, KeyEvent):
-            keys = self._keys[kept.item.dataset_id]
-            del keys[kept.item.statement.new_key]
-            if not keys:
-                del self._keys[kept.item.dataset_id]
+            log = self._logs[kept.item.dataset_id]
+            log.remove(kept.item.statement)
+            if not log.counts:
+                del self._logs[kept.item.dataset_id]
         self._forget(id_)
         return id_
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from odf_protocol.did import DatasetId
+from odf_protocol.did import DatasetId, DidKey
 from odf_protocol.multihash import Multihash
 from odf_protocol.vectors.check import Check, Checks, expect, expect_refusal
 
@@ -54,21 +54,28 @@ def _heads(document: Case) -> Checks:
 
 
 def _keys(document: Case) -> Checks:
-    from odf_protocol.key_events import KeyHistory
+    from odf_protocol.key_history import KeyHistory
 
-    def extend() -> KeyHistory:
-        history = KeyHistory.start(DatasetId.parse(document["dataset"]))
-        for case in document["events"]:
-            history = history.extend(base64.b64decode(case["document"]))
-        return history
+    def extend(events: list[Case]) -> KeyHistory:
+        raws = [base64.b64decode(case["document"]) for case in events]
+        return KeyHistory.fold(DatasetId.parse(document["dataset"]), raws)
 
     def check_key(number: str) -> None:
-        expect(str(extend().key_at(int(number))), document["keyAt"][number])
+        expect(str(extend(document["events"]).key_at(int(number))), document["keyAt"][number])
+
+    def check_head(case: Case) -> None:
+        signer, block_hash = DidKey.parse(case["signer"]), Multihash.parse(case["blockHash"])
+        extend(document["events"]).require_head(signer, case["sequenceNumber"], block_hash)
 
     for number in document["keyAt"]:
         yield Check(f"key of block {number}", partial(check_key, number))
+    for case in document["vouchings"]:
+        what = f"head of block {case['sequenceNumber']}: {case['why']}"
+        check = partial(check_head, case)
+        yield Check(what, check) if case["rejectedBy"] is None else _refusal(case, check)
     for case in document["rejected"]:
-        yield _refusal(case, partial(lambda raw: extend().extend(raw), base64.b64decode(case["document"])))
+        before = extend(document["events"][: case["after"]])
+        yield _refusal(case, partial(before.extend, base64.b64decode(case["document"])))
 
 
 def _replay(document: Case) -> Checks:

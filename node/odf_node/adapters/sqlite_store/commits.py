@@ -11,6 +11,7 @@ from odf_node.adapters.sqlite_store.acceptances import insert_acceptance
 from odf_node.adapters.sqlite_store.database import Database
 from odf_node.adapters.sqlite_store.evidence import insert_attestation
 from odf_node.adapters.sqlite_store.ingests import insert_quarantine, replace_merge_state
+from odf_node.adapters.sqlite_store.key_events import insert_key_events, require_key_events
 from odf_node.adapters.sqlite_store.replacements import move_aside
 from odf_node.adapters.sqlite_store.rows import DATASET_COLUMNS, as_bytes, as_int, read_dataset
 from odf_node.ports.commits import Commit, NewDataset
@@ -31,6 +32,8 @@ class CommitMethods:
     def commit(self, commit: Commit) -> DatasetRecord:
         """See ``MetadataStore``."""
         with self._database.writing() as connection:
+            # Who speaks for the dataset was judged on what was known; a key that changed meanwhile changes that.
+            require_key_events(connection, commit.dataset_id, commit.known_key_events)
             if commit.new_dataset is not None:
                 key = _insert_dataset(connection, commit, commit.new_dataset)
             else:
@@ -80,6 +83,8 @@ def _insert_the_rest(connection: sqlite3.Connection, key: int, commit: Commit) -
         # New blocks on good grounds do not better those that came before (ACCEPT-5).
         trust = weakest((Trust(str(row[0])), commit.acceptance.trust))
         insert_acceptance(connection, key, commit.acceptance, dataset_trust=trust)
+    if commit.acceptance is not None:
+        insert_key_events(connection, commit.dataset_id, commit.key_events, commit.acceptance.accepted_at)
     for attestation in commit.attestations:
         insert_attestation(connection, attestation)
     if commit.quarantine is not None:

@@ -10,6 +10,7 @@ from odf_node.adapters.sqlite_store.disputes import DisputeMethods
 from odf_node.adapters.sqlite_store.evidence import EvidenceMethods
 from odf_node.adapters.sqlite_store.gossip import GossipMethods
 from odf_node.adapters.sqlite_store.ingests import IngestMethods
+from odf_node.adapters.sqlite_store.key_events import KeyEventMethods
 from odf_node.adapters.sqlite_store.object_names import ObjectNameMethods
 from odf_node.adapters.sqlite_store.peers import PeerMethods
 from odf_node.adapters.sqlite_store.replacements import ReplacementMethods
@@ -31,6 +32,7 @@ class SqliteMetadataStore(
     ReplacementMethods,
     ServingMethods,
     GossipMethods,
+    KeyEventMethods,
 ):
     """``MetadataStore`` in ``home.database``. Making the value opens nothing."""
 

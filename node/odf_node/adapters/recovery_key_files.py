@@ -1,0 +1,69 @@
+"""Recovery keys in files of their own: written once, readable by nobody else, never inside the node's home (KEY-18)."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from odf_node.adapters.key_files import MAX_FILE_BYTES, decode_pem, encode_pem, require_private
+from odf_node.errors import UsageError
+from odf_node.home import Home, fsync_folder
+from odf_node.os_errors import mapped_os_errors
+from odf_node.ports.errors import HomeCorruptError
+from odf_node.ports.keys import PrivateKey
+from odf_protocol.errors import MalformedError
+
+
+@contextmanager
+def written_recovery_key(home: Home, path: Path, key: PrivateKey) -> Iterator[None]:
+    """Write a key; it is durable inside the block, and removed again where the block fails.
+
+    Raises:
+        UsageError: The file exists, its folder does not, or it would lie in the home.
+    """
+    _require_outside(home, path)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    with mapped_os_errors(path):
+        try:
+            descriptor = os.open(path, flags, 0o600)
+        except FileExistsError:
+            raise UsageError(f"{path}: exists already; a key is never overwritten, name a new file") from None
+        except FileNotFoundError:
+            raise UsageError(f"{path.parent}: there is no such folder") from None
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(encode_pem(key))
+            file.flush()
+            os.fsync(file.fileno())
+        fsync_folder(path.parent)
+    try:
+        yield
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
+
+
+def read_recovery_key(path: Path) -> PrivateKey:
+    """Read a key that was kept offline.
+
+    Raises:
+        UsageError: There is no such file.
+        UnsafeKeyFileError: Others than the owner can read or change it.
+        MalformedError: It is something else.
+    """
+    with mapped_os_errors(path):
+        try:
+            descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        except FileNotFoundError:
+            raise UsageError(f"{path}: there is no such file") from None
+        with os.fdopen(descriptor, "rb") as file:
+            require_private(path, os.fstat(descriptor))
+            data = file.read(MAX_FILE_BYTES)
+    try:
+        return decode_pem(data, path)
+    except HomeCorruptError as error:
+        raise MalformedError("recovery key", where=str(path), expected="an Ed25519 private key in PEM") from error
+
+
+def _require_outside(home: Home, path: Path) -> None:
+    if path.absolute().resolve().is_relative_to(home.path.absolute().resolve()):
+        raise UsageError(f"{path} is in the node's own folder: whoever steals that has the recovery key as well")

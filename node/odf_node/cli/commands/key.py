@@ -1,0 +1,144 @@
+"""``odf-node key``: show and change who speaks for a dataset."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from odf_node.cli.context import Context
+from odf_node.cli.main import nested_options
+from odf_node.cli.parsing import add_output_format, whole_number
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the actions."""
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, title="actions")
+    for name, line in (
+        ("show", "show who speaks for a dataset, since when, and what stolen keys signed"),
+        ("rotate", "let a new key sign from the next block on; the old one says so"),
+        ("prepare", "make a recovery key: written to a file, to be kept offline, and announced"),
+        ("recover", "take a dataset back from a stolen key, by its recovery key"),
+    ):
+        child = actions.add_parser(
+            name, help=line, description=line[0].upper() + line[1:] + ".", parents=[nested_options()]
+        )
+        child.add_argument("subject", metavar="DATASET", help="name or identity")
+        if name == "show":
+            add_output_format(child, "text", "json")
+        if name == "prepare":
+            child.add_argument("--to", required=True, metavar="FILE", help="where the private key is written, once")
+            child.add_argument("--with", dest="recovery_key", metavar="FILE", help="the recovery key it replaces")
+        if name == "recover":
+            child.add_argument("--with", dest="recovery_key", required=True, metavar="FILE", help="the recovery key")
+            child.add_argument(
+                "--stolen-from",
+                required=True,
+                type=whole_number(0),
+                metavar="BLOCK",
+                help="the first block that the thief may have signed; from there on everybody sees that",
+            )
+            child.add_argument("--next", metavar="FILE", help="make the next recovery key, and write it there")
+
+
+def run(context: Context, arguments: argparse.Namespace) -> int:
+    """Do it; works beside a running node, which signs with the new key at its next block."""
+    from odf_node.services.naming import get_dataset
+
+    record = get_dataset(context.node.store, arguments.subject)
+    match arguments.action:
+        case "show":
+            _show(context, record, as_json=arguments.output_format == "json")
+        case "rotate":
+            event = _changing(context).rotate(record, now=context.node.now())
+            _report(context, record, event)
+        case "prepare":
+            _prepare(context, record, arguments)
+        case _:
+            _recover(context, record, arguments)
+    return 0
+
+
+def _changing(context: Context) -> Any:
+    from odf_node.services.key_changing import KeyChanging
+
+    return KeyChanging(context.node.store, context.node.keys)
+
+
+def _prepare(context: Context, record: Any, arguments: argparse.Namespace) -> None:
+    from odf_node.adapters.recovery_key_files import read_recovery_key, written_recovery_key
+    from odf_protocol.did import DidKey
+
+    node = context.node
+    before = None if arguments.recovery_key is None else read_recovery_key(_path(arguments.recovery_key))
+    key = node.keys.generate()
+    with written_recovery_key(node.home, _path(arguments.to), key):
+        event = _changing(context).prepare(record, DidKey(key.public_key()), signed_with=before, now=node.now())
+    _report(context, record, event)
+    context.console.text(f"its private half is in {arguments.to} and nowhere else: keep it away from this machine")
+
+
+def _recover(context: Context, record: Any, arguments: argparse.Namespace) -> None:
+    from contextlib import nullcontext
+
+    from odf_node.adapters.recovery_key_files import read_recovery_key, written_recovery_key
+    from odf_protocol.did import DidKey
+
+    node = context.node
+    recovery_key = read_recovery_key(_path(arguments.recovery_key))
+    following = None if arguments.next is None else node.keys.generate()
+    written = nullcontext() if following is None else written_recovery_key(node.home, _path(arguments.next), following)
+    with written:
+        event = _changing(context).recover(
+            record,
+            recovery_key,
+            stolen_from=arguments.stolen_from,
+            next_recovery_key=None if following is None else DidKey(following.public_key()),
+            now=node.now(),
+        )
+    _report(context, record, event)
+    if following is None:
+        context.console.note("the recovery key has been on this machine now: 'odf-node key prepare' replaces it")
+
+
+def _report(context: Context, record: Any, event: Any) -> None:
+    context.node.record(f"key {event.change.value}", record.name, str(event.hash))
+    context.console.text(f"{record.name}: key event {event.index} {event.explain()}")
+
+
+def _path(text: str) -> Path:
+    return Path(text).expanduser()
+
+
+def _show(context: Context, record: Any, *, as_json: bool) -> None:
+    from odf_node.services.key_reports import KeyReports
+
+    console = context.console
+    found = KeyReports(context.node.store).describe(record, context.node.keys)
+    if as_json:
+        console.json(found)
+        return
+    console.text(f"{found['dataset']}  {found['id']}")
+    console.text(f"  signs        {found['key']}")
+    console.text(f"  recovery key {found['recoveryKey'] or 'none: a stolen key could not be replaced'}")
+    rows = [
+        {
+            "key": period["key"],
+            "blocks": f"{period['firstBlock']} to {'...' if period['lastBlock'] is None else period['lastBlock']}",
+            "stolen": "" if period["stolenFrom"] is None else f"from block {period['stolenFrom']}",
+            "here": "yes" if period["isHere"] else "no",
+        }
+        for period in found["keys"]
+    ]
+    console.table(rows, {"key": "KEY", "blocks": "SPEAKS FOR", "stolen": "STOLEN", "here": "IN THIS HOME"})
+    for event in found["events"]:
+        console.text(f"  event {event['index']}, {event['at']}: {event['says']}")
+    for event in found["outranked"]:
+        console.text(f"  void, {event['at']}: {event['by']} {event['says']}")
+    for window in found["stolen"]:
+        console.text(f"  blocks {window['from']} to {window['until']}: signed by a stolen key, kept by the owner")
+        for block in window["blocks"]:
+            console.text(f"    {block['block']:>6}  {block['event']}  {block['hash']}")
+    if found["disownedFrom"] is not None:
+        console.text(
+            f"  block {found['disownedFrom']} held here is not of the history that the owner keeps (KEY-12): "
+            "'odf-node pull --force' takes that"
+        )

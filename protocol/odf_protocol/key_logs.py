@@ -1,0 +1,133 @@
+"""Comparing the key log that is kept with what somebody shows: what is new, older, outranked, or a contradiction.
+
+====================================  ====================================================================
+from the first event that differs     what happens
+====================================  ====================================================================
+nothing is kept                       the events are taken, if they continue the log
+nothing is shown                      whoever shows it hides events, or has not heard of them
+rotations are kept, a recovery is     the log with the recovery takes their place; they are kept as what they are, the
+among those shown                     words of a stolen key
+a recovery is among those kept, none  whoever shows it has not heard of the recovery
+among those shown
+both, or neither, have a recovery     an equivocation if one key signed both events, else nothing that anybody may say
+====================================  ====================================================================
+
+Source: clauses KEY-7 and KEY-9 in ``spec/extensions/keys.md``.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from odf_protocol.did import DatasetId
+from odf_protocol.equivocation import EquivocationKind, EquivocationProof, prove_equivocation
+from odf_protocol.errors import RejectedError
+from odf_protocol.key_events import KeyChange, KeyEvent, decode_key_event
+from odf_protocol.key_history import MAX_KEY_EVENTS, KeyHistory
+from odf_protocol.multihash import Multihash
+
+__all__ = ["KeyLogComparison", "compare_key_log", "excuses", "fold_kept_events"]
+
+
+@dataclass(frozen=True, slots=True)
+class KeyLogComparison:
+    """What came of comparing.
+
+    Attributes:
+        history: In force now.
+        new: Events that were taken, as received.
+        proofs: Contradictions of one key.
+        hidden: How many events of the log in force the other one does not have.
+    """
+
+    history: KeyHistory
+    new: tuple[bytes, ...] = ()
+    proofs: tuple[EquivocationProof, ...] = ()
+    hidden: int = 0
+
+
+def compare_key_log(history: KeyHistory, raws: Sequence[bytes]) -> KeyLogComparison:
+    """Compare what is kept with a log, or with a part of one that begins within it or right behind it.
+
+    Args:
+        history: The log in force here.
+        raws: Events in order, untrusted.
+
+    Raises:
+        MalformedError: Something among them is no key event.
+        RejectedError: Something among them breaks a rule of the log; nothing of it is to be taken.
+    """
+    if len(raws) > MAX_KEY_EVENTS:
+        raise RejectedError("KEY-8 events-in-a-log", expected=f"at most {MAX_KEY_EVENTS}", found=len(raws))
+    shown = [decode_key_event(raw) for raw in raws]
+    for event in shown:
+        if event.dataset_id != history.dataset_id:
+            raise RejectedError("KEY-2 event-of-this-dataset", expected=history.dataset_id, found=event.dataset_id)
+    kept = history.events
+    fork = 0
+    while fork < len(shown) and shown[fork].index < len(kept) and kept[shown[fork].index].hash == shown[fork].hash:
+        fork += 1
+    rest = shown[fork:]
+    if not rest:
+        return KeyLogComparison(history, hidden=len(kept) - (shown[-1].index + 1 if shown else 0))
+    if rest[0].index >= len(kept):
+        return KeyLogComparison(_extended(history, rest), tuple(event.raw for event in rest))
+    held = kept[rest[0].index :]
+    before = history.up_to(rest[0].index)
+    taken = _extended(before, rest)  # also what is not followed has to be a log
+    proofs = _find_proof(held[0], rest)
+    if _has_recovery(rest) and not _has_recovery(held):
+        _require_rotations(held)
+        return KeyLogComparison(taken, tuple(event.raw for event in rest), proofs)
+    if _has_recovery(held) and not _has_recovery(rest):
+        return KeyLogComparison(history, proofs=proofs, hidden=len(held))
+    if not proofs:
+        found = f"event {rest[0].index} {rest[0].hash}"
+        raise RejectedError("KEY-9 recovery-stands", expected=f"event {held[0].index} {held[0].hash}", found=found)
+    return KeyLogComparison(history, proofs=proofs)
+
+
+def fold_kept_events(dataset_id: DatasetId, raws: Sequence[bytes]) -> KeyHistory:
+    """Return the log in force of all events that were ever taken, outranked ones among them, in order of arrival."""
+    events = [decode_key_event(raw) for raw in raws]
+    following: dict[Multihash | None, list[KeyEvent]] = {}
+    for event in events:
+        following.setdefault(event.previous, []).append(event)
+    leads_to_recovery: set[Multihash] = set()
+    for event in sorted(events, key=lambda event: -event.index):
+        after = following.get(event.hash, [])
+        if event.change is KeyChange.RECOVERY or any(each.hash in leads_to_recovery for each in after):
+            leads_to_recovery.add(event.hash)
+    history = KeyHistory.start(dataset_id)
+    while candidates := following.get(history.last_event):
+        history = history.extend_by(min(candidates, key=lambda event: event.hash not in leads_to_recovery))
+    return history
+
+
+def excuses(history: KeyHistory, proof: EquivocationProof) -> bool:
+    """Say whether a proof does not speak against the dataset: the key did not speak there, or was stolen (KEY-13)."""
+    in_key_log = proof.kind is EquivocationKind.KEY_EVENTS
+    return history.excuses(proof.signer, proof.position, in_key_log=in_key_log)
+
+
+def _extended(history: KeyHistory, events: Sequence[KeyEvent]) -> KeyHistory:
+    for event in events:
+        history = history.extend_by(event)
+    return history
+
+
+def _find_proof(held: KeyEvent, rest: Sequence[KeyEvent]) -> tuple[EquivocationProof, ...]:
+    if held.signer != rest[0].signer:
+        return ()
+    return (prove_equivocation(EquivocationKind.KEY_EVENTS, held.raw, rest[0].raw),)
+
+
+def _has_recovery(events: Sequence[KeyEvent]) -> bool:
+    return any(event.change is KeyChange.RECOVERY for event in events)
+
+
+def _require_rotations(outranked: Sequence[KeyEvent]) -> None:
+    for event in outranked:
+        if event.change is not KeyChange.ROTATION:
+            raise RejectedError(
+                "KEY-9 recovery-outranks-rotations-only", expected=KeyChange.ROTATION, found=event.change
+            )

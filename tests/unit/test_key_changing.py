@@ -1,0 +1,345 @@
+"""Keys of own datasets are changed whole or not at all, and what they sign is taken by others."""
+
+import asyncio
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from odf_node.adapters.clocks import FixedClock
+from odf_node.adapters.recovery_key_files import read_recovery_key, written_recovery_key
+from odf_node.adapters.signed_marks import FOLDER_VARIABLE
+from odf_node.composition import Node
+from odf_node.errors import FrozenDatasetError, RefusedError, RestoredBackupError, UsageError
+from odf_node.home import Home
+from odf_node.ports import DatasetRecord, HeadMovedError, KeyLogMovedError, PrivateKey, SigningKeyLostError
+from odf_node.ports.errors import UnsafeKeyFileError
+from odf_node.services.key_changing import KeyChanging
+from odf_node.services.key_logs import KeyLogs
+from odf_node.services.key_reports import KeyReports
+from odf_node.services.offers import Wishes
+from odf_node.services.receiving import _Silence
+from odf_node.services.writer import ChainWriter
+from odf_protocol.block import decode_block
+from odf_protocol.errors import RejectedError
+from odf_protocol.events import SetInfo
+from odf_protocol.signatures import sign_block
+from support.key_logs import RECOVERY_KEY, KeyLog
+from support.offering_peer import OfferingPeer
+from support.offers import NOW, Judge, PeerChain, PublisherHome, root_chain
+from support.signing import NEW_KEY, OTHER_KEY, did_key_of
+
+
+@pytest.fixture(autouse=True)
+def marks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path / "marks"))
+    return tmp_path / "marks"
+
+
+@pytest.fixture
+def chain(tmp_path: Path) -> PeerChain:
+    return root_chain(tmp_path)
+
+
+@pytest.fixture
+def owner(tmp_path: Path, chain: PeerChain) -> Iterator[Node]:
+    judge = Judge.create(tmp_path / "owner")
+    PublisherHome(judge).keep(chain.up_to(2))
+    node = Node(Home(judge.home.path), FixedClock(NOW))
+    yield node
+    node.close()
+
+
+@pytest.fixture
+def reader(tmp_path: Path) -> Iterator[Node]:
+    judge = Judge.create(tmp_path / "reader")
+    node = Node(Home(judge.home.path), FixedClock(NOW))
+    yield node
+    node.close()
+
+
+def record_of(node: Node) -> DatasetRecord:
+    (record,) = node.store.list_datasets()
+    return record
+
+
+def changing(node: Node) -> KeyChanging:
+    return KeyChanging(node.store, node.keys)
+
+
+def write(node: Node, text: str) -> DatasetRecord:
+    writer = ChainWriter.continue_chain(node.store, node.keys, record_of(node).id)
+    writer.add(SetInfo(description=text), system_time=NOW)
+    return writer.commit(signed_at=NOW, objects=node.objects, staged={})
+
+
+@pytest.fixture
+def prepared(owner: Node) -> Node:
+    changing(owner).prepare(record_of(owner), did_key_of(RECOVERY_KEY), signed_with=None, now=NOW)
+    return owner
+
+
+class Publisher(OfferingPeer):
+    """Offers what an owner's home holds, with or without its key log."""
+
+    @classmethod
+    def of(cls, node: Node, chain: PeerChain, **changes: Any) -> "Publisher":
+        record = record_of(node)
+        held = list(node.store.iter_blocks(record.id))
+        shown = chain.copy(
+            blocks=[decode_block(each.raw, expected_hash=each.hash) for each in held],
+            signatures=[each.signature for each in held],
+            replay_records=[None] * len(held),
+        )
+        head = node.store.find_signed_head(record.id)
+        assert head is not None
+        peer = cls(shown, key_events=changes.pop("key_events", KeyLogs(node.store).documents_about(record.id)))
+        peer.document = changes.pop("document", head.raw)
+        return peer
+
+    document: bytes = b""
+
+    async def get_head(self) -> Any:
+        return replace(await super().get_head(), signed_head=self.document)
+
+
+def pull(node: Node, peer: OfferingPeer, *, force: bool = False) -> Any:
+    return asyncio.run(
+        node.pulling.take(
+            peer,
+            url="http://peer.example/c",
+            name="cities",
+            policy=None,
+            expected_id=None,
+            progress=_Silence(),
+            wishes=Wishes(published=True, force=force),
+        )
+    )
+
+
+def test_new_key_signs_what_comes_after_and_others_follow(owner: Node, reader: Node, chain: PeerChain) -> None:
+    pull(reader, Publisher.of(owner, chain))
+    event = changing(owner).rotate(record_of(owner), now=NOW)
+    record = write(owner, "by the new key")
+
+    report = pull(reader, Publisher.of(owner, chain))
+
+    assert (report.new_blocks, report.warnings) == (1, ())
+    assert record_of(reader).head == record.head
+    assert record_of(reader).pinned_key == event.new_key == KeyLogs(reader.store).get_history(chain.id).current_key
+    assert event.new_key != did_key_of(chain.key)
+    assert owner.verifier.verify(record, say=print).problem == ""
+    assert reader.verifier.verify(record_of(reader), say=print).problem == ""
+    assert reader.trust.stand(record_of(reader)).decision.accepted
+
+
+def test_rotated_dataset_is_taken_at_first_contact_with_its_log_and_not_without(
+    owner: Node, reader: Node, chain: PeerChain
+) -> None:
+    changing(owner).rotate(record_of(owner), now=NOW)
+    write(owner, "by the new key")
+
+    with pytest.raises(RefusedError, match="HEAD-4"):
+        pull(reader, Publisher.of(owner, chain, key_events=()))
+    assert reader.store.list_datasets() == ()
+    assert KeyLogs(reader.store).read(chain.id).kept == 0
+    pull(reader, Publisher.of(owner, chain))
+
+    assert KeyLogs(reader.store).get_history(chain.id) == KeyLogs(owner.store).get_history(chain.id)
+
+
+def test_rotation_alone_is_learned_without_a_new_block(owner: Node, reader: Node, chain: PeerChain) -> None:
+    pull(reader, Publisher.of(owner, chain))
+    event = changing(owner).rotate(record_of(owner), now=NOW)
+
+    assert pull(reader, Publisher.of(owner, chain)).new_blocks == 0
+    assert record_of(reader).pinned_key == event.new_key
+
+
+def test_old_key_signs_nothing_new_and_a_peer_that_hides_the_rotation_is_doubted(
+    owner: Node, reader: Node, chain: PeerChain
+) -> None:
+    changing(owner).rotate(record_of(owner), now=NOW)
+    pull(reader, Publisher.of(owner, chain))
+    before = record_of(reader)
+
+    with pytest.raises(RefusedError, match="KEY-5 head-is-by-the-key-in-force"):
+        pull(reader, OfferingPeer(chain))
+    (doubt,) = pull(reader, OfferingPeer(chain.up_to(2))).warnings
+
+    assert "KEY-15" in doubt
+    assert record_of(reader) == before
+
+
+def test_change_that_somebody_overtakes_changes_nothing(owner: Node) -> None:
+    stale = record_of(owner)
+    writer = ChainWriter.continue_chain(owner.store, owner.keys, stale.id)
+    writer.add(SetInfo(description="with the old key"), system_time=NOW)
+    changing(owner).rotate(stale, now=NOW)
+    with pytest.raises(KeyLogMovedError):
+        writer.commit(signed_at=NOW, objects=owner.objects, staged={})
+    assert record_of(owner).head == stale.head
+    write(owner, "one block more")
+    known = KeyLogs(owner.store).read(stale.id)
+    late = KeyLogs(owner.store).change_of(known.history, (b"event",), known.kept, NOW)
+
+    with pytest.raises(HeadMovedError):
+        owner.store.add_key_events(replace(late, expected_head=stale.head.hash))
+    with pytest.raises(KeyLogMovedError):
+        owner.store.add_key_events(replace(late, known=0))
+
+    assert KeyLogs(owner.store).read(stale.id) == known
+    assert changing(owner).rotate(stale, now=NOW).first_sequence_number == record_of(owner).head.sequence_number + 1
+    write(owner, "and it goes on")
+
+
+def test_home_without_the_newest_key_event_does_not_sign(owner: Node, chain: PeerChain, tmp_path: Path) -> None:
+    changing(owner).rotate(record_of(owner), now=NOW)
+    restored = Judge.create(tmp_path / "restored")
+    PublisherHome(restored).keep(chain.up_to(2))
+    with restored.opened() as store, pytest.raises(RestoredBackupError, match="key event 0"):
+        ChainWriter.continue_chain(store, restored.keys, chain.id)
+
+
+def test_home_without_the_key_in_force_says_what_to_do(owner: Node) -> None:
+    event = changing(owner).rotate(record_of(owner), now=NOW)
+    assert event.new_key is not None
+    owner.keys.delete_signing_key(event.new_key)
+    with pytest.raises(SigningKeyLostError, match="key recover"):
+        write(owner, "without a key")
+
+
+def test_forged_rotation_is_refused_and_names_its_rule(owner: Node, reader: Node, chain: PeerChain) -> None:
+    pull(reader, Publisher.of(owner, chain))
+    log = KeyLog(chain.key).rotate(OTHER_KEY, 3)
+    forged = KeyLog(OTHER_KEY).rotate(NEW_KEY, 3)
+    garbled = (log.raws[0][:-1] + b"x",)
+    for events, rule in ((forged.raws, "KEY-2"), (garbled, "SIG-"), (log.raws * 2, "KEY-3")):
+        with pytest.raises((RefusedError, FrozenDatasetError)) as caught:
+            pull(reader, Publisher.of(owner, chain, key_events=events))
+        assert rule in caught.value.rule
+        assert isinstance(caught.value, RefusedError)
+        assert caught.value.report["source"] == "http://peer.example/c"
+    assert KeyLogs(reader.store).read(chain.id).kept == 0
+
+
+def test_contradicting_rotations_freeze_until_the_recovery_key_speaks(
+    prepared: Node, reader: Node, chain: PeerChain
+) -> None:
+    pull(reader, Publisher.of(prepared, chain))
+    log = KeyLog(chain.key, raws=KeyLogs(prepared.store).documents_about(chain.id))
+    pull(reader, Publisher.of(prepared, chain, key_events=log.rotate(OTHER_KEY, 3).raws))
+    changing(prepared).rotate(record_of(prepared), now=NOW)
+    with pytest.raises(FrozenDatasetError, match="recovery key"):
+        pull(reader, Publisher.of(prepared, chain))
+
+    changing(prepared).recover(
+        record_of(prepared), PrivateKey(RECOVERY_KEY), stolen_from=3, next_recovery_key=None, now=NOW
+    )
+    write(prepared, "after the theft")
+
+    assert pull(reader, Publisher.of(prepared, chain)).new_blocks == 1
+    assert KeyLogs(reader.store).get_history(chain.id) == KeyLogs(prepared.store).get_history(chain.id)
+
+
+def thieves_chain(chain: PeerChain) -> PeerChain:
+    return chain.up_to(2).add(SetInfo(description="by a thief")).add(SetInfo(description="and another"))
+
+
+def test_blocks_of_a_thief_are_given_up_and_replaced_where_the_user_says_so(
+    prepared: Node, reader: Node, chain: PeerChain
+) -> None:
+    log = KeyLogs(prepared.store).documents_about(chain.id)
+    stolen = thieves_chain(chain)
+    pull(reader, OfferingPeer(stolen, key_events=log))
+    assert record_of(reader).head == stolen.head
+    changing(prepared).recover(
+        record_of(prepared), PrivateKey(RECOVERY_KEY), stolen_from=2, next_recovery_key=did_key_of(NEW_KEY), now=NOW
+    )
+    record = write(prepared, "by the owner")
+
+    with pytest.raises(RefusedError):
+        pull(reader, Publisher.of(prepared, chain))
+    shown = KeyReports(reader.store).describe(record_of(reader))
+    assert (shown["disownedFrom"], shown["recoveryKey"]) == (3, str(did_key_of(NEW_KEY)))
+    assert [block["block"] for block in shown["stolen"][0]["blocks"]] == [2]
+    with pytest.raises(RefusedError):
+        pull(reader, OfferingPeer(stolen.add(SetInfo(description="more")), key_events=log))
+    assert pull(reader, Publisher.of(prepared, chain), force=True).new_blocks == 1
+
+    assert record_of(reader).head == record.head
+    assert KeyReports(reader.store).describe(record_of(reader))["disownedFrom"] is None
+    assert len(reader.store.list_replaced_histories(chain.id)) == 1
+    (doubt,) = KeyReports(reader.store).list_doubts(record_of(reader))
+    assert "blocks 2 to 2" in doubt
+
+
+def test_honest_readers_of_the_kept_history_follow_the_recovery_without_help(
+    prepared: Node, reader: Node, chain: PeerChain
+) -> None:
+    pull(reader, Publisher.of(prepared, chain))
+    thief = KeyLog(chain.key, raws=KeyLogs(prepared.store).documents_about(chain.id)).rotate(OTHER_KEY, 3)
+    pull(reader, Publisher.of(prepared, chain, key_events=thief.raws))
+    assert record_of(reader).pinned_key == did_key_of(OTHER_KEY)
+    event = changing(prepared).recover(
+        record_of(prepared), PrivateKey(RECOVERY_KEY), stolen_from=3, next_recovery_key=None, now=NOW
+    )
+    write(prepared, "by the owner")
+
+    assert pull(reader, Publisher.of(prepared, chain)).new_blocks == 1
+    assert record_of(reader).pinned_key == event.new_key
+    assert [each.new_key for each in KeyLogs(reader.store).list_outranked(chain.id)] == [did_key_of(OTHER_KEY)]
+    assert any(
+        "KEY-15" in doubt for doubt in pull(reader, OfferingPeer(chain.up_to(2), key_events=thief.raws)).warnings
+    )
+
+
+def test_recovery_needs_the_key_that_was_named_and_a_block_of_the_chain(prepared: Node) -> None:
+    record, use = record_of(prepared), changing(prepared)
+    for key, number, message in ((OTHER_KEY, 3, "not the recovery key"), (RECOVERY_KEY, 9, "name one of them")):
+        with pytest.raises(UsageError, match=message):
+            use.recover(record, PrivateKey(key), stolen_from=number, next_recovery_key=None, now=NOW)
+    with pytest.raises(UsageError, match="already"):
+        use.prepare(record, did_key_of(NEW_KEY), signed_with=None, now=NOW)
+    use.prepare(record, did_key_of(NEW_KEY), signed_with=PrivateKey(RECOVERY_KEY), now=NOW)
+    assert KeyLogs(prepared.store).get_history(record.id).recovery_key == did_key_of(NEW_KEY)
+
+
+def test_keys_of_others_are_not_changed(owner: Node, reader: Node, chain: PeerChain) -> None:
+    pull(reader, Publisher.of(owner, chain))
+    with pytest.raises(UsageError, match="not this node's own"):
+        changing(reader).rotate(record_of(reader), now=NOW)
+
+
+def test_signature_of_a_block_by_a_later_key_is_judged_at_its_number(
+    owner: Node, reader: Node, chain: PeerChain
+) -> None:
+    changing(owner).rotate(record_of(owner), now=NOW)
+    write(owner, "by the new key")
+    peer = Publisher.of(owner, chain)
+    last = peer.chain.blocks[-1]
+    peer.chain.signatures[-1] = sign_block(chain.key, chain.id, last.sequence_number, last.hash)
+    with pytest.raises(RefusedError, match="KEY-5 block-is-by-the-key-in-force"):
+        pull(reader, peer)
+
+
+def test_recovery_key_is_written_once_privately_and_never_in_the_home(owner: Node, tmp_path: Path) -> None:
+    key, place = owner.keys.generate(), tmp_path / "recovery.pem"
+    with written_recovery_key(owner.home, place, key):
+        assert oct(place.stat().st_mode & 0o777) == "0o600"
+    assert read_recovery_key(place) == key
+    with pytest.raises(UsageError, match="exists already"), written_recovery_key(owner.home, place, key):
+        pass
+    inside = owner.home.path / "keys" / "recovery.pem"
+    with pytest.raises(UsageError, match="own folder"), written_recovery_key(owner.home, inside, key):
+        pass
+    other = tmp_path / "other.pem"
+    with pytest.raises(RejectedError), written_recovery_key(owner.home, other, key):
+        raise RejectedError("KEY-1")
+    assert not other.exists()
+    os.chmod(place, 0o644)  # noqa: PTH101 - what a careless copy does
+    with pytest.raises(UnsafeKeyFileError):
+        read_recovery_key(place)
