@@ -205,8 +205,8 @@ class Pulling:
             raise acceptor.refuse(Offer.of_head(offered, record.name, url), error, now=self.clock.now())
         statements = await unless_mute(peer.list_attestations(limit=MAX_STATEMENTS))
         completed: AcceptanceReport | None = None
-        if record is not None and wishes.completes and not wishes.metadata_only:
-            Disputes(self.store).require_undisputed(record.id, record.name)
+        may_complete = wishes.completes and not wishes.metadata_only
+        if record is not None and may_complete and Disputes(self.store).find_obstacle(record.id) is None:
             completed = await self._complete(peer, url, record, policy, statements, acceptor, progress)
         if record is not None and self._is_known(record, offered.head):
             Disputes(self.store).require_undisputed(record.id, record.name)
