@@ -21,25 +21,17 @@ os.environ.setdefault("ODF_NODE_ENGINE_IDLE_S", "0")
 @pytest.fixture(scope="session")
 def spark_engine():  # type: ignore[no-untyped-def]
     """The engine, with the class-data archive that makes every start of it shorter."""
-    from odf_engines.errors import EngineError
-    from odf_engines.spark.engine import SparkEngine
+    from support.warm_engine import prepared_engine
 
-    engine = SparkEngine()
-    try:
-        engine.prepare()
-    except EngineError as error:
-        print(f"without a class-data archive, so slower: {error}")
-    return engine
+    return prepared_engine()
 
 
 @pytest.fixture(scope="session")
-def spark_session(spark_engine, tmp_path_factory: pytest.TempPathFactory) -> Iterator:  # type: ignore[no-untyped-def]
-    """One warm engine in its sandbox for the whole run; every request has a Spark session of its own."""
-    from odf_engines.contract import Limits
+def spark_session():  # type: ignore[no-untyped-def]
+    """One warm engine in its sandbox for all tests of this process; every request has a Spark session of its own."""
+    from support.warm_engine import warm_session
 
-    workspace = tmp_path_factory.mktemp("engine")
-    with spark_engine.open(workspace, Limits(memory_bytes=2 * 1024**3, wall_s=240.0)) as session:
-        yield session
+    return warm_session()
 
 
 @pytest.fixture

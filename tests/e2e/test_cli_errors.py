@@ -214,9 +214,9 @@ def test_file_without_a_column_and_query_without_sense_are_told_with_what_is_exp
     path = tmp_path / "short.csv.gz"
     path.write_bytes(gzip.compress(b"Date,Country,Confirmed,Recovered\n2020-01-22,Chad,1,0\n"))
     before = list_kept(home)
-    done = run_command(home, "pull", "countries.daily", environment={"COVID_SOURCE": path.as_uri()})
+    done = run_command(home, "pull", "countries.daily", environment={"COVID_SOURCE": path.as_uri()}, has_engine=True)
     refused(done, 7, "short.csv.gz", "missing: Deaths", "Correct the file, or change the read step's schema")
-    refused(run_command(home, "sql", "-c", "SELEC 1"), 7, "invalid query", "'SELEC'")
+    refused(run_command(home, "sql", "-c", "SELEC 1", has_engine=True), 7, "invalid query", "'SELEC'")
     assert list_kept(home) == before
 
 
@@ -257,9 +257,14 @@ class _WebServer(BaseHTTPRequestHandler):
         pass
 
 
+class _QuietServer(HTTPServer):
+    def handle_error(self, *_: object) -> None:
+        """Whoever asked may read no further; where that is told, a command's words are expected."""
+
+
 @contextmanager
 def web_server() -> Iterator[str]:
-    server = HTTPServer(("127.0.0.1", 0), _WebServer)
+    server = _QuietServer(("127.0.0.1", 0), _WebServer)
     thread = Thread(target=server.serve_forever)
     thread.start()
     try:

@@ -41,7 +41,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ["add", EXAMPLE / "countries.daily.yaml", EXAMPLE / "countries.severity.yaml"],
         ["pull", "countries.daily"],
     ):
-        done = run_command(folder / "home", *words, environment=source)
+        done = run_command(folder / "home", *words, environment=source, has_engine=True)
         assert done.returncode == 0, done.stderr
     return folder / "home"
 

@@ -23,13 +23,14 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         ],
         check=True, capture_output=True, timeout=120,
     )  # fmt: skip
-    return {"PYTHONPATH": str(folder)}
+    # No engine of this package is to be kept warm.
+    return {"PYTHONPATH": str(folder), "ODF_NODE_ENGINE_IDLE_S": "0"}
 
 
 @pytest.fixture
 def node(tmp_path: Path) -> RealNode:
     """A node with a root that has rows; it was read by Spark."""
-    node = RealNode(tmp_path / "home")
+    node = RealNode(tmp_path / "home", has_engine=True)
     (tmp_path / "root.yaml").write_text(ROOT_MANIFEST, encoding="utf-8")
     (tmp_path / "cities.csv").write_text(f"event_time,city,people\n{FIRST_ROWS}", encoding="utf-8")
     node.must("add", str(tmp_path / "root.yaml"))

@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 
 def test_ingest_removes_the_merge_state_that_it_supersedes_and_nothing_else(tmp_path: Path) -> None:
-    publisher = make_publisher(tmp_path)
+    publisher = make_publisher(tmp_path, has_engine=True)
     home = Home(publisher.node.home)
     with closing(Node(home, SystemClock())) as node:
         (record,) = [record for record in node.store.list_datasets() if record.name == "cities"]

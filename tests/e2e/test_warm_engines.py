@@ -6,12 +6,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from odf_node.engine_workspace import sweep_workspaces
-from support.nodes import Publisher, make_publisher
+from odf_node.home import Home
+from support.nodes import Publisher, RealNode, make_publisher
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
@@ -21,13 +23,22 @@ IDLE = {"ODF_NODE_ENGINE_IDLE_S": "30"}
 
 
 @pytest.fixture(scope="module")
-def publisher(tmp_path_factory: pytest.TempPathFactory) -> Publisher:
-    return make_publisher(tmp_path_factory.mktemp("warm"))
+def publisher(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Publisher]:
+    """A publisher whose engine one test may find warm from another: each begins with a command that makes it so."""
+    made = make_publisher(tmp_path_factory.mktemp("warm"))
+    publisher = replace(made, node=RealNode(made.node.home, is_apart=True))
+    yield publisher
+    end_keepers(publisher)
 
 
-@pytest.fixture(autouse=True)
-def no_keeper_left(publisher: Publisher) -> Iterator[None]:
-    yield
+@pytest.fixture
+def cold_publisher(publisher: Publisher) -> Publisher:
+    """The same one, without a keeper."""
+    end_keepers(publisher)
+    return publisher
+
+
+def end_keepers(publisher: Publisher) -> None:
     for keeper in keepers(publisher):
         os.kill(keeper, signal.SIGKILL)
     wait_until(lambda: not engines(publisher))
@@ -82,7 +93,8 @@ def test_error_of_a_query_leaves_the_engine_warm(publisher: Publisher) -> None:
     assert publisher.node.must(*QUESTION, environment=IDLE).out == ANSWER
 
 
-def test_keeper_ends_by_itself_when_nobody_comes(publisher: Publisher) -> None:
+def test_keeper_ends_by_itself_when_nobody_comes(cold_publisher: Publisher) -> None:
+    publisher = cold_publisher
     publisher.node.must(*QUESTION, environment={"ODF_NODE_ENGINE_IDLE_S": "1"})
 
     wait_until(lambda: not keepers(publisher) and not engines(publisher))
@@ -90,7 +102,8 @@ def test_keeper_ends_by_itself_when_nobody_comes(publisher: Publisher) -> None:
     assert not (publisher.node.home / "staging" / "engines" / "spark.sock").exists()
 
 
-def test_no_keeper_is_left_where_it_is_switched_off(publisher: Publisher) -> None:
+def test_no_keeper_is_left_where_it_is_switched_off(cold_publisher: Publisher) -> None:
+    publisher = cold_publisher
     publisher.node.must(*QUESTION, environment={"ODF_NODE_ENGINE_IDLE_S": "0"})
 
     assert not keepers(publisher)
@@ -115,7 +128,8 @@ def test_command_that_is_interrupted_takes_its_request_along(publisher: Publishe
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-    time.sleep(4)  # long enough to be in the middle of it on any machine; shorter would only make the test weaker
+    # The folder of a request's inputs is there while the engine works on it.
+    wait_until(lambda: [*Home(publisher.node.home).engines.glob("process-*/*/in/*")] or command.poll() is not None)
     command.send_signal(signal.SIGINT)
 
     assert command.wait(timeout=60) == 130
@@ -138,7 +152,8 @@ def test_two_commands_at_once_do_not_wait_for_each_other(publisher: Publisher) -
     assert [command.communicate(timeout=120)[0] for command in commands] == [ANSWER, ANSWER]
 
 
-def test_running_daemon_keeps_the_engine_for_commands(publisher: Publisher) -> None:
+def test_running_daemon_keeps_the_engine_for_commands(cold_publisher: Publisher) -> None:
+    publisher = cold_publisher
     with publisher.node.serving():
         publisher.node.must(*QUESTION, environment=IDLE)
         first = engines(publisher)

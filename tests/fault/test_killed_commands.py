@@ -94,17 +94,17 @@ class Stage:
 
     @property
     def environment(self) -> dict[str, str]:
-        return {"CITIES": self.publisher.source.as_uri()} | COLD
+        return {"CITIES": self.publisher.source.as_uri()}
 
     def copy(self, folder: Path) -> RealNode:
         shutil.copytree(self.folder / "before", folder)
-        return RealNode(folder)
+        return RealNode(folder, has_engine=True)
 
 
 @pytest.fixture(scope="module")
 def stage(tmp_path_factory: pytest.TempPathFactory) -> Stage:
     folder = tmp_path_factory.mktemp("stage")
-    publisher = make_publisher(folder, steps=1)
+    publisher = make_publisher(folder, steps=1, has_engine=True)
     node = publisher.node
     (folder / "push.yaml").write_text(PUSH_MANIFEST, encoding="utf-8")
     (folder / "readings.ndjson").write_text('{"event_time": "2024-01-01T00:00:00Z", "value": 1}\n', encoding="utf-8")
@@ -113,8 +113,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Stage:
     old = heads(Home(node.home))
     publisher.source.write_text(f"event_time,city,people\n{THIRD_ROWS}", encoding="utf-8")
     stage = Stage(folder, publisher, old, {})
-    # By the engine that is warm; what it gives is the same.
-    node.must(*stage.pull, environment={"CITIES": publisher.source.as_uri()})
+    node.must(*stage.pull, environment=stage.environment)
     node.must(*stage.ingest)
     return Stage(folder, publisher, old, heads(Home(node.home)))
 
@@ -174,7 +173,7 @@ def test_killed_pull_of_root_and_derivative_is_repeated_to_the_same_heads(
         "root-committed": heads_other_than(stage.old),
     }
 
-    kill_at(node, stage.pull, signs[moment], stage.environment)
+    kill_at(node, stage.pull, signs[moment], stage.environment | COLD)
 
     found = heads(Home(node.home))
     assert all(found[name] in (stage.old[name], stage.new[name]) for name in stage.old)
@@ -193,7 +192,7 @@ def test_killed_ingest_is_repeated_to_the_same_head(stage: Stage, tmp_path: Path
     node = stage.copy(tmp_path / "home")
     before = sum(1 for _ in Home(node.home).objects.glob("*/*"))
 
-    kill_at(node, stage.ingest, objects_more_than(before), stage.environment)
+    kill_at(node, stage.ingest, objects_more_than(before), stage.environment | COLD)
 
     assert heads(Home(node.home))["readings"] in (stage.old["readings"], stage.new["readings"])
     node.must(*stage.ingest, environment=stage.environment)

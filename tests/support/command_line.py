@@ -1,4 +1,4 @@
-"""The command line as a real process: run to its end, or watched and signalled."""
+"""The command line: run to its end, or as a process that is watched and signalled."""
 
 import gzip
 import os
@@ -7,13 +7,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import Any
 
 from odf_engines.sandbox.bubblewrap import find_bubblewrap
 from odf_node.adapters.sqlite_store import SqliteMetadataStore
 from odf_node.home import Home
+from support.cli_in_process import can_run_here, run_here
+from support.warm_engine import lent_engine
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "covid"
 PATIENCE_S = 120.0
@@ -32,19 +34,23 @@ def run_command(
     home: Path,
     *words: str | Path,
     environment: Mapping[str, str] | None = None,
-    given: bytes | None = b"",
+    given: bytes = b"",
     around: Sequence[str | Path] = (),
+    has_engine: bool = False,
 ) -> subprocess.CompletedProcess[str]:
-    """Run ``odf-node`` to its end; ``around`` is a command that it is run by."""
-    done = subprocess.run(
-        [*around, sys.executable, "-m", "odf_node", *words],
-        env=environment_of(home, **(environment or {})),
-        input=given,
-        capture_output=True,
-        check=False,
-        timeout=PATIENCE_S,
-    )
-    return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
+    """Run ``odf-node`` to its end: in this process, or by a command that stands ``around`` it.
+
+    With ``has_engine`` it finds a warm one.
+    """
+    with lent_engine(home) if has_engine else nullcontext({}) as lent:
+        full = environment_of(home, **{**lent, **(environment or {})})
+        if not around and can_run_here(full):
+            code, out, err = run_here([str(word) for word in words], full, given)
+        else:
+            command = [*around, sys.executable, "-m", "odf_node", *words]
+            done = subprocess.run(command, env=full, input=given, capture_output=True, check=False, timeout=PATIENCE_S)
+            code, out, err = done.returncode, done.stdout, done.stderr
+    return subprocess.CompletedProcess(words, code, out.decode(), err.decode())
 
 
 def start_command(

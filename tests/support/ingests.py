@@ -1,6 +1,5 @@
 """A root dataset for tests: one warm sandboxed engine for the whole run, and what a node remembers between ingests."""
 
-import atexit
 import tempfile
 from dataclasses import dataclass, field
 from functools import cache
@@ -9,8 +8,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from odf_engines.contract import EngineSession, IngestRequest, IngestResponse, Limits, QueryTable
-from odf_engines.registry import get_engine
+from odf_engines.contract import EngineSession, IngestRequest, IngestResponse, QueryTable
 from odf_protocol.events import (
     DataField,
     DataSchema,
@@ -24,6 +22,7 @@ from odf_protocol.events import (
 from odf_protocol.schema_arrow import data_schema_of
 from odf_protocol.timestamp import Timestamp
 from odf_protocol.vocabulary import Vocabulary
+from support.warm_engine import process_folder, warm_session
 
 SYSTEM_TIME = "2024-02-01T00:00:00Z"
 FALLBACK = "2024-01-31T12:00:00Z"
@@ -31,16 +30,13 @@ FALLBACK = "2024-01-31T12:00:00Z"
 
 @cache
 def workspace() -> Path:
-    folder = tempfile.TemporaryDirectory(prefix="odf-ingest-")
-    atexit.register(folder.cleanup)
-    return Path(folder.name)
+    folder = process_folder() / "ingests"
+    folder.mkdir()
+    return folder
 
 
-@cache
 def engine_session() -> EngineSession:
-    session = get_engine("spark").open(workspace(), Limits())
-    atexit.register(session.close)
-    return session
+    return warm_session()
 
 
 def schema(**types: DataType) -> DataSchema:

@@ -2,14 +2,19 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
+
+from support.cli_in_process import can_run_here, run_here
+from support.warm_engine import lent_engine, process_folder
 
 COMMAND_S = 300  # guess: several engine starts on a busy machine
 
@@ -64,19 +69,34 @@ class RanCommand:
 
 @dataclass(frozen=True)
 class RealNode:
-    """A home, and commands run on it as a user would."""
+    """A home, and commands run on it as a user would.
+
+    With ``has_engine`` they find a warm engine, which all tests of a process share. With ``is_apart`` each command is a
+    process of its own.
+    """
 
     home: Path
+    has_engine: bool = False
+    is_apart: bool = False
 
     def run(self, *words: str, environment: Mapping[str, str] | None = None, standard_input: str = "") -> RanCommand:
         """Run a command to its end, whatever it comes to."""
+        with lent_engine(self.home) if self.has_engine else nullcontext({}) as lent:
+            return self._run(
+                (*words, "--home", str(self.home)), os.environ | lent | dict(environment or {}), standard_input
+            )
+
+    def _run(self, words: Sequence[str], environment: Mapping[str, str], standard_input: str) -> RanCommand:
+        if not self.is_apart and can_run_here(environment):
+            code, out, err = run_here(words, environment, standard_input.encode())
+            return RanCommand(code, out.decode(), err.decode())
         ran = subprocess.run(
-            [sys.executable, "-m", "odf_node", *words, "--home", str(self.home)],
+            [sys.executable, "-m", "odf_node", *words],
             input=standard_input,
             capture_output=True,
             text=True,
             timeout=COMMAND_S,
-            env=os.environ | dict(environment or {}),
+            env=environment,
             check=False,
         )
         return RanCommand(ran.returncode, ran.stdout, ran.stderr)
@@ -151,9 +171,23 @@ SECOND_ROWS = """\
 """
 
 
-def make_publisher(folder: Path, *, steps: int = 2) -> Publisher:
-    """Make a node that has published twice, its derivative in two steps or in one."""
-    publisher = Publisher(RealNode(folder / "publisher"), folder / "cities.csv")
+def make_publisher(folder: Path, *, steps: int = 2, has_engine: bool = False) -> Publisher:
+    """Make a node that has published twice, its derivative in two steps or in one.
+
+    It is a copy of one that is made once a process: its datasets have the same identities in every test.
+    ``has_engine`` is about the commands that come now.
+    """
+    made = _published(steps)
+    shutil.copytree(made.node.home, folder / "publisher", ignore=shutil.ignore_patterns("engines"))
+    shutil.copy2(made.source, folder / made.source.name)
+    return Publisher(RealNode(folder / "publisher", has_engine), folder / made.source.name)
+
+
+@cache
+def _published(steps: int) -> Publisher:
+    folder = process_folder() / f"published-{steps}"
+    folder.mkdir()
+    publisher = Publisher(RealNode(folder / "publisher", has_engine=True), folder / "cities.csv")
     for name, text in (("root.yaml", ROOT_MANIFEST), ("derivative.yaml", DERIVATIVE_MANIFEST)):
         (folder / name).write_text(text, encoding="utf-8")
     publisher.node.must(

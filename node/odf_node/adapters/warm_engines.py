@@ -180,15 +180,17 @@ class Keeper:
         connection.send(WELCOME)
         try:
             while True:
-                operation, arguments = connection.recv()
+                operation, arguments, options = connection.recv()
                 self._forget_outputs()
-                connection.send(self._answer(connection, operation, arguments))
+                connection.send(self._answer(connection, operation, arguments, options))
         except EOFError:
             return
         finally:
             self._forget_outputs()
 
-    def _answer(self, connection: Connection, operation: str, arguments: tuple[Any, ...]) -> tuple[str, Any]:
+    def _answer(
+        self, connection: Connection, operation: str, arguments: tuple[Any, ...], options: dict[str, Any]
+    ) -> tuple[str, Any]:
         """Run one request beside this thread, so that a command that goes away (Ctrl-C) ends it."""
         if self._session is None or self._requests >= MAX_REQUESTS:
             self._end_session()
@@ -197,7 +199,7 @@ class Keeper:
             except EngineError as error:
                 return "error", error_to_fields(error)
         self._requests += 1
-        running = self._worker.submit(_run, self._session, operation, arguments)
+        running = self._worker.submit(_run, self._session, operation, arguments, options)
         while not running.done():
             # It asks nothing while it waits, so what can be read is its end.
             if connection.poll(POLL_S) and not running.done():
@@ -231,9 +233,11 @@ class Keeper:
             return False
 
 
-def _run(session: EngineSession, operation: str, arguments: tuple[Any, ...]) -> tuple[str, Any]:
+def _run(
+    session: EngineSession, operation: str, arguments: tuple[Any, ...], options: dict[str, Any]
+) -> tuple[str, Any]:
     try:
-        return "result", getattr(session, operation)(*arguments)
+        return "result", getattr(session, operation)(*arguments, **options)
     except EngineError as error:
         return "error", error_to_fields(error)
 
@@ -268,9 +272,7 @@ class KeptSession:
         self, transform: TransformSql, inputs: Sequence[QueryTable], *, vocabulary: Vocabulary | None = None
     ) -> Grade:
         """See ``EngineSession``."""
-        if vocabulary is not None:
-            raise ValueError("a kept session checks with the usual vocabulary")
-        grade: Grade = self._ask("check", transform, tuple(inputs))
+        grade: Grade = self._ask("check", transform, tuple(inputs), vocabulary=vocabulary)
         return grade
 
     def stop(self) -> None:
@@ -291,9 +293,9 @@ class KeptSession:
     def __exit__(self, *exc_info: object) -> None:
         self.close()
 
-    def _ask(self, operation: str, *arguments: object) -> Any:
+    def _ask(self, operation: str, *arguments: object, **options: object) -> Any:
         try:
-            self._connection.send((operation, arguments))
+            self._connection.send((operation, arguments, options))
             kind, value = self._connection.recv()
         except (OSError, EOFError) as error:
             raise EngineFailureError("the process that keeps the engine warm has ended") from error

@@ -1,0 +1,144 @@
+"""One warm engine for a whole process of tests: asked directly, or by the commands that it runs on any home."""
+
+import atexit
+import math
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Self
+
+from odf_engines.contract import (
+    EngineSession,
+    Grade,
+    IngestRequest,
+    IngestResponse,
+    Limits,
+    QueryRequest,
+    QueryResponse,
+    QueryTable,
+    TransformRequest,
+    TransformResponse,
+)
+from odf_engines.errors import EngineError
+from odf_engines.spark.engine import SparkEngine
+from odf_node.adapters.warm_engines import Keeper, KeeperPlace, build_of_program
+from odf_node.engine_workspace import EngineWorkspace
+from odf_node.home import Home
+from odf_protocol.events import TransformSql
+from odf_protocol.vocabulary import Vocabulary
+
+LENT_IDLE_S = "60"  # long enough for a command to look for a warm engine at all
+APPEAR_S = 60.0
+
+
+@cache
+def process_folder() -> Path:
+    """A folder for what all tests of this process share; gone with it."""
+    folder = tempfile.TemporaryDirectory(prefix="odf-tests-", ignore_cleanup_errors=True)
+    atexit.register(folder.cleanup)
+    return Path(folder.name)
+
+
+@cache
+def prepared_engine() -> SparkEngine:
+    """The engine, with the class-data archive that makes every start of it shorter."""
+    engine = SparkEngine()
+    try:
+        engine.prepare()
+    except EngineError as error:
+        print(f"without a class-data archive, so slower: {error}")
+    return engine
+
+
+@cache
+def warm_session() -> EngineSession:
+    """One warm engine in its sandbox; every request has a Spark session of its own."""
+    workspace = process_folder() / "engine"
+    workspace.mkdir()
+    session = prepared_engine().open(workspace, Limits(memory_bytes=2 * 1024**3, wall_s=240.0))
+    atexit.register(session.close)
+    return session
+
+
+@contextmanager
+def lent_engine(home: Path) -> Iterator[dict[str, str]]:
+    """Let commands on ``home`` find the warm engine of this process, as they find one that an earlier command left.
+
+    Meanwhile the home has links to a keeper that runs here; nothing in the commands differs.
+
+    Returns:
+        The environment in which commands look for a warm engine.
+    """
+    lender, place = _lender(), KeeperPlace(Home(home).engines, "spark")
+    for folder in (home, place.folder.parent, place.folder):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    links = {place.socket: lender.socket, place.key: lender.key, place.lock: lender.lock}
+    for link, target in links.items():
+        link.symlink_to(target)
+    try:
+        yield {"ODF_NODE_ENGINE_IDLE_S": LENT_IDLE_S}
+    finally:
+        for link in links:
+            link.unlink()
+
+
+@cache
+def _lender() -> KeeperPlace:
+    """Run a keeper of the warm engine in a thread; where it is found."""
+    place = KeeperPlace(process_folder() / "keeper", "spark")
+    place.get_or_create_key()
+    keeper = Keeper(
+        place,
+        EngineWorkspace(place.folder),
+        build_of_program(),
+        math.inf,
+        ends_when_idle=False,
+        _session=_LentSession(warm_session()),
+    )
+    thread = threading.Thread(target=keeper.run, name="keeper", daemon=True)
+    thread.start()
+    atexit.register(thread.join)
+    atexit.register(keeper.end)
+    give_up_at = time.monotonic() + APPEAR_S
+    while not place.socket.exists():
+        assert thread.is_alive()
+        assert time.monotonic() < give_up_at
+        time.sleep(0.01)
+    return place
+
+
+class _LentSession:
+    """The warm engine in other hands: whoever ends it gives it back."""
+
+    def __init__(self, session: EngineSession) -> None:
+        self._session = session
+
+    def start(self) -> None:
+        self._session.start()
+
+    def transform(self, request: TransformRequest) -> TransformResponse:
+        return self._session.transform(request)
+
+    def ingest(self, request: IngestRequest) -> IngestResponse:
+        return self._session.ingest(request)
+
+    def query(self, request: QueryRequest) -> QueryResponse:
+        return self._session.query(request)
+
+    def check(
+        self, transform: TransformSql, inputs: Sequence[QueryTable], *, vocabulary: Vocabulary | None = None
+    ) -> Grade:
+        return self._session.check(transform, inputs, vocabulary=vocabulary)
+
+    def stop(self) -> None: ...
+
+    def close(self) -> None: ...
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None: ...
