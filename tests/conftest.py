@@ -34,6 +34,16 @@ def spark_session():  # type: ignore[no-untyped-def]
     return warm_session()
 
 
+@pytest.fixture(scope="session", autouse=True)
+def slice_reader() -> Iterator[None]:
+    """One process that reads slices for all tests of this process."""
+    from support.slice_reader import keep_one_reader
+
+    reader = keep_one_reader()
+    yield
+    reader.end()
+
+
 @pytest.fixture
 def workspace(tmp_path: Path) -> Iterator[Path]:
     """A folder for an engine session of a test's own, gone afterwards."""

@@ -13,6 +13,7 @@ import pytest
 
 from odf_node.engine_workspace import sweep_workspaces
 from odf_node.home import Home
+from support.command_line import hear_ctrl_c
 from support.nodes import Publisher, RealNode, make_publisher
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
@@ -124,6 +125,7 @@ def test_command_that_is_interrupted_takes_its_request_along(publisher: Publishe
     endless = "SELECT count(*) FROM cities a, cities b, cities c, cities d, cities e, cities f, cities g, cities h, cities i, cities j, cities k, cities l"  # noqa: E501
     command = subprocess.Popen(
         [sys.executable, "-m", "odf_node", "sql", "-c", endless, "--home", str(publisher.node.home)],
+        preexec_fn=hear_ctrl_c,
         env=os.environ | IDLE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

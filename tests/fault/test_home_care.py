@@ -3,8 +3,6 @@
 import json
 import os
 import sqlite3
-import subprocess
-import sys
 import tarfile
 import threading
 from contextlib import closing
@@ -21,6 +19,7 @@ from odf_node.services.refusals import Refusals
 from odf_node.services.scrubbing import Scrubber, read_scrub_state
 from odf_protocol.errors import MalformedError
 from odf_protocol.multihash import Multihash
+from support.command_line import run_command as run
 from support.exchange_nodes import NOON, Chain, TestNode
 
 
@@ -219,22 +218,24 @@ def test_scrub_that_is_stopped_goes_on_where_it_was_and_keeps_to_its_rate(tmp_pa
 
 def test_sweeps_beside_writers_never_take_what_is_committed(tmp_path: Path) -> None:
     node = TestNode.create(tmp_path / "home")
-    stop, ran = threading.Event(), [0]
+    stop, have_run = threading.Event(), [threading.Event(), threading.Event()]
 
-    def sweep() -> None:
+    def sweep(has_run: threading.Event) -> None:
         sweeper = TestNode.create(tmp_path / "home")
-        while not stop.is_set():
-            ran[0] += sweeper.objects.sweep(sweeper.store.list_referenced_objects, now=NOON).ran
+        # With a breath between two sweeps: a writer that is always kept out would write nothing to be taken.
+        while not stop.wait(0.002):
+            if sweeper.objects.sweep(sweeper.store.list_referenced_objects, now=NOON).ran:
+                has_run.set()
 
-    threads = [threading.Thread(target=sweep) for _ in range(2)]
+    threads = [threading.Thread(target=sweep, args=(each,)) for each in have_run]
     for thread in threads:
         thread.start()
     chains = [Chain(f"data.{number}") for number in range(5)]
     for round_number in range(10):
         for chain in chains:
             node.keep(chain.add(f"{chain.name} {round_number}".encode()))
-    while not ran[0]:
-        pass
+    for each in have_run:
+        assert each.wait(60)
     stop.set()
     for thread in threads:
         thread.join()
@@ -252,11 +253,6 @@ def test_refusals_beyond_their_share_go_oldest_first(tmp_path: Path) -> None:
     assert sorted(path.name for path in folder.iterdir()) == ["3", "4"]
     assert Refusals(folder, limit_bytes=1).trim() == (1, 1000)
     assert Refusals(folder).trim() == (0, 0)
-
-
-def run(home: Path, *words: str) -> "subprocess.CompletedProcess[str]":
-    command = [sys.executable, "-m", "odf_node", *words, "--home", str(home)]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
 def test_commands_say_what_they_did_and_end_with_the_code_of_damage(tmp_path: Path) -> None:
