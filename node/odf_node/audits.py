@@ -2,9 +2,10 @@
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 
 from odf_node.composition import Node
-from odf_node.errors import RefusedError
+from odf_node.errors import ObjectsAbsentError, RefusedError
 from odf_node.home import Home
 from odf_node.ports import DatasetRecord
 from odf_node.services.auditing import Say, Task
@@ -13,6 +14,7 @@ from odf_node.services.pulling import name_in_url
 from odf_node.services.transforms import input_ids
 from odf_node.services.verifying import Finding, VerifyOptions
 from odf_protocol.did import DatasetId
+from odf_protocol.enums import DatasetKind
 from odf_protocol.policy import Policy
 
 
@@ -41,15 +43,31 @@ def list_tasks(
 def _held_task(node: Node, record: DatasetRecord, options: VerifyOptions, *, own_node: bool) -> Task:
     def work(say: Say) -> Finding:
         if not own_node:
+            asyncio.run(_bring_files(node, record, options, say))
             return node.verifier.verify(record, say=say, options=options)
         alone = Node(node.home, node.clock)
         alone.engines.limits = node.engines.limits
         try:
+            asyncio.run(_bring_files(alone, record, options, say))
             return alone.verifier.verify(record, say=say, options=options)
         finally:
             alone.close()
 
     return Task(record.name, work)
+
+
+async def _bring_files(node: Node, record: DatasetRecord, options: VerifyOptions, say: Say) -> None:
+    """Bring what is not here by choice: files of the dataset, and of inputs where they can be had (PART-9)."""
+    if node.store.list_absent_objects(record.id):
+        await node.bringing.bring(record, None, _Progress(say))
+    if record.kind is not DatasetKind.DERIVATIVE or not options.replay:
+        return
+    transform = load_view(node.store, record.id).transform
+    for dataset_id in input_ids(transform) if transform is not None else ():
+        source = node.store.find_dataset(dataset_id)
+        if source is not None and node.store.list_absent_objects(source.id):
+            with suppress(ObjectsAbsentError):  # the finding says that it was not re-executed, and why
+                await node.bringing.bring(source, None, _Progress(say))
 
 
 def _remote_task(node: Node, url: str, options: VerifyOptions, *, recursive: bool) -> Task:

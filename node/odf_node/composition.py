@@ -27,8 +27,10 @@ if TYPE_CHECKING:
     from odf_node.ports.peer_client import OnBytes, PeerDataset
     from odf_node.ports.push_client import PushedHead, PushOutcome
     from odf_node.services.acceptance import Acceptor
+    from odf_node.services.bringing import Bringing
     from odf_node.services.creation import DatasetCreator
     from odf_node.services.deletion import Deletion
+    from odf_node.services.derived_cache import DerivedCache
     from odf_node.services.engines import EngineHost
     from odf_node.services.exporting import Exporting
     from odf_node.services.following import Subscriptions
@@ -229,7 +231,28 @@ class Node:
             self.make_acceptor,
             self.open_peer,
             lambda: FileStage(self.home.staging),
+            self.bringing,
         )
+
+    @cached_property
+    def bringing(self) -> "Bringing":
+        """Brings files that are not here by choice."""
+        return self.make_bringing(self.engines)
+
+    def make_bringing(self, engines: "EngineHost") -> "Bringing":
+        """Make what brings files here, with engines of the caller's."""
+        from odf_node.services.bringing import Bringing
+        from odf_node.services.rebuilding import Rebuilder
+
+        rebuilder = Rebuilder(self.store, self.objects, engines)
+        return Bringing(self.store, self.objects, rebuilder, self.remotes, self.open_peer)
+
+    @cached_property
+    def derived_cache(self) -> "DerivedCache":
+        """Behind ``cache drop`` and ``cache list``."""
+        from odf_node.services.derived_cache import DerivedCache
+
+        return DerivedCache(self.store, self.objects, self.bringing.rebuilder, self.remotes)
 
     @cached_property
     def remotes(self) -> "Remotes":

@@ -8,6 +8,7 @@ from typing import Final
 
 from odf_node import __version__
 from odf_node.adapters.warm_engines import Keeper, KeeperPlace, build_of_program
+from odf_node.background_rebuild import BackgroundRebuild
 from odf_node.background_renewal import BackgroundRenewal
 from odf_node.background_scrub import BackgroundScrub
 from odf_node.cli.console import Console
@@ -82,6 +83,8 @@ async def serve(node: Node, setting: Setting, *, ready_file: Path | None, consol
     care = BackgroundScrub(node, live)
     care.start()
     renewal = BackgroundRenewal(node, live)
+    rebuilds = BackgroundRebuild(lambda: Node(node.home, node.clock))
+    rebuilds.start()
     stop = asyncio.Event()
     engines_end = asyncio.create_task(_stop_engines_late(node, stop, grace_s))
     try:
@@ -103,6 +106,7 @@ async def serve(node: Node, setting: Setting, *, ready_file: Path | None, consol
                 key_logs=KeyLogs(node.store),
                 trees=KeptTrees(node.objects),
                 pushes=LatePushJudge(node),
+                rebuilds=rebuilds,
                 gossip=None if gossiping is None else gossiping.gossip,
             )
             await serve_http(
@@ -119,6 +123,7 @@ async def serve(node: Node, setting: Setting, *, ready_file: Path | None, consol
     finally:
         notify_supervisor(os.environ, "STOPPING=1")
         engines_end.cancel()
+        await asyncio.to_thread(rebuilds.end)
         await asyncio.to_thread(care.end)
         await asyncio.to_thread(renewal.end)
         keeper.end()

@@ -25,10 +25,10 @@ from odf_protocol.policy import Policy, Trust
 from odf_protocol.timestamp import Timestamp
 from support.offering_peer import OfferingPeer
 from support.offers import CITIES, NOW, Judge, PeerChain, PublisherHome, root_chain, select, slice_table
-from support.signing import OTHER_KEY
+from support.signing import OTHER_KEY, dataset_of
 
 METADATA = Wishes(published=True, force=False, metadata_only=True)
-URL = "http://peer.example/cities"
+URL = "http://127.0.0.1:9/cities"  # nobody answers there
 
 
 class Silence:
@@ -265,7 +265,7 @@ def test_sweep_keeps_a_file_that_may_be_absent_and_is_here(node: Node, chain: Pe
     node.store.mark_absent(chain.id, chain.files)
     assert node.collect_garbage().objects == 0
     assert set(node.objects.iter_hashes()) == set(chain.files)
-    node.store.mark_present(chain.files)
+    node.store.mark_present(chain.id, chain.files)
     assert node.store.list_absent_objects(chain.id) == frozenset()
 
 
@@ -279,3 +279,102 @@ def test_derivative_of_an_input_without_files_is_not_re_executed(node: Node, cha
         pull(node, derivative, name="large")
     assert "ACCEPT-2" in caught.value.rule
     assert pull(node, derivative, METADATA, name="large").record.trust is Trust.METADATA
+
+
+@pytest.fixture
+def source(tmp_path: Path, chain: PeerChain) -> str:
+    """The dataset, whole, in a folder."""
+    publisher = PublisherHome(Judge.create(tmp_path / "publisher"))
+    with closing(Node(publisher.judge.home, FixedClock(NOW))) as node:
+        target = find_layout_target(str(tmp_path / "source" / "cities"), "cities")
+        assert target is not None
+        node.exporting.export(publisher.keep(chain), target, Silence(), Silence().advance)
+        return target.url
+
+
+def test_tail_fetches_the_last_slice_alone_and_pull_the_rest(
+    home: Home, node: Node, chain: PeerChain, source: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (pulled,) = show(home, capsys, "pull", source, "--metadata-only")
+    assert (pulled["metadataOnly"], pulled["trust"], pulled["newRows"]) == (True, "metadata-only", 6)
+    _, last = chain.files
+
+    assert [row["city"] for row in show(home, capsys, "tail", "cities", "-n", "2")] == [None, ""]
+    assert set(node.objects.iter_hashes()) == {last}
+    assert node.store.list_expected_objects() == {last}
+    assert held(node).trust is Trust.METADATA  # some rows were looked at, not all
+
+    (completed,) = show(home, capsys, "pull", "cities")
+    assert (completed["completedBlocks"], completed["trust"]) == (4, "signed")
+
+
+def test_query_needs_the_slices_of_what_it_names_up_to_its_time(node: Node, chain: PeerChain) -> None:
+    pull(node, chain, METADATA)
+    first, last = chain.files
+    early = chain.blocks[2].system_time
+
+    def needed(sql: str, as_of: Timestamp | None = None) -> list[frozenset[Any]]:
+        return [hashes for _, hashes in node.queries.list_absent(sql, as_of=as_of)]
+
+    assert needed("SELECT * FROM cities") == [{first, last}]
+    assert needed("SELECT * FROM cities__state", early) == [{first}]
+    assert needed("SELECT * FROM cities", Timestamp(early.seconds - 1)) == []
+    assert needed("SELECT 1") == []
+
+
+def test_verify_fetches_what_it_reads(home: Home, node: Node, source: str, capsys: pytest.CaptureFixture[str]) -> None:
+    show(home, capsys, "pull", source, "--metadata-only")
+    (finding,) = show(home, capsys, "verify", "cities")
+    assert (finding["valid"], finding["rows"]) == (True, 6)
+    assert node.store.list_absent_objects(held(node).id) == frozenset()
+    assert held(node).trust is Trust.METADATA
+
+
+def test_slice_whose_rows_are_not_what_the_block_says_does_not_stay(
+    home: Home, node: Node, chain: PeerChain, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    forged = chain.replacing_slice(2, slice_table(CITIES, first_offset=0, at=Timestamp(NOW.seconds)))
+    publisher = PublisherHome(Judge.create(tmp_path / "publisher"))
+    target = find_layout_target(str(tmp_path / "source" / "cities"), "cities")
+    assert target is not None
+    with closing(Node(publisher.judge.home, FixedClock(NOW))) as other:
+        other.exporting.export(publisher.keep(forged), target, Silence(), Silence().advance)
+    show(home, capsys, "pull", target.url, "--metadata-only")
+
+    assert main(["--home", str(home.path), "tail", "cities", "-n", "100"]) == 4
+    assert "ROWS-3" in capsys.readouterr().err
+    bad = forged.blocks[2].event.new_data.physical_hash  # type: ignore[union-attr]
+    assert not node.objects.has(bad)
+
+
+def test_files_of_a_root_are_not_dropped(home: Home, node: Node, chain: PeerChain) -> None:
+    pull(node, chain)
+    assert main(["--home", str(home.path), "cache", "drop", "cities"]) == 2
+    assert set(node.objects.iter_hashes()) == set(chain.files)
+
+
+def test_cache_list_says_what_is_here(home: Home, node: Node, chain: PeerChain, capsys: Any) -> None:
+    pull(node, chain.up_to(2))
+    pull(node, chain, METADATA)
+    (row,) = show(home, capsys, "cache", "list")
+    first, last = (len(content) for content in chain.files.values())
+    assert (row["files"], row["bytes"]) == (2, first + last)
+    assert (row["absentFiles"], row["absentBytes"], row["canBeDropped"]) == (1, last, False)
+
+
+def test_file_that_came_for_another_dataset_is_compared_with_these_blocks_before_it_is_read(
+    home: Home, node: Node, chain: PeerChain, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pull(node, chain)
+    first, last = chain.files
+    thief = PeerChain(tmp_path, name="thief", key=OTHER_KEY).add(
+        Seed(dataset_id=dataset_of(OTHER_KEY), dataset_kind=DatasetKind.ROOT)
+    )
+    thief.add(chain.blocks[1].event).add(chain.blocks[2].event, at=NOW)
+    pull(node, thief, METADATA, name="thief")
+
+    # The rows are of another time than the block that names them.
+    assert main(["--home", str(home.path), "tail", "thief"]) == 4
+    assert "ROWS-3" in capsys.readouterr().err
+    assert node.objects.has(first)
+    assert node.store.list_expected_objects() == {first, last}

@@ -16,7 +16,7 @@ from odf_node.cli.parsing import USAGE_ERROR, Parser, suggest
 
 COMMANDS: Final[dict[str, str]] = {
     "add": "create datasets from manifests",
-    "cache": "free what can be had again",
+    "cache": "free what can be had again, and bring it back",
     "backup": "copy this node while it runs",
     "delete": "delete datasets and their data",
     "doctor": "show what this machine offers, what is missing and how to mend it",

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
+from typing import Final
 
 from odf_node.exchange.messages import OBJECT_ABSENT
 from odf_node.http.problems import ProblemError
@@ -11,13 +12,16 @@ from odf_node.ports.datasets import DatasetRecord
 from odf_node.ports.errors import ObjectNotFoundError
 from odf_protocol.multihash import Multihash
 
+RETRY_AFTER_S: Final = "15"  # guess: an engine's start and a step
+
 
 @contextmanager
 def explained_absence(node: ServedNode, record: DatasetRecord, object_hash: Multihash) -> Iterator[None]:
     """Say of an object that is not here whether that is as it should be; runs in a thread.
 
     Raises:
-        ProblemError: It is: 404 in words of its own, so that nobody takes this node for a damaged one.
+        ProblemError: It is: 404 in words of its own, so that nobody takes this node for a damaged one; 503 where it is
+            being computed again (CACHE-6).
         ObjectNotFoundError: It is not.
     """
     try:
@@ -25,6 +29,13 @@ def explained_absence(node: ServedNode, record: DatasetRecord, object_hash: Mult
     except ObjectNotFoundError:
         if object_hash not in node.store.list_absent_objects(record.id):
             raise
+        if node.rebuilds is not None and node.rebuilds.request(record):
+            raise ProblemError(
+                HTTPStatus.SERVICE_UNAVAILABLE,
+                OBJECT_ABSENT,
+                "this node computes the object again just now; ask for it later",
+                headers={"Retry-After": RETRY_AFTER_S},
+            ) from None
         raise ProblemError(
             HTTPStatus.NOT_FOUND, OBJECT_ABSENT, "this node holds the metadata of this object and not the object"
         ) from None

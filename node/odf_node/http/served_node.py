@@ -11,7 +11,7 @@ from odf_node.ports.clock import Clock
 from odf_node.ports.gossip import GossipReceiver
 from odf_node.ports.objects import ObjectStore
 from odf_node.ports.pushes import PushReceiver
-from odf_node.ports.serving import DisputeBoard, KeyLogBoard, SliceTrees
+from odf_node.ports.serving import DisputeBoard, KeyLogBoard, RebuildDesk, SliceTrees
 from odf_protocol.did import DidKey
 
 
@@ -30,6 +30,7 @@ class ServedNode:
         key_logs: Who speaks for datasets.
         pushes: Judges pushes; None: this node takes none.
         spool_folder: Where blocks that are being pushed wait; None: the system's folder for temporary files.
+        rebuilds: Brings back files of derivatives of our own that were dropped; None: nobody does.
         gossip: Answers gossip; None: this node does not gossip.
     """
 
@@ -44,6 +45,7 @@ class ServedNode:
     pushes: PushReceiver | None = None
     spool_folder: Path | None = None
     gossip: GossipReceiver | None = None
+    rebuilds: RebuildDesk | None = None
 
 
 NODE: Final = web.AppKey("node", ServedNode)

@@ -100,7 +100,7 @@ class Commit:
         blocks: In order, sequence numbers without gaps, at least one. May be read when they are used, and again.
         chain_state: State of the chain rules after the last block; replaces the one before.
         objects: Slices and checkpoints that the blocks name; durable in the object store before the commit.
-        absent: Those of ``objects`` that are not here, because nobody asked for them (PART-1).
+        absent: Those of ``objects`` that need not be here, as nobody asked for them or looked at them (PART-1).
         signed_head: Document that vouches for the last block, None when nobody signed.
         new_dataset: Given exactly when ``expected_head`` is None.
         attestations: What this node states about the blocks.

@@ -375,8 +375,8 @@ class MetadataStore(Protocol):
         """Note that objects of a dataset may be absent from now on; those that it does not name are passed over."""
         ...
 
-    def mark_present(self, hashes: Iterable[Multihash]) -> None:
-        """Note that objects are durable, for every dataset that names them."""
+    def mark_present(self, dataset_id: DatasetId, hashes: Iterable[Multihash]) -> None:
+        """Note that objects of a dataset are durable and what its blocks say, so they have to be here from now on."""
         ...
 
     def close(self) -> None:

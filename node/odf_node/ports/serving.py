@@ -72,3 +72,15 @@ class SliceTrees(Protocol):
             MalformedError: It is no slice.
         """
         ...
+
+
+class RebuildDesk(Protocol):
+    """Where files of derivatives that were dropped are asked back for; never blocks."""
+
+    def request(self, record: DatasetRecord) -> bool:
+        """Ask for the files of a dataset, from any thread.
+
+        Returns:
+            Whether they are being brought back; False: they cannot be, or could not be a while ago.
+        """
+        ...

@@ -215,7 +215,7 @@ class Acceptor:
             replaces_after=candidate.replaces_after,
             chain_state=chain.state.to_bytes(),
             objects=tuple(item.hash for item in needed),
-            absent=frozenset(item.hash for item in needed if offer.metadata_only and not self.objects.has(item.hash)),
+            absent=frozenset(item.hash for item in needed if offer.metadata_only),
             signed_head=offer.signed_head,
             new_dataset=new_dataset_of(candidate, now) if candidate.is_new else None,
             known_key_events=candidate.keys.kept,

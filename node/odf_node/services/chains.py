@@ -8,6 +8,7 @@ from odf_protocol.dataset_view import DatasetView, apply, start_view
 from odf_protocol.did import DatasetId
 from odf_protocol.events import AddData, DataSlice, ExecuteTransform
 from odf_protocol.multihash import Multihash
+from odf_protocol.timestamp import Timestamp
 
 
 def iter_decoded(
@@ -28,10 +29,15 @@ def load_view(store: MetadataStore, dataset_id: DatasetId, *, upto: int | None =
     return view
 
 
-def iter_slices(store: MetadataStore, dataset_id: DatasetId) -> Iterator[DataSlice]:
-    """Yield the slices of a chain in order."""
-    for stored in store.iter_blocks_with_rows(dataset_id):
-        event = decode_block(stored.raw, expected_hash=stored.hash).event
+def iter_slices(
+    store: MetadataStore, dataset_id: DatasetId, *, as_of: Timestamp | None = None, newest_first: bool = False
+) -> Iterator[DataSlice]:
+    """Yield the slices of a chain in order; with ``as_of`` only those with rows that were known by then (ROWS-3)."""
+    for stored in store.iter_blocks_with_rows(dataset_id, newest_first=newest_first):
+        block = decode_block(stored.raw, expected_hash=stored.hash)
+        event = block.event
+        if as_of is not None and block.system_time.truncated_to_ms() > as_of:
+            continue
         if isinstance(event, AddData | ExecuteTransform) and event.new_data is not None:
             yield event.new_data
 

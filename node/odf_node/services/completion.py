@@ -30,6 +30,14 @@ def find_last_checked(store: MetadataStore, record: DatasetRecord) -> int | None
     return -1 if last is None else last
 
 
+def find_held_on_metadata(
+    store: MetadataStore, record: DatasetRecord, url: str, statements: tuple[bytes, ...]
+) -> Candidate | None:
+    """Read the blocks of a dataset that rest on metadata alone as if ``url`` had offered them again; None: none do."""
+    after = find_last_checked(store, record)
+    return None if after is None else read_held(store, record, after=after, url=url, statements=statements)
+
+
 def read_held(
     store: MetadataStore, record: DatasetRecord, *, after: int, url: str, statements: tuple[bytes, ...]
 ) -> Candidate:

@@ -30,8 +30,9 @@ from odf_node.ports.peer_client import (
 from odf_node.ports.peer_errors import PeerForbidsError
 from odf_node.ports.progress import ProgressLine
 from odf_node.services.acceptance import AcceptanceReport, Acceptor
+from odf_node.services.bringing import Bringing
 from odf_node.services.chain_fetching import ChainFetching
-from odf_node.services.completion import find_last_checked, read_held
+from odf_node.services.completion import find_held_on_metadata
 from odf_node.services.disputes import Disputes
 from odf_node.services.hearing import Hearing, unless_mute
 from odf_node.services.ingestion import Ingestor, IngestReport
@@ -70,6 +71,7 @@ class Pulling:
     acceptor: Callable[[Callable[[str], None]], Acceptor]
     open_peer: Callable[[str], Awaitable[PeerDataset]]
     open_stage: OpenStage
+    bringing: Bringing
 
     def set_watermarks(self, names: Sequence[str], watermark: Timestamp) -> list[IngestReport]:
         """State a watermark by hand for each of the named roots."""
@@ -105,6 +107,7 @@ class Pulling:
             progress.say(f"{record.name}: working")
             if record.kind is DatasetKind.ROOT:
                 return await self.ingestor.poll(record, system_time=self._writing_time(record))
+            await self.bringing.bring_inputs(record, progress)
             return await finish_in_thread(
                 lambda: self.transformer.run_next(record, system_time=self._writing_time(record))
             )
@@ -207,7 +210,8 @@ class Pulling:
         completed: AcceptanceReport | None = None
         may_complete = wishes.completes and not wishes.metadata_only
         if record is not None and may_complete and Disputes(self.store).find_obstacle(record.id) is None:
-            completed = await self._complete(peer, url, record, policy, statements, acceptor, progress)
+            held = await finish_in_thread(lambda: find_held_on_metadata(self.store, record, url, statements))
+            completed = await self._judge(peer, held, policy, acceptor, record.name, progress) if held else None
         if record is not None and self._is_known(record, offered.head):
             Disputes(self.store).require_undisputed(record.id, record.name)
             await finish_in_thread(lambda: acceptor.keep_statements(record.id, statements, now=self.clock.now()))
@@ -239,25 +243,6 @@ class Pulling:
         steps = report.replayed_steps + completed.replayed_steps
         return replace(report, completed_blocks=completed.completed_blocks, replayed_steps=steps)
 
-    async def _complete(
-        self,
-        peer: PeerDataset,
-        url: str,
-        record: DatasetRecord,
-        policy: Policy | None,
-        statements: tuple[bytes, ...],
-        acceptor: Acceptor,
-        progress: ProgressLine,
-    ) -> AcceptanceReport | None:
-        """Bring and verify what is missing of blocks that are held on their metadata alone, if there are any."""
-        after = find_last_checked(self.store, record)
-        if after is None:
-            return None
-        candidate = await finish_in_thread(
-            lambda: read_held(self.store, record, after=after, url=url, statements=statements)
-        )
-        return await self._judge(peer, candidate, policy, acceptor, record.name, progress)
-
     async def _judge(
         self,
         peer: PeerDataset,
@@ -268,12 +253,13 @@ class Pulling:
         progress: ProgressLine,
     ) -> AcceptanceReport:
         offer = candidate.offer
-        # What arrives stays until it is judged, also when this process does not live to see it (HOME-19).
-        if not offer.metadata_only:
-            self.objects.reserve(candidate.dataset_id, [needed.hash for needed in candidate.needed_objects()])
         try:
             if not offer.metadata_only:
+                # What arrives stays until it is judged, also when this process does not live to see it (HOME-19).
+                self.objects.reserve(candidate.dataset_id, [needed.hash for needed in candidate.needed_objects()])
                 await self._fetch_objects(peer, candidate, name, progress)
+                if policy is not Policy.INTEGRITY:
+                    await self.bringing.bring_for_steps(candidate.chain.view, progress)
             report = await finish_in_thread(lambda: acceptor.accept(candidate, policy=policy, now=self.clock.now()))
         except PeerForbidsError:
             raise

@@ -4,10 +4,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from odf_node.ports import DatasetRecord, MetadataStore, ObjectStore
-from odf_node.services.chains import load_view
+from odf_node.services.chains import iter_slices, load_view
 from odf_node.services.presence import Presence
-from odf_protocol.block import decode_block
-from odf_protocol.events import AddData, ExecuteTransform
+from odf_protocol.multihash import Multihash
 from odf_protocol.schema_arrow import arrow_schema_of
 
 if TYPE_CHECKING:
@@ -21,23 +20,26 @@ class DataReader:
     store: MetadataStore
     objects: ObjectStore
 
+    def list_tail(self, record: DatasetRecord, *, count: int, skip: int = 0) -> list[Multihash]:
+        """List the slices, oldest first, that ``tail`` reads with the same arguments."""
+        hashes: list[Multihash] = []
+        rows = 0
+        for item in iter_slices(self.store, record.id, newest_first=True):
+            if rows >= count + skip:
+                break
+            hashes.insert(0, item.physical_hash)
+            rows += item.offset_interval.end - item.offset_interval.start + 1
+        return hashes
+
     def tail(self, record: DatasetRecord, *, count: int, skip: int = 0) -> "pa.Table":
         """Return the last ``count`` rows before the newest ``skip`` ones, oldest first; few slices are opened."""
         import pyarrow as pa
 
         from odf_node.services.slices import read_slice
 
-        wanted = count + skip
-        parts: list[pa.Table] = []
-        presence = Presence(self.store, self.objects)
-        for stored in self.store.iter_blocks_with_rows(record.id, newest_first=True):
-            event = decode_block(stored.raw, expected_hash=stored.hash).event
-            if not isinstance(event, AddData | ExecuteTransform) or event.new_data is None:
-                continue
-            if sum(part.num_rows for part in parts) >= wanted:
-                break
-            presence.require(record, [event.new_data.physical_hash])
-            parts.insert(0, read_slice(self.objects.get_path(event.new_data.physical_hash)))
+        hashes = self.list_tail(record, count=count, skip=skip)
+        Presence(self.store, self.objects).require(record, hashes)
+        parts = [read_slice(self.objects.get_path(item)) for item in hashes]
         if not parts:
             schema = load_view(self.store, record.id).schema
             return arrow_schema_of(schema).empty_table() if schema else pa.table({})

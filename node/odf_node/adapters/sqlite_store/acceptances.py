@@ -76,7 +76,7 @@ class AcceptanceMethods:
             insert_acceptance(connection, key, acceptance, dataset_trust=rests_on or acceptance.trust)
             for attestation in attestations:
                 insert_attestation(connection, attestation)
-            note_present(connection, present)
+            note_present(connection, key, present)
 
     def iter_acceptances(self, dataset_id: DatasetId) -> Iterator[Acceptance]:
         """See ``MetadataStore``."""

@@ -61,17 +61,17 @@ class ObjectNameMethods:
                 ((key, object_hash.to_bytes()) for object_hash in hashes),
             )
 
-    def mark_present(self, hashes: Iterable[Multihash]) -> None:
+    def mark_present(self, dataset_id: DatasetId, hashes: Iterable[Multihash]) -> None:
         """See ``MetadataStore``."""
         with self._database.writing() as connection:
-            note_present(connection, hashes)
+            note_present(connection, get_dataset_key(connection, dataset_id), hashes)
 
 
-def note_present(connection: sqlite3.Connection, hashes: Iterable[Multihash]) -> None:
-    """Note inside a transaction that objects are durable."""
+def note_present(connection: sqlite3.Connection, key: int, hashes: Iterable[Multihash]) -> None:
+    """Note inside a transaction that objects of a dataset are durable."""
     connection.executemany(
-        "UPDATE objects SET absent = 0 WHERE hash = ? AND absent = 1",
-        ((object_hash.to_bytes(),) for object_hash in hashes),
+        "UPDATE objects SET absent = 0 WHERE dataset = ? AND hash = ? AND absent = 1",
+        ((key, object_hash.to_bytes()) for object_hash in hashes),
     )
 
 

@@ -1,26 +1,153 @@
-"""``odf-node cache``: free what can be had again."""
+"""``odf-node cache``: free what can be had again, see what is not here, bring it back."""
 
 import argparse
+from typing import TYPE_CHECKING
 
 from odf_node.cli.context import Context
 from odf_node.cli.main import nested_options
 from odf_node.cli.parsing import add_output_format
 
+if TYPE_CHECKING:
+    from odf_node.ports import DatasetRecord
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the actions."""
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, title="actions")
-    clear = actions.add_parser(
-        "clear",
-        help="remove downloads that stopped, objects that no dataset names, and what killed commands left",
-        description="Remove downloads that stopped, objects that no dataset names, and what killed commands left.",
-        parents=[nested_options()],
-    )
-    add_output_format(clear, "text", "json")
+    for name, line in (
+        ("list", "show how much of each dataset's files is here, and what could be freed"),
+        ("drop", "free the files of derivatives; blocks stay, and the files are computed again when they are needed"),
+        ("rebuild", "bring back files that are not here: compute them again, or fetch them from where they are"),
+        ("clear", "remove downloads that stopped, objects that no dataset names, and what killed commands left"),
+    ):
+        child = actions.add_parser(
+            name, help=line, description=line[0].upper() + line[1:] + ".", parents=[nested_options()]
+        )
+        if name != "clear":
+            child.add_argument(
+                "datasets",
+                nargs="*" if name == "list" else "+",
+                metavar="DATASET",
+                help="name, identity or %% pattern" + (" (default: all)" if name == "list" else ""),
+            )
+        add_output_format(child, "table" if name == "list" else "text", "json")
 
 
-def run(context: Context, arguments: argparse.Namespace) -> int:
-    """Do it, unless somebody is writing just now."""
+async def run(context: Context, arguments: argparse.Namespace) -> int:
+    """Do it."""
+    if arguments.action == "clear":
+        return _clear(context, arguments)
+    from odf_node.services.naming import select_datasets
+
+    store = context.node.store
+    records = select_datasets(store, arguments.datasets) if arguments.datasets else list(store.list_datasets())
+    if arguments.action == "list":
+        return _list(context, arguments, records)
+    if arguments.action == "drop":
+        return _drop(context, arguments, records)
+    return await _rebuild(context, arguments, records)
+
+
+def _list(context: Context, arguments: argparse.Namespace, records: "list[DatasetRecord]") -> int:
+    states = [context.node.derived_cache.describe(record) for record in records]
+    rows = [
+        {
+            "name": state.record.name,
+            "kind": state.record.kind.text,
+            "files": state.files,
+            "bytes": state.size_bytes,
+            "absentFiles": state.absent_files,
+            "absentBytes": state.absent_bytes,
+            "canBeDropped": state.can_be_dropped,
+        }
+        for state in states
+    ]
+    if arguments.output_format == "json":
+        context.console.json(rows)
+        return 0
+    shown = [
+        {
+            "name": row["name"],
+            "kind": row["kind"],
+            "files": f"{row['files']:,}",
+            "bytes": f"{row['bytes']:,}",
+            "absentFiles": f"{row['absentFiles']:,}",
+            "absentBytes": f"{row['absentBytes']:,}",
+            "canBeDropped": "yes" if row["canBeDropped"] else "no",
+        }
+        for row in rows
+    ]
+    columns = {"name": "NAME", "kind": "KIND", "files": ">FILES", "bytes": ">BYTES", "absentFiles": ">NOT HERE"}
+    columns |= {"absentBytes": ">BYTES NOT HERE", "canBeDropped": "CAN BE DROPPED"}
+    context.console.table(shown, columns, empty="this node has no datasets yet")
+    return 0
+
+
+def _drop(context: Context, arguments: argparse.Namespace, records: "list[DatasetRecord]") -> int:
+    node, reports = context.node, []
+    for record in records:
+        report = node.derived_cache.drop(record)
+        reports.append(report)
+        if report.files:
+            node.record("cache drop", record.name, f"{report.size_bytes} bytes")
+        if arguments.output_format == "text":
+            context.console.text(f"{record.name}: freed {report.files:,} files, {report.size_bytes:,} bytes")
+            if report.kept_files:
+                context.console.text(f"{record.name}: {report.kept_files:,} files stay: something else names them too")
+    if arguments.output_format == "json":
+        context.console.json(
+            [
+                {
+                    "dataset": report.record.name,
+                    "freedFiles": report.files,
+                    "freedBytes": report.size_bytes,
+                    "keptFiles": report.kept_files,
+                }
+                for report in reports
+            ]
+        )
+    return 0
+
+
+async def _rebuild(context: Context, arguments: argparse.Namespace, records: "list[DatasetRecord]") -> int:
+    node, reports = context.node, []
+    node.clean_up()
+    for record in records:
+        with context.console.progress(f"{record.name}: looking") as progress:
+            report = await node.bringing.bring(record, None, progress)
+        reports.append(report)
+        if report.size_bytes:
+            node.record("cache rebuild", record.name, f"{report.size_bytes} bytes")
+        if arguments.output_format == "json":
+            continue
+        if not report.rebuilt_files and not report.fetched_files:
+            context.console.text(f"{record.name}: every file is here")
+        if report.rebuilt_files:
+            context.console.text(f"{record.name}: {report.rebuilt_files:,} files computed again, equal to the bit")
+        for failure in report.failures:
+            context.console.text(f"{record.name}: note: {failure}")
+        if report.fetched_files:
+            where = ", ".join(report.sources) or "earlier downloads"
+            context.console.text(f"{record.name}: {report.fetched_files:,} files fetched from {where}")
+    if arguments.output_format == "json":
+        context.console.json(
+            [
+                {
+                    "dataset": report.record.name,
+                    "rebuiltFiles": report.rebuilt_files,
+                    "fetchedFiles": report.fetched_files,
+                    "bytes": report.size_bytes,
+                    "sources": report.sources,
+                    "notes": report.failures,
+                }
+                for report in reports
+            ]
+        )
+    return 0
+
+
+def _clear(context: Context, arguments: argparse.Namespace) -> int:
+    """Clear, unless somebody is writing just now."""
     from odf_node.errors import NodeBusyError
 
     report = context.node.clear_cache()

@@ -31,6 +31,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(context: Context, arguments: argparse.Namespace) -> int:
     """Run the query read-only in the sandboxed engine."""
+    from odf_node.cli.missing_files import bring_files
     from odf_node.cli.rows import check_output_path, write_rows
     from odf_node.errors import UsageError
 
@@ -39,7 +40,9 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
     if arguments.output_path is not None:
         check_output_path(arguments.output_path)
     as_of = parse_time(arguments.as_of, option="--as-of") if arguments.as_of else None
-    with context.console.progress("running the query"):
+    with context.console.progress("running the query") as progress:
+        needed = context.node.queries.list_absent(arguments.query, as_of=as_of)
+        bring_files(context, needed, progress)
         rows = context.node.queries.run(arguments.query, as_of=as_of, max_rows=arguments.max_rows or None)
     write_rows(context.console, rows, arguments.output_format, path=arguments.output_path)
     return 0

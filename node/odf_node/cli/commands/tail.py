@@ -20,11 +20,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(context: Context, arguments: argparse.Namespace) -> int:
     """Read only as many slices as the rows asked for need; no engine is started."""
+    from odf_node.cli.missing_files import bring_files
     from odf_node.cli.rows import name_operations, write_rows
     from odf_node.services.naming import get_dataset
 
     node = context.node
     record = get_dataset(node.store, arguments.dataset)
+    hashes = node.reader.list_tail(record, count=arguments.num_records, skip=arguments.skip_records)
+    absent = node.store.list_absent_objects(record.id) & set(hashes)
+    if absent:
+        with context.console.progress(f"{record.name}: fetching") as progress:
+            bring_files(context, [(record, absent)], progress)
     rows = node.reader.tail(record, count=arguments.num_records, skip=arguments.skip_records)
     if arguments.output_format == "table":
         rows = name_operations(rows)

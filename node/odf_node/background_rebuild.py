@@ -1,0 +1,104 @@
+"""The daemon's rebuilding: a thread that brings back dropped files of our own derivatives, one dataset at a time."""
+
+import asyncio
+import logging
+import threading
+import time
+from collections.abc import Callable
+from typing import Final
+
+from odf_node.composition import Node
+from odf_node.http.access_log import write_line
+from odf_node.ports.datasets import DatasetRecord, Origin
+from odf_protocol.did import DatasetId
+from odf_protocol.enums import DatasetKind
+from odf_protocol.errors import OdfError
+
+FORGET_FAILURE_S: Final = 3600.0  # guess: strangers who ask again must not cost an engine's work each time
+MOST_WAITING: Final = 100  # guess
+
+
+class BackgroundRebuild:
+    """``RebuildDesk``: what is asked for waits in a line, and is worked on by one thread until ``end``.
+
+    Args:
+        open_node: Opens a node on the same home; the thread has one of its own, with its own engines.
+    """
+
+    def __init__(self, open_node: Callable[[], Node]) -> None:
+        self._open_node = open_node
+        self._changed = threading.Condition()
+        self._waiting: dict[DatasetId, DatasetRecord] = {}
+        self._failed_s: dict[DatasetId, float] = {}
+        self._ends = False
+        self._node: Node | None = None
+        self._thread = threading.Thread(target=self._run, name="rebuild", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def end(self) -> None:
+        """Stop at once: an engine that is at work is ended, and what it made so far is dropped."""
+        with self._changed:
+            self._ends = True
+            node = self._node
+            self._changed.notify()
+        if node is not None:
+            node.stop_engines()
+        self._thread.join()
+
+    def request(self, record: DatasetRecord) -> bool:
+        """See ``RebuildDesk``."""
+        if record.kind is not DatasetKind.DERIVATIVE or record.origin is not Origin.OWN:
+            return False
+        with self._changed:
+            failed_s = self._failed_s.get(record.id)
+            is_full = len(self._waiting) >= MOST_WAITING and record.id not in self._waiting
+            if is_full or (failed_s is not None and time.monotonic() - failed_s < FORGET_FAILURE_S):
+                return False
+            self._waiting[record.id] = record
+            self._changed.notify()
+        return True
+
+    def wait_until_idle(self) -> None:
+        """Wait until nothing waits."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._waiting)
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                while not self._waiting and not self._ends:
+                    self._changed.wait()
+                if self._ends:
+                    return
+                record = next(iter(self._waiting.values()))
+                node = self._node = self._open_node()
+            try:
+                report = asyncio.run(node.bringing.bring(record, None, _Silence()))
+                write_line("rebuilt", dataset=record.name, files=report.rebuilt_files, size_bytes=report.size_bytes)
+            except (OdfError, OSError) as error:
+                with self._changed:
+                    self._failed_s[record.id] = time.monotonic()
+                write_line("rebuild-failed", level=logging.ERROR, dataset=record.name, text=str(error))
+            finally:
+                with self._changed:
+                    # Only now: who asked meanwhile was told to come again.
+                    self._waiting.pop(record.id, None)
+                    self._node = None
+                    self._changed.notify_all()
+                node.close()
+
+
+class _Silence:
+    """A progress line that nobody watches."""
+
+    def say(self, label: str) -> None:
+        """Say nothing."""
+
+    def expect(self, total_bytes: int) -> None:
+        """Say nothing."""
+
+    def advance(self, size_bytes: int) -> None:
+        """Say nothing."""

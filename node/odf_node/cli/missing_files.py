@@ -1,0 +1,39 @@
+"""Bring files that a command needs and that are not here by choice, with progress, before the command runs (PART-9)."""
+
+import signal
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING
+
+from odf_node.cli.context import Context
+from odf_node.cli.stopping import SIGNALS, finish_or_stop
+
+if TYPE_CHECKING:
+    from odf_node.ports import DatasetRecord
+    from odf_node.ports.progress import ProgressLine
+    from odf_protocol.multihash import Multihash
+
+
+def bring_files(
+    context: Context, needed: "Sequence[tuple[DatasetRecord, Collection[Multihash]]]", progress: "ProgressLine"
+) -> None:
+    """Bring what is listed; where nothing is, nothing is loaded.
+
+    Raises:
+        ObjectsAbsentError: It can be had nowhere now.
+        RejectedError: What came is not what its blocks say.
+        Stopped: A signal came.
+    """
+    if not needed:
+        return
+
+    async def bring() -> int:
+        for record, hashes in needed:
+            await context.node.bringing.bring(record, hashes, progress)
+        return 0
+
+    before = {number: signal.getsignal(number) for number in SIGNALS}
+    try:
+        finish_or_stop(bring(), context.stop)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,230 @@
+"""Derived data as a cache, with a real engine: dropped, computed again to the bit, and fetched where that cannot be."""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from odf_node.adapters.clocks import FixedClock
+from odf_node.adapters.layout_places import find_layout_target
+from odf_node.background_rebuild import BackgroundRebuild
+from odf_node.composition import Node
+from odf_node.errors import ObjectsAbsentError, UsageError
+from odf_node.exchange.routes import ObjectKind, object_path
+from odf_node.home import Home
+from odf_node.http.served_node import ServedNode
+from odf_node.http.server import create_app
+from odf_node.ports import DatasetRecord, Remote, RemoteDirection
+from odf_node.services.disputes import Disputes
+from odf_node.services.offers import EVERYTHING, Wishes
+from odf_node.services.pull_planning import PullTarget
+from odf_node.services.trees import KeptTrees
+from odf_protocol.events import DatasetKind, ExecuteTransform, Seed
+from odf_protocol.policy import Trust
+from odf_protocol.timestamp import Timestamp
+from support.exchange_nodes import serving
+from support.offers import NOON, NOW, Judge, PeerChain, PublisherHome, SharedEngine, root_chain, select
+from support.signing import NEW_KEY, OTHER_KEY
+
+pytestmark = pytest.mark.spark
+
+
+class Silence:
+    def say(self, label: str) -> None: ...
+
+    def expect(self, total_bytes: int) -> None: ...
+
+    def advance(self, size_bytes: int) -> None: ...
+
+
+class LentEngine(SharedEngine):
+    """Nodes of a test come and go; the engine stays."""
+
+    def close(self) -> None: ...
+
+    def stop(self) -> None: ...
+
+
+@dataclass
+class Place:
+    """A node of its own that writes ``cities``, ``doubled`` from it, and ``tripled`` from that."""
+
+    home: Home
+    engine: SharedEngine
+    publisher: PublisherHome
+    root: PeerChain
+    doubled: PeerChain
+    tripled: PeerChain
+
+    def open(self) -> Node:
+        node = Node(self.home, FixedClock(NOW))
+        node.__dict__["engines"] = self.engine
+        return node
+
+
+@pytest.fixture
+def place(tmp_path: Path, spark_session: Any) -> Place:
+    publisher = PublisherHome(Judge.create(tmp_path / "home", spark_session))
+    root = root_chain(tmp_path, slices=1)
+    chains = []
+    publisher.keep(root)
+    source = root
+    for key, name, factor in ((NEW_KEY, "doubled", 2), (OTHER_KEY, "tripled", 3)):
+        chain = PeerChain(tmp_path, key=key, name=name)
+        column = "people" if source is root else "more"
+        chain.add(Seed(dataset_id=chain.id, dataset_kind=DatasetKind.DERIVATIVE))
+        chain.add(select(f"SELECT event_time, city, {column} * {factor} AS more FROM in0", source.id))
+        publisher.keep(chain)
+        publisher.run(chain, at=Timestamp(NOON.seconds + 100))
+        chains.append(chain)
+        source = chain
+    engine = LentEngine(tmp_path / "shared", spark_session)
+    return Place(publisher.judge.home, engine, publisher, root, *chains)
+
+
+@pytest.fixture
+def node(place: Place) -> Iterator[Node]:
+    with closing(place.open()) as node:
+        yield node
+
+
+def held(node: Node, chain: PeerChain) -> DatasetRecord:
+    record = node.store.find_dataset(chain.id)
+    assert record is not None
+    return record
+
+
+def bring(node: Node, chain: PeerChain) -> Any:
+    return asyncio.run(node.bringing.bring(held(node, chain), None, Silence()))
+
+
+def test_dropped_files_come_back_to_the_bit_and_nothing_calls_it_damage(node: Node, place: Place) -> None:
+    everything = set(node.objects.iter_hashes())
+    for chain in (place.doubled, place.tripled):
+        assert node.derived_cache.drop(held(node, chain)).files == 1
+    gone = set(place.doubled.files) | set(place.tripled.files)
+    assert set(node.objects.iter_hashes()) == everything - gone
+
+    damaged: list[str] = []
+    node.scrubber.run(now=node.now, bytes_per_second=0, wait=lambda _s: False, on_damage=damaged.append)
+    assert damaged == []
+    assert node.collect_garbage().objects == 0
+    repaired = asyncio.run(node.repairing.repair(held(node, place.doubled), [], Silence()))
+    assert (repaired.is_whole, repaired.absent_objects) == (True, 1)
+    assert held(node, place.doubled).trust is Trust.OWN
+
+    # What it is derived from was dropped too, and comes back with it.
+    report = bring(node, place.tripled)
+
+    assert (report.rebuilt_files, report.fetched_files, report.failures) == (1, 0, [])
+    assert set(node.objects.iter_hashes()) == everything == node.store.list_expected_objects()
+    for name, content in {**place.doubled.files, **place.tripled.files}.items():
+        assert node.objects.get_path(name).read_bytes() == content
+
+
+def test_next_step_brings_back_what_it_reads(node: Node, place: Place) -> None:
+    place.publisher.keep(place.root.add_rows([("Turin", 7)]))
+    place.publisher.run(place.doubled, at=Timestamp(NOON.seconds + 200))
+    node.derived_cache.drop(held(node, place.doubled))
+
+    record = held(node, place.tripled)
+    pull = node.pulling.pull(
+        PullTarget(record.name, record, None), local_name=None, policy=None, expected_id=None, progress=Silence()
+    )
+
+    assert asyncio.run(pull).new_rows == 1
+    # The first slice was read by an earlier step, so nobody needed it.
+    assert [node.objects.has(name) for name in place.doubled.files] == [False, True]
+
+
+def test_file_that_cannot_be_made_again_stays_or_comes_from_elsewhere(node: Node, place: Place, tmp_path: Path) -> None:
+    step = next(b.sequence_number for b in place.tripled.blocks if isinstance(b.event, ExecuteTransform))
+    (content,) = place.tripled.files.values()
+    table = pq.read_table(pa.BufferReader(content))
+    with closing(Node(Judge.create(tmp_path / "other").home, FixedClock(NOW))) as other:
+        other.__dict__["engines"] = place.engine
+        # The same rows, written by a program that writes other bytes.
+        chain = place.tripled.copy(replay_records=[None] * len(place.tripled.blocks), files={})
+        chain = chain.replacing_slice(step, table)
+        publisher = PublisherHome(Judge(other.home, place.engine))
+        for each in (place.root, place.doubled, chain):
+            publisher.keep(each)
+        with pytest.raises(UsageError, match="might not be had again"):
+            other.derived_cache.drop(held(other, chain))
+        target = find_layout_target(str(tmp_path / "copy" / "tripled"), "tripled")
+        assert target is not None
+        other.exporting.export(held(other, chain), target, Silence(), Silence().advance)
+
+        other.store.put_remote(Remote(chain.id, RemoteDirection.PUSH, "http://127.0.0.1:9/tripled"))
+        other.derived_cache.drop(held(other, chain))
+        with pytest.raises(ObjectsAbsentError, match="equal rows come out in other bytes"):
+            bring(other, chain)
+
+        other.store.put_remote(Remote(chain.id, RemoteDirection.PUSH, target.url))
+        report = bring(other, chain)
+        assert (report.rebuilt_files, report.fetched_files, report.sources) == (0, 1, [target.url])
+        assert set(chain.files) <= set(other.objects.iter_hashes())
+
+
+def test_daemon_brings_back_what_others_ask_for_and_clones_are_completed_from_it(
+    node: Node, place: Place, tmp_path: Path, spark_session: Any
+) -> None:
+    node.derived_cache.drop(held(node, place.doubled))
+    (name,) = place.doubled.files
+    desk = BackgroundRebuild(place.open)
+    served = ServedNode(
+        software="odf-node/test",
+        node_id=None,
+        store=node.store,
+        objects=node.objects,
+        clock=node.clock,
+        disputes=Disputes(node.store),
+        trees=KeptTrees(node.objects),
+        rebuilds=desk,
+    )
+    clone = Node(Judge.create(tmp_path / "clone").home, FixedClock(NOW))
+    clone.__dict__["engines"] = place.engine
+
+    async def pull(address: str, what: str, wishes: Wishes = EVERYTHING) -> Any:
+        async with await clone.open_peer(f"{address}/{what}") as peer:
+            return await clone.pulling.take(
+                peer, url=f"{address}/{what}", name=what, policy=None, expected_id=None, progress=Silence(),
+                wishes=wishes,
+            )  # fmt: skip
+
+    async def ask() -> None:
+        metadata = Wishes(published=True, force=False, metadata_only=True)
+        async with serving(create_app(served)) as address:
+            for what in ("cities", "doubled"):
+                assert (await pull(address, what, metadata)).record.trust is Trust.METADATA
+            statuses = []
+            async with aiohttp.ClientSession() as session:
+                while True:
+                    async with session.get(f"{address}/doubled/{object_path(ObjectKind.DATA, name)}") as answer:
+                        statuses.append(answer.status)
+                        if answer.status == 200:
+                            assert await answer.read() == place.doubled.files[name]
+                            break
+                        assert answer.status == 503, await answer.text()
+                        assert int(answer.headers["Retry-After"]) > 0
+                    await asyncio.to_thread(desk.wait_until_idle)
+            assert statuses == [503, 200]
+            # The input's files, not asked for so far, come when the steps are run again.
+            completed = await pull(address, "doubled")
+            assert (completed.completed_blocks, completed.replayed_steps) == (4, 1)
+            assert completed.record.trust is Trust.REEXECUTED
+            assert clone.store.list_absent_objects(place.root.id) == frozenset()
+
+    desk.start()
+    try:
+        asyncio.run(ask())
+    finally:
+        desk.end()
+        clone.close()
