@@ -3,21 +3,18 @@
 import json
 import os
 import threading
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from odf_engines.sandbox.bubblewrap import find_bubblewrap
 from odf_node.adapters.key_files import KeyFiles
-from odf_node.exchange.packs import PackedBlock, encode_pack
 from odf_protocol.multihash import Multihash
 from support.daemons import Daemon, daemon
-from support.exchange_nodes import TOKEN, Chain, TestNode
+from support.exchange_nodes import Chain, TestNode
+from support.pushes import ask, begin_push, upload
 
 SERVED = os.urandom(3_000_000)
 HASH = Multihash.of_sha3_256(SERVED)
@@ -36,34 +33,6 @@ def home(tmp_path: Path) -> Path:
 
 def bubblewrap(*options: str | Path) -> list[str | Path]:
     return [find_bubblewrap().path, "--dev-bind", "/", "/", *options]
-
-
-def ask(node: Daemon, method: str, path: str, body: bytes | None = None) -> tuple[int, bytes]:
-    request = urllib.request.Request(node.url + path, data=body, method=method)
-    request.add_header("Authorization", f"Bearer {TOKEN}")
-    try:
-        with urllib.request.urlopen(request, timeout=60) as answer:
-            return int(answer.status), answer.read()
-    except urllib.error.HTTPError as error:
-        return error.code, error.read()
-
-
-def begin_push(node: Daemon, chain: Chain) -> tuple[int, Any]:
-    """Begin a push and send its blocks; give what the last answer says."""
-    head = {"sequence_number": chain.head.sequence_number, "block_hash": str(chain.head.hash)}
-    asked = {"dataset_id": str(chain.id), "name": chain.name, "head": head, "signed_head": None}
-    status, answer = ask(node, "POST", "/_odf/v1/pushes", json.dumps(asked).encode())
-    if status != 201:
-        return status, json.loads(answer)
-    body, _ = encode_pack(PackedBlock(block.raw) for block in chain.blocks)
-    push = json.loads(answer)["push_id"]
-    status, answer = ask(node, "POST", f"/_odf/v1/pushes/{push}/blocks?after=-1", body)
-    return status, json.loads(answer)
-
-
-def upload(node: Daemon, push_id: str, content: bytes) -> tuple[int, bytes]:
-    place = f"/_odf/v1/pushes/{push_id}/objects/{Multihash.of_sha3_256(content)}"
-    return ask(node, "PUT", place, content)
 
 
 def assert_serves(node: Daemon) -> None:

@@ -9,18 +9,17 @@ import subprocess
 import sys
 import urllib.request
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from odf_node.adapters.http_client import ClientSettings
 from odf_node.adapters.peer_addresses import open_peer
-from odf_node.exchange.packs import PackedBlock, encode_pack
 from odf_node.exchange.wanted import iter_wanted
 from odf_node.ports.peer_errors import PeerUnavailableError
 from odf_protocol.multihash import Multihash
 from support.daemons import Daemon, daemon
-from support.exchange_nodes import TOKEN, Chain, TestNode
+from support.exchange_nodes import Chain, TestNode
+from support.pushes import begin_push, upload
 
 SLICE = os.urandom(8_000_000)
 HASH = Multihash.of_sha3_256(SLICE)
@@ -94,32 +93,17 @@ def test_push_to_a_daemon_that_was_killed_goes_on_with_what_had_arrived(tmp_path
     home = TestNode.create(tmp_path / "home")
     home.put_token()
     home.store.close()
-    first = Multihash.of_sha3_256(b"first" * 1000)
-
-    def ask(node: Daemon, method: str, path: str, body: bytes) -> dict[str, Any]:
-        request = urllib.request.Request(f"{node.url}/_odf/v1/pushes{path}", data=body, method=method)
-        request.add_header("Authorization", f"Bearer {TOKEN}")
-        with urllib.request.urlopen(request, timeout=30) as answer:
-            return dict(json.loads(answer.read()))
-
-    def begin(node: Daemon) -> dict[str, Any]:
-        head = {"sequence_number": chain.head.sequence_number, "block_hash": str(chain.head.hash)}
-        asked = {"dataset_id": str(chain.id), "name": chain.name, "head": head, "signed_head": None}
-        push = ask(node, "POST", "", json.dumps(asked).encode())["push_id"]
-        body, _ = encode_pack(PackedBlock(block.raw) for block in chain.blocks)
-        return ask(node, "POST", f"/{push}/blocks?after=-1", body)
-
     with daemon(tmp_path / "home") as node:
-        state = begin(node)
+        _, state = begin_push(node, chain)
         assert state["missing_count"] == 2
-        ask(node, "PUT", f"/{state['push_id']}/objects/{first}", b"first" * 1000)
+        assert upload(node, state["push_id"], b"first" * 1000)[0] == 201
         node.process.kill()
         node.process.wait()
     # The next one finds the mark of a writer that was killed, and sweeps.
     with daemon(tmp_path / "home") as node:
         assert not list((tmp_path / "home/staging").glob("lease-*"))
-        assert [item["object_hash"] for item in begin(node)["missing"]] != [str(first)]
-        assert begin(node)["missing_count"] == 1
+        _, state = begin_push(node, chain)
+        assert [item["object_hash"] for item in state["missing"]] == [str(Multihash.of_sha3_256(b"second" * 1000))]
 
 
 def test_connections_that_say_nothing_do_not_keep_others_out(tmp_path: Path) -> None:

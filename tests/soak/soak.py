@@ -29,6 +29,7 @@ from odf_node.adapters.peer_addresses import open_peer  # noqa: E402
 from odf_node.exchange.wanted import iter_wanted  # noqa: E402
 from odf_node.ports import Commit, NewBlock, NewDataset, Origin  # noqa: E402
 from odf_node.ports.errors import HeadMovedError  # noqa: E402
+from odf_node.threads import finish_in_thread  # noqa: E402
 from odf_protocol.block import decode_block  # noqa: E402
 from odf_protocol.errors import NotFoundError, UnavailableError  # noqa: E402
 from odf_protocol.events import DatasetKind  # noqa: E402
@@ -180,7 +181,8 @@ class Soak:
             case "pull":
                 await self.pull(node, other)
             case "cut":
-                other.cut_after = self.choices.randrange(200, 20_000)
+                # The one that must happen comes before any pull can be over.
+                other.cut_after = 200 if kind else self.choices.randrange(200, 20_000)
                 await self.pull(node, other)
                 other.cut_after = None
             case "abandon":
@@ -268,7 +270,9 @@ async def pull(node: SoakNode, url: str) -> None:
                 new_dataset=new if known is None else None,
             )
             with suppress(HeadMovedError):
-                await asyncio.to_thread(here.store.commit, commit)
+                # Also when the pull is abandoned: no lease may end before its commit, or a sweep takes the objects.
+                await finish_in_thread(lambda: here.store.commit(commit))
+    here.store.close()
 
 
 def verify(node: SoakNode) -> None:

@@ -40,6 +40,10 @@ GRACE_S: Final = 10.0
 HANDSHAKE_S: Final = 10.0  # guess: a slow line; whoever never finishes holds one connection for no longer
 
 
+LINGER_S: Final = 2.0
+"""How long what is sent behind an answer is still taken in, unread, so that the answer arrives.  # guess"""
+
+
 @dataclass(frozen=True, slots=True)
 class ListeningAddress:
     """Where the node can be reached; ``port`` is the real one when 0 was asked for."""
@@ -99,6 +103,7 @@ def make_runner(app: web.Application, *, grace_s: float = GRACE_S) -> web.AppRun
         access_log_class=JsonAccessLogger,
         access_log=LOGGER,
         keepalive_timeout=KEEPALIVE_S,
+        lingering_time=LINGER_S,
         max_line_size=MAX_REQUEST_LINE_BYTES,
         max_field_size=MAX_HEADER_FIELD_BYTES,
         max_headers=MAX_HEADERS,
