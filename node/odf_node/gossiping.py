@@ -64,7 +64,7 @@ class GossipTasks:
         loop = asyncio.get_running_loop()
         follower = Follower(
             self.node.store,
-            self.node.pulling,
+            lambda: self.node.pulling,
             self.node.open_peer,
             self._open_stranger,
             WatchedPolicies(self.node.home.policies).read,

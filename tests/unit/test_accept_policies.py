@@ -2,7 +2,7 @@
 
 import pytest
 
-from odf_protocol.accept_policies import parse_policies
+from odf_protocol.accept_policy_text import parse_policies
 from odf_protocol.manifest.errors import ManifestError
 from odf_protocol.policy import Policy
 from support.signing import NEW_KEY, NODE_KEY, OTHER_KEY, dataset_of, did_key_of

@@ -6,8 +6,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from odf_protocol.divergence import MAX_LISTED_CELLS, Divergence, compare_slices
+from odf_protocol.divergence import MAX_LISTED_CELLS, Divergence
 from odf_protocol.divergence_cause import CAUSE_TEXTS, Cause
+from odf_protocol.slice_comparison import compare_slices
 from odf_protocol.timestamp import Timestamp
 from odf_protocol.vocabulary import Vocabulary
 

@@ -15,7 +15,7 @@ from odf_node.errors import RefusedError
 from odf_node.home import Home
 from odf_node.services.receiving import _Silence
 from odf_node.services.statements import MAX_STRANGERS
-from odf_protocol.accept_policies import parse_policies
+from odf_protocol.accept_policy_text import parse_policies
 from odf_protocol.attestations import BlockRef
 from odf_protocol.errors import MalformedError
 from odf_protocol.policy import Trust

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from odf_node.os_errors import mapped_os_errors
-from odf_protocol.accept_policies import MAX_POLICY_BYTES, NO_POLICIES, PolicySet, parse_policies
+from odf_protocol.accept_policies import NO_POLICIES, PolicySet
 from odf_protocol.errors import MalformedError
 
 
@@ -19,6 +19,11 @@ def read_policies(path: Path, *, must_exist: bool = False) -> PolicySet:
         HomeReadOnlyError: This user may not read it.
     """
     with mapped_os_errors(path):
+        if not must_exist and not path.exists():
+            return NO_POLICIES
+        # The reader of YAML takes a while to load, and most nodes have no such file.
+        from odf_protocol.accept_policy_text import MAX_POLICY_BYTES, parse_policies
+
         try:
             with path.open("rb") as file:
                 content = file.read(4 * MAX_POLICY_BYTES + 1)

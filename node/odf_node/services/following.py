@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from odf_node.errors import UsageError
 from odf_node.ports import Clock, DocumentKind, MetadataStore, Origin
@@ -12,13 +12,15 @@ from odf_node.ports.gossip import GossipStore, Subscription
 from odf_node.ports.peer_client import PeerDataset
 from odf_node.services.attempts import Attempts, Circumstances
 from odf_node.services.naming import get_dataset
-from odf_node.services.pulling import Pulling, name_in_url
 from odf_protocol.accept_policies import PolicySet
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import OdfError
 from odf_protocol.gossip.addresses import PeerAddress
 from odf_protocol.gossip.item import Item
 from odf_protocol.names import DatasetName
+
+if TYPE_CHECKING:
+    from odf_node.services.pulling import Pulling
 
 OpenPeer = Callable[[str], Awaitable[PeerDataset]]
 
@@ -63,7 +65,7 @@ class Follower:
 
     Args:
         store: Of this node.
-        pulling: The use case behind ``pull``.
+        pulling: Gives the use case behind ``pull``, which takes a while to load, once there is news.
         open_named: Opens addresses that the operator named, or that a dataset was pulled from.
         open_stranger: Opens addresses that peers named.
         read_policies: Reads what the operator accepts on what proof.
@@ -71,7 +73,7 @@ class Follower:
     """
 
     store: FollowStore
-    pulling: Pulling
+    pulling: "Callable[[], Pulling]"
     open_named: OpenPeer
     open_stranger: OpenPeer
     read_policies: Callable[[], PolicySet]
@@ -107,7 +109,8 @@ class Follower:
         async for url, opener in self._sources(news, subscription):
             try:
                 async with await opener(url) as peer:
-                    await self.pulling.take(
+                    pulling = await asyncio.to_thread(self.pulling)
+                    await pulling.take(
                         peer,
                         url=url,
                         name=subscription.name,
@@ -196,6 +199,8 @@ class Subscriptions:
         if record is not None:
             name = record.name
         elif local_name or url:
+            from odf_node.services.pulling import name_in_url
+
             name = str(DatasetName.parse(local_name)) if local_name else name_in_url(url or "")
         else:
             raise UsageError(f"{source} is not here yet; say with --as what it is to be called")

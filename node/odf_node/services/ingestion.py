@@ -13,7 +13,6 @@ from odf_node.ports.sources import SourceReader, UpToDate
 from odf_node.services.chains import iter_slices, load_view
 from odf_node.services.engines import EngineHost
 from odf_node.services.outputs import StagedOutputs
-from odf_node.services.slices import describe_new_slice
 from odf_node.services.writer import ChainWriter
 from odf_node.threads import finish_in_thread
 from odf_protocol.dataset_view import DatasetView
@@ -30,9 +29,7 @@ from odf_protocol.events import (
     SetPollingSource,
     SourceState,
 )
-from odf_protocol.manifest.templates import substitute
 from odf_protocol.multihash import Multihash
-from odf_protocol.schema_arrow import data_schema_of
 from odf_protocol.timestamp import Timestamp
 
 INGEST_ENGINE = "spark"
@@ -214,6 +211,9 @@ class Ingestor:
         shown_as: str,
         system_time: Timestamp,
     ) -> IngestReport:
+        from odf_node.services.slices import describe_new_slice
+        from odf_protocol.schema_arrow import data_schema_of
+
         writer = ChainWriter.continue_chain(self.store, self.keys, record.id)
         with ExitStack() as stack:
             outputs = StagedOutputs(self.objects, stack)
@@ -291,6 +291,8 @@ def fill_in(step: FetchStep, environment: Mapping[str, str]) -> FetchStep:
     Raises:
         TemplateError: A template is not written as one, or names a variable that is not set and has no default.
     """
+    from odf_protocol.manifest.templates import substitute
+
     match step:
         case FetchStepUrl():
             headers = step.headers and tuple(

@@ -84,8 +84,8 @@ def _check(request: dict[str, Any]) -> None:
 
 def _compare(request: dict[str, Any]) -> dict[str, Any] | None:
     from odf_node.services.slices import hash_values_of, read_slice
-    from odf_protocol.divergence import compare_slices
     from odf_protocol.errors import UnsupportedError
+    from odf_protocol.slice_comparison import compare_slices
     from odf_protocol.timestamp import Timestamp
     from odf_protocol.vocabulary import Vocabulary
 

@@ -20,7 +20,6 @@ from odf_node.services.outputs import StagedOutputs
 from odf_node.services.presence import Presence
 from odf_node.services.replay_records import check_record_inputs, make_record, sign_record
 from odf_node.services.slice_process import SliceProcess
-from odf_node.services.slices import describe_new_slice, logical_hash_of, physical_hash_of, read_slice
 from odf_node.services.writer import ChainWriter
 from odf_protocol.block import Block
 from odf_protocol.dataset_view import DatasetView
@@ -37,7 +36,6 @@ from odf_protocol.events import (
 )
 from odf_protocol.multihash import Multihash
 from odf_protocol.replay import ReplayRecord
-from odf_protocol.schema_arrow import data_schema_of
 from odf_protocol.schema_compat import is_same
 from odf_protocol.timestamp import Timestamp
 from odf_protocol.transform_plan import InputHead, PlannedInput, next_interval, plan_input, previous_inputs
@@ -208,6 +206,9 @@ class Transformer:
     def _commit(
         self, record: DatasetRecord, view: DatasetView, step: Step, engine: Engine, response: TransformResponse
     ) -> TransformReport:
+        from odf_node.services.slices import describe_new_slice
+        from odf_protocol.schema_arrow import data_schema_of
+
         writer = ChainWriter.continue_chain(self.store, self.keys, record.id)
         system_time = step.request.system_time
         with ExitStack() as stack:
@@ -316,6 +317,8 @@ class Replayer:
         step = builder.build(view, planned, system_time=block.system_time, limits=limits)
         if record is not None:
             check_record_inputs(record, planned, step.request, block.sequence_number)
+        from odf_node.services.slices import logical_hash_of, read_slice
+
         response = session.transform(step.request)
         published = self.paths[event.new_data.physical_hash] if event.new_data else None
         divergence = find_divergence(block, view, response, published)
@@ -349,6 +352,9 @@ def find_divergence(
     Raises:
         RejectedError: The published slice cannot be compared at bounded cost.
     """
+    from odf_node.services.slices import logical_hash_of, physical_hash_of
+    from odf_protocol.schema_arrow import data_schema_of
+
     event = block.event
     assert isinstance(event, ExecuteTransform)
     rows = event.new_data.offset_interval.end - event.new_data.offset_interval.start + 1 if event.new_data else 0

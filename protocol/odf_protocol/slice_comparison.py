@@ -1,0 +1,165 @@
+"""Two versions of one slice, compared cell by cell; the result is a ``Divergence``."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from odf_protocol.cause_in_rows import find_cause_in_rows
+from odf_protocol.divergence import MAX_LISTED_CELLS, CellDifference, Divergence
+from odf_protocol.timestamp import Timestamp
+from odf_protocol.vocabulary import Vocabulary
+
+__all__ = ["compare_slices"]
+
+
+def compare_slices(
+    published: pa.Table, recomputed: pa.Table, vocabulary: Vocabulary, prev_watermark: Timestamp | None = None
+) -> Divergence | None:
+    """Find what differs between two slices that should hold the same rows.
+
+    Args:
+        published: What the peer says, with the system columns first.
+        recomputed: What the engine gave for the same step.
+        vocabulary: The names of the system columns.
+        prev_watermark: That stood before the step.
+
+    Returns:
+        None where every value of every column is equal. Its cause is set where the rows show it.
+    """
+    found = _compare(published, recomputed, vocabulary)
+    if found is None or found.kind == "schema":
+        return found
+    cause = find_cause_in_rows(found.kind, found.columns, published, recomputed, vocabulary, prev_watermark)
+    return replace(found, cause=cause)
+
+
+def _compare(published: pa.Table, recomputed: pa.Table, vocabulary: Vocabulary) -> Divergence | None:
+    if published.schema.names != recomputed.schema.names or published.schema.types != recomputed.schema.types:
+        return _schema_divergence(published, recomputed)
+    rows = min(published.num_rows, recomputed.num_rows)
+    masks = {
+        name: _differs(published.column(name).slice(0, rows), recomputed.column(name).slice(0, rows))
+        for name in published.schema.names
+    }
+    columns = tuple(name for name, mask in masks.items() if pc.any(mask).as_py())
+    if not columns and published.num_rows == recomputed.num_rows:
+        return None
+    cells = tuple(_list_cells(published, recomputed, masks, columns, vocabulary))
+    if published.num_rows != recomputed.num_rows:
+        return Divergence(
+            kind="row-count",
+            columns=columns,
+            differing_rows=_any_row(masks, columns) + abs(published.num_rows - recomputed.num_rows),
+            published_rows=published.num_rows,
+            recomputed_rows=recomputed.num_rows,
+            cells=cells,
+            detail=f"{published.num_rows:,} rows published, {recomputed.num_rows:,} recomputed",
+        )
+    reordered = _same_rows_in_other_order(published, recomputed, vocabulary)
+    return Divergence(
+        kind="row-order" if reordered else "cells",
+        columns=columns,
+        differing_rows=_any_row(masks, columns),
+        published_rows=published.num_rows,
+        recomputed_rows=recomputed.num_rows,
+        cells=cells,
+        detail="the same rows in another order" if reordered else "",
+    )
+
+
+def _schema_divergence(published: pa.Table, recomputed: pa.Table) -> Divergence:
+    left = {field.name: str(field.type) for field in published.schema}
+    right = {field.name: str(field.type) for field in recomputed.schema}
+    columns = tuple(name for name in {**left, **right} if left.get(name) != right.get(name))
+    parts = [
+        f"{name}: published {left.get(name, 'absent')}, recomputed {right.get(name, 'absent')}" for name in columns
+    ]
+    return Divergence(
+        kind="schema",
+        columns=columns,
+        differing_rows=0,
+        published_rows=published.num_rows,
+        recomputed_rows=recomputed.num_rows,
+        cells=(),
+        detail="the columns differ: " + ("; ".join(parts) or "another order"),
+    )
+
+
+def _differs(left: pa.ChunkedArray, right: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Compare as the logical hash does: null equals null, NaN equals NaN, 0.0 does not equal -0.0."""
+    if pa.types.is_nested(left.type):
+        return pa.chunked_array([pa.array([a != b for a, b in zip(left.to_pylist(), right.to_pylist(), strict=True)])])
+    unequal = pc.not_equal(left, right)
+    if pa.types.is_floating(left.type):
+        unequal = pc.and_not(unequal, pc.and_(pc.is_nan(left), pc.is_nan(right)))
+        # One divided by a zero shows its sign.
+        signs = [pc.divide(1.0, side.cast(pa.float64())) for side in (left, right)]
+        both_zero = pc.and_(pc.equal(left.cast(pa.float64()), 0.0), pc.equal(right.cast(pa.float64()), 0.0))
+        unequal = pc.or_(unequal, pc.and_(both_zero, pc.not_equal(*signs)))
+    return pc.fill_null(unequal, pc.xor(pc.is_null(left), pc.is_null(right)))  # null where exactly one side is, or both
+
+
+def _any_row(masks: dict[str, pa.ChunkedArray], columns: tuple[str, ...]) -> int:
+    combined: Any = None
+    for name in columns:
+        combined = masks[name] if combined is None else pc.or_(combined, masks[name])
+    return 0 if combined is None else int(pc.sum(combined).as_py() or 0)
+
+
+def _list_cells(
+    published: pa.Table,
+    recomputed: pa.Table,
+    masks: dict[str, pa.ChunkedArray],
+    columns: tuple[str, ...],
+    vocabulary: Vocabulary,
+) -> Iterator[CellDifference]:
+    found: list[tuple[int, str]] = []
+    for name in columns:
+        positions = pc.indices_nonzero(masks[name]).slice(0, MAX_LISTED_CELLS).to_pylist()
+        found.extend((int(position), name) for position in positions)
+    order = {name: index for index, name in enumerate(columns)}
+    for position, name in sorted(found, key=lambda item: (item[0], order[item[1]]))[:MAX_LISTED_CELLS]:
+        yield CellDifference(
+            offset=int(recomputed.column(vocabulary.offset)[position].as_py()),
+            column=name,
+            published=_text(published.column(name)[position]),
+            recomputed=_text(recomputed.column(name)[position]),
+            key=_row_key(recomputed, position, vocabulary),
+        )
+
+
+def _row_key(table: pa.Table, position: int, vocabulary: Vocabulary) -> str:
+    """Name a row for people: its event time and its leading text columns."""
+    parts = []
+    for field in table.schema:
+        if field.name == vocabulary.event_time:
+            value = table.column(field.name)[position].as_py()
+            parts.append(f"{value:%Y-%m-%d}" if value is not None else "no event time")
+        elif pa.types.is_string(field.type):
+            parts.append(_text(table.column(field.name)[position]) or "null")
+    return ", ".join(parts[:3])
+
+
+def _same_rows_in_other_order(published: pa.Table, recomputed: pa.Table, vocabulary: Vocabulary) -> bool:
+    names = [name for name in published.schema.names if name != vocabulary.offset]
+    if any(pa.types.is_nested(published.schema.field(name).type) for name in names):
+        return False
+    keys = [(name, "ascending") for name in names]
+    left = published.select(names).sort_by(keys)
+    right = recomputed.select(names).sort_by(keys)
+    return all(not pc.any(_differs(left.column(name), right.column(name))).as_py() for name in names)
+
+
+def _text(scalar: pa.Scalar) -> str | None:
+    """Write a cell as people read it: decimals and numbers as they are, times in RFC 3339, bytes in hex."""
+    value = scalar.as_py()
+    if value is None:
+        return None
+    if isinstance(value, bytes):
+        return value.hex()
+    if hasattr(value, "isoformat"):
+        return str(value.isoformat()).replace("+00:00", "Z")
+    return str(value)
