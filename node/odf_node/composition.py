@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -222,17 +222,9 @@ class Node:
         from odf_node.adapters.block_stage import FileStage
         from odf_node.services.pulling import Pulling
 
-        return Pulling(
-            self.store,
-            self.objects,
-            self.clock,
-            self.ingestor,
-            self.transformer,
-            self.make_acceptor,
-            self.open_peer,
-            lambda: FileStage(self.home.staging),
-            self.bringing,
-        )
+        parts = self.store, self.objects, self.clock, self.ingestor, self.transformer
+        open_stage = partial(FileStage, self.home.staging)
+        return Pulling(*parts, self.make_acceptor, self.open_peer, open_stage, self.bringing)
 
     @cached_property
     def bringing(self) -> "Bringing":

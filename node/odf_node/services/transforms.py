@@ -19,7 +19,6 @@ from odf_node.services.engines import EngineHost
 from odf_node.services.outputs import StagedOutputs
 from odf_node.services.presence import Presence
 from odf_node.services.replay_records import check_record_inputs, make_record, sign_record
-from odf_node.services.slice_process import SliceProcess
 from odf_node.services.writer import ChainWriter
 from odf_protocol.block import Block
 from odf_protocol.dataset_view import DatasetView
@@ -36,7 +35,6 @@ from odf_protocol.events import (
 )
 from odf_protocol.multihash import Multihash
 from odf_protocol.replay import ReplayRecord
-from odf_protocol.schema_compat import is_same
 from odf_protocol.timestamp import Timestamp
 from odf_protocol.transform_plan import InputHead, PlannedInput, next_interval, plan_input, previous_inputs
 
@@ -318,6 +316,7 @@ class Replayer:
         if record is not None:
             check_record_inputs(record, planned, step.request, block.sequence_number)
         from odf_node.services.slices import logical_hash_of, read_slice
+        from odf_node.services.step_comparison import find_divergence
 
         response = session.transform(step.request)
         published = self.paths[event.new_data.physical_hash] if event.new_data else None
@@ -336,64 +335,11 @@ class Replayer:
         )
 
 
-def find_divergence(
-    block: Block, view: DatasetView, response: TransformResponse, published: Path | None
-) -> Divergence | None:
-    """Compare what the step of ``block`` claims with what its re-execution gave (PLAN-7).
-
-    Equal files are equal. Other files with one logical hash are compared value by value, as that hash has collisions.
-
-    Args:
-        block: With an ExecuteTransform event.
-        view: The derivative before the step.
-        response: What the engine gave.
-        published: The step's slice, where it claims one; its bytes have the hash that the block states.
-
-    Raises:
-        RejectedError: The published slice cannot be compared at bounded cost.
-    """
-    from odf_node.services.slices import logical_hash_of, physical_hash_of
-    from odf_protocol.schema_arrow import data_schema_of
-
-    event = block.event
-    assert isinstance(event, ExecuteTransform)
-    rows = event.new_data.offset_interval.end - event.new_data.offset_interval.start + 1 if event.new_data else 0
-    if (event.new_data is None) != (response.data_path is None):
-        found = "no rows" if response.data_path is None else "rows"
-        return _plain("presence", rows, f"the step claims {rows:,} rows, re-execution gives {found}")
-    if event.new_data is not None and response.data_path is not None:
-        assert published is not None
-        same_interval = response.offset_interval == event.new_data.offset_interval
-        if not same_interval or physical_hash_of(response.data_path) != event.new_data.physical_hash:
-            same_hash = logical_hash_of(response.data_path) == event.new_data.logical_hash
-            with SliceProcess() as reader:
-                found_cells = reader.compare(
-                    published,
-                    response.data_path,
-                    view.vocabulary,
-                    sequence_number=block.sequence_number,
-                    prev_watermark=view.watermark,
-                )
-            if found_cells is not None:
-                return found_cells
-            if not same_interval or not same_hash:
-                return _plain("cells", rows, "equal values of another type or encoding")
-    if response.watermark != event.new_watermark:
-        return _plain("watermark", rows, f"watermark: published {event.new_watermark}, recomputed {response.watermark}")
-    if view.schema is not None and not is_same(data_schema_of(response.schema), view.schema):
-        return _plain("schema", rows, "the declared query gives other columns than the published schema has")
-    return None
-
-
 def _find_cause_in_record(record: ReplayRecord | None, engine: Engine) -> Cause:
     """Tell another engine from tampering, where rows alone did not show the cause (REPLAY-10)."""
     if record is not None and record.engine.digest != engine.digest():
         return Cause.ENGINE_VERSION
     return Cause.TAMPERING
-
-
-def _plain(kind: str, rows: int, detail: str) -> Divergence:
-    return Divergence(kind, (), 0, rows, rows, (), detail)
 
 
 def input_ids(transform: SetTransform) -> tuple[DatasetId, ...]:
