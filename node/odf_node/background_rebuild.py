@@ -31,7 +31,7 @@ class BackgroundRebuild:
         self._waiting: dict[DatasetId, DatasetRecord] = {}
         self._failed_s: dict[DatasetId, float] = {}
         self._ends = False
-        self._node: Node | None = None
+        self._stop_work: Callable[[], None] = _nothing
         self._thread = threading.Thread(target=self._run, name="rebuild", daemon=True)
 
     def start(self) -> None:
@@ -42,10 +42,8 @@ class BackgroundRebuild:
         """Stop at once: an engine that is at work is ended, and what it made so far is dropped."""
         with self._changed:
             self._ends = True
-            node = self._node
-            self._changed.notify()
-        if node is not None:
-            node.stop_engines()
+            self._changed.notify_all()
+            self._stop_work()
         self._thread.join()
 
     def request(self, record: DatasetRecord) -> bool:
@@ -74,10 +72,10 @@ class BackgroundRebuild:
                 if self._ends:
                     return
                 record = next(iter(self._waiting.values()))
-                node = self._node = self._open_node()
             try:
-                report = asyncio.run(node.bringing.bring(record, None, _Silence()))
-                write_line("rebuilt", dataset=record.name, files=report.rebuilt_files, size_bytes=report.size_bytes)
+                asyncio.run(self._bring(record))
+            except asyncio.CancelledError:
+                return
             except (OdfError, OSError) as error:
                 with self._changed:
                     self._failed_s[record.id] = time.monotonic()
@@ -86,9 +84,34 @@ class BackgroundRebuild:
                 with self._changed:
                     # Only now: who asked meanwhile was told to come again.
                     self._waiting.pop(record.id, None)
-                    self._node = None
+                    self._stop_work = _nothing
                     self._changed.notify_all()
-                node.close()
+
+    async def _bring(self, record: DatasetRecord) -> None:
+        node, loop, task = self._open_node(), asyncio.get_running_loop(), asyncio.current_task()
+        assert task is not None
+        engines = node.engines  # made here, so that stopping it also stops engines that are only about to start
+
+        def stop() -> None:
+            engines.stop()
+            loop.call_soon_threadsafe(task.cancel)
+
+        with self._changed:
+            self._stop_work = stop
+            if self._ends:
+                stop()
+        try:
+            report = await node.bringing.bring(record, None, _Silence())
+            write_line("rebuilt", dataset=record.name, files=report.rebuilt_files, size_bytes=report.size_bytes)
+        finally:
+            # The loop is about to end, so nobody may call into it any more.
+            with self._changed:
+                self._stop_work = _nothing
+            node.close()
+
+
+def _nothing() -> None:
+    pass
 
 
 class _Silence:

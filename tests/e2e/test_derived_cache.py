@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,17 +19,14 @@ from odf_node.composition import Node
 from odf_node.errors import ObjectsAbsentError, UsageError
 from odf_node.exchange.routes import ObjectKind, object_path
 from odf_node.home import Home
-from odf_node.http.served_node import ServedNode
 from odf_node.http.server import create_app
 from odf_node.ports import DatasetRecord, Remote, RemoteDirection
-from odf_node.services.disputes import Disputes
 from odf_node.services.offers import EVERYTHING, Wishes
 from odf_node.services.pull_planning import PullTarget
-from odf_node.services.trees import KeptTrees
 from odf_protocol.events import DatasetKind, ExecuteTransform, Seed
 from odf_protocol.policy import Trust
 from odf_protocol.timestamp import Timestamp
-from support.exchange_nodes import serving
+from support.exchange_nodes import RecordingReceiver, TestNode, serving
 from support.offers import NOON, NOW, Judge, PeerChain, PublisherHome, SharedEngine, root_chain, select
 from support.signing import NEW_KEY, OTHER_KEY
 
@@ -179,16 +176,8 @@ def test_daemon_brings_back_what_others_ask_for_and_clones_are_completed_from_it
     node.derived_cache.drop(held(node, place.doubled))
     (name,) = place.doubled.files
     desk = BackgroundRebuild(place.open)
-    served = ServedNode(
-        software="odf-node/test",
-        node_id=None,
-        store=node.store,
-        objects=node.objects,
-        clock=node.clock,
-        disputes=Disputes(node.store),
-        trees=KeptTrees(node.objects),
-        rebuilds=desk,
-    )
+    receiver = RecordingReceiver(node.store, node.objects)
+    served = replace(TestNode(place.home, node.store, node.objects, receiver).served, rebuilds=desk)
     clone = Node(Judge.create(tmp_path / "clone").home, FixedClock(NOW))
     clone.__dict__["engines"] = place.engine
 

@@ -3,6 +3,7 @@
 import os
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import aiohttp
@@ -10,18 +11,19 @@ import pytest
 from yarl import URL
 
 from odf_node.adapters.http_client import ClientSettings, HttpClient
-from odf_node.adapters.peer_addresses import open_peers
+from odf_node.adapters.peer_addresses import open_peer, open_peers
 from odf_node.adapters.several_peers import SHARED_BYTES, SeveralPeers
 from odf_node.adapters.several_sources import Source, fetch_from_several
 from odf_node.exchange.hash_tree import HASH_BYTES, LEAF_BYTES, HashTree, count_leaves, leaf_hash
 from odf_node.exchange.routes import ObjectKind, leaves_path, object_path
 from odf_node.exchange.wanted import iter_wanted
+from odf_node.http.server import create_app
 from odf_node.ports.peer_client import WantedObject
-from odf_node.ports.peer_errors import PeerLiedError, PeerNotFoundError, PeerUnavailableError
+from odf_node.ports.peer_errors import PeerLiedError, PeerNotFoundError, PeerPreparesError, PeerUnavailableError
 from odf_protocol.errors import MalformedError
 from odf_protocol.multihash import Multihash
 from support.event_loop import in_loop
-from support.exchange_nodes import Chain, TestNode
+from support.exchange_nodes import Chain, TestNode, serving
 from support.hostile_peer import Request, Script, answer, hostile_peer, stall_after
 
 DATA = os.urandom(6 * LEAF_BYTES + 12_345)
@@ -217,3 +219,42 @@ async def test_node_that_holds_the_metadata_alone_is_no_bad_source(tmp_path: Pat
                 await peer.fetch_objects(wanted, copy.objects)
             assert peer.list_liars() == []
         assert set(copy.objects.iter_hashes()) == set(chain.objects)
+
+
+class SlowDesk:
+    """Brings an object back after it was asked for some times."""
+
+    def __init__(self, node: TestNode, asks: int) -> None:
+        self.node = node
+        self.asks = asks
+
+    def request(self, record: object) -> bool:
+        self.asks -= 1
+        if self.asks == 0:
+            self.node.put_objects([DATA])
+        return True
+
+
+@in_loop
+async def test_node_that_computes_an_object_again_is_waited_for(tmp_path: Path) -> None:
+    chain = Chain("demo.data").add(DATA)
+    node = TestNode.create(tmp_path / "home")
+    node.keep(chain)
+    node.store.mark_absent(chain.id, chain.objects)
+    wanted = [item for block in chain.blocks for item in iter_wanted(block.event)]
+    copy = TestNode.create(tmp_path / "copy")
+    quick = replace(HASTY, max_backoff_s=0.01)
+    for asks, patience_s in ((10**6, 0.0), (4, 60.0)):
+        node.objects.delete(HASH)
+        served = replace(node.served, rebuilds=SlowDesk(node, asks))
+        async with (
+            serving(create_app(served)) as address,
+            await open_peer(f"{address}/demo.data", replace(quick, prepare_s=patience_s)) as peer,
+        ):
+            with copy.objects.writing():
+                if patience_s:
+                    await peer.fetch_objects(wanted, copy.objects)
+                else:
+                    with pytest.raises(PeerPreparesError):
+                        await peer.fetch_objects(wanted, copy.objects)
+    assert set(copy.objects.iter_hashes()) == set(chain.objects)

@@ -28,6 +28,7 @@ from odf_node.exchange.limits import (
     MAX_REDIRECTS,
     MAX_REQUEST_LINE_BYTES,
     MESSAGE_S,
+    PREPARE_S,
     STALL_S,
     message_limit_s,
 )
@@ -58,6 +59,8 @@ class ClientSettings:
     """In a row without progress; an attempt that brought bytes starts the count again."""
     backoff_s: float = 0.25
     max_backoff_s: float = 8.0
+    prepare_s: float = PREPARE_S
+    """How long a peer that computes an object again is waited for (CACHE-6)."""
     parallel: int = 4
     rate: ByteRate = field(default_factory=ByteRate, compare=False)
     """Shared by everything that is to stay below it together."""

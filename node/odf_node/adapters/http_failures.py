@@ -10,7 +10,13 @@ from typing import Final
 import aiohttp
 
 from odf_node.exchange.messages import OBJECT_ABSENT, PROBLEM_MEDIA_TYPE, Problem, decode_message
-from odf_node.ports.peer_errors import PeerForbidsError, PeerNotFoundError, PeerUnavailableError, PushRefusedError
+from odf_node.ports.peer_errors import (
+    PeerForbidsError,
+    PeerNotFoundError,
+    PeerPreparesError,
+    PeerUnavailableError,
+    PushRefusedError,
+)
 from odf_protocol.errors import MalformedError, OdfError, UnsupportedError
 
 _UNAVAILABLE: Final[tuple[tuple[type[BaseException], str, str], ...]] = (
@@ -65,11 +71,14 @@ def error_of_status(url: str, status: int, what: str, body: bytes = b"", content
     """
     problem = _find_problem(body, content_type)
     detail = "" if problem is None else problem.detail
+    is_absent = problem is not None and problem.type.endswith(f":{OBJECT_ABSENT}")
     match status:
+        case HTTPStatus.SERVICE_UNAVAILABLE if is_absent:
+            return PeerPreparesError(url)
         case HTTPStatus.UNAUTHORIZED | HTTPStatus.FORBIDDEN:
             return PeerForbidsError(url, status, detail)
         case HTTPStatus.NOT_FOUND | HTTPStatus.GONE:
-            if problem is not None and problem.type.endswith(f":{OBJECT_ABSENT}"):
+            if is_absent:
                 return PeerNotFoundError(url, f"{what}: it holds the dataset's metadata alone")
             return PeerNotFoundError(url, what)
         case HTTPStatus.REQUEST_TIMEOUT | HTTPStatus.TOO_MANY_REQUESTS:

@@ -17,7 +17,7 @@ from odf_node.exchange.ranges import find_content_range
 from odf_node.ports.errors import ObjectMismatchError
 from odf_node.ports.objects import ObjectStore, StagedObject
 from odf_node.ports.peer_client import OnBytes, WantedObject
-from odf_node.ports.peer_errors import PeerLiedError, PeerUnavailableError
+from odf_node.ports.peer_errors import PeerLiedError, PeerPreparesError, PeerUnavailableError
 from odf_node.threads import finish_in_thread
 from odf_protocol.multihash import SHA3_256
 
@@ -57,6 +57,10 @@ class ObjectDownloads:
             raise first_error(failed) from failed
 
 
+_ASK_SELDOM: Final = 10
+"""As many failures as make a client wait its longest."""
+
+
 class _ObjectDownload:
     """One object, through as many attempts as bring something."""
 
@@ -87,12 +91,18 @@ class _ObjectDownload:
             self._tell(self._item.size_bytes)
             return
         failures = 0
+        loop = asyncio.get_running_loop()
+        patient_until = loop.time() + self._client.settings.prepare_s
         while True:
             best = self._best_bytes
             try:
                 if await self._attempt():
                     return
                 continue
+            except PeerPreparesError:
+                if loop.time() >= patient_until:
+                    raise
+                failures = _ASK_SELDOM
             except PeerUnavailableError:
                 # Only more than ever before is progress: a peer could send the same beginning for ever.
                 failures = 0 if self._best_bytes > best else failures + 1

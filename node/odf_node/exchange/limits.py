@@ -84,6 +84,8 @@ MAX_CONCURRENT_REQUESTS: Final = 128  # guess: beyond this, two cores only add w
 MAX_CONCURRENT_PACKS: Final = 4  # guess: each holds up to 20 MiB
 MAX_CONNECTIONS: Final = 512  # guess: half of the usual limit of open files
 KEEPALIVE_S: Final = 75.0  # Source: the default of nginx; also ends connections that never finish their headers
+PREPARE_S: Final = 600.0
+"""A peer that computes an object again is waited for so long: what a step may take by default."""
 STALL_S: Final = 30.0
 """Nothing came or went for this long: the other side is taken for dead."""
 MESSAGE_S: Final = 60.0

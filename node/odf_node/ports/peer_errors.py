@@ -7,6 +7,7 @@
     │   └── PeerNotFoundError        the peer has no such dataset, block or object
     ├── UnavailableError
     │   ├── PeerUnavailableError     the peer does not answer, or the line broke: try again
+    │   │   └── PeerPreparesError    it makes the object again: ask later
     │   └── AddressInUseError        the port to listen on is taken
     └── RejectedError
         ├── PeerLiedError            the peer breaks a rule of the exchange: do not ask it again
@@ -37,6 +38,13 @@ class PeerUnavailableError(UnavailableError):
         self.url = url
         self.reason = reason
         self.advice = advice
+
+
+class PeerPreparesError(PeerUnavailableError):
+    """The peer computes the object again just now and asks to be asked later (CACHE-6)."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(url, "it computes the object again just now")
 
 
 class AddressInUseError(UnavailableError):
