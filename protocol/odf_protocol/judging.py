@@ -7,8 +7,8 @@ Source: clauses JUDGE-1 to JUDGE-6 in ``spec/extensions/evidence.md``.
 """
 
 import base64
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import combinations
 from typing import Annotated, Final
@@ -22,6 +22,8 @@ from odf_protocol.equivocation import EquivocationKind, EquivocationProof, check
 from odf_protocol.errors import MalformedError, OdfError, RejectedError
 from odf_protocol.heads import decode_signed_head
 from odf_protocol.key_events import decode_key_event
+from odf_protocol.key_history import KeyHistory
+from odf_protocol.key_logs import excuses, fold_kept_events
 from odf_protocol.multihash import Multihash
 from odf_protocol.settlements import decode_settlement
 from odf_protocol.signatures import Purpose, SignedDocument
@@ -108,6 +110,9 @@ class Judgement:
     guilty: tuple[tuple[DidKey, DatasetId], ...]
 
 
+_Claims = list[tuple[int, EquivocationKind, bytes, tuple[object, ...]]]
+
+
 def encode_bundle(documents: Iterable[BundleDocument]) -> bytes:
     """Write a bundle: JSON that people can look into, each document once."""
     unique = {(each.sort, each.content): each for each in documents}
@@ -137,7 +142,11 @@ def decode_bundle(raw: bytes) -> tuple[BundleDocument, ...]:
 
 
 def judge(documents: Sequence[BundleDocument]) -> Judgement:
-    """Say what is proved, what is only said, and what is worth nothing."""
+    """Say what is proved, what is only said, and what is worth nothing.
+
+    Who speaks for a dataset is judged by the key log that the bundle has, as far as it has one (JUDGE-6).
+    """
+    histories = _fold_key_logs(documents)
     findings: list[Finding] = []
     claims: list[tuple[int, EquivocationKind, bytes, tuple[object, ...]]] = []
     proofs: dict[tuple[DidKey, DatasetId], list[int]] = {}
@@ -149,17 +158,67 @@ def judge(documents: Sequence[BundleDocument]) -> Judgement:
             continue
         if document.sort is DocumentSort.EQUIVOCATION:
             proof = check_equivocation(document.content)
+            findings[-1] = _proved(proof, (place,), histories)
             proofs.setdefault((proof.signer, proof.dataset_id), []).append(place)
-    findings += _contradictions(claims, proofs)
+    findings = _with_standing(findings, claims, histories)
+    findings += _contradictions(claims, proofs, histories)
     order = (Weight.PROVED, Weight.CLAIMED, Weight.WORTHLESS)
     findings.sort(key=lambda found: (order.index(found.weight), "two histories" not in found.says, found.documents))
     return Judgement(tuple(findings), tuple(sorted(proofs, key=lambda pair: (str(pair[0]), str(pair[1])))))
 
 
-_Claims = list[tuple[int, EquivocationKind, bytes, tuple[object, ...]]]
+def _fold_key_logs(documents: Sequence[BundleDocument]) -> dict[DatasetId, KeyHistory]:
+    raws: dict[DatasetId, list[bytes]] = {}
+    for document in documents:
+        if document.sort is DocumentSort.KEY_EVENT:
+            try:
+                event = decode_key_event(document.content)
+            except OdfError:
+                continue
+            raws.setdefault(event.dataset_id, []).append(event.raw)
+    return {dataset_id: fold_kept_events(dataset_id, found) for dataset_id, found in raws.items()}
 
 
-def _contradictions(claims: _Claims, proofs: dict[tuple[DidKey, DatasetId], list[int]]) -> list[Finding]:
+def _with_standing(
+    findings: Sequence[Finding], claims: _Claims, histories: Mapping[DatasetId, KeyHistory]
+) -> list[Finding]:
+    """Add to what keys signed whether they might, where the bundle has a key log to say so."""
+    says = {place: _standing(kind, raw, histories) for place, kind, raw, _ in claims}
+    return [
+        replace(found, says=f"{found.says} ({text})")
+        if len(found.documents) == 1 and (text := says.get(found.documents[0]))
+        else found
+        for found in findings
+    ]
+
+
+def _standing(kind: EquivocationKind, raw: bytes, histories: Mapping[DatasetId, KeyHistory]) -> str:
+    match kind:
+        case EquivocationKind.KEY_EVENTS:
+            event = decode_key_event(raw)
+            in_force = event.hash in {each.hash for each in histories[event.dataset_id].events}
+            return "" if in_force else "void: not in the key log that follows from this bundle"
+        case EquivocationKind.HEADS:
+            head = decode_signed_head(raw)
+            dataset_id, number, signer = head.dataset_id, head.sequence_number, head.signer
+        case EquivocationKind.BLOCKS:
+            document = SignedDocument.decode(raw, Purpose.BLOCK, max_payload_bytes=34 + 8 + 34)
+            dataset_id, signer = DatasetId.decode(document.payload[:34]), document.signer
+            number = int.from_bytes(document.payload[34:42], "little")
+    history = histories.get(dataset_id)
+    if history is None:
+        return ""
+    if not history.speaks(signer, number):
+        return "by the key log in this bundle, this key does not speak for this block"
+    theft = history.find_theft(signer)
+    if theft is not None and number >= theft.stolen_from:
+        return f"by the key log in this bundle, this key was stolen from block {theft.stolen_from} on"
+    return ""
+
+
+def _contradictions(
+    claims: _Claims, proofs: dict[tuple[DidKey, DatasetId], list[int]], histories: Mapping[DatasetId, KeyHistory]
+) -> list[Finding]:
     """Find the pairs that contradict each other without their sender having said so (JUDGE-3)."""
     found = []
     for (one, kind, first, key), (other, other_kind, second, other_key) in combinations(claims, 2):
@@ -170,14 +229,24 @@ def _contradictions(claims: _Claims, proofs: dict[tuple[DidKey, DatasetId], list
         except (MalformedError, RejectedError):
             continue
         proofs.setdefault((proof.signer, proof.dataset_id), []).extend((one, other))
-        found.append(_proved(proof, (one, other)))
+        found.append(_proved(proof, (one, other), histories))
     return found
 
 
-def _proved(proof: EquivocationProof, places: tuple[int, ...]) -> Finding:
-    speaks = proof.signer == DidKey(proof.dataset_id.public_key)
-    whose = "the key that the dataset began with" if speaks else "a key that the dataset's key log would have to name"
+def _proved(proof: EquivocationProof, places: tuple[int, ...], histories: Mapping[DatasetId, KeyHistory]) -> Finding:
+    whose = _whose(proof, histories.get(proof.dataset_id, KeyHistory.start(proof.dataset_id)))
     return Finding(Weight.PROVED, proof.signer, proof.dataset_id, f"{proof.explain()} ({whose})", places)
+
+
+def _whose(proof: EquivocationProof, history: KeyHistory) -> str:
+    theft = history.find_theft(proof.signer)
+    if theft is not None and excuses(history, proof):
+        return f"a key that a recovery declares stolen from block {theft.stolen_from} on: not the owner's word"
+    if proof.signer == DidKey(proof.dataset_id.public_key):
+        return "the key that the dataset began with"
+    if proof.signer in {period.key for period in history.periods} | set(history.recovery_keys):
+        return "a key that the dataset's key log names"
+    return "a key that the dataset's key log would have to name"
 
 
 def _read_head(raw: bytes, place: int, claims: _Claims) -> Finding:
@@ -206,7 +275,7 @@ def _read_key_event(raw: bytes, place: int, claims: _Claims) -> Finding:
 
 
 def _read_equivocation(raw: bytes, place: int, claims: _Claims) -> Finding:  # noqa: ARG001 - one shape for all readers
-    return _proved(check_equivocation(raw), (place,))
+    return _proved(check_equivocation(raw), (place,), {})
 
 
 def _read_settlement(raw: bytes, place: int, claims: _Claims) -> Finding:  # noqa: ARG001 - one shape for all readers

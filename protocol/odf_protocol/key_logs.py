@@ -63,6 +63,9 @@ def compare_key_log(history: KeyHistory, raws: Sequence[bytes]) -> KeyLogCompari
         if event.dataset_id != history.dataset_id:
             raise RejectedError("KEY-2 event-of-this-dataset", expected=history.dataset_id, found=event.dataset_id)
     kept = history.events
+    for place, event in enumerate(shown):
+        if event.index != shown[0].index + place:
+            raise RejectedError("KEY-3 events-link", expected=shown[0].index + place, found=event.index)
     fork = 0
     while fork < len(shown) and shown[fork].index < len(kept) and kept[shown[fork].index].hash == shown[fork].hash:
         fork += 1
@@ -87,7 +90,13 @@ def compare_key_log(history: KeyHistory, raws: Sequence[bytes]) -> KeyLogCompari
 
 
 def fold_kept_events(dataset_id: DatasetId, raws: Sequence[bytes]) -> KeyHistory:
-    """Return the log in force of all events that were ever taken, outranked ones among them, in order of arrival."""
+    """Return the log in force of all events that were ever taken, outranked ones among them, in order of arrival.
+
+    Events that follow nothing, or break a rule, are passed over.
+
+    Raises:
+        MalformedError, RejectedError: One of ``raws`` is no key event.
+    """
     events = [decode_key_event(raw) for raw in raws]
     following: dict[Multihash | None, list[KeyEvent]] = {}
     for event in events:
@@ -98,9 +107,14 @@ def fold_kept_events(dataset_id: DatasetId, raws: Sequence[bytes]) -> KeyHistory
         if event.change is KeyChange.RECOVERY or any(each.hash in leads_to_recovery for each in after):
             leads_to_recovery.add(event.hash)
     history = KeyHistory.start(dataset_id)
-    while candidates := following.get(history.last_event):
-        history = history.extend_by(min(candidates, key=lambda event: event.hash not in leads_to_recovery))
-    return history
+    while True:
+        candidates = sorted(
+            following.get(history.last_event, []), key=lambda event: event.hash not in leads_to_recovery
+        )
+        extended = next(filter(None, (_find_extended(history, event) for event in candidates)), None)
+        if extended is None:
+            return history
+        history = extended
 
 
 def excuses(history: KeyHistory, proof: EquivocationProof) -> bool:
@@ -113,6 +127,13 @@ def _extended(history: KeyHistory, events: Sequence[KeyEvent]) -> KeyHistory:
     for event in events:
         history = history.extend_by(event)
     return history
+
+
+def _find_extended(history: KeyHistory, event: KeyEvent) -> KeyHistory | None:
+    try:
+        return history.extend_by(event)
+    except RejectedError:
+        return None
 
 
 def _find_proof(held: KeyEvent, rest: Sequence[KeyEvent]) -> tuple[EquivocationProof, ...]:

@@ -6,11 +6,10 @@ it reports names the peer. Attacks that can only be noticed (an old head) leave 
 
 import asyncio
 import gzip
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
 
 import aiohttp
 import msgspec
@@ -24,12 +23,8 @@ from odf_node.adapters.peer_addresses import open_peer
 from odf_node.composition import Node
 from odf_node.errors import RefusedError
 from odf_node.exchange.messages import (
-    AttestationPage,
-    DisputeList,
     HeadAnswer,
     HeadMessage,
-    NodeInfo,
-    encode_message,
 )
 from odf_node.exchange.packs import PackedBlock, encode_pack
 from odf_node.home import Home
@@ -38,19 +33,16 @@ from odf_node.services.freshness import Freshness
 from odf_node.services.receiving import _Silence
 from odf_protocol.attestations import BlockRef
 from odf_protocol.block import decode_block, encode_block
-from odf_protocol.did import DatasetId
 from odf_protocol.equivocation import EquivocationKind, prove_equivocation
 from odf_protocol.errors import OdfError
 from odf_protocol.events import DatasetKind, OffsetInterval, Seed, SetDataSchema, SetInfo
 from odf_protocol.multihash import Multihash
-from odf_protocol.policy import Policy
 from odf_protocol.settlements import sign_settlement
 from odf_protocol.signatures import sign_block
 from odf_protocol.timestamp import Timestamp
 from odf_protocol.verification_statements import Checked, Problem, sign_verification
 from support.exchange_nodes import TestNode
 from support.hostile_peer import (
-    Request,
     Script,
     answer,
     chunked,
@@ -62,11 +54,11 @@ from support.hostile_peer import (
     redirect,
     stall_after,
 )
+from support.lying_peer import JSON, Lie
 from support.offers import CITY_SCHEMA, NOON, NOW, Judge, PeerChain, parquet_bytes, root_chain, slice_table
 from support.signing import NEW_KEY, OTHER_KEY, did_key_of
 
 QUICK = ClientSettings(connect_s=2.0, stall_s=0.3, message_s=1.0, attempts=2, backoff_s=0.001)
-JSON = {"Content-Type": "application/json"}
 ALICE, BOB = b"\x21" * 32, b"\x22" * 32
 LAST = 3
 POLICIES = f"""\
@@ -77,72 +69,6 @@ rules:
   - {{peers: ["http://127.0.0.1/"], accept: integrity}}
 default: {{accept: attested, threshold: 2}}
 """
-
-
-@dataclass
-class Lie:
-    """What a peer says: a chain, and what it says otherwise.
-
-    ``ends`` is how the pull ends: ``refused``, ``doubted`` (nothing new is taken, a warning says why), or ``ignored``
-    (what is forged is passed over, and the honest rest is nothing new).
-    """
-
-    chain: PeerChain
-    ends: str = "refused"
-    says: str = ""
-    head: HeadAnswer | None = None
-    signed_head: bytes | None = b""
-    pack: Callable[[list[PackedBlock]], list[PackedBlock]] = field(default=lambda blocks: blocks)
-    statements: tuple[bytes, ...] = ()
-    disputes: tuple[bytes, ...] = ()
-    scripts: Mapping[str, Script] = field(default_factory=dict)
-    identity: DatasetId | None = None
-    policies: str = ""
-    policy: Policy | None = Policy.INTEGRITY
-    prepare: Callable[[Node], None] = field(default=lambda _node: None)
-    mistakes: list[Exception] = field(default_factory=list)
-
-    def head_answer(self) -> HeadAnswer:
-        signed = self.chain.signed_head() if self.signed_head == b"" else self.signed_head
-        return self.head or HeadAnswer(
-            dataset_id=str(self.chain.id),
-            name="cities",
-            kind="Root",
-            head=HeadMessage.of(self.chain.head),
-            signed_head=signed,
-        )
-
-    async def __call__(self, request: Request, writer: asyncio.StreamWriter) -> None:
-        script = next((script for part, script in self.scripts.items() if part in request.path), None)
-        try:
-            script = script or self._answer(urlsplit(request.path))
-        except Exception as mistake:
-            self.mistakes.append(mistake)
-            raise
-        await script(request, writer)
-
-    def _answer(self, url: Any) -> Script:
-        info = NodeInfo(node_id=None, software="liar", protocol_versions=(1,), takes_pushes=False)
-        if url.path.endswith("/node"):
-            return answer(encode_message(info), headers=JSON)
-        if url.path.endswith("/head"):
-            return answer(encode_message(self.head_answer()), headers=JSON)
-        if url.path.endswith("/attestations"):
-            return answer(encode_message(AttestationPage(attestations=self.statements)), headers=JSON)
-        if url.path.endswith("/disputes"):
-            return answer(encode_message(DisputeList(documents=self.disputes)), headers=JSON)
-        if url.path.endswith("/blocks"):
-            query = parse_qs(url.query)
-            first, upto = int(query["after"][0]) + 1, int(query["upto"][0])
-            chain = self.chain
-            entries = [
-                PackedBlock(b.raw, s, r)
-                for b, s, r in zip(chain.blocks, chain.signatures, chain.replay_records, strict=True)
-            ][first : upto + 1]
-            return answer(encode_pack(self.pack(entries))[0])
-        name = url.path.rpartition("/")[2]
-        content = {str(known): data for known, data in self.chain.files.items()}.get(name)
-        return not_found if content is None else answer(content)
 
 
 Attack = Callable[[PeerChain], Lie]

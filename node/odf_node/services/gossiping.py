@@ -14,6 +14,7 @@ from typing import Final, Protocol
 
 from odf_node.ports import Clock, DocumentKind, MetadataStore
 from odf_node.ports.gossip import GossipSink, GossipStore, GossipTransport, KeptItem, Subscription
+from odf_node.services.key_logs import KeyLogs
 from odf_protocol.did import DatasetId, DidKey
 from odf_protocol.errors import MalformedError, OdfError
 from odf_protocol.gossip import (
@@ -96,6 +97,8 @@ class HomeReader:
             if place is None or self._told.get(record.id) == place:
                 continue
             self._told[record.id] = place
+            # A key speaks for a head once others know the events that name it.
+            news += _read_all(ItemKind.KEY_EVENT, KeyLogs(self.store).documents_about(record.id))
             signed = self.store.find_signed_head(record.id)
             if signed is not None:
                 news += _read_all(ItemKind.HEAD, [signed.raw])
@@ -111,6 +114,8 @@ class HomeReader:
         self._reads += 1
         if self._reads % PROOF_ROUNDS == 1:
             for record in told:
+                # A recovery key is named without a new head.
+                news += _read_all(ItemKind.KEY_EVENT, KeyLogs(self.store).documents_about(record.id))
                 proofs = self.store.iter_documents(record.id, DocumentKind.EQUIVOCATION)
                 news += _read_all(ItemKind.EQUIVOCATION, [document.raw for document in proofs])
         subscriptions = self.store.list_subscriptions()

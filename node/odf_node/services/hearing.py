@@ -42,10 +42,11 @@ class Hearing:
 
         return await finish_in_thread(learn)
 
-    async def hear_keys(self, peer: PeerDataset, record: DatasetRecord | None) -> HeardKeys:
+    async def hear_keys(self, peer: PeerDataset, record: DatasetRecord | None, *, replaces: bool) -> HeardKeys:
         """Learn the key log that the peer shows of a dataset that is held; say what is doubtful about it (KEY-15).
 
-        What is shown of a dataset that is new here, or of this node's own, is handed on and not kept.
+        What is shown of a dataset that is new here, or of this node's own, is handed on and not kept. ``replaces`` says
+        whether a history that its owner gave up may be replaced (KEY-14).
         """
         events = await unless_mute(peer.list_key_events())
         if record is None or record.origin is Origin.OWN:
@@ -53,6 +54,8 @@ class Hearing:
         logs = KeyLogs(self.store)
         try:
             found = await finish_in_thread(lambda: logs.learn(record.id, events, now=self.clock.now()))
+            if not replaces:
+                await finish_in_thread(lambda: logs.require_kept(record))
         except (MalformedError, RejectedError) as error:
             return HeardKeys(events, error=error)
         if not found.hidden:

@@ -136,6 +136,21 @@ class KeyLogs:
             raise SigningKeyLostError(dataset_id, known.history.current_key)
         return key, known
 
+    def require_kept(self, record: DatasetRecord) -> None:
+        """Stop whoever would continue a history that its owner gave up (KEY-14).
+
+        Raises:
+            RejectedError: The chain held here is one.
+        """
+        number = self.find_disowned(record)
+        if number is not None:
+            raise RejectedError(
+                "KEY-14 history-held-here-is-the-kept-one",
+                sequence_number=number,
+                expected="the history that its owner keeps ('odf-node pull --force' takes it)",
+                found="blocks that a stolen key signed, which the owner gave up",
+            )
+
     def find_disowned(self, record: DatasetRecord) -> int | None:
         """Return from which block on, at the latest, the chain held here is one that its owner gave up (KEY-12).
 

@@ -56,7 +56,15 @@ class KeyReports:
 
     def list_doubts(self, record: DatasetRecord) -> list[str]:
         """Say in sentences what whoever relies on a dataset must know of its keys; nothing where none was stolen."""
-        return list_key_doubts(KeyLogs(self.store).get_history(record.id), record)
+        logs = KeyLogs(self.store)
+        doubts = list_key_doubts(logs.get_history(record.id), record)
+        disowned = logs.find_disowned(record)
+        if disowned is not None:
+            doubts.append(
+                f"block {disowned} held here is not of the history that the owner keeps: 'odf-node pull --force' takes "
+                "that one"
+            )
+        return doubts
 
     def _describe_window(self, record: DatasetRecord, recovery: Recovery) -> dict[str, Any]:
         upto = min(recovery.window.stop - 1, record.head.sequence_number)

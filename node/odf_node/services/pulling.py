@@ -192,7 +192,7 @@ class Pulling:
         hearing = Hearing(self.store, self.clock)
         dataset_id = record.id if record is not None else offered.dataset_id
         acceptor = self.acceptor(lambda text: progress.say(f"{name}: {text}"))
-        heard = await hearing.hear_keys(peer, record)
+        heard = await hearing.hear_keys(peer, record, replaces=wishes.force)
         if heard.error is not None:
             nothing = Offer.of_head(offered, name, url, heard.events)
             raise acceptor.refuse(nothing, heard.error, now=self.clock.now()) from heard.error

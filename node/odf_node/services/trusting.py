@@ -11,6 +11,7 @@ from odf_node.services.attesting import describe_attestation
 from odf_node.services.disputes import Disputes
 from odf_node.services.engines import EngineHost
 from odf_node.services.key_logs import KeyLogs
+from odf_node.services.key_reports import KeyReports
 from odf_node.services.proofs import gather_proof
 from odf_node.services.refusals import Refusals
 from odf_node.services.statements import Statements
@@ -18,7 +19,7 @@ from odf_node.services.verification import check_chain, stored_chain
 from odf_protocol.accept_policies import PolicySet
 from odf_protocol.chain import Strictness
 from odf_protocol.did import DidKey
-from odf_protocol.errors import MalformedError, OdfError
+from odf_protocol.errors import MalformedError, OdfError, RejectedError
 from odf_protocol.policy import AcceptRule, Auditor, Decision, Trust, decide, decide_on_metadata
 
 
@@ -74,6 +75,10 @@ class TrustReport:
         if record.origin is Origin.OWN:
             return Standing(record, AcceptRule(name="own"), Decision(True, Trust.OWN, False, "written by this node"))
         rule = policies.find_rule(record.name, record.id, record.origin_url or "")
+        try:
+            KeyLogs(self.store).require_kept(record)
+        except RejectedError as error:
+            return Standing(record, AcceptRule(name="KEY-14"), Decision(False, None, False, str(error)))
         signed = record.pinned_key is not None
         try:
             chain = check_chain(
@@ -114,6 +119,7 @@ class TrustReport:
             **self.stand(record).to_json(),
             "origin": record.origin_url,
             "pinnedKey": str(record.pinned_key) if record.pinned_key else None,
+            "keyWarnings": KeyReports(self.store).list_doubts(record),
             "acceptances": [
                 {
                     "at": str(item.accepted_at),

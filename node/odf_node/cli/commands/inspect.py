@@ -162,6 +162,7 @@ def _show_histories(context: Context, record: Any, *, as_json: bool) -> None:
 def _show_trust(context: Context, record: Any, *, as_json: bool) -> None:
     from odf_node.ports import Origin
     from odf_node.services.attesting import describe_attestation
+    from odf_node.services.key_reports import KeyReports
     from odf_node.services.presence import Presence, say_how_to_get
 
     store, console = context.node.store, context.console
@@ -185,6 +186,7 @@ def _show_trust(context: Context, record: Any, *, as_json: bool) -> None:
         }
         for item in store.iter_attestations(record.id)
     ]
+    key_warnings = KeyReports(store).list_doubts(record)
     absent = len(Presence(store, context.node.objects).find_absent(record))
     if as_json:
         console.json(
@@ -194,6 +196,7 @@ def _show_trust(context: Context, record: Any, *, as_json: bool) -> None:
                 "trust": record.trust.value,
                 "absentFiles": absent,
                 "pinnedKey": str(record.pinned_key) if record.pinned_key else None,
+                "keyWarnings": key_warnings,
                 "acceptances": acceptances,
                 "attestations": attestations,
             }
@@ -203,6 +206,8 @@ def _show_trust(context: Context, record: Any, *, as_json: bool) -> None:
     console.text(f"  identity    {record.id}")
     if record.origin is not Origin.OWN:
         console.text(f"  pinned key  {record.pinned_key or 'none: nobody signed'}")
+    for warning in key_warnings:
+        console.text(f"  WARNING     {warning}")
     if absent:
         console.text(f"  not here    {absent:,} files; {say_how_to_get(record)}")
     for row in acceptances:

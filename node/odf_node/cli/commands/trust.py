@@ -92,6 +92,8 @@ def _show_dataset(context: Context, found: dict[str, Any]) -> None:
     console.text(f"  rule        {found['rule']}")
     verdict = f"accepted as {found['wouldRestOn']}" if found["accepted"] else "would be refused"
     console.text(f"  today       {verdict}: {found['reason']}")
+    for warning in found["keyWarnings"]:
+        console.text(f"  WARNING     {warning}")
     rows = [{**row, "blocks": "{} to {}".format(*row["blocks"])} for row in found["acceptances"]]
     if rows:
         console.text("")
