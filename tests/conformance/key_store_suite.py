@@ -47,6 +47,15 @@ class KeyStoreSuite(ABC):
         assert store.put_dataset_key(key) == identity
         assert self.make_store().get_dataset_key(identity) == key
 
+    def test_later_key_comes_back_by_its_public_half_and_is_forgotten(self, store: KeyStore) -> None:
+        key = store.generate()
+        public = store.put_signing_key(key)
+        assert public.public_key == key.public_key()
+        assert self.make_store().find_signing_key(public) == key
+        store.delete_signing_key(public)
+        store.delete_signing_key(public)
+        assert store.find_signing_key(public) is None
+
     def test_forgotten_key_is_gone(self, store: KeyStore) -> None:
         identity = store.put_dataset_key(store.generate())
         store.delete_dataset_key(identity)

@@ -15,8 +15,11 @@ from odf_node.ports import (
     BlockNotFoundError,
     BlockRole,
     DatasetNotFoundError,
+    DocumentKind,
     Head,
     HeadMovedError,
+    KeyLogChange,
+    KeyLogMovedError,
     MetadataStore,
     NameTakenError,
     NewBlock,
@@ -31,6 +34,7 @@ from odf_node.ports import (
     SignedHead,
     StoredBlock,
 )
+from odf_protocol.did import DidKey
 from odf_protocol.events import DatasetKind
 from odf_protocol.multihash import Multihash
 from odf_protocol.policy import Trust
@@ -370,6 +374,46 @@ class MetadataStoreSuite(ABC):
         store.put_signed_head(other)
         store.put_signed_head(other)
         assert [s.raw for s in store.iter_signed_heads(dataset_id())] == [b"signed head document", b"other document"]
+
+    def test_key_events_are_added_to_what_was_known_or_not_at_all(self, store: MetadataStore) -> None:
+        commit = pulled_creation()
+        store.commit(commit)
+        pin, other = DidKey(b"\x01" * 32), DidKey(b"\x02" * 32)
+        store.set_pinned_key(dataset_id(), pin)
+        change = KeyLogChange(
+            dataset_id=dataset_id(), raws=(b"first", b"second"), known=0, received_at=NOON, pinned_key=other
+        )
+        for wrong, error in (
+            (replace(change, known=1), KeyLogMovedError),
+            (replace(change, expected_head=object_hash(1)), HeadMovedError),
+        ):
+            with pytest.raises(error):
+                store.add_key_events(wrong)
+            assert list(store.iter_documents(dataset_id(), DocumentKind.KEY_EVENT)) == []
+            assert store.list_datasets()[0].pinned_key == pin
+
+        store.add_key_events(replace(change, expected_head=commit.new_head.hash, signed_head=b"by the new key"))
+
+        kept = [item.raw for item in store.iter_documents(dataset_id(), DocumentKind.KEY_EVENT)]
+        assert kept == [b"first", b"second"]
+        assert store.list_datasets()[0].pinned_key == other
+        signed = store.find_signed_head(dataset_id())
+        assert signed is not None
+        assert signed.raw == b"by the new key"
+        with pytest.raises(KeyLogMovedError):
+            store.commit(growth(commit, acceptance=acceptance(growth(commit).new_head)))
+        store.commit(growth(commit, acceptance=acceptance(growth(commit).new_head), known_key_events=2))
+        store.delete_dataset(dataset_id())
+        assert len(list(store.iter_documents(dataset_id(), DocumentKind.KEY_EVENT))) == 2
+
+    def test_unsigned_dataset_gets_no_pin_by_key_events(self, store: MetadataStore) -> None:
+        store.commit(creation())
+        store.add_key_events(
+            KeyLogChange(
+                dataset_id=dataset_id(), raws=(b"x",), known=0, received_at=NOON, pinned_key=DidKey(b"\x01" * 32)
+            )
+        )
+        assert store.list_datasets()[0].pinned_key is None
 
     def test_signed_head_of_a_foreign_block_is_refused(self, store: MetadataStore) -> None:
         store.commit(creation())

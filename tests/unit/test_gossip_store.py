@@ -3,12 +3,13 @@
 import pytest
 
 from odf_protocol.did import DidKey
-from odf_protocol.gossip import GossipSettings, Interests, ItemKind
+from odf_protocol.gossip import GossipSettings, Interests, ItemKind, read_item
 from odf_protocol.gossip.rates import Rates, Strikes
 from odf_protocol.gossip.store import OWN, ItemStore, Verdict
 from odf_protocol.signatures import public_key_of
 from support.gossip_items import NOON_MS, attestation, head, key_events, key_of
-from support.signing import DATASET_KEY, NEW_KEY, NODE_KEY, OTHER_KEY, dataset_of, did_key_of
+from support.key_logs import KeyLog
+from support.signing import DATASET_KEY, NEW_KEY, NODE_KEY, OTHER_KEY, dataset_of, did_key_of, some_hash
 
 
 def make_store(**limits: int) -> ItemStore:
@@ -207,3 +208,16 @@ def test_proof_counts_only_against_a_key_that_speaks_for_the_dataset(signer: byt
     assert proof.signer == DidKey(public_key_of(signer))
     expected = Verdict.NEW if signer == DATASET_KEY else Verdict.FOREIGN
     assert make_store().admit(proof, "a", NOON_MS).verdict is expected
+
+
+def test_recovery_is_kept_beside_the_rotation_that_it_outranks_and_its_key_may_speak() -> None:
+    log = KeyLog(DATASET_KEY).prepare()
+    thief, back = log.rotate(OTHER_KEY, 3), log.recover(NEW_KEY, 3, stolen_from=2, keeps=some_hash("a"))
+    prepared, rotation, recovery = (
+        read_item(ItemKind.KEY_EVENT, raw) for raw in (log.raws[0], thief.raws[1], back.raws[1])
+    )
+    store = make_store()
+    assert store.admit(recovery, "a", NOON_MS).verdict is Verdict.FOREIGN
+    for item in (prepared, rotation, recovery, head(DATASET_KEY, 4, by=NEW_KEY)):
+        admission = store.admit(item, "a", NOON_MS)
+        assert (admission.verdict, admission.proofs) == (Verdict.NEW, ())

@@ -13,6 +13,7 @@ from odf_protocol.key_changes import sign_rotation
 from odf_protocol.key_history import KeyHistory
 from odf_protocol.signatures import sign_block
 from odf_protocol.verification_statements import Checked, Problem, sign_verification
+from support.key_logs import KeyLog
 from support.signing import DATASET_KEY, NEW_KEY, NODE_KEY, NOON, OTHER_KEY, dataset_of, did_key_of, some_hash
 
 DATASET = dataset_of(DATASET_KEY)
@@ -114,3 +115,29 @@ def test_what_is_no_bundle_is_malformed(change: dict[str, object]) -> None:
 def test_bundle_of_too_many_documents_is_malformed() -> None:
     with pytest.raises(MalformedError):
         decode_bundle(encode_bundle(BundleDocument(DocumentSort.STATEMENT, b"%d" % n) for n in range(1001)))
+
+
+def test_key_log_in_a_bundle_says_for_whom_keys_spoke_and_when_they_were_stolen() -> None:
+    log = KeyLog(DATASET_KEY).prepare()
+    thief, kept = log.rotate(OTHER_KEY, 3), some_hash("a")
+    back = log.recover(NEW_KEY, 4, stolen_from=3, keeps=kept)
+    events = [BundleDocument(DocumentSort.KEY_EVENT, raw) for raw in dict.fromkeys(thief.raws + back.raws)]
+    stolen = [head(3, "a"), head(3, "b")]
+
+    judged = judge([*stolen, *reversed(events)])
+    says = [found.says for found in judged.findings]
+
+    assert len(judged.guilty) == 1
+    assert any("a recovery declares stolen from block 3 on: not the owner's word" in text for text in says)
+    assert sum("this key was stolen from block 3 on" in text for text in says) == 2
+    assert sum("void: not in the key log" in text for text in says) == 1
+    without = [found.says for found in judge(stolen).findings]
+    assert any("the key that the dataset began with" in text for text in without)
+
+
+def test_head_by_a_key_after_its_rotation_is_called_that() -> None:
+    log = KeyLog(DATASET_KEY).rotate(OTHER_KEY, 3)
+    event = BundleDocument(DocumentSort.KEY_EVENT, log.raws[0])
+    late, early = (judge([event, head(number, "a")]).findings[-1].says for number in (3, 2))
+    assert "does not speak for this block" in late
+    assert "does not speak" not in early

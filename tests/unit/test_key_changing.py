@@ -26,6 +26,7 @@ from odf_node.services.writer import ChainWriter
 from odf_protocol.block import decode_block
 from odf_protocol.errors import RejectedError
 from odf_protocol.events import SetInfo
+from odf_protocol.heads import decode_signed_head
 from odf_protocol.signatures import sign_block
 from support.key_logs import RECOVERY_KEY, KeyLog
 from support.offering_peer import OfferingPeer
@@ -194,6 +195,45 @@ def test_change_that_somebody_overtakes_changes_nothing(owner: Node) -> None:
     assert KeyLogs(owner.store).read(stale.id) == known
     assert changing(owner).rotate(stale, now=NOW).first_sequence_number == record_of(owner).head.sequence_number + 1
     write(owner, "and it goes on")
+
+
+def test_crash_before_the_event_is_kept_leaves_the_old_key_in_force(
+    owner: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = record_of(owner)
+
+    def crash(_change: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as broken:
+        broken.setattr(owner.store, "add_key_events", crash)
+        with pytest.raises(KeyboardInterrupt):
+            changing(owner).rotate(record, now=NOW)
+
+    assert KeyLogs(owner.store).get_history(record.id).events == ()
+    assert owner.keys.find_last_key_event(record.id) is None
+    assert write(owner, "with the old key").head.sequence_number == record.head.sequence_number + 1
+    assert changing(owner).rotate(record, now=NOW).index == 0
+
+
+def test_crash_after_the_event_is_kept_leaves_the_new_key_in_force(
+    owner: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def crash(*_arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as broken:
+        broken.setattr(owner.keys, "note_key_event", crash)
+        with pytest.raises(KeyboardInterrupt):
+            changing(owner).rotate(record_of(owner), now=NOW)
+
+    history = KeyLogs(owner.store).get_history(record_of(owner).id)
+    assert len(history.events) == 1
+    signed = owner.store.find_signed_head(record_of(owner).id)
+    assert signed is not None
+    assert decode_signed_head(signed.raw).signer == history.current_key
+    write(owner, "with the new key")
+    assert owner.verifier.verify(record_of(owner), say=print).problem == ""
 
 
 def test_home_without_the_newest_key_event_does_not_sign(owner: Node, chain: PeerChain, tmp_path: Path) -> None:

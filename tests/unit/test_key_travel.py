@@ -1,0 +1,220 @@
+"""A key log goes wherever the dataset goes: served, pushed, exported, gossiped, restored, in bundles of evidence."""
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from odf_node.adapters.clocks import FixedClock
+from odf_node.adapters.http_client import ClientSettings
+from odf_node.adapters.http_push import push_dataset
+from odf_node.adapters.layout_folder import LayoutFolder
+from odf_node.adapters.peer_addresses import open_peer
+from odf_node.adapters.signed_marks import FOLDER_VARIABLE
+from odf_node.composition import Node
+from odf_node.home import Home
+from odf_node.late_push_judge import LatePushJudge
+from odf_node.ports import DatasetRecord
+from odf_node.ports.gossip import Subscription
+from odf_node.ports.push_client import PushedHead
+from odf_node.services.hearsay import Hearsay
+from odf_node.services.key_changing import KeyChanging
+from odf_node.services.key_logs import KeyLogs
+from odf_node.services.receiving import _Silence
+from odf_node.services.recovery import Recovery
+from odf_node.services.writer import ChainWriter
+from odf_protocol.events import SetInfo
+from odf_protocol.gossip.item import ItemKind, read_item
+from support.exchange_nodes import TOKEN, TestNode
+from support.key_logs import RECOVERY_KEY, KeyLog
+from support.offers import NOW, Judge, PeerChain, PublisherHome, root_chain
+from support.signing import NEW_KEY, did_key_of
+
+
+@pytest.fixture(autouse=True)
+def no_marks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(FOLDER_VARIABLE, "")
+
+
+@pytest.fixture
+def chain(tmp_path: Path) -> PeerChain:
+    return root_chain(tmp_path, slices=1)
+
+
+@pytest.fixture
+def owner(tmp_path: Path, chain: PeerChain) -> Iterator[Node]:
+    """Has a recovery key, rotated once, and one block by the new key."""
+    judge = Judge.create(tmp_path / "owner")
+    PublisherHome(judge).keep(chain)
+    node = Node(Home(judge.home.path), FixedClock(NOW))
+    use = KeyChanging(node.store, node.keys)
+    use.prepare(record_of(node), did_key_of(RECOVERY_KEY), signed_with=None, now=NOW)
+    use.rotate(record_of(node), now=NOW)
+    write(node, "by the new key")
+    yield node
+    node.close()
+
+
+@pytest.fixture
+def reader(tmp_path: Path) -> Iterator[Node]:
+    judge = Judge.create(tmp_path / "reader")
+    node = Node(Home(judge.home.path), FixedClock(NOW))
+    yield node
+    node.close()
+
+
+def record_of(node: Node) -> DatasetRecord:
+    (record,) = node.store.list_datasets()
+    return record
+
+
+def write(node: Node, text: str) -> None:
+    writer = ChainWriter.continue_chain(node.store, node.keys, record_of(node).id)
+    writer.add(SetInfo(description=text), system_time=NOW)
+    writer.commit(signed_at=NOW, objects=node.objects, staged={})
+
+
+def served(node: Node) -> TestNode:
+    return TestNode(node.home, node.store, node.objects, LatePushJudge(node))  # type: ignore[arg-type]
+
+
+async def pull(node: Node, url: str) -> Any:
+    async with await open_peer(url, ClientSettings()) as peer:
+        return await node.pulling.take(peer, url=url, name="cities", policy=None, expected_id=None, progress=_Silence())
+
+
+def keys_of(node: Node, chain: PeerChain) -> Any:
+    return KeyLogs(node.store).get_history(chain.id)
+
+
+def test_rotated_dataset_is_pulled_over_http_and_served_on(
+    owner: Node, reader: Node, chain: PeerChain, tmp_path: Path
+) -> None:
+    third = Node(Home(Judge.create(tmp_path / "third").home.path), FixedClock(NOW))
+
+    async def run() -> None:
+        async with served(owner).serving() as address:
+            await pull(reader, f"{address}/cities")
+        async with served(reader).serving() as address:
+            await pull(third, f"{address}/cities")
+
+    asyncio.run(run())
+    assert keys_of(third, chain) == keys_of(reader, chain) == keys_of(owner, chain)
+    assert record_of(third).pinned_key == keys_of(owner, chain).current_key
+    third.close()
+
+
+def test_push_brings_the_log(owner: Node, reader: Node, chain: PeerChain) -> None:
+    receiver = served(reader)
+    receiver.put_token()
+    record = record_of(owner)
+    signed = owner.store.find_signed_head(record.id)
+    assert signed is not None
+    offered = PushedHead(
+        dataset_id=record.id,
+        head=record.head,
+        signed_head=signed.raw,
+        key_events=KeyLogs(owner.store).documents_about(record.id),
+    )
+
+    async def run() -> None:
+        async with receiver.serving() as address:
+            await push_dataset(
+                f"{address}/cities",
+                offered,
+                store=owner.store,
+                objects=owner.objects,
+                settings=ClientSettings(token=TOKEN),
+            )
+
+    asyncio.run(run())
+    assert record_of(reader).head == record.head
+    assert keys_of(reader, chain) == keys_of(owner, chain)
+
+
+def test_export_holds_the_log_and_follows_a_key_that_changes_without_a_block(
+    owner: Node, reader: Node, chain: PeerChain, tmp_path: Path
+) -> None:
+    place = tmp_path / "cities"
+    owner.exporting.export(record_of(owner), LayoutFolder(place), _Silence(), lambda _size: None)
+    asyncio.run(pull(reader, place.as_uri()))
+    assert keys_of(reader, chain) == keys_of(owner, chain)
+    KeyChanging(owner.store, owner.keys).rotate(record_of(owner), now=NOW)
+
+    owner.exporting.export(record_of(owner), LayoutFolder(place), _Silence(), lambda _size: None)
+    before = {path: path.stat().st_mtime_ns for path in place.rglob("*")}
+    owner.exporting.export(record_of(owner), LayoutFolder(place), _Silence(), lambda _size: None)
+
+    assert {path: path.stat().st_mtime_ns for path in place.rglob("*")} == before
+    asyncio.run(pull(reader, place.as_uri()))
+    assert keys_of(reader, chain) == keys_of(owner, chain)
+    assert len(keys_of(reader, chain).events) == 3
+
+
+def test_dataset_that_never_changed_its_key_is_exported_without_a_log(tmp_path: Path, chain: PeerChain) -> None:
+    judge = Judge.create(tmp_path / "plain")
+    PublisherHome(judge).keep(chain)
+    node = Node(Home(judge.home.path), FixedClock(NOW))
+    node.exporting.export(record_of(node), LayoutFolder(tmp_path / "c"), _Silence(), lambda _size: None)
+    assert not (tmp_path / "c" / "key-log").exists()
+    node.close()
+
+
+def test_key_log_outlives_the_dataset_that_is_deleted_and_taken_again(
+    owner: Node, reader: Node, chain: PeerChain
+) -> None:
+    async def run() -> None:
+        async with served(owner).serving() as address:
+            await pull(reader, f"{address}/cities")
+            reader.deletion.delete(record_of(reader))
+            await pull(reader, f"{address}/cities")
+
+    asyncio.run(run())
+    assert keys_of(reader, chain) == keys_of(owner, chain)
+
+
+def test_restored_backup_takes_key_events_back_from_a_peer(
+    owner: Node, reader: Node, chain: PeerChain, tmp_path: Path
+) -> None:
+    old = Judge.create(tmp_path / "restored")
+    PublisherHome(old).keep(chain)
+    node = Node(Home(old.home.path), FixedClock(NOW))
+
+    async def run() -> None:
+        async with (
+            served(owner).serving() as address,
+            await open_peer(f"{address}/cities", ClientSettings()) as peer,
+        ):
+            await Recovery(node.store, node.objects, node.keys).recover(record_of(node), peer, now=NOW)
+
+    asyncio.run(run())
+    assert (record_of(node).head, keys_of(node, chain)) == (record_of(owner).head, keys_of(owner, chain))
+    node.close()
+
+
+def test_gossip_teaches_keys_of_what_matters_here_and_nothing_to_the_owner(
+    owner: Node, reader: Node, chain: PeerChain
+) -> None:
+    items = [read_item(ItemKind.KEY_EVENT, raw) for raw in KeyLogs(owner.store).documents_about(chain.id)]
+    hearsay = Hearsay(reader.store, FixedClock(NOW))
+    hearsay.accept(items[0])
+    assert keys_of(reader, chain).events == ()
+    reader.store.put_subscription(Subscription(dataset_id=chain.id, name="cities", url=None, since=NOW))
+    for item in (items[1], *items):
+        hearsay.accept(item)
+    assert keys_of(reader, chain) == keys_of(owner, chain)
+
+    log = KeyLog(chain.key, raws=KeyLogs(owner.store).documents_about(chain.id))
+    key = owner.keys.find_signing_key(keys_of(owner, chain).current_key)
+    assert key is not None
+    stolen = replace(log, keys=(key.seed,)).rotate(NEW_KEY, 9)
+    owners = Hearsay(owner.store, FixedClock(NOW))
+    for raw in stolen.raws:
+        owners.accept(read_item(ItemKind.KEY_EVENT, raw))
+
+    assert keys_of(owner, chain).events == log.history.events
+    (entry,) = [entry for entry in owner.store.iter_audit(limit=9) if "somebody else" in entry.command]
+    assert "this key is stolen" in entry.detail
