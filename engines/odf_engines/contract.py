@@ -70,9 +70,11 @@ class Limits:
     Attributes:
         memory_bytes: Resident memory of all processes of the session.
         wall_s: Time from request to answer, start of the engine not counted.
-        cpu_s: Processor time of one process over the whole session.
+        cpu_s: Processor time of all processes of the session together. A session whose processes have used half of it
+            starts them anew before the next request.
         output_bytes: Size of one output file, and of all files the session has on disk together with its scratch.
         output_rows: Rows of one output.
+        decoded_bytes: All values of one output as Arrow holds them, however small its file is.
         processes: Processes and threads of the session together.
     """
 
@@ -81,6 +83,7 @@ class Limits:
     cpu_s: int = 3600
     output_bytes: int = 4096 * _MIB
     output_rows: int = 100_000_000
+    decoded_bytes: int = 65_536 * _MIB
     processes: int = 512
 
 
@@ -160,6 +163,7 @@ class TransformResponse:
         schema: Of the output, system columns first; there even without rows.
         data_path: The new slice, None without rows.
         offset_interval: Rows of it, None without rows.
+        logical_hash: Of the slice, where the engine's host side has read it anyway; a node computes it otherwise.
         watermark: Of the derivative after the step, never below ``prev_watermark``.
         checkpoint_path: State for the next step, None if the query needs none.
         statistics: For the operator.
@@ -171,6 +175,7 @@ class TransformResponse:
     watermark: Timestamp | None
     checkpoint_path: Path | None
     statistics: Statistics
+    logical_hash: Multihash | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,6 +223,7 @@ class IngestResponse:
         schema: Of the dataset, system columns first.
         data_path: The new slice.
         offset_interval: Rows of it.
+        logical_hash: See ``TransformResponse``.
         watermark: Of the dataset after it.
         state_path: Projected state for the next ingest, Parquet.
         quarantine_path: Rows that could not be taken, with their errors, Parquet.
@@ -233,6 +239,7 @@ class IngestResponse:
     quarantine_path: Path | None
     quarantined_rows: int
     statistics: Statistics
+    logical_hash: Multihash | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

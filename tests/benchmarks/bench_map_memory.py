@@ -54,13 +54,13 @@ def write_slice(path: Path, first: int, rows: int) -> Path:
 
 
 def watch_peak(is_over: "threading.Event", session: object, peak: list[float]) -> None:
-    """Keep the session's highest memory, and the processor time of Java, until told to end."""
+    """Keep the session's highest memory, and the processor time, until told to end."""
     while not is_over.wait(0.1):
         process = getattr(session, "_process", None)
         if process is not None:
             usage = usage_of(process.process_id)
             peak[0] = max(peak[0], usage.memory_bytes)
-            peak[1] = max(peak[1], usage.busiest_s)
+            peak[1] = max(peak[1], usage.cpu_s)
 
 
 def main() -> int:
@@ -96,7 +96,7 @@ def main() -> int:
                 watch.join()
             taken_s = time.perf_counter() - started
         print(f"peak of resident memory: {peak[0] / MIB:,.0f} MiB")
-        print(f"wall {taken_s:.1f} s, processor time of Java {peak[1]:.1f} s; start included")
+        print(f"wall {taken_s:.1f} s, processor time {peak[1]:.1f} s; start included")
         if response is None:
             return 1
         expected = rows * KEPT_PERCENT // 100

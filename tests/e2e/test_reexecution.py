@@ -477,6 +477,10 @@ def test_step_that_reaches_a_limit_is_named(judge: Judge, published: Published) 
     with pytest.raises(LimitExceededError, match=f"output_rows reached at block {FIRST_STEP}: allowed 2, found 3"):
         judge.accept(published.derivative)
 
+    judge.engines.limits = Limits(wall_s=0.001)
+    with pytest.raises(LimitExceededError, match=f"wall_s reached at block {FIRST_STEP}: allowed 0.001"):
+        judge.accept(published.derivative)
+
 
 # What the policy asks for
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from odf_engines.sandbox.resources import usage_of
 from odf_node.engine_workspace import sweep_workspaces
 from odf_node.home import Home
 from support.command_line import hear_ctrl_c
@@ -73,7 +74,27 @@ def wait_until(condition: object, limit_s: float = 60) -> None:
         time.sleep(0.05)
 
 
-def test_second_command_is_answered_by_the_engine_of_the_first(publisher: Publisher) -> None:
+def assert_is_confined(engine: int) -> None:
+    """Check, on the kernel's word, that every process inside of a sandbox has what SANDBOX-3 to SANDBOX-6 say."""
+    inside = [each for each in usage_of(engine).process_ids if each != engine]
+    assert len(inside) >= 3  # the first process of the sandbox, Python and Java
+    for each in inside:
+        folder = Path("/proc", str(each))
+        status = (folder / "status").read_text()
+        for line in ("CapEff:\t0000000000000000", "CapBnd:\t0000000000000000", "NoNewPrivs:\t1"):
+            assert line in status
+        for name in ("ipc", "mnt", "net", "pid", "user", "uts"):
+            assert (folder / "ns" / name).readlink() != Path("/proc/self/ns", name).readlink()
+    for each in inside[1:]:  # the first one is bubblewrap, which put the filter on
+        folder = Path("/proc", str(each))
+        assert "Seccomp:\t2" in (folder / "status").read_text()
+        assert b"ODF_NODE" not in (folder / "environ").read_bytes()
+        mounts = [line.split() for line in (folder / "mounts").read_text().splitlines()]
+        writable = {place for _, place, _, options, *_ in mounts if options.split(",")[0] == "rw"}
+        assert {place for place in writable if not place.startswith("/dev/")} == {"/tmp", "/scratch", "/exchange/out"}
+
+
+def test_second_command_is_answered_by_the_engine_of_the_first_which_is_confined_as_any(publisher: Publisher) -> None:
     assert publisher.node.must(*QUESTION, environment=IDLE).out == ANSWER
     first = engines(publisher)
     assert publisher.node.must(*QUESTION, environment=IDLE).out == ANSWER
@@ -81,6 +102,7 @@ def test_second_command_is_answered_by_the_engine_of_the_first(publisher: Publis
     assert first
     assert engines(publisher) == first
     assert len(keepers(publisher)) == 1
+    assert_is_confined(next(each for each in first if usage_of(each).processes > 10))
 
 
 def test_error_of_a_query_leaves_the_engine_warm(publisher: Publisher) -> None:

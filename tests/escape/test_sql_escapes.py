@@ -126,7 +126,7 @@ def test_it_succeeds_without_any_layer(spark_without_gate, probe):
     assert answer["outcome"] == "done", answer
     if probe.proof:
         assert probe.proof not in answer["got"] or probe.proof == "[]"
-    if probe.name.startswith(("view_over_text", "table_over", "file_as")):
+    if probe.name.startswith(("view_over_text", "table_over", "file_as", "csv_file_as")):
         assert BAIT in answer["got"]
 
 

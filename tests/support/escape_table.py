@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from support.escapes import PROBES
 from support.limit_escapes import ATTEMPTS, FIXED
-from support.sql_escapes import SQL_PROBES
+from support.sql_escapes import FIRST_SERIES, SQL_PROBES, STOPPED_BY_SWITCHES
 
 HEAD = """\
 # What was tried to get out of the sandbox
@@ -21,10 +21,18 @@ machine or needs rights that no test has, the control *reaches the kernel*, whic
 a host does not allow is reported as skipped with the reason, never as passed.
 """
 
+_SERIES = """\
+The numbers are those of the first series of {count}, tried against Spark with three of its own switches and nothing
+else (`restrictedMode`, `reflect.allowList`, `runSQLOnFiles`): 1 to {stopped} were stopped, the others did what they
+wanted. Of that series only its count, how many were stopped, and ten of the others by name were written down; those ten
+are here, the rest is made anew. What has no number came later.
+"""
+
 _NATIVE = "tests/escape/test_native_escapes.py"
 _LIMITS = "tests/escape/test_limit_escapes.py"
 _SQL = "tests/escape/test_sql_escapes.py"
 _OUTPUTS = "tests/unit/test_engine_outputs.py"
+_BOMBS = "tests/unit/test_output_reader.py"
 
 # Output of a compromised engine: what it is, and the test.
 OUTPUTS = {
@@ -42,6 +50,11 @@ OUTPUTS = {
     "other rows, columns, types, offsets, operations, times": "test_slice_that_breaks_a_rule_is_refused",
     "answers that contradict the file": "test_dishonest_answer_is_refused",
     "watermark that goes back": "test_watermark_that_goes_back_is_refused",
+    "dictionary of one long text": "test_dictionary_of_one_long_text_costs_bounded_memory_and_the_next_file_is_read",
+    "more and more of one text": "test_values_that_fit_into_memory_one_batch_at_a_time_are_counted_together",
+    "list of which only the length is written": "test_list_of_which_only_the_length_is_written_costs_bounded_memory",
+    "file that takes for ever": "test_time_to_read_is_bounded",
+    "file that kills its reader": "test_reader_that_dies_of_a_file_is_a_failure_and_replaced",
 }
 
 
@@ -62,15 +75,21 @@ def iter_lines() -> Iterator[str]:
             control = "none: it never ends by itself"
         yield f"| {_words(name)} | {_limit(attempt.stopped_by)} | {control} |"
     yield f"\n## SQL\n\n`{_SQL}`; every control succeeds without gate, switches and mounts of the sandbox.\n"
-    yield "| attempt | first | behind it |\n|---|---|---|"
-    for query in SQL_PROBES:
+    yield _SERIES.format(count=len(FIRST_SERIES), stopped=STOPPED_BY_SWITCHES)
+    yield "| no. | attempt | first | behind it |\n|---|---|---|---|"
+    for query in sorted(SQL_PROBES, key=lambda each: _number(each.name) or len(SQL_PROBES)):
         first = "gate" if query.complaint else "none: it is text"
         behind = {"session": "a session that serves nobody else"}.get(query.other, query.other)
-        yield f"| {_words(query.name)} | {first} | {behind} |"
-    yield f"\n## Output\n\n`{_OUTPUTS}`; the control is the honest output, which passes.\n"
+        yield f"| {_number(query.name) or ''} | {_words(query.name)} | {first} | {behind} |"
+    yield f"\n## Output\n\n`{_OUTPUTS}` and `{_BOMBS}`; the control is the honest output, which passes.\n"
     yield "| output | test |\n|---|---|"
     for output, test in OUTPUTS.items():
         yield f"| {output} | `{test}` |"
+
+
+def _number(name: str) -> int:
+    """Return the place in the first series, 0 for none."""
+    return FIRST_SERIES.index(name) + 1 if name in FIRST_SERIES else 0
 
 
 def _words(name: str) -> str:

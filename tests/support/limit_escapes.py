@@ -28,6 +28,12 @@ def rest():
 """
 
 
+SPIN = """
+def spin(seconds):
+    while time.process_time() < seconds: pass
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class Attempt:
     """What is tried, the limits it meets, and the one that ends it.
@@ -98,6 +104,19 @@ ATTEMPTS = {
     "processor_time": Attempt(
         "while time.process_time() < 2: pass", "cpu_s",
         {"cpu_s": 1},
+    ),
+    "processor_time_of_many_processes": Attempt(
+        f"{SPIN}for _ in range(int(DURATION * 4)): fork(2, lambda: spin(0.7)); os.wait(); os.wait()",
+        "cpu_s", {"cpu_s": 1},
+    ),
+    "processor_time_of_ended_processes": Attempt(
+        f"{SPIN}for _ in range(int(DURATION * 40)): fork(1, lambda: spin(0.1)); os.wait()", "cpu_s", {"cpu_s": 1}
+    ),
+    "processor_time_of_disowned_processes": Attempt(
+        f"{SPIN}import signal; signal.signal(signal.SIGCHLD, signal.SIG_IGN)\n"
+        "for _ in range(int(DURATION * 5)):\n    fork(1, lambda: spin(0.6))\n    try: os.wait()\n"
+        "    except ChildProcessError: pass",
+        "cpu_s", {"cpu_s": 1},
     ),
     "silence": Attempt("time.sleep(2)", "wall_s", {"wall_s": 0.5}),
     "endless_answer": Attempt("while True: sys.stdout.write('x' * 65536)", "more than", is_endless=True),

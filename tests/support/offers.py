@@ -15,6 +15,7 @@ from odf_node.adapters.key_files import KeyFiles
 from odf_node.adapters.object_folder import ObjectFolder
 from odf_node.adapters.sqlite_store import SqliteMetadataStore
 from odf_node.commit_point import commit_with_objects
+from odf_node.engine_workspace import EngineWorkspace
 from odf_node.errors import RefusedError
 from odf_node.home import Home
 from odf_node.ports import Commit, DatasetRecord, Head, NewBlock, NewDataset, Origin, PrivateKey
@@ -263,8 +264,14 @@ class SharedEngine(EngineHost):
     """Every session is the one that the test run keeps warm; requests do not see each other there."""
 
     def __init__(self, workspace: Path, session: EngineSession | None = None) -> None:
-        super().__init__(workspace)
+        super().__init__(EngineWorkspace(workspace))
+        self._folder = workspace
         self._shared = session
+
+    @property
+    def workspace(self) -> Path:
+        self._folder.mkdir(exist_ok=True)
+        return self._folder
 
     def own_session(self, name: str) -> EngineSession:
         self.get_engine(name)

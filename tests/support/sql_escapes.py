@@ -9,6 +9,16 @@ from dataclasses import dataclass
 _QUERY, _NO_FILE = "only a query is allowed", "PATH_NOT_FOUND"
 _RESTRICTED = "SQL_RESTRICTED_MODE"
 
+# The first series, tried against Spark 4.3 with three of its own switches: they stopped the first seven.
+FIRST_SERIES = (
+    "file_as_relation", "csv_file_as_relation", "run_program", "read_environment_by_reflection",
+    "read_property_by_reflection", "reflect_quietly", "count_threads_by_reflection", "view_over_text",
+    "view_over_binary_file", "view_over_csv", "view_over_json", "table_over_file", "database", "overwrite_folder",
+    "add_file", "add_archive", "add_jar", "java_function", "sql_function", "set_setting", "set_time_zone",
+    "read_settings", "execute_immediate", "script", "declare_variable", "create_table",
+)  # fmt: skip
+STOPPED_BY_SWITCHES = 7
+
 
 @dataclass(frozen=True, slots=True)
 class SqlProbe:
@@ -81,6 +91,11 @@ SQL_PROBES = (
     SqlProbe(
         "file_as_relation",
         "SELECT * FROM text.`{bait}`",
+        "unknown relation", "switches", "TABLE_OR_VIEW_NOT_FOUND",
+    ),
+    SqlProbe(
+        "csv_file_as_relation",
+        "SELECT * FROM csv.`{bait}`",
         "unknown relation", "switches", "TABLE_OR_VIEW_NOT_FOUND",
     ),
     SqlProbe(

@@ -10,7 +10,8 @@ import pytest
 
 from odf_engines.contract import Limits
 from odf_engines.errors import EngineFailureError, LimitExceededError
-from odf_engines.spark.outputs import Answer, OutputFolder, check_rows
+from odf_engines.spark.output_rows import RowsCheck
+from odf_engines.spark.outputs import Answer, OutputFolder
 from odf_engines.spark.receive import check_system_columns, receive_grade, receive_transform
 from odf_engines.spark.worker import schema_text
 from odf_protocol.events import OffsetInterval
@@ -58,9 +59,16 @@ def rows(count=3, *, start=10, op=None, times=None, schema=SCHEMA):
 
 def check(path, *, interval=(10, 12), schema=SCHEMA, limits=None):
     start, end = interval
-    check_rows(
-        path, schema, Vocabulary(), OffsetInterval(start=start, end=end), SYSTEM_TIME.unix_ms, limits or Limits()
+    limits = limits or Limits()
+    wanted = RowsCheck(
+        schema=schema,
+        vocabulary=Vocabulary(),
+        interval=OffsetInterval(start=start, end=end),
+        system_time_ms=SYSTEM_TIME.unix_ms,
+        most_rows=limits.output_rows,
+        most_decoded_bytes=limits.decoded_bytes,
     )
+    return wanted.run(path)
 
 
 def test_plain_file_is_copied_out_of_reach(folders, outputs):

@@ -31,6 +31,8 @@ class CallerConfinedProcess(SandboxedProcess):
         SandboxUnavailableError: They cannot, or something is there already.
     """
 
+    is_sandbox = False
+
     def _start(self, profile: Profile, program: Sequence[str]) -> "subprocess.Popen[bytes]":
         self._made: list[Path] = []
         self._scratch = [Path(name) for name in profile.memory_folders if not name.startswith(_OF_THE_CONTAINER)]

@@ -24,7 +24,7 @@ from odf_engines.errors import EngineFailureError, LimitExceededError
 from odf_engines.sandbox.bubblewrap import find_bubblewrap
 from odf_engines.sandbox.disk import deleted_usage, disk_usage
 from odf_engines.sandbox.profile import Profile, build_command
-from odf_engines.sandbox.resources import MOST_DESCRIPTORS, usage_of
+from odf_engines.sandbox.resources import MOST_DESCRIPTORS, CpuMeter, usage_of
 from odf_engines.sandbox.system_calls import open_filter
 
 __all__ = ["SandboxedProcess"]
@@ -51,11 +51,13 @@ class SandboxedProcess:
         SandboxUnavailableError: Isolation does not work on this machine.
     """
 
+    is_sandbox = True  # and not a place that somebody else has confined
+
     def __init__(self, profile: Profile, program: Sequence[str], limits: Limits, writable: Sequence[Path] = ()) -> None:
         self._limits = limits
         self._writable = tuple(writable)
         self._crossed: LimitExceededError | None = None
-        self._busiest_s = 0.0
+        self._cpu = CpuMeter()
         self._log: deque[bytes] = deque()
         self._log_size = 0
         self._pending = bytearray()
@@ -74,6 +76,11 @@ class SandboxedProcess:
     def is_running(self) -> bool:
         """Whether the process can still be asked."""
         return self._process.poll() is None and self._crossed is None
+
+    @property
+    def spent_cpu_s(self) -> float:
+        """Processor time of all its processes up to the last look, in seconds."""
+        return self._cpu.spent_s
 
     @property
     def process_id(self) -> int:
@@ -177,7 +184,7 @@ class SandboxedProcess:
         code = self._process.wait()
         if self._crossed is not None:
             return self._crossed
-        if code in _KILLED and self._busiest_s > self._limits.cpu_s - _LAST_LOOK_S:
+        if code in _KILLED and self._cpu.spent_s > self._limits.cpu_s - _LAST_LOOK_S:
             return LimitExceededError("cpu_s", allowed=self._limits.cpu_s)
         return EngineFailureError(f"{otherwise} (exit code {code})", log=self.log)
 
@@ -201,11 +208,13 @@ class SandboxedProcess:
 
     def _find_crossed(self) -> LimitExceededError | None:
         usage = usage_of(self._process.pid)
-        self._busiest_s = max(self._busiest_s, usage.busiest_s)
+        self._cpu.add(usage)
         if usage.processes > self._limits.processes:
             return LimitExceededError("processes", allowed=self._limits.processes, found=usage.processes)
         if usage.memory_bytes > self._limits.memory_bytes:
             return LimitExceededError("memory_bytes", allowed=self._limits.memory_bytes, found=usage.memory_bytes)
+        if (spent_s := self._cpu.spent_s) > self._limits.cpu_s:
+            return LimitExceededError("cpu_s", allowed=self._limits.cpu_s, found=round(spent_s, 1))
         if usage.descriptors > MOST_DESCRIPTORS:
             return LimitExceededError("descriptors", allowed=MOST_DESCRIPTORS, found=usage.descriptors)
         for folder in self._writable:

@@ -11,11 +11,11 @@ import contextlib
 import os
 import re
 import resource
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
-__all__ = ["MOST_DESCRIPTORS", "Usage", "kernel_limits", "set_kernel_limits", "usage_of"]
+__all__ = ["MOST_DESCRIPTORS", "CpuMeter", "Usage", "kernel_limits", "set_kernel_limits", "usage_of"]
 
 # Address space that the Java runtime reserves without using: compressed classes 1 GiB, code 240 MiB, class-data
 # archive, thread stacks and malloc arenas of 64 MiB each.
@@ -27,7 +27,10 @@ MOST_DESCRIPTORS = 2 * _OPEN_FILES  # guess: of all processes together; Java and
 
 # Swapped-out memory counts too, else a process could push its pages out and fill the next ones.
 _MEMORY = re.compile(r"^Vm(?:RSS|Swap):\s+(\d+) kB$", re.MULTILINE)
-_TICKS = slice(11, 13)  # utime and stime, counted from behind the name: proc_pid_stat(5)
+# Counted from behind the name: proc_pid_stat(5)
+_OWN_TICKS = slice(11, 13)  # utime, stime
+_ENDED_TICKS = slice(13, 15)  # cutime, cstime: of children that ended and were waited for
+_START = 19
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 _THREADS = re.compile(r"^Threads:\s+(\d+)$", re.MULTILINE)
 
@@ -65,14 +68,16 @@ class Usage:
     Attributes:
         memory_bytes: Resident and swapped out.
         processes: Processes and threads together.
-        busiest_s: Processor time of the process that used most.
+        cpu_s: Processor time of all processes, and of their children that ended and were waited for.
+        own_cpu_s: Processor time of each process alone, by its number and when it started.
         descriptors: Open files, sockets and pipes; each can hold memory of the kernel that belongs to no process.
         process_ids: Of all its processes, on the host.
     """
 
     memory_bytes: int
     processes: int
-    busiest_s: float = 0.0
+    cpu_s: float = 0.0
+    own_cpu_s: Mapping[tuple[int, str], float] = field(default_factory=dict)
     descriptors: int = 0
     process_ids: tuple[int, ...] = ()
 
@@ -80,7 +85,8 @@ class Usage:
 def usage_of(process_id: int) -> Usage:
     """Measure a process and all its descendants; those that end meanwhile count as nothing."""
     memory_bytes = processes = descriptors = 0
-    busiest_s = 0.0
+    cpu_s = 0.0
+    own_cpu_s = {}
     found = []
     for each in _tree(process_id):
         folder = Path("/proc", str(each))
@@ -90,12 +96,38 @@ def usage_of(process_id: int) -> Usage:
         except OSError:
             continue
         found.append(each)
-        busiest_s = max(busiest_s, sum(map(int, fields[_TICKS])) / _TICKS_PER_S)
+        own_cpu_s[each, fields[_START]] = own_s = sum(map(int, fields[_OWN_TICKS])) / _TICKS_PER_S
+        cpu_s += own_s + sum(map(int, fields[_ENDED_TICKS])) / _TICKS_PER_S
         memory_bytes += sum(1024 * int(kibibytes) for kibibytes in _MEMORY.findall(status))
         processes += sum(map(int, _THREADS.findall(status)))
         with contextlib.suppress(OSError):
             descriptors += sum(1 for _ in (folder / "fd").iterdir())
-    return Usage(memory_bytes, processes, busiest_s, descriptors, tuple(found))
+    return Usage(memory_bytes, processes, cpu_s, own_cpu_s, descriptors, tuple(found))
+
+
+class CpuMeter:
+    """Adds up the processor time of a tree of processes from looks at it.
+
+    Two sums, of which the larger counts: what the kernel hands on from ended children to parents, which a parent can
+    avert by ignoring them; and what each process had used whenever it was seen, which misses what it did after the
+    last look at it.
+    """
+
+    def __init__(self) -> None:
+        self._handed_on_s = 0.0
+        self._seen_s: dict[tuple[int, str], float] = {}
+        self._ended_s = 0.0
+
+    @property
+    def spent_s(self) -> float:
+        """Processor time so far, in seconds; never decreases."""
+        return max(self._handed_on_s, self._ended_s + sum(self._seen_s.values()))
+
+    def add(self, usage: Usage) -> None:
+        """Take in one look."""
+        self._handed_on_s = max(self._handed_on_s, usage.cpu_s)
+        self._ended_s += sum(spent for process, spent in self._seen_s.items() if process not in usage.own_cpu_s)
+        self._seen_s = dict(usage.own_cpu_s)
 
 
 def _tree(process_id: int) -> Iterator[int]:

@@ -1,6 +1,8 @@
-"""Taking files over from a sandbox, and checking them as hostile before anybody else reads them.
+"""Taking answers and files over from a sandbox, as hostile as they may be.
 
-Source: clauses ENGINE-5 and ENGINE-6 in ``spec/extensions/engine-contract.md``.
+What Parquet files hold is looked at by ``output_rows``, in a sandbox of its own where there is one (``output_reader``).
+
+Source: clauses ENGINE-5, ENGINE-6 and ENGINE-19 in ``spec/extensions/engine-contract.md``.
 """
 
 import base64
@@ -13,25 +15,18 @@ from typing import TYPE_CHECKING, Any
 
 from odf_engines.contract import Limits
 from odf_engines.errors import EngineFailureError, LimitExceededError
-from odf_protocol.events import OffsetInterval
-from odf_protocol.vocabulary import Vocabulary
+from odf_engines.spark.output_rows import RowsCheck, SizeCheck
+from odf_protocol.multihash import Multihash
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
-__all__ = ["Answer", "OutputFolder", "check_rows"]
+    from odf_engines.spark.output_reader import OutputReader
+
+__all__ = ["Answer", "OutputFolder"]
 
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,40}(\.[a-z0-9]{1,10})?")
 _COPY_BYTES = 64 * 1024 * 1024
-
-_TAIL_BYTES = 8  # length of the footer and "PAR1"
-_MOST_FOOTER_BYTES = 64 * 1024 * 1024  # guess: a thousand columns in a thousand row groups are 50 MiB
-
-# At most about twenty bytes from one; others turn a small file into one that no memory holds.
-_CODECS = ("SNAPPY", "UNCOMPRESSED")
-
-_LARGEST_OP = 3  # ODF "Operation types": append, retract, correct-from, correct-to
 
 
 class Answer:
@@ -95,12 +90,14 @@ class OutputFolder:
         source: Written by the sandbox, which may still be writing.
         target: Existing folder that only the host can write to.
         limits: ``output_bytes`` bounds each file.
+        reader: Reads what was taken; None: it is read in this process.
     """
 
-    def __init__(self, source: Path, target: Path, limits: Limits) -> None:
+    def __init__(self, source: Path, target: Path, limits: Limits, reader: "OutputReader | None" = None) -> None:
         self._source = source
         self._target = target
         self._limits = limits
+        self._reader = reader
 
     def take(self, name: str) -> Path:
         """Copy a file out of reach of the sandbox, which could otherwise change it after it was checked.
@@ -142,89 +139,19 @@ class OutputFolder:
         file = answer.find_text(name)
         return None if file is None else self.take(file)
 
+    def check(self, path: Path, check: RowsCheck | SizeCheck) -> Multihash | None:
+        """Look at all rows of a file that was taken.
 
-def check_rows(
-    path: Path,
-    schema: "pa.Schema",
-    vocabulary: Vocabulary,
-    interval: OffsetInterval,
-    system_time_ms: int,
-    limits: Limits,
-) -> None:
-    """Check that a Parquet file is a slice: exactly these columns and rows, and system columns as they must be.
+        Returns:
+            The logical hash of a slice, where its columns have one.
 
-    Args:
-        path: A file out of reach of the sandbox.
-        schema: Of the dataset, system columns first.
-        vocabulary: Names of the system columns.
-        interval: Offsets of its rows.
-        system_time_ms: What every row must carry.
-        limits: ``output_rows`` bounds its rows.
-
-    Raises:
-        EngineFailureError: It is not; says which column or row.
-        LimitExceededError: Too many rows.
-    """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-    import pyarrow.parquet as pq
-
-    rows = interval.end - interval.start + 1
-    if rows > limits.output_rows:
-        raise LimitExceededError("output_rows", allowed=limits.output_rows, found=rows)
-    _check_footer_length(path)
-    try:
-        with pq.ParquetFile(path, memory_map=False) as file:
-            _check_layout(file.metadata, rows)
-            if not file.schema_arrow.remove_metadata().equals(schema):
-                raise EngineFailureError("output has other columns than the schema that was answered")
-            if file.metadata.num_rows != rows:
-                raise EngineFailureError(f"output: expected {rows} rows, found {file.metadata.num_rows}")
-            next_offset = interval.start
-            columns = [vocabulary.offset, vocabulary.op, vocabulary.system_time]
-            for batch in file.iter_batches(columns=columns):
-                if not batch.num_rows:
-                    continue
-                if not batch.column(0).equals(_count_from(next_offset, len(batch))):
-                    raise EngineFailureError(f"output: offsets do not count from {next_offset}")
-                next_offset += len(batch)
-                operations = pc.min_max(batch.column(1)).as_py()
-                if batch.column(1).null_count or not 0 <= operations["min"] <= operations["max"] <= _LARGEST_OP:
-                    raise EngineFailureError(f"output: operations {operations} are not 0 to {_LARGEST_OP}")
-                times = pc.min_max(batch.column(2).cast(pa.int64())).as_py()
-                if batch.column(2).null_count or times != {"min": system_time_ms, "max": system_time_ms}:
-                    raise EngineFailureError(f"output: expected system time {system_time_ms} ms, found {times}")
-            if next_offset != interval.end + 1:
-                raise EngineFailureError(f"output: expected {rows} rows, found {next_offset - interval.start}")
-    except (pa.ArrowException, OSError) as error:
-        raise EngineFailureError(f"output is not readable as Parquet ({error})") from error
-
-
-def _check_footer_length(path: Path) -> None:
-    """Refuse a footer that costs gigabytes to parse, before anything parses it (Parquet format, "File layout")."""
-    with path.open("rb") as file:
-        file.seek(max(0, path.stat().st_size - _TAIL_BYTES))
-        length = int.from_bytes(file.read(4), "little")
-    if length > _MOST_FOOTER_BYTES:
-        raise EngineFailureError(f"output has a footer of {length} bytes, more than {_MOST_FOOTER_BYTES}")
-
-
-def _check_layout(metadata: "pq.FileMetaData", rows: int) -> None:
-    """Refuse what an honest engine does not write: compression that can swell a thousandfold, floods of row groups."""
-    groups = metadata.num_row_groups
-    if groups > max(rows, 1):
-        raise EngineFailureError(f"output has {groups} row groups for {rows} rows")
-    for group in range(groups):
-        for column in range(metadata.num_columns):
-            if (codec := metadata.row_group(group).column(column).compression) not in _CODECS:
-                raise EngineFailureError(f"output is compressed with {codec}, expected one of {', '.join(_CODECS)}")
-
-
-def _count_from(start: int, length: int) -> "pa.Array":
-    import numpy as np
-    import pyarrow as pa
-
-    return pa.array(np.arange(start, start + length, dtype=np.int64))
+        Raises:
+            EngineFailureError: It is not what it has to be; says where.
+            LimitExceededError: Rows, values or the memory to read them are too many.
+        """
+        if self._reader is None:
+            return check.run(path)
+        return self._reader.check(path, check, wall_s=self._limits.wall_s)
 
 
 def _copy(descriptor: int, target: Path, size_bytes: int) -> None:

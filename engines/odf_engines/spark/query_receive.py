@@ -8,6 +8,7 @@ import pyarrow.parquet as pq
 
 from odf_engines.contract import QueryRequest, QueryResponse
 from odf_engines.errors import EngineFailureError, LimitExceededError
+from odf_engines.spark.output_rows import SizeCheck
 from odf_engines.spark.outputs import Answer, OutputFolder
 
 
@@ -26,6 +27,8 @@ def receive_query(request: QueryRequest, answer: Answer, outputs: OutputFolder) 
         raise LimitExceededError("output_rows", allowed=request.limits.output_rows, found=rows)
     if request.max_rows is not None and rows > request.max_rows:
         raise EngineFailureError(f"a query answered {rows} rows where {request.max_rows} were asked for")
+    # Whoever asked reads the answer whole.
+    outputs.check(path, SizeCheck(most_decoded_bytes=request.limits.output_bytes))
     try:
         with pq.ParquetFile(path) as file:
             found, count = file.schema_arrow.remove_metadata(), file.metadata.num_rows

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from odf_engines.contract import Finding, Grade, GradeLevel, Statistics, TransformRequest, TransformResponse
 from odf_engines.errors import EngineFailureError
-from odf_engines.spark.outputs import Answer, OutputFolder, check_rows
+from odf_engines.spark.output_rows import RowsCheck
+from odf_engines.spark.outputs import Answer, OutputFolder
 from odf_protocol.errors import MalformedError
 from odf_protocol.events import OffsetInterval
 from odf_protocol.timestamp import Timestamp
@@ -31,10 +32,18 @@ def receive_transform(request: TransformRequest, answer: Answer, outputs: Output
     data_path = outputs.find(answer, "data")
     if (data_path is None) != (rows == 0):
         raise EngineFailureError(f"answer says {rows} rows and names {data_path or 'no file'}")
-    interval = None
+    interval = logical_hash = None
     if data_path is not None:
         interval = OffsetInterval(start=request.next_offset, end=request.next_offset + rows - 1)
-        check_rows(data_path, schema, request.vocabulary, interval, request.system_time.unix_ms, request.limits)
+        check = RowsCheck(
+            schema=schema,
+            vocabulary=request.vocabulary,
+            interval=interval,
+            system_time_ms=request.system_time.unix_ms,
+            most_rows=request.limits.output_rows,
+            most_decoded_bytes=request.limits.decoded_bytes,
+        )
+        logical_hash = outputs.check(data_path, check)
     watermark = find_instant(answer, "watermark_ms")
     stated = [mark.event_time for each in request.inputs for mark in each.watermarks]
     if request.prev_watermark is not None:
@@ -57,6 +66,7 @@ def receive_transform(request: TransformRequest, answer: Answer, outputs: Output
             late_rows=answer.get_count("late_rows"),
             seconds=answer.seconds,
         ),
+        logical_hash=logical_hash,
     )
 
 

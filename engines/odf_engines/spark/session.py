@@ -35,6 +35,7 @@ from odf_engines.sandbox.process import SandboxedProcess
 from odf_engines.sandbox.profile import Mount, Profile, write_accounts
 from odf_engines.sandbox.resources import kernel_limits
 from odf_engines.spark.messages import encode_message, error_from_fields
+from odf_engines.spark.output_reader import OutputReader
 from odf_engines.spark.outputs import Answer, OutputFolder
 from odf_engines.spark.runtime import Runtime
 from odf_protocol.events import TransformSql
@@ -91,6 +92,8 @@ class SparkSession:
         self.folder = Path(tempfile.mkdtemp(prefix="spark-", dir=workspace))
         for name in ("etc", "in", "out", "done"):
             (self.folder / name).mkdir()
+        # Where the caller confines this whole program, it confines the reading of outputs too.
+        self._reader = OutputReader(self.folder / "done", limits, has_filter=has_filter) if process.is_sandbox else None
 
     def start(self) -> None:
         """See ``EngineSession``."""
@@ -125,6 +128,8 @@ class SparkSession:
 
     def end_process(self) -> None:
         """Let the process end by itself and keep the folder; nothing if it does not run."""
+        if self._reader is not None:
+            self._reader.close()
         if self._process is not None:
             self._process.close()
             self._process = None
@@ -132,8 +137,9 @@ class SparkSession:
     def stop(self) -> None:
         """See ``EngineSession``."""
         self._is_stopped = True
-        if (process := self._process) is not None:
-            process.stop()
+        for each in (self._process, self._reader):
+            if each is not None:
+                each.stop()
 
     def close(self) -> None:
         """See ``EngineSession``."""
@@ -162,9 +168,13 @@ class SparkSession:
         try:
             message = {"number": self._number, "operation": operation, "request": request}
             process.send(encode_message(message, self._show).encode())
+            if self._reader is not None and operation != "check":
+                self._reader.start()
             answer = self._parse(process.receive(min(limits.wall_s, self._limits.wall_s)))
             if isinstance(answer, Answer):
-                outputs = OutputFolder(self.folder / "out" / number, self.folder / "done" / number, limits)
+                outputs = OutputFolder(
+                    self.folder / "out" / number, self.folder / "done" / number, limits, self._reader
+                )
                 return receive(request, answer, outputs)
         except (EngineFailureError, LimitExceededError):
             # A process that broke the contract or went too far is not asked again.
@@ -210,6 +220,9 @@ class SparkSession:
     def _running_process(self) -> SandboxedProcess:
         if self._process is not None and not self._process.is_running:
             self._discard()
+        if self._process is not None and self._process.spent_cpu_s > self._limits.cpu_s / 2:
+            # So that many requests never reach a limit that is meant for one.
+            self.end_process()
         if self._process is None:
             self._start_process()
         assert self._process is not None

@@ -23,7 +23,7 @@ and ``accept`` (4 to 8).
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from odf_node.commit_point import commit_with_objects
 from odf_node.errors import RefusedError
@@ -56,9 +56,6 @@ from odf_protocol.errors import MalformedError, OdfError, RejectedError, Unsuppo
 from odf_protocol.multihash import Multihash
 from odf_protocol.policy import AcceptRule, Decision, Policy, Trust, decide, decide_on_metadata, weakest
 from odf_protocol.timestamp import Timestamp
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,14 +285,14 @@ class Acceptor:
             "partsAfter": offer.parts_after,
         }
         files = {f"{object_hash}.offered": path for object_hash, path in (paths or {}).items()}
-        recomputed: pa.Table | None = None
         documents: dict[str, bytes] = {}
         if isinstance(error, ReplayMismatchError):
             if statement := self._state_divergence(error, now):
                 documents["attestation.json"] = statement
             report["divergence"] = error.mismatch.divergence.to_json()
             files = {"published.parquet": error.mismatch.published} if error.mismatch.published else {}
-            recomputed = error.mismatch.recomputed
+            if error.mismatch.recomputed:
+                files["recomputed.parquet"] = error.mismatch.recomputed
         if proof := find_equivocation(self.store, offer.signed_head, offer.blocks):
             documents["equivocation.json"] = proof.raw
             report["equivocation"] = proof.explain()
@@ -305,7 +302,6 @@ class Acceptor:
             sequence_number=getattr(error, "sequence_number", None),
             offer=offer,
             files=files,
-            recomputed=recomputed,
             documents=documents,
             report=report,
             now=now,

@@ -223,7 +223,13 @@ class Ingestor:
             new_data = None
             if response.data_path is not None and response.offset_interval is not None:
                 part = outputs.stage(response.data_path)
-                new_data = describe_new_slice(part.path, response.offset_interval, part.hash, part.size_bytes)
+                new_data = describe_new_slice(
+                    part.path,
+                    response.offset_interval,
+                    part.hash,
+                    part.size_bytes,
+                    logical_hash=response.logical_hash,
+                )
                 named = (part.hash,)
             if new_data or response.watermark != view.watermark or new_state != view.source_state:
                 event = AddData(

@@ -14,15 +14,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha3_256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from odf_node.errors import RefusedError, UnknownDatasetError
 from odf_node.exchange.messages import KeyLogMessage, encode_message
 from odf_node.services.offers import Offer
 from odf_protocol.timestamp import Timestamp
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 REPORT: Final = "report.json"
 KEY_LOG_FILE: Final = "key-log.json"
@@ -67,7 +64,6 @@ class Refusals:
         sequence_number: int | None,
         offer: Offer,
         files: Mapping[str, Path],
-        recomputed: "pa.Table | None",
         documents: Mapping[str, bytes],
         report: Mapping[str, Any],
         now: Timestamp,
@@ -80,7 +76,6 @@ class Refusals:
             sequence_number: Of the block at fault, where one is.
             offer: What was refused.
             files: Files to keep beside the report, by the name they get.
-            recomputed: What re-execution gave instead, where there was one.
             documents: What else is kept beside the report, by the name it gets: what this node signs about the refusal
                 (an attestation of divergence), a proof of equivocation.
             report: What was found, as plain JSON values.
@@ -108,10 +103,6 @@ class Refusals:
                 shutil.copyfile(path, temporary / name)
             for name, document in documents.items():
                 (temporary / name).write_bytes(document)
-            if recomputed is not None:
-                import pyarrow.parquet as pq
-
-                pq.write_table(recomputed, temporary / "recomputed.parquet")
             _write_offer(offer, temporary)
             if offer.key_events:
                 shown = encode_message(KeyLogMessage(events=tuple(offer.key_events)))

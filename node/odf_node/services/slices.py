@@ -99,10 +99,20 @@ def check_slice(
         )
 
 
-def describe_new_slice(path: Path, interval: OffsetInterval, physical_hash: Multihash, size_bytes: int) -> DataSlice:
-    """Make the entry of a block for a slice of our own."""
+def describe_new_slice(
+    path: Path,
+    interval: OffsetInterval,
+    physical_hash: Multihash,
+    size_bytes: int,
+    *,
+    logical_hash: Multihash | None = None,
+) -> DataSlice:
+    """Make the entry of a block for a slice of our own; ``logical_hash`` where it was computed before."""
     return DataSlice(
-        logical_hash=logical_hash_of(path), physical_hash=physical_hash, offset_interval=interval, size=size_bytes
+        logical_hash=logical_hash or logical_hash_of(path),
+        physical_hash=physical_hash,
+        offset_interval=interval,
+        size=size_bytes,
     )
 
 

@@ -9,6 +9,7 @@ from odf_protocol.block import Block
 from odf_protocol.dataset_view import DatasetView
 from odf_protocol.divergence import Divergence
 from odf_protocol.events import ExecuteTransform
+from odf_protocol.multihash import Multihash
 from odf_protocol.schema_arrow import data_schema_of
 from odf_protocol.schema_compat import is_same
 
@@ -39,7 +40,7 @@ def find_divergence(
         assert published is not None
         same_interval = response.offset_interval == event.new_data.offset_interval
         if not same_interval or physical_hash_of(response.data_path) != event.new_data.physical_hash:
-            same_hash = logical_hash_of(response.data_path) == event.new_data.logical_hash
+            same_hash = recomputed_hash_of(response) == event.new_data.logical_hash
             with SliceProcess() as reader:
                 found_cells = reader.compare(
                     published,
@@ -57,6 +58,12 @@ def find_divergence(
     if view.schema is not None and not is_same(data_schema_of(response.schema), view.schema):
         return _plain("schema", rows, "the declared query gives other columns than the published schema has")
     return None
+
+
+def recomputed_hash_of(response: TransformResponse) -> Multihash:
+    """Return the logical hash of the rows that an engine gave; there are some."""
+    assert response.data_path is not None
+    return response.logical_hash or logical_hash_of(response.data_path)
 
 
 def _plain(kind: str, rows: int, detail: str) -> Divergence:

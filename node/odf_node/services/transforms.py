@@ -4,11 +4,11 @@ Both build the same request (``StepBuilder``) from a plan; they differ in where 
 with the answer. Clauses: PLAN-1 to PLAN-7 in ``spec/transform.md``.
 """
 
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from odf_engines.contract import Engine, EngineSession, Limits, TransformInput, TransformRequest, TransformResponse
 from odf_engines.contract import Watermark as EngineWatermark
@@ -37,9 +37,6 @@ from odf_protocol.multihash import Multihash
 from odf_protocol.replay import ReplayRecord
 from odf_protocol.timestamp import Timestamp
 from odf_protocol.transform_plan import InputHead, PlannedInput, next_interval, plan_input, previous_inputs
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +213,13 @@ class Transformer:
             new_data = new_checkpoint = None
             if response.data_path is not None and response.offset_interval is not None:
                 part = outputs.stage(response.data_path)
-                new_data = describe_new_slice(part.path, response.offset_interval, part.hash, part.size_bytes)
+                new_data = describe_new_slice(
+                    part.path,
+                    response.offset_interval,
+                    part.hash,
+                    part.size_bytes,
+                    logical_hash=response.logical_hash,
+                )
             if response.checkpoint_path is not None:
                 part = outputs.stage(response.checkpoint_path)
                 new_checkpoint = Checkpoint(physical_hash=part.hash, size=part.size_bytes)
@@ -247,14 +250,17 @@ class Transformer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepMismatch:
-    """A step that says something else than its re-execution: the claim, and how it differs (PLAN-7)."""
+    """A step that says something else than its re-execution: the claim, and how it differs (PLAN-7).
+
+    ``recomputed`` is the slice that re-execution gave, in the folder that ``replay`` was given for it.
+    """
 
     block: Block
     dataset_id: DatasetId
     engine: str
     divergence: Divergence
     published: Path | None
-    recomputed: "pa.Table | None"
+    recomputed: Path | None
     recomputed_hash: Multihash | None
 
 
@@ -291,6 +297,7 @@ class Replayer:
         *,
         engine: Engine,
         limits: Limits,
+        evidence: Path,
     ) -> StepMismatch | None:
         """Run the step that ``block`` records and compare the answer with what it claims.
 
@@ -301,6 +308,7 @@ class Replayer:
             record: The replay record that came with the block, where one did.
             engine: That the session is of.
             limits: For the run.
+            evidence: Existing folder that outlives the session; gets the slice of a step that is not reproduced.
 
         Returns:
             None where the step is reproduced.
@@ -315,8 +323,7 @@ class Replayer:
         step = builder.build(view, planned, system_time=block.system_time, limits=limits)
         if record is not None:
             check_record_inputs(record, planned, step.request, block.sequence_number)
-        from odf_node.services.slices import logical_hash_of, read_slice
-        from odf_node.services.step_comparison import find_divergence
+        from odf_node.services.step_comparison import find_divergence, recomputed_hash_of
 
         response = session.transform(step.request)
         published = self.paths[event.new_data.physical_hash] if event.new_data else None
@@ -324,14 +331,20 @@ class Replayer:
         if divergence is None:
             return None
         divergence = replace(divergence, cause=divergence.cause or _find_cause_in_record(record, engine))
+        recomputed = recomputed_hash = None
+        if response.data_path is not None:
+            recomputed_hash = recomputed_hash_of(response)
+            # Not read: it may hold more than fits into memory.
+            recomputed = evidence / f"recomputed-{block.hash}.parquet"
+            shutil.move(response.data_path, recomputed)
         return StepMismatch(
             block=block,
             dataset_id=view.dataset_id,
             engine=step.engine,
             divergence=divergence,
             published=published,
-            recomputed=read_slice(response.data_path) if response.data_path else None,
-            recomputed_hash=logical_hash_of(response.data_path) if response.data_path else None,
+            recomputed=recomputed,
+            recomputed_hash=recomputed_hash,
         )
 
 

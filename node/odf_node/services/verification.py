@@ -129,8 +129,7 @@ def replay_steps(
     """Run every recorded step again, all of one dataset in one engine process; return how many.
 
     Raises:
-        ReplayMismatchError: A step gives something else; the recomputed slice is there until the engine closes, so
-            the error carries its own copy of what differs.
+        ReplayMismatchError: A step gives something else; the recomputed slice is there until ``engines`` closes.
         RejectedError: The query is one that nobody could repeat, or the step contradicts its inputs.
         EngineError: The engine failed for reasons that say nothing about the publisher.
     """
@@ -151,7 +150,15 @@ def replay_steps(
             if record is not None:
                 check_record_engine(record, engine, block.sequence_number)
             try:
-                mismatch = replayer.replay(sessions[name], before, block, record, engine=engine, limits=engines.limits)
+                mismatch = replayer.replay(
+                    sessions[name],
+                    before,
+                    block,
+                    record,
+                    engine=engine,
+                    limits=engines.limits,
+                    evidence=engines.workspace,
+                )
             except LimitExceededError as error:
                 where = f"block {block.sequence_number}"
                 raise LimitExceededError(error.limit, allowed=error.allowed, found=error.found, where=where) from error

@@ -7,7 +7,8 @@ Source: clauses ENGINE-5 and ENGINE-6 in ``spec/extensions/engine-contract.md``;
 
 from odf_engines.contract import IngestRequest, IngestResponse, Statistics
 from odf_engines.errors import EngineFailureError
-from odf_engines.spark.outputs import Answer, OutputFolder, check_rows
+from odf_engines.spark.output_rows import RowsCheck, SizeCheck
+from odf_engines.spark.outputs import Answer, OutputFolder
 from odf_engines.spark.receive import find_instant
 from odf_protocol.events import OffsetInterval
 
@@ -24,27 +25,42 @@ def receive_ingest(request: IngestRequest, answer: Answer, outputs: OutputFolder
         raise EngineFailureError(f"answer.schema: expected {request.vocabulary.columns} first, found {schema.names}")
     start, end = answer.find_number("start"), answer.find_number("end")
     data_path = outputs.find(answer, "data")
-    interval = None
+    interval = logical_hash = None
     if (data_path is None) != (start is None) or (start is None) != (end is None):
         raise EngineFailureError("an ingest answered rows without offsets or offsets without rows")
     if data_path is not None and start is not None and end is not None:
         if start != request.next_offset or end < start:
             raise EngineFailureError(f"offsets: expected to begin at {request.next_offset}, found {start} to {end}")
         interval = OffsetInterval(start=start, end=end)
-        check_rows(data_path, schema, request.vocabulary, interval, request.system_time.unix_ms, request.limits)
+        check = RowsCheck(
+            schema=schema,
+            vocabulary=request.vocabulary,
+            interval=interval,
+            system_time_ms=request.system_time.unix_ms,
+            most_rows=request.limits.output_rows,
+            most_decoded_bytes=request.limits.decoded_bytes,
+        )
+        logical_hash = outputs.check(data_path, check)
     watermark = request.prev_watermark
     found = find_instant(answer, "watermark_ms")
     # Milliseconds are all that crosses the sandbox; the previous one is handed on as it was stated.
     if found is not None and (watermark is None or found.unix_ms > watermark.unix_ms):
         watermark = found
+    state_path, quarantine_path = outputs.find(answer, "state"), outputs.find(answer, "quarantine")
+    if state_path is not None:
+        outputs.check(state_path, SizeCheck(most_decoded_bytes=request.limits.decoded_bytes))
+    if quarantine_path is not None:
+        # Shown to people, who read it whole.
+        outputs.check(quarantine_path, SizeCheck(most_decoded_bytes=request.limits.output_bytes))
     rows_out = 0 if interval is None else interval.end - interval.start + 1
     return IngestResponse(
         schema=schema,
         data_path=data_path,
         offset_interval=interval,
         watermark=watermark,
-        state_path=outputs.find(answer, "state"),
-        quarantine_path=outputs.find(answer, "quarantine"),
+        state_path=state_path,
+        quarantine_path=quarantine_path,
         quarantined_rows=answer.get_count("quarantined_rows"),
         statistics=Statistics(rows_in=answer.get_count("rows_in"), rows_out=rows_out, seconds=answer.seconds),
+        logical_hash=logical_hash,
     )

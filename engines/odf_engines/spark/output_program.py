@@ -1,0 +1,76 @@
+"""The program that reads outputs of an engine, in a sandbox of its own: one line of JSON each way.
+
+``output_reader`` starts it and says what its requests and answers are.
+
+Source: clause ENGINE-19 in ``spec/extensions/engine-contract.md``.
+"""
+
+import base64
+import importlib
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from odf_engines.spark.output_rows import RowsCheck, SizeCheck
+
+__all__ = ["main"]
+
+
+def main(arguments: dict[str, Any]) -> None:
+    """Answer until the input ends.
+
+    Args:
+        arguments: ``limits`` for the kernel, and ``memory_bytes``, which they keep.
+    """
+    from odf_engines.sandbox.resources import set_kernel_limits
+
+    set_kernel_limits(arguments["limits"])
+    # While the engine still works on what will be read.
+    for name in ("pyarrow.compute", "pyarrow.parquet", "odf_engines.spark.output_rows", "odf_protocol.hashing.arrow0"):
+        importlib.import_module(name)
+    for line in sys.stdin:
+        print(json.dumps(_answer(json.loads(line), arguments["memory_bytes"])), flush=True)
+
+
+def _answer(request: dict[str, Any], memory_bytes: int) -> dict[str, Any]:
+    from odf_engines.errors import EngineError, EngineFailureError, LimitExceededError
+    from odf_engines.spark.messages import error_to_fields
+
+    try:
+        found = _check_of(request).run(Path(request["path"]))
+    except MemoryError:
+        return {"error": error_to_fields(LimitExceededError("memory_bytes", allowed=memory_bytes))}
+    except EngineError as error:
+        return {"error": error_to_fields(error)}
+    except Exception as error:  # noqa: BLE001 - whatever a hostile file makes a reader do is the file's fault
+        text = f"output is not readable ({type(error).__name__}: {error})"[:400]
+        return {"error": error_to_fields(EngineFailureError(text))}
+    return {"hash": None if found is None else str(found)}
+
+
+def _check_of(request: dict[str, Any]) -> "RowsCheck | SizeCheck":
+    import pyarrow as pa
+
+    from odf_engines.spark.output_rows import RowsCheck, SizeCheck
+    from odf_protocol.events import OffsetInterval
+    from odf_protocol.vocabulary import Vocabulary
+
+    if request["check"] == "size":
+        return SizeCheck(most_decoded_bytes=request["most_decoded_bytes"])
+    start, end = request["interval"]
+    return RowsCheck(
+        schema=pa.ipc.read_schema(pa.BufferReader(base64.b64decode(request["schema"]))),
+        vocabulary=Vocabulary(*request["vocabulary"]),
+        interval=OffsetInterval(start=start, end=end),
+        system_time_ms=request["system_time_ms"],
+        most_rows=request["most_rows"],
+        most_decoded_bytes=request["most_decoded_bytes"],
+    )
+
+
+if __name__ == "__main__":
+    # Started with -I -S: nothing of the machine's Python configuration counts, so the path is set here.
+    sys.path[:0] = ["/runtime/ours", "/runtime/site"]
+    main(json.loads(sys.argv[1]))

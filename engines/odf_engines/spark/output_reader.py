@@ -1,0 +1,151 @@
+"""Reading outputs of an engine in a sandbox of its own, so that what a hostile file costs, or breaks, stays there.
+
+The reader is the node's own program, not the engine's: it shares nothing with the engine but the files that were taken
+over, which it can only read.
+
+Source: clause ENGINE-19 in ``spec/extensions/engine-contract.md``; SANDBOX-11.
+"""
+
+import base64
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from odf_engines.contract import Limits
+from odf_engines.errors import EngineFailureError, LimitExceededError
+from odf_engines.sandbox.process import SandboxedProcess
+from odf_engines.sandbox.profile import Mount, Profile
+from odf_engines.sandbox.resources import kernel_limits
+from odf_engines.spark.messages import error_from_fields
+from odf_engines.spark.output_rows import RowsCheck, SizeCheck
+from odf_engines.spark.runtime import find_runtime
+from odf_protocol.errors import MalformedError
+from odf_protocol.multihash import Multihash
+
+__all__ = ["OutputReader"]
+
+_NOT_NEEDED = ("/runtime/java", "/runtime/site/pyspark", "/runtime/site/py4j", "/usr/bin/")
+
+
+class OutputReader:
+    """One process, started with the first file or by ``start``, and replaced after a file that was too much for it.
+
+    Args:
+        folder: Holds every file that is read; shown read only.
+        limits: ``memory_bytes`` is what reading may take, ``cpu_s`` and ``processes`` as for an engine.
+        has_filter: See ``Profile``.
+    """
+
+    def __init__(self, folder: Path, limits: Limits, *, has_filter: bool = True) -> None:
+        self._folder = folder
+        self._limits = limits
+        self._has_filter = has_filter
+        self._process: SandboxedProcess | None = None
+
+    def start(self) -> None:
+        """Start the process and do not wait for it."""
+        self._running()
+
+    def check(self, path: Path, check: RowsCheck | SizeCheck, *, wall_s: float) -> Multihash | None:
+        """Run a check; see ``OutputFolder.check``.
+
+        Args:
+            path: Below the folder.
+            check: What to look for.
+            wall_s: Time for it.
+        """
+        request = {"path": f"/exchange/done/{path.relative_to(self._folder)}", **_fields_of(check)}
+        try:
+            process = self._running()
+            process.send(json.dumps(request).encode())
+            answer = json.loads(process.receive(wall_s))
+        except EngineFailureError as error:
+            self.close()
+            raise EngineFailureError(f"output could not be read: {error.message}", log=error.log) from error
+        except LimitExceededError as error:
+            self.close()
+            raise LimitExceededError(
+                error.limit, allowed=error.allowed, found=error.found, where="reading the output"
+            ) from error
+        except ValueError as error:
+            self.close()
+            raise EngineFailureError("output could not be read: no answer that makes sense") from error
+        return self._hash_in(answer)
+
+    def stop(self) -> None:
+        """End the process at once and do not wait; from any thread."""
+        if (process := self._process) is not None:
+            process.stop()
+
+    def close(self) -> None:
+        """End the process; safe to repeat."""
+        if self._process is not None:
+            self._process.kill()
+            self._process = None
+
+    def _hash_in(self, answer: Any) -> Multihash | None:
+        match answer:
+            case {"error": fields}:
+                raise error_from_fields(fields)
+            case {"hash": None}:
+                return None
+            case {"hash": str(text)}:
+                try:
+                    return Multihash.parse(text)
+                except MalformedError as error:
+                    raise EngineFailureError("output could not be read: no answer that makes sense") from error
+        raise EngineFailureError("output could not be read: no answer that makes sense")
+
+    def _running(self) -> SandboxedProcess:
+        process = self._process
+        if process is not None and (not process.is_running or process.spent_cpu_s > self._limits.cpu_s / 2):
+            self.close()
+        if self._process is None:
+            limits = kernel_limits(
+                memory_bytes=self._limits.memory_bytes,
+                cpu_s=self._limits.cpu_s,
+                file_bytes=0,
+                processes=self._limits.processes,
+            )
+            # Not the address space, which Arrow reserves without using it.
+            arguments = {
+                "limits": {**limits, "RLIMIT_DATA": self._limits.memory_bytes},
+                "memory_bytes": self._limits.memory_bytes,
+            }
+            program = ["/runtime/python/bin/python3", "-I", "-S", "-B"]
+            program += ["/runtime/ours/odf_engines/spark/output_program.py", json.dumps(arguments)]
+            self._process = SandboxedProcess(self._profile(), program, replace(self._limits, output_bytes=0))
+        return self._process
+
+    def _profile(self) -> Profile:
+        runtime = find_runtime()
+        shown = [mount for mount in runtime.mounts() if not mount.target.startswith(_NOT_NEEDED)]
+        return Profile(
+            mounts=(*shown, Mount(self._folder, "/exchange/done")),
+            links=runtime.links(),
+            environment={
+                # Other allocators of Arrow's reserve more memory than they use, which the limit would count.
+                "ARROW_DEFAULT_MEMORY_POOL": "system",
+                "LANG": "C.UTF-8",
+                "LD_LIBRARY_PATH": "/runtime/python/lib",
+                "MALLOC_ARENA_MAX": "2",
+                "OMP_NUM_THREADS": "1",
+                "TZ": "UTC",
+            },
+            has_filter=self._has_filter,
+        )
+
+
+def _fields_of(check: RowsCheck | SizeCheck) -> dict[str, Any]:
+    if isinstance(check, SizeCheck):
+        return {"check": "size", "most_decoded_bytes": check.most_decoded_bytes}
+    return {
+        "check": "rows",
+        "schema": base64.b64encode(check.schema.serialize().to_pybytes()).decode("ascii"),
+        "vocabulary": check.vocabulary.columns,
+        "interval": [check.interval.start, check.interval.end],
+        "system_time_ms": check.system_time_ms,
+        "most_rows": check.most_rows,
+        "most_decoded_bytes": check.most_decoded_bytes,
+    }

@@ -1,0 +1,202 @@
+"""What Parquet files of an engine hold, read as hostile: batch by batch, all columns, against bounds.
+
+A small file can stand for values that no memory holds: by compression, by a dictionary of one long text, by lists of
+which only the lengths are written. So a check reads everything once and counts what comes out, and nobody else opens a
+file before. It runs where memory is bounded, see ``output_reader``; reading the file again takes no more than that.
+
+Source: clauses ENGINE-6 and ENGINE-19 in ``spec/extensions/engine-contract.md``.
+"""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from odf_engines.errors import EngineFailureError, LimitExceededError
+from odf_protocol.errors import MalformedError, UnsupportedError
+from odf_protocol.events import OffsetInterval
+from odf_protocol.multihash import Multihash
+from odf_protocol.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from odf_protocol.hashing.arrow0 import Arrow0Hasher
+
+__all__ = ["RowsCheck", "SizeCheck"]
+
+_TAIL_BYTES = 8  # length of the footer and "PAR1"
+_MOST_FOOTER_BYTES = 64 * 1024 * 1024  # guess: a thousand columns in a thousand row groups are 50 MiB
+
+# At most about twenty bytes from one; others turn a small file into one that no disk holds.
+_CODECS = ("SNAPPY", "UNCOMPRESSED")
+
+_LARGEST_OP = 3  # ODF "Operation types": append, retract, correct-from, correct-to
+_BATCH_ROWS = 65_536  # as the readers of slices have it, so that they need no more memory than was tried
+_HASHING_THREADS = 2  # columns are hashed side by side
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SizeCheck:
+    """A file of rows that can be read at bounded cost.
+
+    Attributes:
+        most_decoded_bytes: Of all its values as Arrow holds them.
+    """
+
+    most_decoded_bytes: int
+
+    def run(self, path: Path) -> None:
+        """Read everything.
+
+        Raises:
+            EngineFailureError: It is no Parquet file.
+            LimitExceededError: It holds more.
+        """
+        with _opened(path) as file:
+            for _ in _batches(file, self.most_decoded_bytes):
+                pass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowsCheck:
+    """A slice: exactly these columns and rows, and system columns as they must be.
+
+    Attributes:
+        schema: Of the dataset, system columns first.
+        vocabulary: Names of the system columns.
+        interval: Offsets of its rows.
+        system_time_ms: What every row must carry.
+        most_rows: Bounds its rows.
+        most_decoded_bytes: Bounds all its values as Arrow holds them.
+    """
+
+    schema: "pa.Schema"
+    vocabulary: Vocabulary
+    interval: OffsetInterval
+    system_time_ms: int
+    most_rows: int
+    most_decoded_bytes: int
+
+    def run(self, path: Path) -> Multihash | None:
+        """Read everything.
+
+        Returns:
+            The logical hash; None where a column has a type without one.
+
+        Raises:
+            EngineFailureError: It is no such slice; says which column or row.
+            LimitExceededError: Too many rows, or too much in them.
+        """
+        rows = self.interval.end - self.interval.start + 1
+        if rows > self.most_rows:
+            raise LimitExceededError("output_rows", allowed=self.most_rows, found=rows)
+        with _opened(path) as file, ThreadPoolExecutor(_HASHING_THREADS) as threads:
+            _check_layout(file.metadata, rows)
+            if not file.schema_arrow.remove_metadata().equals(self.schema):
+                raise EngineFailureError("output has other columns than the schema that was answered")
+            if file.metadata.num_rows != rows:
+                raise EngineFailureError(f"output: expected {rows} rows, found {file.metadata.num_rows}")
+            hasher = _find_hasher(file, threads)
+            next_offset = self.interval.start
+            for batch in _batches(file, self.most_decoded_bytes):
+                self._check_batch(batch, next_offset)
+                next_offset += batch.num_rows
+                if hasher is not None:
+                    hasher.update(batch)
+            if next_offset != self.interval.end + 1:
+                raise EngineFailureError(f"output: expected {rows} rows, found {next_offset - self.interval.start}")
+            return None if hasher is None else hasher.digest()
+
+    def _check_batch(self, batch: "pa.RecordBatch", next_offset: int) -> None:
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        if not batch.num_rows:
+            return
+        # Their places are those of the schema, whose first columns are these: check_system_columns.
+        offsets, ops, instants = (batch.column(name) for name in self.vocabulary.columns[:3])
+        if not offsets.equals(_count_from(next_offset, len(batch))):
+            raise EngineFailureError(f"output: offsets do not count from {next_offset}")
+        operations = pc.min_max(ops).as_py()
+        if ops.null_count or not 0 <= operations["min"] <= operations["max"] <= _LARGEST_OP:
+            raise EngineFailureError(f"output: operations {operations} are not 0 to {_LARGEST_OP}")
+        times = pc.min_max(instants.cast(pa.int64())).as_py()
+        if instants.null_count or times != {"min": self.system_time_ms, "max": self.system_time_ms}:
+            raise EngineFailureError(f"output: expected system time {self.system_time_ms} ms, found {times}")
+
+
+@contextmanager
+def _opened(path: Path) -> "Iterator[pq.ParquetFile]":
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    _check_footer_length(path)
+    try:
+        with pq.ParquetFile(path, memory_map=False) as file:
+            yield file
+    except MemoryError:
+        raise  # says nothing about the form of the file
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        raise EngineFailureError(f"output is not readable as Parquet ({error})") from error
+
+
+def _batches(file: "pq.ParquetFile", most_decoded_bytes: int) -> "Iterator[pa.RecordBatch]":
+    """Give all rows, reading one batch ahead; more values than allowed end it."""
+    decoded_bytes = 0
+    batches = file.iter_batches(batch_size=_BATCH_ROWS, use_threads=False)
+    with closing(batches), ThreadPoolExecutor(1) as ahead:
+        running = ahead.submit(next, batches, None)
+        while (batch := running.result()) is not None:
+            decoded_bytes += batch.nbytes
+            if decoded_bytes > most_decoded_bytes:
+                raise LimitExceededError("decoded_bytes", allowed=most_decoded_bytes, found=decoded_bytes)
+            running = ahead.submit(next, batches, None)
+            yield batch
+
+
+def _find_hasher(file: "pq.ParquetFile", threads: ThreadPoolExecutor) -> "Arrow0Hasher | None":
+    from odf_protocol.hashing.arrow0 import Arrow0Hasher
+    from odf_protocol.hashing.reader_schema import reader_schema
+
+    metadata = file.metadata
+    try:
+        return Arrow0Hasher(
+            reader_schema(file.schema_arrow, metadata.metadata),
+            executor=threads,
+            row_group_rows=[metadata.row_group(index).num_rows for index in range(metadata.num_row_groups)],
+        )
+    except UnsupportedError:
+        return None
+    except MalformedError as error:
+        raise EngineFailureError(f"output is not readable as Parquet ({error})") from error
+
+
+def _check_footer_length(path: Path) -> None:
+    """Refuse a footer that costs gigabytes to parse, before anything parses it (Parquet format, "File layout")."""
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - _TAIL_BYTES))
+        length = int.from_bytes(file.read(4), "little")
+    if length > _MOST_FOOTER_BYTES:
+        raise EngineFailureError(f"output has a footer of {length} bytes, more than {_MOST_FOOTER_BYTES}")
+
+
+def _check_layout(metadata: "pq.FileMetaData", rows: int) -> None:
+    """Refuse what an honest engine does not write: compression that can swell a thousandfold, floods of row groups."""
+    groups = metadata.num_row_groups
+    if groups > max(rows, 1):
+        raise EngineFailureError(f"output has {groups} row groups for {rows} rows")
+    for group in range(groups):
+        for column in range(metadata.num_columns):
+            if (codec := metadata.row_group(group).column(column).compression) not in _CODECS:
+                raise EngineFailureError(f"output is compressed with {codec}, expected one of {', '.join(_CODECS)}")
+
+
+def _count_from(start: int, length: int) -> "pa.Array":
+    import numpy as np
+    import pyarrow as pa
+
+    return pa.array(np.arange(start, start + length, dtype=np.int64))

@@ -1,0 +1,40 @@
+"""Clause SANDBOX-8: processor time of a tree of processes, whatever its processes do to hide it."""
+
+from odf_engines.sandbox.resources import CpuMeter, Usage
+
+
+def look(cpu_s: float, **own_cpu_s: float) -> Usage:
+    """A look at a tree: what the kernel adds up, and each process alone."""
+    own = {(number, name): spent for number, (name, spent) in enumerate(sorted(own_cpu_s.items()))}
+    return Usage(0, len(own), cpu_s, {(0, name): spent for (_, name), spent in own.items()})
+
+
+def spent_after(*looks: Usage) -> float:
+    meter = CpuMeter()
+    for each in looks:
+        meter.add(each)
+    return meter.spent_s
+
+
+def test_processes_side_by_side_are_added_up() -> None:
+    assert spent_after(look(3.0, a=1.0, b=2.0)) == 3.0
+
+
+def test_children_that_were_waited_for_count_although_nobody_saw_them() -> None:
+    assert spent_after(look(1.0, parent=1.0), look(9.0, parent=1.5)) == 9.0
+
+
+def test_children_that_nobody_waited_for_count_as_far_as_they_were_seen() -> None:
+    looks = (look(1.0, parent=1.0), look(3.0, parent=1.0, a=2.0), look(4.0, parent=1.0, b=3.0), look(1.0, parent=1.0))
+    assert spent_after(*looks) == 6.0
+
+
+def test_child_that_was_seen_and_waited_for_counts_once() -> None:
+    assert spent_after(look(3.0, parent=1.0, a=2.0), look(3.0, parent=1.0)) == 3.0
+
+
+def test_time_never_decreases() -> None:
+    meter = CpuMeter()
+    meter.add(look(5.0, a=5.0))
+    meter.add(look(0.0))
+    assert meter.spent_s == 5.0

@@ -1,0 +1,21 @@
+"""Clause WARM-2: whose work goes to which engine. No engine starts here, since none is asked anything."""
+
+from pathlib import Path
+
+from odf_engines.spark.session import SparkSession
+from odf_node.engine_workspace import EngineWorkspace
+from odf_node.services.engines import EngineHost
+
+
+def test_only_own_work_asks_for_a_warm_engine_and_every_foreign_dataset_gets_its_own(tmp_path: Path) -> None:
+    asked: list[str] = []
+    host = EngineHost(EngineWorkspace(tmp_path), find_warm=lambda name: asked.append(name))
+    with host.foreign_session("spark") as first, host.foreign_session("spark") as second:
+        assert isinstance(first, SparkSession)
+        assert isinstance(second, SparkSession)
+        assert first.folder != second.folder
+    assert asked == []
+
+    assert host.own_session("spark") is host.own_session("spark")
+    assert asked == ["spark"]
+    host.close()
