@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from odf_node.exchange.block_outlines import BlockOutlines
 from odf_node.exchange.wanted import iter_wanted
 from odf_node.ports import (
     DatasetRecord,
@@ -27,6 +28,8 @@ from odf_node.services.remotes import Remotes
 from odf_node.services.verifying import Verifier
 from odf_node.threads import finish_in_thread
 from odf_protocol.block import Block, decode_block
+from odf_protocol.chain import Strictness
+from odf_protocol.chain.verify import ChainVerifier
 from odf_protocol.errors import OdfError
 from odf_protocol.multihash import Multihash
 
@@ -107,6 +110,9 @@ class Repairing:
     async def _repair_blocks(self, report: RepairReport, sources: Sequence[str], progress: ProgressLine) -> None:
         record = report.record
         progress.say(f"{record.name}: checking the chain")
+        if await finish_in_thread(lambda: self._is_chain_whole(record)):
+            report.checked_blocks = record.head.sequence_number + 1
+            return
         expected: Multihash | None = record.head.hash
         for number in range(record.head.sequence_number, -1, -1):
             report.checked_blocks += 1
@@ -120,6 +126,17 @@ class Repairing:
             if block is None:
                 report.left.append(f"block {number} is damaged")
             expected = None if block is None else block.prev_block_hash
+
+    def _is_chain_whole(self, record: DatasetRecord) -> bool:
+        """Look at all blocks at once; where anything is wrong, they are looked at one by one."""
+        verifier = ChainVerifier(None, strictness=Strictness.FOREIGN)
+        try:
+            for stored in self.store.iter_blocks(record.id):
+                if verifier.take(stored.raw).digest != stored.hash.digest:
+                    return False
+        except OdfError:
+            return False
+        return verifier.state is not None and verifier.state.head == record.head.hash
 
     def _find_block(self, record: DatasetRecord, number: int) -> StoredBlock | None:
         try:
@@ -158,10 +175,8 @@ class Repairing:
         lost: list[_Lost] = []
         seen: set[Multihash] = set()
         absent = self.store.list_absent_objects(report.record.id)
-        for number in range(report.record.head.sequence_number + 1):
-            stored = self._find_block(report.record, number)
-            block = _decode(stored, None if stored is None else stored.hash)
-            for item in iter_wanted(block.event) if block else ():
+        for number, wanted in self._iter_wanted(report):
+            for item in wanted:
                 if item.hash in seen:
                     continue
                 seen.add(item.hash)
@@ -177,6 +192,19 @@ class Repairing:
                 except (ObjectCorruptError, HomeCorruptError):
                     lost.append(_Lost(item, number, is_damaged=True))
         return lost
+
+    def _iter_wanted(self, report: RepairReport) -> Iterator[tuple[int, tuple[WantedObject, ...]]]:
+        """Yield the objects that each block names, by the block's number; blocks that are damaged name none."""
+        record = report.record
+        if not report.left:
+            outlines = BlockOutlines()
+            for stored in self.store.iter_blocks(record.id):
+                yield stored.sequence_number, outlines.read(stored.raw, stored.hash).wanted
+            return
+        for number in range(record.head.sequence_number + 1):
+            found = self._find_block(record, number)
+            block = _decode(found, None if found is None else found.hash)
+            yield number, tuple(iter_wanted(block.event)) if block else ()
 
     async def _repair_objects(
         self, report: RepairReport, lost: Sequence[_Lost], sources: Sequence[str], progress: ProgressLine
