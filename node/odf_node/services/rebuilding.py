@@ -12,7 +12,6 @@ from odf_node.ports import DatasetRecord, MetadataStore, ObjectStore, Origin
 from odf_node.services.chains import iter_decoded, load_view
 from odf_node.services.engines import EngineHost
 from odf_node.services.outputs import StagedOutputs
-from odf_node.services.slices import logical_hash_of
 from odf_node.services.transforms import StepBuilder
 from odf_protocol.block import Block
 from odf_protocol.dataset_view import DatasetView, apply, start_view
@@ -171,6 +170,8 @@ class Rebuilder:
         return stack.enter_context(self.engines.foreign_session(name))
 
     def _put_back(self, step: FileStep, response: TransformResponse, engine: str) -> tuple[list[Multihash], str]:
+        from odf_node.services.slices import logical_hash_of
+
         event = step.event
         made: list[tuple[Multihash, Path | None]] = []
         if event.new_data is not None:
