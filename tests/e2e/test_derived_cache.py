@@ -16,7 +16,7 @@ from odf_node.adapters.clocks import FixedClock
 from odf_node.adapters.layout_places import find_layout_target
 from odf_node.background_rebuild import BackgroundRebuild
 from odf_node.composition import Node
-from odf_node.errors import ObjectsAbsentError, UsageError
+from odf_node.errors import NodeBusyError, ObjectsAbsentError, UsageError
 from odf_node.exchange.routes import ObjectKind, object_path
 from odf_node.home import Home
 from odf_node.http.server import create_app
@@ -124,6 +124,19 @@ def test_dropped_files_come_back_to_the_bit_and_nothing_calls_it_damage(node: No
     assert set(node.objects.iter_hashes()) == everything == node.store.list_expected_objects()
     for name, content in {**place.doubled.files, **place.tripled.files}.items():
         assert node.objects.get_path(name).read_bytes() == content
+
+
+def test_drop_beside_a_writer_frees_nothing_and_goes_on_where_a_killed_one_stopped(node: Node, place: Place) -> None:
+    record, everything = held(node, place.doubled), set(node.objects.iter_hashes())
+    with node.objects.writing(), pytest.raises(NodeBusyError):
+        node.derived_cache.drop(record)
+    assert set(node.objects.iter_hashes()) == everything == node.store.list_expected_objects()
+
+    node.store.mark_absent(record.id, place.doubled.files)
+    assert bring(node, place.doubled).rebuilt_files == 0
+    assert node.store.list_expected_objects() == everything
+    node.store.mark_absent(record.id, place.doubled.files)
+    assert node.derived_cache.drop(record).files == 1
 
 
 def test_next_step_brings_back_what_it_reads(node: Node, place: Place) -> None:

@@ -75,7 +75,7 @@ class DerivedCache:
         # Asked once nobody writes any more: what was committed meanwhile may name the same bytes.
         expected = cache(self.store.list_expected_objects)
         if not self.objects.delete_unnamed(lambda name: name in expected()):
-            self.store.mark_present(record.id, here)
+            self.store.mark_present(record.id, [name for name in here if self.objects.has(name)])
             raise NodeBusyError("another command is writing; nothing was freed, try again when it has ended")
         gone = [name for name in here if not self.objects.has(name)]
         self.store.mark_present(record.id, [name for name in here if self.objects.has(name)])
