@@ -1,13 +1,13 @@
-"""Another ODF implementation runs one query with its own engine and with ours, over the same real rows.
+"""Another ODF implementation runs one map over ten million rows with its own engine and with ours.
 
-Each pull starts an engine, as that implementation does for every step: its own is a native program that is ready at
-once, ours starts Java and Spark. What a step costs without the start is measured with a server that is warm.
+Each pull, and each verification, starts an engine, as that implementation does for every step: its own is a native
+program that is ready at once, ours starts Java and Spark. What a step costs without the start is measured with a server
+that is warm; what the same query costs from Parquet to Parquet, in plain Spark.
 
-Run: ``ODF_PEER=FOLDER python tests/benchmarks/bench_engine_with_kamu.py``; without ``ODF_PEER`` there is nothing to
-compare with. Seconds; the best of several rounds in turn counts, since other work on the machine only ever adds.
+Run: ``ODF_PEER=FOLDER python tests/benchmarks/bench_engine_with_kamu.py [ROWS]``; without ``ODF_PEER`` there is nothing
+to compare with. Seconds; the best of several rounds in turn counts, since other work on the machine only ever adds.
 """
 
-import gzip
 import os
 import sys
 import tempfile
@@ -15,17 +15,23 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
 import pyarrow.parquet as pq
 
+sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from bench_map_transform import stock
 
 from odf_protocol.engine_messages import TransformResponseSuccess
 from odf_protocol.events import OffsetInterval
 from support.engine_server import running_server
 from support.engine_workspace import Workspace
 
-SOURCE = Path(__file__).parents[2] / "examples/covid/data/countries-aggregated-2020-10-01.csv.gz"
-ROUNDS = 3
+ROWS = 10_000_000
+ROUNDS = 2
 QUERY = """
 SELECT event_time, country, confirmed, deaths, confirmed - recovered - deaths AS active FROM daily WHERE confirmed > 0
 """
@@ -70,12 +76,31 @@ def derivative(name: str, engine: str) -> str:
     return text.replace("QUERY", " ".join(QUERY.split()))
 
 
-def best_pull(workspace: Workspace, engine: str, round_: int) -> float:
+def write_source(path: Path, rows: int) -> None:
+    """Write days, countries and counts as CSV; some rows are filtered away."""
+    chance = np.random.default_rng(1)
+    confirmed = chance.integers(0, 1_000_000, rows) * (chance.random(rows) > 0.1)
+    days = np.datetime64("2020-01-01") + (np.arange(rows) * 300 // rows)
+    words = pa.array([f"country {number}" for number in range(190)])
+    columns = {
+        "event_time": pa.array(days),
+        "country": words.take(pa.array(chance.integers(0, 190, rows))),
+        "confirmed": confirmed,
+        "recovered": confirmed // 2,
+        "deaths": confirmed // 50,
+    }
+    pyarrow.csv.write_csv(pa.table(columns), path)
+
+
+def pull_and_verify(workspace: Workspace, engine: str, round_: int) -> tuple[float, float]:
+    """Return seconds of making the step, and of running it again."""
     name = f"by.{engine}.{round_}"
     workspace.add("2024-01-01T12:00:00Z", derivative(name, engine))
     started = time.perf_counter()
     workspace.run_with_engine("--system-time", "2024-01-03T12:00:00Z", "pull", name)
-    return time.perf_counter() - started
+    pulled = time.perf_counter()
+    workspace.run_with_engine("verify", name)
+    return pulled - started, time.perf_counter() - pulled
 
 
 def warm_steps(rows: Path, folder: Path) -> list[float]:
@@ -105,24 +130,35 @@ def main() -> None:
     if "ODF_PEER" not in os.environ:
         print("ODF_PEER does not name the folder of a peer's programs: nothing to compare with")
         return
-    with tempfile.TemporaryDirectory() as folder:
-        (Path(folder) / "server").mkdir()
-        workspace = Workspace(Path(folder))
+    rows = int(sys.argv[1]) if len(sys.argv) > 1 else ROWS
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "server").mkdir()
+        workspace = Workspace(folder)
         workspace.add("2024-01-01T12:00:00Z", ROOT)
-        _, *lines = gzip.decompress(SOURCE.read_bytes()).decode().splitlines()
-        text = "\n".join(["event_time,country,confirmed,recovered,deaths", *lines])
-        workspace.ingest("2024-01-02T12:00:00Z", "countries.daily", text + "\n")
+        write_source(workspace.folder / "rows.csv", rows)
+        workspace.run_with_engine("--system-time", "2024-01-02T12:00:00Z", "ingest", "countries.daily", "rows.csv")
         (slice_,) = (workspace.folder / ".kamu/datasets").glob("*/data/*")
-        found: dict[str, list[float]] = {"spark": [], "datafusion": []}
+        found: dict[str, list[tuple[float, float]]] = {"spark": [], "datafusion": []}
+        plain_s = []
         for round_ in range(ROUNDS):
             for engine, seconds in found.items():
-                seconds.append(best_pull(workspace, engine, round_))
-        first, *warm = warm_steps(slice_, Path(folder) / "server")
-        print(f"{len(lines)} rows, one step")
-        print(f"  pull with its own engine (datafusion)  {min(found['datafusion']):6.2f} s")
-        print(f"  pull with our engine (spark)           {min(found['spark']):6.2f} s")
-        print(f"  step alone, our engine, first          {first:6.2f} s")
-        print(f"  step alone, our engine, warm           {min(warm):6.2f} s")
+                seconds.append(pull_and_verify(workspace, engine, round_))
+            plain_s.append(stock(slice_, folder, QUERY.replace("daily", "orders"))[1])
+        first_s, *warm_s = warm_steps(slice_, folder / "server")
+    pull_s, verify_s = (
+        {engine: min(pair[position] for pair in pairs) for engine, pairs in found.items()} for position in (0, 1)
+    )
+    print(f"{rows:,} rows, one step, best of {ROUNDS}, in seconds")
+    print(f"pull:   its own engine {pull_s['datafusion']:6.2f}, ours {pull_s['spark']:6.2f}", end=", ")
+    print(f"ratio {pull_s['spark'] / pull_s['datafusion']:.2f}")
+    print(f"verify: its own engine {verify_s['datafusion']:6.2f}, ours {verify_s['spark']:6.2f}", end=", ")
+    print(f"ratio {verify_s['spark'] / verify_s['datafusion']:.2f}")
+    print(f"step alone in our server: the first {first_s:.2f}, warm {min(warm_s):.2f}")
+    print(f"plain Spark, query alone: {min(plain_s):.2f}; our warm step / it {min(warm_s) / min(plain_s):.2f}")
+    print(
+        f"in the pull with ours: step {first_s:.2f}, start of the engine and the rest {pull_s['spark'] - first_s:.2f}"
+    )
 
 
 if __name__ == "__main__":

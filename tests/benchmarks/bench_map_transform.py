@@ -77,11 +77,11 @@ def ended_cpu_s() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def stock(source: Path, folder: Path) -> tuple[float, float]:
+def stock(source: Path, folder: Path, query: str = QUERY) -> tuple[float, float]:
     """Run plain Spark; return seconds of the whole process and of the query."""
     started = time.perf_counter()
     ran = subprocess.run(
-        [sys.executable, "-c", STOCK, str(source), str(folder / "stock"), QUERY],
+        [sys.executable, "-c", STOCK, str(source), str(folder / "stock"), query],
         check=True, capture_output=True, env={**os.environ, "PYSPARK_PYTHON": sys.executable},
     )  # fmt: skip
     whole_s = time.perf_counter() - started
