@@ -1,9 +1,12 @@
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from odf_node.services.slices import check_slice, describe_new_slice, physical_hash_of
+from odf_node.services.slices import check_slice, describe_new_slice, physical_hash_of, read_last_rows
 from odf_protocol.errors import RejectedError
 from odf_protocol.events import OffsetInterval
 from odf_protocol.timestamp import Timestamp
@@ -37,3 +40,30 @@ def test_rows_of_another_millisecond_than_the_block_are_refused(tmp_path: Path) 
     path.write_bytes(parquet_bytes(slice_table(CITIES, first_offset=0, at=replace(NOON, nanoseconds=6_000_000))))
     with pytest.raises(RejectedError, match="ROWS-3"):
         check(path, replace(NOON, nanoseconds=5_999_999))
+
+
+@pytest.mark.parametrize("count", [1, 2, 999, 1_000, 1_001, 150_000, 200_000, 300_000])
+def test_last_rows_are_those_of_the_whole(tmp_path: Path, count: int) -> None:
+    path = tmp_path / "slice"
+    numbers = pa.table({"n": pa.array(range(200_000)), "t": pa.array(["x", None] * 100_000)})
+    pq.write_table(numbers, path, row_group_size=131_072)
+    assert read_last_rows(path, count).equals(numbers.slice(max(0, 200_000 - count)))
+
+
+def test_last_rows_cost_no_more_than_some_batches(tmp_path: Path) -> None:
+    path = tmp_path / "slice"
+    rows = 500_000
+    text = pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, np.int32)), pa.array(["a" * 1_000]))
+    pq.write_table(pa.table({"t": text}), path, store_schema=False)
+    before_bytes = pa.default_memory_pool().max_memory()
+
+    assert read_last_rows(path, 3).column("t").to_pylist() == ["a" * 1_000] * 3
+
+    assert path.stat().st_size < 4_000_000
+    assert pa.default_memory_pool().max_memory() < before_bytes + 350_000_000  # of 500 MB
+
+
+def test_slice_without_rows_has_no_last_rows(tmp_path: Path) -> None:
+    path = tmp_path / "slice"
+    pq.write_table(pa.table({"n": pa.array([], pa.int64())}), path)
+    assert read_last_rows(path, 5).num_rows == 0

@@ -35,11 +35,11 @@ class DataReader:
         """Return the last ``count`` rows before the newest ``skip`` ones, oldest first; few slices are opened."""
         import pyarrow as pa
 
-        from odf_node.services.slices import read_slice
+        from odf_node.services.slices import read_last_rows
 
         hashes = self.list_tail(record, count=count, skip=skip)
         Presence(self.store, self.objects).require(record, hashes)
-        parts = [read_slice(self.objects.get_path(item)) for item in hashes]
+        parts = [read_last_rows(self.objects.get_path(item), count + skip) for item in hashes]
         if not parts:
             schema = load_view(self.store, record.id).schema
             return arrow_schema_of(schema).empty_table() if schema else pa.table({})

@@ -6,6 +6,7 @@ counts are checked before rows are read, and rows are read in small batches. Sou
 """
 
 import hashlib
+from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -120,6 +121,30 @@ def read_slice(path: Path) -> pa.Table:
     """Read a whole slice that has passed ``check_slice``."""
     with open_slice(path) as file:
         return file.read()
+
+
+def read_last_rows(path: Path, count: int) -> pa.Table:
+    """Read the last ``count`` rows of a slice that has passed ``check_slice``, or all if there are fewer.
+
+    A small file can stand for more rows, or longer texts, than fit into memory: only some batches are held at a time.
+    """
+    with open_slice(path) as file:
+        groups: list[int] = []
+        rows = 0
+        for number in reversed(range(file.metadata.num_row_groups)):
+            if rows >= count:
+                break
+            groups.insert(0, number)
+            rows += file.metadata.row_group(number).num_rows
+        kept: deque[pa.RecordBatch] = deque()
+        held = 0
+        for batch in file.iter_batches(batch_size=BATCH_ROWS, row_groups=groups, use_threads=False):
+            kept.append(batch)
+            held += batch.num_rows
+            while held - kept[0].num_rows >= count:
+                held -= kept.popleft().num_rows
+        table = pa.Table.from_batches(kept, kept[0].schema if kept else file.schema_arrow)
+        return table.slice(max(0, held - count))
 
 
 def physical_hash_of(path: Path) -> Multihash:
