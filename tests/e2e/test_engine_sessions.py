@@ -42,7 +42,15 @@ def test_session_survives_what_a_query_does_to_it_and_leaves_nothing(spark_engin
         impossible = "SELECT event_time, repeat(status, 2000000000) AS x FROM orders"
         with pytest.raises(InvalidQueryError, match="integer overflow"):
             session.transform(transform_request(impossible, orders))
+        used = session._process
         assert len(output_rows(session.transform(transform_request(QUERY, orders)))) == 50
+        assert session._process is used
+
+        # So that a long series of requests never reaches the limit of one, a process ends at half of it.
+        used._cpu._ended_s = Limits().cpu_s * 0.6
+        assert len(output_rows(session.transform(transform_request(QUERY, orders)))) == 50
+        assert session._process is not used
+        assert not used.is_running
     assert list(workspace.iterdir()) == []
 
 

@@ -148,6 +148,19 @@ def test_reader_that_dies_of_a_file_is_a_failure_and_replaced(reader: OutputRead
     assert reader.check(path, check_of(1), wall_s=WALL_S) == logical_hash_of(path)
 
 
+def test_reader_that_used_half_of_its_processor_time_is_replaced(small_reader: OutputReader) -> None:
+    path = write_rows(small_reader, pa.array(["a"]))
+    small_reader.check(path, check_of(1), wall_s=WALL_S)
+    first = small_reader._process
+    assert first is not None
+    small_reader.check(path, check_of(1), wall_s=WALL_S)
+    assert small_reader._process is first
+
+    first._cpu._ended_s = LIMITS.cpu_s * 0.6
+    assert small_reader.check(path, check_of(1), wall_s=WALL_S) == logical_hash_of(path)
+    assert small_reader._process is not first
+
+
 def test_reader_is_confined_like_an_engine_and_has_nothing_of_it(reader: OutputReader) -> None:
     path = write_rows(reader, pa.array(["a"]))
     reader.check(path, check_of(1), wall_s=WALL_S)
