@@ -57,7 +57,7 @@ async def serve(node: Node, setting: Setting, *, ready_file: Path | None, consol
 
     def announce(listening: ListeningAddress, gossiping: GossipTasks | None) -> None:
         count = sum(record.published for record in node.store.list_datasets())
-        console.note(f"serving {count} datasets at {listening.url} (Ctrl-C ends)")
+        console.note(f"serving {count} dataset{'' if count == 1 else 's'} at {listening.url} (Ctrl-C ends)")
         if ready_file is not None:
             _write_whole(ready_file, f"{listening.url}\n")
         notify_supervisor(os.environ, "READY=1", f"STATUS=serving at {listening.url}")

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -182,7 +183,16 @@ def test_running_daemon_keeps_the_engine_for_commands(cold_publisher: Publisher)
         publisher.node.must(*QUESTION, environment=IDLE)
         first = engines(publisher)
         publisher.node.must(*QUESTION, environment=IDLE)
+        # Ingests and transforms are handed over as well: no other engine is ever there.
+        with ThreadPoolExecutor(1) as beside:
+            published = beside.submit(publisher.publish, "2024-02-01T00:00:00Z,Oslo,720000\n", "2024-02-02T00:00:00Z")
+            seen = set(engines(publisher))
+            while not published.done():
+                seen.update(engines(publisher))
+                time.sleep(0.2)
+        published.result()
 
+        assert seen == set(first)
         assert first
         assert engines(publisher) == first
         assert not keepers(publisher)

@@ -33,7 +33,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
             child.add_argument("--from", dest="source", required=True, metavar="URL", help="who holds them")
         if name == "renew":
             child.add_argument(
-                "--valid-days", type=int, default=7, metavar="N", help="from when on it must not pass for the newest"
+                "--valid-days",
+                type=int,
+                default=7,
+                metavar="N",
+                help="days after which readers are warned that newer blocks may be withheld (default: 7)",
             )
 
 

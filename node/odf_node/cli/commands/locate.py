@@ -11,7 +11,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("file", metavar="FILE", help="our version: a Parquet file with the same columns")
     parser.add_argument("url", metavar="URL", help="the dataset at the other node (http://host:port/name)")
-    parser.add_argument("--slice", dest="slice_hash", required=True, metavar="HASH", help="physical hash of its slice")
+    parser.add_argument(
+        "--slice",
+        dest="slice_hash",
+        required=True,
+        metavar="HASH",
+        help="physical hash of its slice, which a refusal and 'odf-node log' name",
+    )
     add_output_format(parser, "text", "json")
 
 

@@ -19,7 +19,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     create.add_argument("label", metavar="LABEL", help="who will use it; for your own list")
     create.add_argument(
-        "--dataset", action="append", metavar="DID|NAME", default=[], help="allow only this dataset (may be repeated)"
+        "--dataset",
+        action="append",
+        metavar="DID|NAME",
+        default=[],
+        help="allow pushing this dataset (may be repeated; default: any that this node does not write itself)",
     )
     create.add_argument(
         "--read",
