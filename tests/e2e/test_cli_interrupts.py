@@ -58,7 +58,7 @@ def stopped(process: subprocess.Popen[str], number: signal.Signals, code: int) -
     out, err = end(process)
     assert process.returncode == code, err
     assert out == ""
-    assert err.endswith("stopped; nothing half-done was kept\n")
+    assert err.endswith("stopped; nothing was left half-done\n")
     assert len(err.splitlines()) == 1, err
     wait_until(lambda: are_gone(started), "the end of every process that was started", SOON_S)
 

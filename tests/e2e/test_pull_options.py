@@ -4,6 +4,7 @@ import asyncio
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -120,6 +121,25 @@ def test_terminal_shows_the_rate_that_was_asked_for(publishers: Publishers, tmp_
     assert rates
     assert max(rates) < 2 * 3.0
     assert text.endswith("\r")
+
+
+def test_pull_that_is_stopped_in_a_download_goes_on_behind_what_came(publishers: Publishers, tmp_path: Path) -> None:
+    object_hash, content = publishers.slice
+    node, pull = RealNode(tmp_path / "home"), ("pull", f"{publishers.second.url}/cities", *WORDS)
+    words = [sys.executable, "-m", "odf_node", *pull, "--limit-rate", "500k", "--home", str(node.home)]
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    part = node.home / "staging/downloads" / f"{object_hash}.part"
+    while not (part.exists() and part.stat().st_size > 300_000):
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out) == (130, "")
+    assert err == "odf-node pull: stopped; nothing was left half-done\n"
+    kept_bytes = part.stat().st_size
+    node.must(*pull)
+    ranged = [line for line in publishers.second.log("request") if line["path"].endswith(str(object_hash))]
+    assert ranged[-1]["size_bytes"] == len(content) - kept_bytes
 
 
 def test_setting_holds_where_no_rate_is_named(publishers: Publishers, tmp_path: Path) -> None:

@@ -184,14 +184,16 @@ def test_running_daemon_keeps_the_engine_for_commands(cold_publisher: Publisher)
         first = engines(publisher)
         publisher.node.must(*QUESTION, environment=IDLE)
         # Ingests and transforms are handed over as well: no other engine is ever there.
+        publisher.source.write_text("event_time,city,people\n2024-02-01T00:00:00Z,Oslo,720000\n", encoding="utf-8")
+        words = ("pull", "cities", "large.cities", "--system-time", "2024-02-02T00:00:00Z", "-o", "json")
+        source = IDLE | {"CITIES": publisher.source.as_uri()}
         with ThreadPoolExecutor(1) as beside:
-            published = beside.submit(publisher.publish, "2024-02-01T00:00:00Z,Oslo,720000\n", "2024-02-02T00:00:00Z")
+            pulled = beside.submit(publisher.node.must, *words, environment=source)
             seen = set(engines(publisher))
-            while not published.done():
+            while not pulled.done():
                 seen.update(engines(publisher))
                 time.sleep(0.2)
-        published.result()
-
+        assert [report["upToDate"] for report in pulled.result().json()] == [False, False]
         assert seen == set(first)
         assert first
         assert engines(publisher) == first

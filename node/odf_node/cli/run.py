@@ -66,7 +66,7 @@ def run_command(arguments: argparse.Namespace) -> int:
             Console().flush()
             return code
     except KeyboardInterrupt as stopped:
-        _say(command, "stopped; nothing half-done was kept")
+        _say(command, "stopped; nothing was left half-done")
         _leave_stdout()
         return exit_code_of_signal(stopped.number if isinstance(stopped, Stopped) else signal.SIGINT)
     except OdfError as error:
