@@ -90,9 +90,10 @@ def check_rows(
             assert event.new_data is not None
             if step.after.schema is None:
                 raise RejectedError("ROWS-1 schema-comes-before-data", sequence_number=block.sequence_number)
-            say(f"checking the rows of block {block.sequence_number}")
+            count = event.new_data.offset_interval.end - event.new_data.offset_interval.start + 1
+            say(f"checking {count:,} rows of block {block.sequence_number}, {rows:,} rows done")
             reader.check(paths[event.new_data.physical_hash], block, step.after)
-            rows += event.new_data.offset_interval.end - event.new_data.offset_interval.start + 1
+            rows += count
     return rows
 
 
