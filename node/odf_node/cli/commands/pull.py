@@ -98,9 +98,9 @@ async def run(context: Context, arguments: argparse.Namespace) -> int:
         failures: list[int] = []
         for target in targets:
             is_named = target.alias is not None
-            if target.record is not None and target.record.origin is Origin.OWN:
-                tell_writing_time(context, target.record)
             try:
+                if target.record is not None and target.record.origin is Origin.OWN:
+                    tell_writing_time(context, target.record)
                 with context.console.progress(f"{target.label}: starting") as progress:
                     report = await node.pulling.pull(
                         target,
