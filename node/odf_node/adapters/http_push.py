@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from http import HTTPStatus
 from typing import Final
 
+import msgspec
 from yarl import URL
 
 from odf_node.adapters.exchange_peer import node_info_url, split_dataset_url
@@ -133,7 +134,7 @@ class _Push:
             name=self._name,
             head=HeadMessage.of(self._offered.head),
             signed_head=self._offered.signed_head,
-            key_events=self._offered.key_events,
+            key_events=self._offered.key_events or msgspec.UNSET,
         )
         body = encode_message(request)
         state = await self._client.retry(lambda: self._ask("POST", self._push_url, body, _JSON))

@@ -215,7 +215,8 @@ class PushRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     name: Name
     head: HeadMessage
     signed_head: bytes | None = None
-    key_events: KeyEvents = ()
+    key_events: KeyEvents | msgspec.UnsetType = msgspec.UNSET
+    """The log of the dataset's keys; absent where it never changed its key, so that older receivers understand."""
 
     def __post_init__(self) -> None:
         self.to_dataset_id()

@@ -19,6 +19,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Final, Self
 
+import msgspec
+
 from odf_node.exchange.block_outlines import BlockOutlines
 from odf_node.exchange.limits import MAX_PUSH_BLOCK_BYTES, MAX_PUSH_BLOCKS, PAGE_MISSING_OBJECTS
 from odf_node.exchange.messages import HeadMessage, MissingObject, Problem, PushRequest, PushState, PushStatus
@@ -211,7 +213,8 @@ class PushedDataset:
 
     async def list_key_events(self) -> tuple[bytes, ...]:
         """See ``PeerDataset``."""
-        return self._session.request.key_events
+        events = self._session.request.key_events
+        return () if isinstance(events, msgspec.UnsetType) else events
 
     async def list_disputes(self) -> tuple[bytes, ...]:
         """See ``PeerDataset``; a push carries none."""
