@@ -88,6 +88,12 @@ class EquivocationProof:
     second: Multihash
     raw: bytes = field(repr=False)
 
+    @property
+    def documents(self) -> tuple[bytes, bytes]:
+        """The two signed documents, as received."""
+        proof = decode_canonical(self.raw, _Proof, what="equivocation proof", max_bytes=MAX_PROOF_BYTES)
+        return proof.first, proof.second
+
     def explain(self) -> str:
         """Say in one sentence what was proved."""
         what = "key event" if self.kind is EquivocationKind.KEY_EVENTS else "block"

@@ -20,6 +20,7 @@ from odf_node.errors import RefusedError
 from odf_node.home import Home
 from odf_node.services.bundles import Bundles
 from odf_node.services.disputes import Disputes
+from odf_node.services.histories import lay_side_by_side
 from odf_node.services.key_logs import KeyLogs
 from odf_node.services.offers import Wishes
 from odf_node.services.receiving import _Silence
@@ -207,6 +208,9 @@ def test_contradicting_rotations_freeze_until_the_recovery_and_are_judged_by_any
     assert KeyLogs(store).read(chain.id).history == LOG.history
     record = store.find_dataset(chain.id)
     assert record is not None
+    (dispute,) = Disputes(store).list_disputes(chain.id)
+    (row,) = lay_side_by_side(store, victim.node.refusals, record, dispute)["rows"]
+    assert {str(did_key_of(NEW_KEY)) in row["first"], str(did_key_of(NEW_KEY)) in row["second"]} == {True, False}
     judged = judge(Bundles(store).about_dataset(record))
     assert judged.guilty == ((did_key_of(DATASET_KEY), chain.id),)
     assert any("the key that the dataset began with" in found.says for found in judged.findings)

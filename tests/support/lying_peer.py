@@ -57,6 +57,7 @@ class Lie:
             kind="Root",
             head=HeadMessage.of(self.chain.head),
             signed_head=signed,
+            key_events=1,  # be asked for them in any case
         )
 
     async def __call__(self, request: Request, writer: asyncio.StreamWriter) -> None:

@@ -20,6 +20,7 @@ from odf_node.late_push_judge import LatePushJudge
 from odf_node.ports import DatasetRecord
 from odf_node.ports.gossip import Subscription
 from odf_node.ports.push_client import PushedHead
+from odf_node.services.gossiping import HomeReader
 from odf_node.services.hearsay import Hearsay
 from odf_node.services.key_changing import KeyChanging
 from odf_node.services.key_logs import KeyLogs
@@ -199,6 +200,8 @@ def test_gossip_teaches_keys_of_what_matters_here_and_nothing_to_the_owner(
     owner: Node, reader: Node, chain: PeerChain
 ) -> None:
     items = [read_item(ItemKind.KEY_EVENT, raw) for raw in KeyLogs(owner.store).documents_about(chain.id)]
+    told = HomeReader(owner.store, (), frozenset, lambda: True, lambda: None).read().news
+    assert [item.raw for item in told if item.kind is ItemKind.KEY_EVENT][: len(items)] == [i.raw for i in items]
     hearsay = Hearsay(reader.store, FixedClock(NOW))
     hearsay.accept(items[0])
     assert keys_of(reader, chain).events == ()

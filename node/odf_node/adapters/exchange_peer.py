@@ -54,6 +54,7 @@ class ExchangePeer:
         self._url = url
         self._base, self._dataset = split_dataset_url(url)
         self._info = info
+        self._has_keys = True
         self._downloads = ObjectDownloads(client, lambda item: self._url / object_path(item.kind, item.hash))
 
     @property
@@ -71,6 +72,7 @@ class ExchangePeer:
         url = self._base / head_path(self._dataset)
         body = await self._client.get_bytes(url, "dataset", limit_bytes=MAX_JSON_BYTES)
         answer = _read(url, lambda: decode_message(body, HeadAnswer))
+        self._has_keys = bool(answer.key_events)
         return PeerHead(
             head=answer.head.to_head(),
             name=answer.name,
@@ -141,7 +143,9 @@ class ExchangePeer:
         return tuple(found[:limit])
 
     async def list_key_events(self) -> tuple[bytes, ...]:
-        """See ``PeerDataset``; a node that does not know the question has none."""
+        """See ``PeerDataset``; who said with the head that there is none is not asked."""
+        if not self._has_keys:
+            return ()
         url = self._base / dataset_path(self._dataset) / "keys"
         body = await self._client.get_bytes(url, "dataset", limit_bytes=MAX_JSON_BYTES)
         return _read(url, lambda: decode_message(body, KeyLogMessage)).events

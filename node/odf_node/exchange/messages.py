@@ -124,6 +124,8 @@ class HeadAnswer(msgspec.Struct, frozen=True, kw_only=True):
     kind: Kind
     head: HeadMessage
     signed_head: bytes | None = None
+    key_events: Count | msgspec.UnsetType = msgspec.UNSET
+    """How many events the log of the dataset's keys has; absent where there is none to ask for."""
 
     def __post_init__(self) -> None:
         self.to_dataset_id()

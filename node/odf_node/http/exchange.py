@@ -3,6 +3,7 @@
 import asyncio
 from itertools import islice
 
+import msgspec
 from aiohttp import web
 
 from odf_node.adapters.packing import iter_packed
@@ -89,6 +90,7 @@ async def _list_datasets(request: web.Request) -> web.Response:
 async def _get_head(request: web.Request) -> web.Response:
     record = await get_followed(request)
     signed = await asyncio.to_thread(request.app[NODE].store.find_signed_head, record.id)
+    key_events = await asyncio.to_thread(request.app[NODE].key_logs.documents_about, record.id)
     # The chain may have grown between the two reads: the answer is about the head that the document vouches for.
     head = record.head if signed is None else signed.head
     return answer_message(
@@ -98,6 +100,7 @@ async def _get_head(request: web.Request) -> web.Response:
             kind=_kind(record),
             head=HeadMessage.of(head),
             signed_head=None if signed is None else signed.raw,
+            key_events=len(key_events) or msgspec.UNSET,
         )
     )
 

@@ -17,6 +17,7 @@ from odf_protocol.equivocation import MAX_PATH_BLOCKS, EquivocationKind, Equivoc
 from odf_protocol.errors import MalformedError, NotFoundError, OdfError, RejectedError, UnavailableError
 from odf_protocol.heads import SignedHead, decode_signed_head
 from odf_protocol.history_search import AskHash, HashAnswer, HistorySearch
+from odf_protocol.key_events import decode_key_event
 from odf_protocol.multihash import Multihash
 
 
@@ -127,6 +128,8 @@ def lay_side_by_side(
     Blocks of the one are held; those of the other were offered once and refused.
     """
     proof = dispute.proof
+    if proof.kind is EquivocationKind.KEY_EVENTS:
+        return _lay_key_events(dispute)
     known = {block.hash: block for block in _iter_refused(refusals)}
     stored = store.iter_blocks(record.id)
     known.update({each.hash: decode_block(each.raw, expected_hash=each.hash) for each in stored})
@@ -148,7 +151,22 @@ def lay_side_by_side(
         "since": str(dispute.received_at),
         "position": proof.position,
         "kept": str(dispute.kept) if dispute.kept else None,
+        "isVoid": dispute.is_void,
         "rows": rows,
+    }
+
+
+def _lay_key_events(dispute: Dispute) -> dict[str, Any]:
+    """Lay two changes of key beside each other."""
+    proof = dispute.proof
+    first, second = (decode_key_event(raw) for raw in proof.documents)
+    return {
+        "explanation": proof.explain(),
+        "since": str(dispute.received_at),
+        "position": proof.position,
+        "kept": None,
+        "isVoid": dispute.is_void,
+        "rows": [{"block": f"key event {proof.position}", "first": first.explain(), "second": second.explain()}],
     }
 
 

@@ -109,11 +109,15 @@ def _show(context: Context, record: Any, *, as_json: bool) -> None:
         console.text(f"nothing is proved against {record.name}")
     for dispute in found:
         console.text(f"{dispute['explanation']} (seen {dispute['since']})")
-        console.text(
-            f"  {'settled: the owner stands by ' + dispute['kept'] if dispute['kept'] else 'not settled: frozen'}"
-        )
+        console.text(f"  {_standing_of(dispute)}")
         columns = {"block": ">BLOCK", "first": "ONE HISTORY", "second": "THE OTHER"}
         console.table(dispute["rows"], columns)
+
+
+def _standing_of(dispute: dict[str, Any]) -> str:
+    if dispute["isVoid"]:
+        return "void: the key did not speak there, or was stolen by then; not frozen"
+    return f"settled: the owner stands by {dispute['kept']}" if dispute["kept"] else "not settled: frozen"
 
 
 def _export(context: Context, arguments: argparse.Namespace) -> int:
