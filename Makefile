@@ -3,7 +3,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test check install bench soak fuzz lock clean
+.PHONY: demo test check lint install bench soak fuzz lock clean
 .DEFAULT_GOAL := test
 
 install: $(VENV)/.installed
@@ -18,15 +18,21 @@ $(VENV)/.installed: requirements.lock pyproject.toml
 demo: install
 	./examples/covid/demo.sh
 
-check: install
+lint: install
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 
-# By file, so that what a file's tests share is made once, and in order: the slow folders come first.
-test: check
-	$(BIN)/pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+check: lint
+	$(BIN)/mypy
+
+# By file, so that what a file's tests share is made once, and in order: the slow folders come first. Types are checked
+# meanwhile, on what processor time the tests leave, and told at the end.
+test: lint
+	@mkdir -p build
+	nice $(BIN)/mypy > build/types.txt 2>&1 & types=$$!; \
+	$(BIN)/pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder; tests=$$?; \
+	wait $$types; types=$$?; echo "types:"; cat build/types.txt; exit $$((tests | types))
 
 bench: install
 	for bench in tests/benchmarks/bench_*.py; do echo "== $$bench"; $(BIN)/python $$bench || exit 1; done

@@ -1,7 +1,9 @@
 """Fixtures that are dear to make and shared by the whole run."""
 
+import atexit
 import os
 import shutil
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +18,41 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 # Homes of tests share keys: what one signed must not be remembered by another.
 os.environ.setdefault("ODF_NODE_SIGNED_MARKS", "")
 os.environ.setdefault("ODF_NODE_ENGINE_IDLE_S", "0")
+
+
+MEMORY = Path("/dev/shm")
+NEEDED_BYTES = 3 * 1024**3  # a tenth of it is used at a time; the rest is for what tests write to fill a disk
+
+
+def _work_in_memory() -> None:
+    """Let the tests keep their files in memory where there is much of it: they sync some ten thousand times.
+
+    ``TMPDIR`` says otherwise. What a run leaves is removed by the next one, so that failures can be looked into.
+    """
+    if "TMPDIR" in os.environ or not os.access(MEMORY, os.W_OK | os.X_OK):
+        return
+    if shutil.disk_usage(MEMORY).free < NEEDED_BYTES:
+        return
+    # A short name: the kernel allows 107 characters for the name of a socket.
+    runs = MEMORY / f"odf-{os.getuid()}"
+    runs.mkdir(mode=0o700, exist_ok=True)
+    for run in runs.iterdir():
+        if not Path("/proc", run.name).exists():
+            shutil.rmtree(run, ignore_errors=True)
+    folder = runs / str(os.getpid())
+    folder.mkdir()
+    os.environ["TMPDIR"] = str(folder)
+    tempfile.tempdir = None  # it is looked for again
+
+
+_work_in_memory()
+
+
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """Give the memory of a run without failures back."""
+    folder = Path(os.environ.get("TMPDIR", ""))
+    if exitstatus == 0 and folder == MEMORY / f"odf-{os.getuid()}" / str(os.getpid()):
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
 
 
 @pytest.fixture(scope="session")
@@ -42,6 +79,13 @@ def slice_reader() -> Iterator[None]:
     reader = keep_one_reader()
     yield
     reader.end()
+
+
+@pytest.fixture(scope="module")
+def host_folder() -> Iterator[Path]:
+    """A folder on the host's disk: one below ``/dev`` would be out of a sandbox's sight without anybody hiding it."""
+    with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="odf-", ignore_cleanup_errors=True) as folder:
+        yield Path(folder)
 
 
 @pytest.fixture

@@ -23,9 +23,9 @@ SHARED_MEMORY_KEY = 0x0DF00000 | os.getpid() & 0xFFFF
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory):
+def run(host_folder):
     """Things on the host worth reaching, and a cage to run attempts in; what ran once is remembered."""
-    folder = tmp_path_factory.mktemp("escape")
+    folder = host_folder
     bait = folder / "bait"
     bait.mkdir()
     (bait / "file").write_text("bait")

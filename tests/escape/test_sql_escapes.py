@@ -60,9 +60,9 @@ class QuietHandler(http.server.SimpleHTTPRequestHandler):
 
 
 @pytest.fixture(scope="module")
-def spark_without_gate(spark_engine, tmp_path_factory):
+def spark_without_gate(spark_engine, host_folder):
     """Answers of Spark without the gate: behind the other layers, and without them."""
-    folder = tmp_path_factory.mktemp("sql")
+    folder = host_folder
     bait = folder / "bait"
     bait.mkdir()
     (bait / "file").write_text(BAIT + "\n")

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import sqlite3
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import closing
@@ -28,6 +27,7 @@ from odf_protocol.policy import Policy
 from odf_protocol.signatures import sign_block
 from odf_protocol.verification_statements import Checked, decode_verification
 from support.exchange_nodes import TestNode
+from support.nodes import RealNode
 from support.offers import NOW, Judge, PeerChain, PublisherHome, parquet_bytes, root_chain, select
 from support.signing import NEW_KEY, OTHER_KEY
 
@@ -176,8 +176,7 @@ def test_dataset_that_began_without_signatures_is_valid_and_called_unsigned(judg
 
 def test_command_ends_with_the_code_of_a_refusal(judge: Judge, record: DatasetRecord, chain: PeerChain) -> None:
     def run() -> int:
-        words = ["verify", "cities", "--home", str(judge.home.path), "-o", "json"]
-        return subprocess.run([sys.executable, "-m", "odf_node", *words], capture_output=True, check=False).returncode
+        return RealNode(judge.home.path).run("verify", "cities", "-o", "json").code
 
     assert run() == 0
     judge.objects.delete(chain.blocks[SECOND_SLICE].event.new_data.physical_hash)  # type: ignore[union-attr]
