@@ -58,6 +58,12 @@ def in_nested_sandbox(code, **environment):
     )  # fmt: skip
 
 
+@pytest.fixture(scope="module")
+def engine(tmp_path_factory):
+    """An engine that has looked at its files once for all tests here."""
+    return SparkEngine(tmp_path_factory.mktemp("cache"))
+
+
 def test_this_machine_has_every_layer():
     assert [str(finding.layer) for finding in examine_layers() if not finding.is_there] == []
     assert missing_layers(frozenset()) == frozenset()
@@ -92,18 +98,18 @@ def test_missing_filter_refuses_and_says_how_to_do_without(no_filter, tmp_path):
     assert f"{WITHOUT_VARIABLE}=system-call-filter" in caught.value.reason
 
 
-def test_operator_can_do_without_the_filter(spark_engine, no_filter, tmp_path, monkeypatch):
+def test_operator_can_do_without_the_filter(engine, no_filter, tmp_path, monkeypatch):
     monkeypatch.setenv(WITHOUT_VARIABLE, "system-call-filter")
-    with spark_engine.open(tmp_path, Limits()) as session:
+    with engine.open(tmp_path, Limits()) as session:
         assert not session.profile().has_filter
         command = build_command(find_bubblewrap(), session.profile(), ["/x"], filter_descriptor=None)
     assert "--seccomp" not in command
     assert "--unshare-net" in command
 
 
-def test_layer_that_is_there_is_used_also_if_the_operator_could_do_without(spark_engine, tmp_path, monkeypatch):
+def test_layer_that_is_there_is_used_also_if_the_operator_could_do_without(engine, tmp_path, monkeypatch):
     monkeypatch.setenv(WITHOUT_VARIABLE, ",".join(Layer))
-    with spark_engine.open(tmp_path, Limits()) as session:
+    with engine.open(tmp_path, Limits()) as session:
         assert session.profile().has_filter
         assert session._process_type is not CallerConfinedProcess
 
@@ -114,12 +120,10 @@ def test_one_accepted_layer_does_not_stand_for_another(no_filter, tmp_path, monk
         SparkEngine(tmp_path / "cache").open(tmp_path, Limits())
 
 
-def test_missing_namespaces_that_are_accepted_leave_it_to_what_confines_the_node(
-    spark_engine, fresh, tmp_path, monkeypatch
-):
+def test_missing_namespaces_that_are_accepted_leave_it_to_what_confines_the_node(engine, fresh, tmp_path, monkeypatch):
     monkeypatch.setattr(bubblewrap, "_candidates", list)
     monkeypatch.setenv(WITHOUT_VARIABLE, "namespaces,cgroup-namespace")
-    with spark_engine.open(tmp_path, Limits()) as session:
+    with engine.open(tmp_path, Limits()) as session:
         assert session._process_type is CallerConfinedProcess
 
 
