@@ -1,7 +1,7 @@
 import pytest
 
 from odf_protocol.events import DatasetKind
-from odf_protocol.policy import AcceptRule, Auditor, Policy, Proof, Trust, Witness, decide, weakest
+from odf_protocol.policy import AcceptRule, Auditor, Policy, Proof, Trust, Witness, decide, decide_on_metadata, weakest
 from support.signing import NEW_KEY, NODE_KEY, OTHER_KEY, did_key_of
 
 ALICE, BOB, CAROL = (
@@ -130,3 +130,23 @@ def test_first_contact_can_be_refused_unless_the_identity_was_named(is_new: bool
     rule = AcceptRule(name="r", policy=Policy.INTEGRITY, first_contact=False)
 
     assert decide(rule, Proof(kind=ROOT, signed=True, is_new=is_new, identity_named=named)).accepted is accepted
+
+
+@pytest.mark.parametrize("policy", [None, Policy.REEXECUTE, Policy.INTEGRITY])
+@pytest.mark.parametrize("kind", [ROOT, DERIVATIVE])
+def test_metadata_alone_never_rest_on_more_than_metadata(policy: Policy | None, kind: DatasetKind) -> None:
+    decision = decide_on_metadata(policy, Proof(kind=kind, signed=True))
+
+    assert (decision.accepted, decision.trust, decision.reexecute) == (True, Trust.METADATA, False)
+    assert "not looked at" in decision.reason
+    assert not decide_on_metadata(policy, Proof(kind=kind, signed=False)).accepted
+
+
+def test_metadata_alone_need_the_auditors_that_the_rule_asks_for() -> None:
+    assert not decide_on_metadata(TWO_OF_THREE, attested({ALICE})).accepted
+    decision = decide_on_metadata(TWO_OF_THREE, attested({ALICE, BOB}))
+    assert (decision.trust, decision.rests_on) == (Trust.METADATA, (ALICE, BOB))
+
+
+def test_metadata_alone_are_the_weakest_ground() -> None:
+    assert weakest(Trust) is Trust.METADATA
