@@ -49,6 +49,15 @@ _LEFT_OUT = {
 }  # fmt: skip
 
 
+class InsideProcess(SandboxedProcess):
+    """The usual one, not watched while the other works, so that its watch is counted on its own side only."""
+
+    is_idle = False
+
+    def _find_crossed(self) -> LimitExceededError | None:
+        return None if InsideProcess.is_idle else super()._find_crossed()
+
+
 class OutsideProcess(SandboxedProcess):
     """The same program at the same paths, without what confines it."""
 
@@ -76,6 +85,7 @@ class OutsideProcess(SandboxedProcess):
 
 def run_job(session: SparkSession, source: Path, rows: int) -> tuple[float, float]:
     """Run the job; return seconds by the clock and of processors."""
+    InsideProcess.is_idle = isinstance(session._process, OutsideProcess)
     before_s = spent(session)
     started = time.perf_counter()
     response = session.transform(transform_request(QUERY, orders_input([source], (0, rows - 1)), limits=LIMITS))
@@ -104,7 +114,7 @@ def main() -> None:
         trial = write_input(folder / "trial.parquet", TRIAL_ROWS)
         sessions: dict[str, SparkSession] = {}
         try:
-            for place, kind in (("inside", SandboxedProcess), ("outside", OutsideProcess)):
+            for place, kind in (("inside", InsideProcess), ("outside", OutsideProcess)):
                 session = SparkSession(runtime, folder, LIMITS, cores=cores, class_data=class_data, process=kind)
                 sessions[place] = session
                 started = time.perf_counter()

@@ -15,6 +15,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from odf_engines.sandbox.resources import read_process_file
+
 __all__ = ["DiskUsage", "deleted_usage", "disk_usage", "remove_tree"]
 
 _MOST_ENTRIES = 20_000  # guess: a session has a few hundred files; more is an attack on inodes
@@ -85,11 +87,12 @@ def deleted_usage(process_ids: Iterable[int], folder: Path, largest_bytes: int) 
         with contextlib.suppress(OSError), os.scandir(f"/proc/{process_id}/fd") as descriptors:
             for entry in descriptors:
                 with contextlib.suppress(OSError):
-                    found = os.stat(entry.path)  # noqa: PTH116 - the file behind the link, which has no path
+                    found = entry.stat()  # of the file behind the link, which has no path
                     if found.st_dev == device and not found.st_nlink and stat.S_ISREG(found.st_mode):
                         held[found.st_ino] = found.st_blocks * _BLOCK_BYTES
         with contextlib.suppress(OSError):
-            for major, minor, inode in _DELETED_MAP.findall(Path(f"/proc/{process_id}/maps").read_text()):
+            maps = read_process_file(f"/proc/{process_id}/maps")
+            for major, minor, inode in _DELETED_MAP.findall(maps) if "(deleted)" in maps else ():
                 if os.makedev(int(major, 16), int(minor, 16)) == device:
                     mapped.add(int(inode))
     return sum(held.values()) + sum(largest_bytes for inode in mapped if inode not in held)
