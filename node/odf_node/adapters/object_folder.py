@@ -46,6 +46,7 @@ class ObjectFolder:
 
     def __init__(self, home: Home) -> None:
         self._home = home
+        self._folder = str(home.objects)
         self._reservations = Reservations(home)
         self._durable_shards: set[Path] = set()
 
@@ -56,7 +57,7 @@ class ObjectFolder:
     def has(self, object_hash: Multihash) -> bool:
         """See ``ObjectStore``."""
         try:
-            return stat.S_ISREG(self._place(object_hash).lstat().st_mode)
+            return stat.S_ISREG(os.lstat(self._name(object_hash)).st_mode)
         except FileNotFoundError:
             return False
 
@@ -105,9 +106,11 @@ class ObjectFolder:
 
     def resume(self, object_hash: Multihash) -> StagedFile:
         """See ``ObjectStore``."""
-        self._home.create()
+        downloads = self._home.downloads
+        if not (downloads.is_dir() and self._home.objects.is_dir()):  # looking closer costs more than a small object
+            self._home.create()
         name = f"{self._place(object_hash).name}{_DOWNLOAD_SUFFIX}"
-        return StagedFile.find_resumable(self._home.downloads / name) or self.stage()
+        return StagedFile.find_resumable(downloads / name) or self.stage()
 
     def put(self, staged: StagedObject, expected_hash: Multihash) -> None:
         """See ``ObjectStore``."""
@@ -254,9 +257,13 @@ class ObjectFolder:
                     yield from shard.iterdir()
 
     def _place(self, object_hash: Multihash) -> Path:
+        return Path(self._name(object_hash))
+
+    def _name(self, object_hash: Multihash) -> str:
+        """Give the path as text: it is asked for so often that putting a ``Path`` together would be felt."""
         if object_hash.code != SHA3_256:
             raise ValueError(f"objects are named by SHA3-256, found multihash code {object_hash.code:#x}")
-        return self._home.objects / object_hash.digest[:1].hex() / str(object_hash)
+        return f"{self._folder}/{object_hash.digest[:1].hex()}/{object_hash}"
 
     def _aside(self, object_hash: Multihash) -> Path:
         return self._home.cache / f"damaged-{object_hash}"
