@@ -1,0 +1,143 @@
+"""Chains in many batches: the same outcome as at once, whole evidence, and memory that does not grow with them."""
+
+import asyncio
+import tracemalloc
+from collections.abc import Iterator
+from contextlib import closing
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+from odf_node.adapters.block_stage import FileStage
+from odf_node.adapters.clocks import FixedClock
+from odf_node.composition import Node
+from odf_node.errors import RefusedError
+from odf_node.home import Home
+from odf_node.ports.block_stage import OfferedBlock
+from odf_node.services import chain_fetching
+from odf_node.services.acceptance import AcceptanceReport
+from odf_node.services.checked_chain import ChainCheck, CheckedChain
+from odf_node.services.pulling import Pulling
+from odf_protocol.block import encode_block
+from odf_protocol.chain import Strictness
+from odf_protocol.events import AddData, DatasetKind, Event, Seed, SetInfo
+from odf_protocol.key_history import KeyHistory
+from odf_protocol.multihash import Multihash
+from odf_protocol.timestamp import Timestamp
+from support.chains import DATASET, NOON, later, push_source, schema
+from support.offering_peer import OfferingPeer
+from support.offers import MORE_CITIES, NOW, Judge, PeerChain, root_chain
+
+
+class Silence:
+    def say(self, label: str) -> None: ...
+
+    def expect(self, total_bytes: int) -> None: ...
+
+    def advance(self, size_bytes: int) -> None: ...
+
+
+@pytest.fixture(autouse=True)
+def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chain_fetching, "BATCH_BLOCKS", 2)
+
+
+@pytest.fixture
+def judge(tmp_path: Path) -> Judge:
+    return Judge.create(tmp_path / "home")
+
+
+@pytest.fixture
+def pulling(judge: Judge) -> Iterator[Pulling]:
+    node = Node(Home(judge.home.path), FixedClock(NOW))
+    yield node.pulling
+    node.close()
+
+
+def pull(pulling: Pulling, chain: PeerChain) -> AcceptanceReport:
+    peer = OfferingPeer(chain)
+    return asyncio.run(
+        pulling.take(
+            peer, url="http://peer.example/cities", name="cities", policy=None, expected_id=None, progress=Silence()
+        )
+    )
+
+
+def longer(chain: PeerChain) -> PeerChain:
+    for number in range(5):
+        chain.add(SetInfo(description=str(number)))
+    return chain.add_rows(MORE_CITIES)
+
+
+def test_chain_in_many_batches_is_accepted_as_it_is(pulling: Pulling, tmp_path: Path) -> None:
+    chain = longer(root_chain(tmp_path))
+    first = pull(pulling, chain.up_to(4))
+    second = pull(pulling, chain)
+
+    assert (first.new_blocks, second.new_blocks) == (5, len(chain.blocks) - 5)
+    assert [block.raw for block in pulling.store.iter_blocks(chain.id)] == [block.raw for block in chain.blocks]
+    assert [block.signature for block in pulling.store.iter_blocks(chain.id)] == chain.signatures
+
+
+def test_evidence_has_also_what_came_after_the_block_at_fault(pulling: Pulling, judge: Judge, tmp_path: Path) -> None:
+    chain = longer(root_chain(tmp_path))
+    pull(pulling, chain.up_to(1))
+    bad = chain.copy()
+    bad.signatures[5] = bad.signatures[6]
+    before = judge.snapshot()
+
+    with pytest.raises(RefusedError) as caught:
+        pull(pulling, bad)
+    assert (caught.value.rule, caught.value.sequence_number) == ("SIG-1 signature", 5)
+    assert caught.value.folder is not None
+    kept = {path.name: path.read_bytes() for path in (caught.value.folder / "blocks").iterdir() if not path.suffix}
+    assert kept == {f"{n:06}": block.raw for n, block in enumerate(bad.blocks[2:])}
+    assert judge.snapshot() == before
+
+
+def iter_offered(length: int) -> Iterator[OfferedBlock]:
+    """An unsigned chain, made while it is read."""
+    start: list[Event] = [Seed(dataset_id=DATASET, dataset_kind=DatasetKind.ROOT), push_source(), schema()]
+    previous = None
+    for number in range(length):
+        event = start[number] if number < len(start) else AddData(new_watermark=later(number))
+        at = Timestamp(NOON.seconds + number)
+        raw = encode_block(event, system_time=at, prev_block_hash=previous, sequence_number=number)
+        previous = Multihash.of_sha3_256(raw)
+        yield OfferedBlock(raw)
+
+
+def check_and_read(folder: Path, length: int) -> tuple[CheckedChain, int]:
+    """Check a chain as it comes, read it as a commit does, and give the most memory that this took."""
+    tracemalloc.start()
+    try:
+        with closing(FileStage(folder)) as stage:
+            check = ChainCheck(
+                stage,
+                keys=KeyHistory.start(DATASET),
+                state=None,
+                before=None,
+                signed=False,
+                strictness=Strictness.FOREIGN,
+            )
+            offered = iter_offered(length)
+            while batch := list(islice(offered, 100)):
+                for block in batch:
+                    check.take(block)
+            chain = check.finish()
+            assert sum(1 for _ in chain.new_blocks()) == length
+            assert chain.needed_objects() == []
+            return chain, tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_memory_does_not_grow_with_the_chain(tmp_path: Path) -> None:
+    check_and_read(tmp_path, 10)  # what is loaded once
+    short, short_bytes = check_and_read(tmp_path, 4_000)
+    long, long_bytes = check_and_read(tmp_path, 6_000)
+
+    assert (short.view.watermark, long.view.watermark) == (later(3_999), later(5_999))
+    # The blocks have some 250 bytes each; eight of each may stay.
+    assert long_bytes - short_bytes < 2_000 * 32
