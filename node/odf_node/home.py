@@ -69,7 +69,7 @@ class Home:
 
     @property
     def keys(self) -> Path:
-        """Private keys: ``keys/node.pem`` and ``keys/datasets/<base16 of the dataset's key>.pem``."""
+        """Private keys: ``keys/node.pem`` and ``keys/datasets/<base16 of a public key>.pem``, first and later ones."""
         return self.path / "keys"
 
     @property
