@@ -6,17 +6,18 @@ kind          two statements by one key
 ``heads``     heads with one number and two hashes; or heads of different numbers with the blocks between, which show
               that the higher head does not stand on the lower one
 ``blocks``    block signatures with one number and two hashes
+``head-and-block``  one of each, of one number, or with the blocks between as for heads
 ``key-events``  two events at one place of a key log
 ============  ==========================================================================================
 
-A proof is canonical JSON with the two signed documents as they were received, the smaller bytes (for heads: the lower
-number) first, so that whoever finds the same pair builds the same proof.
+A proof is canonical JSON with the two signed documents as they were received, the lower number, or else the smaller
+bytes, first, so that whoever finds the same pair builds the same proof.
 
 Source: clauses EQUIV-1 to EQUIV-8 in ``spec/extensions/equivocation.md``.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Annotated, Final, Literal
 
@@ -26,7 +27,7 @@ from odf_protocol.block import Block, decode_block
 from odf_protocol.canonical_json import Document, decode_canonical, encode_canonical
 from odf_protocol.did import DatasetId, DidKey
 from odf_protocol.errors import MalformedError, RejectedError, UnsupportedError
-from odf_protocol.heads import SignedHead, decode_signed_head
+from odf_protocol.heads import decode_signed_head
 from odf_protocol.key_events import decode_key_event
 from odf_protocol.multihash import Multihash
 from odf_protocol.signatures import Purpose, SignedDocument, block_payload
@@ -45,6 +46,7 @@ MAX_PROOF_BYTES: Final = 8 * 1024 * 1024  # guess: proofs travel by gossip; larg
 MAX_PATH_BLOCKS: Final = 4096  # guess: the size limit is reached about then
 _BLOCK_PAYLOAD_BYTES: Final = 34 + 8 + 34
 _MAX_DOCUMENT_BYTES: Final = 4096
+_HEADER_BYTES: Final = 96  # key and signature of a signed document (SIG-5)
 
 _SignedBytes = Annotated[bytes, msgspec.Meta(min_length=97, max_length=_MAX_DOCUMENT_BYTES)]
 
@@ -54,13 +56,14 @@ class EquivocationKind(StrEnum):
 
     HEADS = "heads"
     BLOCKS = "blocks"
+    HEAD_AND_BLOCK = "head-and-block"
     KEY_EVENTS = "key-events"
 
 
 class _Proof(Document, frozen=True, kw_only=True):
     version: Literal[1]
     type: Literal["equivocation"]
-    kind: Literal["heads", "blocks", "key-events"]
+    kind: Literal["heads", "blocks", "head-and-block", "key-events"]
     first: _SignedBytes
     second: _SignedBytes
     path: Annotated[tuple[bytes, ...], msgspec.Meta(max_length=MAX_PATH_BLOCKS)] = ()
@@ -120,14 +123,15 @@ def prove_equivocation(
         kind: What they are.
         one: A signed head, block statement or key event, as received.
         other: Another one by the same key about the same dataset.
-        path: For heads of different numbers: raw blocks, from that of the higher head down to the one that stands on
-            the block which the lower head should have been.
+        path: Where a head is among them and their numbers differ: raw blocks, from that of the higher statement down to
+            the one that stands on the block which the lower statement is about.
 
     Raises:
         MalformedError, RejectedError: The two do not contradict each other, or are not what ``kind`` says.
     """
-    if kind is EquivocationKind.HEADS:
-        first, second = sorted((one, other), key=lambda raw: (decode_signed_head(raw).sequence_number, raw))
+    if kind in _WITH_PATH:
+        read = _READ_CLAIM[kind]
+        first, second = sorted((one, other), key=lambda raw: (read(raw).position, raw))
     else:
         first, second = sorted((one, other))
     raw = encode_canonical(
@@ -148,15 +152,15 @@ def check_equivocation(raw: bytes) -> EquivocationProof:
     """
     proof = decode_canonical(raw, _Proof, what="equivocation proof", max_bytes=MAX_PROOF_BYTES)
     kind = EquivocationKind(proof.kind)
-    if proof.path and kind is not EquivocationKind.HEADS:
+    read = _READ_CLAIM[kind]
+    first, second = read(proof.first), read(proof.second)
+    if kind in _WITH_PATH:
+        if kind is EquivocationKind.HEAD_AND_BLOCK and _is_head(proof.first) == _is_head(proof.second):
+            raise RejectedError("EQUIV-2 one-head-and-one-block", found="two of one sort")
+        return _check_on_path(kind, first, second, proof.path, bytes(raw))
+    if proof.path:
         raise RejectedError("EQUIV-2 path-for-heads-only", found=f"{len(proof.path)} blocks")
-    match kind:
-        case EquivocationKind.HEADS:
-            return _check_heads(proof, bytes(raw))
-        case EquivocationKind.BLOCKS:
-            return _check_pair(EquivocationKind.BLOCKS, *_block_claims(proof), bytes(raw))
-        case EquivocationKind.KEY_EVENTS:
-            return _check_pair(EquivocationKind.KEY_EVENTS, *_key_event_claims(proof), bytes(raw))
+    return _check_pair(kind, first, second, bytes(raw))
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,10 +174,6 @@ class _Claim:
     document: bytes
 
 
-def _block_claims(proof: _Proof) -> tuple[_Claim, _Claim]:
-    return _block_claim(proof.first), _block_claim(proof.second)
-
-
 def _block_claim(raw: bytes) -> _Claim:
     document = SignedDocument.decode(raw, Purpose.BLOCK, max_payload_bytes=_BLOCK_PAYLOAD_BYTES)
     payload = document.payload
@@ -183,38 +183,54 @@ def _block_claim(raw: bytes) -> _Claim:
     return _Claim(DatasetId.decode(payload[:34]), document.signer, number, Multihash.decode(payload[42:]), raw)
 
 
-def _key_event_claims(proof: _Proof) -> tuple[_Claim, _Claim]:
-    one, other = decode_key_event(proof.first), decode_key_event(proof.second)
-    return (
-        _Claim(one.dataset_id, one.signer, one.index, one.hash, proof.first),
-        _Claim(other.dataset_id, other.signer, other.index, other.hash, proof.second),
-    )
+def _key_event_claim(raw: bytes) -> _Claim:
+    event = decode_key_event(raw)
+    return _Claim(event.dataset_id, event.signer, event.index, event.hash, raw)
 
 
-def _head_claim(head: SignedHead) -> _Claim:
-    return _Claim(head.dataset_id, head.signer, head.sequence_number, head.block_hash, head.raw)
+def _head_claim(raw: bytes) -> _Claim:
+    head = decode_signed_head(raw)
+    return _Claim(head.dataset_id, head.signer, head.sequence_number, head.block_hash, raw)
 
 
-def _check_heads(proof: _Proof, raw: bytes) -> EquivocationProof:
-    lower, higher = decode_signed_head(proof.first), decode_signed_head(proof.second)
-    if lower.sequence_number == higher.sequence_number:
-        if proof.path:
-            raise RejectedError("EQUIV-5 no-path-between-equal-numbers", found=f"{len(proof.path)} blocks")
-        return _check_pair(EquivocationKind.HEADS, _head_claim(lower), _head_claim(higher), raw)
-    beneath = _walk_down(higher, lower.sequence_number, proof.path)
-    there = _Claim(higher.dataset_id, higher.signer, lower.sequence_number, beneath, higher.raw)
-    return _check_pair(EquivocationKind.HEADS, _head_claim(lower), there, raw, in_order=True)
+def _is_head(raw: bytes) -> bool:
+    """Tell a signed head from a block statement: one's payload is JSON, the other's begins with a kind of key."""
+    return raw[_HEADER_BYTES : _HEADER_BYTES + 1] == b"{"
 
 
-def _walk_down(head: SignedHead, sequence_number: int, path: tuple[bytes, ...]) -> Multihash:
-    """Return the hash that a head's chain has at a lower number, following the raw blocks of ``path``."""
-    expected_blocks = head.sequence_number - sequence_number
+def _head_or_block_claim(raw: bytes) -> _Claim:
+    return _head_claim(raw) if _is_head(raw) else _block_claim(raw)
+
+
+_READ_CLAIM: Final[dict[EquivocationKind, Callable[[bytes], _Claim]]] = {
+    EquivocationKind.HEADS: _head_claim,
+    EquivocationKind.BLOCKS: _block_claim,
+    EquivocationKind.HEAD_AND_BLOCK: _head_or_block_claim,
+    EquivocationKind.KEY_EVENTS: _key_event_claim,
+}
+_WITH_PATH: Final = frozenset({EquivocationKind.HEADS, EquivocationKind.HEAD_AND_BLOCK})
+
+
+def _check_on_path(
+    kind: EquivocationKind, lower: _Claim, higher: _Claim, path: tuple[bytes, ...], raw: bytes
+) -> EquivocationProof:
+    if lower.position == higher.position:
+        if path:
+            raise RejectedError("EQUIV-5 no-path-between-equal-numbers", found=f"{len(path)} blocks")
+        return _check_pair(kind, lower, higher, raw)
+    beneath = _walk_down(higher, lower.position, path)
+    return _check_pair(kind, lower, replace(higher, position=lower.position, hash=beneath), raw, in_order=True)
+
+
+def _walk_down(claim: _Claim, sequence_number: int, path: tuple[bytes, ...]) -> Multihash:
+    """Return the hash that the chain below a claimed block has at a lower number, following the blocks of ``path``."""
+    expected_blocks = claim.position - sequence_number
     if len(path) != expected_blocks:
         raise RejectedError(
-            "EQUIV-5 path-reaches-the-lower-head", expected=f"{expected_blocks} blocks", found=len(path)
+            "EQUIV-5 path-reaches-the-lower-number", expected=f"{expected_blocks} blocks", found=len(path)
         )
-    expected_hash = head.block_hash
-    for number, raw in zip(range(head.sequence_number, sequence_number, -1), path, strict=True):
+    expected_hash = claim.hash
+    for number, raw in zip(range(claim.position, sequence_number, -1), path, strict=True):
         block = _linked_block(raw, expected_hash)
         if block.sequence_number != number or block.prev_block_hash is None:
             raise RejectedError("EQUIV-6 path-counts-down", expected=number, found=block.sequence_number)

@@ -167,6 +167,13 @@ def judge(documents: Sequence[BundleDocument]) -> Judgement:
     return Judgement(tuple(findings), tuple(sorted(proofs, key=lambda pair: (str(pair[0]), str(pair[1])))))
 
 
+_TOGETHER: Final = {
+    **{frozenset({kind}): kind for kind in EquivocationKind},
+    frozenset({EquivocationKind.HEADS, EquivocationKind.BLOCKS}): EquivocationKind.HEAD_AND_BLOCK,
+}
+"""What two documents prove if they contradict each other, by what each of them is."""
+
+
 def _fold_key_logs(documents: Sequence[BundleDocument]) -> dict[DatasetId, KeyHistory]:
     raws: dict[DatasetId, list[bytes]] = {}
     for document in documents:
@@ -205,6 +212,8 @@ def _standing(kind: EquivocationKind, raw: bytes, histories: Mapping[DatasetId, 
             document = SignedDocument.decode(raw, Purpose.BLOCK, max_payload_bytes=34 + 8 + 34)
             dataset_id, signer = DatasetId.decode(document.payload[:34]), document.signer
             number = int.from_bytes(document.payload[34:42], "little")
+        case EquivocationKind.HEAD_AND_BLOCK:
+            return ""  # two documents, each looked at by itself
     history = histories.get(dataset_id)
     if history is None:
         return ""
@@ -222,10 +231,11 @@ def _contradictions(
     """Find the pairs that contradict each other without their sender having said so (JUDGE-3)."""
     found = []
     for (one, kind, first, key), (other, other_kind, second, other_key) in combinations(claims, 2):
-        if kind is not other_kind or key != other_key:
+        together = _TOGETHER.get(frozenset({kind, other_kind}))
+        if together is None or key != other_key:
             continue
         try:
-            proof = prove_equivocation(kind, first, second)
+            proof = prove_equivocation(together, first, second)
         except (MalformedError, RejectedError):
             continue
         proofs.setdefault((proof.signer, proof.dataset_id), []).extend((one, other))

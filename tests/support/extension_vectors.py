@@ -342,6 +342,7 @@ def _equivocation() -> dict[str, Any]:
         prove_equivocation(EquivocationKind.HEADS, _head(7, "one"), _head(7, "other")),
         prove_equivocation(EquivocationKind.BLOCKS, *blocks),
         prove_equivocation(EquivocationKind.KEY_EVENTS, *events),
+        prove_equivocation(EquivocationKind.HEAD_AND_BLOCK, _head(7, "one"), blocks[1]),
     ]
     return {
         "comment": "Proofs of equivocation (EQUIV-1), as text, and what they prove.",
@@ -365,11 +366,13 @@ def _rejected_proofs(good: bytes) -> list[dict[str, str]]:
     said = json.loads(good)
     same = {**said, "second": said["first"]}
     other = {**said, "kind": "blocks"}
+    mixed = {**said, "kind": "head-and-block"}
     return [
         {"why": why, "refusal": refusal, "proof": json.dumps(proof, separators=(",", ":"))}
         for why, refusal, proof in (
             ("twice the same head", "rejected", same),
             ("heads called blocks", "malformed", other),
+            ("two heads called a head and a block", "rejected", mixed),
         )
     ]
 

@@ -74,6 +74,20 @@ def settled(proof: EquivocationProof, chain: PeerChain, key: bytes = DATASET_KEY
     return sign_settlement(key, proof, keeps=chain.blocks[proof.position].hash, reason="a lost disk", time=NOW)
 
 
+@pytest.mark.parametrize("is_longer", [False, True])
+def test_signed_blocks_of_another_history_freeze_without_a_signed_head(
+    node: Node, chain: PeerChain, fork: PeerChain, is_longer: bool
+) -> None:
+    pull(node, chain)
+
+    with pytest.raises(RefusedError):
+        pull(node, OfferingPeer(fork.add_rows([("Atlantis", 2)]) if is_longer else fork, has_signatures=False))
+
+    (dispute,) = Disputes(node.store).list_disputes(chain.id)
+    kind = EquivocationKind.HEAD_AND_BLOCK if is_longer else EquivocationKind.BLOCKS
+    assert (dispute.proof.kind, dispute.proof.position) == (kind, chain.head.sequence_number)
+
+
 def test_proof_that_a_peer_passes_on_freezes_before_anything_else(
     node: Node, chain: PeerChain, proof: EquivocationProof
 ) -> None:

@@ -22,6 +22,7 @@ from support.signing import DATASET_KEY, NEW_KEY, NOON, OTHER_KEY, dataset_of, d
 
 DATASET = dataset_of(DATASET_KEY)
 HEADS, BLOCKS, KEY_EVENTS = EquivocationKind.HEADS, EquivocationKind.BLOCKS, EquivocationKind.KEY_EVENTS
+HEAD_AND_BLOCK = EquivocationKind.HEAD_AND_BLOCK
 
 
 def chain(length: int, fork_at: int | None = None) -> list[Block]:
@@ -77,7 +78,31 @@ def contradictory_key_events() -> EquivocationProof:
     return prove_equivocation(KEY_EVENTS, key_event(OTHER_KEY), key_event(NEW_KEY))
 
 
-PROOFS = [contradictory_heads, heads_of_different_length, contradictory_blocks, contradictory_key_events]
+def head_against_block() -> EquivocationProof:
+    return prove_equivocation(HEAD_AND_BLOCK, head(chain(5)[4]), statement(4, chain(5, 3)[4].hash))
+
+
+def head_above_a_block() -> EquivocationProof:
+    other = chain(8, 3)
+    path = [b.raw for b in reversed(other[5:])]
+    return prove_equivocation(HEAD_AND_BLOCK, head(other[7]), statement(4, chain(5)[4].hash), path=path)
+
+
+def head_below_a_block() -> EquivocationProof:
+    other = chain(8, 3)
+    path = [b.raw for b in reversed(other[5:])]
+    return prove_equivocation(HEAD_AND_BLOCK, head(chain(5)[4]), statement(7, other[7].hash), path=path)
+
+
+PROOFS = [
+    contradictory_heads,
+    heads_of_different_length,
+    contradictory_blocks,
+    contradictory_key_events,
+    head_against_block,
+    head_above_a_block,
+    head_below_a_block,
+]
 
 
 @pytest.mark.parametrize("prove", PROOFS)
@@ -115,6 +140,25 @@ def test_same_head_signed_at_two_times_is_no_contradiction() -> None:
         prove_equivocation(HEADS, head(block), head(block, second=5))
     with pytest.raises(RejectedError, match="EQUIV-4"):
         prove_equivocation(BLOCKS, statement(4, some_hash("one")), statement(4, some_hash("one")))
+
+
+@pytest.mark.parametrize("number", [4, 7])
+def test_head_and_signature_of_one_chain_are_no_contradiction(number: int) -> None:
+    blocks = chain(8)
+    path = [b.raw for b in reversed(blocks[5 : number + 1])]
+    with pytest.raises(RejectedError, match="EQUIV-4"):
+        prove_equivocation(HEAD_AND_BLOCK, head(blocks[4]), statement(number, blocks[number].hash), path=path)
+
+
+@pytest.mark.parametrize("of_heads", [True, False])
+def test_two_of_one_sort_are_not_a_head_and_a_block(of_heads: bool) -> None:
+    one, other = (
+        (head(chain(5)[4]), head(chain(5, 3)[4]))
+        if of_heads
+        else (statement(4, some_hash("a")), statement(4, some_hash("b")))
+    )
+    with pytest.raises(RejectedError, match="EQUIV-2 one-head-and-one-block"):
+        prove_equivocation(HEAD_AND_BLOCK, one, other)
 
 
 def test_two_keys_that_disagree_prove_nothing_against_either() -> None:

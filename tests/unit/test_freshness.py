@@ -17,6 +17,7 @@ from odf_node.services.freshness import Freshness
 from odf_node.services.receiving import _Silence
 from odf_node.services.recovery import Recovery
 from odf_node.services.writer import ChainWriter
+from odf_protocol.equivocation import EquivocationKind
 from odf_protocol.errors import RejectedError
 from odf_protocol.events import SetInfo
 from odf_protocol.multihash import Multihash
@@ -116,6 +117,26 @@ def test_two_heads_of_one_number_freeze_without_a_single_block(node: Node, chain
     freshness.learn(chain.signed_head(block_hash=Multihash.of_sha3_256(b"other")), chain.id, source="two", now=NOW)
     with pytest.raises(FrozenDatasetError):
         Disputes(node.store).require_undisputed(chain.id, "cities")
+
+
+def test_head_that_contradicts_a_block_below_the_newest_freezes_by_that_blocks_signature(
+    node: Node, chain: PeerChain
+) -> None:
+    pull(node, chain)
+    number = chain.head.sequence_number - 1
+    other = chain.signed_head(sequence_number=number, block_hash=Multihash.of_sha3_256(b"other"))
+
+    Freshness(node.store).learn(other, chain.id, source="gossip", now=NOW)
+
+    (dispute,) = Disputes(node.store).list_disputes(chain.id)
+    assert (dispute.proof.kind, dispute.proof.position) == (EquivocationKind.HEAD_AND_BLOCK, number)
+    assert chain.blocks[number].hash in {dispute.proof.first, dispute.proof.second}
+
+
+def test_older_head_of_the_same_chain_freezes_nothing(node: Node, chain: PeerChain) -> None:
+    pull(node, chain)
+    Freshness(node.store).learn(chain.up_to(2).signed_head(), chain.id, source="gossip", now=NOW)
+    assert Disputes(node.store).list_disputes(chain.id) == []
 
 
 def test_renewed_head_takes_the_place_of_the_older_document(node: Node, chain: PeerChain) -> None:

@@ -42,8 +42,9 @@ def key_event(new_key: bytes) -> BundleDocument:
         (head(3, "a"), head(3, "b")),
         (block(3, "a"), block(3, "b")),
         (key_event(NEW_KEY), key_event(OTHER_KEY)),
+        (head(3, "a"), block(3, "b")),
     ],
-    ids=["heads", "blocks", "key events"],
+    ids=["heads", "blocks", "key events", "head and block"],
 )
 def test_pair_that_contradicts_is_found_without_being_told(one: BundleDocument, other: BundleDocument) -> None:
     judgement = judge([other, one])
@@ -60,16 +61,13 @@ def test_pair_that_contradicts_is_found_without_being_told(one: BundleDocument, 
         [head(3, "a"), head(3, "b", OTHER_KEY)],
         [head(3, "a"), head(3, "a")],
         [head(3, "a"), block(3, "b", OTHER_KEY)],
+        [head(3, "a"), block(3, "a")],
+        [head(3, "a"), block(2, "b")],
     ],
-    ids=["other numbers", "other keys", "the same twice", "a stranger's block"],
+    ids=["other numbers", "other keys", "the same twice", "a stranger's block", "head of the block", "block below"],
 )
 def test_honest_key_is_not_called_guilty(documents: list[BundleDocument]) -> None:
     assert judge(documents).guilty == ()
-
-
-def test_head_and_block_signature_that_differ_are_not_one_kind_of_proof() -> None:
-    """A documented limit: a head and a block signature are compared with their like only."""
-    assert judge([head(3, "a"), block(3, "b")]).guilty == ()
 
 
 def test_word_of_an_auditor_is_a_claim_however_it_sounds() -> None:

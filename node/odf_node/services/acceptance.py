@@ -293,7 +293,7 @@ class Acceptor:
             files = {"published.parquet": error.mismatch.published} if error.mismatch.published else {}
             if error.mismatch.recomputed:
                 files["recomputed.parquet"] = error.mismatch.recomputed
-        if proof := find_equivocation(self.store, offer.signed_head, offer.blocks):
+        if proof := find_equivocation(self.store, offer.signed_head, offer.blocks, name=offer.name):
             documents["equivocation.json"] = proof.raw
             report["equivocation"] = proof.explain()
         return self.refusals.keep(

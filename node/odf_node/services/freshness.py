@@ -13,7 +13,7 @@ from odf_node.ports.keys import KeyStore
 from odf_node.services.disputes import Disputes
 from odf_node.services.key_logs import KeyLogs
 from odf_protocol.did import DatasetId
-from odf_protocol.equivocation import EquivocationKind, prove_equivocation
+from odf_protocol.equivocation import EquivocationKind, block_statement, prove_equivocation
 from odf_protocol.errors import MalformedError, OdfError, RejectedError
 from odf_protocol.heads import SignedHead as HeadDocument
 from odf_protocol.heads import decode_signed_head, verify_head
@@ -40,7 +40,8 @@ class Freshness:
             return False
         seen = self.store.find_seen_head(dataset_id)
         if seen is not None and (seen.sequence_number, seen.block_hash) != (head.sequence_number, head.block_hash):
-            self._prove(head, seen.raw, now)
+            self._prove(EquivocationKind.HEADS, head, seen.raw, now)
+        self._compare_with_held(head, now)
         self._keep_renewal(head)
         return self.store.put_seen_head(
             SeenHead(
@@ -85,9 +86,18 @@ class Freshness:
             )
         return tuple(doubts)
 
-    def _prove(self, head: HeadDocument, other: bytes, now: Timestamp) -> None:
+    def _compare_with_held(self, head: HeadDocument, now: Timestamp) -> None:
+        """Hold a head against the block of its number that is held: its signature is enough for a proof."""
+        if self.store.find_dataset(head.dataset_id) is None:
+            return
+        held = self.store.find_block_by_number(head.dataset_id, head.sequence_number)
+        if held is not None and held.hash != head.block_hash and held.signature is not None:
+            said = block_statement(head.dataset_id, held.sequence_number, held.hash, head.signer, held.signature)
+            self._prove(EquivocationKind.HEAD_AND_BLOCK, head, said, now)
+
+    def _prove(self, kind: EquivocationKind, head: HeadDocument, other: bytes, now: Timestamp) -> None:
         try:
-            proof = prove_equivocation(EquivocationKind.HEADS, head.raw, other)
+            proof = prove_equivocation(kind, head.raw, other)
         except (MalformedError, RejectedError):
             return  # of different numbers: whether they contradict is known when the blocks are
         Disputes(self.store).learn([proof.raw], head.dataset_id, now=now)

@@ -13,24 +13,46 @@ from odf_node.services.key_logs import KeyLogs
 from odf_node.services.refusals import Refusals
 from odf_node.threads import finish_in_thread
 from odf_protocol.block import Block, decode_block
-from odf_protocol.equivocation import MAX_PATH_BLOCKS, EquivocationKind, EquivocationProof, prove_equivocation
-from odf_protocol.errors import MalformedError, NotFoundError, OdfError, RejectedError, UnavailableError
-from odf_protocol.heads import SignedHead, decode_signed_head
+from odf_protocol.did import DatasetId
+from odf_protocol.equivocation import (
+    MAX_PATH_BLOCKS,
+    EquivocationKind,
+    EquivocationProof,
+    block_statement,
+    prove_equivocation,
+)
+from odf_protocol.errors import (
+    MalformedError,
+    NotFoundError,
+    OdfError,
+    RejectedError,
+    UnavailableError,
+    UnsupportedError,
+)
+from odf_protocol.events import Seed
+from odf_protocol.heads import decode_signed_head
 from odf_protocol.history_search import AskHash, HashAnswer, HistorySearch
 from odf_protocol.key_events import decode_key_event
 from odf_protocol.multihash import Multihash
 
 
 def find_equivocation(
-    store: MetadataStore, signed_head: bytes | None, blocks: Sequence[OfferedBlock]
+    store: MetadataStore, signed_head: bytes | None, blocks: Sequence[OfferedBlock], *, name: str
 ) -> EquivocationProof | None:
-    """Prove that an offered head contradicts the one held here, where it does and one key signed both.
+    """Prove that what is offered contradicts what is held here, where it does and one key signed both.
 
     Args:
-        store: Has the head held here.
+        store: Has the history held here.
         signed_head: As offered, untrusted.
         blocks: As offered, up to that head, oldest first.
+        name: What the dataset is called here, for blocks without a head that continue it.
     """
+    return _compare_heads(store, signed_head, blocks) or _compare_signatures(store, blocks, name)
+
+
+def _compare_heads(
+    store: MetadataStore, signed_head: bytes | None, blocks: Sequence[OfferedBlock]
+) -> EquivocationProof | None:
     if signed_head is None:
         return None
     try:
@@ -40,10 +62,39 @@ def find_equivocation(
             offered.signer, offered.sequence_number
         ):
             return None
-        path = _path_between(store, offered, held.head.sequence_number, blocks)
+        path = _path_between(store, offered.dataset_id, offered.sequence_number, held.head.sequence_number, blocks)
         return prove_equivocation(EquivocationKind.HEADS, offered.raw, held.raw, path=path)
     except (MalformedError, RejectedError):
         return None  # the two heads can both be true, or one of them is none
+
+
+def _compare_signatures(store: MetadataStore, blocks: Sequence[OfferedBlock], name: str) -> EquivocationProof | None:
+    """Hold the signature of the newest offered block against what is signed here: it is there without a head too."""
+    try:
+        offered = decode_block(blocks[-1].raw, expected_hash=None) if blocks else None
+        record = _find_offered(store, blocks, name)
+        if offered is None or record is None or blocks[-1].signature is None:
+            return None
+        signer = KeyLogs(store).get_history(record.id).key_at(offered.sequence_number)
+        said = block_statement(record.id, offered.sequence_number, offered.hash, signer, blocks[-1].signature)
+        held = store.find_block_by_number(record.id, offered.sequence_number)
+        if held is not None and held.signature is not None:
+            other = block_statement(record.id, held.sequence_number, held.hash, signer, held.signature)
+            return prove_equivocation(EquivocationKind.BLOCKS, said, other)
+        head = store.find_signed_head(record.id)
+        if head is None:
+            return None
+        path = _path_between(store, record.id, offered.sequence_number, head.head.sequence_number, blocks)
+        return prove_equivocation(EquivocationKind.HEAD_AND_BLOCK, said, head.raw, path=path)
+    except (MalformedError, RejectedError, UnsupportedError):
+        return None
+
+
+def _find_offered(store: MetadataStore, blocks: Sequence[OfferedBlock], name: str) -> DatasetRecord | None:
+    event = decode_block(blocks[0].raw, expected_hash=None).event if blocks else None
+    if isinstance(event, Seed):
+        return store.find_dataset(event.dataset_id)
+    return next((record for record in store.list_datasets() if record.name.lower() == name.lower()), None)
 
 
 def find_fork(
@@ -108,15 +159,19 @@ async def ask_last_common(
 
 
 def _path_between(
-    store: MetadataStore, offered: SignedHead, held_number: int, blocks: Sequence[OfferedBlock]
+    store: MetadataStore,
+    dataset_id: DatasetId,
+    offered_number: int,
+    held_number: int,
+    blocks: Sequence[OfferedBlock],
 ) -> list[bytes]:
-    """List the raw blocks from the higher head down to the one above the lower head (EQUIV-5)."""
-    distance = offered.sequence_number - held_number
+    """List the raw blocks from the higher statement down to the one above the lower one (EQUIV-5)."""
+    distance = offered_number - held_number
     if abs(distance) > MAX_PATH_BLOCKS:
         return []
     if distance > 0:
         return [block.raw for block in reversed(blocks[-distance:])]
-    between = store.iter_blocks(offered.dataset_id, after=offered.sequence_number, upto=held_number)
+    between = store.iter_blocks(dataset_id, after=offered_number, upto=held_number)
     return [block.raw for block in between][::-1]
 
 

@@ -115,7 +115,7 @@ def _equivocation(document: Case) -> Checks:
         expect((str(proof.first), str(proof.second)), (case["first"], case["second"]))
 
     for case in document["proofs"]:
-        yield Check(f"two {case['kind']}", partial(check_proof, case))
+        yield Check(f"proof of {case['kind']}", partial(check_proof, case))
     for case in document["rejected"]:
         yield _refusal(case, partial(check_equivocation, case["proof"].encode()))
 
