@@ -97,6 +97,15 @@ class EquivocationProof:
         proof = decode_canonical(self.raw, _Proof, what="equivocation proof", max_bytes=MAX_PROOF_BYTES)
         return proof.first, proof.second
 
+    def shows_the_same(self, other: "EquivocationProof") -> bool:
+        """Say whether another proof shows the same two histories, by whichever documents."""
+        return (
+            self.dataset_id == other.dataset_id
+            and self.signer == other.signer
+            and self.position == other.position
+            and {self.first, self.second} == {other.first, other.second}
+        )
+
     def explain(self) -> str:
         """Say in one sentence what was proved."""
         what = "key event" if self.kind is EquivocationKind.KEY_EVENTS else "block"

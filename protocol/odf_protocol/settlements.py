@@ -69,10 +69,12 @@ class Settlement:
     raw: bytes = field(repr=False)
 
     def settles(self, proof: EquivocationProof) -> bool:
-        """Say whether this is about a proof, by the key that is proved against, for one of its two histories."""
+        """Say whether this is by the key that is proved against, for one of the two histories that a proof shows.
+
+        The proof need not be the one that the owner saw: other documents can show the same two histories (EQUIV-11).
+        """
         return (
-            self.proof == proof_hash(proof)
-            and self.dataset_id == proof.dataset_id
+            self.dataset_id == proof.dataset_id
             and self.signer == proof.signer
             and self.position == proof.position
             and self.keeps in {proof.first, proof.second}

@@ -1,10 +1,22 @@
 """Twenty real daemons on loopback: they find each other, hear news, are killed, come back, and follow a dataset."""
 
+import asyncio
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from odf_node.adapters.clocks import SystemClock
+from odf_node.adapters.gossip_client import GossipClient
+from odf_node.adapters.key_files import KeyFiles
+from odf_node.adapters.sqlite_store import SqliteMetadataStore
+from odf_node.home import Home
+from odf_protocol.did import DatasetId
+from odf_protocol.gossip import Item, ItemKind, PeerAddress, read_item
+from odf_protocol.gossip.messages import ItemMessage, Push
+from odf_protocol.heads import sign_head
+from odf_protocol.multihash import Multihash
 from support.gossip_processes import Daemon, stop_all, wait_until
 
 COUNT = 20
@@ -29,6 +41,28 @@ def add_dataset(daemon: Daemon, name: str) -> str:
     daemon.node.must("add", str(manifest))
     (found,) = [one for one in daemon.node.must("list", "-o", "json").json() if one["name"] == name]
     return str(found["id"])
+
+
+def contrary_head(daemon: Daemon, dataset: str) -> Item:
+    """Sign another head of the number that an own dataset of a home has now."""
+    dataset_id = DatasetId.parse(dataset)
+    home = Home(daemon.home)
+    with closing(SqliteMetadataStore(home)) as store:
+        number = store.get_head(dataset_id).sequence_number
+    raw = sign_head(
+        KeyFiles(home).get_dataset_key(dataset_id).seed,
+        dataset_id=dataset_id,
+        sequence_number=number,
+        block_hash=Multihash.of_sha3_256(b"another history"),
+        time=SystemClock().now(),
+    )
+    return read_item(ItemKind.HEAD, raw)
+
+
+async def push(daemon: Daemon, item: Item) -> None:
+    """Push an item to a daemon as a peer would."""
+    async with GossipClient(allow_private=True) as client:
+        await client.ask(PeerAddress(daemon.url()), Push(items=(ItemMessage.of(item),)), is_named=True)
 
 
 @pytest.fixture
@@ -73,6 +107,19 @@ def test_twenty_nodes_hear_news_survive_kills_and_follow_a_dataset(daemons: list
     alive = [daemon for number, daemon in enumerate(daemons) if number not in KILLED and number != 2]
     wait_until(lambda: all(daemon.knows(second.encode()) for daemon in alive), LIMIT_S, "second head among the living")
     assert not any(daemons[number].knows(second.encode()) for number in KILLED)
+
+    # Somebody got a second history out of the publisher of the second dataset: whoever holds it freezes it.
+    witness = daemons[16]
+    witness.node.must("subscribe", f"{daemons[2].url()}/second.one", "--as", "second")
+    wait_until(lambda: "second" in witness.node.must("list").out, LIMIT_S, "second dataset")
+    asyncio.run(push(daemons[12], contrary_head(daemons[2], second)))
+    wait_until(lambda: "FROZEN" in witness.node.must("list").out, LIMIT_S, "proof at the witness")
+    wait_until(lambda: "FROZEN" in daemons[2].node.must("list").out, LIMIT_S, "proof at the owner")
+    # Its owner says which one goes on, and that reaches the witness.
+    daemons[2].node.must("evidence", "settle", "second.one", "--reason", "a lost disk")
+    wait_until(lambda: "FROZEN" not in witness.node.must("list").out, LIMIT_S, "settlement at the witness")
+    (dispute,) = witness.node.must("evidence", "show", "second", "-o", "json").json()
+    assert dispute["kept"] is not None
 
     # They come back, with what they knew, and hear what they missed.
     for number, port in ports.items():

@@ -1,9 +1,14 @@
 """Networks of the nodes' own machines: news arrives everywhere, whatever the line does."""
 
+from typing import cast
+
 import pytest
 
+from odf_protocol.equivocation import check_equivocation
 from odf_protocol.gossip import ItemKind
-from support.gossip_items import attestation, head, key_of
+from odf_protocol.multihash import Multihash
+from odf_protocol.settlements import Settlement, find_kept_history
+from support.gossip_items import attestation, head, key_of, proof, settlement
 from support.gossip_network import START_MS, Line, Network, SimulatedNode, address_of
 
 BAD_LINE = Line(loss=0.1, duplication=0.05, min_delay_ms=5, max_delay_ms=900)
@@ -174,6 +179,25 @@ def test_two_heads_of_one_number_become_a_proof_that_everybody_gets() -> None:
     for node in network.nodes:
         kinds = [item.kind for item in node.machine.store.iter_items()]
         assert kinds.count(ItemKind.EQUIVOCATION) == 1, node.number
+
+
+def test_settlement_reaches_everybody_and_a_contrary_one_too() -> None:
+    network = grown_network(60, seed=6)
+    lied = proof(PUBLISHER, 7, "a", "b")
+    settled = settlement(PUBLISHER, lied, "a")
+    network.publish(network.nodes[0], lied)
+    network.publish(network.nodes[40], settled)
+    network.run_rounds(10)
+
+    def kept(node: SimulatedNode) -> Multihash | None:
+        said = [item.statement for item in node.machine.store.iter_items() if item.kind is ItemKind.SETTLEMENT]
+        assert lied.id in node.machine.store
+        return find_kept_history(check_equivocation(lied.raw), cast("list[Settlement]", said))
+
+    assert {kept(node) for node in network.nodes} == {cast("Settlement", settled.statement).keeps}
+    network.publish(network.nodes[20], settlement(PUBLISHER, lied, "b"))
+    network.run_rounds(10)
+    assert {kept(node) for node in network.nodes} == {None}
 
 
 def test_only_the_newest_head_stays() -> None:

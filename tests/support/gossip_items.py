@@ -2,11 +2,13 @@
 
 from odf_protocol.attestations import BlockRef, StepResult, sign_attestation
 from odf_protocol.did import DidKey
+from odf_protocol.equivocation import EquivocationKind, check_equivocation, prove_equivocation
 from odf_protocol.gossip import Item, ItemKind, read_item
 from odf_protocol.heads import sign_head
 from odf_protocol.key_changes import sign_rotation
 from odf_protocol.key_history import KeyHistory
 from odf_protocol.replay import EngineIdentity
+from odf_protocol.settlements import sign_settlement
 from odf_protocol.signatures import public_key_of
 from odf_protocol.timestamp import Timestamp
 from support.signing import NOON, dataset_of, some_hash
@@ -45,6 +47,20 @@ def attestation(key: bytes, dataset_key: bytes, number: int = 3, *, time_ms: int
         time=Timestamp.from_unix_ms(time_ms),
     )
     return read_item(ItemKind.ATTESTATION, raw)
+
+
+def proof(dataset_key: bytes, number: int, *texts: str) -> Item:
+    """The proof that a key signed two heads of one number."""
+    one, other = (head(dataset_key, number, text=text).raw for text in texts)
+    return read_item(ItemKind.EQUIVOCATION, prove_equivocation(EquivocationKind.HEADS, one, other).raw)
+
+
+def settlement(dataset_key: bytes, of: Item, keeps: str) -> Item:
+    """The owner's decision for the history in which a head has a text."""
+    checked = check_equivocation(of.raw)
+    kept = some_hash(f"block {checked.position} {keeps}")
+    raw = sign_settlement(dataset_key, checked, keeps=kept, reason="a lost disk", time=NOON)
+    return read_item(ItemKind.SETTLEMENT, raw)
 
 
 def key_events(dataset_key: bytes, *new_keys: bytes) -> list[Item]:

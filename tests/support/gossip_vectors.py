@@ -12,7 +12,7 @@ from odf_protocol.gossip.peer_record import _PeerRecord, decode_peer_record
 from odf_protocol.gossip.ranges import IdSet, Range, answer_ranges, fingerprint, open_ranges
 from odf_protocol.signatures import Purpose, sign_document
 from odf_protocol.timestamp import Timestamp
-from support.gossip_items import attestation, head, key_events
+from support.gossip_items import attestation, head, key_events, proof, settlement
 from support.signing import DATASET_KEY, NEW_KEY, NODE_KEY, NOON, OTHER_KEY, did_key_of
 
 NONCE = bytes(range(16))
@@ -47,7 +47,7 @@ def gossip_vectors() -> dict[str, Any]:
             for text in (*PUBLIC, *PRIVATE)
         ],
         "rejectedAddresses": REFUSED,
-        "items": [_item(item) for item in (head(DATASET_KEY, 7), *key_events(DATASET_KEY, NEW_KEY), _said())],
+        "items": [_item(item) for item in _items()],
         "fingerprints": [
             {"nonce": NONCE.hex(), "ids": [id_.hex() for id_ in some], "fingerprint": fingerprint(NONCE, some).hex()}
             for some in ([], sorted(ids[:1]), sorted(ids[:3]))
@@ -59,6 +59,12 @@ def gossip_vectors() -> dict[str, Any]:
             "answered": [_range(one) for one in answer_ranges(there, NONCE, asked)],
         },
     }
+
+
+def _items() -> list[Item]:
+    lied = proof(DATASET_KEY, 7, "a", "b")
+    settled = settlement(DATASET_KEY, lied, "a")
+    return [head(DATASET_KEY, 7), *key_events(DATASET_KEY, NEW_KEY), _said(), lied, settled]
 
 
 def _said() -> Item:

@@ -25,10 +25,11 @@ from odf_protocol.judging import Weight, decode_bundle, encode_bundle
 from odf_protocol.judging import judge as judge_bundle
 from odf_protocol.multihash import Multihash
 from odf_protocol.settlements import decode_settlement, find_kept_history, sign_settlement
+from odf_protocol.timestamp import Timestamp
 from support.exchange_nodes import TestNode
 from support.offering_peer import OfferingPeer
 from support.offers import NOW, Judge, PeerChain, PublisherHome, root_chain
-from support.signing import DATASET_KEY, OTHER_KEY
+from support.signing import DATASET_KEY, OTHER_KEY, did_key_of
 
 Served = TestNode
 
@@ -171,8 +172,22 @@ def test_two_settlements_that_differ_settle_nothing(
 def test_settlement_by_another_key_settles_nothing(chain: PeerChain, proof: EquivocationProof) -> None:
     with pytest.raises(ValueError, match="by the key"):
         settled(proof, chain, OTHER_KEY)
-    forged = replace(decode_settlement(settled(proof, chain)), proof=Multihash.of_sha3_256(b"another"))
+    forged = replace(decode_settlement(settled(proof, chain)), signer=did_key_of(OTHER_KEY))
     assert find_kept_history(proof, [forged]) is None
+
+
+def test_settlement_counts_for_every_proof_of_the_same_two_histories(
+    node: Node, chain: PeerChain, fork: PeerChain, proof: EquivocationProof
+) -> None:
+    renewed = chain.signed_head(expires=Timestamp(NOW.seconds + 9))
+    another = prove_equivocation(EquivocationKind.HEADS, renewed, fork.signed_head())
+    assert another.raw != proof.raw
+
+    pull(node, OfferingPeer(chain, disputes=(another.raw, proof.raw, settled(proof, chain))))
+
+    assert node.store.get_head(chain.id) == chain.head
+    (dispute,) = Disputes(node.store).list_disputes(chain.id)
+    assert (dispute.proof.raw, dispute.kept) == (another.raw, chain.head.hash)
 
 
 def test_owner_settles_for_the_history_it_holds_and_then_writes_again(

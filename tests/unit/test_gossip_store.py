@@ -1,5 +1,7 @@
 """What a node keeps of what it heard (GOSSIP-11 to GOSSIP-13 and GOSSIP-19 to GOSSIP-22)."""
 
+from dataclasses import replace
+
 import pytest
 
 from odf_protocol.did import DidKey
@@ -7,7 +9,7 @@ from odf_protocol.gossip import GossipSettings, Interests, ItemKind, read_item
 from odf_protocol.gossip.rates import Rates, Strikes
 from odf_protocol.gossip.store import OWN, ItemStore, Verdict
 from odf_protocol.signatures import public_key_of
-from support.gossip_items import NOON_MS, attestation, head, key_events, key_of
+from support.gossip_items import NOON_MS, attestation, head, key_events, key_of, proof, settlement
 from support.key_logs import KeyLog
 from support.signing import DATASET_KEY, NEW_KEY, NODE_KEY, OTHER_KEY, dataset_of, did_key_of, some_hash
 
@@ -76,6 +78,25 @@ def test_contradicting_heads_become_a_proof() -> None:
     (proof,) = admission.proofs
     assert (proof.kind, proof.signer) == (ItemKind.EQUIVOCATION, did_key_of(DATASET_KEY))
     assert store.admit(proof, "b", NOON_MS).verdict is Verdict.NEW
+
+
+def test_proofs_of_other_histories_are_kept_beside_each_other_up_to_a_limit() -> None:
+    store = make_store()
+    proofs = [proof(DATASET_KEY, number, "a", "b") for number in range(17)]
+    verdicts = [store.admit(item, "a", NOON_MS).verdict for item in proofs]
+    assert verdicts == [Verdict.NEW] * 16 + [Verdict.STALE]
+    assert not store.is_wanted(proofs[16].id)
+    assert store.admit(proof(OTHER_KEY, 1, "a", "b"), "a", NOON_MS).verdict is Verdict.NEW
+
+
+def test_settlements_are_kept_beside_each_other_and_strangers_settle_nothing() -> None:
+    store, lied = make_store(), proof(DATASET_KEY, 3, "a", "b")
+    one, other = (settlement(DATASET_KEY, lied, text) for text in "ab")
+    for item in (one, lied, other):  # in whatever order
+        assert store.admit(item, "a", NOON_MS).verdict is Verdict.NEW
+    of_stranger = settlement(OTHER_KEY, proof(OTHER_KEY, 3, "a", "b"), "a")
+    forged = replace(of_stranger, dataset_id=dataset_of(DATASET_KEY))
+    assert store.admit(forged, "a", NOON_MS).verdict is Verdict.FOREIGN
 
 
 def test_same_block_signed_twice_is_no_contradiction() -> None:

@@ -118,8 +118,10 @@ class Disputes:
         open_ones = [dispute.proof for dispute in disputes if dispute.kept is None]
         if not open_ones:
             raise UsageError(f"'{record.name}' is not frozen: there is nothing to settle")
-        settled = []
+        settled: list[Settlement] = []
         for proof in open_ones:
+            if any(settlement.settles(proof) for settlement in settled):
+                continue  # other documents about the same two histories
             if proof.kind is EquivocationKind.KEY_EVENTS:
                 raise UsageError(
                     "one key signed two changes of key; only the recovery key can end that: 'odf-node key recover'"
@@ -148,6 +150,10 @@ class Disputes:
         # EQUIV-8: what some key signed twice concerns a dataset only if the key speaks for it.
         if about.dataset_id != dataset_id or not _concerns(KeyLogs(self.store).get_history(dataset_id), about):
             return False
+        if isinstance(about, EquivocationProof) and any(
+            about.shows_the_same(check_equivocation(item.raw)) for item in known
+        ):
+            return False  # other documents, the same two histories
         if len(known) >= (MAX_PROOFS if kind is DocumentKind.EQUIVOCATION else MAX_SETTLEMENTS):
             return False
         return self.store.put_document(EvidenceDocument(kind, dataset_id, raw, now))

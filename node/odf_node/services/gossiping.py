@@ -53,8 +53,12 @@ RECORD_S: Final = 2 * 86_400
 SAVE_ROUNDS: Final = 30  # guess: a minute's worth of new peers may be lost with the power
 MAX_SOURCES: Final = 64  # guess: asked in one attempt; the next one asks others
 MAX_SENDING: Final = 64  # guess: requests on their way at once; more count as failed
-PROOF_ROUNDS: Final = 5  # guess: proofs that gossip did not bring are rare
+PROOF_ROUNDS: Final = 5  # guess: proofs that gossip did not bring are rare, and so are settlements
 PAGE_ATTESTATIONS: Final = 200
+_DISPUTES: Final = (
+    (DocumentKind.EQUIVOCATION, ItemKind.EQUIVOCATION),
+    (DocumentKind.SETTLEMENT, ItemKind.SETTLEMENT),
+)
 
 
 class GossipHome(MetadataStore, GossipStore, Protocol):
@@ -116,8 +120,9 @@ class HomeReader:
             for record in told:
                 # A recovery key is named without a new head.
                 news += _read_all(ItemKind.KEY_EVENT, KeyLogs(self.store).documents_about(record.id))
-                proofs = self.store.iter_documents(record.id, DocumentKind.EQUIVOCATION)
-                news += _read_all(ItemKind.EQUIVOCATION, [document.raw for document in proofs])
+                for kind, item_kind in _DISPUTES:
+                    documents_of_kind = self.store.iter_documents(record.id, kind)
+                    news += _read_all(item_kind, [document.raw for document in documents_of_kind])
         subscriptions = self.store.list_subscriptions()
         named = [address for url in self.store.list_named_peers() if (address := find_address(url)) is not None]
         held = frozenset(record.id for record in records)

@@ -57,7 +57,7 @@ class Hearsay:
                         received_at=now,
                     )
                 )
-            case ItemKind.EQUIVOCATION:
+            case ItemKind.EQUIVOCATION | ItemKind.SETTLEMENT:
                 Disputes(self.store).learn([item.raw], item.dataset_id, now=now)
             case ItemKind.HEAD:
                 Freshness(self.store).learn(item.raw, item.dataset_id, source=SOURCE, now=now)

@@ -3,7 +3,8 @@
 ==================  ==========================================  ===========================================
 kind                statement                                    replaced by
 ==================  ==========================================  ===========================================
-``equivocation``    proof that a key contradicted itself         nothing; one per dataset and key is enough
+``equivocation``    proof that a key contradicted itself         nothing; one for each two histories is enough
+``settlement``      the owner says which history goes on         nothing
 ``key-event``       a dataset's key names the next one           nothing
 ``head``            a dataset's key names its newest block       a higher head of the same dataset and key
 ``attestation``     what a node found when it checked            a later one of the node about the same block
@@ -24,6 +25,7 @@ from odf_protocol.equivocation import EquivocationProof, check_equivocation
 from odf_protocol.errors import MalformedError, UnsupportedError
 from odf_protocol.heads import MAX_HEAD_BYTES, SignedHead, decode_signed_head
 from odf_protocol.key_events import MAX_KEY_EVENT_BYTES, KeyEvent, decode_key_event
+from odf_protocol.settlements import MAX_SETTLEMENT_BYTES, Settlement, decode_settlement
 from odf_protocol.statements import decode_statement
 from odf_protocol.timestamp import Timestamp
 from odf_protocol.verification_statements import VerificationStatement
@@ -40,6 +42,7 @@ class ItemKind(StrEnum):
     """What an item is, most urgent first: the order in which items are sent."""
 
     EQUIVOCATION = "equivocation"
+    SETTLEMENT = "settlement"
     KEY_EVENT = "key-event"
     HEAD = "head"
     ATTESTATION = "attestation"
@@ -47,10 +50,11 @@ class ItemKind(StrEnum):
 
 Finding = Attestation | VerificationStatement
 """What a node says it found: by executing steps again, or by checking blocks."""
-Statement = SignedHead | Finding | EquivocationProof | KeyEvent
+Statement = SignedHead | Finding | EquivocationProof | Settlement | KeyEvent
 
 _MAX_BYTES: Final = {
     ItemKind.EQUIVOCATION: 256 * 1024,  # guess: two heads take 2 kB; the rest is room for the blocks between them
+    ItemKind.SETTLEMENT: MAX_SETTLEMENT_BYTES + _HEADER_BYTES,
     ItemKind.KEY_EVENT: MAX_KEY_EVENT_BYTES + _HEADER_BYTES,
     ItemKind.HEAD: MAX_HEAD_BYTES + _HEADER_BYTES,
     ItemKind.ATTESTATION: 32 * 1024,  # guess: some 60 steps; longer ones are read from the node that holds the dataset
@@ -59,6 +63,7 @@ MAX_ITEM_BYTES: Final = max(_MAX_BYTES.values())
 
 _LIFETIME_MS: Final[dict[ItemKind, int | None]] = {
     ItemKind.EQUIVOCATION: None,  # what was proved stays proved
+    ItemKind.SETTLEMENT: None,  # without it the proof would freeze again
     ItemKind.KEY_EVENT: None,  # the log of a dataset is needed as long as the dataset
     ItemKind.HEAD: 90 * _DAY_MS,  # guess: a dataset that is silent for a season is asked for, not told about
     ItemKind.ATTESTATION: 365 * _DAY_MS,  # guess
@@ -119,6 +124,8 @@ def read_item(kind: ItemKind, raw: bytes) -> Item:
             return _of_finding(_decode_finding(raw))
         case ItemKind.EQUIVOCATION:
             return _of_proof(check_equivocation(raw))
+        case ItemKind.SETTLEMENT:
+            return _of_settlement(decode_settlement(raw))
 
 
 def _of_head(head: SignedHead) -> Item:
@@ -152,8 +159,14 @@ def _of_finding(said: Finding) -> Item:
 
 
 def _of_proof(proof: EquivocationProof) -> Item:
-    slot = (proof.dataset_id, proof.signer)
+    # Heads are renewed, so many pairs of documents show the same two histories.
+    slot = (proof.dataset_id, proof.signer, proof.position, frozenset({proof.first, proof.second}))
     return _item(ItemKind.EQUIVOCATION, proof, signer=proof.signer, slot=slot, rank=(0,))
+
+
+def _of_settlement(said: Settlement) -> Item:
+    slot = (said.dataset_id, said.signer, said.position, said.keeps)
+    return _item(ItemKind.SETTLEMENT, said, signer=said.signer, slot=slot, rank=(0,), time=said.time)
 
 
 def _item(

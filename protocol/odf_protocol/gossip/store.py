@@ -33,6 +33,9 @@ __all__ = ["OWN", "Admission", "Interests", "ItemStore", "Verdict"]
 OWN: Final = ""
 """The introducer of what is published here; no address bucket has this name."""
 
+_MAX_DISPUTES: Final = 16
+"""Proofs, and settlements, of one key about one dataset (GOSSIP-11): who lies more often is known well enough."""
+_OF_DISPUTES: Final = frozenset({ItemKind.EQUIVOCATION, ItemKind.SETTLEMENT})
 _HEADS_REMEMBERED: Final = 8  # guess: heads below the newest that a contradiction can still be found with
 
 
@@ -136,6 +139,7 @@ class ItemStore:
         self._ends: list[tuple[int, bytes]] = []
         self._forgotten: OrderedDict[bytes, None] = OrderedDict()
         self._logs: dict[DatasetId, _KeyLog] = {}
+        self._disputes: dict[tuple[ItemKind, DatasetId, DidKey], int] = {}
         self._of_signer: dict[DidKey, int] = {}
 
     def __len__(self) -> int:
@@ -198,6 +202,8 @@ class ItemStore:
             return Verdict.FOREIGN
         held = self._find_in_slot(item)
         if held is not None and item.rank <= held.item.rank:
+            return Verdict.STALE
+        if self._disputes.get((item.kind, item.dataset_id, item.signer), 0) >= _MAX_DISPUTES:
             return Verdict.STALE
         return Verdict.NEW
 
@@ -269,6 +275,7 @@ class ItemStore:
         if item.expires_ms is not None:
             heapq.heappush(self._ends, (item.expires_ms, item.id))
             self._shrink_ends()
+        self._count_dispute(item, 1)
         if isinstance(item.statement, KeyEvent):
             self._logs.setdefault(item.dataset_id, _KeyLog()).add(item.statement)
 
@@ -277,6 +284,7 @@ class ItemStore:
         del self._slots[kept.item.slot]
         self.ids.remove(id_)
         self._count(kept, -1)
+        self._count_dispute(kept.item, -1)
         if isinstance(kept.item.statement, KeyEvent):
             log = self._logs[kept.item.dataset_id]
             log.remove(kept.item.statement)
@@ -300,6 +308,13 @@ class ItemStore:
             del share[kept.item.id]
             if not share:
                 del self._shares[kept.introducer]
+
+    def _count_dispute(self, item: Item, sign: int) -> None:
+        if item.kind in _OF_DISPUTES:
+            key = (item.kind, item.dataset_id, item.signer)
+            count = self._disputes.pop(key, 0) + sign
+            if count:
+                self._disputes[key] = count
 
     def _make_room(self) -> list[bytes]:
         removed = []
