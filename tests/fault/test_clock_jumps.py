@@ -53,7 +53,6 @@ def test_blocks_never_run_back_in_time_and_the_user_is_told(tmp_path: Path, cloc
         words = ("pull", "measured", "--set-watermark", watermark)
         return node.must(*words, environment=clock.environment).err
 
-    assert state("2020-01-01T00:00:00Z", 0) == ""
     assert state("2020-01-02T00:00:00Z", DECADE_S) == ""
     told = state("2020-01-03T00:00:00Z", 0)
     assert "set the clock right" in told
@@ -103,8 +102,7 @@ def test_daemon_whose_clock_was_wrong_for_a_while_is_right_afterwards(tmp_path: 
         fresh = NodeSigner(friend, SystemClock())("GET", URL(private), {})
         assert [status_of(private, bearer), status_of(private, fresh), status_of(public, {})] == [200, 200, 200]
 
-    for shift_s in (DECADE_S, -DECADE_S):
-        clock.set(shift_s)
-        swept = RealNode(tmp_path / "home").must("gc", "-o", "json", environment=clock.environment)
-        assert json.loads(swept.out)["objects"] == 0
+    clock.set(DECADE_S)
+    swept = RealNode(tmp_path / "home").must("gc", "-o", "json", environment=clock.environment)
+    assert json.loads(swept.out)["objects"] == 0
     TestNode.create(tmp_path / "home").objects.check(next(iter(hidden.objects)))

@@ -50,7 +50,6 @@ def test_pulls_from_liars_end_in_one_line_each_and_an_honest_one_in_the_dataset(
     # By what is done: the answer that does it, and the code with which the command ends.
     lies: Mapping[str, tuple[dict[str, Script], int]] = {
         "ends.early": ({place: cut_after(content, 0)}, 5),
-        "says.too.much": ({place: answer(content + b"x")}, 4),
         "other.bytes": ({place: answer(bytes(len(content)))}, 4),
         "never.ends": ({place: endless()}, 4),
         "endless.block": ({f"/blocks/{chain.blocks[1].hash}": endless()}, 7),
