@@ -41,18 +41,24 @@ def _work_in_memory() -> None:
             shutil.rmtree(run, ignore_errors=True)
     folder = runs / str(os.getpid())
     folder.mkdir()
+    # Before anything else has to be done at the end, so after all of it.
+    atexit.register(_give_back, folder)
     os.environ["TMPDIR"] = str(folder)
     tempfile.tempdir = None  # it is looked for again
 
 
+def _give_back(folder: Path) -> None:
+    if _ended_with == [0]:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+_ended_with: list[int] = []
 _work_in_memory()
 
 
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
-    """Give the memory of a run without failures back."""
-    folder = Path(os.environ.get("TMPDIR", ""))
-    if exitstatus == 0 and folder == MEMORY / f"odf-{os.getuid()}" / str(os.getpid()):
-        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    """Remember whether there is anything to look into."""
+    _ended_with.append(int(exitstatus))
 
 
 @pytest.fixture(scope="session")
