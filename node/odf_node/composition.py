@@ -71,6 +71,8 @@ class Node:
         self.objects = ObjectFolder(home)
         self.keys = KeyFiles(home)
         self.refused_bytes = REFUSED_BYTES
+        self.heard_private: bool | None = None
+        """Whether private addresses that peers named may be used; None: as the settings say."""
         self.also_from: tuple[str, ...] = ()
         """Where else the dataset that is pulled can be had."""
 
@@ -383,7 +385,12 @@ class Node:
 
         from odf_node.adapters.http_client import ClientSettings
         from odf_node.adapters.peer_addresses import open_peer
+        from odf_protocol.heard import is_heard
 
+        if is_heard(url):
+            from odf_node.adapters.heard_addresses import open_heard_peer
+
+            return await open_heard_peer(url, ClientSettings(rate=self.rate), allow_private=self._allows_private())
         signer = await asyncio.to_thread(self._find_signer)
 
         def settings(address: str) -> ClientSettings:
@@ -394,6 +401,14 @@ class Node:
         from odf_node.adapters.peer_addresses import open_peers
 
         return await open_peers([url, *self.also_from], settings, self.home.staging)
+
+    def _allows_private(self) -> bool:
+        if self.heard_private is not None:
+            return self.heard_private
+        from odf_node.configuration import find_configuration_file, load_configuration
+
+        file = find_configuration_file(None, os.environ, self.home.path)
+        return load_configuration(file, os.environ).gossip.allow_private
 
     def _find_signer(self) -> "SignRequest | None":
         """Return what signs requests with the node's key; None while it has none, as making one would be a write."""

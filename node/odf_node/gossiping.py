@@ -6,16 +6,13 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Final
 
-from odf_node.adapters.gossip_client import GossipClient, GuardedResolver
-from odf_node.adapters.http_client import ClientSettings
-from odf_node.adapters.peer_addresses import open_peer
+from odf_node.adapters.gossip_client import GossipClient
 from odf_node.adapters.policy_file import WatchedPolicies
 from odf_node.composition import Node
 from odf_node.configuration.declaration import Gossip as Section
 from odf_node.errors import UsageError
 from odf_node.http.access_log import write_line
 from odf_node.http.server import ListeningAddress
-from odf_node.ports.peer_client import PeerDataset
 from odf_node.services.following import Follower
 from odf_node.services.gossiping import Gossip
 from odf_node.services.hearsay import Hearsay
@@ -62,11 +59,11 @@ class GossipTasks:
         """Begin; called on the event loop once requests are answered."""
         own = find_own_addresses(self.section, listening, self.public_url)
         loop = asyncio.get_running_loop()
+        self.node.heard_private = self.section.allow_private
         follower = Follower(
             self.node.store,
             lambda: self.node.pulling,
             self.node.open_peer,
-            self._open_stranger,
             WatchedPolicies(self.node.home.policies).read,
             write_line,
         )
@@ -85,10 +82,6 @@ class GossipTasks:
             raise
         except Exception as error:  # noqa: BLE001 - the edge of a background task
             write_line("gossip-fault", error=repr(error))
-
-    async def _open_stranger(self, url: str) -> PeerDataset:
-        resolver = None if self.section.allow_private else GuardedResolver()
-        return await open_peer(url, ClientSettings(rate=self.node.rate), resolver=resolver)
 
 
 @asynccontextmanager

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from odf_protocol.did import DatasetId, DidKey
+from odf_protocol.heard import without_mark
 from odf_protocol.policy import AcceptRule, Auditor
 
 __all__ = ["NO_POLICIES", "PolicyRule", "PolicySet"]
@@ -43,7 +44,8 @@ class PolicySet:
 
     def find_rule(self, name: str, dataset_id: DatasetId, source_url: str) -> AcceptRule:
         """Return the first rule for a dataset that a peer offers under a name; the default where there is none."""
-        return next((r.rule for r in self.rules if r.matches(name, dataset_id, source_url)), self.default)
+        address = without_mark(source_url)  # who named it is no matter here: it is what was connected to
+        return next((r.rule for r in self.rules if r.matches(name, dataset_id, address)), self.default)
 
     def names_identity(self, dataset_id: DatasetId) -> bool:
         """Say whether any rule names this identity: then meeting it is no first contact (POLICY-5)."""

@@ -1,7 +1,7 @@
 """Gossip in a node: what it keeps, what it tells, who hears of it, and what `peer` and `subscribe` change."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -286,7 +286,7 @@ class Watching:
     """A follower that reaches nobody; whom it asked, and how long it waits."""
 
     store: SqliteMetadataStore
-    asked: list[tuple[str, str]] = field(default_factory=list)
+    asked: list[str] = field(default_factory=list)
     waits: list[float] = field(default_factory=list)
     policies: PolicySet = NO_POLICIES
 
@@ -294,18 +294,14 @@ class Watching:
         return Follower(
             self.store,
             None,  # type: ignore[arg-type] - nothing is ever opened
-            self._opener("named"),
-            self._opener("stranger"),
+            self._open,
             lambda: self.policies,
             lambda event, **facts: self.waits.append(facts["retry_in_s"]),
         )
 
-    def _opener(self, kind: str) -> Callable[[str], Awaitable[PeerDataset]]:
-        async def open_(url: str) -> PeerDataset:
-            self.asked.append((kind, url))
-            raise PeerUnavailableError(url, "nobody answers there")
-
-        return open_
+    async def _open(self, url: str) -> PeerDataset:
+        self.asked.append(url)
+        raise PeerUnavailableError(url, "nobody answers there")
 
 
 def subscribed(store: SqliteMetadataStore, *, url: str | None) -> Subscription:
@@ -324,9 +320,9 @@ async def test_subscription_asks_named_addresses_first_and_then_waits(tmp_path: 
     for _ in range(3):
         await follower.look(news, stop)
     assert watching.asked == [
-        ("named", "http://first.example/d"),
-        ("stranger", f"http://8.8.8.8/{subscription.dataset_id}"),
-        ("named", f"{PEER}/{subscription.dataset_id}"),
+        "http://first.example/d",
+        f"heard+http://8.8.8.8/{subscription.dataset_id}",
+        f"{PEER}/{subscription.dataset_id}",
     ]
     assert watching.waits == [5.0]
     store.close()

@@ -17,6 +17,7 @@ from odf_protocol.did import DatasetId
 from odf_protocol.errors import OdfError
 from odf_protocol.gossip.addresses import PeerAddress
 from odf_protocol.gossip.item import Item
+from odf_protocol.heard import as_heard
 from odf_protocol.names import DatasetName
 
 if TYPE_CHECKING:
@@ -66,16 +67,14 @@ class Follower:
     Args:
         store: Of this node.
         pulling: Gives the use case behind ``pull``, which takes a while to load, once there is news.
-        open_named: Opens addresses that the operator named, or that a dataset was pulled from.
-        open_stranger: Opens addresses that peers named.
+        open_peer: Opens addresses; those that are marked as heard, with the care that they need.
         read_policies: Reads what the operator accepts on what proof.
         log: Hears what happened: event and facts.
     """
 
     store: FollowStore
     pulling: "Callable[[], Pulling]"
-    open_named: OpenPeer
-    open_stranger: OpenPeer
+    open_peer: OpenPeer
     read_policies: Callable[[], PolicySet]
     log: Callable[..., None]
     _attempts: Attempts = field(default_factory=Attempts)
@@ -106,9 +105,9 @@ class Follower:
         if not self._attempts.is_due(dataset_id, circumstances, now_s):
             return
         reason = "nobody has it"
-        async for url, opener in self._sources(news, subscription):
+        async for url in self._sources(news, subscription):
             try:
-                async with await opener(url) as peer:
+                async with await self.open_peer(url) as peer:
                     pulling = await asyncio.to_thread(self.pulling)
                     await pulling.take(
                         peer,
@@ -151,19 +150,17 @@ class Follower:
             return record is not None
         return head is None or record.head.sequence_number >= head.rank[0]
 
-    async def _sources(self, news: News, subscription: Subscription) -> AsyncIterator[tuple[str, OpenPeer]]:
+    async def _sources(self, news: News, subscription: Subscription) -> AsyncIterator[str]:
         record = await asyncio.to_thread(self.store.find_dataset, subscription.dataset_id)
         origin = None if record is None else record.origin_url
-        seen: set[str] = set()
         if subscription.url is not None:
-            seen.add(subscription.url)
-            yield subscription.url, self.open_named
-        if origin is not None and "://" in origin and origin not in seen:
-            yield origin, self.open_stranger
+            yield subscription.url
+        if origin is not None and "://" in origin and origin != subscription.url:
+            yield origin
         named = set(await asyncio.to_thread(self.store.list_named_peers))
         for address in news.list_sources():
             url = f"{address}/{subscription.dataset_id}"
-            yield url, self.open_named if address.text in named else self.open_stranger
+            yield url if address.text in named else as_heard(url)
 
 
 @dataclass(frozen=True, slots=True)

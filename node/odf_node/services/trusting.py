@@ -20,6 +20,7 @@ from odf_protocol.accept_policies import PolicySet
 from odf_protocol.chain import Strictness
 from odf_protocol.did import DidKey
 from odf_protocol.errors import MalformedError, OdfError, RejectedError
+from odf_protocol.heard import without_mark
 from odf_protocol.policy import AcceptRule, Auditor, Decision, Trust, decide, decide_on_metadata
 
 
@@ -155,7 +156,7 @@ class TrustReport:
         taken: list[dict[str, Any]] = []
         for record in self.store.list_datasets():
             for item in self.store.iter_acceptances(record.id):
-                source = item.source_url or ""
+                source = without_mark(item.source_url or "")
                 if source == below or source.startswith(below + "/"):
                     detail = json.loads(item.detail)
                     taken.append(
@@ -164,7 +165,7 @@ class TrustReport:
         refused = [
             {key: report.get(key) for key in ("id", "dataset", "refusedAt", "rule", "reason")}
             for report in self.refusals.iter_reports()
-            if str(report.get("source", "")).startswith(below)
+            if without_mark(str(report.get("source", ""))).startswith(below)
         ]
         if not (peers or taken or refused):
             raise UnknownDatasetError(f"this node knows nothing of {url}")
