@@ -76,6 +76,12 @@ def test_files_without_a_name_are_counted_while_they_are_held(folder):
     assert deleted_usage([os.getpid()], folder, 7 * MIB) == 0
 
 
+def test_folder_that_is_gone_holds_nothing(folder):
+    gone = folder / "gone"
+    assert disk_usage(gone) == DiskUsage()
+    assert deleted_usage([os.getpid()], gone, MIB) == 0
+
+
 @pytest.mark.parametrize("depth", [3, 1_200])
 def test_folders_of_any_depth_are_removed(folder, depth):
     dig(folder, depth)

@@ -75,11 +75,14 @@ def deleted_usage(process_ids: Iterable[int], folder: Path, largest_bytes: int) 
 
     Args:
         process_ids: On this host.
-        folder: Existing folder; only files of its file system count.
+        folder: Only files of its file system count; none where it is gone, as at the end of a session.
         largest_bytes: How large one file can be: what a file counts that is mapped but no longer open, and that nobody
             outside can therefore measure.
     """
-    device = folder.stat().st_dev
+    try:
+        device = folder.stat().st_dev
+    except OSError:
+        return 0
     held: dict[int, int] = {}
     mapped: set[int] = set()
     for process_id in process_ids:
