@@ -92,7 +92,7 @@ async def _bring(audit: Node, url: str, say: Say, *, recursive: bool) -> Dataset
 
     With ``recursive`` the inputs are fetched from the same node, by their identities.
     """
-    async with await audit.open_peer(url) as peer:
+    async with await audit.outgoing.open_peer(url) as peer:
         head = await peer.get_head()
     record = await _pull(audit, url, Policy.INTEGRITY if head.signed_head else Policy.UNSIGNED, say)
     transform = load_view(audit.store, record.id).transform
@@ -105,7 +105,7 @@ async def _bring(audit: Node, url: str, say: Say, *, recursive: bool) -> Dataset
 
 
 async def _bring_input(audit: Node, url: str, dataset_id: DatasetId, say: Say) -> None:
-    async with await audit.open_peer(url) as peer:
+    async with await audit.outgoing.open_peer(url) as peer:
         head = await peer.get_head()
         await audit.pulling.take(
             peer,
@@ -118,7 +118,7 @@ async def _bring_input(audit: Node, url: str, dataset_id: DatasetId, say: Say) -
 
 
 async def _pull(audit: Node, url: str, policy: Policy, say: Say) -> DatasetRecord:
-    async with await audit.open_peer(url) as peer:
+    async with await audit.outgoing.open_peer(url) as peer:
         report = await audit.pulling.take(
             peer, url=url, name=name_in_url(url), policy=policy, expected_id=None, progress=_Progress(say)
         )

@@ -20,12 +20,10 @@ from odf_protocol.timestamp import Timestamp
 
 if TYPE_CHECKING:
     from odf_engines.contract import EngineSession
-    from odf_node.adapters.http_client import SignRequest
+    from odf_node.adapters.outgoing import Outgoing
     from odf_node.byte_rate import ByteRate
     from odf_node.ports.layouts import LayoutTarget
     from odf_node.ports.objects import SweepReport
-    from odf_node.ports.peer_client import OnBytes, PeerDataset
-    from odf_node.ports.push_client import PushedHead, PushOutcome
     from odf_node.services.acceptance import Acceptor
     from odf_node.services.bringing import Bringing
     from odf_node.services.creation import DatasetCreator
@@ -71,10 +69,6 @@ class Node:
         self.objects = ObjectFolder(home)
         self.keys = KeyFiles(home)
         self.refused_bytes = REFUSED_BYTES
-        self.heard_private: bool | None = None
-        """Whether private addresses that peers named may be used; None: as the settings say."""
-        self.also_from: tuple[str, ...] = ()
-        """Where else the dataset that is pulled can be had."""
 
     def now(self) -> Timestamp:
         """The time that this run writes with."""
@@ -138,6 +132,14 @@ class Node:
         from odf_node.byte_rate import ByteRate
 
         return ByteRate()
+
+    @cached_property
+    def outgoing(self) -> "Outgoing":
+        """Connections to others."""
+        from odf_node.adapters.outgoing import Outgoing
+
+        parts = self.home, self.store, self.objects, self.keys, self.clock
+        return Outgoing(*parts, self.rate, lambda url: self.logins.find_token(url))
 
     @cached_property
     def refusals(self) -> "Refusals":
@@ -226,7 +228,7 @@ class Node:
 
         parts = self.store, self.objects, self.clock, self.ingestor, self.transformer
         open_stage = partial(FileStage, self.home.staging)
-        return Pulling(*parts, self.make_acceptor, self.open_peer, open_stage, self.bringing)
+        return Pulling(*parts, self.make_acceptor, self.outgoing.open_peer, open_stage, self.bringing)
 
     @cached_property
     def bringing(self) -> "Bringing":
@@ -239,7 +241,7 @@ class Node:
         from odf_node.services.rebuilding import Rebuilder
 
         rebuilder = Rebuilder(self.store, self.objects, engines)
-        return Bringing(self.store, self.objects, rebuilder, self.remotes, self.open_peer)
+        return Bringing(self.store, self.objects, rebuilder, self.remotes, self.outgoing.open_peer)
 
     @cached_property
     def derived_cache(self) -> "DerivedCache":
@@ -260,7 +262,7 @@ class Node:
         """Behind ``pull``: which datasets, from where, in which order."""
         from odf_node.services.pull_planning import PullPlanner
 
-        return PullPlanner(self.store, self.remotes, self.open_peer, self._iter_siblings)
+        return PullPlanner(self.store, self.remotes, self.outgoing.open_peer, self._iter_siblings)
 
     @cached_property
     def pushing(self) -> "Pushing":
@@ -268,7 +270,7 @@ class Node:
         from odf_node.adapters.layout_places import find_layout_target
         from odf_node.services.pushing import Pushing
 
-        return Pushing(self.store, self.objects, self.send_push, self.exporting, find_layout_target)
+        return Pushing(self.store, self.objects, self.outgoing.send_push, self.exporting, find_layout_target)
 
     @cached_property
     def exporting(self) -> "Exporting":
@@ -296,7 +298,7 @@ class Node:
         """Behind ``repair``."""
         from odf_node.services.repairing import Repairing
 
-        return Repairing(self.store, self.objects, self.verifier, self.remotes, self.open_peer)
+        return Repairing(self.store, self.objects, self.verifier, self.remotes, self.outgoing.open_peer)
 
     @cached_property
     def push_judge(self) -> "PushJudge":
@@ -326,7 +328,7 @@ class Node:
         """Behind ``subscribe``."""
         from odf_node.services.following import Subscriptions
 
-        return Subscriptions(self.store, self.clock, self.open_peer)
+        return Subscriptions(self.store, self.clock, self.outgoing.open_peer)
 
     @cached_property
     def tokens(self) -> "Tokens":
@@ -352,70 +354,10 @@ class Node:
 
         return Acceptor(self.store, self.objects, self.keys, self.engines, self.refusals, say, self.read_policies())
 
-    async def send_push(
-        self, url: str, offered: "PushedHead", token: str | None, on_bytes: "OnBytes | None"
-    ) -> "PushOutcome":
-        """Offer a dataset of this node to the node at ``url``."""
-        import asyncio
-
-        from odf_node.adapters.http_client import ClientSettings
-        from odf_node.adapters.http_push import push_dataset
-
-        return await push_dataset(
-            url,
-            offered,
-            store=self.store,
-            objects=self.objects,
-            settings=ClientSettings(
-                rate=self.rate,
-                token=token or self.logins.find_token(url),
-                sign=await asyncio.to_thread(self._find_signer),
-            ),
-            on_bytes=on_bytes,
-        )
-
     def _iter_siblings(self, url: str) -> "Iterator[str]":
         from odf_node.adapters.layout_places import iter_siblings
 
         return iter_siblings(url)
-
-    async def open_peer(self, url: str) -> "PeerDataset":
-        """Find out what is at ``url`` and make a client for the dataset there."""
-        import asyncio
-
-        from odf_node.adapters.http_client import ClientSettings
-        from odf_node.adapters.peer_addresses import open_peer
-        from odf_protocol.heard import is_heard
-
-        if is_heard(url):
-            from odf_node.adapters.heard_addresses import open_heard_peer
-
-            return await open_heard_peer(url, ClientSettings(rate=self.rate), allow_private=self._allows_private())
-        signer = await asyncio.to_thread(self._find_signer)
-
-        def settings(address: str) -> ClientSettings:
-            return ClientSettings(rate=self.rate, token=self.logins.find_token(address), sign=signer)
-
-        if not self.also_from:
-            return await open_peer(url, settings(url))
-        from odf_node.adapters.peer_addresses import open_peers
-
-        return await open_peers([url, *self.also_from], settings, self.home.staging)
-
-    def _allows_private(self) -> bool:
-        if self.heard_private is not None:
-            return self.heard_private
-        from odf_node.configuration import find_configuration_file, load_configuration
-
-        file = find_configuration_file(None, os.environ, self.home.path)
-        return load_configuration(file, os.environ).gossip.allow_private
-
-    def _find_signer(self) -> "SignRequest | None":
-        """Return what signs requests with the node's key; None while it has none, as making one would be a write."""
-        from odf_node.adapters.request_signing import NodeSigner
-
-        key = self.keys.find_node_key()
-        return None if key is None else NodeSigner(key, self.clock)
 
 
 def open_node(home: Path | None, *, system_time: Timestamp | None = None) -> Node:

@@ -59,11 +59,11 @@ class GossipTasks:
         """Begin; called on the event loop once requests are answered."""
         own = find_own_addresses(self.section, listening, self.public_url)
         loop = asyncio.get_running_loop()
-        self.node.heard_private = self.section.allow_private
+        self.node.outgoing.heard_private = self.section.allow_private
         follower = Follower(
             self.node.store,
             lambda: self.node.pulling,
-            self.node.open_peer,
+            self.node.outgoing.open_peer,
             WatchedPolicies(self.node.home.policies).read,
             write_line,
         )

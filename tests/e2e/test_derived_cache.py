@@ -195,7 +195,7 @@ def test_daemon_brings_back_what_others_ask_for_and_clones_are_completed_from_it
     clone.__dict__["engines"] = place.engine
 
     async def pull(address: str, what: str, wishes: Wishes = EVERYTHING) -> Any:
-        async with await clone.open_peer(f"{address}/{what}") as peer:
+        async with await clone.outgoing.open_peer(f"{address}/{what}") as peer:
             return await clone.pulling.take(
                 peer, url=f"{address}/{what}", name=what, policy=None, expected_id=None, progress=Silence(),
                 wishes=wishes,

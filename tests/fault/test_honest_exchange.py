@@ -100,7 +100,7 @@ class Silence:
 async def pull(node: Node, url: str) -> bool:
     """Pull once; say whether it came to an end."""
     try:
-        async with await node.open_peer(f"{url}/cities") as peer:
+        async with await node.outgoing.open_peer(f"{url}/cities") as peer:
             await node.pulling.take(
                 peer, url=f"{url}/cities", name="cities", policy=None, expected_id=None, progress=Silence()
             )

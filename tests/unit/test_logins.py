@@ -142,6 +142,6 @@ async def test_pull_sends_the_token_of_the_server(tmp_path: Path) -> None:
     here = open_node(tmp_path / "here")
     async with there.serving() as url:
         await here.logins.log_in(url, TOKEN)
-        async with await here.open_peer(f"{url}/demo.data") as peer:
+        async with await here.outgoing.open_peer(f"{url}/demo.data") as peer:
             assert (await peer.get_head()).head == chain.head
     here.close()

@@ -57,7 +57,7 @@ async def run(context: Context, arguments: argparse.Namespace) -> int:
         case "recover":
             from odf_node.services.recovery import Recovery
 
-            async with await node.open_peer(arguments.source) as peer:
+            async with await node.outgoing.open_peer(arguments.source) as peer:
                 recovered = await Recovery(node.store, node.objects, node.keys).recover(record, peer, now=node.now())
             node.record("evidence recover", record.name, f"block {recovered.head.sequence_number}")
             context.console.text(f"{record.name}: recovered up to block {recovered.head.sequence_number}")

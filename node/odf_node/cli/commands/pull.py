@@ -81,7 +81,7 @@ async def run(context: Context, arguments: argparse.Namespace) -> int:
     node = context.node
     context.limit_rate(arguments.limit_rate)
     node.clean_up()
-    node.also_from = tuple(arguments.also)
+    node.outgoing.also_from = tuple(arguments.also)
     with ReportLog(context.console, arguments.output_format) as log:
         if arguments.set_watermark:
             watermark = parse_time(arguments.set_watermark, option="--set-watermark")

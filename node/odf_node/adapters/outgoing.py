@@ -1,0 +1,86 @@
+"""How this node calls on others: at which rate, with whose token and whose signature, and by which addresses at all."""
+
+import asyncio
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from odf_node.byte_rate import ByteRate
+from odf_node.home import Home
+from odf_node.ports import Clock, KeyStore, ObjectStore
+from odf_node.ports.peer_client import OnBytes, PeerDataset
+from odf_node.ports.push_client import PushedHead, PushOutcome
+
+if TYPE_CHECKING:
+    from odf_node.adapters.http_client import SignRequest
+    from odf_node.adapters.packing import ServedStore
+
+
+@dataclass(slots=True)
+class Outgoing:
+    """Opens connections for the services; nothing heavy is imported before one is opened.
+
+    ``also_from`` says where else the dataset that is pulled can be had; ``heard_private``, whether private addresses
+    that peers named may be used (None: as the settings in the home say).
+    """
+
+    home: Home
+    store: "ServedStore"
+    objects: ObjectStore
+    keys: KeyStore
+    clock: Clock
+    rate: ByteRate
+    find_token: Callable[[str], str | None]
+    also_from: tuple[str, ...] = ()
+    heard_private: bool | None = None
+
+    async def open_peer(self, url: str) -> PeerDataset:
+        """Find out what is at ``url`` and make a client for the dataset there."""
+        from odf_node.adapters.http_client import ClientSettings
+        from odf_node.adapters.peer_addresses import open_peer, open_peers
+        from odf_protocol.heard import is_heard
+
+        if is_heard(url):
+            from odf_node.adapters.heard_addresses import open_heard_peer
+
+            return await open_heard_peer(url, ClientSettings(rate=self.rate), allow_private=self._allows_private())
+        sign = await asyncio.to_thread(self._find_signer)
+
+        def settings(address: str) -> ClientSettings:
+            return ClientSettings(rate=self.rate, token=self.find_token(address), sign=sign)
+
+        if not self.also_from:
+            return await open_peer(url, settings(url))
+        return await open_peers([url, *self.also_from], settings, self.home.staging)
+
+    async def send_push(
+        self, url: str, offered: PushedHead, token: str | None, on_bytes: OnBytes | None
+    ) -> PushOutcome:
+        """Offer a dataset of this node to the node at ``url``."""
+        from odf_node.adapters.http_client import ClientSettings
+        from odf_node.adapters.http_push import push_dataset
+
+        settings = ClientSettings(
+            rate=self.rate,
+            token=token or self.find_token(url),
+            sign=await asyncio.to_thread(self._find_signer),
+        )
+        return await push_dataset(
+            url, offered, store=self.store, objects=self.objects, settings=settings, on_bytes=on_bytes
+        )
+
+    def _allows_private(self) -> bool:
+        if self.heard_private is not None:
+            return self.heard_private
+        from odf_node.configuration import find_configuration_file, load_configuration
+
+        file = find_configuration_file(None, os.environ, self.home.path)
+        return load_configuration(file, os.environ).gossip.allow_private
+
+    def _find_signer(self) -> "SignRequest | None":
+        """Return what signs requests with the node's key; None while it has none, as making one would be a write."""
+        from odf_node.adapters.request_signing import NodeSigner
+
+        key = self.keys.find_node_key()
+        return None if key is None else NodeSigner(key, self.clock)
