@@ -90,7 +90,7 @@ def slice_reader() -> Iterator[None]:
 @pytest.fixture(scope="module")
 def host_folder() -> Iterator[Path]:
     """A folder on the host's disk: one below ``/dev`` would be out of a sandbox's sight without anybody hiding it."""
-    with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="odf-", ignore_cleanup_errors=True) as folder:
+    with tempfile.TemporaryDirectory(dir="/tmp", prefix="odf-", ignore_cleanup_errors=True) as folder:
         yield Path(folder)
 
 

@@ -68,7 +68,8 @@ class Limits:
     """How much one request may use. All defaults are guesses that fit a laptop.
 
     Attributes:
-        memory_bytes: Resident memory of all processes of the session.
+        memory_bytes: Resident memory of all processes of the session. A session that keeps half of the room that it
+            had when it was fresh starts its processes anew before the next request.
         wall_s: Time from request to answer, start of the engine not counted.
         cpu_s: Processor time of all processes of the session together. A session whose processes have used half of it
             starts them anew before the next request.

@@ -7,6 +7,7 @@ import pytest
 from odf_engines.contract import Limits
 from odf_engines.errors import EngineFailureError, InvalidQueryError, LimitExceededError
 from odf_engines.sandbox.resources import usage_of
+from odf_engines.spark.session import is_worn
 from support.transforms import orders_input, output_rows, transform_request, write_orders
 
 pytestmark = pytest.mark.spark
@@ -51,6 +52,10 @@ def test_session_survives_what_a_query_does_to_it_and_leaves_nothing(spark_engin
         assert len(output_rows(session.transform(transform_request(QUERY, orders)))) == 50
         assert session._process is not used
         assert not used.is_running
+        # The same for memory that Java does not give back.
+        now, fresh = session._process, session._fresh_bytes
+        assert not is_worn(now, fresh, Limits())
+        assert is_worn(now, fresh, Limits(memory_bytes=now.held_bytes // 2))
     assert list(workspace.iterdir()) == []
 
 

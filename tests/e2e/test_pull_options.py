@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from odf_protocol.multihash import Multihash
+from support.command_line import hear_ctrl_c
 from support.daemons import Daemon, daemon, wait_until
 from support.http_server import serving
 from support.nodes import RealNode
@@ -132,7 +133,7 @@ def test_pull_that_is_stopped_in_a_download_goes_on_behind_what_came(publishers:
     object_hash, content = publishers.slice
     node, pull = RealNode(tmp_path / "home"), ("pull", f"{publishers.second.url}/cities", *WORDS)
     words = [sys.executable, "-m", "odf_node", *pull, "--limit-rate", "500k", "--home", str(node.home)]
-    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=hear_ctrl_c)
     part = node.home / "staging/downloads" / f"{object_hash}.part"
     while not (part.exists() and part.stat().st_size > 300_000):
         assert process.poll() is None

@@ -36,7 +36,6 @@ def keep(
         "sequence_number": 1,
         "offer": offer,
         "files": {},
-        "recomputed": None,
         "documents": {},
         "report": {"found": "x"},
         "now": Timestamp(NOON.seconds + at),

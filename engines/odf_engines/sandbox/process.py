@@ -83,6 +83,11 @@ class SandboxedProcess:
         return self._cpu.spent_s
 
     @property
+    def held_bytes(self) -> int:
+        """Memory of all its processes now."""
+        return usage_of(self._process.pid).memory_bytes
+
+    @property
     def process_id(self) -> int:
         """Of the outermost process, on the host."""
         return self._process.pid

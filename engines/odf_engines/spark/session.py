@@ -51,6 +51,15 @@ _TEMPORARY_BYTES = 128 * _MIB  # guess: native libraries that Java archives unpa
 _Response = TypeVar("_Response")
 
 
+def is_worn(process: SandboxedProcess, fresh_bytes: int, limits: Limits) -> bool:
+    """Say whether a process has used so much that the next request might reach a limit that is meant for one.
+
+    Processor time adds up, and Java keeps the memory of large requests: half of the time, or of the room that it had
+    when it was fresh, is the next request's.
+    """
+    return process.spent_cpu_s > limits.cpu_s / 2 or process.held_bytes > (fresh_bytes + limits.memory_bytes) / 2
+
+
 class SparkSession:
     """See ``EngineSession``. The process starts with the first request.
 
@@ -88,6 +97,7 @@ class SparkSession:
         self._extra_options = tuple(java_options)
         self._number = 0
         self._process: SandboxedProcess | None = None
+        self._fresh_bytes = 0
         self._is_stopped = False
         self.folder = Path(tempfile.mkdtemp(prefix="spark-", dir=workspace))
         for name in ("etc", "in", "out", "done"):
@@ -220,8 +230,7 @@ class SparkSession:
     def _running_process(self) -> SandboxedProcess:
         if self._process is not None and not self._process.is_running:
             self._discard()
-        if self._process is not None and self._process.spent_cpu_s > self._limits.cpu_s / 2:
-            # So that many requests never reach a limit that is meant for one.
+        if self._process is not None and is_worn(self._process, self._fresh_bytes, self._limits):
             self.end_process()
         if self._process is None:
             self._start_process()
@@ -249,6 +258,7 @@ class SparkSession:
         self._process = process
         try:
             self._wait_until_ready(process)
+            self._fresh_bytes = process.held_bytes
         except (EngineFailureError, LimitExceededError):
             self._discard()
             raise
