@@ -1,0 +1,88 @@
+"""A large slice and a long chain, cloned by whole commands: another implementation from itself, ours from ours.
+
+Both sides hold the same bytes, serve them from a process of their own over loopback and are asked by a new home. Ours
+checks more: every row, beside the hashes.
+
+Run: ODF_PEER=FOLDER python tests/benchmarks/bench_pull_with_kamu.py [MEGABYTES] [BLOCKS]   (170 and 4,000 by default)
+"""
+
+import asyncio
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from odf_protocol.events import AddData
+from odf_protocol.timestamp import Timestamp
+from support.daemons import daemon
+from support.kamu_workspace import PeerWorkspace
+from support.nodes import RealNode
+from support.offers import PeerChain, root_chain
+from support.signing import NOON
+
+ROW_BYTES = 132  # of a text of 128 characters that does not compress, and a number
+GOALS = {"slice": 4.0, "chain": 10.0}
+
+
+def large_slice(folder: Path, megabytes: int) -> PeerChain:
+    rows = [(os.urandom(64).hex(), number) for number in range(megabytes * 1_000_000 // ROW_BYTES)]
+    return root_chain(folder, slices=0).add_rows(rows)
+
+
+def long_chain(folder: Path, blocks: int) -> PeerChain:
+    chain = root_chain(folder, slices=0)
+    for number in range(blocks - len(chain.blocks)):
+        chain.add(AddData(new_watermark=Timestamp(NOON.seconds + number)))
+    return chain
+
+
+def write_layout(chain: PeerChain, folder: Path) -> None:
+    for name in ("blocks", "data", "refs", "checkpoints"):
+        (folder / name).mkdir(parents=True)
+    for block in chain.blocks:
+        (folder / "blocks" / str(block.hash)).write_bytes(block.raw)
+    for object_hash, content in chain.files.items():
+        (folder / "data" / str(object_hash)).write_bytes(content)
+    (folder / "refs/head").write_text(str(chain.head.hash))
+
+
+async def measure(what: str, chain: PeerChain, folder: Path) -> bool:
+    layout = folder / "layout" / "cities"
+    write_layout(chain, layout)
+    size = sum(map(len, chain.files.values())) / 1e6
+    origin = await PeerWorkspace.create(folder / "theirs")
+    await origin.run("pull", layout.as_uri(), "--as", "cities", "--no-alias")
+    copy = await PeerWorkspace.create(folder / "their-copy")
+    async with origin.serving() as server:
+        began = time.perf_counter()
+        await copy.run("pull", f"{server.smart}/cities", "--as", "cities", "--no-alias")
+        theirs = time.perf_counter() - began
+    node, clone = RealNode(folder / "ours", is_apart=True), RealNode(folder / "our-copy", is_apart=True)
+    node.must("pull", layout.as_uri(), "--policy", "unsigned")
+    with daemon(node.home) as serving:
+        began = time.perf_counter()
+        clone.must("pull", f"{serving.url}/cities", "--policy", "unsigned")
+        ours = time.perf_counter() - began
+    assert await copy.find_head("cities") == str(chain.head.hash)
+    ratio = theirs / ours
+    print(
+        f"{what} of {len(chain.blocks):,} blocks and {size:.0f} MB: theirs {theirs:.2f} s, ours {ours:.2f} s:"
+        f" {ratio:.1f} x as fast (goal {GOALS[what]:g})"
+    )
+    return ratio >= GOALS[what]
+
+
+async def main(megabytes: int, blocks: int) -> int:
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        for name in ("slice", "chain"):
+            (folder / name).mkdir()
+        fast = await measure("slice", large_slice(folder / "slice", megabytes), folder / "slice")
+        return 0 if await measure("chain", long_chain(folder / "chain", blocks), folder / "chain") and fast else 1
+
+
+if __name__ == "__main__":
+    sys.exit(asyncio.run(main(int((sys.argv[1:] or ["170"])[0]), int((sys.argv[2:] or ["4000"])[0]))))
