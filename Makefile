@@ -40,8 +40,10 @@ bench: install
 SOAK_S ?= 3600
 SOAK_NODES ?= 10
 
-# Daemons that publish, pull, are cut off and killed; ends with equal heads or with an error.
+# A thousand honest exchanges over lines that break; then daemons that publish, pull, are cut off and killed. Ends with
+# equal heads or with an error.
 soak: install
+	HONEST_INCREMENTS=1000 $(BIN)/pytest tests/fault/test_honest_exchange.py --timeout=3600
 	$(BIN)/python tests/soak/soak.py $(SOAK_S) $(SOAK_NODES)
 
 FUZZ_S ?= 120

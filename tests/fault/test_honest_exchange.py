@@ -1,6 +1,7 @@
 """Honest data over a bad line: whatever breaks, nothing true is ever refused, and every copy ends up whole."""
 
 import asyncio
+import os
 import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -15,7 +16,7 @@ from odf_protocol.multihash import Multihash
 from support.exchange_nodes import TestNode
 from support.offers import NOW, Judge, PeerChain, PublisherHome, root_chain
 
-INCREMENTS = 24
+INCREMENTS = int(os.environ.get("HONEST_INCREMENTS", "24"))  # 'make soak' makes a thousand
 ATTEMPTS = 40
 SEED = 20_240_501
 CUT_BYTES = (200, 60_000)  # between a piece of an answer and several slices
