@@ -27,11 +27,15 @@ def worker_modules(packages: Mapping[str, Path], imports: Callable[[Path], Itera
         Paths by place, such as ``odf_protocol/did.py``.
     """
     found: dict[str, Path] = {}
+    seen: set[tuple[str, ...]] = set()  # most names are mentioned by many modules
     waiting = [_ROOT]
     while waiting:
         parts = waiting.pop().split(".")
         # Importing a module runs the packages around it first.
         for depth in range(1, len(parts) + 1):
+            if (name := tuple(parts[:depth])) in seen:
+                continue
+            seen.add(name)
             module = _find_module(parts[:depth], packages)
             if module is not None and module[0] not in found:
                 found[module[0]] = module[1]

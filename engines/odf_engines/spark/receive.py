@@ -5,7 +5,15 @@ Source: clauses ENGINE-5 and ENGINE-6 in ``spec/extensions/engine-contract.md``.
 
 from typing import TYPE_CHECKING, Any
 
-from odf_engines.contract import Finding, Grade, GradeLevel, Statistics, TransformRequest, TransformResponse
+from odf_engines.contract import (
+    Finding,
+    Grade,
+    GradeLevel,
+    IngestRequest,
+    Statistics,
+    TransformRequest,
+    TransformResponse,
+)
 from odf_engines.errors import EngineFailureError
 from odf_engines.spark.output_rows import RowsCheck
 from odf_engines.spark.outputs import Answer, OutputFolder
@@ -17,7 +25,19 @@ from odf_protocol.vocabulary import Vocabulary
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["check_system_columns", "find_instant", "receive_grade", "receive_transform"]
+__all__ = ["check_system_columns", "find_instant", "receive_grade", "receive_transform", "slice_check"]
+
+
+def slice_check(request: TransformRequest | IngestRequest, schema: "pa.Schema", interval: OffsetInterval) -> RowsCheck:
+    """Say what the slice of an answer has to be."""
+    return RowsCheck(
+        schema=schema,
+        vocabulary=request.vocabulary,
+        interval=interval,
+        system_time_ms=request.system_time.unix_ms,
+        most_rows=request.limits.output_rows,
+        most_decoded_bytes=request.limits.decoded_bytes,
+    )
 
 
 def receive_transform(request: TransformRequest, answer: Answer, outputs: OutputFolder) -> TransformResponse:
@@ -35,15 +55,7 @@ def receive_transform(request: TransformRequest, answer: Answer, outputs: Output
     interval = logical_hash = None
     if data_path is not None:
         interval = OffsetInterval(start=request.next_offset, end=request.next_offset + rows - 1)
-        check = RowsCheck(
-            schema=schema,
-            vocabulary=request.vocabulary,
-            interval=interval,
-            system_time_ms=request.system_time.unix_ms,
-            most_rows=request.limits.output_rows,
-            most_decoded_bytes=request.limits.decoded_bytes,
-        )
-        logical_hash = outputs.check(data_path, check)
+        logical_hash = outputs.check(data_path, slice_check(request, schema, interval))
     watermark = find_instant(answer, "watermark_ms")
     stated = [mark.event_time for each in request.inputs for mark in each.watermarks]
     if request.prev_watermark is not None:

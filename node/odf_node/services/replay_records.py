@@ -8,6 +8,7 @@ from odf_protocol.block import Block
 from odf_protocol.dataset_view import DatasetView
 from odf_protocol.errors import RejectedError
 from odf_protocol.key_history import KeyHistory
+from odf_protocol.multihash import Multihash
 from odf_protocol.replay import (
     EngineIdentity,
     InputWatermark,
@@ -115,8 +116,10 @@ def check_record_inputs(
                 raise RejectedError(rule, sequence_number=sequence_number, expected=expected, found=found)
 
 
-def check_record_engine(record: ReplayRecord, engine: Engine, sequence_number: int) -> bool:
+def check_record_engine(record: ReplayRecord, engine: Engine, digest: Multihash, sequence_number: int) -> bool:
     """Check what a record says of its engine, where that is the one installed here (REPLAY-9).
+
+    ``digest`` is the engine's: to find it takes a look at all its files, so it is looked for once for many records.
 
     Returns:
         Whether it is; of another engine nothing can be said.
@@ -124,7 +127,7 @@ def check_record_engine(record: ReplayRecord, engine: Engine, sequence_number: i
     Raises:
         RejectedError: It is, and has other settings than the record states.
     """
-    if record.engine.digest != engine.digest():
+    if record.engine.digest != digest:
         return False
     if dict(record.settings) != dict(engine.settings):
         names = {name for name, _ in record.settings.items() ^ engine.settings.items()}

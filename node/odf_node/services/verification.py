@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from odf_engines.contract import EngineSession
+from odf_engines.contract import Engine, EngineSession
 from odf_engines.errors import EngineMissingError, InvalidQueryError, LimitExceededError, NotReplayableError
 from odf_node.ports import DatasetRecord, MetadataStore, ObjectStore
 from odf_node.ports.block_stage import OfferedBlock
@@ -28,7 +28,7 @@ from odf_protocol.errors import RejectedError
 from odf_protocol.events import AddData, DatasetKind, ExecuteTransform, SetTransform
 from odf_protocol.key_history import KeyHistory
 from odf_protocol.multihash import Multihash
-from odf_protocol.replay import EngineIdentity, ReplayRecord
+from odf_protocol.replay import EngineIdentity
 
 
 class ReplayMismatchError(RejectedError):
@@ -138,6 +138,7 @@ def replay_steps(
     replayed = 0
     with ExitStack() as stack:
         sessions: dict[str, EngineSession] = {}
+        digests: dict[str, Multihash] = {}
         for step in chain.iter_steps(traits.STEP):
             block, before, record = step.block, step.before, step.record
             if before is None or before.transform is None:
@@ -146,10 +147,11 @@ def replay_steps(
             if name not in sessions:
                 say(f"starting the sandboxed engine '{name}'")
                 sessions[name] = stack.enter_context(engines.foreign_session(name))
+                digests[name] = engines.get_engine(name).digest()
             say(f"re-executing block {block.sequence_number}")
             engine = engines.get_engine(name)
             if record is not None:
-                check_record_engine(record, engine, block.sequence_number)
+                check_record_engine(record, engine, digests[name], block.sequence_number)
             try:
                 mismatch = replayer.replay(
                     sessions[name],
@@ -210,23 +212,29 @@ def check_records(
     replayer = Replayer(store, objects, paths)
     steps = recorded = 0
     others: dict[EngineIdentity, int] = {}
+    here: dict[str, tuple[Engine, Multihash] | None] = {}
     for step in chain.iter_steps(traits.STEP):
         steps += 1
         record = step.record
         if record is not None and step.before is not None:
             recorded += 1
-            if not _is_engine_here(record, engines, step.block.sequence_number):
+            name = record.engine.name
+            if name not in here:
+                here[name] = _find_engine(engines, name)
+            found = here[name]
+            if found is None or not check_record_engine(record, *found, step.block.sequence_number):
                 others[record.engine] = others.get(record.engine, 0) + 1
             if with_inputs:
                 replayer.check_inputs(step.before, step.block, record)
     return RecordedEngines(steps, recorded, tuple(others.items()))
 
 
-def _is_engine_here(record: ReplayRecord, engines: EngineHost, sequence_number: int) -> bool:
+def _find_engine(engines: EngineHost, name: str) -> tuple[Engine, Multihash] | None:
     try:
-        return check_record_engine(record, engines.get_engine(record.engine.name), sequence_number)
+        engine = engines.get_engine(name)
     except EngineMissingError:
-        return False
+        return None
+    return engine, engine.digest()
 
 
 def stored_chain(store: MetadataStore, record: DatasetRecord) -> Iterable[OfferedBlock]:

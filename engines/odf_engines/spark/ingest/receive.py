@@ -7,9 +7,9 @@ Source: clauses ENGINE-5 and ENGINE-6 in ``spec/extensions/engine-contract.md``;
 
 from odf_engines.contract import IngestRequest, IngestResponse, Statistics
 from odf_engines.errors import EngineFailureError
-from odf_engines.spark.output_rows import RowsCheck, SizeCheck
+from odf_engines.spark.output_rows import SizeCheck
 from odf_engines.spark.outputs import Answer, OutputFolder
-from odf_engines.spark.receive import find_instant
+from odf_engines.spark.receive import find_instant, slice_check
 from odf_protocol.events import OffsetInterval
 
 
@@ -32,15 +32,7 @@ def receive_ingest(request: IngestRequest, answer: Answer, outputs: OutputFolder
         if start != request.next_offset or end < start:
             raise EngineFailureError(f"offsets: expected to begin at {request.next_offset}, found {start} to {end}")
         interval = OffsetInterval(start=start, end=end)
-        check = RowsCheck(
-            schema=schema,
-            vocabulary=request.vocabulary,
-            interval=interval,
-            system_time_ms=request.system_time.unix_ms,
-            most_rows=request.limits.output_rows,
-            most_decoded_bytes=request.limits.decoded_bytes,
-        )
-        logical_hash = outputs.check(data_path, check)
+        logical_hash = outputs.check(data_path, slice_check(request, schema, interval))
     watermark = request.prev_watermark
     found = find_instant(answer, "watermark_ms")
     # Milliseconds are all that crosses the sandbox; the previous one is handed on as it was stated.
