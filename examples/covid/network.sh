@@ -46,6 +46,7 @@ run cat newsroom/policies.yaml
 serve newsroom 0
 say "It subscribes before it knows any auditor, so for now there is nothing that it may take..."
 run odf-node subscribe "$agency_url/countries.daily" "$agency_url/countries.severity" --home newsroom
+wait_for 60 "the newsroom's first try" grep -q subscription-waits newsroom.log
 run odf-node list --home newsroom
 say "...and then is told where the auditors are. Nobody pulls anything by hand from here on:"
 for node in auditor university; do run odf-node peer add "$(url_of "$node")" --home newsroom; done
