@@ -38,7 +38,9 @@ from support.hostile_peer import (
     stall_after,
 )
 
-QUICK = ClientSettings(connect_s=2.0, stall_s=0.3, message_s=1.0, attempts=3, backoff_s=0.001)
+QUICK = ClientSettings(attempts=3, backoff_s=0.001)
+# For peers that stall, and for no others: who is patient waits for a busy machine too.
+IMPATIENT = replace(QUICK, stall_s=0.3, message_s=1.0)
 OBJECT = os.urandom(3_000_000)
 CHAIN = Chain("demo.data").add(OBJECT)
 WANTED = next(iter_wanted(CHAIN.blocks[1].event))
@@ -226,11 +228,9 @@ async def test_object_that_is_gone_is_not_found(tmp_path: Path) -> None:
 @in_loop
 async def test_stalled_download_is_ended_and_kept(tmp_path: Path) -> None:
     store = Store(tmp_path)
-    began = time.monotonic()
-    async with peer_at({OBJECT_PATH: stall_after(OBJECT, 500_000)}) as (peer, _):
+    async with peer_at({OBJECT_PATH: stall_after(OBJECT, 500_000)}, IMPATIENT) as (peer, _):
         with pytest.raises(PeerUnavailableError, match="stopped answering"):
             await store.fetch(peer, WANTED)
-    assert time.monotonic() - began < 20 * QUICK.stall_s
     store.assert_nothing_accepted()
 
 
@@ -245,8 +245,7 @@ async def test_compressed_object_is_refused_unread(tmp_path: Path) -> None:
 @in_loop
 async def test_download_that_is_cancelled_keeps_what_arrived_and_leaves_no_thread_writing(tmp_path: Path) -> None:
     store = Store(tmp_path)
-    slow = replace(QUICK, stall_s=30.0)
-    async with peer_at({OBJECT_PATH: stall_after(OBJECT, 2_000_000)}, slow) as (peer, _):
+    async with peer_at({OBJECT_PATH: stall_after(OBJECT, 2_000_000)}) as (peer, _):
         task = asyncio.create_task(store.fetch(peer, WANTED))
         await store.arrived(2_000_000)
         task.cancel()
@@ -265,7 +264,7 @@ async def test_one_lie_ends_all_downloads_of_the_dataset(tmp_path: Path) -> None
         OBJECT_PATH: stall_after(OBJECT, 10),
         f"/data/{wanted[1].hash}": answer(b"HONEST"),
     }
-    async with peer_at(scripts, replace(QUICK, stall_s=30.0)) as (peer, _):
+    async with peer_at(scripts) as (peer, _):
         with pytest.raises(PeerLiedError):
             await store.fetch(peer, *wanted)
     store.assert_nothing_accepted()
@@ -321,7 +320,6 @@ async def test_head_comes_with_name_kind_and_document() -> None:
         pytest.param(answer(b"rubbish"), MalformedError, id="no-pack"),
         pytest.param(answer(b"", length=10**12), MalformedError, id="says-a-terabyte"),
         pytest.param(endless(), MalformedError, id="endless"),
-        pytest.param(stall_after(b"x" * 1000, 10), PeerUnavailableError, id="stalled"),
         pytest.param(cut_after(b"x" * 1000, 10), PeerUnavailableError, id="cut"),
         pytest.param(answer(b"", status="503 Busy"), PeerUnavailableError, id="busy"),
         pytest.param(answer(b"", status="401 Unauthorized"), PeerForbidsError, id="wants-a-token"),
@@ -332,6 +330,13 @@ async def test_head_comes_with_name_kind_and_document() -> None:
 async def test_pack_that_is_not_what_was_asked_for_ends_the_pull(script: Script, kind: type[Exception]) -> None:
     async with peer_at(exchange({"after=-1&upto=1": script})) as (peer, _):
         with pytest.raises(kind):
+            _ = [block async for block in peer.iter_blocks(after=None, upto=CHAIN.head)]
+
+
+@in_loop
+async def test_pack_that_stalls_ends_the_pull() -> None:
+    async with peer_at(exchange({"after=-1&upto=1": stall_after(b"x" * 1000, 10)}), IMPATIENT) as (peer, _):
+        with pytest.raises(PeerUnavailableError):
             _ = [block async for block in peer.iter_blocks(after=None, upto=CHAIN.head)]
 
 
@@ -509,8 +514,9 @@ async def test_token_is_sent_to_the_peer_and_not_along_a_redirect() -> None:
 async def test_address_that_leads_nowhere_is_said_at_once(address: str, kind: type[Exception], told: str) -> None:
     began = time.monotonic()
     with pytest.raises(kind, match=told):
-        await open_peer(address, replace(QUICK, attempts=50, backoff_s=1.0))
-    assert time.monotonic() - began < 10
+        await open_peer(address, replace(QUICK, attempts=1000, backoff_s=1.0))
+    # Far below what a second try and all that follow take; to learn that there is no such host takes its time too.
+    assert time.monotonic() - began < 100
 
 
 @in_loop

@@ -35,7 +35,7 @@ from support.lying_peer import JSON, Lie
 from support.offers import NOON, NOW, Judge, PeerChain, root_chain
 from support.signing import DATASET_KEY, NEW_KEY, NODE_KEY, OTHER_KEY, dataset_of, did_key_of
 
-QUICK = ClientSettings(connect_s=2.0, stall_s=0.3, message_s=1.0, attempts=2, backoff_s=0.001)
+QUICK = ClientSettings(attempts=2, backoff_s=0.001)
 LAST = 3
 """Number of the newest block that the victim holds, and of the first by the rotated key."""
 LOG = KeyLog(DATASET_KEY).prepare().rotate(NEW_KEY, LAST)

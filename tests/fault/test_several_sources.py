@@ -29,7 +29,10 @@ from support.hostile_peer import Request, Script, answer, hostile_peer, stall_af
 DATA = os.urandom(6 * LEAF_BYTES + 12_345)
 HASH = Multihash.of_sha3_256(DATA)
 ITEM = WantedObject(ObjectKind.DATA, HASH, len(DATA))
-HASTY = ClientSettings(attempts=1, stall_s=0.3, message_s=3, backoff_s=0.01)
+HASTY = ClientSettings(attempts=1, backoff_s=0.01)
+# For peers that stall, and for no others: who is patient waits for a busy machine too.
+IMPATIENT = replace(HASTY, stall_s=0.3)
+STALLS = stall_after(DATA, 100)
 
 
 def leaves(data: bytes) -> bytes:
@@ -60,7 +63,7 @@ async def sources(*scripts: tuple[Script, Script]) -> AsyncIterator[list[Source]
         made = []
         for tree, data in scripts:
             peer = await stack.enter_async_context(hostile_peer({f"/leaves/{HASH}": tree, f"/data/{HASH}": data}))
-            client = await stack.enter_async_context(HttpClient(HASTY))
+            client = await stack.enter_async_context(HttpClient(IMPATIENT if data is STALLS else HASTY))
             base = URL(peer.url) / "demo.data"
             made.append(
                 Source(client, base / object_path(ITEM.kind, HASH), URL(peer.url) / leaves_path("demo.data", HASH))
@@ -119,7 +122,7 @@ async def test_group_whose_leaves_are_wrong_is_put_aside_when_all_is_there(tmp_p
 @pytest.mark.parametrize(
     "data",
     [
-        stall_after(DATA, 100),
+        STALLS,
         answer(b"", status="500 Internal Server Error"),
         answer(b"x", status="206 Partial Content", headers={"Content-Range": "bytes 7-7/9"}),
         answer(DATA),
