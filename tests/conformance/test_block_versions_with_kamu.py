@@ -43,7 +43,7 @@ async def test_peer_pulls_and_verifies_a_chain_of_ours(tmp_path: Path, version: 
 
     def kamu(*words: str) -> str:
         command = [Path(os.environ["ODF_PEER"], "kamu"), "-q", *words]
-        ran = subprocess.run(command, cwd=workspace, capture_output=True, text=True, timeout=120)
+        ran = subprocess.run(command, cwd=workspace, capture_output=True, text=True, timeout=400)
         assert ran.returncode == 0, ran.stdout + ran.stderr
         return ran.stdout + ran.stderr
 

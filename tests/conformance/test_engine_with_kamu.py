@@ -71,7 +71,7 @@ def ingest(workspace: Workspace, system_time: str, rows: str) -> None:
     workspace.ingest(system_time, "cities", f"event_time,city,people\n{rows}")
 
 
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)
 def test_peer_transforms_step_by_step_with_our_engine_and_our_node_agrees(tmp_path: Path) -> None:
     workspace, node = Workspace(tmp_path), RealNode(tmp_path / "home")
     workspace.add("2024-01-01T12:00:00Z", ROOT.replace("PREPROCESS", ""), derivative("large.cities", 100_000))
@@ -98,7 +98,7 @@ def test_peer_transforms_step_by_step_with_our_engine_and_our_node_agrees(tmp_pa
     ]
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1800)
 def test_first_step_without_rows_gives_the_peer_a_schema(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path)
     workspace.add("2024-01-01T12:00:00Z", ROOT.replace("PREPROCESS", ""), derivative("huge.cities", 10_000_000))
@@ -109,7 +109,7 @@ def test_first_step_without_rows_gives_the_peer_a_schema(tmp_path: Path) -> None
     assert "1 dataset(s) are valid" in workspace.run_with_engine("verify", "huge.cities")
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1800)
 def test_peer_preprocesses_with_our_engine(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path)
     workspace.add("2024-01-01T12:00:00Z", ROOT.replace("PREPROCESS", PREPROCESS))
@@ -120,7 +120,7 @@ def test_peer_preprocesses_with_our_engine(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1800)
 def test_peer_replays_its_first_step_and_asks_later_ones_without_files(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path)
     workspace.add("2024-01-01T12:00:00Z", ROOT.replace("PREPROCESS", ""), derivative("large.cities", 100_000))
@@ -135,7 +135,7 @@ def test_peer_replays_its_first_step_and_asks_later_ones_without_files(tmp_path:
         workspace.run_with_engine("verify", "large.cities")
 
 
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)
 def test_peer_replays_what_our_node_made(tmp_path: Path) -> None:
     publisher, workspace = make_publisher(tmp_path, steps=1), Workspace(tmp_path)
     with publisher.node.serving() as url:

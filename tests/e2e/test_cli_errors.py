@@ -349,7 +349,7 @@ def test_full_disk_is_named_and_changes_nothing(home: Path, tmp_path: Path) -> N
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=240,
     )  # fmt: skip
     refused(done, 5, str(small), "No space left on device")
     assert listed.read_text() == before

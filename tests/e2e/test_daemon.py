@@ -26,7 +26,7 @@ def publish(home: Path) -> str:
 
 
 def get(url: str, context: ssl.SSLContext | None = None) -> bytes:
-    with urllib.request.urlopen(url, timeout=30, context=context) as answer:
+    with urllib.request.urlopen(url, timeout=240, context=context) as answer:
         return bytes(answer.read())
 
 
@@ -69,7 +69,7 @@ def test_part_of_an_object_is_logged_with_its_own_size(tmp_path: Path) -> None:
     path = publish(tmp_path / "home")
     with daemon(tmp_path / "home") as node:
         asked = urllib.request.Request(f"{node.url}{path}", headers={"Range": "bytes=10-19"})
-        with urllib.request.urlopen(asked, timeout=30) as answer:
+        with urllib.request.urlopen(asked, timeout=240) as answer:
             assert answer.read() == SLICE[10:20]
         assert node.wait_for("request")[0]["size_bytes"] == 10
 
@@ -121,7 +121,7 @@ def test_sending_keeps_to_the_rate(tmp_path: Path) -> None:
 def test_supervisor_hears_of_start_reload_and_end(tmp_path: Path) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as supervisor:
         supervisor.bind(str(tmp_path / "notify"))
-        supervisor.settimeout(30)
+        supervisor.settimeout(240)
 
         def hear() -> str:
             return supervisor.recv(4096).decode()
@@ -134,7 +134,7 @@ def test_supervisor_hears_of_start_reload_and_end(tmp_path: Path) -> None:
             assert hear() == "READY=1"
             node.process.terminate()
             assert hear() == "STOPPING=1"
-            assert node.process.wait(timeout=30) == 0
+            assert node.process.wait(timeout=240) == 0
 
 
 def run(*words: str) -> "subprocess.CompletedProcess[str]":

@@ -13,7 +13,7 @@ import pytest
 
 DEMO = Path(__file__).parents[2] / "examples" / "covid" / "demo.sh"
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Story:
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
     }
     run = subprocess.run(
-        [DEMO], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=850
+        [DEMO], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=1700
     )
     assert run.returncode == 0, run.stdout
     return Story(run.stdout, folder)

@@ -21,7 +21,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
             sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-index", "--no-deps",
             "--no-build-isolation", "--target", folder, PACKAGE,
         ],
-        check=True, capture_output=True, timeout=120,
+        check=True, capture_output=True, timeout=400,
     )  # fmt: skip
     # No engine of this package is to be kept warm.
     return {"PYTHONPATH": str(folder), "ODF_NODE_ENGINE_IDLE_S": "0"}

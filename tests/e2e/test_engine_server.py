@@ -225,7 +225,7 @@ def container(folder: Path) -> list[str]:
 
 def test_where_no_sandbox_can_be_made_the_server_does_not_start(tmp_path):
     command = [*container(tmp_path), sys.executable, "-m", "odf_engines.grpc", "--port", "0"]
-    ran = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
     assert ran.returncode == 1
     assert "no sandbox, so no foreign query is run" in ran.stderr
 

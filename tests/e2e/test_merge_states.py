@@ -11,7 +11,7 @@ from odf_node.home import Home
 from odf_protocol.multihash import Multihash
 from support.nodes import FIRST_ROWS, make_publisher
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
 
 
 def test_ingest_removes_the_merge_state_that_it_supersedes_and_nothing_else(tmp_path: Path) -> None:

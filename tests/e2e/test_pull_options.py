@@ -139,7 +139,7 @@ def test_pull_that_is_stopped_in_a_download_goes_on_behind_what_came(publishers:
         assert process.poll() is None
         time.sleep(0.01)
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=240)
     assert (process.returncode, out) == (130, "")
     assert err == "odf-node pull: stopped; nothing was left half-done\n"
     kept_bytes = part.stat().st_size

@@ -6,7 +6,7 @@ import pytest
 
 from support.nodes import Publisher, RealNode, make_publisher
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
 
 
 @pytest.fixture(scope="module")

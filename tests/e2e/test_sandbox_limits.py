@@ -11,7 +11,7 @@ from odf_engines.sandbox.process import SandboxedProcess
 from odf_engines.sandbox.resources import kernel_limits, usage_of
 from support.sandboxes import MIB, PYTHON, run_inside, small_profile
 
-WALL_S = 60.0
+WALL_S = 240.0
 
 WITH_KERNEL_LIMITS = """
 import sys
@@ -52,7 +52,7 @@ def test_silence_is_stopped_at_the_wall(start):
     with pytest.raises(LimitExceededError) as caught:
         process.receive(0.5)
     assert caught.value.limit == "wall_s"
-    assert time.monotonic() - started < 30
+    assert time.monotonic() - started < 240
     assert not process.is_running
 
 

@@ -16,7 +16,7 @@ PACKAGES = {"odf_protocol": "protocol", "odf_engines": "engines", "odf_node": "n
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
     program = "import os, sys; from hatchling.build import build_wheel; os.chdir(sys.argv[1]); build_wheel(sys.argv[2])"
-    subprocess.run([sys.executable, "-c", program, REPOSITORY, folder], check=True, capture_output=True, timeout=120)
+    subprocess.run([sys.executable, "-c", program, REPOSITORY, folder], check=True, capture_output=True, timeout=400)
     (built,) = folder.glob("*.whl")
     return built
 
@@ -25,14 +25,14 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The interpreter of a fresh environment that holds the wheel and nothing else."""
     folder = tmp_path_factory.mktemp("installed")
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True, timeout=120)
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True, timeout=400)
     program = folder / "bin" / "python"
     subprocess.run(
         [
             sys.executable, "-m", "pip", "--python", program, "install", "--quiet", "--disable-pip-version-check",
             "--no-deps", "--no-index", wheel,
         ],
-        check=True, capture_output=True, timeout=120,
+        check=True, capture_output=True, timeout=400,
     )  # fmt: skip
     return program
 
@@ -40,7 +40,7 @@ def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run(*command: str | Path, **environment: str) -> str:
     clean = {name: value for name, value in os.environ.items() if name not in {"PYTHONPATH", "VIRTUAL_ENV"}}
     done = subprocess.run(
-        command, env={**clean, **environment}, cwd="/", capture_output=True, text=True, check=False, timeout=120
+        command, env={**clean, **environment}, cwd="/", capture_output=True, text=True, check=False, timeout=400
     )
     assert done.returncode == 0, done.stderr
     return done.stdout

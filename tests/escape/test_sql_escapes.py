@@ -86,7 +86,7 @@ def spark_without_gate(spark_engine, host_folder):
                 words[at:at] = more
                 words = [word for word in words if word not in less]
                 ended = subprocess.run(
-                    words, pass_fds=[descriptor], capture_output=True, text=True, timeout=240, check=False, env={},
+                    words, pass_fds=[descriptor], capture_output=True, text=True, timeout=600, check=False, env={},
                     stdin=subprocess.DEVNULL,
                 )  # fmt: skip
             finally:

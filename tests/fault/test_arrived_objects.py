@@ -20,7 +20,7 @@ from support.nodes import RanCommand, RealNode
 from support.offers import PeerChain, root_chain
 
 SLICES = 6
-APPEAR_S = 60.0
+APPEAR_S = 240.0
 MANIFEST = """
 kind: DatasetSnapshot
 version: 1

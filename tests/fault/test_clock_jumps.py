@@ -37,7 +37,7 @@ def clock(tmp_path: Path) -> ShiftedClock:
 
 def status_of(url: str, headers: Mapping[str, str]) -> int:
     try:
-        with urllib.request.urlopen(urllib.request.Request(url, headers=dict(headers)), timeout=30) as answer:
+        with urllib.request.urlopen(urllib.request.Request(url, headers=dict(headers)), timeout=240) as answer:
             return int(answer.status)
     except urllib.error.HTTPError as error:
         return error.code

@@ -24,7 +24,7 @@ from support.syscall_steps import SUPPORTED, Step, run_until_step
 
 pytestmark = [
     pytest.mark.skipif(not SUPPORTED, reason="traces system calls of Linux on x86-64 and ARM64"),
-    pytest.mark.timeout(900),
+    pytest.mark.timeout(1800),
 ]
 
 RETRIED_STEP = 7  # a retry after every step would double the time and show the same

@@ -45,7 +45,7 @@ def fetch(url: str, chain: Chain, home: Path) -> None:
 
 
 def is_ready(node: Daemon) -> bool:
-    with urllib.request.urlopen(f"{node.url}/_odf/v1/ready", timeout=30) as answer:
+    with urllib.request.urlopen(f"{node.url}/_odf/v1/ready", timeout=240) as answer:
         return bool(json.loads(answer.read()) == {"status": "ready"})
 
 

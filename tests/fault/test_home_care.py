@@ -235,7 +235,7 @@ def test_sweeps_beside_writers_never_take_what_is_committed(tmp_path: Path) -> N
         for chain in chains:
             node.keep(chain.add(f"{chain.name} {round_number}".encode()))
     for each in have_run:
-        assert each.wait(60)
+        assert each.wait(240)
     stop.set()
     for thread in threads:
         thread.join()

@@ -32,7 +32,7 @@ def home(tmp_path: Path) -> Home:
 def _write(home: Home, *steps: str, around: Sequence[str | Path] = ()) -> dict[str, Any]:
     environment = {**os.environ, "PYTHONPATH": str(WRITER.parents[1])}
     command = [*around, sys.executable, WRITER, home.path, *steps]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=240)
     assert done.returncode == 0, done.stderr
     return dict(json.loads(done.stdout))
 
@@ -145,7 +145,7 @@ def test_of_processes_that_commit_at_once_one_wins_and_the_others_learn_it(home:
     processes = [context.Process(target=_commit_once, args=(home.path, str(n), start, results)) for n in range(4)]
     for process in processes:
         process.start()
-    outcomes = sorted(results.get(timeout=60) for _ in processes)
+    outcomes = sorted(results.get(timeout=240) for _ in processes)
     for process in processes:
         process.join()
     assert outcomes == ["moved", "moved", "moved", "won"]
@@ -167,7 +167,7 @@ def test_processes_that_make_a_home_at_once_share_it(home: Home) -> None:
     processes = [context.Process(target=_create_one, args=(home.path, n, start, results)) for n in range(6)]
     for process in processes:
         process.start()
-    assert sorted(results.get(timeout=60) for _ in processes) == list(range(6))
+    assert sorted(results.get(timeout=240) for _ in processes) == list(range(6))
     for process in processes:
         process.join()
     with closing(SqliteMetadataStore(home)) as store:

@@ -33,7 +33,7 @@ def make_home(folder: Path) -> Path:
 
 
 def assert_serves(node: Daemon) -> None:
-    with urllib.request.urlopen(f"{node.url}/demo.data/data/{HASH}", timeout=60) as got:
+    with urllib.request.urlopen(f"{node.url}/demo.data/data/{HASH}", timeout=240) as got:
         assert got.read() == SERVED
 
 
@@ -84,7 +84,7 @@ def test_pulls_from_liars_end_in_one_line_each_and_an_honest_one_in_the_dataset(
 
 
 def send_on(connection: socket.socket, piece: bytes) -> None:
-    give_up_at = time.monotonic() + 60
+    give_up_at = time.monotonic() + 240
     while time.monotonic() < give_up_at:
         connection.sendall(piece)
         time.sleep(0.02)
@@ -99,7 +99,7 @@ def test_pushers_that_stall_stop_lie_or_never_end_leave_the_daemon_to_others(tmp
         host, port = node.url.removeprefix("http://").split(":")
 
         def put(headers: str, body: bytes) -> socket.socket:
-            connection = socket.create_connection((host, int(port)), timeout=60)
+            connection = socket.create_connection((host, int(port)), timeout=240)
             connection.sendall(
                 f"PUT /_odf/v1/pushes/{state['push_id']}/{place} HTTP/1.1\r\nHost: {host}:{port}\r\n"
                 f"Authorization: Bearer {TOKEN}\r\n{headers}\r\n\r\n".encode()

@@ -24,10 +24,10 @@ from odf_node.home import Home
 from odf_node.ports import Head
 from support.nodes import SECOND_ROWS, Publisher, RealNode, make_publisher
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
 
-APPEAR_S = 120.0
-GONE_S = 20.0
+APPEAR_S = 400.0
+GONE_S = 240.0
 THIRD_ROWS = SECOND_ROWS.replace("717710", "720000")
 PUSH_MANIFEST = """
 kind: DatasetSnapshot

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 CREDENTIALS = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_REGION": "us-east-1"}
-START_S = 60.0
+START_S = 240.0
 
 
 @contextmanager
@@ -33,7 +33,7 @@ def bucket_server(log: Path) -> Iterator[str]:
         yield f"127.0.0.1:{port}"
     finally:
         server.terminate()
-        server.wait(timeout=30)
+        server.wait(timeout=120)
 
 
 def make_bucket(endpoint: str, name: str) -> None:

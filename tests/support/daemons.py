@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-WAIT_S = 60  # guess: a busy machine
+WAIT_S = 240  # guess: a machine that is slow and busy
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ def daemon(
     environment: Mapping[str, str] | None = None,
     around: Sequence[str | Path] = (),
 ) -> Iterator[Daemon]:
-    """Run the daemon of a home on a free port with these settings; it must end well within a minute of SIGTERM.
+    """Run the daemon of a home on a free port with these settings; it must end in order after SIGTERM.
 
     ``around`` is a program that runs it, such as bubblewrap with what it shows of the disk.
     """

@@ -45,7 +45,7 @@ class EngineServer:
     folder: Path
     channel: grpc.Channel
 
-    def call(self, method: str, message: bytes, timeout_s: float = 120) -> list[bytes]:
+    def call(self, method: str, message: bytes, timeout_s: float = 400) -> list[bytes]:
         """Send bytes as they are; give the messages of the answer as they came."""
         return list(self.channel.unary_stream(f"/{SERVICE}/{method}")(message, timeout=timeout_s))
 
@@ -115,7 +115,7 @@ def running_server(folder: Path, *, around: Sequence[str] = (), options: Sequenc
             stderr=stream,
         )
     try:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 240
         while not ready.exists() or not ready.read_text():
             assert process.poll() is None, log.read_text()
             assert time.monotonic() < deadline, log.read_text()
@@ -124,6 +124,6 @@ def running_server(folder: Path, *, around: Sequence[str] = (), options: Sequenc
             yield EngineServer(process, folder, channel)
     finally:
         process.terminate()
-        code = process.wait(timeout=60)
+        code = process.wait(timeout=240)
     # What stands around the server may end by the signal itself.
     assert code == 0 or around, log.read_text()

@@ -14,7 +14,7 @@ _PODMAN = """#!{python}
 import os, socket, subprocess, sys, time
 
 def wait_for_end():
-    give_up = time.monotonic() + 30
+    give_up = time.monotonic() + 120
     while time.monotonic() < give_up:
         with socket.socket() as door:
             if door.connect_ex(("127.0.0.1", 2884)) != 0:
@@ -88,7 +88,7 @@ class Workspace:
 
     def _run(self, command: list[str]) -> str:
         ran = subprocess.run(
-            command, cwd=self.folder, env=self._environment, capture_output=True, text=True, timeout=240, check=False
+            command, cwd=self.folder, env=self._environment, capture_output=True, text=True, timeout=600, check=False
         )
         assert ran.returncode == 0, f"{command}\n{ran.stdout}\n{ran.stderr}"
         return ran.stdout + ran.stderr

@@ -26,7 +26,7 @@ LIBC = ctypes.CDLL(None, use_errno=True)
 LIBC.syscall.restype = ctypes.c_long
 FACTS = {}
 ATTEMPTS = {}
-PATIENCE_S = 10.0
+PATIENCE_S = 120.0
 
 AT_FDCWD = -100
 PARENT = os.getpid()  # of every attempt

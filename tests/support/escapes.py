@@ -194,7 +194,7 @@ class Cage:
     def _answers(self, command: list[str], inherited: list[int], less: str) -> dict[str, dict[str, Any]]:
         secrets = {"ODF_SECRET": SECRET} if less == "environment" else {}
         ended = subprocess.run(
-            command, pass_fds=inherited, capture_output=True, text=True, timeout=120, check=False, env=secrets,
+            command, pass_fds=inherited, capture_output=True, text=True, timeout=400, check=False, env=secrets,
             stdin=subprocess.DEVNULL, start_new_session=True,
         )  # fmt: skip
         assert ended.returncode == 0, ended.stderr

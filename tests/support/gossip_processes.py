@@ -66,13 +66,13 @@ class Daemon:
     def kill(self) -> None:
         assert self.process is not None
         self.process.send_signal(signal.SIGKILL)
-        self.process.wait(timeout=30)
+        self.process.wait(timeout=120)
 
     def wait(self) -> int:
         """Wait for the end of a daemon that was told to stop."""
         assert self.process is not None
         try:
-            return self.process.wait(timeout=60)
+            return self.process.wait(timeout=240)
         except subprocess.TimeoutExpired:
             self.kill()
             return -1
@@ -82,7 +82,7 @@ class Daemon:
         database = self.home / "odf-node.sqlite"
         if not database.exists():
             return False
-        with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True, timeout=10)) as connection:
+        with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True, timeout=120)) as connection:
             rows = connection.execute("SELECT raw FROM gossip_items").fetchall()
         return any(fragment in raw for (raw,) in rows)
 

@@ -16,7 +16,8 @@ from typing import Any
 from support.cli_in_process import can_run_here, run_here
 from support.warm_engine import lent_engine, process_folder
 
-COMMAND_S = 300  # guess: several engine starts on a busy machine
+COMMAND_S = 600  # guess: several engine starts on a machine that is slow and busy
+DAEMON_S = 240  # guess: one start or end of a daemon there
 
 ROOT_MANIFEST = """
 kind: DatasetSnapshot
@@ -124,7 +125,7 @@ class RealNode:
             yield _wait_for_address(daemon, ready, log)
         finally:
             daemon.terminate()
-            assert daemon.wait(timeout=60) == 0, log.read_text()
+            assert daemon.wait(timeout=DAEMON_S) == 0, log.read_text()
 
     def snapshot(self) -> dict[str, bytes]:
         """Return every file of the home, staging aside, by its path."""
@@ -134,7 +135,7 @@ class RealNode:
 
 
 def _wait_for_address(daemon: "subprocess.Popen[bytes]", ready: Path, log: Path) -> str:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + DAEMON_S
     while not ready.exists():
         assert daemon.poll() is None, log.read_text()
         assert time.monotonic() < deadline, log.read_text()

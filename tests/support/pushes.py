@@ -18,7 +18,7 @@ def ask(node: Daemon, method: str, path: str, body: bytes | None = None) -> tupl
     request = urllib.request.Request(node.url + path, data=body, method=method)
     request.add_header("Authorization", f"Bearer {TOKEN}")
     try:
-        with urllib.request.urlopen(request, timeout=60) as answer:
+        with urllib.request.urlopen(request, timeout=240) as answer:
             return int(answer.status), answer.read()
     except urllib.error.HTTPError as error:
         return error.code, error.read()

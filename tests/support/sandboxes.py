@@ -44,7 +44,7 @@ def run_inside(
             pass_fds=[descriptor],
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=240,
             check=False,
             env=environment or {},
         )
@@ -54,7 +54,7 @@ def run_inside(
 
 def run_outside(code: str) -> subprocess.CompletedProcess[str]:
     """Run the same code on the host, for comparison."""
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=240, check=False)
 
 
 def _less(command: list[str], without: Sequence[str]) -> list[str]:

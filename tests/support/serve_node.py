@@ -1,4 +1,4 @@
-"""Serve a home from the command line of a test: ``serve_node.py HOME PORT``; prints the address once it listens."""
+"""Serve a home from the command line of a test, ``serve_node.py HOME GRACE_S``; prints the address once it listens."""
 
 import asyncio
 import sys
@@ -14,4 +14,4 @@ def announce(address: ListeningAddress) -> None:
 
 if __name__ == "__main__":
     node = TestNode.create(Path(sys.argv[1]))
-    asyncio.run(serve(node.served, host="127.0.0.1", port=int(sys.argv[2]), on_ready=announce, grace_s=2.0))
+    asyncio.run(serve(node.served, host="127.0.0.1", port=0, on_ready=announce, grace_s=float(sys.argv[2])))

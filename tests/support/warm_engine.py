@@ -32,7 +32,7 @@ from odf_protocol.events import TransformSql
 from odf_protocol.vocabulary import Vocabulary
 
 LENT_IDLE_S = "60"  # long enough for a command to look for a warm engine at all
-APPEAR_S = 60.0
+APPEAR_S = 240.0
 
 
 @cache

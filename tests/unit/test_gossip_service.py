@@ -100,7 +100,7 @@ async def run_until(gossip: Gossip, holds: Callable[[], bool]) -> None:
     stop = asyncio.Event()
     running = asyncio.create_task(gossip.run((), stop))
     try:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(120):
             while not holds():  # noqa: ASYNC110 - what is waited for is in a database
                 await asyncio.sleep(0.01)
     finally:

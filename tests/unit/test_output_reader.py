@@ -25,7 +25,7 @@ from odf_protocol.vocabulary import Vocabulary
 MIB = 1024 * 1024
 LIMITS = Limits(memory_bytes=640 * MIB, decoded_bytes=512 * MIB)
 INSTANT = pa.timestamp("ms", "UTC")
-WALL_S = 60.0
+WALL_S = 240.0
 SCHEMA = pa.schema(
     [
         pa.field("offset", pa.int64(), nullable=False),

@@ -53,7 +53,7 @@ def in_nested_sandbox(code, **environment):
     """Run Python where the kernel really forbids further user namespaces."""
     outer = [str(find_bubblewrap().path), "--unshare-user", "--disable-userns", "--dev-bind", "/", "/", "--"]
     return subprocess.run(
-        [*outer, sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False,
+        [*outer, sys.executable, "-c", code], capture_output=True, text=True, timeout=240, check=False,
         env={**os.environ, **environment},
     )  # fmt: skip
 
