@@ -55,8 +55,8 @@ Heads = dict[str, Head]
 
 
 def request_in_engine(home: Home) -> bool:
-    """An engine has been given its first request."""
-    return any(home.engines.glob("process-*/*/in/1"))
+    """An engine has been given a request."""
+    return any(home.engines.glob("process-*/*/in/*"))
 
 
 def objects_more_than(count: int) -> Sign:

@@ -28,7 +28,7 @@ from odf_protocol.smart_transfer.messages import BlocksBatch, BlocksResponse, en
 from support.event_loop import in_loop
 from support.exchange_nodes import Chain, TestNode, read_kamu_chain, serving
 
-QUICK = ClientSettings(attempts=1, backoff_s=0.01, stall_s=5)
+QUICK = ClientSettings(attempts=1, backoff_s=0.01)
 VERSION = {"x-odf-smtp-version": "1"}
 
 
