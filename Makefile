@@ -3,7 +3,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test check lint install bench soak fuzz lock clean
+.PHONY: demo test check lint install compile bench soak fuzz lock clean
 .DEFAULT_GOAL := test
 
 install: $(VENV)/.installed
@@ -15,7 +15,12 @@ $(VENV)/.installed: requirements.lock pyproject.toml
 	-$(BIN)/odf-node engine prepare  # starts Spark in half the time; nothing depends on it
 	touch $@
 
-demo: install
+# Where PYTHONDONTWRITEBYTECODE is set, as in many containers, every command would compile this program again, and every
+# engine its share of it, which is half of what a short command costs.
+compile: install
+	@$(BIN)/python -m compileall -q engines node protocol
+
+demo: compile
 	./examples/covid/demo.sh
 
 lint: install
@@ -28,13 +33,13 @@ check: lint
 
 # By file, so that what a file's tests share is made once, and in order: the slow folders come first. Types are checked
 # meanwhile, on what processor time the tests leave, and told at the end.
-test: lint
+test: compile lint
 	@mkdir -p build
 	nice $(BIN)/mypy > build/types.txt 2>&1 & types=$$!; \
 	$(BIN)/pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder; tests=$$?; \
 	wait $$types; types=$$?; echo "types:"; cat build/types.txt; exit $$((tests | types))
 
-bench: install
+bench: compile
 	for bench in tests/benchmarks/bench_*.py; do echo "== $$bench"; $(BIN)/python $$bench || exit 1; done
 
 SOAK_S ?= 3600
@@ -42,7 +47,7 @@ SOAK_NODES ?= 10
 
 # A thousand honest exchanges over lines that break; then daemons that publish, pull, are cut off and killed. Ends with
 # equal heads or with an error.
-soak: install
+soak: compile
 	HONEST_INCREMENTS=1000 $(BIN)/pytest tests/fault/test_honest_exchange.py --timeout=3600
 	$(BIN)/python tests/soak/soak.py $(SOAK_S) $(SOAK_NODES)
 

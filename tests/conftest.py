@@ -10,8 +10,6 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from support.bytecode import keep_bytecode
-
 settings.register_profile("default", derandomize=True, deadline=None)
 settings.register_profile("deep", derandomize=False, deadline=None, max_examples=5_000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
@@ -20,7 +18,6 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 # Homes of tests share keys: what one signed must not be remembered by another.
 os.environ.setdefault("ODF_NODE_SIGNED_MARKS", "")
 os.environ.setdefault("ODF_NODE_ENGINE_IDLE_S", "0")
-keep_bytecode()
 
 
 MEMORY = Path("/dev/shm")
