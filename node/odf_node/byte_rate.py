@@ -1,7 +1,10 @@
 """How fast bytes may move: one rate that everything in a process shares, which may be changed while they do."""
 
 import asyncio
-from typing import Final
+import threading
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any, BinaryIO, Final, cast
 
 from odf_node.exchange.limits import KIB, LEAST_SET_RATE_BYTES_PER_S
 from odf_node.exchange.rate_limits import TokenBuckets
@@ -13,11 +16,25 @@ _UNLIMITED_PIECE_BYTES: Final = 256 * KIB
 
 
 class ByteRate:
-    """Whoever moves bytes waits before, and says afterwards how many they were."""
+    """Whoever moves bytes waits before, and says afterwards how many they were.
 
-    def __init__(self, bytes_per_s: int = 0) -> None:
-        """Make it; 0: no limit."""
+    May be used by the tasks of a loop and by threads at the same time.
+    """
+
+    def __init__(
+        self,
+        bytes_per_s: int = 0,
+        *,
+        now_s: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        hold: Callable[[threading.Event, float], bool] = threading.Event.wait,
+    ) -> None:
+        """Make it; 0: no limit. ``now_s`` is its clock, by which tasks ``sleep`` and threads ``hold``."""
         self._buckets = TokenBuckets(0, _WINDOW_S)
+        self._lock = threading.Lock()
+        self._now_s = now_s
+        self._sleep = sleep
+        self._hold = hold
         self.set(bytes_per_s)
 
     def set(self, bytes_per_s: int) -> None:
@@ -36,12 +53,82 @@ class ByteRate:
         """How much to move at once, so that nothing stands still for long."""
         return int(self._buckets.rate_per_s) // _PIECES_PER_S if self.is_limited else _UNLIMITED_PIECE_BYTES
 
+    def find_wait_s(self) -> float:
+        """Return how long nothing may be moved; 0: something may be now."""
+        with self._lock:
+            return self._buckets.find_wait_s(_ALL, now_s=self._now_s())
+
     async def wait(self) -> None:
         """Wait until something may be moved."""
-        loop = asyncio.get_running_loop()
-        while wait_s := self._buckets.find_wait_s(_ALL, now_s=loop.time()):  # noqa: ASYNC110 - it is time that fills it
-            await asyncio.sleep(wait_s)
+        while wait_s := self.find_wait_s():
+            await self._sleep(wait_s)
+
+    def hold(self, stopped: threading.Event) -> None:
+        """Wait in a thread until something may be moved, or until it is stopped."""
+        while not stopped.is_set() and (wait_s := self.find_wait_s()):
+            self._hold(stopped, wait_s)
 
     def take(self, size_bytes: int) -> None:
         """Say that so many bytes were moved, or are now; the next ones wait for them."""
-        self._buckets.take(_ALL, size_bytes, now_s=asyncio.get_running_loop().time())
+        with self._lock:
+            self._buckets.take(_ALL, size_bytes, now_s=self._now_s())
+
+    async def spend(self, size_bytes: int, *, most_s: float) -> None:
+        """Wait for bytes that can only move in one piece, bit by bit: whatever shares the rate goes on meanwhile.
+
+        After ``most_s`` others would not wait any longer; for the rest, what comes next waits.
+        """
+        give_up_s = self._now_s() + most_s
+        while size_bytes > 0 and self.is_limited and self._now_s() < give_up_s:
+            await self.wait()
+            piece = min(size_bytes, self.piece_bytes)
+            self.take(piece)
+            size_bytes -= piece
+        self.take(max(0, size_bytes))
+
+
+class StoppedError(Exception):
+    """The task that waited for a thread was cancelled; nobody hears this."""
+
+
+class Pacing:
+    """A rate for work in a thread, until the task that waits for that work is cancelled."""
+
+    def __init__(self, rate: ByteRate) -> None:
+        self._rate = rate
+        self._stopped = threading.Event()
+
+    def stop(self) -> None:
+        """Let the thread end at its next read."""
+        self._stopped.set()
+
+    def pace(self, file: BinaryIO) -> BinaryIO:
+        """Give the file to be read no faster than the rate allows; reading raises ``StoppedError`` after ``stop``."""
+        return cast("BinaryIO", _PacedFile(file, self))
+
+    def read(self, file: BinaryIO, size_bytes: int) -> bytes:
+        """Read up to so many bytes; fewer only at the end of the file."""
+        pieces: list[bytes] = []
+        while size_bytes > 0:
+            self._rate.hold(self._stopped)
+            if self._stopped.is_set():
+                raise StoppedError
+            piece = file.read(min(size_bytes, self._rate.piece_bytes) if self._rate.is_limited else size_bytes)
+            if not piece:
+                break
+            self._rate.take(len(piece))
+            size_bytes -= len(piece)
+            pieces.append(piece)
+        return b"".join(pieces) if len(pieces) != 1 else pieces[0]
+
+
+class _PacedFile:
+    def __init__(self, file: BinaryIO, pacing: Pacing) -> None:
+        self._file = file
+        self._pacing = pacing
+
+    def read(self, size_bytes: int) -> bytes:
+        return self._pacing.read(self._file, size_bytes)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)

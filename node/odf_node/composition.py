@@ -133,6 +133,11 @@ class Node:
 
         return ByteRate()
 
+    def limit_transfers(self, bytes_per_s: int, parallel: int | None) -> None:
+        """Bound what begins from now on: how fast it moves (0: no limit), how many objects at once (None: usual)."""
+        self.rate.set(bytes_per_s)
+        self.outgoing.parallel = parallel
+
     @cached_property
     def outgoing(self) -> "Outgoing":
         """Connections to others."""
@@ -277,7 +282,7 @@ class Node:
         """Behind ``export``, and ``push`` to files."""
         from odf_node.services.exporting import Exporting
 
-        return Exporting(self.store, self.objects)
+        return Exporting(self.store, self.objects, self.rate)
 
     def make_export_target(self, place: str, name: str) -> "LayoutTarget":
         """Make the place to which ``export`` writes a dataset: its own folder below ``place``, or an archive.

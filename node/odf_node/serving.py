@@ -13,6 +13,7 @@ from odf_node.background_renewal import BackgroundRenewal
 from odf_node.background_scrub import BackgroundScrub
 from odf_node.cli.console import Console
 from odf_node.composition import Node
+from odf_node.configuration import Limits
 from odf_node.engine_workspace import EngineWorkspace
 from odf_node.errors import UsageError
 from odf_node.gauges import make_metrics
@@ -73,11 +74,11 @@ async def serve(node: Node, setting: Setting, *, ready_file: Path | None, consol
         tls = make_tls_context(running.tls.certificate, running.tls.key)
     grace_s = float(running.shutdown.grace_seconds)
     node.refused_bytes = running.storage.refused_bytes
-    node.rate.set(running.limits.fetch_bytes_per_second)
+    _limit_transfers(node, running.limits)
 
     def take_over() -> None:
         reload(live, setting, tls)
-        node.rate.set(live.configuration.limits.fetch_bytes_per_second)
+        _limit_transfers(node, live.configuration.limits)
 
     keeper, thread = _start_keeper(node, console)
     care = BackgroundScrub(node, live)
@@ -130,6 +131,10 @@ async def serve(node: Node, setting: Setting, *, ready_file: Path | None, consol
         await asyncio.to_thread(thread.join)
         if ready_file is not None:
             await asyncio.to_thread(ready_file.unlink, missing_ok=True)
+
+
+def _limit_transfers(node: Node, limits: Limits) -> None:
+    node.limit_transfers(limits.fetch_bytes_per_second, limits.parallel_transfers)
 
 
 async def _stop_engines_late(node: Node, stop: asyncio.Event, grace_s: float) -> None:

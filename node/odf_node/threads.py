@@ -7,8 +7,8 @@ from typing import TypeVar
 _Result = TypeVar("_Result")
 
 
-async def finish_in_thread(work: Callable[[], _Result]) -> _Result:
-    """Run ``work`` in a thread; when the waiting task is cancelled, the work is waited for first.
+async def finish_in_thread(work: Callable[[], _Result], *, stop: Callable[[], None] = lambda: None) -> _Result:
+    """Run ``work`` in a thread; when the waiting task is cancelled, the work is told to ``stop`` and waited for first.
 
     For work on something that is closed or reused right after: ``asyncio.to_thread`` would go on with it then.
     """
@@ -16,6 +16,7 @@ async def finish_in_thread(work: Callable[[], _Result]) -> _Result:
     try:
         return await asyncio.shield(future)
     except asyncio.CancelledError:
+        stop()
         await asyncio.wait([future])
         # Nobody waits for the result any more; unread, an error would be reported as forgotten.
         if not future.cancelled():

@@ -15,6 +15,7 @@ from odf_node.adapters.clocks import FixedClock
 from odf_node.adapters.layout_archive import LayoutArchive
 from odf_node.adapters.layout_bucket import LayoutBucket, parse_bucket_url
 from odf_node.adapters.layout_places import find_layout_target
+from odf_node.byte_rate import ByteRate
 from odf_node.composition import Node
 from odf_node.errors import RefusedError
 from odf_node.home import Home
@@ -29,9 +30,11 @@ from odf_protocol.policy import Policy, Trust
 from support.bucket_server import CREDENTIALS, bucket_server, make_bucket
 from support.offers import NOW, Judge, PeerChain, PublisherHome, root_chain
 from support.signing import OTHER_KEY
+from support.turned_clock import TurnedClock
 
 KINDS = ["folder", "archive", "bucket"]
 FIRST_SLICE = 2
+RATE = 10_000
 
 
 class Silence:
@@ -118,11 +121,13 @@ def export_held(publisher: PublisherHome, chain: PeerChain, target: LayoutTarget
     with closing(Node(publisher.judge.home, FixedClock(NOW))) as node:
         record = node.store.find_dataset(chain.id)
         assert record is not None
-        return node.exporting.export(record, target, Silence(), Silence().advance)
+        return asyncio.run(node.exporting.export(record, target, Silence()))
 
 
-def take(home: Path, place: Place, *, policy: Policy | None = None) -> AcceptanceReport:
+def take(home: Path, place: Place, *, policy: Policy | None = None, rate: ByteRate | None = None) -> AcceptanceReport:
     with closing(Node(Home(home), FixedClock(NOW))) as node:
+        if rate is not None:
+            node.__dict__["rate"] = rate
         url = place.address if "://" in place.address else Path(place.address).as_uri()
         report = asyncio.run(
             node.pulling.pull(
@@ -370,3 +375,22 @@ class _Breaking:
 
     def __exit__(self, *exception: object) -> None:
         self._target.__exit__(*exception)  # type: ignore[arg-type]
+
+
+def test_files_are_written_and_read_no_faster_than_the_rate_allows(
+    place: Place, publisher: PublisherHome, chain: PeerChain, tmp_path: Path
+) -> None:
+    chain.add_rows([(f"{number:060}", number) for number in range(500)])
+    publisher.keep(chain)
+    moved_bytes = sum(len(content) for content in (*chain.files.values(), *(block.raw for block in chain.blocks)))
+    least_s = moved_bytes / RATE - 0.6
+    with closing(Node(publisher.judge.home, FixedClock(NOW))) as node:
+        writing = TurnedClock()
+        node.__dict__["rate"] = writing.rate(RATE)
+        (record,) = node.store.list_datasets()
+        asyncio.run(node.exporting.export(record, place.target(), Silence()))
+    assert writing.passed_s > least_s
+    reading = TurnedClock()
+    report = take(tmp_path / "reader", place, rate=reading.rate(RATE))
+    assert report.record.head == chain.head
+    assert reading.passed_s > least_s

@@ -7,8 +7,8 @@ import pytest
 
 from conformance.test_exchange_with_kamu import make_workspace, pull
 from odf_node.adapters.layout_places import find_layout_target
+from odf_node.byte_rate import ByteRate
 from odf_node.services.exporting import Exporting
-from odf_node.threads import finish_in_thread
 from support.bucket_server import CREDENTIALS, bucket_server, make_bucket
 from support.event_loop import in_loop
 from support.exchange_nodes import TestNode, read_kamu_chain
@@ -34,8 +34,8 @@ async def export(node: TestNode, address: str) -> None:
     target = find_layout_target(address, NAME)
     assert record is not None
     assert target is not None
-    exporting = Exporting(node.store, node.objects)
-    await finish_in_thread(lambda: exporting.export(record, target, Silence(), Silence().advance))
+    exporting = Exporting(node.store, node.objects, ByteRate())
+    await exporting.export(record, target, Silence())
 
 
 @in_loop

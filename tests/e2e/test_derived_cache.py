@@ -170,7 +170,7 @@ def test_file_that_cannot_be_made_again_stays_or_comes_from_elsewhere(node: Node
             other.derived_cache.drop(held(other, chain))
         target = find_layout_target(str(tmp_path / "copy" / "tripled"), "tripled")
         assert target is not None
-        other.exporting.export(held(other, chain), target, Silence(), Silence().advance)
+        asyncio.run(other.exporting.export(held(other, chain), target, Silence()))
 
         other.store.put_remote(Remote(chain.id, RemoteDirection.PUSH, "http://127.0.0.1:9/tripled"))
         other.derived_cache.drop(held(other, chain))

@@ -140,14 +140,14 @@ def test_export_holds_the_log_and_follows_a_key_that_changes_without_a_block(
     owner: Node, reader: Node, chain: PeerChain, tmp_path: Path
 ) -> None:
     place = tmp_path / "cities"
-    owner.exporting.export(record_of(owner), LayoutFolder(place), _Silence(), lambda _size: None)
+    asyncio.run(owner.exporting.export(record_of(owner), LayoutFolder(place), _Silence()))
     asyncio.run(pull(reader, place.as_uri()))
     assert keys_of(reader, chain) == keys_of(owner, chain)
     KeyChanging(owner.store, owner.keys).rotate(record_of(owner), now=NOW)
 
-    owner.exporting.export(record_of(owner), LayoutFolder(place), _Silence(), lambda _size: None)
+    asyncio.run(owner.exporting.export(record_of(owner), LayoutFolder(place), _Silence()))
     before = {path: path.stat().st_mtime_ns for path in place.rglob("*")}
-    owner.exporting.export(record_of(owner), LayoutFolder(place), _Silence(), lambda _size: None)
+    asyncio.run(owner.exporting.export(record_of(owner), LayoutFolder(place), _Silence()))
 
     assert {path: path.stat().st_mtime_ns for path in place.rglob("*")} == before
     asyncio.run(pull(reader, place.as_uri()))
@@ -159,7 +159,7 @@ def test_dataset_that_never_changed_its_key_is_exported_without_a_log(tmp_path: 
     judge = Judge.create(tmp_path / "plain")
     PublisherHome(judge).keep(chain)
     node = Node(Home(judge.home.path), FixedClock(NOW))
-    node.exporting.export(record_of(node), LayoutFolder(tmp_path / "c"), _Silence(), lambda _size: None)
+    asyncio.run(node.exporting.export(record_of(node), LayoutFolder(tmp_path / "c"), _Silence()))
     assert not (tmp_path / "c" / "key-log").exists()
     node.close()
 

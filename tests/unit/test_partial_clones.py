@@ -228,7 +228,7 @@ def test_whoever_needs_the_files_is_told_how_to_get_them(
     target = find_layout_target(str(tmp_path / "there" / "cities"), "cities")
     assert target is not None
     with pytest.raises(ObjectsAbsentError):
-        node.exporting.export(held(node), target, Silence(), Silence().advance)
+        asyncio.run(node.exporting.export(held(node), target, Silence()))
     assert not (tmp_path / "there" / "cities" / "refs").exists()
 
 
@@ -288,7 +288,7 @@ def source(tmp_path: Path, chain: PeerChain) -> str:
     with closing(Node(publisher.judge.home, FixedClock(NOW))) as node:
         target = find_layout_target(str(tmp_path / "source" / "cities"), "cities")
         assert target is not None
-        node.exporting.export(publisher.keep(chain), target, Silence(), Silence().advance)
+        asyncio.run(node.exporting.export(publisher.keep(chain), target, Silence()))
         return target.url
 
 
@@ -338,7 +338,7 @@ def test_slice_whose_rows_are_not_what_the_block_says_does_not_stay(
     target = find_layout_target(str(tmp_path / "source" / "cities"), "cities")
     assert target is not None
     with closing(Node(publisher.judge.home, FixedClock(NOW))) as other:
-        other.exporting.export(publisher.keep(forged), target, Silence(), Silence().advance)
+        asyncio.run(other.exporting.export(publisher.keep(forged), target, Silence()))
     show(home, capsys, "pull", target.url, "--metadata-only")
 
     assert main(["--home", str(home.path), "tail", "cities", "-n", "100"]) == 4

@@ -59,7 +59,7 @@ def export_all(publisher: PublisherHome, folder: Path) -> None:
         for record in node.store.list_datasets():
             target = find_layout_target(str(folder / record.name), record.name)
             assert target is not None
-            node.exporting.export(record, target, Silence(), Silence().advance)
+            asyncio.run(node.exporting.export(record, target, Silence()))
 
 
 def derive(publisher: PublisherHome, folder: Path, name: str, key: bytes, *inputs: DatasetId) -> PeerChain:
@@ -265,7 +265,7 @@ def test_recursive_pull_finds_inputs_of_inputs_and_brings_them_first(
 
     async def story() -> list[str]:
         if way == "folder":
-            export_all(publisher, tmp_path / "hub")
+            await asyncio.to_thread(export_all, publisher, tmp_path / "hub")
             return await plan((tmp_path / "hub").as_uri())
         async with TestNode.create(tmp_path / "publisher").serving() as address:
             return await plan(address)

@@ -47,7 +47,7 @@ def source(tmp_path: Path, home: Home) -> str:
         (record,) = node.store.list_datasets()
         target = find_layout_target(str(tmp_path / "backup" / "cities"), "cities")
         assert target is not None
-        node.exporting.export(record, target, Silence(), Silence().advance)
+        asyncio.run(node.exporting.export(record, target, Silence()))
         return target.url
 
 

@@ -40,6 +40,7 @@ _Result = TypeVar("_Result")
 
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 _READ_BUFFER_BYTES: Final = 1024 * 1024
+_PARALLEL: Final = 4  # guess: hides the waiting of small requests on ordinary lines
 
 
 SignRequest = Callable[[str, URL, Mapping[str, str]], Mapping[str, str]]
@@ -61,12 +62,18 @@ class ClientSettings:
     max_backoff_s: float = 8.0
     prepare_s: float = PREPARE_S
     """How long a peer that computes an object again is waited for (CACHE-6)."""
-    parallel: int = 4
+    parallel: int | None = None
+    """How many objects move at once; None: as many as suit the place."""
     rate: ByteRate = field(default_factory=ByteRate, compare=False)
     """Shared by everything that is to stay below it together."""
     token: str | None = field(default=None, repr=False)
     sign: "SignRequest | None" = field(default=None, repr=False)
     """Signs requests where the peer hides something from those who do not say who they are (EX-53)."""
+
+    @property
+    def objects_at_once(self) -> int:
+        """How many objects move at once to or from a node or server."""
+        return self.parallel or _PARALLEL
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +101,7 @@ class HttpClient:
     async def __aenter__(self) -> Self:
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(
-                limit=self.settings.parallel + 2, socket_factory=self._open_socket, resolver=self._resolver
+                limit=self.settings.objects_at_once + 2, socket_factory=self._open_socket, resolver=self._resolver
             ),
             cookie_jar=aiohttp.DummyCookieJar(),
             timeout=aiohttp.ClientTimeout(

@@ -181,7 +181,7 @@ class _Push:
 
     async def _send_objects(self, state: PushState) -> None:
         while state.missing:
-            slots = asyncio.Semaphore(self._client.settings.parallel)
+            slots = asyncio.Semaphore(self._client.settings.objects_at_once)
 
             async def send(item: MissingObject, slots: asyncio.Semaphore = slots) -> None:
                 async with slots:

@@ -1,14 +1,15 @@
 """A dataset as files in ODF's repository layout as ``PeerDataset``: EX-15, LAYOUT-1 to LAYOUT-6."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from types import TracebackType
-from typing import Final, Self
+from typing import BinaryIO, Final, Self
 
 from odf_node.adapters.block_walk import walk_back
 from odf_node.adapters.layout_proofs import LayoutProofs
 from odf_node.adapters.plain_peer import parse_head_text
 from odf_node.adapters.task_errors import first_error
+from odf_node.byte_rate import ByteRate
 from odf_node.exchange.limits import MAX_HEAD_TEXT_BYTES
 from odf_node.exchange.packs import PackedBlock
 from odf_node.exchange.routes import block_path, object_path
@@ -25,14 +26,22 @@ from odf_protocol.multihash import SHA3_256, Multihash
 from odf_protocol.wire.limits import MAX_BLOCK_SIZE_BYTES
 
 _CHUNK_BYTES: Final = 4 * 1024 * 1024
+"""What is read at once where there is no rate."""
 
 
 class LayoutPeer:
     """``PeerDataset`` on files, which are trusted as little as a server."""
 
-    def __init__(self, source: LayoutSource, *, parallel: int = 1) -> None:
-        """Make it; ``parallel`` objects are read at once (one disk reads one after the other)."""
+    def __init__(self, source: LayoutSource, *, parallel: int = 1, rate: ByteRate | None = None) -> None:
+        """Make it.
+
+        Args:
+            source: The files.
+            parallel: How many objects are read at once (one disk reads one after the other).
+            rate: How fast; None: as fast as they can be read.
+        """
         self._source = source
+        self._rate = rate or ByteRate()
         self._parallel = parallel
         self._proofs = LayoutProofs(self._find)
 
@@ -61,15 +70,10 @@ class LayoutPeer:
     ) -> None:
         """See ``PeerDataset``."""
         slots = asyncio.Semaphore(self._parallel)
-        loop = asyncio.get_running_loop()
-
-        def tell(size_bytes: int) -> None:
-            if on_bytes is not None:
-                loop.call_soon_threadsafe(on_bytes, size_bytes)
 
         async def fetch_one(item: WantedObject) -> None:
             async with slots:
-                await finish_in_thread(lambda: self._copy(item, objects, tell))
+                await self._copy(item, objects, on_bytes or (lambda _size_bytes: None))
 
         try:
             async with asyncio.TaskGroup() as group:
@@ -108,19 +112,22 @@ class LayoutPeer:
             return None
 
     async def _read(self, path: str, what: str, limit_bytes: int) -> bytes:
-        return await finish_in_thread(lambda: read_layout_file(self._source, path, what, limit_bytes))
+        await self._rate.wait()
+        content = await finish_in_thread(lambda: read_layout_file(self._source, path, what, limit_bytes))
+        self._rate.take(len(content))
+        return content
 
-    def _copy(self, item: WantedObject, objects: ObjectStore, tell: Callable[[int], None]) -> None:
+    async def _copy(self, item: WantedObject, objects: ObjectStore, tell: OnBytes) -> None:
         where = f"{self._source.url}/{object_path(item.kind, item.hash)}"
         if item.hash.code != SHA3_256:
             raise PeerLiedError(where, "EX-12 object-hash", expected="a SHA3-256", found=item.hash)
-        if objects.has(item.hash):
+        if await finish_in_thread(lambda: objects.has(item.hash)):
             tell(item.size_bytes)
             return
-        with objects.resume(item.hash) as staged:
+        with await finish_in_thread(lambda: objects.resume(item.hash)) as staged:
             kept_bytes = staged.size_bytes if staged.size_bytes <= item.size_bytes else 0
             try:
-                self._copy_from(kept_bytes, item, staged, objects, where, tell)
+                await self._copy_from(kept_bytes, item, staged, objects, where, tell)
             except ObjectMismatchError as error:
                 if not kept_bytes:
                     raise PeerLiedError(where, "EX-12 object-hash", expected=item.hash, found=error.found) from error
@@ -128,35 +135,40 @@ class LayoutPeer:
             else:
                 return
         # The bytes that an earlier attempt left may be to blame; they are gone now.
-        self._copy(item, objects, tell)
+        await self._copy(item, objects, tell)
 
-    def _copy_from(
+    async def _copy_from(
         self,
         start: int,
         item: WantedObject,
         staged: StagedObject,
         objects: ObjectStore,
         where: str,
-        tell: Callable[[int], None],
+        tell: OnBytes,
     ) -> None:
-        opened = self._source.open(object_path(item.kind, item.hash), "object")
+        opened = await finish_in_thread(lambda: self._source.open(object_path(item.kind, item.hash), "object"))
         with opened.file as file:
             if opened.size_bytes != item.size_bytes:
                 raise PeerLiedError(where, "EX-12 object-size", expected=item.size_bytes, found=opened.size_bytes)
-            if start:
-                file.seek(start)
-            else:
-                staged.restart()
+            await finish_in_thread(lambda: file.seek(start) if start else staged.restart())
             tell(start)
             left_bytes = item.size_bytes - start  # the file may grow while it is read
             while left_bytes:
-                chunk = file.read(min(_CHUNK_BYTES, left_bytes))
-                if not chunk:
+                await self._rate.wait()
+                most_bytes = min(self._rate.piece_bytes if self._rate.is_limited else _CHUNK_BYTES, left_bytes)
+                size_bytes = await finish_in_thread(lambda most_bytes=most_bytes: _move(file, staged, most_bytes))  # type: ignore[misc]
+                if not size_bytes:
                     raise PeerUnavailableError(where, "the file ended early", "try again; what arrived is kept")
-                staged.write(chunk)
-                left_bytes -= len(chunk)
-                tell(len(chunk))
-        objects.put(staged, item.hash)
+                self._rate.take(size_bytes)
+                left_bytes -= size_bytes
+                tell(size_bytes)
+        await finish_in_thread(lambda: objects.put(staged, item.hash))
+
+
+def _move(file: BinaryIO, staged: StagedObject, most_bytes: int) -> int:
+    chunk = file.read(most_bytes)
+    staged.write(chunk)
+    return len(chunk)
 
 
 def read_layout_file(source: LayoutSource, path: str, what: str, limit_bytes: int) -> bytes:

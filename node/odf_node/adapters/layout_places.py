@@ -9,6 +9,7 @@ from odf_node.adapters.layout_bucket import BUCKET_SCHEMES, PARALLEL, LayoutBuck
 from odf_node.adapters.layout_folder import LayoutFolder
 from odf_node.adapters.layout_peer import LayoutPeer
 from odf_node.adapters.peer_urls import parse_peer_url
+from odf_node.byte_rate import ByteRate
 from odf_node.ports.layouts import HEAD_PATH, LayoutTarget
 
 ARCHIVE_SUFFIX: Final = ".tar"
@@ -20,14 +21,20 @@ def is_bucket(address: str) -> bool:
     return address.partition("://")[0] in BUCKET_SCHEMES
 
 
-def open_layout_peer(address: str) -> LayoutPeer | None:
-    """Give the dataset at an address that names files, None for any other address; may look at the place."""
+def open_layout_peer(address: str, *, rate: ByteRate | None = None, parallel: int | None = None) -> LayoutPeer | None:
+    """Give the dataset at an address that names files, None for any other address; may look at the place.
+
+    Args:
+        address: A folder, archive or place in a bucket, or something else.
+        rate: How fast it is read; None: as fast as it can be.
+        parallel: How many objects of a bucket are read at once; None: the usual. A disk reads one after the other.
+    """
     if is_bucket(address):
-        return LayoutPeer(LayoutBucket(parse_bucket_url(address)), parallel=PARALLEL)
+        return LayoutPeer(LayoutBucket(parse_bucket_url(address)), parallel=parallel or PARALLEL, rate=rate)
     place = parse_peer_url(address)
     if not isinstance(place, Path):
         return None
-    return LayoutPeer(LayoutArchive(place) if place.is_file() else LayoutFolder(place))
+    return LayoutPeer(LayoutArchive(place) if place.is_file() else LayoutFolder(place), rate=rate)
 
 
 def iter_siblings(address: str) -> Iterator[str]:

@@ -40,7 +40,7 @@ class ObjectDownloads:
 
     async def fetch(self, wanted: Sequence[WantedObject], objects: ObjectStore, on_bytes: OnBytes | None) -> None:
         """Bring all of them into the store; see ``PeerDataset.fetch_objects``."""
-        slots = asyncio.Semaphore(self._client.settings.parallel)
+        slots = asyncio.Semaphore(self._client.settings.objects_at_once)
 
         async def fetch_one(item: WantedObject) -> None:
             async with slots:

@@ -22,7 +22,8 @@ class Outgoing:
     """Opens connections for the services; nothing heavy is imported before one is opened.
 
     ``also_from`` says where else the dataset that is pulled can be had; ``heard_private``, whether private addresses
-    that peers named may be used (None: as the settings in the home say).
+    that peers named may be used (None: as the settings in the home say); ``parallel``, how many objects move at once
+    (None: the usual).
     """
 
     home: Home
@@ -34,6 +35,7 @@ class Outgoing:
     find_token: Callable[[str], str | None]
     also_from: tuple[str, ...] = ()
     heard_private: bool | None = None
+    parallel: int | None = None
 
     async def open_peer(self, url: str) -> PeerDataset:
         """Find out what is at ``url`` and make a client for the dataset there."""
@@ -44,11 +46,12 @@ class Outgoing:
         if is_heard(url):
             from odf_node.adapters.heard_addresses import open_heard_peer
 
-            return await open_heard_peer(url, ClientSettings(rate=self.rate), allow_private=self._allows_private())
+            heard = ClientSettings(rate=self.rate, parallel=self.parallel)
+            return await open_heard_peer(url, heard, allow_private=self._allows_private())
         sign = await asyncio.to_thread(self._find_signer)
 
         def settings(address: str) -> ClientSettings:
-            return ClientSettings(rate=self.rate, token=self.find_token(address), sign=sign)
+            return ClientSettings(rate=self.rate, parallel=self.parallel, token=self.find_token(address), sign=sign)
 
         if not self.also_from:
             return await open_peer(url, settings(url))
@@ -63,6 +66,7 @@ class Outgoing:
 
         settings = ClientSettings(
             rate=self.rate,
+            parallel=self.parallel,
             token=token or self.find_token(url),
             sign=await asyncio.to_thread(self._find_signer),
         )

@@ -41,11 +41,13 @@ async def open_peer(
         UnsupportedError: A scheme that this node does not speak.
         PeerUnavailableError: Nobody answers there.
     """
-    if (files := await finish_in_thread(lambda: open_layout_peer(address))) is not None:
+    settings = settings or ClientSettings()
+    parallel, rate = settings.parallel, settings.rate
+    if (files := await finish_in_thread(lambda: open_layout_peer(address, rate=rate, parallel=parallel))) is not None:
         return files
     parts = parse_peer_url(address)
     assert isinstance(parts, URL)
-    client = HttpClient(settings or ClientSettings(), resolver=resolver)
+    client = HttpClient(settings, resolver=resolver)
     await client.__aenter__()
     try:
         info = await _find_node_info(client, parts)

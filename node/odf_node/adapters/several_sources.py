@@ -123,7 +123,8 @@ async def _fill(descriptor: int, tree: HashTree, group: Sequence[Source], on_byt
             leaf = waiting.pop()
             under_way += 1
             try:
-                data = await _get_range(source, tree, leaf)
+                async with slots:
+                    data = await _get_range(source, tree, leaf)
                 await finish_in_thread(lambda leaf=leaf, data=data: os.pwrite(descriptor, data, leaf * LEAF_BYTES))  # type: ignore[misc]
             except RejectedError as error:
                 waiting.append(leaf)
@@ -147,6 +148,8 @@ async def _fill(descriptor: int, tree: HashTree, group: Sequence[Source], on_byt
                 on_bytes(len(data))
 
     # Two requests of each peer at once: one is on the way while the other is checked.
+    parallel = group[0].client.settings.parallel
+    slots = asyncio.Semaphore(parallel or 2 * len(group))
     async with asyncio.TaskGroup() as tasks:
         for source in group:
             for _ in range(2):

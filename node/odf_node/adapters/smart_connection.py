@@ -33,7 +33,8 @@ async def open_conversation(stack: AsyncExitStack, client: HttpClient, url: URL,
     socket = await stack.enter_async_context(
         client.open_socket(url, headers={VERSION_HEADER: VERSION}, max_message_bytes=MAX_MESSAGE_BYTES, close_s=CLOSE_S)
     )
-    conversation = Conversation(role, socket, send_s=message_limit_s)
+    rate = client.settings.rate
+    conversation = Conversation(role, socket, send_s=message_limit_s, send_rate=rate, receive_rate=rate)
     stack.push_async_callback(conversation.stop)
     return conversation
 

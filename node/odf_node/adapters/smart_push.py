@@ -156,7 +156,7 @@ class SmartPush:
 
     async def _put_all(self, conversation: Conversation, strategies: Sequence[PushStrategy]) -> None:
         settings = replace(self._client.settings, token=None)  # addresses bring their own
-        slots = asyncio.Semaphore(settings.parallel)
+        slots = asyncio.Semaphore(settings.objects_at_once)
         done = 0
         async with HttpClient(settings, resolver=PublicResolver(self._url.host or "")) as transfers:
 

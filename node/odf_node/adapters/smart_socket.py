@@ -10,12 +10,17 @@ from typing import Any, Final, Protocol
 
 import aiohttp
 
+from odf_node.byte_rate import ByteRate
 from odf_node.threads import finish_in_thread
 from odf_protocol.errors import MalformedError
 from odf_protocol.smart_transfer.conversation import Close, Closed, Received, Send, TimePassed
+from odf_protocol.smart_transfer.limits import ANSWER_S
 
 CLOSE_S: Final = 5.0
 """How long a side that is done waits for the other's close. Source: the other implementation."""
+
+PATIENCE_S: Final = ANSWER_S / 2
+"""How long a message is held back for the sake of a rate: the other side waits for it."""
 
 _CLOSING: Final = frozenset(
     {aiohttp.WSMsgType.CLOSE, aiohttp.WSMsgType.CLOSING, aiohttp.WSMsgType.CLOSED, aiohttp.WSMsgType.ERROR}
@@ -56,11 +61,22 @@ class Socket(Protocol):
 class Conversation:
     """One role on one socket; one task listens, others may tell."""
 
-    def __init__(self, role: Role, socket: Socket, *, send_s: Callable[[int], float]) -> None:
-        """Join them; ``send_s`` gives how long a message of so many bytes may take."""
+    def __init__(
+        self,
+        role: Role,
+        socket: Socket,
+        *,
+        send_s: Callable[[int], float],
+        send_rate: ByteRate,
+        receive_rate: ByteRate,
+    ) -> None:
+        """Join them; ``send_s`` gives how long a message of so many bytes may take. The rates may be one."""
         self._role = role
         self._socket = socket
         self._send_s = send_s
+        self._send_rate = send_rate
+        self._receive_rate = receive_rate
+        self._held_s = 0.0
         self._receiving: asyncio.Task[aiohttp.WSMessage] | None = None
         self._telling = asyncio.Lock()
 
@@ -77,6 +93,10 @@ class Conversation:
         for effect in effects:
             match effect:
                 case Send(text):
+                    # A message is one frame, which cannot be sent bit by bit.
+                    await self._send_rate.spend(len(text), most_s=PATIENCE_S)
+                    # What we hold back is not the other side's slowness.
+                    self._held_s = asyncio.get_running_loop().time() - now_s
                     async with asyncio.timeout(self._send_s(len(text))):
                         await self._socket.send_frame(text, aiohttp.WSMsgType.TEXT)
                 case Close(code, reason):
@@ -108,7 +128,8 @@ class Conversation:
 
     async def _next_event(self, receiving: "asyncio.Task[aiohttp.WSMessage]") -> Received | Closed | TimePassed:
         try:
-            async with asyncio.timeout_at(self._role.deadline_s):
+            deadline_s = self._role.deadline_s
+            async with asyncio.timeout_at(None if deadline_s is None else deadline_s + self._held_s):
                 message = await asyncio.shield(receiving)
         except TimeoutError:
             if not receiving.done():
@@ -116,7 +137,10 @@ class Conversation:
             raise
         self._receiving = None
         if message.type is aiohttp.WSMsgType.TEXT:
-            return Received(message.data.encode())
+            text = message.data.encode()
+            # It is here already, and paid for before it is answered.
+            await self._receive_rate.spend(len(text), most_s=PATIENCE_S)
+            return Received(text)
         if message.type in _CLOSING:
             is_close = message.type is aiohttp.WSMsgType.CLOSE
             reason = message.extra if is_close and isinstance(message.extra, str) else ""

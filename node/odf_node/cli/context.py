@@ -47,8 +47,8 @@ class Context:
         except RuntimeError as error:
             raise UsageError("this user has no home folder to keep a node in; name one with --home") from error
 
-    def limit_rate(self, named: int | None) -> None:
-        """Hold what this command moves to the rate that was named, or else to that of the settings.
+    def limit_transfers(self, *, rate: int | None = None, parallel: int | None = None) -> None:
+        """Hold what this command moves to what was named (bytes a second; objects at once), or else to the settings.
 
         Raises:
             ConfigurationError: The settings cannot be used.
@@ -57,10 +57,12 @@ class Context:
 
         from odf_node.configuration import find_configuration_file, load_configuration
 
-        if named is None:
-            path = find_configuration_file(None, os.environ, self.node.home.path)
-            named = load_configuration(path, os.environ).limits.fetch_bytes_per_second
-        self.node.rate.set(named)
+        path = find_configuration_file(None, os.environ, self.node.home.path)
+        limits = load_configuration(path, os.environ).limits
+        self.node.limit_transfers(
+            limits.fetch_bytes_per_second if rate is None else rate,
+            limits.parallel_transfers if parallel is None else parallel,
+        )
 
     def stop(self) -> None:
         """End the engines at once, from any thread; what waits for them fails."""

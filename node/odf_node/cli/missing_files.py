@@ -31,7 +31,7 @@ def bring_files(
             await context.node.bringing.bring(record, hashes, progress)
         return 0
 
-    context.limit_rate(None)
+    context.limit_transfers()
     before = {number: signal.getsignal(number) for number in SIGNALS}
     try:
         finish_or_stop(bring(), context.stop)

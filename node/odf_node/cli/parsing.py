@@ -93,8 +93,21 @@ def add_rate_limit(parser: argparse.ArgumentParser) -> None:
         "--limit-rate",
         type=byte_rate,
         metavar="RATE",
-        help="move at most so many bytes a second to and from other nodes and servers: 5M, 500k (default: "
-        "limits.fetch_bytes_per_second of the settings, else no limit)",
+        help="move at most so many bytes a second to and from other nodes, servers, folders and buckets: 5M, 500k "
+        "(default: limits.fetch_bytes_per_second of the settings, else no limit)",
+    )
+
+
+def add_parallel(parser: argparse.ArgumentParser) -> None:
+    """Add ``--parallel``."""
+    from odf_node.exchange.limits import MAX_PARALLEL_TRANSFERS
+
+    parser.add_argument(
+        "--parallel",
+        type=whole_number(1, MAX_PARALLEL_TRANSFERS),
+        metavar="N",
+        help="move so many objects at once (default: limits.parallel_transfers of the settings, else 4, and 8 with a "
+        "bucket; a folder or archive is read one after the other)",
     )
 
 

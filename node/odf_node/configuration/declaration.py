@@ -6,7 +6,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
-from odf_node.exchange.limits import MAX_CONCURRENT_REQUESTS, MAX_CONNECTIONS
+from odf_node.exchange.limits import MAX_CONCURRENT_REQUESTS, MAX_CONNECTIONS, MAX_PARALLEL_TRANSFERS
 
 HIGHEST_PORT: Final = 65_535
 HIGHEST_NUMBER: Final = 2**53
@@ -74,10 +74,20 @@ class Limits:
     connections: int = _setting(MAX_CONNECTIONS, "open connections", lowest=1)
     peer_requests_per_minute: int = _setting(0, "requests of one peer: a token, a node, or else an address")
     peer_bytes_per_day: int = _setting(0, "bytes sent to one peer in a day")
-    send_bytes_per_second: int = _setting(0, "rate at which objects are sent, all connections together")
-    receive_bytes_per_second: int = _setting(0, "rate at which objects of pushes are taken, all connections together")
+    send_bytes_per_second: int = _setting(
+        0,
+        "rate at which objects and messages of the Smart Transfer Protocol are sent, all connections together",
+    )
+    receive_bytes_per_second: int = _setting(0, "the same for what is pushed to here")
     fetch_bytes_per_second: int = _setting(
-        0, "rate at which the daemon, and each command that names no other, reads from other nodes and pushes to them"
+        0, "rate at which the daemon, and each command that names no other, reads from other places and writes to them"
+    )
+    parallel_transfers: int | None = _setting(
+        None,
+        "objects that the daemon, and each command that names no other number, moves at once; "
+        "not set: 4, 8 with a bucket",
+        lowest=1,
+        highest=MAX_PARALLEL_TRANSFERS,
     )
 
 

@@ -97,6 +97,8 @@ LEAST_SET_RATE_BYTES_PER_S: Final = 10_000
 """Lower rates that somebody sets are taken as this one: several transfers may share it, each above the bound before."""
 RATE_WINDOW_S: Final = 60.0
 MAX_REDIRECTS: Final = 3
+MAX_PARALLEL_TRANSFERS: Final = 64
+"""Objects that a client moves at once.  # guess: half of what a server of ours takes from everybody"""
 
 
 def message_limit_s(limit_bytes: int, message_s: float = MESSAGE_S) -> float:

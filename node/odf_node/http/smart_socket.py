@@ -11,8 +11,11 @@ from odf_node.adapters.smart_connection import VERSION, VERSION_HEADER
 from odf_node.adapters.smart_socket import CLOSE_S, Conversation, Role
 from odf_node.exchange.limits import message_limit_s
 from odf_node.http.access_log import write_line
+from odf_node.http.live import LIVE
 from odf_node.http.problems import ProblemError, problem_of
+from odf_node.http.push import RECEIVE_RATE
 from odf_node.http.request_id import request_id_of
+from odf_node.http.sending import SEND_RATE
 from odf_protocol.errors import OdfError
 from odf_protocol.smart_transfer.conversation import Ended, Failed
 from odf_protocol.smart_transfer.limits import MAX_MESSAGE_BYTES
@@ -62,7 +65,11 @@ async def converse(
 
     What it raises of our error tree ends the conversation in the words that the protocol has for it.
     """
-    conversation = Conversation(role, socket, send_s=message_limit_s)
+    limits = request.app[LIVE].configuration.limits
+    send_rate, receive_rate = request.app[SEND_RATE], request.app[RECEIVE_RATE]
+    send_rate.set(limits.send_bytes_per_second)
+    receive_rate.set(limits.receive_bytes_per_second)
+    conversation = Conversation(role, socket, send_s=message_limit_s, send_rate=send_rate, receive_rate=receive_rate)
     try:
         effects = await conversation.listen()
         while not any(isinstance(effect, Ended | Failed) for effect in effects):

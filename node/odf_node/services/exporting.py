@@ -1,10 +1,10 @@
 """Write a dataset as files in ODF's repository layout: objects, blocks, proofs, and the head last (LAYOUT-4)."""
 
 import io
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from odf_node.byte_rate import ByteRate, Pacing
 from odf_node.exchange.messages import KeyLogMessage, encode_message
 from odf_node.exchange.routes import block_path, object_path
 from odf_node.exchange.wanted import iter_wanted
@@ -23,6 +23,7 @@ from odf_node.ports.progress import ProgressLine
 from odf_node.services.chains import iter_decoded
 from odf_node.services.key_logs import KeyLogs
 from odf_node.services.presence import Presence
+from odf_node.threads import finish_in_thread
 from odf_protocol.errors import MalformedError, RejectedError
 from odf_protocol.multihash import Multihash
 
@@ -48,10 +49,9 @@ class Exporting:
 
     store: MetadataStore
     objects: ObjectStore
+    rate: ByteRate
 
-    def export(
-        self, record: DatasetRecord, target: LayoutTarget, progress: ProgressLine, on_bytes: Callable[[int], None]
-    ) -> ExportReport:
+    async def export(self, record: DatasetRecord, target: LayoutTarget, progress: ProgressLine) -> ExportReport:
         """Bring a place up to our head. Everything is checked against its hash on the way out.
 
         Raises:
@@ -60,6 +60,12 @@ class Exporting:
             ObjectCorruptError, ObjectNotFoundError: Our own copy is damaged; ``repair`` mends it.
             PeerUnavailableError, PeerForbidsError: The place cannot be written.
         """
+        pacing = Pacing(self.rate)
+        return await finish_in_thread(lambda: self._export(record, target, progress, pacing), stop=pacing.stop)
+
+    def _export(
+        self, record: DatasetRecord, target: LayoutTarget, progress: ProgressLine, pacing: Pacing
+    ) -> ExportReport:
         with target:
             known = self._find_known(record, target)
             key_log = encode_message(KeyLogMessage(events=KeyLogs(self.store).documents_about(record.id)))
@@ -67,9 +73,9 @@ class Exporting:
             if known == record.head:
                 # A key may change without a new block.
                 if has_keys and not _holds(target, KEY_LOG_PATH, key_log):
-                    self._write_signed_head(record, target)
+                    self._write_signed_head(record, target, pacing)
                     target.settle()
-                    _write(target, KEY_LOG_PATH, key_log)
+                    _write(target, KEY_LOG_PATH, key_log, pacing)
                 return ExportReport(record, target.url, known, 0, 0, 0)
             after = -1 if known is None else known.sequence_number
             upto = record.head.sequence_number
@@ -85,30 +91,30 @@ class Exporting:
             for item in missing:
                 self.objects.check(item.hash)
                 with self.objects.open(item.hash) as content:
-                    target.write(_path_of(item), content, item.size_bytes)
-                on_bytes(item.size_bytes)
-            self._write_blocks(record, target, after, upto)
+                    target.write(_path_of(item), pacing.pace(content), item.size_bytes)
+                progress.advance(item.size_bytes)
+            self._write_blocks(record, target, after, upto, pacing)
             if has_keys:
-                _write(target, KEY_LOG_PATH, key_log)
+                _write(target, KEY_LOG_PATH, key_log, pacing)
             target.settle()
-            _write(target, HEAD_PATH, str(record.head.hash).encode("ascii"))
+            _write(target, HEAD_PATH, str(record.head.hash).encode("ascii"), pacing)
             size_bytes = sum(item.size_bytes for item in missing)
             return ExportReport(record, target.url, known, upto - after, len(missing), size_bytes)
 
-    def _write_blocks(self, record: DatasetRecord, target: LayoutTarget, after: int, upto: int) -> None:
+    def _write_blocks(self, record: DatasetRecord, target: LayoutTarget, after: int, upto: int, pacing: Pacing) -> None:
         for stored in self.store.iter_blocks(record.id, after=after, upto=upto):
             if stored.signature is not None:
-                _write(target, signature_path(stored.hash), stored.signature)
+                _write(target, signature_path(stored.hash), stored.signature, pacing)
             replay_record = self.store.find_replay_record(record.id, stored.hash)
             if replay_record is not None:
-                _write(target, replay_record_path(stored.hash), replay_record.raw)
-            _write(target, block_path(stored.hash), stored.raw)
-        self._write_signed_head(record, target)
+                _write(target, replay_record_path(stored.hash), replay_record.raw, pacing)
+            _write(target, block_path(stored.hash), stored.raw, pacing)
+        self._write_signed_head(record, target, pacing)
 
-    def _write_signed_head(self, record: DatasetRecord, target: LayoutTarget) -> None:
+    def _write_signed_head(self, record: DatasetRecord, target: LayoutTarget, pacing: Pacing) -> None:
         signed_head = self.store.find_signed_head(record.id)
         if signed_head is not None and signed_head.head == record.head:
-            _write(target, signed_head_path(record.head.hash), signed_head.raw)
+            _write(target, signed_head_path(record.head.hash), signed_head.raw, pacing)
 
     def _find_known(self, record: DatasetRecord, target: LayoutTarget) -> Head | None:
         try:
@@ -142,5 +148,5 @@ def _path_of(item: WantedObject) -> str:
     return object_path(item.kind, item.hash)
 
 
-def _write(target: LayoutTarget, path: str, content: bytes) -> None:
-    target.write(path, io.BytesIO(content), len(content))
+def _write(target: LayoutTarget, path: str, content: bytes, pacing: Pacing) -> None:
+    target.write(path, pacing.pace(io.BytesIO(content)), len(content))

@@ -59,7 +59,7 @@ class Pushing:
         Disputes(self.store).require_undisputed(record.id, record.name)
         files = self.find_files(url, record.name)
         if files is not None:
-            report = await finish_in_thread(lambda: self.exporting.export(record, files, progress, progress.advance))
+            report = await self.exporting.export(record, files, progress)
             return PushOutcome(
                 url=report.url, known_head=report.known, sent_blocks=report.new_blocks, sent_bytes=report.written_bytes
             )

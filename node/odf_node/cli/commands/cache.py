@@ -112,7 +112,7 @@ def _drop(context: Context, arguments: argparse.Namespace, records: "list[Datase
 async def _rebuild(context: Context, arguments: argparse.Namespace, records: "list[DatasetRecord]") -> int:
     node, reports = context.node, []
     node.clean_up()
-    context.limit_rate(None)
+    context.limit_transfers()
     for record in records:
         with context.console.progress(f"{record.name}: looking") as progress:
             report = await node.bringing.bring(record, None, progress)

@@ -3,7 +3,7 @@
 import argparse
 
 from odf_node.cli.context import Context
-from odf_node.cli.parsing import add_output_format
+from odf_node.cli.parsing import add_output_format, add_rate_limit
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -16,6 +16,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="a folder or place in a bucket (s3://bucket/prefix, s3+http://host:port/bucket/prefix), below which each "
         "dataset gets a folder of its name; or one file NAME.tar for one dataset",
     )
+    add_rate_limit(parser)
     add_output_format(parser, "text", "json")
 
 
@@ -23,9 +24,9 @@ async def run(context: Context, arguments: argparse.Namespace) -> int:
     """Write what is missing there, one dataset after the other."""
     from odf_node.errors import UsageError
     from odf_node.services.naming import select_datasets
-    from odf_node.threads import finish_in_thread
 
     node, console, place = context.node, context.console, arguments.to
+    context.limit_transfers(rate=arguments.limit_rate)
     records = select_datasets(node.store, arguments.datasets)
     if place.endswith(".tar") and len(records) > 1:
         raise UsageError(f"an archive holds one dataset; name a folder to export {len(records)} of them")
@@ -33,11 +34,7 @@ async def run(context: Context, arguments: argparse.Namespace) -> int:
     for record in records:
         target = node.make_export_target(place, record.name)
         with console.progress(f"{record.name}: looking at {target.url}") as progress:
-            report = await finish_in_thread(
-                lambda record=record, target=target, progress=progress: node.exporting.export(  # type: ignore[misc]
-                    record, target, progress, progress.advance
-                )
-            )
+            report = await node.exporting.export(record, target, progress)
         reports.append(report)
         if arguments.output_format == "json":
             continue

@@ -4,7 +4,7 @@
 import argparse
 
 from odf_node.cli.context import Context, parse_place
-from odf_node.cli.parsing import add_output_format, add_rate_limit
+from odf_node.cli.parsing import add_output_format, add_parallel, add_rate_limit
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -24,6 +24,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--identity", metavar="DID", help="refuse unless the dataset is this one (did:odf:...)")
     add_rate_limit(parser)
+    add_parallel(parser)
     add_output_format(parser, "text", "json")
 
 
@@ -40,7 +41,7 @@ async def run(context: Context, arguments: argparse.Namespace) -> int:
         if value and len(arguments.sources) != 1:
             raise UsageError(f"{option} is for one dataset, so import one")
     node = context.node
-    context.limit_rate(arguments.limit_rate)
+    context.limit_transfers(rate=arguments.limit_rate, parallel=arguments.parallel)
     node.clean_up()
     with ReportLog(context.console, arguments.output_format) as log:
         for source in arguments.sources:

@@ -3,7 +3,7 @@
 import argparse
 
 from odf_node.cli.context import Context, parse_reference, parse_time
-from odf_node.cli.parsing import add_output_format, add_rate_limit
+from odf_node.cli.parsing import add_output_format, add_parallel, add_rate_limit
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -52,6 +52,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--set-watermark", metavar="T", help="state that no event before T is expected; pulls nothing")
     add_rate_limit(parser)
+    add_parallel(parser)
     add_output_format(parser, "text", "json")
 
 
@@ -79,7 +80,7 @@ async def run(context: Context, arguments: argparse.Namespace) -> int:
     local_name = str(DatasetName.parse(arguments.local_name)) if arguments.local_name else None
     expected_id = DatasetId.parse(arguments.identity) if arguments.identity else None
     node = context.node
-    context.limit_rate(arguments.limit_rate)
+    context.limit_transfers(rate=arguments.limit_rate, parallel=arguments.parallel)
     node.clean_up()
     node.outgoing.also_from = tuple(arguments.also)
     with ReportLog(context.console, arguments.output_format) as log:

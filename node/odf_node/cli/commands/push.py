@@ -5,7 +5,7 @@ import os
 from typing import TYPE_CHECKING
 
 from odf_node.cli.context import Context, parse_reference
-from odf_node.cli.parsing import add_output_format, add_rate_limit
+from odf_node.cli.parsing import add_output_format, add_parallel, add_rate_limit
 
 if TYPE_CHECKING:
     from odf_node.ports import DatasetRecord
@@ -40,6 +40,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="who may see a dataset that is new there (odf+http addresses; default: private)",
     )
     add_rate_limit(parser)
+    add_parallel(parser)
     add_output_format(parser, "text", "json")
 
 
@@ -50,7 +51,7 @@ async def run(context: Context, arguments: argparse.Namespace) -> int:
     from odf_protocol.errors import OdfError
 
     node, console = context.node, context.console
-    context.limit_rate(arguments.limit_rate)
+    context.limit_transfers(rate=arguments.limit_rate, parallel=arguments.parallel)
     jobs = _plan(context, arguments)
     failures: list[int] = []
     outcomes: list[dict[str, object]] = []

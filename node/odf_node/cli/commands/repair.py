@@ -4,7 +4,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from odf_node.cli.context import Context, parse_place
-from odf_node.cli.parsing import add_output_format, add_rate_limit
+from odf_node.cli.parsing import add_output_format, add_parallel, add_rate_limit
 
 if TYPE_CHECKING:
     from odf_node.services.repairing import RepairReport
@@ -22,6 +22,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="ask there first (may be repeated); then where the dataset came from or was pushed to",
     )
     add_rate_limit(parser)
+    add_parallel(parser)
     add_output_format(parser, "text", "json")
 
 
@@ -32,7 +33,7 @@ async def run(context: Context, arguments: argparse.Namespace) -> int:
     from odf_protocol.errors import CorruptError
 
     node, console = context.node, context.console
-    context.limit_rate(arguments.limit_rate)
+    context.limit_transfers(rate=arguments.limit_rate, parallel=arguments.parallel)
     records = select_datasets(node.store, arguments.datasets) if arguments.datasets else node.store.list_datasets()
     sources = [parse_place(source) for source in arguments.sources]
     reports = []
