@@ -20,14 +20,16 @@ from odf_node.home import Home
 from odf_node.ports import Commit, PrivateKey, QuarantineFile
 from odf_protocol.multihash import Multihash
 from support.store_values import LATER, NOON, acceptance, blocks, creation, dataset_id, growth, pulled_creation
-from support.syscall_steps import SUPPORTED, Step, run_until_step
+from support.syscall_steps import SUPPORTED, Step, run_step_by_step, run_until_step
 
 pytestmark = [
     pytest.mark.skipif(not SUPPORTED, reason="traces system calls of Linux on x86-64 and ARM64"),
     pytest.mark.timeout(1800),
 ]
 
-RETRIED_STEP = 7  # a retry after every step would double the time and show the same
+# A retry or a kill at every step would take several times as long and show the same.
+RETRIED_STEP = 7
+KILLED_STEP = 17
 
 KEY = PrivateKey(b"k" * 32)
 BASE = creation(1, count=3, objects=(Multihash.of_sha3_256(b"base slice"),))
@@ -164,13 +166,11 @@ def test_writer_killed_before_any_step_leaves_the_old_state_or_the_new_one(name:
     assert old != new
 
     seen = []
-    for number in range(1, len(steps) + 1):
-        home = _copy(template, tmp_path / "home")
-        run = run_until_step(lambda home=home: scenario.write(home), number)  # type: ignore[misc]
-        assert not run.completed
+    home = Home(tmp_path / "home")
+
+    def judge(number: int) -> bool:
         found = _read_everything(home)
-        assert found in (old, new), f"killed before step {number}, {run.steps[-1]}"
-        seen.append(found == new)
+        assert found in (old, new), f"killed before step {number}, {steps[number - 1]}"
         _assert_sound(home)
         if found == old and number % RETRIED_STEP == 0:
             assert _read_everything(home) == found
@@ -178,6 +178,23 @@ def test_writer_killed_before_any_step_leaves_the_old_state_or_the_new_one(name:
             assert _read_everything(home) == new
             _assert_sound(home)
         shutil.rmtree(home.path, ignore_errors=True)
+        return found == new
+
+    # What its files hold while it rests before a step is what a kill there leaves...
+    going = _copy(template, tmp_path / "going")
+
+    def look(number: int) -> None:
+        _copy(going, home.path)
+        seen.append(judge(number))
+
+    assert run_step_by_step(lambda: scenario.write(going), look).completed
+    assert _read_everything(going) == new
+
+    # ...and some are killed indeed.
+    for number in range(1, len(steps) + 1, KILLED_STEP):
+        _copy(template, home.path)
+        assert not run_until_step(lambda: scenario.write(home), number).completed
+        assert judge(number) == seen[number - 1]
 
     assert seen == sorted(seen), "there is more than one commit point"
     assert False in seen

@@ -1,5 +1,7 @@
 """Runs a target over kept inputs and repeatable mutations, under limits: ``python plain.py TARGET [count] [seed]``.
 
+``all`` runs every target, each in a process of its own, and says what each ended with: 0 if nothing was found.
+
 Memory is limited for the whole process, time per input; the input on trial lies in a file, so that whoever started this
 finds it if the process is ended. Prints ``TARGET: n inputs, ...`` and exits with 0; 1 and the input's file otherwise.
 """
@@ -58,6 +60,23 @@ def main(name: str, count: int, seed: int, trial: Path) -> int:
     return 0
 
 
+def main_of_all(count: int, seed: int, folder: Path) -> int:
+    """Run every target in a fork, so that all of them load the program once; return the exit status."""
+    codes = []
+    for name in TARGETS:
+        child = os.fork()
+        if child == 0:
+            status = 1
+            try:
+                status = main(name, count, seed, folder / f"finding-{name}")
+                sys.stdout.flush()
+            finally:
+                os._exit(status)
+        codes.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+        print(f"{name}: ended with {codes[-1]}", flush=True)
+    return int(any(codes))
+
+
 def _limit_memory() -> None:
     status = Path("/proc/self/status").read_text()
     data_kib = int(status.partition("VmData:")[2].split()[0])
@@ -68,4 +87,6 @@ def _limit_memory() -> None:
 if __name__ == "__main__":
     arguments = sys.argv[1:] + ["2000", "1"][len(sys.argv) - 2 :]
     folder = Path(os.environ.get("FUZZ_FINDINGS", "."))
+    if arguments[0] == "all":
+        sys.exit(main_of_all(int(arguments[1]), int(arguments[2]), folder))
     sys.exit(main(arguments[0], int(arguments[1]), int(arguments[2]), folder / f"finding-{arguments[0]}"))

@@ -5,6 +5,7 @@ well. A filter of its own has the child stop at these calls alone: of all calls 
 change of processes twice. Linux only; the tests that use this say so.
 """
 
+import contextlib
 import ctypes
 import os
 import platform
@@ -105,11 +106,30 @@ class Run:
 
 def run_until_step(scenario: Callable[[], None], kill_before: int | None) -> Run:
     """Run ``scenario`` in a child and SIGKILL it when it is about to make its step number ``kill_before`` (from 1)."""
+    return _trace(_start(scenario), kill_before, lambda number: None)
+
+
+def run_step_by_step(scenario: Callable[[], None], before_step: Callable[[int], None]) -> Run:
+    """Run ``scenario`` in a child to its end; it rests while ``before_step`` looks at what is there before each step.
+
+    What files hold at that moment is what a SIGKILL there would leave: its steps are counted from 1.
+    """
+    child = _start(scenario)
+    try:
+        return _trace(child, None, before_step)
+    except BaseException:
+        with contextlib.suppress(ProcessLookupError, ChildProcessError):
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+        raise
+
+
+def _start(scenario: Callable[[], None]) -> int:
     _stops()
     child = os.fork()
     if child == 0:
         _be_traced(scenario)
-    return _trace(child, kill_before)
+    return child
 
 
 def _be_traced(scenario: Callable[[], None]) -> None:
@@ -142,7 +162,7 @@ def _stops() -> Any:
     return stops
 
 
-def _trace(child: int, kill_before: int | None) -> Run:
+def _trace(child: int, kill_before: int | None, before_step: Callable[[int], None]) -> Run:
     calls = _CALLS[platform.machine()]
     steps: list[Step] = []
     os.waitpid(child, 0)
@@ -168,6 +188,7 @@ def _trace(child: int, kill_before: int | None) -> Run:
             os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)
             return Run(tuple(steps), completed=False)
+        before_step(len(steps))
 
 
 def _read_path(child: int, argument: int, *, is_path: bool) -> Path:
@@ -178,10 +199,15 @@ def _read_path(child: int, argument: int, *, is_path: bool) -> Path:
         return Path(memory.read(4096).split(b"\0", 1)[0].decode())
 
 
-def _ptrace(request: int, pid: int, address: int, data: int) -> None:
+@cache
+def _libc() -> Any:
     libc = ctypes.CDLL(None, use_errno=True)
     libc.ptrace.argtypes = (ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p)
     libc.ptrace.restype = ctypes.c_long
-    if libc.ptrace(request, pid, address, data) < 0:
+    return libc
+
+
+def _ptrace(request: int, pid: int, address: int, data: int) -> None:
+    if _libc().ptrace(request, pid, address, data) < 0:
         number = ctypes.get_errno()
         raise OSError(number, f"ptrace {request:#x}: {os.strerror(number)}")
