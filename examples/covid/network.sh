@@ -2,11 +2,11 @@
 # shellcheck shell=bash disable=SC2154  # what it uses is made by demo.sh
 
 wait_for() { # SECONDS WHAT COMMAND...: until it succeeds
-    local left=$(($1 * 10)) what=$2
+    local left=$(($1 * 2)) what=$2
     shift 2
     until "$@" >/dev/null 2>&1; do
         [ $((left--)) -gt 0 ] || { echo "the demo waited in vain for $what"; tail -n 20 ./*.log; exit 1; }
-        sleep 0.1
+        sleep 0.5
     done
 }
 shows() { # NODE PATTERN: whether its list does

@@ -37,7 +37,7 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Story:
         "AGENCY_PORT": str(agency),
         "FORGER_PORT": str(forger),
         "CABLE_PORT": str(cable),
-        "ODF_NODE_ENGINE_IDLE_S": "20",
+        "ODF_NODE_ENGINE_IDLE_S": "60",
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
     }
     run = subprocess.run(
