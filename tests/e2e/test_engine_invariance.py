@@ -317,7 +317,7 @@ def test_order_that_outgrows_memory_has_a_limit_and_no_result(
     machines: dict[str, Machine], slices: dict[str, tuple[Path, ...]]
 ) -> None:
     """What is spilled is merged in another order; the same sorting, where no order is asked of ties, may spill."""
-    wide = "SELECT offset, repeat(coalesce(status, 'd'), 1000) AS w FROM orders JOIN (SELECT explode(sequence(1, 60)))"
+    wide = "SELECT offset, repeat(coalesce(status, 'd'), 1000) AS w FROM orders JOIN (SELECT explode(sequence(1, 30)))"
     tied = f"SELECT max(offset * n) AS s FROM (SELECT offset, row_number() OVER (ORDER BY w) AS n FROM ({wide}))"
     machine, paths = machines["one-core"], slices["one-core"]
     with pytest.raises(LimitExceededError, match="memory_bytes reached at a query whose result depends on the order"):
