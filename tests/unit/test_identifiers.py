@@ -1,10 +1,13 @@
 """What the vectors of ID-1 to ID-3 cannot say."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from multiformats import multibase
 
 from odf_protocol.did import DatasetId, DidKey, parse_account_id
 from odf_protocol.errors import MalformedError, UnsupportedError
-from odf_protocol.multibase import MAX_ENCODED_CHARACTERS, decode_multibase
+from odf_protocol.multibase import MAX_ENCODED_CHARACTERS, decode_multibase, encode_base58btc
 from odf_protocol.multihash import MAX_DIGEST_BYTES, Multihash
 from odf_protocol.varint import decode_varint, encode_varint
 
@@ -13,6 +16,21 @@ def test_long_text_is_refused_before_it_is_decoded() -> None:
     """ID-1: base58 takes time that grows with the square of the length."""
     with pytest.raises(MalformedError, match=str(MAX_ENCODED_CHARACTERS)):
         decode_multibase("z" + "1" * 1_000_000)
+
+
+@given(st.builds(lambda zeros, rest: bytes(zeros) + rest, st.integers(0, 3), st.binary(max_size=70)))
+def test_base58_is_what_another_library_writes(data: bytes) -> None:
+    """ID-1."""
+    text = encode_base58btc(data)
+    assert text == multibase.encode(data, "base58btc")
+    assert decode_multibase(text) == data
+
+
+@pytest.mark.parametrize("text", ["z0", "zO", "zI", "zl", "z+", "z 1", "z1é"])
+def test_character_that_is_not_of_base58_is_malformed(text: str) -> None:
+    """ID-1."""
+    with pytest.raises(MalformedError, match="alphabet"):
+        decode_multibase(text)
 
 
 def test_hash_can_be_made_of_any_buffer() -> None:

@@ -10,11 +10,7 @@ from yarl import URL
 
 from odf_node.adapters.exchange_peer import ExchangePeer, node_info_url
 from odf_node.adapters.http_client import ClientSettings, HttpClient
-from odf_node.adapters.layout_places import open_layout_peer
-from odf_node.adapters.peer_urls import is_smart, parse_peer_url
-from odf_node.adapters.plain_peer import PlainPeer
-from odf_node.adapters.several_peers import SeveralPeers
-from odf_node.adapters.smart_peer import SmartPeer
+from odf_node.adapters.peer_urls import is_http, is_smart, parse_peer_url
 from odf_node.exchange.messages import JSON_MEDIA_TYPE, NodeInfo, decode_message
 from odf_node.exchange.routes import PROTOCOL_VERSION
 from odf_node.ports.peer_client import PeerDataset
@@ -42,9 +38,13 @@ async def open_peer(
         PeerUnavailableError: Nobody answers there.
     """
     settings = settings or ClientSettings()
-    parallel, rate = settings.parallel, settings.rate
-    if (files := await finish_in_thread(lambda: open_layout_peer(address, rate=rate, parallel=parallel))) is not None:
-        return files
+    if not is_http(address):
+        from odf_node.adapters.layout_places import open_layout_peer
+
+        parallel, rate = settings.parallel, settings.rate
+        files = await finish_in_thread(lambda: open_layout_peer(address, rate=rate, parallel=parallel))
+        if files is not None:
+            return files
     parts = parse_peer_url(address)
     assert isinstance(parts, URL)
     client = HttpClient(settings, resolver=resolver)
@@ -57,7 +57,13 @@ async def open_peer(
     if info is not None:
         client.may_sign = True
         return ExchangePeer(client, parts, info)
-    return SmartPeer(client, parts) if is_smart(address) else PlainPeer(client, parts)
+    if is_smart(address):
+        from odf_node.adapters.smart_peer import SmartPeer
+
+        return SmartPeer(client, parts)
+    from odf_node.adapters.plain_peer import PlainPeer
+
+    return PlainPeer(client, parts)
 
 
 async def open_peers(addresses: Sequence[str], settings: Callable[[str], ClientSettings], scratch: Path) -> PeerDataset:
@@ -71,6 +77,8 @@ async def open_peers(addresses: Sequence[str], settings: Callable[[str], ClientS
     Raises:
         UnsupportedError: One of them is no node that speaks our exchange.
     """
+    from odf_node.adapters.several_peers import SeveralPeers
+
     peers: list[ExchangePeer] = []
     async with AsyncExitStack() as opened:
         for address in addresses:

@@ -13,6 +13,11 @@ _HTTP_SCHEMES: Final = {"http": "http", "https": "https", "odf+http": "http", "o
 _SMART_SCHEMES: Final = frozenset({"odf+http", "odf+https"})
 
 
+def is_http(address: str) -> bool:
+    """Say whether an address is one of a server, and not of files."""
+    return address.partition("://")[0] in _HTTP_SCHEMES
+
+
 def is_smart(address: str) -> bool:
     """Say whether an address asks for the Smart Transfer Protocol (SMART-1)."""
     return address.partition("://")[0] in _SMART_SCHEMES

@@ -47,6 +47,7 @@ from odf_node.services.memory_stage import MemoryStage
 from odf_node.services.offers import Candidate, Offer
 from odf_node.services.proofs import gather_proof
 from odf_node.services.refusals import Refusals
+from odf_node.services.slice_process import SliceProcess
 from odf_node.services.statements import Statements
 from odf_node.services.verification import ReplayMismatchError, check_rows, replay_steps
 from odf_protocol import block_traits as traits
@@ -129,7 +130,9 @@ class Acceptor:
 
         return Examination(self.store, offer, stage, refuse, last=last)
 
-    def accept(self, candidate: Candidate, *, policy: Policy | None, now: Timestamp) -> AcceptanceReport:
+    def accept(
+        self, candidate: Candidate, *, policy: Policy | None, now: Timestamp, reader: SliceProcess | None = None
+    ) -> AcceptanceReport:
         """Do steps (4) to (8). The caller holds a writing lease since before it fetched the needed objects.
 
         Objects of a refused offer are named by nothing; the caller lets them be swept once its lease has ended.
@@ -138,6 +141,7 @@ class Acceptor:
             candidate: From ``examine``.
             policy: What the user named, None for the default.
             now: Time of the acceptance.
+            reader: Reads the slices, where one was started while they were fetched.
 
         Raises:
             RefusedError: A step failed; evidence is kept, nothing else changed.
@@ -154,7 +158,7 @@ class Acceptor:
         try:
             if not offer.metadata_only:
                 self._locate_objects(candidate, paths)  # (4)
-                check_rows(chain, paths, self.say)  # (5)
+                check_rows(chain, paths, self.say, reader=reader)  # (5)
             witnesses = others.witnesses(chain, offered) if rule.policy is Policy.ATTESTED else ()
             named = offer.expected_id is not None or self.policies.names_identity(candidate.dataset_id)
             proof = gather_proof(chain, self.store, self.engines, signed=candidate.signed, witnesses=witnesses)

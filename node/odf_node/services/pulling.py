@@ -22,6 +22,7 @@ from odf_node.ports import (
 )
 from odf_node.ports.block_stage import OpenStage
 from odf_node.ports.peer_client import (
+    ObjectKind,
     PeerDataset,
     PeerDescription,
     PeerHead,
@@ -39,6 +40,7 @@ from odf_node.services.ingestion import Ingestor, IngestReport
 from odf_node.services.naming import get_dataset
 from odf_node.services.offers import EVERYTHING, Candidate, Offer, Wishes
 from odf_node.services.pull_planning import PullTarget
+from odf_node.services.slice_process import SliceProcess
 from odf_node.services.transforms import Transformer, TransformReport
 from odf_node.services.writer import find_writing_time
 from odf_node.threads import finish_in_thread
@@ -253,14 +255,17 @@ class Pulling:
         progress: ProgressLine,
     ) -> AcceptanceReport:
         offer = candidate.offer
+        reader = SliceProcess()
         try:
             if not offer.metadata_only:
                 # What arrives stays until it is judged, also when this process does not live to see it (HOME-19).
                 self.objects.reserve(candidate.dataset_id, [needed.hash for needed in candidate.needed_objects()])
-                await self._fetch_objects(peer, candidate, name, progress)
+                await self._fetch_objects(peer, candidate, name, progress, reader)
                 if policy is not Policy.INTEGRITY:
                     await self.bringing.bring_for_steps(candidate.chain.view, progress)
-            report = await finish_in_thread(lambda: acceptor.accept(candidate, policy=policy, now=self.clock.now()))
+            report = await finish_in_thread(
+                lambda: acceptor.accept(candidate, policy=policy, now=self.clock.now(), reader=reader)
+            )
         except PeerForbidsError:
             raise
         except RefusedError:
@@ -270,6 +275,8 @@ class Pulling:
             refusal = acceptor.refuse(candidate.offer, error, now=self.clock.now())
             self._let_go(candidate)
             raise refusal from error
+        finally:
+            reader.close()
         self.objects.release(candidate.dataset_id)
         return report
 
@@ -292,12 +299,16 @@ class Pulling:
             return (str(error),)
         return ()
 
-    async def _fetch_objects(self, peer: PeerDataset, candidate: Candidate, name: str, progress: ProgressLine) -> None:
+    async def _fetch_objects(
+        self, peer: PeerDataset, candidate: Candidate, name: str, progress: ProgressLine, reader: SliceProcess
+    ) -> None:
         blocks = candidate.chain.iter_blocks(ROWS | CHECKPOINT)
         wanted = {item.hash: item for block in blocks for item in iter_wanted(block.event)}
         missing = [item for item in wanted.values() if not self.objects.has(item.hash)]
         if missing:
             progress.say(f"{name}: fetching")
+            if any(item.kind is ObjectKind.DATA for item in missing):
+                reader.start()  # is up when the files are here
             progress.expect(sum(item.size_bytes for item in missing))
             await peer.fetch_objects(missing, self.objects, progress.advance)
 

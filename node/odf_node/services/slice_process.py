@@ -40,11 +40,16 @@ class ReadingLimits:
 
 
 class SliceProcess:
-    """A reader of slices in a process of its own, started with the first request; a context manager."""
+    """A reader of slices in a process of its own, started with the first request or before; a context manager."""
 
     def __init__(self, limits: ReadingLimits | None = None) -> None:
         self._limits = limits or ReadingLimits()
         self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start the process, which loads what it needs by itself; for those who still wait for the slices."""
+        if self._process is None:
+            self._start()
 
     def check(self, path: Path, block: Block, view: DatasetView) -> None:
         """Check every row of the slice at ``path`` against the block that adds it (ROWS-1 to ROWS-6).
@@ -108,6 +113,10 @@ class SliceProcess:
 
     def __exit__(self, *exception: object) -> None:
         """End the process."""
+        self.close()
+
+    def close(self) -> None:
+        """End the process; the next request starts another."""
         self._end()
 
     def _ask(self, request: dict[str, Any], size_bytes: int, sequence_number: int) -> Any:

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from odf_node.services.batches_ahead import iter_ahead
 from odf_protocol.errors import MalformedError, RejectedError
 from odf_protocol.events import DataSchema, DataSlice, OffsetInterval
 from odf_protocol.hashing.arrow0 import Arrow0Hasher
@@ -274,7 +275,7 @@ def _read_texts(schema: pa.Schema) -> None:
 
 def _iter_batches(file: pq.ParquetFile) -> Iterator[pa.RecordBatch]:
     try:
-        yield from file.iter_batches(batch_size=BATCH_ROWS, use_threads=False)
+        yield from iter_ahead(file.iter_batches(batch_size=BATCH_ROWS, use_threads=False))
     except MemoryError:
         raise
     except _UNREADABLE as error:

@@ -5,7 +5,7 @@ changes nothing.
 """
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -68,6 +68,7 @@ def check_rows(
     say: Callable[[str], None],
     *,
     chosen: Container[int] | None = None,
+    reader: SliceProcess | None = None,
 ) -> int:
     """Check every row of every slice against its block; return how many rows that were.
 
@@ -76,12 +77,13 @@ def check_rows(
         paths: Has each slice that is read, whole.
         say: Hears about each slice.
         chosen: Numbers of the blocks whose slices are read; None: all.
+        reader: Reads them and stays open; None: one that is started here.
 
     Raises:
         RejectedError, MalformedError, UnsupportedError: ROWS-1 to ROWS-6.
     """
     rows = 0
-    with SliceProcess() as reader:
+    with nullcontext(reader) if reader is not None else SliceProcess() as process:
         for step in chain.iter_steps(traits.ROWS):
             block, event = step.block, step.block.event
             if chosen is not None and block.sequence_number not in chosen:
@@ -92,7 +94,7 @@ def check_rows(
                 raise RejectedError("ROWS-1 schema-comes-before-data", sequence_number=block.sequence_number)
             count = event.new_data.offset_interval.end - event.new_data.offset_interval.start + 1
             say(f"checking {count:,} rows of block {block.sequence_number}, {rows:,} rows done")
-            reader.check(paths[event.new_data.physical_hash], block, step.after)
+            process.check(paths[event.new_data.physical_hash], block, step.after)
             rows += count
     return rows
 

@@ -9,8 +9,6 @@ Source: ODF metadata block serialization; FlatBuffers internals (builder).
 import struct
 from typing import Any, assert_never
 
-from flatbuffers import Builder, number_types
-
 from odf_protocol.events.declaration import (
     BytesKind,
     EnumKind,
@@ -26,6 +24,7 @@ from odf_protocol.events.declaration import (
     declaration_of,
 )
 from odf_protocol.timestamp import Timestamp
+from odf_protocol.wire.builder import Builder, number_types
 
 __all__ = ["encode_root"]
 

@@ -52,7 +52,7 @@ def encode_envelope(block: MetadataBlock, version: int) -> bytes:
     """
     if version not in TIMESTAMP_ALIGNMENT:
         raise ValueError(f"block version {version} is not one of {SUPPORTED_VERSIONS}")
-    from odf_protocol.wire.encoder import encode_root  # brings numpy, 70 ms: readers need not wait for it
+    from odf_protocol.wire.encoder import encode_root  # readers need not wait for it
 
     content = encode_root(block, TIMESTAMP_ALIGNMENT[version])
     return encode_root(Manifest(kind=METADATA_BLOCK_CODE, version=version, content=content))
