@@ -1,7 +1,9 @@
 """A large slice and a long chain, cloned by whole commands: another implementation from itself, ours from ours.
 
-Both sides hold the same bytes, serve them from a process of their own over loopback and are asked by a new home. Ours
-checks more: every row, beside the hashes.
+Both sides hold the same bytes, serve them from a process of their own over loopback and are asked by a new home, in
+turn; the shortest time of each counts. Ours checks more: every row, beside the hashes.
+
+`make compile` first: where Python keeps nothing, our command compiles all of itself.
 
 Run: ODF_PEER=FOLDER python tests/benchmarks/bench_pull_with_kamu.py [MEGABYTES] [BLOCKS]   (170 and 4,000 by default)
 """
@@ -24,6 +26,7 @@ from support.offers import PeerChain, root_chain
 from support.signing import NOON
 
 ROW_BYTES = 132  # of a text of 128 characters that does not compress, and a number
+ROUNDS = 3
 GOALS = {"slice": 4.0, "chain": 10.0}
 
 
@@ -55,17 +58,20 @@ async def measure(what: str, chain: PeerChain, folder: Path) -> bool:
     size = sum(map(len, chain.files.values())) / 1e6
     origin = await PeerWorkspace.create(folder / "theirs")
     await origin.run("pull", layout.as_uri(), "--as", "cities", "--no-alias")
-    copy = await PeerWorkspace.create(folder / "their-copy")
-    async with origin.serving() as server:
-        began = time.perf_counter()
-        await copy.run("pull", f"{server.smart}/cities", "--as", "cities", "--no-alias")
-        theirs = time.perf_counter() - began
-    node, clone = RealNode(folder / "ours", is_apart=True), RealNode(folder / "our-copy", is_apart=True)
+    node = RealNode(folder / "ours", is_apart=True)
     node.must("pull", layout.as_uri(), "--policy", "unsigned")
-    with daemon(node.home) as serving:
-        began = time.perf_counter()
-        clone.must("pull", f"{serving.url}/cities", "--policy", "unsigned")
-        ours = time.perf_counter() - began
+    theirs = ours = float("inf")
+    async with origin.serving() as server:
+        with daemon(node.home) as serving:
+            for number in range(ROUNDS):
+                copy = await PeerWorkspace.create(folder / f"their-copy-{number}")
+                began = time.perf_counter()
+                await copy.run("pull", f"{server.smart}/cities", "--as", "cities", "--no-alias")
+                theirs = min(theirs, time.perf_counter() - began)
+                clone = RealNode(folder / f"our-copy-{number}", is_apart=True)
+                began = time.perf_counter()
+                clone.must("pull", f"{serving.url}/cities", "--policy", "unsigned")
+                ours = min(ours, time.perf_counter() - began)
     assert await copy.find_head("cities") == str(chain.head.hash)
     ratio = theirs / ours
     print(
