@@ -58,11 +58,24 @@ def test_blocks_can_be_put_and_looked_at_while_others_are_read(stage: BlockStage
     assert seen[:2_000] == [staged(number, 1_000) for number in range(2_000)]
 
 
+@pytest.mark.parametrize("size_bytes", [300, LONG])
+@pytest.mark.parametrize("wanted", [0, 1, 6, 32, 64])
+def test_blocks_with_a_trait_are_found_among_the_others(stage: BlockStage, size_bytes: int, wanted: int) -> None:
+    put = [staged(number, size_bytes) for number in (1, 2, 3, 8, 9, 8, 4, 17, 16, 3)]
+    for block in put:
+        stage.append(block)
+
+    assert stage.traits == 1 | 2 | 4 | 8 | 16
+    assert list(stage.iter_with(wanted)) == [block for block in put if block.traits & wanted]
+
+
 def test_stage_that_was_cleared_begins_anew(stage: BlockStage) -> None:
     for number in range(8):
         stage.append(staged(number, LONG))
     stage.clear()
     assert list(stage) == []
+    assert stage.traits == 0
+    assert list(stage.iter_with(63)) == []
     stage.append(staged(1))
     assert list(stage.iter_staged()) == [staged(1)]
 

@@ -3,7 +3,8 @@
 import struct
 import tempfile
 from array import array
-from collections.abc import Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, overload
@@ -19,12 +20,14 @@ _PAGE_BYTES: Final = 256 * 1024
 
 
 class FileStage(BlockStage):
-    """A stage of which memory holds eight bytes a block; what is long goes to a file in ``folder``."""
+    """A stage of which memory holds nine bytes a block; what is long goes to a file in ``folder``."""
 
     def __init__(self, folder: Path) -> None:
         """Make an empty stage; the folder is needed once there is much to keep."""
         self._folder = folder
         self._ends = array("Q")
+        self._traits = bytearray()
+        self._all_traits = 0
         self._file = tempfile.SpooledTemporaryFile(_IN_MEMORY_BYTES, mode="w+b", dir=str(folder))  # noqa: SIM115 - kept
 
     def append(self, block: StagedBlock) -> None:
@@ -45,19 +48,33 @@ class FileStage(BlockStage):
                 self._file.seek(start)
             self._file.write(data)
         self._ends.append(start + len(data))
+        self._traits.append(block.traits)
+        self._all_traits |= block.traits
 
     def iter_staged(self, first: int = 0) -> Iterator[StagedBlock]:
         """See ``BlockStage``."""
-        position = first
-        while position < len(self._ends):
-            last = position + 1
-            start = self._start_of(position)
-            while last < len(self._ends) and self._ends[last] - start <= _PAGE_BYTES:
-                last += 1
-            page = self._read(start, self._ends[last - 1])
-            for number in range(position, last):
-                yield _decode(page, self._start_of(number) - start)
-            position = last
+        return self._iter_numbers(range(first, len(self._ends)))
+
+    @property
+    def traits(self) -> int:
+        """See ``BlockStage``."""
+        return self._all_traits
+
+    def iter_with(self, wanted: int) -> Iterator[StagedBlock]:
+        """See ``BlockStage``."""
+        if not self._all_traits & wanted:
+            return iter(())
+        return self._iter_numbers(number for number, traits in enumerate(self._traits) if traits & wanted)
+
+    def _iter_numbers(self, numbers: Iterable[int]) -> Iterator[StagedBlock]:
+        page, start, end = b"", 0, 0
+        for number in numbers:
+            begins = self._start_of(number)
+            if not start <= begins < end:
+                start, last = begins, max(number, bisect_right(self._ends, begins + _PAGE_BYTES) - 1)
+                end = self._ends[last]
+                page = self._read(start, end)
+            yield _decode(page, begins - start)
 
     def get_staged(self, position: int) -> StagedBlock:
         """See ``BlockStage``."""
@@ -66,13 +83,13 @@ class FileStage(BlockStage):
 
     def clear(self) -> None:
         """See ``BlockStage``."""
-        del self._ends[:]
+        self._forget()
         self._file.seek(0)
         self._file.truncate()
 
     def close(self) -> None:
         """See ``BlockStage``."""
-        del self._ends[:]
+        self._forget()
         with suppress(OSError):  # what could not be written is not wanted any more
             self._file.close()
 
@@ -90,6 +107,11 @@ class FileStage(BlockStage):
         if isinstance(place, slice):
             return [self.get_staged(number).offered for number in range(len(self._ends))[place]]
         return self.get_staged(place).offered
+
+    def _forget(self) -> None:
+        del self._ends[:]
+        self._traits.clear()
+        self._all_traits = 0
 
     def _start_of(self, position: int) -> int:
         return self._ends[position - 1] if position else 0

@@ -45,6 +45,15 @@ class BlockStage(Sequence[OfferedBlock]):
     def iter_staged(self, first: int = 0) -> Iterator[StagedBlock]:
         """Yield the blocks from position ``first`` on; other methods may be called meanwhile."""
 
+    @property
+    @abstractmethod
+    def traits(self) -> int:
+        """What any of the blocks is good for: their traits together."""
+
+    @abstractmethod
+    def iter_with(self, wanted: int) -> Iterator[StagedBlock]:
+        """Yield the blocks that have one of the ``wanted`` traits, in order; the others cost next to nothing."""
+
     @abstractmethod
     def get_staged(self, position: int) -> StagedBlock:
         """Return the block at a position; below zero: counted from the end."""

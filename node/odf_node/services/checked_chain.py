@@ -84,6 +84,8 @@ class CheckedChain:
 
     def iter_steps(self, wanted: int) -> Iterator[ChainStep]:
         """Yield the blocks that have one of the ``wanted`` traits, in order; the others are not decoded."""
+        if not self.stage.traits & wanted:
+            return
         fold = ViewFold(self.before)
         for staged in self.stage.iter_staged():
             offered = staged.offered
@@ -100,9 +102,8 @@ class CheckedChain:
 
     def iter_blocks(self, wanted: int) -> Iterator[Block]:
         """Yield the blocks that have one of the ``wanted`` traits, in order."""
-        for staged in self.stage.iter_staged():
-            if staged.traits & wanted:
-                yield decode_block(staged.offered.raw, expected_hash=_hash_of(staged))
+        for staged in self.stage.iter_with(wanted):
+            yield decode_block(staged.offered.raw, expected_hash=_hash_of(staged))
 
     def new_blocks(self, *, after: int | None = None) -> Sequence[NewBlock]:
         """Give the blocks as a commit takes them: all, or those above number ``after``; read when they are used."""
@@ -123,7 +124,7 @@ class CheckedChain:
         """List the engines that the steps ran in, and the one that is in force at the end, each once."""
         names: dict[str, None] = {}
         declared = None if self.before is None else self.before.transform
-        for staged in self.stage.iter_staged():
+        for staged in self.stage.iter_with(traits.STEP | traits.DEFINITION):
             if staged.traits & traits.STEP and declared is not None:
                 names[declared.transform.engine] = None
             elif staged.traits & traits.DEFINITION:
@@ -144,7 +145,7 @@ class CheckedChain:
 
     def count(self, wanted: int) -> int:
         """Count the blocks that have one of the ``wanted`` traits."""
-        return sum(1 for staged in self.stage.iter_staged() if staged.traits & wanted)
+        return sum(1 for _ in self.stage.iter_with(wanted))
 
     @property
     def _first_number(self) -> int:

@@ -1,6 +1,8 @@
 """A stage for few blocks, in memory."""
 
 from collections.abc import Iterator, Sequence
+from functools import reduce
+from operator import or_
 from typing import overload
 
 from odf_node.ports.block_stage import BlockStage, OfferedBlock, StagedBlock
@@ -20,6 +22,15 @@ class MemoryStage(BlockStage):
     def iter_staged(self, first: int = 0) -> Iterator[StagedBlock]:
         """See ``BlockStage``."""
         return iter(self._blocks[first:])
+
+    @property
+    def traits(self) -> int:
+        """See ``BlockStage``."""
+        return reduce(or_, (staged.traits for staged in self._blocks), 0)
+
+    def iter_with(self, wanted: int) -> Iterator[StagedBlock]:
+        """See ``BlockStage``."""
+        return (staged for staged in self._blocks if staged.traits & wanted)
 
     def get_staged(self, position: int) -> StagedBlock:
         """See ``BlockStage``."""
