@@ -37,7 +37,8 @@ def _work_in_memory() -> None:
     runs = MEMORY / f"odf-{os.getuid()}"
     runs.mkdir(mode=0o700, exist_ok=True)
     for run in runs.iterdir():
-        if not Path("/proc", run.name).exists():
+        # Also what a process of our own number left: numbers come round again, in containers at once.
+        if run.name == str(os.getpid()) or not Path("/proc", run.name).exists():
             shutil.rmtree(run, ignore_errors=True)
     folder = runs / str(os.getpid())
     folder.mkdir()

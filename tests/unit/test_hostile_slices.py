@@ -231,7 +231,7 @@ def test_bomb_is_refused_by_the_gate_with_evidence_and_without_change(
     report = Judge.create(tmp_path / "judge").refuse(chain.offer(), chain.files, rule="ROWS-6")
 
     assert report["block"] == SLICE
-    assert time.monotonic() - started < 60
+    assert time.monotonic() - started < 240
 
 
 # Comparing what was published with what was computed

@@ -93,10 +93,10 @@ def test_billion_laughs_are_refused_at_the_first_anchor():
     ids=["lists", "maps", "dashes", "indentation", "mixed"],
 )
 def test_deep_nesting_is_refused_before_it_costs(text):
-    started = time.perf_counter()
+    started = time.process_time()
     assert f"expected nesting of at most {limits.MAX_DEPTH} levels, found a deeper one" in message_of(text)
-    # A guard against quadratic scanning; the real figure is some milliseconds.
-    assert time.perf_counter() - started < 2
+    # A guard against quadratic scanning; the real figure is some milliseconds of processor time.
+    assert time.process_time() - started < 10
 
 
 def test_deepest_nesting_allowed_is_read():

@@ -1,8 +1,12 @@
 """Clause ENGINE-19: what a hostile output costs to read is bounded, and stays in the sandbox that reads it."""
 
+import fcntl
 import os
 import signal
+import sys
+import termios
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -52,6 +56,17 @@ def small_reader(tmp_path: Path) -> Iterator[OutputReader]:
     reader = OutputReader(tmp_path, replace(LIMITS, memory_bytes=300 * MIB))
     yield reader
     reader.close()
+
+
+def innermost_of(reader: OutputReader) -> int:
+    """The process that reads: the one without children."""
+    assert reader._process is not None
+    (found,) = (
+        each
+        for each in usage_of(reader._process.process_id).process_ids
+        if not Path(f"/proc/{each}/task/{each}/children").read_text()
+    )
+    return found
 
 
 def write_rows(reader: OutputReader, column: pa.Array, schema: pa.Schema = SCHEMA, **options: Any) -> Path:
@@ -139,8 +154,15 @@ def test_reader_that_dies_of_a_file_is_a_failure_and_replaced(reader: OutputRead
     reader.check(path, check_of(1), wall_s=WALL_S)
     assert reader._process is not None
     # Frozen, so that it is in the middle of the file when it ends.
-    os.kill(max(usage_of(reader._process.process_id).process_ids), signal.SIGSTOP)
-    end = threading.Timer(0.2, reader.stop)
+    os.kill(innermost_of(reader), signal.SIGSTOP)
+    asked = reader._process._stdin
+
+    def end_when_asked() -> None:
+        while int.from_bytes(fcntl.ioctl(asked, termios.FIONREAD, bytes(4)), sys.byteorder) == 0:
+            time.sleep(0.01)
+        reader.stop()
+
+    end = threading.Thread(target=end_when_asked, daemon=True)
     end.start()
     with pytest.raises(EngineFailureError, match="output could not be read"):
         reader.check(path, check_of(1), wall_s=WALL_S)
@@ -165,7 +187,7 @@ def test_reader_is_confined_like_an_engine_and_has_nothing_of_it(reader: OutputR
     path = write_rows(reader, pa.array(["a"]))
     reader.check(path, check_of(1), wall_s=WALL_S)
     assert reader._process is not None
-    inner = max(usage_of(reader._process.process_id).process_ids)
+    inner = innermost_of(reader)
     status = Path(f"/proc/{inner}/status").read_text()
     assert "Seccomp:\t2\n" in status
     assert "CapEff:\t0000000000000000\n" in status
