@@ -71,6 +71,13 @@ def end(process: subprocess.Popen[str]) -> tuple[str, str]:
         process.kill()
 
 
+def words_of(process_id: int) -> str:
+    try:
+        return Path(f"/proc/{process_id}/cmdline").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+
+
 def leftovers(home: Path) -> list[str]:
     return sorted(path.name for path in (home / "staging").iterdir() if path.name not in {"downloads", "engines"})
 
@@ -114,10 +121,18 @@ def test_command_that_is_stopped_while_the_engine_works_changes_nothing(
 
 @pytest.mark.spark
 def test_engine_that_was_to_stay_warm_ends_when_its_work_is_stopped(home: Path) -> None:
-    process = start_command(home, "sql", "-c", LONG_QUERY, environment={"ODF_NODE_ENGINE_IDLE_S": "60"})
+    process = start_command(home, "sql", "-c", LONG_QUERY, environment={"ODF_NODE_ENGINE_IDLE_S": "600"})
     wait_until(lambda: [*(home / "staging" / "engines").glob("*/*/in/1")] or process.poll() is not None, "the request")
+    keepers: list[int] = []
+
+    def has_one_keeper() -> bool:
+        # What it starts shows its words too, until it is another program.
+        keepers[:] = [pid for pid in descendants(process.pid) if "warm_engines" in words_of(pid)]
+        return len(keepers) == 1
+
+    wait_until(has_one_keeper, "the keeper alone")
+    (keeper,) = keepers
     started = descendants(process.pid)
-    (keeper,) = (pid for pid in started if "warm_engines" in Path(f"/proc/{pid}/cmdline").read_text())
     try:
         process.send_signal(signal.SIGINT)
         _, err = end(process)

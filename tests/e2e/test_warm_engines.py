@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
 
 QUESTION = ("sql", "-o", "csv", "-c", "SELECT count(*) AS n FROM cities")
 ANSWER = '"n"\n8\n'
-IDLE = {"ODF_NODE_ENGINE_IDLE_S": "30"}
+IDLE = {"ODF_NODE_ENGINE_IDLE_S": "600"}  # longer than a command takes to start on any machine
 
 
 @pytest.fixture(scope="module")

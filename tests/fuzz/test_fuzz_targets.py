@@ -24,7 +24,7 @@ def findings(tmp_path_factory: pytest.TempPathFactory) -> str:
         [sys.executable, PLAIN, "all", str(MUTATIONS), "1"],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        timeout=280,
+        timeout=850,
         env={**os.environ, "FUZZ_FINDINGS": str(tmp_path_factory.mktemp("findings"))},
     )
     return run.stdout.decode(errors="backslashreplace")
