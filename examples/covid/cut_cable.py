@@ -1,5 +1,7 @@
 """Forward one TCP port to another until some bytes have passed, then break down for good: a bad line for the demo.
 
+Prints the port once it listens there (0: any that is free), and in the end what became of it.
+
 usage: cut_cable.py LISTEN_PORT TARGET_PORT BYTES
 """
 
@@ -39,7 +41,8 @@ async def main(listen_port: int, target_port: int, budget: int) -> None:
         except (ConnectionError, OSError):
             writer.transport.abort()
 
-    await asyncio.start_server(connected, HOST, listen_port)
+    server = await asyncio.start_server(connected, HOST, listen_port)
+    print(server.sockets[0].getsockname()[1], flush=True)
     await cut.wait()
     print(f"(the line broke after {budget:,} bytes)", flush=True)
     os._exit(0)  # a broken line does not say goodbye to anybody

@@ -18,7 +18,6 @@ export PATH="$(dirname "$python"):$PATH"
 folder=${DEMO_FOLDER:-$(mktemp -d)}
 mkdir -p "$folder" && cd "$folder"
 agency_port=${AGENCY_PORT:-18801} forger_port=${FORGER_PORT:-18802} cable_port=${CABLE_PORT:-18803}
-agency_url=http://127.0.0.1:$agency_port forger_url=http://127.0.0.1:$forger_port cable_url=http://127.0.0.1:$cable_port
 export ODF_NODE_SIGNED_MARKS=$folder/signed-marks  # else what this machine remembers of its keys would outlive the demo
 started=$(date +%s)
 pids=()
@@ -72,10 +71,11 @@ serve() { # NODE PORT: in the background, ready when it says so
     printf '\n%s$ odf-node serve --home %s --http-port %s &%s\n' "$bold" "$1" "$2" "$plain"
     odf-node serve --home "$1" --http-port "$2" --ready-file "$1.ready" 2>"$1.log" &
     pids+=($!)
-    for _ in $(seq 600); do [ -s "$1.ready" ] && break; sleep 0.1; done
+    for _ in $(seq 3000); do [ -s "$1.ready" ] && break; sleep 0.1; done
     [ -s "$1.ready" ] || { cat "$1.log"; exit 1; }
     cat "$1.ready"
 }
+url_of() { cat "$1.ready"; }
 publish_version() { # DAY: the publisher of the outside world overwrites its file; the agency pulls
     cp "$here/data/countries-aggregated-$1.csv.gz" countries-aggregated.csv.gz
     run odf-node pull countries.daily countries.severity --home agency --system-time "$1T12:00:00Z"
@@ -93,10 +93,14 @@ run odf-node sql --home agency -c "
 
 chapter "2. The agency serves; an auditor pulls, re-executes and accepts"
 serve agency "$agency_port"
+agency_url=$(url_of agency)
 say "The auditor's line is bad: it breaks after 250 kB."
-"$python" "$here/cut_cable.py" "$cable_port" "$agency_port" 250000 &
+exec {line}< <("$python" "$here/cut_cable.py" "$cable_port" "${agency_url##*:}" 250000)
 pids+=($!)
-expect_failure 5 odf-node pull "$cable_url/countries.daily" --home auditor
+read -r cable_port <&"$line" # which says that somebody listens there
+expect_failure 5 odf-node pull "http://127.0.0.1:$cable_port/countries.daily" --home auditor
+cat <&"$line"
+unset 'pids[-1]' # it has ended
 say "What had arrived was kept; over another line the pull goes on from there:"
 run odf-node pull "$agency_url/countries.daily" --home auditor
 run odf-node pull "$agency_url/countries.severity" --home auditor
@@ -121,6 +125,7 @@ run odf-node pull "$agency_url/countries.daily" "$agency_url/countries.severity"
 say "...and changes one figure of one row in the newest slice: slice, hashes, block, signatures rebuilt under a key of its own."
 run python "$here/forge.py" --home forger --country Italy --day 2020-10-31 --deaths-minus 1000 --own-key
 serve forger "$forger_port"
+forger_url=$(url_of forger)
 run odf-node pull "$agency_url/countries.daily" --home auditor
 expect_refusal odf-node pull "$forger_url/countries.severity" --home auditor
 say "Now the forger has stolen the agency's key: every signature is right."

@@ -12,7 +12,6 @@ wait_for() { # SECONDS WHAT COMMAND...: until it succeeds
 shows() { # NODE PATTERN: whether its list does
     odf-node list --home "$1" | grep -q "$2"
 }
-url_of() { cat "$1.ready"; }
 
 export ODF_NODE_GOSSIP_ROUND_MILLISECONDS=500 # usually two seconds: who watches does not like to wait
 
@@ -46,12 +45,12 @@ run cat newsroom/policies.yaml
 serve newsroom 0
 say "It subscribes before it knows any auditor, so for now there is nothing that it may take..."
 run odf-node subscribe "$agency_url/countries.daily" "$agency_url/countries.severity" --home newsroom
-wait_for 60 "the newsroom's first try" grep -q subscription-waits newsroom.log
+wait_for 300 "the newsroom's first try" grep -q subscription-waits newsroom.log
 run odf-node list --home newsroom
 say "...and then is told where the auditors are. Nobody pulls anything by hand from here on:"
 for node in auditor university; do run odf-node peer add "$(url_of "$node")" --home newsroom; done
-wait_for 60 "the newsroom's copy" shows newsroom 'countries.daily.*attested'
-wait_for 60 "the newsroom's copy" shows newsroom 'countries.severity.*attested'
+wait_for 300 "the newsroom's copy" shows newsroom 'countries.daily.*attested'
+wait_for 300 "the newsroom's copy" shows newsroom 'countries.severity.*attested'
 run odf-node list --home newsroom
 run odf-node trust countries.severity --home newsroom
 
@@ -67,7 +66,7 @@ for node in gossipmonger twin; do serve "$node" 0; done
 run odf-node pull "$(url_of gossipmonger)/rumours" --home newsroom
 run odf-node pull "$(url_of twin)/rumours" --home auditor
 say "Neither of the two could see the lie. But nodes tell each other which newest signature they were shown:"
-wait_for 60 "the proof" shows newsroom 'rumours.*FROZEN'
+wait_for 300 "the proof" shows newsroom 'rumours.*FROZEN'
 run odf-node list --home newsroom
 run odf-node evidence show rumours --home newsroom
 run odf-node evidence export rumours --to proof.json --home newsroom

@@ -2,10 +2,8 @@
 
 import os
 import re
-import socket
 import subprocess
 import sys
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,12 +29,11 @@ class Story:
 @pytest.fixture(scope="module")
 def story(tmp_path_factory: pytest.TempPathFactory) -> Story:
     folder = tmp_path_factory.mktemp("demo")
-    agency, forger, cable = free_ports(3)
     environment = os.environ | {
         "DEMO_FOLDER": str(folder),
-        "AGENCY_PORT": str(agency),
-        "FORGER_PORT": str(forger),
-        "CABLE_PORT": str(cable),
+        "AGENCY_PORT": "0",
+        "FORGER_PORT": "0",
+        "CABLE_PORT": "0",
         "ODF_NODE_ENGINE_IDLE_S": "60",
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
     }
@@ -45,14 +42,6 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Story:
     )
     assert run.returncode == 0, run.stdout
     return Story(run.stdout, folder)
-
-
-def free_ports(count: int) -> list[int]:
-    with ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for item in sockets:
-            item.bind(("127.0.0.1", 0))
-        return [item.getsockname()[1] for item in sockets]
 
 
 def odf_node(story: Story, *words: str) -> str:
