@@ -15,9 +15,9 @@ import json
 import random
 import sys
 import tempfile
-import threading
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -56,12 +56,15 @@ class SoakNode:
     """Bytes after which the line breaks; None: it holds."""
     cuts: int = 0
     connections: set[asyncio.Task[None]] = field(default_factory=set)
-    publishing: threading.Lock = field(default_factory=threading.Lock)
+    publishing: asyncio.Lock = field(default_factory=asyncio.Lock)
     restarting: asyncio.Lock = field(default_factory=asyncio.Lock)
 
-    @property
-    def store(self) -> TestNode:
-        return TestNode.create(self.place)
+    @contextmanager
+    def open_store(self) -> Iterator[TestNode]:
+        """Open the home beside the daemon, as commands do."""
+        opened = TestNode.create(self.place)
+        with closing(opened.store):
+            yield opened
 
     async def start(self) -> None:
         """Run the daemon; it is ready when this returns."""
@@ -154,7 +157,7 @@ class Soak:
             await node.open_line()
         await asyncio.gather(*(node.start() for node in self.nodes))
         for node in self.nodes:
-            await asyncio.to_thread(self.publish, node)
+            await self.publish(node)
         end = time.monotonic() + max(seconds, LEAST_CHURN_S)
         warmed: dict[int, tuple[int, int]] = {}
         # Each at least once, whatever is chosen later.
@@ -177,7 +180,7 @@ class Soak:
         kinds = {"publish": 4, "pull": 8, "cut": 6, "abandon": 2, "verify": 2, "kill": 1}
         match kind or self.choices.choices(list(kinds), list(kinds.values()))[0]:
             case "publish":
-                await asyncio.to_thread(self.publish, node)
+                await self.publish(node)
             case "pull":
                 await self.pull(node, other)
             case "cut":
@@ -200,11 +203,12 @@ class Soak:
                     await node.start()
                 self.count("killed")
 
-    def publish(self, node: SoakNode) -> None:
-        # A chain has one writer; steps run side by side.
-        with node.publishing:
-            node.own.add(self.choices.randbytes(self.choices.randrange(1, 200_000)))
-            node.store.keep(node.own)
+    async def publish(self, node: SoakNode) -> None:
+        # Chosen and counted here, not in the thread: several steps run side by side.
+        data = self.choices.randbytes(self.choices.randrange(1, 200_000))
+        # A chain has one writer.
+        async with node.publishing:
+            await asyncio.to_thread(keep, node, data)
         self.count("published")
 
     async def pull(self, node: SoakNode, other: SoakNode, *, must: bool = False) -> None:
@@ -219,9 +223,9 @@ class Soak:
 
     async def check(self, warmed: dict[int, tuple[int, int]]) -> None:
         for node in self.nodes:
-            store = node.store
-            for other in self.nodes:
-                assert store.store.get_head(other.own.id) == other.own.head, f"{node.name}: {other.name}"
+            with node.open_store() as here:
+                for other in self.nodes:
+                    assert here.store.get_head(other.own.id) == other.own.head, f"{node.name}: {other.name}"
             await asyncio.to_thread(verify, node)
             assert node.process is not None
             memory, descriptors = node.usage()
@@ -233,18 +237,29 @@ class Soak:
                 )
         for node in self.nodes:
             await node.close()
-            store = node.store
-            swept = store.objects.sweep(store.store.list_referenced_objects, now=NOON, keep_arrived=False)
-            assert swept.ran, f"{node.name}: a lease was never given back"
-            # The keeper's key stays for the next engine; it is one file however long a node runs.
-            left = [path for path in store.home.staging.rglob("*") if path.is_file() and path.name != "spark.key"]
-            assert left == [], f"{node.name}: {left}"
-            assert set(store.objects.iter_hashes()) == set(store.store.list_referenced_objects()), node.name
+            with node.open_store() as here:
+                swept = here.objects.sweep(here.store.list_referenced_objects, now=NOON, keep_arrived=False)
+                assert swept.ran, f"{node.name}: a lease was never given back"
+                # The keeper's key stays for the next engine; it is one file however long a node runs.
+                left = [path for path in here.home.staging.rglob("*") if path.is_file() and path.name != "spark.key"]
+                assert left == [], f"{node.name}: {left}"
+                assert set(here.objects.iter_hashes()) == set(here.store.list_referenced_objects()), node.name
+
+
+def keep(node: SoakNode, data: bytes) -> None:
+    """Add a block to the chain that is written here."""
+    node.own.add(data)
+    with node.open_store() as here:
+        here.keep(node.own)
 
 
 async def pull(node: SoakNode, url: str) -> None:
     """Bring a copy up to date as the services do, without judging rows: these chains have none."""
-    here = node.store
+    with node.open_store() as here:
+        await bring(here, url)
+
+
+async def bring(here: TestNode, url: str) -> None:
     async with await open_peer(url, PATIENT) as peer:
         offered = await peer.get_head()
         assert offered.dataset_id is not None
@@ -272,21 +287,19 @@ async def pull(node: SoakNode, url: str) -> None:
             with suppress(HeadMovedError):
                 # Also when the pull is abandoned: no lease may end before its commit, or a sweep takes the objects.
                 await finish_in_thread(lambda: here.store.commit(commit))
-    here.store.close()
 
 
 def verify(node: SoakNode) -> None:
     """Read every chain and every object of a home again."""
-    here = node.store
-    for record in here.store.list_datasets():
-        last = None
-        for stored in here.store.iter_blocks(record.id):
-            block = decode_block(stored.raw, expected_hash=stored.hash)
-            assert block.prev_block_hash == last
-            last = block.hash
-    for object_hash in here.store.list_referenced_objects():
-        here.objects.check(object_hash)
-    here.store.close()
+    with node.open_store() as here:
+        for record in here.store.list_datasets():
+            last = None
+            for stored in here.store.iter_blocks(record.id):
+                block = decode_block(stored.raw, expected_hash=stored.hash)
+                assert block.prev_block_hash == last
+                last = block.hash
+        for object_hash in here.store.list_referenced_objects():
+            here.objects.check(object_hash)
 
 
 async def soak(folder: Path, *, seconds: float, nodes: int, seed: int) -> dict[str, int]:
