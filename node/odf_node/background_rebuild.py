@@ -10,6 +10,7 @@ from typing import Final
 from odf_node.composition import Node
 from odf_node.http.access_log import write_line
 from odf_node.ports.datasets import DatasetRecord, Origin
+from odf_node.ports.progress import Silence
 from odf_protocol.did import DatasetId
 from odf_protocol.enums import DatasetKind
 from odf_protocol.errors import OdfError
@@ -101,7 +102,7 @@ class BackgroundRebuild:
             if self._ends:
                 stop()
         try:
-            report = await node.bringing.bring(record, None, _Silence())
+            report = await node.bringing.bring(record, None, Silence())
             write_line("rebuilt", dataset=record.name, files=report.rebuilt_files, size_bytes=report.size_bytes)
         finally:
             # The loop is about to end, so nobody may call into it any more.
@@ -112,16 +113,3 @@ class BackgroundRebuild:
 
 def _nothing() -> None:
     pass
-
-
-class _Silence:
-    """A progress line that nobody watches."""
-
-    def say(self, label: str) -> None:
-        """Say nothing."""
-
-    def expect(self, total_bytes: int) -> None:
-        """Say nothing."""
-
-    def advance(self, size_bytes: int) -> None:
-        """Say nothing."""

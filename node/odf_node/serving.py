@@ -3,6 +3,9 @@
 import asyncio
 import os
 import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -24,6 +27,7 @@ from odf_node.http.served_node import ServedNode
 from odf_node.http.server import ListeningAddress
 from odf_node.http.server import serve as serve_http
 from odf_node.late_push_judge import LatePushJudge
+from odf_node.ports.keys import PrivateKey
 from odf_node.reloading import Setting, reload
 from odf_node.services.disputes import Disputes
 from odf_node.services.key_logs import KeyLogs
@@ -56,7 +60,7 @@ async def serve(node: Node, setting: Setting, *, ready_file: Path | None, consol
     # What a crash left is removed while nobody else writes; a busy home is left alone.
     await asyncio.to_thread(node.clean_up)
 
-    def announce(listening: ListeningAddress, gossiping: GossipTasks | None) -> None:
+    def announce(listening: ListeningAddress, background: _Background, gossiping: GossipTasks | None) -> None:
         count = sum(record.published for record in node.store.list_datasets())
         console.note(f"serving {count} dataset{'' if count == 1 else 's'} at {listening.url} (Ctrl-C ends)")
         if ready_file is not None:
@@ -65,7 +69,7 @@ async def serve(node: Node, setting: Setting, *, ready_file: Path | None, consol
         if gossiping is not None:
             gossiping.start(listening)  # which looks after the heads too
         else:
-            renewal.start()
+            background.renewal.start()
 
     running = setting.load()
     live = Live(running, make_metrics(node))
@@ -80,41 +84,24 @@ async def serve(node: Node, setting: Setting, *, ready_file: Path | None, consol
         reload(live, setting, tls)
         _limit_transfers(node, live.configuration.limits)
 
-    keeper, thread = _start_keeper(node, console)
-    care = BackgroundScrub(node, live)
-    care.start()
-    renewal = BackgroundRenewal(node, live)
-    rebuilds = BackgroundRebuild(lambda: Node(node.home, node.clock))
-    rebuilds.start()
     stop = asyncio.Event()
-    engines_end = asyncio.create_task(_stop_engines_late(node, stop, grace_s))
     try:
-        async with gossip_of(
-            node,
-            running.gossip,
-            running.listen.public_url,
-            key.seed,
-            tells=lambda: live.configuration.access.anonymous,
-            prepare=renewal.look,
-        ) as gossiping:
-            served = ServedNode(
-                software=f"odf-node/{__version__}",
-                node_id=DidKey(key.public_key()),
-                store=node.store,
-                objects=node.objects,
-                clock=node.clock,
-                disputes=Disputes(node.store),
-                key_logs=KeyLogs(node.store),
-                trees=KeptTrees(node.objects),
-                pushes=LatePushJudge(node),
-                rebuilds=rebuilds,
-                gossip=None if gossiping is None else gossiping.gossip,
-            )
+        async with (
+            _in_background(node, live, console, stop, grace_s) as background,
+            gossip_of(
+                node,
+                running.gossip,
+                running.listen.public_url,
+                key.seed,
+                tells=lambda: live.configuration.access.anonymous,
+                prepare=background.renewal.look,
+            ) as gossiping,
+        ):
             await serve_http(
-                served,
+                _make_served(node, key, background, gossiping),
                 host=running.listen.address,
                 port=running.listen.port,
-                on_ready=lambda listening: announce(listening, gossiping),
+                on_ready=lambda listening: announce(listening, background, gossiping),
                 stop=stop,
                 grace_s=grace_s,
                 live=live,
@@ -122,15 +109,55 @@ async def serve(node: Node, setting: Setting, *, ready_file: Path | None, consol
                 on_reload=take_over,
             )
     finally:
-        notify_supervisor(os.environ, "STOPPING=1")
-        engines_end.cancel()
-        await asyncio.to_thread(rebuilds.end)
-        await asyncio.to_thread(care.end)
-        await asyncio.to_thread(renewal.end)
-        keeper.end()
-        await asyncio.to_thread(thread.join)
         if ready_file is not None:
             await asyncio.to_thread(ready_file.unlink, missing_ok=True)
+
+
+def _make_served(node: Node, key: PrivateKey, background: "_Background", gossiping: GossipTasks | None) -> ServedNode:
+    return ServedNode(
+        software=f"odf-node/{__version__}",
+        node_id=DidKey(key.public_key()),
+        store=node.store,
+        objects=node.objects,
+        clock=node.clock,
+        disputes=Disputes(node.store),
+        key_logs=KeyLogs(node.store),
+        trees=KeptTrees(node.objects),
+        pushes=LatePushJudge(node),
+        rebuilds=background.rebuilds,
+        gossip=None if gossiping is None else gossiping.gossip,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Background:
+    """What goes on beside the server and is asked for something; renewal is started once the node listens."""
+
+    renewal: BackgroundRenewal
+    rebuilds: BackgroundRebuild
+
+
+@asynccontextmanager
+async def _in_background(
+    node: Node, live: Live, console: Console, stop: asyncio.Event, grace_s: float
+) -> AsyncIterator[_Background]:
+    """Care for the home until left; what somebody may wait for ends first, the engine that all share last."""
+    keeper, thread = _start_keeper(node, console)
+    care = BackgroundScrub(node, live)
+    care.start()
+    background = _Background(BackgroundRenewal(node, live), BackgroundRebuild(lambda: Node(node.home, node.clock)))
+    background.rebuilds.start()
+    engines_end = asyncio.create_task(_stop_engines_late(node, stop, grace_s))
+    try:
+        yield background
+    finally:
+        notify_supervisor(os.environ, "STOPPING=1")
+        engines_end.cancel()
+        await asyncio.to_thread(background.rebuilds.end)
+        await asyncio.to_thread(care.end)
+        await asyncio.to_thread(background.renewal.end)
+        keeper.end()
+        await asyncio.to_thread(thread.join)
 
 
 def _limit_transfers(node: Node, limits: Limits) -> None:

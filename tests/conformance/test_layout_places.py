@@ -22,6 +22,7 @@ from odf_node.home import Home
 from odf_node.ports import HomeFullError
 from odf_node.ports.layouts import HEAD_PATH, LayoutTarget
 from odf_node.ports.peer_errors import PeerNotFoundError, PeerUnavailableError
+from odf_node.ports.progress import Silence
 from odf_node.services.acceptance import AcceptanceReport
 from odf_node.services.exporting import ExportReport
 from odf_node.services.pull_planning import PullTarget
@@ -35,14 +36,6 @@ from support.turned_clock import TurnedClock
 KINDS = ["folder", "archive", "bucket"]
 FIRST_SLICE = 2
 RATE = 10_000
-
-
-class Silence:
-    def say(self, label: str) -> None: ...
-
-    def expect(self, total_bytes: int) -> None: ...
-
-    def advance(self, size_bytes: int) -> None: ...
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ import pytest
 from conformance.test_exchange_with_kamu import make_workspace, pull
 from odf_node.adapters.layout_places import find_layout_target
 from odf_node.byte_rate import ByteRate
+from odf_node.ports.progress import Silence
 from odf_node.services.exporting import Exporting
 from support.bucket_server import CREDENTIALS, bucket_server, make_bucket
 from support.event_loop import in_loop
@@ -19,14 +20,6 @@ pytestmark = [
 ]
 
 NAME = "countries.daily"
-
-
-class Silence:
-    def say(self, label: str) -> None: ...
-
-    def expect(self, total_bytes: int) -> None: ...
-
-    def advance(self, size_bytes: int) -> None: ...
 
 
 async def export(node: TestNode, address: str) -> None:

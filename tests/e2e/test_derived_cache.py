@@ -21,6 +21,7 @@ from odf_node.exchange.routes import ObjectKind, object_path
 from odf_node.home import Home
 from odf_node.http.server import create_app
 from odf_node.ports import DatasetRecord, Remote, RemoteDirection
+from odf_node.ports.progress import Silence
 from odf_node.services.offers import EVERYTHING, Wishes
 from odf_node.services.pull_planning import PullTarget
 from odf_protocol.events import DatasetKind, ExecuteTransform, Seed
@@ -31,14 +32,6 @@ from support.offers import NOON, NOW, Judge, PeerChain, PublisherHome, SharedEng
 from support.signing import NEW_KEY, OTHER_KEY
 
 pytestmark = pytest.mark.spark
-
-
-class Silence:
-    def say(self, label: str) -> None: ...
-
-    def expect(self, total_bytes: int) -> None: ...
-
-    def advance(self, size_bytes: int) -> None: ...
 
 
 class LentEngine(SharedEngine):

@@ -28,9 +28,9 @@ from odf_node.exchange.messages import (
 )
 from odf_node.exchange.packs import PackedBlock, encode_pack
 from odf_node.home import Home
+from odf_node.ports.progress import Silence
 from odf_node.services.disputes import Disputes
 from odf_node.services.freshness import Freshness
-from odf_node.services.receiving import _Silence
 from odf_protocol.attestations import BlockRef
 from odf_protocol.block import decode_block, encode_block
 from odf_protocol.equivocation import EquivocationKind, prove_equivocation
@@ -366,7 +366,7 @@ async def pull(node: Node, lie: Lie, settings: ClientSettings = QUICK) -> tuple[
                     name="cities",
                     policy=lie.policy,
                     expected_id=lie.identity,
-                    progress=_Silence(),
+                    progress=Silence(),
                 )
         except OdfError as error:
             return error, peer.url

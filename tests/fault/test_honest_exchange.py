@@ -11,6 +11,7 @@ from odf_node.adapters.clocks import FixedClock
 from odf_node.composition import Node
 from odf_node.home import Home
 from odf_node.ports.peer_errors import PeerUnavailableError
+from odf_node.ports.progress import Silence
 from odf_protocol.events import SetInfo
 from odf_protocol.multihash import Multihash
 from support.exchange_nodes import TestNode
@@ -88,14 +89,6 @@ async def bad_line(address: str, seed: int) -> AsyncIterator[tuple[BadLine, str]
     finally:
         server.close()
         await line.close()
-
-
-class Silence:
-    def say(self, label: str) -> None: ...
-
-    def expect(self, total_bytes: int) -> None: ...
-
-    def advance(self, size_bytes: int) -> None: ...
 
 
 async def pull(node: Node, url: str) -> bool:

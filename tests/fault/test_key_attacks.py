@@ -18,12 +18,12 @@ from odf_node.adapters.peer_addresses import open_peer
 from odf_node.composition import Node
 from odf_node.errors import RefusedError
 from odf_node.home import Home
+from odf_node.ports.progress import Silence
 from odf_node.services.bundles import Bundles
 from odf_node.services.disputes import Disputes
 from odf_node.services.histories import lay_side_by_side
 from odf_node.services.key_logs import KeyLogs
 from odf_node.services.offers import Wishes
-from odf_node.services.receiving import _Silence
 from odf_protocol.errors import OdfError
 from odf_protocol.events import SetInfo
 from odf_protocol.judging import judge
@@ -157,7 +157,7 @@ async def pull(node: Node, lie: Lie, *, force: bool = False) -> tuple[Any, str]:
                     name="cities",
                     policy=None,
                     expected_id=None,
-                    progress=_Silence(),
+                    progress=Silence(),
                     wishes=Wishes(published=True, force=force),
                 )
         except OdfError as error:

@@ -15,6 +15,7 @@ from odf_node.composition import Node
 from odf_node.errors import RefusedError
 from odf_node.home import Home
 from odf_node.ports.block_stage import OfferedBlock
+from odf_node.ports.progress import Silence
 from odf_node.services import chain_fetching
 from odf_node.services.acceptance import AcceptanceReport
 from odf_node.services.checked_chain import ChainCheck, CheckedChain
@@ -28,14 +29,6 @@ from odf_protocol.timestamp import Timestamp
 from support.chains import DATASET, NOON, later, push_source, schema
 from support.offering_peer import OfferingPeer
 from support.offers import MORE_CITIES, NOW, Judge, PeerChain, root_chain
-
-
-class Silence:
-    def say(self, label: str) -> None: ...
-
-    def expect(self, total_bytes: int) -> None: ...
-
-    def advance(self, size_bytes: int) -> None: ...
 
 
 @pytest.fixture(autouse=True)

@@ -14,10 +14,10 @@ from odf_node.composition import Node
 from odf_node.errors import FrozenDatasetError, RefusedError, UsageError
 from odf_node.home import Home
 from odf_node.ports import DocumentKind
+from odf_node.ports.progress import Silence
 from odf_node.services.bundles import Bundles
 from odf_node.services.disputes import MAX_PROOFS, Disputes
 from odf_node.services.histories import lay_side_by_side
-from odf_node.services.receiving import _Silence
 from odf_node.services.writer import ChainWriter
 from odf_protocol.equivocation import EquivocationKind, EquivocationProof, check_equivocation, prove_equivocation
 from odf_protocol.events import SetInfo
@@ -66,7 +66,7 @@ def pull(node: Node, peer: OfferingPeer | PeerChain) -> Any:
     peer = OfferingPeer(peer) if isinstance(peer, PeerChain) else peer
     return asyncio.run(
         node.pulling.take(
-            peer, url="http://peer.example/cities", name="cities", policy=None, expected_id=None, progress=_Silence()
+            peer, url="http://peer.example/cities", name="cities", policy=None, expected_id=None, progress=Silence()
         )
     )
 
@@ -102,7 +102,7 @@ def test_proof_that_a_peer_passes_on_freezes_before_anything_else(
     assert record is not None
     assert not node.trust.stand(record).decision.accepted
     with pytest.raises(FrozenDatasetError):
-        asyncio.run(node.pushing.push(record, "http://nobody.example/x", token=None, progress=_Silence()))
+        asyncio.run(node.pushing.push(record, "http://nobody.example/x", token=None, progress=Silence()))
 
 
 def test_dataset_that_is_not_held_yet_is_not_taken_against_a_proof(
@@ -218,10 +218,30 @@ def test_both_histories_are_laid_side_by_side(node: Node, chain: PeerChain, fork
 
     found = lay_side_by_side(node.store, node.refusals, record, dispute)
 
-    assert [row["block"] for row in found["rows"]] == [2, 3]
-    assert found["rows"][0]["first"] == found["rows"][0]["second"]
-    shown = {found["rows"][1]["first"].split()[0], found["rows"][1]["second"].split()[0]}
+    assert found["shared"]["block"] == 2
+    assert found["shared"]["is"].startswith(f"{chain.blocks[2].hash.short} AddData ")
+    (row,) = found["rows"]
+    assert row["block"] == 3
+    shown = {row["first"].split()[0], row["second"].split()[0]}
     assert shown == {chain.head.hash.short, fork.head.hash.short}
+
+
+def test_history_whose_blocks_are_not_here_shares_nothing_that_is_known(
+    node: Node, chain: PeerChain, proof: EquivocationProof
+) -> None:
+    pull(node, chain)
+    # A proof that came by gossip: nobody brought the other history's blocks.
+    Disputes(node.store).learn([proof.raw], chain.id, now=NOW)
+    record = node.store.find_dataset(chain.id)
+    assert record is not None
+    (dispute,) = Disputes(node.store).list_disputes(chain.id)
+
+    found = lay_side_by_side(node.store, node.refusals, record, dispute)
+
+    assert found["shared"] is None
+    (row,) = found["rows"]
+    assert row["block"] == proof.position
+    assert sorted(row[side].endswith("(not known here)") for side in ("first", "second")) == [False, True]
 
 
 def test_frozen_dataset_is_served_without_a_newest_block_and_with_the_proof(

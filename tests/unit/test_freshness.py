@@ -12,9 +12,9 @@ from odf_node.adapters.signed_marks import FOLDER_VARIABLE, read_mark, write_mar
 from odf_node.composition import Node
 from odf_node.errors import FrozenDatasetError, RestoredBackupError, UsageError
 from odf_node.home import Home
+from odf_node.ports.progress import Silence
 from odf_node.services.disputes import Disputes
 from odf_node.services.freshness import Freshness
-from odf_node.services.receiving import _Silence
 from odf_node.services.recovery import Recovery
 from odf_node.services.writer import ChainWriter
 from odf_protocol.equivocation import EquivocationKind
@@ -59,7 +59,7 @@ def pull(node: Node, chain: PeerChain, head_document: bytes | None = None, url: 
     peer = WithHead(chain)
     peer.head_document = head_document or chain.signed_head()
     return asyncio.run(
-        node.pulling.take(peer, url=url, name="cities", policy=None, expected_id=None, progress=_Silence())
+        node.pulling.take(peer, url=url, name="cities", policy=None, expected_id=None, progress=Silence())
     )
 
 

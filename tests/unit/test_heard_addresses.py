@@ -11,7 +11,7 @@ from odf_node.adapters.heard_addresses import open_heard_peer
 from odf_node.adapters.http_client import ClientSettings
 from odf_node.composition import Node
 from odf_node.home import Home
-from odf_node.services.receiving import _Silence
+from odf_node.ports.progress import Silence
 from odf_protocol.accept_policy_text import parse_policies
 from odf_protocol.errors import OdfError, RejectedError
 from odf_protocol.heard import as_heard, is_heard, without_mark
@@ -48,14 +48,14 @@ def take(node: Node, chain: PeerChain, url: str) -> None:
     """Take a dataset as a subscription does."""
     asyncio.run(
         node.pulling.take(
-            OfferingPeer(chain), url=url, name="cities", policy=None, expected_id=None, progress=_Silence()
+            OfferingPeer(chain), url=url, name="cities", policy=None, expected_id=None, progress=Silence()
         )
     )
 
 
 def pull_by_name(node: Node) -> None:
     (target,) = node.planner.plan(["cities"])
-    asyncio.run(node.pulling.pull(target, local_name=None, policy=None, expected_id=None, progress=_Silence()))
+    asyncio.run(node.pulling.pull(target, local_name=None, policy=None, expected_id=None, progress=Silence()))
 
 
 @pytest.mark.parametrize("address", INSIDE)

@@ -15,13 +15,13 @@ from odf_node.adapters.signed_marks import FOLDER_VARIABLE
 from odf_node.composition import Node
 from odf_node.errors import FrozenDatasetError, RefusedError, RestoredBackupError, UsageError
 from odf_node.home import Home
-from odf_node.ports import DatasetRecord, HeadMovedError, KeyLogMovedError, PrivateKey, SigningKeyLostError
+from odf_node.ports import HeadMovedError, KeyLogMovedError, PrivateKey, SigningKeyLostError
 from odf_node.ports.errors import UnsafeKeyFileError
+from odf_node.ports.progress import Silence
 from odf_node.services.key_changing import KeyChanging
 from odf_node.services.key_logs import KeyLogs
 from odf_node.services.key_reports import KeyReports
 from odf_node.services.offers import Wishes
-from odf_node.services.receiving import _Silence
 from odf_node.services.writer import ChainWriter
 from odf_protocol.block import decode_block
 from odf_protocol.errors import RejectedError
@@ -31,6 +31,7 @@ from odf_protocol.signatures import sign_block
 from support.key_logs import RECOVERY_KEY, KeyLog
 from support.offering_peer import OfferingPeer
 from support.offers import NOW, Judge, PeerChain, PublisherHome, root_chain
+from support.own_datasets import record_of, write
 from support.signing import NEW_KEY, OTHER_KEY, did_key_of
 
 
@@ -62,19 +63,8 @@ def reader(tmp_path: Path) -> Iterator[Node]:
     node.close()
 
 
-def record_of(node: Node) -> DatasetRecord:
-    (record,) = node.store.list_datasets()
-    return record
-
-
 def changing(node: Node) -> KeyChanging:
     return KeyChanging(node.store, node.keys)
-
-
-def write(node: Node, text: str) -> DatasetRecord:
-    writer = ChainWriter.continue_chain(node.store, node.keys, record_of(node).id)
-    writer.add(SetInfo(description=text), system_time=NOW)
-    return writer.commit(signed_at=NOW, objects=node.objects, staged={})
 
 
 @pytest.fixture
@@ -115,7 +105,7 @@ def pull(node: Node, peer: OfferingPeer, *, force: bool = False) -> Any:
             name="cities",
             policy=None,
             expected_id=None,
-            progress=_Silence(),
+            progress=Silence(),
             wishes=Wishes(published=True, force=force),
         )
     )

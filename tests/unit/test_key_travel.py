@@ -17,21 +17,19 @@ from odf_node.adapters.signed_marks import FOLDER_VARIABLE
 from odf_node.composition import Node
 from odf_node.home import Home
 from odf_node.late_push_judge import LatePushJudge
-from odf_node.ports import DatasetRecord
 from odf_node.ports.gossip import Subscription
+from odf_node.ports.progress import Silence
 from odf_node.ports.push_client import PushedHead
 from odf_node.services.gossiping import HomeReader
 from odf_node.services.hearsay import Hearsay
 from odf_node.services.key_changing import KeyChanging
 from odf_node.services.key_logs import KeyLogs
-from odf_node.services.receiving import _Silence
 from odf_node.services.recovery import Recovery
-from odf_node.services.writer import ChainWriter
-from odf_protocol.events import SetInfo
 from odf_protocol.gossip.item import ItemKind, read_item
 from support.exchange_nodes import TOKEN, TestNode
 from support.key_logs import RECOVERY_KEY, KeyLog
 from support.offers import NOW, Judge, PeerChain, PublisherHome, root_chain
+from support.own_datasets import record_of, write
 from support.signing import NEW_KEY, did_key_of
 
 
@@ -67,24 +65,13 @@ def reader(tmp_path: Path) -> Iterator[Node]:
     node.close()
 
 
-def record_of(node: Node) -> DatasetRecord:
-    (record,) = node.store.list_datasets()
-    return record
-
-
-def write(node: Node, text: str) -> None:
-    writer = ChainWriter.continue_chain(node.store, node.keys, record_of(node).id)
-    writer.add(SetInfo(description=text), system_time=NOW)
-    writer.commit(signed_at=NOW, objects=node.objects, staged={})
-
-
 def served(node: Node) -> TestNode:
     return TestNode(node.home, node.store, node.objects, LatePushJudge(node))  # type: ignore[arg-type]
 
 
 async def pull(node: Node, url: str) -> Any:
     async with await open_peer(url, ClientSettings()) as peer:
-        return await node.pulling.take(peer, url=url, name="cities", policy=None, expected_id=None, progress=_Silence())
+        return await node.pulling.take(peer, url=url, name="cities", policy=None, expected_id=None, progress=Silence())
 
 
 def keys_of(node: Node, chain: PeerChain) -> Any:
@@ -140,14 +127,14 @@ def test_export_holds_the_log_and_follows_a_key_that_changes_without_a_block(
     owner: Node, reader: Node, chain: PeerChain, tmp_path: Path
 ) -> None:
     place = tmp_path / "cities"
-    asyncio.run(owner.exporting.export(record_of(owner), LayoutFolder(place), _Silence()))
+    asyncio.run(owner.exporting.export(record_of(owner), LayoutFolder(place), Silence()))
     asyncio.run(pull(reader, place.as_uri()))
     assert keys_of(reader, chain) == keys_of(owner, chain)
     KeyChanging(owner.store, owner.keys).rotate(record_of(owner), now=NOW)
 
-    asyncio.run(owner.exporting.export(record_of(owner), LayoutFolder(place), _Silence()))
+    asyncio.run(owner.exporting.export(record_of(owner), LayoutFolder(place), Silence()))
     before = {path: path.stat().st_mtime_ns for path in place.rglob("*")}
-    asyncio.run(owner.exporting.export(record_of(owner), LayoutFolder(place), _Silence()))
+    asyncio.run(owner.exporting.export(record_of(owner), LayoutFolder(place), Silence()))
 
     assert {path: path.stat().st_mtime_ns for path in place.rglob("*")} == before
     asyncio.run(pull(reader, place.as_uri()))
@@ -159,7 +146,7 @@ def test_dataset_that_never_changed_its_key_is_exported_without_a_log(tmp_path: 
     judge = Judge.create(tmp_path / "plain")
     PublisherHome(judge).keep(chain)
     node = Node(Home(judge.home.path), FixedClock(NOW))
-    asyncio.run(node.exporting.export(record_of(node), LayoutFolder(tmp_path / "c"), _Silence()))
+    asyncio.run(node.exporting.export(record_of(node), LayoutFolder(tmp_path / "c"), Silence()))
     assert not (tmp_path / "c" / "key-log").exists()
     node.close()
 

@@ -17,6 +17,7 @@ from odf_node.composition import Node
 from odf_node.errors import ObjectsAbsentError, RefusedError, UsageError
 from odf_node.home import Home
 from odf_node.ports import DatasetRecord
+from odf_node.ports.progress import Silence
 from odf_node.services.acceptance import AcceptanceReport
 from odf_node.services.offers import EVERYTHING, Wishes
 from odf_node.services.pull_planning import PullTarget
@@ -29,14 +30,6 @@ from support.signing import OTHER_KEY, dataset_of
 
 METADATA = Wishes(published=True, force=False, metadata_only=True)
 URL = "http://127.0.0.1:9/cities"  # nobody answers there
-
-
-class Silence:
-    def say(self, label: str) -> None: ...
-
-    def expect(self, total_bytes: int) -> None: ...
-
-    def advance(self, size_bytes: int) -> None: ...
 
 
 @pytest.fixture

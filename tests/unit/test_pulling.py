@@ -14,6 +14,7 @@ from odf_node.composition import Node
 from odf_node.errors import FrozenDatasetError, RefusedError, UnknownDatasetError, UsageError
 from odf_node.home import Home
 from odf_node.ports.peer_client import PeerHead
+from odf_node.ports.progress import Silence
 from odf_node.services.acceptance import AcceptanceReport
 from odf_node.services.pulling import name_in_url
 from odf_node.services.receiving import PushJudge
@@ -25,14 +26,6 @@ from support.offers import NOW, Judge, PeerChain, PublisherHome, root_chain, sel
 from support.signing import NEW_KEY, NODE_KEY, OTHER_KEY, dataset_of
 
 FIRST_SLICE, SECOND_SLICE = 2, 3
-
-
-class Silence:
-    def say(self, label: str) -> None: ...
-
-    def expect(self, total_bytes: int) -> None: ...
-
-    def advance(self, size_bytes: int) -> None: ...
 
 
 @pytest.fixture

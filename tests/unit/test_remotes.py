@@ -16,6 +16,7 @@ from odf_node.composition import Node
 from odf_node.errors import UnknownDatasetError, UsageError
 from odf_node.home import Home
 from odf_node.ports import RemoteDirection
+from odf_node.ports.progress import Silence
 from odf_node.services.acceptance import AcceptanceReport
 from odf_node.services.remotes import UnknownRepositoryError
 from odf_protocol.did import DatasetId
@@ -28,14 +29,6 @@ from support.offers import NOW, Judge, PeerChain, PublisherHome, root_chain, sel
 from support.signing import NEW_KEY, NODE_KEY
 
 NOWHERE = "http://127.0.0.1:9"
-
-
-class Silence:
-    def say(self, label: str) -> None: ...
-
-    def expect(self, total_bytes: int) -> None: ...
-
-    def advance(self, size_bytes: int) -> None: ...
 
 
 @pytest.fixture

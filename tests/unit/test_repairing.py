@@ -14,18 +14,11 @@ from odf_node.cli.main import main
 from odf_node.composition import Node
 from odf_node.home import Home
 from odf_node.ports import Remote, RemoteDirection
+from odf_node.ports.progress import Silence
 from odf_node.services.repairing import RepairReport
 from support.offers import NOW, Judge, PeerChain, PublisherHome, root_chain
 
 NOWHERE = "http://127.0.0.1:9/cities"
-
-
-class Silence:
-    def say(self, label: str) -> None: ...
-
-    def expect(self, total_bytes: int) -> None: ...
-
-    def advance(self, size_bytes: int) -> None: ...
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ from odf_node.composition import Node
 from odf_node.errors import RefusedError
 from odf_node.home import Home
 from odf_node.ports import DatasetRecord, Head
+from odf_node.ports.progress import Silence
 from odf_node.services.acceptance import AcceptanceReport
 from odf_node.services.offers import Wishes
 from odf_node.services.receiving import PushJudge
@@ -24,14 +25,6 @@ from support.offering_peer import OfferingPeer
 from support.offers import MORE_CITIES, NOW, Judge, PeerChain, root_chain
 
 URL = "http://peer.example/cities"
-
-
-class Silence:
-    def say(self, label: str) -> None: ...
-
-    def expect(self, total_bytes: int) -> None: ...
-
-    def advance(self, size_bytes: int) -> None: ...
 
 
 @pytest.fixture

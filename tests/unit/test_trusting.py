@@ -13,7 +13,7 @@ from odf_node.adapters.clocks import FixedClock
 from odf_node.composition import Node
 from odf_node.errors import RefusedError
 from odf_node.home import Home
-from odf_node.services.receiving import _Silence
+from odf_node.ports.progress import Silence
 from odf_node.services.statements import MAX_STRANGERS
 from odf_protocol.accept_policy_text import parse_policies
 from odf_protocol.attestations import BlockRef
@@ -73,7 +73,7 @@ def pull(node: Node, chain: PeerChain, *statements: bytes) -> Any:
     peer = OfferingPeer(chain, statements=statements)
     return asyncio.run(
         node.pulling.take(
-            peer, url="http://peer.example/cities", name="cities", policy=None, expected_id=None, progress=_Silence()
+            peer, url="http://peer.example/cities", name="cities", policy=None, expected_id=None, progress=Silence()
         )
     )
 

@@ -17,3 +17,16 @@ class ProgressLine(Protocol):
     def advance(self, size_bytes: int) -> None:
         """Say how much more has come."""
         ...
+
+
+class Silence:
+    """A progress line that nobody watches."""
+
+    def say(self, label: str) -> None:
+        """Say nothing."""
+
+    def expect(self, total_bytes: int) -> None:
+        """Say nothing."""
+
+    def advance(self, size_bytes: int) -> None:
+        """Say nothing."""

@@ -10,6 +10,7 @@ from odf_node.errors import UsageError
 from odf_node.ports import Clock, DocumentKind, MetadataStore, Origin
 from odf_node.ports.gossip import GossipStore, Subscription
 from odf_node.ports.peer_client import PeerDataset
+from odf_node.ports.progress import Silence
 from odf_node.services.attempts import Attempts, Circumstances
 from odf_node.services.naming import get_dataset
 from odf_protocol.accept_policies import PolicySet
@@ -45,19 +46,6 @@ class News(Protocol):
     def list_sources(self) -> list[PeerAddress]:
         """Return peers that may have it."""
         ...
-
-
-class _Silence:
-    """A progress line that nobody watches."""
-
-    def say(self, label: str) -> None:
-        """Say nothing."""
-
-    def expect(self, total_bytes: int) -> None:
-        """Say nothing."""
-
-    def advance(self, size_bytes: int) -> None:
-        """Say nothing."""
 
 
 @dataclass
@@ -115,7 +103,7 @@ class Follower:
                         name=subscription.name,
                         policy=None,
                         expected_id=dataset_id,
-                        progress=_Silence(),
+                        progress=Silence(),
                     )
             except (OdfError, UsageError) as error:
                 reason = f"{url}: {error}"

@@ -4,23 +4,11 @@ from dataclasses import dataclass
 
 from odf_node.ports import Clock, DatasetRecord, MetadataStore, Origin
 from odf_node.ports.peer_client import PeerDataset, PeerHead
+from odf_node.ports.progress import Silence
 from odf_node.services.disputes import Disputes
 from odf_node.services.offers import Wishes
 from odf_node.services.pulling import Pulling
 from odf_protocol.errors import RejectedError
-
-
-class _Silence:
-    """A progress line that nobody watches."""
-
-    def say(self, label: str) -> None:
-        """Say nothing."""
-
-    def expect(self, total_bytes: int) -> None:
-        """Say nothing."""
-
-    def advance(self, size_bytes: int) -> None:
-        """Say nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +44,7 @@ class PushJudge:
             name=head.name,
             policy=None,
             expected_id=head.dataset_id,
-            progress=_Silence(),
+            progress=Silence(),
             # A pusher brings what is new; what else this node lacks is not for it to give.
             wishes=Wishes(published, force, completes=False),
         )
