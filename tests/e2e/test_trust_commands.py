@@ -37,7 +37,16 @@ def test_publisher_that_equivocates_is_proved_frozen_and_judged_elsewhere(tmp_pa
     assert "FROZEN" in consumer.must("list").out
 
     (dispute,) = consumer.must("evidence", "show", "cities", "-o", "json").json()
-    assert (dispute["position"], dispute["kept"], [row["block"] for row in dispute["rows"]]) == (3, None, [2, 3])
+    assert (dispute["position"], dispute["kept"], [row["block"] for row in dispute["rows"]]) == (3, None, [3])
+    assert dispute["shared"]["block"] == 2
+    for columns in (80, 120):
+        # What is said about the proof is a sentence, which a terminal folds; blocks stay side by side.
+        _, *shown = consumer.must("evidence", "show", "cities", environment={"COLUMNS": str(columns)}).out.splitlines()
+        assert max(map(len, shown)) <= columns
+        (side_by_side,) = [line for line in shown if dispute["rows"][0]["first"].split()[0] in line]
+        assert dispute["rows"][0]["second"].split()[0] in side_by_side
+        (shared,) = [line for line in shown if dispute["shared"]["is"] in line]
+        assert shared.startswith("  shared up to block 2: ")
     bundle = tmp_path / "bundle.json"
     consumer.must("evidence", "export", "cities", "--to", str(bundle))
     judged = stranger.run("judge", str(bundle), "-o", "json")

@@ -178,9 +178,10 @@ def _path_between(
 def lay_side_by_side(
     store: MetadataStore, refusals: Refusals, record: DatasetRecord, dispute: Dispute
 ) -> dict[str, Any]:
-    """Lay the two histories of a dispute beside each other, as far as their blocks are known here.
+    """Lay the two histories of a dispute beside each other from where they part, as far as their blocks are known here.
 
-    Blocks of the one are held; those of the other were offered once and refused.
+    Blocks of the one are held; those of the other were offered once and refused. ``shared`` is the last block that both
+    are known to have; None where that is not known.
     """
     proof = dispute.proof
     if proof.kind is EquivocationKind.KEY_EVENTS:
@@ -190,8 +191,10 @@ def lay_side_by_side(
     known.update({each.hash: decode_block(each.raw, expected_hash=each.hash) for each in stored})
     sides = [_walk_back(known, proof.first), _walk_back(known, proof.second)]
     numbers = sorted({number for side in sides for number in side} | {proof.position})
-    differing = [n for n in numbers if sides[0].get(n) != sides[1].get(n)] or [proof.position]
-    first = max(differing[0] - 1, 0)
+    both = [number for number in numbers if all(number in side for side in sides)]
+    shared = max((number for number in both if sides[0][number].hash == sides[1][number].hash), default=None)
+    # Below what is known of both, nobody here can say what is shared.
+    first = shared + 1 if shared is not None else min([*both, proof.position])
     rows = [
         {"block": number, "first": _describe(sides[0].get(number)), "second": _describe(sides[1].get(number))}
         for number in numbers
@@ -199,14 +202,17 @@ def lay_side_by_side(
     ]
     for row in rows:
         if row["block"] == proof.position:
-            row["first"] = row["first"] or f"{proof.first} (block not known here)"
-            row["second"] = row["second"] or f"{proof.second} (block not known here)"
+            row["first"] = row["first"] or f"{proof.first.short} (not known here)"
+            row["second"] = row["second"] or f"{proof.second.short} (not known here)"
     return {
         "explanation": proof.explain(),
         "since": str(dispute.received_at),
         "position": proof.position,
         "kept": str(dispute.kept) if dispute.kept else None,
         "isVoid": dispute.is_void,
+        "first": str(proof.first),
+        "second": str(proof.second),
+        "shared": None if shared is None else {"block": shared, "is": _describe(sides[0][shared])},
         "rows": rows,
     }
 
@@ -221,6 +227,9 @@ def _lay_key_events(dispute: Dispute) -> dict[str, Any]:
         "position": proof.position,
         "kept": None,
         "isVoid": dispute.is_void,
+        "first": str(proof.first),
+        "second": str(proof.second),
+        "shared": None,
         "rows": [{"block": f"key event {proof.position}", "first": first.explain(), "second": second.explain()}],
     }
 

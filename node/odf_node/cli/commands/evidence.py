@@ -2,11 +2,14 @@
 
 import argparse
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from odf_node.cli.context import Context
 from odf_node.cli.main import nested_options
 from odf_node.cli.parsing import add_output_format
+
+_WIDE: Final = 160
+"""Columns where nothing says how wide it is: a file, a pipe."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -110,8 +113,25 @@ def _show(context: Context, record: Any, *, as_json: bool) -> None:
     for dispute in found:
         console.text(f"{dispute['explanation']} (seen {dispute['since']})")
         console.text(f"  {_standing_of(dispute)}")
+        if dispute["shared"]:
+            console.text(f"  shared up to block {dispute['shared']['block']}: {dispute['shared']['is']}")
         columns = {"block": ">BLOCK", "first": "ONE HISTORY", "second": "THE OTHER"}
-        console.table(dispute["rows"], columns)
+        console.table([line for row in dispute["rows"] for line in _fold(row)], columns)
+
+
+def _fold(row: dict[str, Any]) -> list[dict[str, Any]]:
+    """Break what would make a row wider than the terminal."""
+    import shutil
+    import textwrap
+    from itertools import zip_longest
+
+    # Number and gaps first, then two histories of equal width.
+    width = max((shutil.get_terminal_size((_WIDE, 1)).columns - len(str(row["block"])) - 10) // 2, 20)
+    sides = (textwrap.wrap(row[side], width) for side in ("first", "second"))
+    return [
+        {"block": "" if number else row["block"], "first": first, "second": second}
+        for number, (first, second) in enumerate(zip_longest(*sides, fillvalue=""))
+    ]
 
 
 def _standing_of(dispute: dict[str, Any]) -> str:
