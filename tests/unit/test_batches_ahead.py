@@ -28,7 +28,7 @@ def test_small_batch_is_made_while_the_one_before_is_looked_at() -> None:
 
     batches = iter_ahead(make())
     next(batches)
-    assert second_is_made.wait(60)
+    assert second_is_made.wait(240)
     assert len(list(batches)) == 1
 
 
@@ -69,8 +69,9 @@ def test_error_comes_after_the_batches_before_it() -> None:
 
 
 def test_reader_that_gives_up_leaves_no_thread() -> None:
-    before = threading.active_count()
+    before = set(threading.enumerate())
     batches = iter_ahead(batch(number) for number in range(1_000))
     next(batches)
     batches.close()  # type: ignore[attr-defined]
-    assert threading.active_count() == before
+    # Others of earlier tests may end meanwhile.
+    assert set(threading.enumerate()) <= before
