@@ -37,7 +37,7 @@ def run(host_folder):
         socket.create_server(("127.0.0.1", 0)) as port,
         socket.socket(socket.AF_UNIX) as abstract,
         socket.socket(socket.AF_UNIX) as named,
-        subprocess.Popen(["sleep", "300"], env={"ODF_SECRET": SECRET}) as victim,
+        subprocess.Popen(["sleep", "3600"], env={"ODF_SECRET": SECRET}) as victim,
     ):
         try:
             abstract.bind(f"\0odf-escape-{os.getpid()}")

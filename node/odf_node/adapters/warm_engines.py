@@ -54,7 +54,7 @@ from odf_protocol.vocabulary import Vocabulary
 
 IDLE_VARIABLE: Final = "ODF_NODE_ENGINE_IDLE_S"
 DEFAULT_IDLE_S: Final = 60.0  # guess: a person thinks between two commands; a gigabyte of memory waits meanwhile
-APPEAR_S: Final = 20.0  # guess: a Python process starts within a second on an idle machine
+APPEAR_S: Final = 60.0  # guess: a Python process starts within a second on an idle machine, and some are not idle
 WATCH_S: Final = 1.0
 POLL_S: Final = 0.05  # how late an answer can be noticed; requests take some tenths of a second at least
 MAX_REQUESTS: Final = 500  # guess: a session is replaced before its limit of processor time could matter
