@@ -117,32 +117,6 @@ def test_error_of_a_query_leaves_the_engine_warm(publisher: Publisher) -> None:
     assert publisher.node.must(*QUESTION, environment=IDLE).out == ANSWER
 
 
-def test_keeper_ends_by_itself_when_nobody_comes(cold_publisher: Publisher) -> None:
-    publisher = cold_publisher
-    publisher.node.must(*QUESTION, environment={"ODF_NODE_ENGINE_IDLE_S": "1"})
-
-    wait_until(lambda: not keepers(publisher) and not engines(publisher))
-    assert not list((publisher.node.home / "staging" / "engines").glob("process-*"))
-    assert not (publisher.node.home / "staging" / "engines" / "spark.sock").exists()
-
-
-def test_no_keeper_is_left_where_it_is_switched_off(cold_publisher: Publisher) -> None:
-    publisher = cold_publisher
-    publisher.node.must(*QUESTION, environment={"ODF_NODE_ENGINE_IDLE_S": "0"})
-
-    assert not keepers(publisher)
-    assert not engines(publisher)
-
-
-def test_killed_keeper_is_replaced(publisher: Publisher) -> None:
-    publisher.node.must(*QUESTION, environment=IDLE)
-    (keeper,) = keepers(publisher)
-    os.kill(keeper, signal.SIGKILL)
-    wait_until(lambda: not engines(publisher))  # the sandbox ends with whoever started it
-
-    assert publisher.node.must(*QUESTION, environment=IDLE).out == ANSWER
-
-
 def test_command_that_is_interrupted_takes_its_request_along(publisher: Publisher) -> None:
     publisher.node.must(*QUESTION, environment=IDLE)
     endless = "SELECT count(*) FROM cities a, cities b, cities c, cities d, cities e, cities f, cities g, cities h, cities i, cities j, cities k, cities l"  # noqa: E501
@@ -175,6 +149,28 @@ def test_two_commands_at_once_do_not_wait_for_each_other(publisher: Publisher) -
     ]
 
     assert [command.communicate(timeout=400)[0] for command in commands] == [ANSWER, ANSWER]
+
+
+def test_killed_keeper_is_replaced_and_one_ends_by_itself_when_nobody_comes(publisher: Publisher) -> None:
+    publisher.node.must(*QUESTION, environment=IDLE)
+    (keeper,) = keepers(publisher)
+    os.kill(keeper, signal.SIGKILL)
+    wait_until(lambda: not engines(publisher))  # the sandbox ends with whoever started it
+    folder = Home(publisher.node.home).engines
+    killed = set(folder.glob("process-*"))
+
+    assert publisher.node.must(*QUESTION, environment={"ODF_NODE_ENGINE_IDLE_S": "1"}).out == ANSWER
+    wait_until(lambda: not keepers(publisher) and not engines(publisher))
+    assert set(folder.glob("process-*")) <= killed
+    assert not (folder / "spark.sock").exists()
+
+
+def test_no_keeper_is_left_where_it_is_switched_off(cold_publisher: Publisher) -> None:
+    publisher = cold_publisher
+    publisher.node.must(*QUESTION, environment={"ODF_NODE_ENGINE_IDLE_S": "0"})
+
+    assert not keepers(publisher)
+    assert not engines(publisher)
 
 
 def test_running_daemon_keeps_the_engine_for_commands(cold_publisher: Publisher) -> None:
