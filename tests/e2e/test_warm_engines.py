@@ -44,8 +44,14 @@ def cold_publisher(publisher: Publisher) -> Publisher:
 def end_keepers(publisher: Publisher) -> None:
     for keeper in keepers(publisher):
         os.kill(keeper, signal.SIGKILL)
-    wait_until(lambda: not engines(publisher))
-    sweep_workspaces(publisher.node.home / "staging" / "engines")
+    # A keeper that was killed holds the lock of its folder, and what it ran may write there, until all of it is gone.
+    wait_until(lambda: not engines(publisher) and is_swept(publisher))
+
+
+def is_swept(publisher: Publisher) -> bool:
+    folder = publisher.node.home / "staging" / "engines"
+    sweep_workspaces(folder)
+    return not list(folder.glob("process-*"))
 
 
 def keepers(publisher: Publisher) -> list[int]:

@@ -18,9 +18,9 @@ def main() -> None:
     from odf_engines.spark import launch
 
     launch.SETTINGS.update(asked["settings"])
-    root, java = launch.start_spark(
-        heap_bytes=512 * 1024**2, cores=1, options=[*asked["options"], "-XX:TieredStopAtLevel=1"]
-    )
+    options = [*asked["options"], "-XX:TieredStopAtLevel=1"]
+    java = launch.start_java(heap_bytes=512 * 1024**2, cores=1, options=options)
+    root = launch.connect_spark(java)
     found = {name: _analyse(root.newSession(), query) for name, query in asked["analysed"].items()}
     found |= {name: _run(root.newSession(), query) for name, query in asked["queries"].items()}
     print(json.dumps(found), file=answers, flush=True)

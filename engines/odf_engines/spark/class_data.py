@@ -10,16 +10,16 @@ Source: clause ENGINE-13 in ``spec/extensions/engine-contract.md``.
 """
 
 import contextlib
-import fcntl
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 from odf_engines.contract import Limits, QueryRequest, QueryTable, TransformInput, TransformRequest
 from odf_engines.errors import EngineError, EngineFailureError
 from odf_engines.sandbox.process import SandboxedProcess
+from odf_engines.spark.cache_lock import locked
+from odf_engines.spark.compiled import python_command
 from odf_engines.spark.digest import class_data_key
 from odf_engines.spark.outputs import OutputFolder
 from odf_engines.spark.runtime import Runtime
@@ -64,7 +64,7 @@ def make_class_data(runtime: Runtime, cache: Path) -> Path:
     """
     path = _path(runtime, cache)
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with _locked(path.with_suffix(".lock")):
+    with locked(path.with_suffix(".lock")):
         if (found := find_class_data(runtime, cache)) is not None:
             return found
         with tempfile.TemporaryDirectory(dir=path.parent, prefix=".making-") as folder:
@@ -83,26 +83,19 @@ def _path(runtime: Runtime, cache: Path) -> Path:
     return cache / "class-data" / f"{class_data_key(runtime, cache)}.jsa"
 
 
-@contextlib.contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    with path.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
-
-
 def _make(runtime: Runtime, folder: Path) -> Path:
     done = folder / "done"
     done.mkdir()
     options = ["-Xshare:off", f"-XX:DumpLoadedClassList=/exchange/out/{_CLASS_LIST}"]
     with SparkSession(runtime, folder, _LIMITS, cores=1, java_options=options) as session:
         _train(session, folder)
-        session.end_process()
+        session.let_process_end()
         classes = OutputFolder(session.folder / "out", done, _LIMITS).take(_CLASS_LIST)
     with SparkSession(runtime, folder, _LIMITS, cores=1) as session:
         shutil.copyfile(classes, session.folder / "in" / _CLASS_LIST)
         options = ["-Xshare:dump", f"-XX:SharedClassListFile=/exchange/in/{_CLASS_LIST}"]
         options += ["-XX:SharedArchiveFile=/exchange/out/class-data.jsa", "-Xlog:disable"]
-        program = ["/runtime/python/bin/python3", "-I", "-S", "-B", "/runtime/ours/odf_engines/spark/launch.py"]
+        program = python_command(None, "launch")
         with SandboxedProcess(
             session.profile(), [*program, *options], _LIMITS, writable=[session.folder / "out"]
         ) as process:

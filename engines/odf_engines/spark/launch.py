@@ -19,11 +19,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["SETTINGS", "java_command", "start_spark"]
+__all__ = ["SETTINGS", "connect_spark", "java_command", "start_java"]
 
 JAVA = "/runtime/java/bin/java"
 SPARK_HOME = Path("/runtime/site/pyspark")
 LOCAL_FOLDER = "/exchange/out/.spark"
+_CONNECTION = "/scratch/connection"  # where Java says how to reach it
 
 # Reflection that Spark needs into the Java runtime: org.apache.spark.launcher.JavaModuleOptions of Spark 4.3.
 _OPENED = (
@@ -111,23 +112,24 @@ def java_command(*, heap_bytes: int, cores: int, options: Sequence[str] = ()) ->
     ]  # fmt: skip
 
 
-def start_spark(
-    *, heap_bytes: int, cores: int, options: Sequence[str] = ()
-) -> "tuple[SparkSession, subprocess.Popen[bytes]]":
-    """Start Java and connect to it; returns the root session, and the process, which ends when its input closes.
+def start_java(*, heap_bytes: int, cores: int, options: Sequence[str] = ()) -> "subprocess.Popen[bytes]":
+    """Start Java and do not wait for it; the process ends when its input closes."""
+    return subprocess.Popen(
+        java_command(heap_bytes=heap_bytes, cores=cores, options=options),
+        stdin=subprocess.PIPE, stdout=sys.stderr, env={**os.environ, "_PYSPARK_DRIVER_CONN_INFO_PATH": _CONNECTION},
+    )  # fmt: skip
+
+
+def connect_spark(java: "subprocess.Popen[bytes]") -> "SparkSession":
+    """Return the root session of a Java that was started, as soon as it is up.
 
     Raises:
         RuntimeError: Java ended before Spark was up.
     """
-    connection = Path("/scratch/connection")
-    environment = dict(os.environ, _PYSPARK_DRIVER_CONN_INFO_PATH=str(connection))
-    java = subprocess.Popen(
-        java_command(heap_bytes=heap_bytes, cores=cores, options=options),
-        stdin=subprocess.PIPE, stdout=sys.stderr, env=environment,
-    )  # fmt: skip
     # Importing takes as long as Java needs to start, so both happen at once.
     from pyspark.sql import SparkSession
 
+    connection = Path(_CONNECTION)
     while not connection.exists():
         if java.poll() is not None:
             raise RuntimeError(f"Java ended with code {java.returncode}")
@@ -136,7 +138,7 @@ def start_spark(
     port, length = struct.unpack("!ii", raw[:8])
     os.environ.update(PYSPARK_GATEWAY_PORT=str(port), PYSPARK_GATEWAY_SECRET=raw[8 : 8 + length].decode())
     connection.unlink()
-    return SparkSession.builder.getOrCreate(), java
+    return SparkSession.builder.getOrCreate()
 
 
 if __name__ == "__main__":

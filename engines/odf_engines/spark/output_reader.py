@@ -17,6 +17,7 @@ from odf_engines.errors import EngineFailureError, LimitExceededError
 from odf_engines.sandbox.process import SandboxedProcess
 from odf_engines.sandbox.profile import Mount, Profile
 from odf_engines.sandbox.resources import kernel_limits
+from odf_engines.spark.compiled import compiled_mounts, python_command
 from odf_engines.spark.messages import error_from_fields
 from odf_engines.spark.output_rows import RowsCheck, SizeCheck
 from odf_engines.spark.runtime import find_runtime
@@ -34,12 +35,14 @@ class OutputReader:
     Args:
         folder: Holds every file that is read; shown read only.
         limits: ``memory_bytes`` is what reading may take, ``cpu_s`` and ``processes`` as for an engine.
+        compiled: See ``SparkSession``.
         has_filter: See ``Profile``.
     """
 
-    def __init__(self, folder: Path, limits: Limits, *, has_filter: bool = True) -> None:
+    def __init__(self, folder: Path, limits: Limits, *, compiled: Path | None = None, has_filter: bool = True) -> None:
         self._folder = folder
         self._limits = limits
+        self._compiled = compiled
         self._has_filter = has_filter
         self._process: SandboxedProcess | None = None
 
@@ -113,8 +116,7 @@ class OutputReader:
                 "limits": {**limits, "RLIMIT_DATA": self._limits.memory_bytes},
                 "memory_bytes": self._limits.memory_bytes,
             }
-            program = ["/runtime/python/bin/python3", "-I", "-S", "-B"]
-            program += ["/runtime/ours/odf_engines/spark/output_program.py", json.dumps(arguments)]
+            program = [*python_command(self._compiled, "output_program"), json.dumps(arguments)]
             self._process = SandboxedProcess(self._profile(), program, replace(self._limits, output_bytes=0))
         return self._process
 
@@ -122,7 +124,7 @@ class OutputReader:
         runtime = find_runtime()
         shown = [mount for mount in runtime.mounts() if not mount.target.startswith(_NOT_NEEDED)]
         return Profile(
-            mounts=(*shown, Mount(self._folder, "/exchange/done")),
+            mounts=(*shown, *compiled_mounts(self._compiled), Mount(self._folder, "/exchange/done")),
             links=runtime.links(),
             environment={
                 # Other allocators of Arrow's reserve more memory than they use, which the limit would count.

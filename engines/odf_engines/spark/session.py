@@ -34,6 +34,7 @@ from odf_engines.sandbox.disk import remove_tree
 from odf_engines.sandbox.process import SandboxedProcess
 from odf_engines.sandbox.profile import Mount, Profile, write_accounts
 from odf_engines.sandbox.resources import kernel_limits
+from odf_engines.spark.compiled import compiled_mounts, python_command
 from odf_engines.spark.messages import encode_message, error_from_fields
 from odf_engines.spark.output_reader import OutputReader
 from odf_engines.spark.outputs import Answer, OutputFolder
@@ -69,6 +70,7 @@ class SparkSession:
         limits: Of the session.
         cores: Tasks at the same time.
         class_data: Class-data archive that shortens the start, if there is one.
+        compiled: Folder of compiled Python that does so, if there is one.
         java_options: Further options of the Java runtime; none that could change a result.
         process: How the program is confined.
         has_filter: See ``Profile``.
@@ -84,6 +86,7 @@ class SparkSession:
         *,
         cores: int,
         class_data: Path | None = None,
+        compiled: Path | None = None,
         java_options: Sequence[str] = (),
         process: type[SandboxedProcess] = SandboxedProcess,
         has_filter: bool = True,
@@ -94,6 +97,7 @@ class SparkSession:
         self._limits = limits
         self._cores = cores
         self._class_data = class_data
+        self._compiled = compiled
         self._extra_options = tuple(java_options)
         self._number = 0
         self._process: SandboxedProcess | None = None
@@ -103,7 +107,9 @@ class SparkSession:
         for name in ("etc", "in", "out", "done"):
             (self.folder / name).mkdir()
         # Where the caller confines this whole program, it confines the reading of outputs too.
-        self._reader = OutputReader(self.folder / "done", limits, has_filter=has_filter) if process.is_sandbox else None
+        self._reader = None
+        if process.is_sandbox:
+            self._reader = OutputReader(self.folder / "done", limits, compiled=compiled, has_filter=has_filter)
 
     def start(self) -> None:
         """See ``EngineSession``."""
@@ -137,12 +143,19 @@ class SparkSession:
         return self._ask("check", request, self._limits, receive_grade)
 
     def end_process(self) -> None:
-        """Let the process end by itself and keep the folder; nothing if it does not run."""
+        """End the process at once and keep the folder; nothing if it does not run.
+
+        What it wrote was taken over with each answer, so nothing of value is left in it.
+        """
         if self._reader is not None:
             self._reader.close()
+        self._discard()
+
+    def let_process_end(self) -> None:
+        """Let the process end by itself, which takes half a second, for what Java writes at its end."""
         if self._process is not None:
             self._process.close()
-            self._process = None
+        self.end_process()
 
     def stop(self) -> None:
         """See ``EngineSession``."""
@@ -170,7 +183,7 @@ class SparkSession:
         receive: Callable[[Any, Answer, OutputFolder], _Response],
     ) -> _Response:
         """Send a request and give its answer to ``receive``, which trusts nothing in it."""
-        process = self._running_process()
+        process = self._running_process(writes=operation != "check")
         self._number += 1
         number = str(self._number)
         for name in ("in", "done"):
@@ -178,8 +191,6 @@ class SparkSession:
         try:
             message = {"number": self._number, "operation": operation, "request": request}
             process.send(encode_message(message, self._show).encode())
-            if self._reader is not None and operation != "check":
-                self._reader.start()
             answer = self._parse(process.receive(min(limits.wall_s, self._limits.wall_s)))
             if isinstance(answer, Answer):
                 outputs = OutputFolder(
@@ -227,17 +238,24 @@ class SparkSession:
             shutil.copyfile(path, folder / name)
         return f"/exchange/in/{self._number}/{name}"
 
-    def _running_process(self) -> SandboxedProcess:
+    def _running_process(self, *, writes: bool = False) -> SandboxedProcess:
+        """Return the process, ready to be asked.
+
+        Args:
+            writes: Whether the next request leaves files; then what reads them starts meanwhile.
+        """
         if self._process is not None and not self._process.is_running:
             self._discard()
         if self._process is not None and is_worn(self._process, self._fresh_bytes, self._limits):
             self.end_process()
         if self._process is None:
-            self._start_process()
+            self._start_process(writes=writes)
+        elif writes:
+            self._start_reader()
         assert self._process is not None
         return self._process
 
-    def _start_process(self) -> None:
+    def _start_process(self, *, writes: bool) -> None:
         arguments = {
             "limits": kernel_limits(
                 memory_bytes=self._limits.memory_bytes,
@@ -251,17 +269,22 @@ class SparkSession:
             "cores": self._cores,
             "java_options": self._java_options(),
         }
-        program = ["/runtime/python/bin/python3", "-I", "-S", "-B"]
-        program += ["/runtime/ours/odf_engines/spark/worker.py", json.dumps(arguments)]
+        program = [*python_command(self._compiled, "worker"), json.dumps(arguments)]
         process = self._process_type(self.profile(), program, self._limits, writable=[self.folder / "out"])
         # Before it answers: whoever stops the session while it starts must find it.
         self._process = process
         try:
+            if writes:
+                self._start_reader()
             self._wait_until_ready(process)
             self._fresh_bytes = process.held_bytes
-        except (EngineFailureError, LimitExceededError):
+        except EngineError:
             self._discard()
             raise
+
+    def _start_reader(self) -> None:
+        if self._reader is not None:
+            self._reader.start()
 
     def _wait_until_ready(self, process: SandboxedProcess) -> None:
         if self._is_stopped:
@@ -285,6 +308,7 @@ class SparkSession:
         ]
         if self._class_data is not None:
             mounts.append(Mount(self._class_data, "/runtime/class-data.jsa"))
+        mounts += compiled_mounts(self._compiled)
         return Profile(
             mounts=tuple(mounts),
             links=self._runtime.links(),

@@ -62,17 +62,20 @@ def main(arguments: dict[str, Any]) -> None:
     from odf_engines.sandbox.resources import set_kernel_limits
 
     set_kernel_limits(arguments["limits"])
+    from odf_engines.spark.launch import connect_spark, start_java
+
+    # Java takes longest, so it comes first, and everything else while it starts.
+    java = start_java(heap_bytes=arguments["heap_bytes"], cores=arguments["cores"], options=arguments["java_options"])
     # Answers keep the real output to themselves; whatever else is printed goes to the log.
     answers = os.fdopen(os.dup(1), "w", encoding="ascii")
     os.dup2(2, 1)
 
     from odf_engines.errors import LimitExceededError
-    from odf_engines.spark.launch import start_spark
     from odf_engines.spark.messages import error_to_fields
+    from odf_engines.spark.preload import preload
 
-    root, java = start_spark(
-        heap_bytes=arguments["heap_bytes"], cores=arguments["cores"], options=arguments["java_options"]
-    )
+    preload()
+    root = connect_spark(java)
     print(json.dumps({"ready": True}), file=answers, flush=True)
     for line in sys.stdin:
         answer = _answer(root, line, arguments["memory_bytes"])

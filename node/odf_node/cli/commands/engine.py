@@ -13,7 +13,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     for name, line in (
         ("list", "list installed engines, each with the digest over all its files"),
         ("inspect", "show an engine's version and the digest over all its files"),
-        ("prepare", "make this machine's class-data archive, so that the engine starts faster"),
+        ("prepare", "compile and archive what the engine loads, once per machine, so that it starts faster"),
     ):
         action = actions.add_parser(
             name, help=line, description=line[0].upper() + line[1:] + ".", parents=[nested_options()]
@@ -48,5 +48,5 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
         return 0
     with console.progress(f"preparing {engine.name}"):
         engine.prepare()
-    console.note(f"{engine.name} starts from a class-data archive now")
+    console.note(f"{engine.name} starts from what was compiled and archived now")
     return 0

@@ -1,0 +1,161 @@
+"""Compiled Python for the sandbox, which can keep none itself: there every start would compile hundreds of modules.
+
+Installers do not compile packages, and nobody but the sandbox imports most of them. So what engines load is asked for
+once, in the sandbox, and compiled here, from the files of this machine, into one folder that every sandbox is shown
+read only. Python takes a compiled module only with the size and time of change of its source, and else the source: the
+folder can be old, incomplete or gone, which costs time and nothing else. So it is no part of the digest.
+
+Source: clause ENGINE-20 in ``spec/extensions/engine-contract.md``.
+"""
+
+import hashlib
+import json
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path, PurePosixPath
+
+from odf_engines.contract import Limits
+from odf_engines.errors import EngineFailureError
+from odf_engines.sandbox.process import SandboxedProcess
+from odf_engines.sandbox.profile import Mount, Profile
+from odf_engines.spark.cache_lock import locked
+from odf_engines.spark.preload import PRELOADED
+from odf_engines.spark.runtime import Runtime
+from odf_engines.spark.worker import OPERATIONS
+
+__all__ = ["compiled_mounts", "find_compiled", "make_compiled", "python_command"]
+
+_PLACE = "/runtime/compiled"
+
+# What the programs inside the sandboxes import: the worker of an engine, the reader of its outputs.
+_ROOTS = (
+    *PRELOADED, *OPERATIONS.values(), "odf_engines.spark.launch", "odf_engines.spark.preload",
+    "odf_engines.spark.output_program", "odf_engines.spark.output_rows", "odf_protocol.hashing.arrow0",
+    "odf_protocol.hashing.reader_schema", "pyspark.sql",
+)  # fmt: skip
+_LIMITS = Limits(wall_s=120.0, memory_bytes=1024**3)  # guess: takes two seconds and 200 MB
+_HEADER_BYTES = 16  # magic number, flags, time of change, size: PEP 552
+_KEPT = 3  # guess: so many installations of one user, at 10 MB each
+
+
+def python_command(compiled: Path | None, program: str) -> list[str]:
+    """Return how a program of ours is started inside the sandbox; nothing of the machine's Python settings counts."""
+    prefix = [] if compiled is None else ["-X", f"pycache_prefix={_PLACE}"]
+    return ["/runtime/python/bin/python3", "-I", "-S", "-B", *prefix, f"/runtime/ours/odf_engines/spark/{program}.py"]
+
+
+def compiled_mounts(compiled: Path | None) -> list[Mount]:
+    """Return how the sandbox shows the folder."""
+    return [] if compiled is None else [Mount(compiled, _PLACE)]
+
+
+def find_compiled(runtime: Runtime, cache: Path) -> Path | None:
+    """Return the folder for this engine if there is one."""
+    path = _path(runtime, cache)
+    return path if path.is_dir() else None
+
+
+def make_compiled(runtime: Runtime, cache: Path) -> Path:
+    """Return the folder, making it if need be, anew where sources changed; processes that want it make it once.
+
+    Raises:
+        SandboxUnavailableError, EngineError: It cannot be made; the engine starts without one, only slower.
+    """
+    path = _path(runtime, cache)
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with locked(path.with_suffix(".lock")):
+        if not _is_current(runtime, path):
+            with tempfile.TemporaryDirectory(dir=path.parent, prefix=".making-") as folder:
+                made = Path(folder, "made")
+                _make(runtime, made)
+                if path.exists():
+                    # Sandboxes that run keep the old one, as it becomes empty.
+                    path.rename(Path(folder, "old"))
+                made.rename(path)
+            _remove_oldest(path.parent)
+    return path
+
+
+def _path(runtime: Runtime, cache: Path) -> Path:
+    places = "\n".join(f"{mount.target} {mount.source}" for mount in runtime.mounts())
+    name = hashlib.sha3_256(f"{sys.version}\n{places}".encode()).hexdigest()[:32]
+    return cache / "compiled" / name
+
+
+def _make(runtime: Runtime, folder: Path) -> None:
+    import py_compile
+
+    # A module whose source is no file of the engine's is none of ours to compile.
+    for place in _listed(runtime):
+        if (source := _source_of(runtime, PurePosixPath(place))) is not None:
+            compiled = folder / _compiled_name(PurePosixPath(place))
+            compiled.parent.mkdir(parents=True, exist_ok=True)
+            py_compile.compile(
+                str(source), cfile=str(compiled), dfile=place, doraise=True, optimize=0,
+                invalidation_mode=py_compile.PycInvalidationMode.TIMESTAMP,
+            )  # fmt: skip
+
+
+def _listed(runtime: Runtime) -> Sequence[str]:
+    profile = Profile(
+        mounts=runtime.mounts(),
+        links=runtime.links(),
+        environment={
+            "LANG": "C.UTF-8",
+            "LD_LIBRARY_PATH": "/runtime/python/lib",
+            "SPARK_HOME": "/runtime/site/pyspark",
+        },
+    )
+    with SandboxedProcess(profile, [*python_command(None, "module_list"), *_ROOTS], _LIMITS) as process:
+        try:
+            found = json.loads(process.receive(_LIMITS.wall_s))
+        except ValueError as error:
+            raise EngineFailureError("the list of Python modules is not JSON", log=process.log) from error
+    if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
+        raise EngineFailureError("the list of Python modules is not a list of texts")
+    return found
+
+
+def _source_of(runtime: Runtime, place: PurePosixPath) -> Path | None:
+    """Return the file of this machine that the sandbox shows at a place, None if it shows none there."""
+    if ".." in place.parts:
+        return None
+    for mount in runtime.mounts():
+        if place.is_relative_to(mount.target):
+            source = mount.source / place.relative_to(mount.target)
+            return source if source.is_file() else None
+    return None
+
+
+def _compiled_name(place: PurePosixPath) -> PurePosixPath:
+    """Return where Python looks for it below the folder: PEP 304 as ``sys.pycache_prefix`` has it."""
+    return place.relative_to("/").with_name(f"{place.stem}.{sys.implementation.cache_tag}.pyc")
+
+
+def _is_current(runtime: Runtime, folder: Path) -> bool:
+    """Whether every compiled module still fits its source."""
+    files = list(folder.rglob("*.pyc"))
+    return bool(files) and all(_fits(runtime, folder, file) for file in files)
+
+
+def _fits(runtime: Runtime, folder: Path, file: Path) -> bool:
+    place = PurePosixPath("/", *file.relative_to(folder).parts)
+    source = _source_of(runtime, place.with_name(f"{place.name.split('.')[0]}.py"))
+    if source is None:
+        return False
+    with file.open("rb") as opened:
+        header = opened.read(_HEADER_BYTES)
+    found = source.stat()
+    words = [int(found.st_mtime) & 0xFFFFFFFF, found.st_size & 0xFFFFFFFF]
+    return header[8:] == b"".join(word.to_bytes(4, "little") for word in words)
+
+
+def _remove_oldest(parent: Path) -> None:
+    for old in sorted(_folders(parent), key=lambda each: each.stat().st_mtime_ns, reverse=True)[_KEPT:]:
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def _folders(parent: Path) -> Iterator[Path]:
+    return (each for each in parent.iterdir() if each.is_dir() and not each.name.startswith("."))
