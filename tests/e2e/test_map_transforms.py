@@ -2,6 +2,7 @@
 
 import datetime as dt
 import os
+from dataclasses import replace
 from decimal import Decimal
 from random import Random
 
@@ -13,9 +14,17 @@ from odf_engines.contract import GradeLevel, Limits, QueryTable
 from odf_engines.errors import InvalidQueryError, LimitExceededError, NotReplayableError
 from odf_engines.spark.engine import SparkEngine
 from odf_engines.spark.pieces import PIECE_BYTES, fit_in_memory
-from odf_protocol.events import OffsetInterval
+from odf_protocol.events import DataField, DataSchema, DataTypeInt32, DataTypeInt64, DataTypeList, OffsetInterval
 from odf_protocol.vocabulary import Vocabulary
-from support.transforms import SYSTEM_TIME, orders_input, output_rows, transform_request, transform_sql, write_orders
+from support.transforms import (
+    ORDERS,
+    SYSTEM_TIME,
+    orders_input,
+    output_rows,
+    transform_request,
+    transform_sql,
+    write_orders,
+)
 
 pytestmark = pytest.mark.spark
 
@@ -130,6 +139,45 @@ def test_first_run_without_data_gives_the_schema_that_runs_with_data_have(spark_
     assert empty.data_path is None
     assert empty.offset_interval is None
     assert empty.schema == run(spark_session, query, orders).schema
+
+
+def test_schema_of_a_list_is_the_same_with_rows_without_and_in_the_grade(spark_session, tmp_path):
+    # A file does not say that items of a list are never null.
+    schema = DataSchema(fields=(*ORDERS.fields, DataField(name="tags", type=DataTypeList(item_type=DataTypeInt64()))))
+    table = pq.read_table(write_orders(tmp_path / "orders.parquet", ROWS[:2]))
+    pq.write_table(table.append_column("tags", pa.array([[1], [2, 3]])), tmp_path / "tags.parquet")
+    without = replace(orders_input(), schema=schema)
+    source = replace(without, slices=(tmp_path / "tags.parquet",), offset_interval=OffsetInterval(start=0, end=1))
+    request = transform_request("SELECT event_time, tags FROM orders", source)
+    response = spark_session.transform(request)
+    assert output_rows(response) == [(APPEND, [1]), (APPEND, [2, 3])]
+    assert spark_session.transform(replace(request, inputs=(without,))).schema == response.schema
+    table = QueryTable(name="orders", vocabulary=Vocabulary(), schema=schema)
+    assert spark_session.check(request.transform, (table,)).schema == response.schema
+
+
+def test_query_of_earlier_requests_means_what_the_schema_and_the_names_of_this_one_say(spark_session, orders, tmp_path):
+    query = "SELECT event_time, id + id AS twice, status FROM orders"
+    source = orders_input(orders[:1], (0, 2))
+    known = spark_session.transform(transform_request(query, source))
+
+    # The same text over another column of that name, then over other names of system columns.
+    fields = tuple(replace(each, type=DataTypeInt32()) if each.name == "id" else each for each in ORDERS.fields)
+    table = pq.read_table(orders[0])
+    narrow = table.set_column(table.schema.get_field_index("id"), "id", table.column("id").cast(pa.int32()))
+    pq.write_table(narrow, tmp_path / "narrow.parquet")
+    whole = replace(source, schema=DataSchema(fields=fields), slices=(tmp_path / "narrow.parquet",))
+    other = spark_session.transform(transform_request(query, whole))
+    assert (known.schema.field("twice").type, other.schema.field("twice").type) == (pa.int64(), pa.int32())
+    assert output_rows(other) == output_rows(known)
+    with pytest.raises(InvalidQueryError, match="lacks its event time"):
+        spark_session.transform(transform_request(query, source, vocabulary=Vocabulary(event_time="at")))
+    renamed = replace(source, vocabulary=Vocabulary(op="id", offset="op"))
+    with pytest.raises(NotReplayableError, match="id"):
+        spark_session.transform(transform_request(query, renamed))
+
+    again = spark_session.transform(transform_request(query, source))
+    assert (again.logical_hash, again.schema) == (known.logical_hash, known.schema)
 
 
 def test_no_row_passing_gives_no_file_but_the_watermark(spark_session, orders):

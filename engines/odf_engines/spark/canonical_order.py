@@ -13,7 +13,7 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 from odf_engines.spark.gate.trees import items, iter_expressions, iter_plan, simple_name, view_name
-from odf_engines.spark.java_classes import java_class
+from odf_engines.spark.java_classes import java_class, scala_object, scala_sequence
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -78,32 +78,20 @@ def _with_ties_ordered(plan: Any) -> Any:
     # Of a query with named tables the last child is the query.
     *others, last = items(plan.children())
     below = _with_ties_ordered(last)
-    return None if below is None else plan.withNewChildren(_sequence([*others, below]))
+    return None if below is None else plan.withNewChildren(scala_sequence([*others, below]))
 
 
 def _sorted(order: list[Any], child: Any) -> Any:
     none = java_class("scala.Option").empty()
-    return java_class("org.apache.spark.sql.catalyst.plans.logical.Sort")(_sequence(order), True, child, none)
+    return java_class("org.apache.spark.sql.catalyst.plans.logical.Sort")(scala_sequence(order), True, child, none)
 
 
 def _ascending(column: Any) -> Any:
     expressions = "org.apache.spark.sql.catalyst.expressions"
-    ascending, nulls_first = _instance(f"{expressions}.Ascending$"), _instance(f"{expressions}.NullsFirst$")
-    return java_class(f"{expressions}.SortOrder")(column, ascending, nulls_first, _sequence([]))
+    ascending, nulls_first = scala_object(f"{expressions}.Ascending$"), scala_object(f"{expressions}.NullsFirst$")
+    return java_class(f"{expressions}.SortOrder")(column, ascending, nulls_first, scala_sequence([]))
 
 
 def _is_orderable(column: Any) -> bool:
     kinds = java_class("org.apache.spark.sql.catalyst.expressions.RowOrdering")
     return bool(kinds.isOrderable(column.dataType()))
-
-
-def _instance(name: str) -> Any:
-    """Return the one instance of an object of Scala, which stands in a field of its class."""
-    return getattr(java_class(name), "MODULE$")
-
-
-def _sequence(values: list[Any]) -> Any:
-    joined = java_class("java.util.ArrayList")()
-    for value in values:
-        joined.add(value)
-    return java_class("org.apache.spark.api.python.PythonUtils").toSeq(joined)

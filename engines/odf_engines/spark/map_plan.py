@@ -1,23 +1,24 @@
-"""Rewriting a map so that every row keeps the offset and the operation of the row it came from.
+"""A map without its input, rewritten so that every row keeps the offset and the operation of the row it came from.
 
 The query says nothing about them, so they are added behind its back, on the analysed plan: the input gets two more
 columns, and every list of columns above passes them on. Filters pass rows unchanged, and nothing else occurs in a
-map.
+map. So a map is a chain of lists and filters, which is put over the rows of a step.
 
 Source: MAP-2 in ``spec/extensions/changelog-maps.md``.
 """
 
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from odf_engines.spark.gate.trees import items, simple_name, view_name
-from odf_engines.spark.java_classes import java_class
-from odf_protocol.schema_spark import quote_spark_name
+from odf_engines.spark.java_classes import java_class, scala_sequence
 from odf_protocol.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["SOURCE_OFFSET", "SOURCE_OP", "carry_source"]
+__all__ = ["SOURCE_OFFSET", "SOURCE_OP", "MapPlan", "plan_map"]
 
 # No name in a query can start with a NUL character, so these cannot meet a column of the user's.
 SOURCE_OFFSET = "\0offset"
@@ -26,53 +27,72 @@ SOURCE_OP = "\0op"
 _LOGICAL = "org.apache.spark.sql.catalyst.plans.logical"
 
 
-def carry_source(
-    spark: "SparkSession", plan: Any, rows: "DataFrame", alias: str, vocabulary: Vocabulary
-) -> "DataFrame":
-    """Return the result of a map with two more columns behind its own, ``SOURCE_OFFSET`` and ``SOURCE_OP``.
+@dataclass(frozen=True, slots=True)
+class MapPlan:
+    """A map that can be put over rows; it knows neither rows nor a session.
+
+    Attributes:
+        layers: From the input up: the name of a plan's class, and its list of columns or its condition.
+    """
+
+    layers: tuple[tuple[str, Any], ...]
+
+    def over(self, spark: "SparkSession", rows: "DataFrame") -> "DataFrame":
+        """Return the result of the map for rows as they stand in files.
+
+        The last two of its columns are ``SOURCE_OFFSET`` and ``SOURCE_OP``.
+        """
+        from pyspark.sql.classic.dataframe import DataFrame
+
+        plan = rows._jdf.queryExecution().analyzed()  # noqa: SLF001
+        for name, content in self.layers:
+            plan = java_class(f"{_LOGICAL}.{name}")(content, plan)
+        dataset = java_class("org.apache.spark.sql.classic.Dataset").ofRows(spark._jsparkSession, plan)  # noqa: SLF001
+        return DataFrame(dataset, spark)
+
+
+def plan_map(plan: Any, rows: "DataFrame", columns: Sequence[Any], alias: str, vocabulary: Vocabulary) -> MapPlan:
+    """Take a map off the rows that it was analysed with.
 
     Args:
-        spark: Session.
         plan: Analysed query that passed ``check_map``; reads the view ``alias``.
         rows: What the view ``alias`` was made from.
+        columns: Of these rows, from ``stated_columns``.
         alias: Of the input.
         vocabulary: Of the input.
     """
-    from pyspark.sql import functions as f
-    from pyspark.sql.classic.dataframe import DataFrame
+    listed, passed = list(columns), []
+    given = items(rows._jdf.queryExecution().analyzed().output())  # noqa: SLF001
+    for name, source in ((SOURCE_OFFSET, vocabulary.offset), (SOURCE_OP, vocabulary.op)):
+        attribute, column = next(each for each in zip(given, columns, strict=True) if str(each[0].name()) == source)
+        attribute = attribute.newInstance().withName(name)
+        passed.append(attribute)
+        make_alias = java_class("org.apache.spark.sql.catalyst.expressions.Alias")
+        nothing, none = scala_sequence([]), java_class("scala.Option").empty()
+        listed.append(make_alias(column.child(), name, attribute.exprId(), nothing, none, nothing))
+    return MapPlan((("Project", scala_sequence(listed)), *reversed([*_iter_layers(plan, alias, passed)])))
 
-    wider = rows.select(
-        "*",
-        f.col(quote_spark_name(vocabulary.offset)).alias(SOURCE_OFFSET),
-        f.col(quote_spark_name(vocabulary.op)).alias(SOURCE_OP),
-    )
-    leaf = wider._jdf.queryExecution().analyzed()  # noqa: SLF001
-    hidden = items(leaf.output())[-2:]
-    make_project, make_filter = java_class(f"{_LOGICAL}.Project"), java_class(f"{_LOGICAL}.Filter")
+
+def _iter_layers(plan: Any, alias: str, passed: list[Any]) -> Iterator[tuple[str, Any]]:
+    """Yield the lists and filters of a map from the top, each list with the columns that it passes on."""
     defined: dict[int, Any] = {}
-
-    def rewrite(node: Any) -> Any:
-        if view_name(node) == alias:
-            return leaf
-        name = simple_name(node)
-        if name == "CTERelationRef":
-            return rewrite(defined[int(node.cteId())])
-        if name == "WithCTE":
-            defined.update({int(each.id()): each.child() for each in items(node.cteDefs())})
-            return rewrite(node.plan())
-        child = items(node.children())[0]
-        match name:
+    while view_name(plan) != alias:
+        match simple_name(plan):
+            case "CTERelationRef":
+                plan = defined[int(plan.cteId())]
+            case "WithCTE":
+                defined.update({int(each.id()): each.child() for each in items(plan.cteDefs())})
+                plan = plan.plan()
             case "Project":
-                columns = node.projectList()
-                for attribute in hidden:
+                columns = plan.projectList()
+                for attribute in passed:
                     columns = columns.appended(attribute)
-                return make_project(columns, rewrite(child))
+                yield "Project", columns
+                plan = plan.child()
             case "Filter":
-                return make_filter(node.condition(), rewrite(child))
+                yield "Filter", plan.condition()
+                plan = plan.child()
             case "SubqueryAlias" | "PipeOperator" | "View":
-                return rewrite(child)
-        raise AssertionError(f"not a plan of a map: {name}")
-
-    rewritten = rewrite(plan)
-    dataset = java_class("org.apache.spark.sql.classic.Dataset").ofRows(spark._jsparkSession, rewritten)  # noqa: SLF001
-    return DataFrame(dataset, spark)
+                plan = plan.child()
+            case name:
+                raise AssertionError(f"not a plan of a map: {name}")

@@ -25,6 +25,7 @@ from odf_engines.spark.java_classes import java_class
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
 
 __all__ = ["PIECE_BYTES", "collect_pieces", "cut_even", "fit_in_memory", "store_pieces"]
 
@@ -43,8 +44,12 @@ def fit_in_memory(slices: Sequence[Path]) -> bool:
     return True
 
 
-def collect_pieces(rows: "DataFrame") -> Iterator[pa.Table]:
+def collect_pieces(rows: "DataFrame", columns: "StructType") -> Iterator[pa.Table]:
     """Compute the partitions of a query, as many at once as there are cores, and give them in their order.
+
+    Args:
+        rows: The query.
+        columns: Of its result.
 
     Raises:
         PySparkException: Of computing a piece; the ones before it were handed over.
@@ -53,7 +58,7 @@ def collect_pieces(rows: "DataFrame") -> Iterator[pa.Table]:
 
     # Planned and compiled once; each piece is a job of its own on it, so that none waits in Java to be taken.
     batches = rows._jdf.toArrowBatchRdd(BATCH_ROWS, "UTC", False, False)  # noqa: SLF001
-    schema = to_arrow_schema(rows.schema, timezone="UTC")
+    schema = to_arrow_schema(columns, timezone="UTC")
     at_once = (os.cpu_count() or 1) + 1
     running: deque[Future[pa.Table]] = deque()
     with ThreadPoolExecutor(at_once, "piece") as pool:

@@ -4,27 +4,37 @@ Source: clause ENGINE-11; MAP-2 in ``spec/extensions/changelog-maps.md``.
 """
 
 from collections.abc import Sequence
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from odf_engines.errors import InvalidQueryError
-from odf_engines.spark.java_classes import java_class
+from odf_engines.spark.java_classes import java_class, scala_object, scala_sequence
 from odf_protocol.errors import UnsupportedError
 from odf_protocol.events import DataSchema, DataTypeOption, OffsetInterval
 from odf_protocol.schema_spark import quote_spark_name, spark_columns_of
 from odf_protocol.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["MOST_SCANS", "empty_rows", "one_after_another", "ordered_rows", "register"]
+__all__ = [
+    "MOST_SCANS",
+    "empty_rows",
+    "list_columns",
+    "one_after_another",
+    "ordered_rows",
+    "register",
+    "stated_columns",
+    "struct_of",
+]
 
 MOST_SCANS = 64  # guess: every scan of its own makes planning slower; beyond, one scan and a sort are cheaper
 
+_EXPRESSIONS = "org.apache.spark.sql.catalyst.expressions"
 
-def empty_rows(spark: "SparkSession", schema: DataSchema, *, alias: str) -> "DataFrame":
-    """Return no rows of a schema, for analysing a query before, or without, reading data.
+
+def struct_of(schema: DataSchema, *, alias: str) -> Any:
+    """Return the columns of an input as Spark names them, a ``StructType`` of Java's.
 
     Raises:
         InvalidQueryError: Spark cannot hold a column's type.
@@ -33,56 +43,75 @@ def empty_rows(spark: "SparkSession", schema: DataSchema, *, alias: str) -> "Dat
         columns = spark_columns_of(schema)
     except UnsupportedError as error:
         raise InvalidQueryError(f"input {alias}: {error}") from error
-    struct = java_class("org.apache.spark.sql.types.StructType").fromDDL(columns)
+    return java_class("org.apache.spark.sql.types.StructType").fromDDL(columns)
+
+
+def stated_columns(schema: DataSchema, struct: Any) -> list[Any]:
+    """Return the columns of an input as expressions over those of its files, each under a number of its own.
+
+    Spark takes every column of a file for nullable; stating a value that is never used says that it is not.
+    """
+    numbers = scala_object(f"{_EXPRESSIONS}.NamedExpression$")
+    nothing, none = scala_sequence([]), java_class("scala.Option").empty()
+    columns = []
+    for position, field in enumerate(schema.fields):
+        found = java_class("org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute")(scala_sequence([field.name]))
+        if not isinstance(field.type, DataTypeOption):
+            some_value = java_class(f"{_EXPRESSIONS}.Literal").default(struct.apply(position).dataType())
+            found = java_class(f"{_EXPRESSIONS}.Coalesce")(scala_sequence([found, some_value]))
+        alias = java_class(f"{_EXPRESSIONS}.Alias")
+        columns.append(alias(found, field.name, numbers.newExprId(), nothing, none, nothing))
+    return columns
+
+
+def empty_rows(spark: "SparkSession", struct: Any) -> "DataFrame":
+    """Return no rows as if from files, for analysing a query before, or without, reading data.
+
+    Args:
+        spark: Session.
+        struct: From ``struct_of``.
+    """
     no_rows = java_class("java.util.ArrayList")()
-    return _frame(spark, spark._jsparkSession.createDataFrame(no_rows, struct))  # noqa: SLF001
+    return _frame(spark, spark._jsparkSession.createDataFrame(no_rows, struct.asNullable()))  # noqa: SLF001
+
+
+def list_columns(spark: "SparkSession", rows: "DataFrame", columns: Sequence[Any]) -> "DataFrame":
+    """Return the rows of files with ``stated_columns``."""
+    stored = rows._jdf.queryExecution().analyzed()  # noqa: SLF001
+    listed = java_class("org.apache.spark.sql.catalyst.plans.logical.Project")(scala_sequence(columns), stored)
+    return _frame(spark, java_class("org.apache.spark.sql.classic.Dataset").ofRows(spark._jsparkSession, listed))  # noqa: SLF001
 
 
 def ordered_rows(
     spark: "SparkSession",
-    schema: DataSchema,
+    struct: Any,
     slices: Sequence[Path],
     interval: OffsetInterval,
     vocabulary: Vocabulary,
     *,
-    alias: str,
     in_one_partition: bool = True,
 ) -> "DataFrame":
-    """Return the rows of an interval of offsets, by offset.
+    """Return the rows of an interval of offsets, by offset; every column of a file counts as nullable.
 
     Args:
         spark: Session.
-        schema: Of the slices.
+        struct: Columns of the slices.
         slices: Parquet files, oldest first, each with its rows by offset.
         interval: Offsets to read.
         vocabulary: Names of the system columns.
-        alias: For messages.
         in_one_partition: Otherwise up to ``MOST_SCANS`` slices are read in several, whose order is that of the rows.
-
-    Raises:
-        InvalidQueryError: Spark cannot hold a column's type.
     """
-    from pyspark.sql import functions as f
-
-    struct = empty_rows(spark, schema, alias=alias).schema
-    offset = f.col(quote_spark_name(vocabulary.offset))
-    reader = spark.read.schema(struct)
+    reader = spark._jsparkSession.read().schema(struct)  # noqa: SLF001 - pyspark would send the columns again
+    offset = quote_spark_name(vocabulary.offset)
     # Spark reads the largest files first, so each file is a scan of its own, or all are sorted.
     if len(slices) <= MOST_SCANS:
-        frames = [reader.parquet(str(path)) for path in slices]
+        frames = [_frame(spark, reader.parquet(str(path))) for path in slices]
         rows = one_after_another(frames, in_one_partition=in_one_partition)
     else:
-        rows = reader.parquet(*map(str, slices)).coalesce(1).sortWithinPartitions(offset)
-    rows = rows.where(offset.between(interval.start, interval.end))
-    # Spark takes every column of a file for nullable; stating a value that is never used says that it is not.
-    names = [f.col(quote_spark_name(field.name)) for field in schema.fields]
-    required = [not isinstance(field.type, DataTypeOption) for field in schema.fields]
-    return rows.select(
-        *(
-            f.coalesce(name, _some_value(column.dataType.json())).alias(column.name) if is_required else name
-            for name, is_required, column in zip(names, required, struct.fields, strict=True)
-        )
-    )
+        rows = _frame(spark, reader.parquet(scala_sequence(map(str, slices)))).coalesce(1)
+        rows = rows.sortWithinPartitions(offset)
+    # As text it is one question to Java, as an expression a dozen.
+    return rows.where(f"{offset} >= {interval.start}L AND {offset} <= {interval.end}L")
 
 
 def one_after_another(frames: "Sequence[DataFrame]", *, in_one_partition: bool = True) -> "DataFrame":
@@ -101,16 +130,6 @@ def one_after_another(frames: "Sequence[DataFrame]", *, in_one_partition: bool =
 def register(rows: "DataFrame", alias: str) -> None:
     """Make rows known to queries under a name, which may have dots."""
     rows.createOrReplaceTempView(quote_spark_name(alias))
-
-
-@cache
-def _some_value(kind: str) -> "Column":
-    """Return a constant of a type, given as JSON; asked for every column, and few types occur."""
-    from pyspark.sql.classic.column import Column
-
-    java_kind = java_class("org.apache.spark.sql.types.DataType").fromJson(kind)
-    literal = java_class("org.apache.spark.sql.catalyst.expressions.Literal").default(java_kind)
-    return Column(java_class("org.apache.spark.sql.classic.ExpressionUtils").column(literal))
 
 
 def _frame(spark: "SparkSession", dataset: Any) -> "DataFrame":

@@ -16,16 +16,15 @@ from odf_engines.contract import TransformInput, TransformRequest
 from odf_engines.errors import InvalidQueryError, LimitExceededError
 from odf_engines.spark.changelog import mend_tables
 from odf_engines.spark.gate.statement import invalid_query
-from odf_engines.spark.map_plan import carry_source
+from odf_engines.spark.known_maps import KnownMap, find_out_map
 from odf_engines.spark.pieces import PIECE_BYTES, collect_pieces, cut_even, fit_in_memory, store_pieces
-from odf_engines.spark.relations import MOST_SCANS, empty_rows, ordered_rows
-from odf_engines.spark.slices import output_schema, write_slice
-from odf_engines.spark.steps import analyse_transform
+from odf_engines.spark.relations import MOST_SCANS, ordered_rows
+from odf_engines.spark.slices import write_slice
 from odf_engines.spark.worker import schema_text
 from odf_protocol.timestamp import Timestamp
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 __all__ = ["run"]
 
@@ -39,35 +38,27 @@ def run(spark: "SparkSession", request: TransformRequest, folder: Path) -> dict[
     aliases = [each.alias for each in request.inputs]
     if len(set(aliases)) != len(aliases):
         raise InvalidQueryError(f"two inputs have the same alias: {', '.join(aliases)}")
-    spark.conf.set("spark.sql.files.maxPartitionBytes", PIECE_BYTES)
-    rows = {each.alias: _rows_of(spark, each) for each in request.inputs}
-    inputs = {each.alias: (rows[each.alias], each.vocabulary) for each in request.inputs}
-    analysis = analyse_transform(spark, request.transform, inputs, request.vocabulary)
-    source = next(each for each in request.inputs if each.alias == analysis.get_map().input_alias)
-    result = carry_source(spark, analysis.plan, rows[source.alias], source.alias, source.vocabulary)
-    own = type(result.schema)(result.schema.fields[:-2])
-    schema = output_schema(own.json(), request.vocabulary)
+    known = find_out_map(spark, request)
+    source = next(each for each in request.inputs if each.alias == known.query.input_alias)
 
     rows_in = rows_out = 0
-    if source.offset_interval is not None:
+    if source.offset_interval is not None and source.slices:
         rows_in = source.offset_interval.end - source.offset_interval.start + 1
 
-        # Many slices are sorted in one partition; a little is computed in one as well.
-        is_held = _is_small(source) or (len(source.slices) <= MOST_SCANS and fit_in_memory(source.slices))
-        pieces = collect_pieces(result) if is_held else store_pieces(result, folder / "work", _PIECE_ROWS)
+        pieces = _compute(spark, known, source, folder / "work")
         try:
             rows_out = write_slice(
                 mend_tables(cut_even(_bounded(pieces, request.limits.output_rows), _PIECE_ROWS)),
-                schema,
+                known.schema,
                 folder / "data.parquet",
                 next_offset=request.next_offset,
                 system_time_ms=request.system_time.unix_ms,
             )
         except PySparkException as error:
             raise invalid_query(error) from error
-    watermark = _watermark(request, source if analysis.get_map().passes_event_time else None)
+    watermark = _watermark(request, source if known.query.passes_event_time else None)
     return {
-        "schema": schema_text(schema),
+        "schema": schema_text(known.schema),
         "data": "data.parquet" if rows_out else None,
         "rows_in": rows_in,
         "rows_out": rows_out,
@@ -77,13 +68,18 @@ def run(spark: "SparkSession", request: TransformRequest, folder: Path) -> dict[
     }
 
 
-def _rows_of(spark: "SparkSession", each: TransformInput) -> "DataFrame":
-    if each.offset_interval is None or not each.slices:
-        return empty_rows(spark, each.schema, alias=each.alias)
-    return ordered_rows(
-        spark, each.schema, each.slices, each.offset_interval, each.vocabulary,
-        alias=each.alias, in_one_partition=_is_small(each),
-    )  # fmt: skip
+def _compute(spark: "SparkSession", known: KnownMap, source: TransformInput, work: Path) -> Iterator[pa.Table]:
+    assert source.offset_interval is not None
+    is_small = _is_small(source)
+    # How much of a file a task reads, where several may.
+    spark.conf.set("spark.sql.files.maxPartitionBytes", PIECE_BYTES)
+    rows = ordered_rows(
+        spark, known.struct, source.slices, source.offset_interval, source.vocabulary, in_one_partition=is_small
+    )
+    result = known.plan.over(spark, rows)
+    # Many slices are sorted in one partition; a little is computed in one as well.
+    is_held = is_small or (len(source.slices) <= MOST_SCANS and fit_in_memory(source.slices))
+    return collect_pieces(result, known.result) if is_held else store_pieces(result, work, _PIECE_ROWS)
 
 
 def _is_small(each: TransformInput) -> bool:
