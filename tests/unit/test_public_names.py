@@ -55,6 +55,8 @@ def test_every_module_and_public_name_is_documented(name: str) -> None:
     for public, value in public_names(module):
         if not inspect.isclass(value) and not inspect.isfunction(value):
             continue
+        if not value.__module__.startswith("odf_protocol"):
+            continue  # handed on: its own library documents it
         # Dataclasses without a docstring get their signature as one.
         if not value.__doc__ or value.__doc__.startswith(f"{public}("):
             undocumented.append(public)
