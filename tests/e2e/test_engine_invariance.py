@@ -97,10 +97,10 @@ def machines(
             (folder / place).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, folder / place)
     bare = replace(runtime, ours=tuple((name, folder / "odf" / name) for name, _ in runtime.ours))
-    small = Limits(memory_bytes=1792 * 1024**2, wall_s=240.0)
+    small = Limits(memory_bytes=1792 * 1024**2, wall_s=600.0)
     if write_shifted_clock(folder / "clock.so"):
         OtherClockSession.library = folder / "clock.so"
-    limits = Limits(wall_s=240.0)
+    limits = Limits(wall_s=600.0)
     other = OtherClockSession(runtime, folder, limits, cores=4, class_data=class_data, java_options=OTHER_SETTINGS)
     with SparkSession(bare, folder, small, cores=1, class_data=class_data) as one_core, other as four_cores:
         with pytest.MonkeyPatch.context() as patch:

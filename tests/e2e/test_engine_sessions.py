@@ -23,7 +23,7 @@ def orders(tmp_path):
 
 
 def test_session_survives_what_a_query_does_to_it_and_leaves_nothing(spark_engine, workspace, orders):
-    with spark_engine.open(workspace, Limits(wall_s=120.0, memory_bytes=GIB)) as session:
+    with spark_engine.open(workspace, Limits(wall_s=600.0, memory_bytes=GIB)) as session:
         # A query that a person could wait for for ever: the answer ends at the wall, the process with it.
         endless = "SELECT event_time, repeat(sha2(repeat(status, 100000), 512), 100000) AS x FROM orders"
         with pytest.raises(LimitExceededError) as caught:

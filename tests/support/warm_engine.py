@@ -59,7 +59,7 @@ def warm_session() -> EngineSession:
     """One warm engine in its sandbox; every request has a Spark session of its own."""
     workspace = process_folder() / "engine"
     workspace.mkdir()
-    session = prepared_engine().open(workspace, Limits(memory_bytes=2 * 1024**3, wall_s=240.0))
+    session = prepared_engine().open(workspace, Limits(memory_bytes=2 * 1024**3, wall_s=600.0))
     atexit.register(session.close)
     return session
 
