@@ -171,6 +171,9 @@ QUESTIONS = {
     " lower('I') AS l, CAST(amount AS STRING) AS f, from_unixtime(0) AS z FROM orders WHERE offset < 500",
 }  # fmt: skip
 
+# Where the turn that threads happen to take would show: these are asked twice of the machine with most of them.
+RACES = {QUESTIONS[name] for name in ("float-aggregates", "lists", "ties", "join-under-limit", "limit")}
+
 
 def ask(machine: Machine, paths: tuple[Path, ...], sql: str, **more: Any) -> pa.Table:
     table = QueryTable(name="orders", vocabulary=Vocabulary(), schema=ORDERS, slices=paths)
@@ -184,8 +187,9 @@ def test_question_has_the_same_bits_everywhere(
 ) -> None:
     hashes = {name: logical_hash_of(ask(machine, slices[name], sql)) for name, machine in machines.items()}
     assert len(set(hashes.values())) == 1, hashes
-    again = machines["four-cores"]
-    assert logical_hash_of(ask(again, slices["four-cores"], sql)) == hashes["four-cores"]
+    if sql in RACES:
+        again = machines["four-cores"]
+        assert logical_hash_of(ask(again, slices["four-cores"], sql)) == hashes["four-cores"]
 
 
 def test_question_over_plain_files_has_the_same_bits_everywhere(
