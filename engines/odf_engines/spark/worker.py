@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
+    from odf_engines.errors import LimitExceededError
+
 __all__ = ["OPERATIONS", "main", "schema_text"]
 
 OPERATIONS = {
@@ -49,7 +51,7 @@ _OUT_OF_MEMORY = 3  # exit code of Java under -XX:+ExitOnOutOfMemoryError
 # How Spark says that memory is not enough for a sort or a join, or a row not for one buffer of Java (2 GiB).
 _SHORTAGES = ("UNABLE_TO_ACQUIRE_MEMORY", "OutOfMemoryError", "Cannot grow BufferHolder")
 _DEEPEST_CAUSE = 20  # guess: Java's chains of causes are five long
-_END_GRACE_S = 2.0  # guess: Java that loses its last thread is gone in milliseconds
+_END_GRACE_S = 30.0  # guess: Java that loses its last thread is gone in milliseconds; a busy machine takes its time
 
 
 def main(arguments: dict[str, Any]) -> None:
@@ -100,7 +102,7 @@ def schema_text(schema: "pa.Schema") -> str:
 
 
 def _answer(root: "SparkSession", line: str, memory_bytes: int) -> dict[str, Any]:
-    from odf_engines.errors import EngineError, InvalidQueryError, LimitExceededError
+    from odf_engines.errors import EngineError, LimitExceededError
     from odf_engines.spark.messages import decode_message, error_to_fields
 
     started = time.perf_counter()
@@ -119,12 +121,22 @@ def _answer(root: "SparkSession", line: str, memory_bytes: int) -> dict[str, Any
         return {"number": message["number"], "error": error_to_fields(too_large if is_shortage else error)}
     except Exception as error:  # noqa: BLE001 - the edge of the task: the host gets the kind, the log the rest
         traceback.print_exc()
-        if (cause := _cause_of_failed_job(error)) is not None:
-            told = too_large if any(mark in cause for mark in _SHORTAGES) else InvalidQueryError(cause)
-            return {"number": message["number"], "error": error_to_fields(told)}
-        text = f"{type(error).__name__}: {error}".split("\nJVM stacktrace")[0]
-        return {"number": message["number"], "error": {"kind": "EngineFailureError", "message": text[:2000]}}
+        try:
+            fields = _fields_of_failure(error, too_large)
+        except Exception:  # noqa: BLE001 - Java, which knows what went wrong, ended while it was asked
+            fields = {"kind": "EngineFailureError", "message": f"{type(error).__name__}, and Java ended"}
+        return {"number": message["number"], "error": fields}
     return {"number": message["number"], "seconds": time.perf_counter() - started, "result": result}
+
+
+def _fields_of_failure(error: Exception, too_large: "LimitExceededError") -> dict[str, Any]:
+    from odf_engines.errors import InvalidQueryError
+    from odf_engines.spark.messages import error_to_fields
+
+    if (cause := _cause_of_failed_job(error)) is not None:
+        return error_to_fields(too_large if any(mark in cause for mark in _SHORTAGES) else InvalidQueryError(cause))
+    text = f"{type(error).__name__}: {error}".split("\nJVM stacktrace")[0]
+    return {"kind": "EngineFailureError", "message": text[:2000]}
 
 
 def _cause_of_failed_job(error: Exception) -> str | None:
