@@ -8,10 +8,18 @@ from pathlib import Path
 
 from odf_engines.sandbox.bubblewrap import find_bubblewrap
 
-# The other implementation starts and ends an engine for every step, always at the same port. What it takes for a
-# container may still be listening while it dies, and the next step would speak to that one.
+# The other implementation starts and ends an engine for every step, always at the same port, and goes on as soon as
+# the program that stands for the container has ended. The engine ends a moment later, and the next step would speak to
+# that one. So the program ends when nobody listens any more.
 _PODMAN = """#!{python}
-import os, socket, subprocess, sys, time
+import ctypes, signal, socket, subprocess, sys, time
+
+engine = None
+
+def stop(*_):
+    if engine is None:
+        sys.exit(1)
+    engine.terminate()
 
 def wait_for_end():
     give_up = time.monotonic() + 120
@@ -21,11 +29,14 @@ def wait_for_end():
                 return
         time.sleep(0.02)
 
-if sys.argv[1:2] == ["run"]:
+signal.signal(signal.SIGTERM, stop)
+is_run = sys.argv[1:2] == ["run"]
+if is_run:
     wait_for_end()
-    os.execv("{podman}", ["{podman}", *sys.argv[1:]])
-code = subprocess.run(["{podman}", *sys.argv[1:]]).returncode
-if sys.argv[1:2] == ["kill"]:
+end_with_this = lambda: ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+engine = subprocess.Popen(["{podman}", *sys.argv[1:]], preexec_fn=end_with_this)
+code = engine.wait()
+if is_run:
     wait_for_end()
 sys.exit(code)
 """
