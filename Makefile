@@ -14,8 +14,8 @@ $(VENV)/.installed: requirements.lock pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	touch $@
 
-# Where PYTHONDONTWRITEBYTECODE is set, as in many containers, every command would compile this program again, and every
-# engine its share of it, which is half of what a short command costs.
+# Where PYTHONDONTWRITEBYTECODE is set, as in many containers, every command would compile this program again, which is
+# half of what a short one costs. What engines run is compiled by their preparation.
 compile: $(VENV)/.installed
 	@$(BIN)/python -m compileall -q engines node protocol
 

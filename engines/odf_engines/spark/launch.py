@@ -126,7 +126,6 @@ def connect_spark(java: "subprocess.Popen[bytes]") -> "SparkSession":
     Raises:
         RuntimeError: Java ended before Spark was up.
     """
-    # Importing takes as long as Java needs to start, so both happen at once.
     from pyspark.sql import SparkSession
 
     connection = Path(_CONNECTION)
