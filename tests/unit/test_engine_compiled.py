@@ -20,7 +20,8 @@ MODULE = "runtime/ours/odf_protocol/varint.cpython-311.pyc"
 @pytest.fixture
 def folder(tmp_path, monkeypatch) -> Path:
     """What is compiled of one small module of ours and what it imports."""
-    monkeypatch.setattr(compiled, "_ROOTS", ("odf_protocol.varint",))
+    monkeypatch.setattr(compiled, "_PROGRAMS", ("odf_protocol.varint",))
+    monkeypatch.setattr(compiled, "PRELOADED", ())
     assert find_compiled(find_runtime(), tmp_path) is None
     made = make_compiled(find_runtime(), tmp_path)
     assert find_compiled(find_runtime(), tmp_path) == made
@@ -63,7 +64,7 @@ def test_compiled_modules_run_in_the_sandbox_and_only_beside_their_source(folder
 
 
 @pytest.mark.spark
-def test_folder_is_kept_while_it_fits_and_made_anew_where_a_source_changed(folder, tmp_path):
+def test_folder_is_kept_while_it_fits_and_made_anew_where_sources_changed(folder, tmp_path, monkeypatch):
     first = folder.stat().st_ino
     assert make_compiled(find_runtime(), tmp_path) == folder
     assert folder.stat().st_ino == first
@@ -71,4 +72,8 @@ def test_folder_is_kept_while_it_fits_and_made_anew_where_a_source_changed(folde
     (folder / MODULE).write_bytes(whole[: HEADER_BYTES - 1] + b"\xff" + whole[HEADER_BYTES:])
     assert make_compiled(find_runtime(), tmp_path) == folder
     assert (folder / MODULE).read_bytes() == whole
+    # A module that was added counts as one that changed.
+    monkeypatch.setattr(compiled, "_PROGRAMS", ("odf_protocol.varint", "odf_protocol.multibase"))
+    assert make_compiled(find_runtime(), tmp_path) == folder
+    assert (folder / MODULE).with_name("multibase.cpython-311.pyc").is_file()
     assert [path.name for path in folder.parent.iterdir() if path.name.startswith(".")] == []

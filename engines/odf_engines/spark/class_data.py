@@ -12,13 +12,12 @@ Source: clause ENGINE-13 in ``spec/extensions/engine-contract.md``.
 import contextlib
 import os
 import shutil
-import tempfile
 from pathlib import Path
 
 from odf_engines.contract import Limits, QueryRequest, QueryTable, TransformInput, TransformRequest
 from odf_engines.errors import EngineError, EngineFailureError
 from odf_engines.sandbox.process import SandboxedProcess
-from odf_engines.spark.cache_lock import locked
+from odf_engines.spark.cache_shelf import CacheShelf
 from odf_engines.spark.compiled import python_command
 from odf_engines.spark.digest import class_data_key
 from odf_engines.spark.outputs import OutputFolder
@@ -43,17 +42,9 @@ FROM `rows` WHERE `key` >= 0 AND `text` IS NOT NULL AND `text` LIKE 'a%'
 """
 
 
-_KEPT = 3  # guess: so many installations of one user, at 200 MB each
-
-
 def find_class_data(runtime: Runtime, cache: Path) -> Path | None:
     """Return the archive for this engine if there is a whole one; hashes nothing that is not hashed already."""
-    path = _path(runtime, cache)
-    try:
-        with path.open("rb") as file:
-            return path if file.read(4) == _MAGIC else None
-    except OSError:
-        return None
+    return _shelf(cache).find(class_data_key(runtime, cache), is_good=_is_archive)
 
 
 def make_class_data(runtime: Runtime, cache: Path) -> Path:
@@ -62,25 +53,21 @@ def make_class_data(runtime: Runtime, cache: Path) -> Path:
     Raises:
         SandboxUnavailableError, EngineError: It cannot be made; the engine starts without one, only slower.
     """
-    path = _path(runtime, cache)
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with locked(path.with_suffix(".lock")):
-        if (found := find_class_data(runtime, cache)) is not None:
-            return found
-        with tempfile.TemporaryDirectory(dir=path.parent, prefix=".making-") as folder:
-            made = _make(runtime, Path(folder))
-            with made.open("rb+") as file:
-                os.fsync(file.fileno())
-            made.chmod(0o600)
-            made.replace(path)
-        archives = sorted(path.parent.glob("*.jsa"), key=lambda each: each.stat().st_mtime_ns, reverse=True)
-        for old in archives[_KEPT:]:
-            old.unlink(missing_ok=True)
-    return path
+    return _shelf(cache).make(
+        class_data_key(runtime, cache), lambda folder: _make(runtime, folder), is_good=_is_archive
+    )
 
 
-def _path(runtime: Runtime, cache: Path) -> Path:
-    return cache / "class-data" / f"{class_data_key(runtime, cache)}.jsa"
+def _shelf(cache: Path) -> CacheShelf:
+    return CacheShelf(cache / "class-data", ".jsa")
+
+
+def _is_archive(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return file.read(len(_MAGIC)) == _MAGIC
+    except OSError:
+        return False
 
 
 def _make(runtime: Runtime, folder: Path) -> Path:
@@ -103,9 +90,13 @@ def _make(runtime: Runtime, folder: Path) -> Path:
                 process.receive(_LIMITS.wall_s)
             log = process.log
         try:
-            return OutputFolder(session.folder / "out", done, _LIMITS).take("class-data.jsa")
+            made = OutputFolder(session.folder / "out", done, _LIMITS).take("class-data.jsa")
         except EngineFailureError as error:
             raise EngineFailureError("Java made no class-data archive", log=log) from error
+    with made.open("rb+") as file:
+        os.fsync(file.fileno())
+    made.chmod(0o600)
+    return made
 
 
 def _train(session: SparkSession, folder: Path) -> None:

@@ -10,40 +10,34 @@ Source: clause ENGINE-20 in ``spec/extensions/engine-contract.md``.
 
 import hashlib
 import json
-import shutil
 import sys
-import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path, PurePosixPath
 
 from odf_engines.contract import Limits
 from odf_engines.errors import EngineFailureError
 from odf_engines.sandbox.process import SandboxedProcess
 from odf_engines.sandbox.profile import Mount, Profile
-from odf_engines.spark.cache_lock import locked
+from odf_engines.spark.cache_shelf import CacheShelf
+from odf_engines.spark.own_code import own_modules
 from odf_engines.spark.preload import PRELOADED
 from odf_engines.spark.runtime import Runtime
-from odf_engines.spark.worker import OPERATIONS
 
 __all__ = ["compiled_mounts", "find_compiled", "make_compiled", "python_command"]
 
 _PLACE = "/runtime/compiled"
+_OURS = "/runtime/ours"
 
-# What the programs inside the sandboxes import: the worker of an engine, the reader of its outputs.
-_ROOTS = (
-    *PRELOADED, *OPERATIONS.values(), "odf_engines.spark.launch", "odf_engines.spark.preload",
-    "odf_engines.spark.output_program", "odf_engines.spark.output_rows", "odf_protocol.hashing.arrow0",
-    "odf_protocol.hashing.reader_schema", "pyspark.sql",
-)  # fmt: skip
+# What runs inside the sandboxes: the worker of an engine, Java alone, the reader of outputs.
+_PROGRAMS = ("odf_engines.spark.worker", "odf_engines.spark.launch", "odf_engines.spark.output_program")
 _LIMITS = Limits(wall_s=120.0, memory_bytes=1024**3)  # guess: takes two seconds and 200 MB
 _HEADER_BYTES = 16  # magic number, flags, time of change, size: PEP 552
-_KEPT = 3  # guess: so many installations of one user, at 10 MB each
 
 
 def python_command(compiled: Path | None, program: str) -> list[str]:
     """Return how a program of ours is started inside the sandbox; nothing of the machine's Python settings counts."""
     prefix = [] if compiled is None else ["-X", f"pycache_prefix={_PLACE}"]
-    return ["/runtime/python/bin/python3", "-I", "-S", "-B", *prefix, f"/runtime/ours/odf_engines/spark/{program}.py"]
+    return ["/runtime/python/bin/python3", "-I", "-S", "-B", *prefix, f"{_OURS}/odf_engines/spark/{program}.py"]
 
 
 def compiled_mounts(compiled: Path | None) -> list[Mount]:
@@ -53,8 +47,7 @@ def compiled_mounts(compiled: Path | None) -> list[Mount]:
 
 def find_compiled(runtime: Runtime, cache: Path) -> Path | None:
     """Return the folder for this engine if there is one."""
-    path = _path(runtime, cache)
-    return path if path.is_dir() else None
+    return _shelf(cache).find(_name(runtime), is_good=Path.is_dir)
 
 
 def make_compiled(runtime: Runtime, cache: Path) -> Path:
@@ -63,32 +56,28 @@ def make_compiled(runtime: Runtime, cache: Path) -> Path:
     Raises:
         SandboxUnavailableError, EngineError: It cannot be made; the engine starts without one, only slower.
     """
-    path = _path(runtime, cache)
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with locked(path.with_suffix(".lock")):
-        if not _is_current(runtime, path):
-            with tempfile.TemporaryDirectory(dir=path.parent, prefix=".making-") as folder:
-                made = Path(folder, "made")
-                _make(runtime, made)
-                if path.exists():
-                    # Sandboxes that run keep the old one, as it becomes empty.
-                    path.rename(Path(folder, "old"))
-                made.rename(path)
-            _remove_oldest(path.parent)
-    return path
+    ours = {PurePosixPath(_OURS, place) for place in own_modules(_PROGRAMS, dict(runtime.ours), cache)}
+    return _shelf(cache).make(
+        _name(runtime),
+        lambda folder: _make(runtime, ours, folder / "made"),
+        is_good=lambda folder: _is_current(runtime, ours, folder),
+    )
 
 
-def _path(runtime: Runtime, cache: Path) -> Path:
+def _shelf(cache: Path) -> CacheShelf:
+    return CacheShelf(cache / "compiled")
+
+
+def _name(runtime: Runtime) -> str:
     places = "\n".join(f"{mount.target} {mount.source}" for mount in runtime.mounts())
-    name = hashlib.sha3_256(f"{sys.version}\n{places}".encode()).hexdigest()[:32]
-    return cache / "compiled" / name
+    return hashlib.sha3_256(f"{sys.version}\n{places}".encode()).hexdigest()[:32]
 
 
-def _make(runtime: Runtime, folder: Path) -> None:
+def _make(runtime: Runtime, ours: Iterable[PurePosixPath], folder: Path) -> Path:
     import py_compile
 
     # A module whose source is no file of the engine's is none of ours to compile.
-    for place in _listed(runtime):
+    for place in _listed(runtime, ours):
         if (source := _source_of(runtime, PurePosixPath(place))) is not None:
             compiled = folder / _compiled_name(PurePosixPath(place))
             compiled.parent.mkdir(parents=True, exist_ok=True)
@@ -96,9 +85,12 @@ def _make(runtime: Runtime, folder: Path) -> None:
                 str(source), cfile=str(compiled), dfile=place, doraise=True, optimize=0,
                 invalidation_mode=py_compile.PycInvalidationMode.TIMESTAMP,
             )  # fmt: skip
+    return folder
 
 
-def _listed(runtime: Runtime) -> Sequence[str]:
+def _listed(runtime: Runtime, ours: Iterable[PurePosixPath]) -> Sequence[str]:
+    """Return the files of all modules that are loaded once everything of ours, and what it preloads, is."""
+    modules = sorted({_module_name(place) for place in ours})
     profile = Profile(
         mounts=runtime.mounts(),
         links=runtime.links(),
@@ -108,7 +100,7 @@ def _listed(runtime: Runtime) -> Sequence[str]:
             "SPARK_HOME": "/runtime/site/pyspark",
         },
     )
-    with SandboxedProcess(profile, [*python_command(None, "module_list"), *_ROOTS], _LIMITS) as process:
+    with SandboxedProcess(profile, [*python_command(None, "module_list"), *PRELOADED, *modules], _LIMITS) as process:
         try:
             found = json.loads(process.receive(_LIMITS.wall_s))
         except ValueError as error:
@@ -116,6 +108,11 @@ def _listed(runtime: Runtime) -> Sequence[str]:
     if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
         raise EngineFailureError("the list of Python modules is not a list of texts")
     return found
+
+
+def _module_name(place: PurePosixPath) -> str:
+    module = place.relative_to(_OURS)
+    return ".".join((module.parent if module.name == "__init__.py" else module.with_suffix("")).parts)
 
 
 def _source_of(runtime: Runtime, place: PurePosixPath) -> Path | None:
@@ -134,10 +131,11 @@ def _compiled_name(place: PurePosixPath) -> PurePosixPath:
     return place.relative_to("/").with_name(f"{place.stem}.{sys.implementation.cache_tag}.pyc")
 
 
-def _is_current(runtime: Runtime, folder: Path) -> bool:
-    """Whether every compiled module still fits its source."""
-    files = list(folder.rglob("*.pyc"))
-    return bool(files) and all(_fits(runtime, folder, file) for file in files)
+def _is_current(runtime: Runtime, ours: Iterable[PurePosixPath], folder: Path) -> bool:
+    """Whether everything of ours is compiled, and every compiled module still fits its source."""
+    return all((folder / _compiled_name(place)).is_file() for place in ours) and all(
+        _fits(runtime, folder, file) for file in folder.rglob("*.pyc")
+    )
 
 
 def _fits(runtime: Runtime, folder: Path, file: Path) -> bool:
@@ -150,12 +148,3 @@ def _fits(runtime: Runtime, folder: Path, file: Path) -> bool:
     found = source.stat()
     words = [int(found.st_mtime) & 0xFFFFFFFF, found.st_size & 0xFFFFFFFF]
     return header[8:] == b"".join(word.to_bytes(4, "little") for word in words)
-
-
-def _remove_oldest(parent: Path) -> None:
-    for old in sorted(_folders(parent), key=lambda each: each.stat().st_mtime_ns, reverse=True)[_KEPT:]:
-        shutil.rmtree(old, ignore_errors=True)
-
-
-def _folders(parent: Path) -> Iterator[Path]:
-    return (each for each in parent.iterdir() if each.is_dir() and not each.name.startswith("."))

@@ -9,22 +9,17 @@ A place is ``java/...``, ``spark/...``, ``python/...`` (packages), ``library/...
 (ours, what the worker imports). What is compiled of the interpreter counts by its full version: distributions build the
 same source into other bytes.
 
-Hashing 800 MB takes seconds, so what was found out about a file is remembered with its size, time and number on disk.
-
 Source: clause ENGINE-10 in ``spec/extensions/engine-contract.md``.
 """
 
-import contextlib
 import hashlib
-import json
 import os
 import sys
-import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Generic, TypeVar
 
-from odf_engines.spark.own_code import imports_of, worker_modules
+from odf_engines.spark.file_facts import FileFacts
+from odf_engines.spark.own_code import own_modules
 from odf_engines.spark.runtime import Runtime
 from odf_protocol.multihash import SHA3_256, Multihash
 
@@ -45,10 +40,8 @@ _LIBRARY_LEFT_OUT = frozenset(
      "turtledemo", "venv", "distutils", "sitecustomize.py", "usercustomize.py"}
 )  # fmt: skip
 
-_CACHE_VERSION = 2
-_ENTRY_LENGTH = 5  # what is known of a file, and its mark
-
-_Fact = TypeVar("_Fact")
+# The program whose answers are results: what it cannot import changes none.
+_PROGRAM = "odf_engines.spark.worker"
 
 
 def engine_digest(runtime: Runtime, cache: Path) -> Multihash:
@@ -83,10 +76,8 @@ def iter_engine_files(runtime: Runtime, cache: Path | None = None) -> Iterator[t
         # Build settings of the machine that compiled the interpreter begin like this.
         if path.suffix == ".py" and not path.name.startswith("_sysconfigdata"):
             yield place, path
-    files = _Remembered(None if cache is None else cache / f"own-imports-{_CACHE_VERSION}.json", imports_of)
-    for place, path in worker_modules(dict(runtime.ours), files.get).items():
+    for place, path in own_modules([_PROGRAM], dict(runtime.ours), cache).items():
         yield f"odf/{place}", path
-    files.save()
 
 
 def _iter_java_files(runtime: Runtime) -> Iterator[tuple[str, Path]]:
@@ -112,64 +103,12 @@ def _digest(hashes: dict[str, str]) -> Multihash:
 
 
 def _hashed(files: dict[str, Path], cache: Path) -> dict[str, str]:
-    known = _Remembered(cache / f"file-digests-{_CACHE_VERSION}.json", _hash_file)
+    known = FileFacts(cache, "file-digests", _hash_file)
     hashes = {place: known.get(path) for place, path in files.items()}
     known.save()
     return hashes
 
 
-class _Remembered(Generic[_Fact]):
-    """What a function says about files, asked again only for files that changed.
-
-    Args:
-        store: Where it is kept; None for nowhere.
-        ask: The function; its answers can be written as JSON.
-    """
-
-    def __init__(self, store: Path | None, ask: Callable[[Path], _Fact]) -> None:
-        self._store = store
-        self._ask = ask
-        self._known = {} if store is None else _load(store)
-        self._is_fresh = False
-
-    def get(self, path: Path) -> _Fact:
-        """Return the answer for a file."""
-        found = path.stat()
-        # The time of last change is kept by the kernel; a copy that keeps its modification time cannot fake it.
-        mark = [found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino]
-        entry = self._known.get(str(path))
-        if entry is None or entry[1:] != mark:
-            entry = self._known[str(path)] = [self._ask(path), *mark]
-            self._is_fresh = True
-        fact: _Fact = entry[0]
-        return fact
-
-    def save(self) -> None:
-        """Keep what is new."""
-        if self._is_fresh and self._store is not None:
-            _save(self._store, self._known)
-
-
 def _hash_file(path: Path) -> str:
     with path.open("rb", buffering=0) as file:
         return hashlib.file_digest(file, "sha3_256").hexdigest()
-
-
-def _load(store: Path) -> dict[str, list[Any]]:
-    try:
-        entries = json.loads(store.read_bytes())
-    except (OSError, ValueError):
-        return {}
-    if not isinstance(entries, dict):
-        return {}
-    return {path: entry for path, entry in entries.items() if isinstance(entry, list) and len(entry) == _ENTRY_LENGTH}
-
-
-def _save(store: Path, entries: dict[str, list[Any]]) -> None:
-    """Replace the store at once, so that a second process reads the old or the new one; failing costs only time."""
-    with contextlib.suppress(OSError):
-        store.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, name = tempfile.mkstemp(dir=store.parent, prefix=f".{store.name}.")
-        with os.fdopen(descriptor, "w") as file:
-            json.dump({path: entry for path, entry in entries.items() if Path(path).exists()}, file)
-        Path(name).replace(store)

@@ -1,34 +1,36 @@
-"""Which modules of ours can run inside the sandbox: everything that the worker imports, and nothing else.
+"""Which modules of ours can run inside the sandbox: everything that the programs there import, and nothing else.
 
-Found by reading the code, from ``worker`` on: each ``import``, also inside functions, and each text that is the name of
-a module of ours, which is how the worker names its operations. What stands under ``TYPE_CHECKING`` never runs. So a
+Found by reading the code, from the program on: each ``import``, also inside functions, and each text that is the name
+of a module of ours, which is how the worker names its operations. What stands under ``TYPE_CHECKING`` never runs. So a
 change of a module that no worker sees is not a new engine, and no list has to be kept.
 
-Source: clause ENGINE-10 in ``spec/extensions/engine-contract.md``.
+Source: clauses ENGINE-10 and ENGINE-20 in ``spec/extensions/engine-contract.md``.
 """
 
 import ast
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-__all__ = ["imports_of", "worker_modules"]
+from odf_engines.spark.file_facts import FileFacts
 
-_ROOT = "odf_engines.spark.worker"
+__all__ = ["own_modules"]
 
 
-def worker_modules(packages: Mapping[str, Path], imports: Callable[[Path], Iterable[str]]) -> dict[str, Path]:
-    """Return place and path of every file that the worker can import.
+def own_modules(programs: Iterable[str], packages: Mapping[str, Path], cache: Path | None) -> dict[str, Path]:
+    """Return place and path of every file of ours that some programs can import, themselves among them.
 
     Args:
+        programs: Names of modules, such as ``odf_engines.spark.worker``.
         packages: Our packages: name and folder.
-        imports: ``imports_of``, or one that remembers.
+        cache: Folder for what is known of single files; None for none.
 
     Returns:
         Paths by place, such as ``odf_protocol/did.py``.
     """
+    imports = FileFacts(cache, "own-imports", _imports_of)
     found: dict[str, Path] = {}
     seen: set[tuple[str, ...]] = set()  # most names are mentioned by many modules
-    waiting = [_ROOT]
+    waiting = list(programs)
     while waiting:
         parts = waiting.pop().split(".")
         # Importing a module runs the packages around it first.
@@ -39,11 +41,12 @@ def worker_modules(packages: Mapping[str, Path], imports: Callable[[Path], Itera
             module = _find_module(parts[:depth], packages)
             if module is not None and module[0] not in found:
                 found[module[0]] = module[1]
-                waiting += imports(module[1])
+                waiting += imports.get(module[1])
+    imports.save()
     return found
 
 
-def imports_of(path: Path) -> tuple[str, ...]:
+def _imports_of(path: Path) -> tuple[str, ...]:
     """Return the names that a file of ours imports or mentions as a module, absolute, sorted."""
     reader = _Reader()
     reader.visit(ast.parse(path.read_bytes(), path.name))

@@ -1,0 +1,97 @@
+"""Clauses ENGINE-13, ENGINE-20: what takes long is made once, appears whole, and stays while it is used."""
+
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from odf_engines.spark.cache_shelf import CacheShelf
+
+MOST = 8
+
+
+def file_with(content: str):
+    """Give a way to make a file with a content."""
+
+    def make(folder: Path) -> Path:
+        made = folder / "made"
+        made.write_text(content)
+        return made
+
+    return make
+
+
+def folder_with(content: str):
+    """Give a way to make a folder with one file."""
+
+    def make(folder: Path) -> Path:
+        made = folder / "made"
+        made.mkdir()
+        (made / "file").write_text(content)
+        return made
+
+    return make
+
+
+def fails(folder: Path) -> Path:
+    (folder / "half").write_text("half")
+    raise ValueError("it does not go")
+
+
+def names(shelf: CacheShelf) -> set[str]:
+    return {path.name for path in shelf.folder.iterdir() if path.suffix != ".lock"}
+
+
+@pytest.fixture
+def shelf(tmp_path) -> CacheShelf:
+    return CacheShelf(tmp_path / "cache" / "things", ".txt")
+
+
+def test_what_is_good_is_not_made_again(shelf):
+    assert shelf.find("a", is_good=Path.is_file) is None
+    path = shelf.make("a", file_with("first"), is_good=Path.is_file)
+    assert shelf.make("a", fails, is_good=Path.is_file) == path
+    assert shelf.find("a", is_good=Path.is_file) == path
+    assert path.read_text() == "first"
+
+
+def test_what_is_no_longer_good_is_made_anew(tmp_path):
+    shelf = CacheShelf(tmp_path)
+    for content in ("first", "second"):
+        path = shelf.make("a", folder_with(content), is_good=lambda _: False)
+        assert (path / "file").read_text() == content
+    assert names(shelf) == {"a"}
+
+
+def test_what_cannot_be_made_leaves_what_was_there(shelf):
+    path = shelf.make("a", file_with("first"), is_good=Path.is_file)
+    with pytest.raises(ValueError, match="does not go"):
+        shelf.make("a", fails, is_good=lambda _: False)
+    assert path.read_text() == "first"
+    assert names(shelf) == {"a.txt"}
+
+
+def test_two_that_want_it_make_it_once(shelf):
+    counted = []
+
+    def make(folder: Path) -> Path:
+        counted.append(folder)
+        return file_with("it")(folder)
+
+    threads = [threading.Thread(target=shelf.make, args=("a", make), kwargs={"is_good": Path.is_file}) for _ in "1234"]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert len(counted) == 1
+
+
+@pytest.mark.parametrize("make", [file_with("it"), folder_with("it")], ids=["files", "folders"])
+def test_what_was_used_least_of_late_goes(tmp_path, make):
+    shelf = CacheShelf(tmp_path)
+    for number in range(MOST):
+        os.utime(shelf.make(f"{number}", make, is_good=Path.exists), (number, number))
+    shelf.find("0", is_good=Path.exists)
+    shelf.make("new", make, is_good=Path.exists)
+    assert names(shelf) == {"0", *map(str, range(2, MOST)), "new"}
