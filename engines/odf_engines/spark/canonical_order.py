@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from odf_engines.spark.gate.trees import items, iter_expressions, iter_plan, simple_name, view_name
 from odf_engines.spark.java_classes import java_class, scala_object, scala_sequence
+from odf_engines.spark.plans import analysed_plan, rows_of_plan
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -40,18 +41,14 @@ def in_canonical_order(result: "DataFrame", ordered: Collection[str], unordered:
         ordered: Views whose rows come in an order of their own.
         unordered: Views that are computed, and have none.
     """
-    from pyspark.sql.classic.dataframe import DataFrame
-
-    plan = result._jdf.queryExecution().analyzed()  # noqa: SLF001
+    plan = analysed_plan(result)
     if _keeps_order(plan, ordered, unordered):
         return result
-    session = result.sparkSession._jsparkSession  # noqa: SLF001
     mended = _with_ties_ordered(plan)
     if mended is None:
         order = [_ascending(column) for column in items(plan.output()) if _is_orderable(column)]
         mended = _sorted(order, plan)
-    dataset = java_class("org.apache.spark.sql.classic.Dataset").ofRows(session, mended)
-    return DataFrame(dataset, result.sparkSession)
+    return rows_of_plan(result.sparkSession, mended)
 
 
 def _keeps_order(plan: Any, ordered: Collection[str], unordered: Collection[str]) -> bool:

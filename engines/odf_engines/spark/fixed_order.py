@@ -15,6 +15,8 @@ from typing import Any
 
 from odf_engines.errors import LimitExceededError, NotReplayableError
 from odf_engines.spark.gate.row_order import find_order_dependence
+from odf_engines.spark.java_classes import java_class
+from odf_engines.spark.plans import analysed_plan
 
 __all__ = ["depends_on_order", "in_one_partition", "unspilled"]
 
@@ -29,7 +31,7 @@ _numbers = count()
 def depends_on_order(result: Any, inputs: Collection[str]) -> bool:
     """Whether the result of a query over these views follows from its rows only in one fixed order of execution."""
     try:
-        return bool(find_order_dependence(result._jdf.queryExecution().analyzed(), inputs))  # noqa: SLF001
+        return bool(find_order_dependence(analysed_plan(result), inputs))
     except NotReplayableError:
         return False  # a person may ask at random; no order would make the answer the same
 
@@ -70,7 +72,7 @@ def unspilled(spark: Any, *, matters: bool) -> Iterator[None]:
         context._jsc.sc().clearJobGroup()  # noqa: SLF001
     spilled = _spilled_bytes(context, group)
     if spilled:
-        heap = int(context._jvm.Runtime.getRuntime().maxMemory())  # noqa: SLF001
+        heap = int(java_class("java.lang.Runtime").getRuntime().maxMemory())
         raise LimitExceededError(
             "memory_bytes",
             allowed=heap,

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from odf_engines.spark.gate.trees import items, simple_name, view_name
 from odf_engines.spark.java_classes import java_class, scala_sequence
+from odf_engines.spark.plans import analysed_plan, rows_of_plan
 from odf_protocol.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -42,13 +43,10 @@ class MapPlan:
 
         The last two of its columns are ``SOURCE_OFFSET`` and ``SOURCE_OP``.
         """
-        from pyspark.sql.classic.dataframe import DataFrame
-
-        plan = rows._jdf.queryExecution().analyzed()  # noqa: SLF001
+        plan = analysed_plan(rows)
         for name, content in self.layers:
             plan = java_class(f"{_LOGICAL}.{name}")(content, plan)
-        dataset = java_class("org.apache.spark.sql.classic.Dataset").ofRows(spark._jsparkSession, plan)  # noqa: SLF001
-        return DataFrame(dataset, spark)
+        return rows_of_plan(spark, plan)
 
 
 def plan_map(plan: Any, rows: "DataFrame", columns: Sequence[Any], alias: str, vocabulary: Vocabulary) -> MapPlan:
@@ -62,7 +60,7 @@ def plan_map(plan: Any, rows: "DataFrame", columns: Sequence[Any], alias: str, v
         vocabulary: Of the input.
     """
     listed, passed = list(columns), []
-    given = items(rows._jdf.queryExecution().analyzed().output())  # noqa: SLF001
+    given = items(analysed_plan(rows).output())
     for name, source in ((SOURCE_OFFSET, vocabulary.offset), (SOURCE_OP, vocabulary.op)):
         attribute, column = next(each for each in zip(given, columns, strict=True) if str(each[0].name()) == source)
         attribute = attribute.newInstance().withName(name)

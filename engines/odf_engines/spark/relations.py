@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from odf_engines.errors import InvalidQueryError
 from odf_engines.spark.java_classes import java_class, scala_object, scala_sequence
+from odf_engines.spark.plans import analysed_plan, java_session, rows_of, rows_of_plan
 from odf_protocol.errors import UnsupportedError
 from odf_protocol.events import DataSchema, DataTypeOption, OffsetInterval
 from odf_protocol.schema_spark import quote_spark_name, spark_columns_of
@@ -72,14 +73,13 @@ def empty_rows(spark: "SparkSession", struct: Any) -> "DataFrame":
         struct: From ``struct_of``.
     """
     no_rows = java_class("java.util.ArrayList")()
-    return _frame(spark, spark._jsparkSession.createDataFrame(no_rows, struct.asNullable()))  # noqa: SLF001
+    return rows_of(spark, java_session(spark).createDataFrame(no_rows, struct.asNullable()))
 
 
 def list_columns(spark: "SparkSession", rows: "DataFrame", columns: Sequence[Any]) -> "DataFrame":
     """Return the rows of files with ``stated_columns``."""
-    stored = rows._jdf.queryExecution().analyzed()  # noqa: SLF001
-    listed = java_class("org.apache.spark.sql.catalyst.plans.logical.Project")(scala_sequence(columns), stored)
-    return _frame(spark, java_class("org.apache.spark.sql.classic.Dataset").ofRows(spark._jsparkSession, listed))  # noqa: SLF001
+    project = java_class("org.apache.spark.sql.catalyst.plans.logical.Project")
+    return rows_of_plan(spark, project(scala_sequence(columns), analysed_plan(rows)))
 
 
 def ordered_rows(
@@ -101,14 +101,14 @@ def ordered_rows(
         vocabulary: Names of the system columns.
         in_one_partition: Otherwise up to ``MOST_SCANS`` slices are read in several, whose order is that of the rows.
     """
-    reader = spark._jsparkSession.read().schema(struct)  # noqa: SLF001 - pyspark would send the columns again
+    reader = java_session(spark).read().schema(struct)  # pyspark would send the columns again
     offset = quote_spark_name(vocabulary.offset)
     # Spark reads the largest files first, so each file is a scan of its own, or all are sorted.
     if len(slices) <= MOST_SCANS:
-        frames = [_frame(spark, reader.parquet(str(path))) for path in slices]
+        frames = [rows_of(spark, reader.parquet(str(path))) for path in slices]
         rows = one_after_another(frames, in_one_partition=in_one_partition)
     else:
-        rows = _frame(spark, reader.parquet(scala_sequence(map(str, slices)))).coalesce(1)
+        rows = rows_of(spark, reader.parquet(scala_sequence(map(str, slices)))).coalesce(1)
         rows = rows.sortWithinPartitions(offset)
     # As text it is one question to Java, as an expression a dozen.
     return rows.where(f"{offset} >= {interval.start}L AND {offset} <= {interval.end}L")
@@ -130,9 +130,3 @@ def one_after_another(frames: "Sequence[DataFrame]", *, in_one_partition: bool =
 def register(rows: "DataFrame", alias: str) -> None:
     """Make rows known to queries under a name, which may have dots."""
     rows.createOrReplaceTempView(quote_spark_name(alias))
-
-
-def _frame(spark: "SparkSession", dataset: Any) -> "DataFrame":
-    from pyspark.sql.classic.dataframe import DataFrame
-
-    return DataFrame(dataset, spark)

@@ -10,7 +10,7 @@ from typing import Any
 from odf_engines.errors import InvalidQueryError
 from odf_engines.spark.gate.functions import AGGREGATES, GENERATORS, IMPURE, SCALARS, WINDOWS
 from odf_engines.spark.gate.trees import items, iter_expressions, iter_plan, shown, simple_name
-from odf_engines.spark.java_classes import java_class
+from odf_engines.spark.plans import java_session, resolve_plan
 
 __all__ = ["analyse_query", "invalid_query", "parse_query"]
 
@@ -62,7 +62,7 @@ def parse_query(spark: Any, sql: str, relations: Collection[str]) -> Any:
     if len(sql) > _MAX_QUERY_CHARACTERS:
         raise InvalidQueryError(f"more than {_MAX_QUERY_CHARACTERS} characters")
     try:
-        plan = spark._jsparkSession.sessionState().sqlParser().parsePlan(sql)  # noqa: SLF001
+        plan = java_session(spark).sessionState().sqlParser().parsePlan(sql)
     except PySparkException as error:
         raise invalid_query(error) from error
     except Py4JJavaError as error:
@@ -95,7 +95,7 @@ def analyse_query(spark: Any, plan: Any) -> Any:
     from pyspark.errors import PySparkException
 
     try:
-        return java_class("org.apache.spark.sql.classic.Dataset").ofRows(spark._jsparkSession, plan)  # noqa: SLF001
+        return resolve_plan(spark, plan)
     except PySparkException as error:
         raise invalid_query(error) from error
 

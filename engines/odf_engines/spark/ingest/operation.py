@@ -6,6 +6,8 @@ from typing import Any
 
 from odf_engines.contract import IngestRequest, IngestResponse
 from odf_engines.spark.ingest.pipeline import Folders, ingest
+from odf_engines.spark.java_classes import java_class
+from odf_engines.spark.plans import java_session
 from odf_engines.spark.worker import schema_text
 
 
@@ -14,8 +16,8 @@ def run(spark: Any, request: IngestRequest, folder: Path) -> dict[str, object]:
     scratch = folder / "work"
     scratch.mkdir()
     # A parser that is asked directly looks for settings in the session of its thread.
-    sessions = spark._jvm.org.apache.spark.sql.classic.SparkSession  # noqa: SLF001 - has no public name
-    sessions.setActiveSession(spark._jsparkSession)  # noqa: SLF001
+    sessions = java_class("org.apache.spark.sql.classic.SparkSession")
+    sessions.setActiveSession(java_session(spark))
     try:
         return _answer(ingest(spark, request, Folders(scratch, folder)))
     finally:

@@ -16,6 +16,7 @@ from odf_engines.spark.gate.statement import analyse_query, parse_query
 from odf_engines.spark.gate.trees import items, iter_expressions, iter_plan, shown, simple_name
 from odf_engines.spark.ingest.carriers import carrier_of, quoted, spark_name_of
 from odf_engines.spark.ingest.source_records import ERRORS, RECORD, value_name
+from odf_engines.spark.plans import analysed_plan, rows_of
 from odf_protocol.events import SqlQueryStep, TransformSql
 
 INPUT = "input"
@@ -61,16 +62,14 @@ def run_query(spark: Any, sql: str, relations: Collection[str]) -> Any:
     Raises:
         InvalidQueryError: It is anything but a query over `relations`.
     """
-    from pyspark.sql import DataFrame
-
     dataset = analyse_query(spark, parse_query(spark, sql, relations))
     check_analysed(dataset.queryExecution().analyzed(), relations)
-    return DataFrame(dataset, spark)
+    return rows_of(spark, dataset)
 
 
 def _refuse_whole_division(result: Any) -> None:
     """Refuse what both dialects accept and read differently: `5 / 2` is 2 in DataFusion and 2.5 in Spark."""
-    for node in iter_plan(result._jdf.queryExecution().analyzed()):  # noqa: SLF001 - has no public name
+    for node in iter_plan(analysed_plan(result)):
         for expression in iter_expressions(node):
             if simple_name(expression) == "Divide" and all(
                 _is_cast_of_whole(side) for side in items(expression.children())

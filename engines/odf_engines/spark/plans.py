@@ -1,0 +1,48 @@
+"""Plans of Spark and what they were made for: where its Python names have no way in, and ours go around them.
+
+A plan, analysed, is an object of Java's that says what a query means; rows are a data frame of Python's. The gate and
+the order of rows are decisions about plans, so one is made of the other here and there, and only here.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from odf_engines.spark.java_classes import java_class
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["analysed_plan", "java_session", "resolve_plan", "rows_of", "rows_of_plan"]
+
+
+def analysed_plan(rows: "DataFrame") -> Any:
+    """Return what the rows are computed by, all names and types resolved."""
+    return rows._jdf.queryExecution().analyzed()  # noqa: SLF001 - has no public name
+
+
+def java_session(spark: "SparkSession") -> Any:
+    """Return Java's side of a session."""
+    return spark._jsparkSession  # noqa: SLF001 - has no public name
+
+
+def resolve_plan(spark: "SparkSession", plan: Any) -> Any:
+    """Resolve all names and types of a plan; nothing is executed.
+
+    Returns:
+        A Java ``Dataset`` with the analysed plan.
+
+    Raises:
+        PySparkException: A name is unknown or a type does not fit.
+    """
+    return java_class("org.apache.spark.sql.classic.Dataset").ofRows(java_session(spark), plan)
+
+
+def rows_of(spark: "SparkSession", dataset: Any) -> "DataFrame":
+    """Return a Java ``Dataset`` as Python has it."""
+    from pyspark.sql.classic.dataframe import DataFrame
+
+    return DataFrame(dataset, spark)
+
+
+def rows_of_plan(spark: "SparkSession", plan: Any) -> "DataFrame":
+    """Return what a plan computes; raises what ``resolve_plan`` does."""
+    return rows_of(spark, resolve_plan(spark, plan))
