@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from odf_node.services.slices import check_slice, describe_new_slice, physical_hash_of, read_last_rows
+from odf_node.services.slices import check_slice, describe_new_slice, physical_hash_of, read_last_rows, rows_at_once
 from odf_protocol.errors import RejectedError
 from odf_protocol.events import OffsetInterval
 from odf_protocol.timestamp import Timestamp
@@ -67,3 +67,14 @@ def test_slice_without_rows_has_no_last_rows(tmp_path: Path) -> None:
     path = tmp_path / "slice"
     pq.write_table(pa.table({"n": pa.array([], pa.int64())}), path)
     assert read_last_rows(path, 5).num_rows == 0
+
+
+@pytest.mark.parametrize(("text_bytes", "rows"), [(1, 65_536), (200, 9_216), (5_000, 1_024)])
+def test_the_longer_the_rows_the_fewer_are_read_at_once(text_bytes: int, rows: int) -> None:
+    texts = [chr(33 + number % 90) * text_bytes + str(number) for number in range(10_000)]
+    content = parquet_bytes(pa.table({"text": texts}), use_dictionary=False)
+    assert rows_at_once(pq.read_metadata(pa.BufferReader(content))) == rows
+
+
+def test_file_that_says_nothing_of_its_rows_is_read_as_usual() -> None:
+    assert rows_at_once(pq.read_metadata(pa.BufferReader(parquet_bytes(pa.table({"a": pa.array([], "i8")}))))) == 65_536

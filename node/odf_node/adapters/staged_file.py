@@ -3,14 +3,22 @@
 import fcntl
 import hashlib
 import os
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
+from odf_node.adapters.write_back import begin_write_back
 from odf_node.os_errors import mapped_os_errors
 from odf_protocol.multihash import SHA3_256, Multihash
 
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
+
 _READ_BYTES: Final = 1024 * 1024
+_BESIDE_BYTES: Final = 512 * 1024
+"""From here on a write and its hash take far longer than giving one of them to another thread (guess)."""
+_WRITE_BACK_BYTES: Final = 8 * 1024 * 1024  # guess: some milliseconds of a disk; smaller objects are left alone
 
 
 class StagedFile:
@@ -25,7 +33,9 @@ class StagedFile:
         self._descriptor = descriptor
         self._resumable = resumable
         self._size_bytes = 0
+        self._written_back_bytes = 0
         self._hasher = hashlib.sha3_256()
+        self._beside: ThreadPoolExecutor | None = None
 
     @classmethod
     def create(cls, path: Path) -> Self:
@@ -67,19 +77,17 @@ class StagedFile:
         """See ``StagedObject``."""
         return self._path
 
-    def write(self, chunk: bytes | bytearray | memoryview) -> None:
+    def write(self, *chunks: bytes | bytearray | memoryview) -> None:
         """See ``StagedObject``."""
-        with memoryview(chunk).cast("B") as view, mapped_os_errors(self._path):
-            written = 0
-            try:
-                while written < len(view):
-                    written += os.pwrite(self._descriptor, view[written:], self._size_bytes + written)
-            except OSError:
-                # A part of the chunk on the disk would be a part that was not hashed.
-                os.ftruncate(self._descriptor, self._size_bytes)
-                raise
-            self._hasher.update(view)
-            self._size_bytes += len(view)
+        views = [memoryview(chunk).cast("B") for chunk in chunks]
+        before = self._hasher.copy()
+        try:
+            with self._hashing(views):
+                self._append(views)
+        except BaseException:
+            # What is not in the file is not in its hash.
+            self._hasher = before
+            raise
 
     def flush(self) -> None:
         """See ``StagedObject``; nothing is held back here."""
@@ -88,7 +96,7 @@ class StagedFile:
         """See ``StagedObject``."""
         with mapped_os_errors(self._path):
             os.ftruncate(self._descriptor, 0)
-        self._size_bytes = 0
+        self._size_bytes = self._written_back_bytes = 0
         self._hasher = hashlib.sha3_256()
 
     def move_to(self, target: Path) -> None:
@@ -116,7 +124,50 @@ class StagedFile:
         else:
             self.discard()
 
+    def _append(self, views: Sequence[memoryview]) -> None:
+        position = self._size_bytes
+        with mapped_os_errors(self._path):
+            try:
+                for view in views:
+                    left = view
+                    while left:
+                        written = os.pwrite(self._descriptor, left, position)
+                        left = left[written:]
+                        position += written
+            except OSError:
+                # A part of the chunks on the disk would be a part that was not hashed.
+                os.ftruncate(self._descriptor, self._size_bytes)
+                raise
+        self._size_bytes = position
+        if position - self._written_back_bytes >= _WRITE_BACK_BYTES:
+            begin_write_back(self._descriptor, self._written_back_bytes, position - self._written_back_bytes)
+            self._written_back_bytes = position
+
+    @contextmanager
+    def _hashing(self, views: Sequence[memoryview]) -> Iterator[None]:
+        """Hash the bytes, in another thread while the caller works where that is worth it."""
+        if sum(map(len, views)) < _BESIDE_BYTES:
+            yield
+            self._hash(views)
+            return
+        if self._beside is None:
+            from concurrent.futures import ThreadPoolExecutor  # here: commands that receive nothing do without
+
+            self._beside = ThreadPoolExecutor(1, "hash-beside-write")
+        hashing = self._beside.submit(self._hash, views)
+        try:
+            yield
+        finally:
+            hashing.result()
+
+    def _hash(self, views: Sequence[memoryview]) -> None:
+        for view in views:
+            self._hasher.update(view)
+
     def _close(self) -> None:
+        if self._beside is not None:
+            self._beside.shutdown()
+            self._beside = None
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
@@ -125,6 +176,7 @@ class StagedFile:
         while chunk := os.pread(self._descriptor, _READ_BYTES, self._size_bytes):
             self._hasher.update(chunk)
             self._size_bytes += len(chunk)
+        self._written_back_bytes = self._size_bytes
 
 
 def _is_same_file(path: Path, descriptor: int) -> bool:

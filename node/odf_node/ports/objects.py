@@ -32,8 +32,8 @@ class StagedObject(Protocol):
         """The local file, for reading by other code of this node while the object is staged. ``flush`` first."""
         ...
 
-    def write(self, chunk: bytes | bytearray | memoryview) -> None:
-        """Append bytes.
+    def write(self, *chunks: bytes | bytearray | memoryview) -> None:
+        """Append bytes, all of them or none; they must not change meanwhile.
 
         Raises:
             HomeFullError: There is no room; what was staged is still whole up to ``size_bytes``.

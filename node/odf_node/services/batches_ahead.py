@@ -7,7 +7,7 @@ from typing import Final
 
 import pyarrow as pa
 
-AHEAD_BYTES: Final = 1 << 25  # guess: as much as is hashed at once, so that the two alternate
+AHEAD_BYTES: Final = 1 << 23  # guess: as much as is hashed at once, so that the two alternate
 
 
 def iter_ahead(batches: Iterator[pa.RecordBatch], ahead_bytes: int = AHEAD_BYTES) -> Iterator[pa.RecordBatch]:

@@ -29,6 +29,15 @@ _BY_THE_FILE: Final = frozenset(
     {signal.SIGXCPU, signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.SIGTRAP}
 )
 
+_MEMORY: Final = {
+    # Other allocators of Arrow's reserve more memory than they use, which the limit would count.
+    "ARROW_DEFAULT_MEMORY_POOL": "system",
+    "OMP_NUM_THREADS": "1",
+    # Memory of a batch serves the next one, instead of going back to the system; larger pieces go back at once.
+    "MALLOC_MMAP_THRESHOLD_": str(8 * 1024 * 1024),
+    "MALLOC_TRIM_THRESHOLD_": str(64 * 1024 * 1024),
+}
+
 
 @dataclass(frozen=True, slots=True)
 class ReadingLimits:
@@ -141,8 +150,7 @@ class SliceProcess:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            # Other allocators of Arrow's reserve more memory than they use, which the limit would count.
-            env=os.environ | {"ARROW_DEFAULT_MEMORY_POOL": "system", "OMP_NUM_THREADS": "1"},
+            env=os.environ | _MEMORY,
             start_new_session=True,  # a terminal's Ctrl-C is for us: it must not look like the file's doing
         )
         return self._process

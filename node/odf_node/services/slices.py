@@ -28,7 +28,11 @@ from odf_protocol.schema_compat import find_slice_incompatibility
 from odf_protocol.timestamp import Timestamp
 from odf_protocol.vocabulary import Vocabulary
 
-BATCH_ROWS: Final = 65_536  # guess: some megabytes of an ordinary table; the hash does not depend on it
+BATCH_ROWS: Final = 65_536  # guess: as many as make the work for a batch small beside that for its rows
+_BATCH_BYTES: Final = 2 * 1024 * 1024
+"""Rows of this size are read at once, where the file tells the truth: memory that is touched for the first time costs
+more than what is done in it. Nothing else depends on it. Guess: as much as a processor keeps close."""
+_FEWEST_ROWS: Final = 1024
 HASHING_THREADS: Final = 2  # columns are hashed side by side; hashing releases the interpreter lock
 OPERATIONS: Final = range(4)  # Source: ODF OperationType
 
@@ -273,9 +277,17 @@ def _read_texts(schema: pa.Schema) -> None:
             pending.append(field.type.value_field)
 
 
+def rows_at_once(metadata: pq.FileMetaData) -> int:
+    """Say how many rows of a file to read at once, by what its footer says of their size."""
+    groups = (metadata.row_group(index) for index in range(metadata.num_row_groups))
+    row_bytes = sum(max(0, group.total_byte_size) for group in groups) // max(1, metadata.num_rows)
+    rows: int = _BATCH_BYTES // max(1, row_bytes)
+    return min(BATCH_ROWS, max(_FEWEST_ROWS, rows - rows % _FEWEST_ROWS))
+
+
 def _iter_batches(file: pq.ParquetFile) -> Iterator[pa.RecordBatch]:
     try:
-        yield from iter_ahead(file.iter_batches(batch_size=BATCH_ROWS, use_threads=False))
+        yield from iter_ahead(file.iter_batches(batch_size=rows_at_once(file.metadata), use_threads=False))
     except MemoryError:
         raise
     except _UNREADABLE as error:

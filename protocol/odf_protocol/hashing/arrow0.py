@@ -29,13 +29,13 @@ __all__ = ["Arrow0Hasher", "ColumnExecutor", "hash_batches"]
 
 _CHUNK_ROWS: Final = 1 << 17  # measured: smaller ones cost more for starting than they gain by staying in the cache
 _CHUNK_BYTES: Final = 1 << 22  # guess: four times the second-level cache; bounds what is laid out at once
-_SHARED_BYTES: Final = 1 << 25  # guess: workers wait for each other at the end, which is then some percent of the time
+_SHARED_BYTES: Final = 1 << 23  # guess: workers wait for each other at the end; more would be memory touched anew
 
 
 class Arrow0Hasher:
     """Hashes rows that arrive in batches; holds one SHA3 state per column and at most 10,000 rows.
 
-    With an executor it also holds batches until 32 MiB are there, which then are hashed side by side.
+    With an executor it also holds batches until 8 MiB are there, which then are hashed side by side.
 
     Args:
         schema: All columns of the slice in file order, system columns included, in the types of
