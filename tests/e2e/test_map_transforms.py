@@ -349,3 +349,11 @@ def test_watermark_follows_the_event_time_through_steps(spark_session, orders):
 def _watermark_ms(session, query, source, before):
     watermark = session.transform(transform_request(query, source, prev_watermark_ms=before)).watermark
     return None if watermark is None else watermark.unix_ms
+
+
+def test_letters_are_those_of_java(spark_session, orders):
+    query = (
+        "SELECT event_time, upper('straße \u0149'), lower('ΣΟΦΟΣ İ'), initcap('ßeta \u0149eta-eta') AS c FROM orders"
+    )
+    mapped = output_rows(run(spark_session, query, orders))[0][1:]
+    assert mapped == ("STRASSE \u02bcN", "σοφος i̇", "ßeta \u0149eta-eta")

@@ -54,6 +54,9 @@ SETTINGS = {
     "spark.sql.ansi.enabled": "true",
     "spark.sql.caseSensitive": "true",
     "spark.sql.legacy.timeParserPolicy": "CORRECTED",
+    # Letters by the Java runtime, as Spark did before version 4. The tables of ICU take a second to make, in every
+    # process that maps a letter.
+    "spark.sql.icu.caseMappings.enabled": "false",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
     "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
@@ -84,6 +87,8 @@ SETTINGS = {
     "spark.sql.parquet.compression.codec": "lz4_raw",
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",
     "spark.ui.enabled": "false",
+    # Rows of a task come with its answer, not after it by the network of blocks.
+    "spark.task.maxDirectResultSize": "64m",
     "spark.ui.showConsoleProgress": "false",
     "spark.eventLog.enabled": "false",
 }
@@ -126,7 +131,10 @@ def connect_spark(java: "subprocess.Popen[bytes]") -> "SparkSession":
     Raises:
         RuntimeError: Java ended before Spark was up.
     """
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
+
+    from odf_engines.spark.warm_up import LibrariesAhead, SqlAhead
 
     connection = Path(_CONNECTION)
     while not connection.exists():
@@ -137,6 +145,11 @@ def connect_spark(java: "subprocess.Popen[bytes]") -> "SparkSession":
     port, length = struct.unpack("!ii", raw[:8])
     os.environ.update(PYSPARK_GATEWAY_PORT=str(port), PYSPARK_GATEWAY_SECRET=raw[8 : 8 + length].decode())
     connection.unlink()
+    SparkContext._ensure_initialized()  # noqa: SLF001 - connects, and has no public name
+    ahead = SqlAhead()
+    SparkContext.getOrCreate()
+    ahead.join()
+    LibrariesAhead()
     return SparkSession.builder.getOrCreate()
 
 

@@ -1,0 +1,61 @@
+"""What Java does for every first request and could do before: here, by a second thread, while Spark's context starts.
+
+Each call makes Java load classes and fill tables that a first request would wait for; what it returns is not used, and
+a failure costs nothing but time. Classes of one family must be initialised by one thread at a time, since Java locks a
+class meanwhile and two that need each other would wait for ever. So what is done beside the context belongs to Spark's
+SQL, which the context knows nothing of, and what is done beside the first session are libraries that know nothing of
+either.
+
+Source: clause ENGINE-22 in ``spec/extensions/engine-contract.md``.
+"""
+
+import contextlib
+from threading import Thread
+
+from odf_engines.spark.java_classes import java_class
+
+__all__ = ["LibrariesAhead", "SqlAhead"]
+
+_COLUMNS = "`a` BIGINT NOT NULL, `b` STRING, `c` TIMESTAMP NOT NULL, `d` DECIMAL(10, 2)"
+
+
+class _Ahead(Thread):
+    """A thread whose failures are its own."""
+
+    def __init__(self) -> None:
+        super().__init__(name=type(self).__name__, daemon=True)
+        self.start()
+
+    def run(self) -> None:
+        from py4j.protocol import Py4JError
+
+        with contextlib.suppress(Py4JError):
+            self.load()
+
+    def load(self) -> None:
+        raise NotImplementedError
+
+
+class SqlAhead(_Ahead):
+    """Parser, types, settings, generator and compiler of code; to be joined before anything of SQL is asked."""
+
+    def load(self) -> None:
+        """Parse columns and compile a projection of them."""
+        _initialise("org.apache.spark.SparkThrowableHelper$")  # reads a megabyte of messages
+        columns = java_class("org.apache.spark.sql.types.StructType").fromDDL(_COLUMNS)
+        java_class("org.apache.spark.sql.catalyst.expressions.UnsafeProjection").create(columns)
+
+
+class LibrariesAhead(_Ahead):
+    """Arrow's memory, Parquet's metadata and the native code of Snappy."""
+
+    def load(self) -> None:
+        """Ask each for something that needs it."""
+        java_class("org.apache.spark.sql.util.ArrowUtils").rootAllocator()
+        _initialise("org.apache.arrow.vector.types.pojo.Schema")
+        _initialise("org.apache.parquet.hadoop.metadata.ParquetMetadata")
+        java_class("org.xerial.snappy.Snappy").maxCompressedLength(1)
+
+
+def _initialise(name: str) -> None:
+    java_class("java.lang.Class").forName(name)
