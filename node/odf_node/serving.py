@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from odf_node import __version__
-from odf_node.adapters.warm_engines import Keeper, KeeperPlace, build_of_program
+from odf_node.adapters.warm_engines import Keeper, KeeperPlace
 from odf_node.background_rebuild import BackgroundRebuild
 from odf_node.background_renewal import BackgroundRenewal
 from odf_node.background_scrub import BackgroundScrub
@@ -21,6 +21,7 @@ from odf_node.engine_workspace import EngineWorkspace
 from odf_node.errors import UsageError
 from odf_node.gauges import make_metrics
 from odf_node.gossiping import GossipTasks, gossip_of
+from odf_node.handover.offering import CommandOffer
 from odf_node.http.encryption import make_tls_context
 from odf_node.http.live import Live
 from odf_node.http.served_node import ServedNode
@@ -28,6 +29,7 @@ from odf_node.http.server import ListeningAddress
 from odf_node.http.server import serve as serve_http
 from odf_node.late_push_judge import LatePushJudge
 from odf_node.ports.keys import PrivateKey
+from odf_node.program_files import build_of_program
 from odf_node.reloading import Setting, reload
 from odf_node.services.disputes import Disputes
 from odf_node.services.key_logs import KeyLogs
@@ -63,6 +65,7 @@ async def serve(node: Node, setting: Setting, *, ready_file: Path | None, consol
     def announce(listening: ListeningAddress, background: _Background, gossiping: GossipTasks | None) -> None:
         count = sum(record.published for record in node.store.list_datasets())
         console.note(f"serving {count} dataset{'' if count == 1 else 's'} at {listening.url} (Ctrl-C ends)")
+        background.commands.start()
         if ready_file is not None:
             _write_whole(ready_file, f"{listening.url}\n")
         notify_supervisor(os.environ, "READY=1", f"STATUS=serving at {listening.url}")
@@ -135,6 +138,7 @@ class _Background:
 
     renewal: BackgroundRenewal
     rebuilds: BackgroundRebuild
+    commands: CommandOffer
 
 
 @asynccontextmanager
@@ -145,14 +149,22 @@ async def _in_background(
     keeper, thread = _start_keeper(node, console)
     care = BackgroundScrub(node, live)
     care.start()
-    background = _Background(BackgroundRenewal(node, live), BackgroundRebuild(lambda: Node(node.home, node.clock)))
+    background = _Background(
+        BackgroundRenewal(node, live),
+        BackgroundRebuild(lambda: Node(node.home, node.clock)),
+        CommandOffer(node.home.commands, live.configuration.commands),
+    )
     background.rebuilds.start()
     engines_end = asyncio.create_task(_stop_engines_late(node, stop, grace_s))
+    commands_end = asyncio.create_task(_end_commands(background.commands, stop, grace_s))
     try:
         yield background
     finally:
         notify_supervisor(os.environ, "STOPPING=1")
         engines_end.cancel()
+        # What ends without having been told to stop waits for nobody.
+        await (commands_end if stop.is_set() else background.commands.end(0))
+        commands_end.cancel()
         await asyncio.to_thread(background.rebuilds.end)
         await asyncio.to_thread(care.end)
         await asyncio.to_thread(background.renewal.end)
@@ -169,6 +181,12 @@ async def _stop_engines_late(node: Node, stop: asyncio.Event, grace_s: float) ->
     await stop.wait()
     await asyncio.sleep(grace_s)
     node.stop_engines()
+
+
+async def _end_commands(commands: CommandOffer, stop: asyncio.Event, grace_s: float) -> None:
+    """Let commands end beside the requests, in the same time."""
+    await stop.wait()
+    await commands.end(grace_s)
 
 
 def _start_keeper(node: Node, console: Console) -> tuple[Keeper, threading.Thread]:

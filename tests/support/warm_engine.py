@@ -25,9 +25,10 @@ from odf_engines.contract import (
 )
 from odf_engines.errors import EngineError
 from odf_engines.spark.engine import SparkEngine
-from odf_node.adapters.warm_engines import Keeper, KeeperPlace, build_of_program
+from odf_node.adapters.warm_engines import Keeper, KeeperPlace
 from odf_node.engine_workspace import EngineWorkspace
 from odf_node.home import Home
+from odf_node.program_files import build_of_program
 from odf_protocol.events import TransformSql
 from odf_protocol.vocabulary import Vocabulary
 

@@ -16,7 +16,6 @@ Source: clauses WARM-1 to WARM-6 in ``spec/extensions/engine-contract.md``.
 import contextlib
 import dataclasses
 import fcntl
-import hashlib
 import os
 import secrets
 import socket
@@ -49,6 +48,7 @@ from odf_engines.errors import EngineError, EngineFailureError, LimitExceededErr
 from odf_engines.registry import get_engine
 from odf_engines.spark.messages import error_from_fields, error_to_fields
 from odf_node.engine_workspace import EngineWorkspace
+from odf_node.program_files import build_of_program
 from odf_protocol.events import TransformSql
 from odf_protocol.vocabulary import Vocabulary
 
@@ -373,17 +373,6 @@ def _start_and_connect(place: KeeperPlace, build: str, idle_s: float) -> Connect
             return connection
         time.sleep(0.01)
     return None
-
-
-def build_of_program() -> str:
-    """Name the program's files as they are now: paths, sizes and times, hashed."""
-    digest = hashlib.sha256()
-    for package in ("odf_engines", "odf_protocol", "odf_node"):
-        folder = Path(sys.modules[package].__path__[0])
-        for path in sorted(folder.rglob("*.py")):
-            status = path.stat()
-            digest.update(f"{path}\0{status.st_size}\0{status.st_mtime_ns}\0".encode())
-    return digest.hexdigest()
 
 
 def main(folder: str, engine: str, build: str, idle_s: str) -> None:

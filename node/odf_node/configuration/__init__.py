@@ -8,6 +8,7 @@ Source: clauses DAEMON-1 to DAEMON-6 in ``spec/daemon.md``.
 
 from odf_node.configuration.declaration import (
     Access,
+    Commands,
     Configuration,
     Limits,
     Listen,
@@ -28,6 +29,7 @@ from odf_node.configuration.reading import (
 __all__ = [
     "CONFIGURATION_VARIABLE",
     "Access",
+    "Commands",
     "Configuration",
     "ConfigurationError",
     "Limits",
