@@ -1,13 +1,13 @@
 """What is said of a long step is true: rates, time left, stalls, plain lines."""
 
 import io
+import threading
 from collections.abc import Callable
 
 import pytest
 
-from odf_node.cli import progress
 from odf_node.cli.console import Console
-from odf_node.cli.progress import Meter, describe, format_bytes, format_seconds
+from odf_node.cli.progress import Meter, describe, format_bytes, format_seconds, plain_seconds
 
 MB = 1_000_000
 
@@ -90,7 +90,7 @@ def test_sizes_have_a_unit_and_few_digits(size: int, text: str) -> None:
 
 
 def test_log_gets_a_plain_line_now_and_then_also_while_nothing_comes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(progress, "PLAIN_EACH_S", 0.01)
+    monkeypatch.setenv("ODF_NODE_PROGRESS_S", "0.01")
     err = io.StringIO()
     with Console(out=io.StringIO(), err=err).progress("pulling\x1b[2J") as shown:
         shown.expect(10 * MB)
@@ -106,8 +106,23 @@ def test_log_gets_a_plain_line_now_and_then_also_while_nothing_comes(monkeypatch
     assert err.getvalue() == said
 
 
+@pytest.mark.parametrize(
+    ("said", "each_s"),
+    [(None, 60), ("5", 5), ("0.5", 0.5), ("0", 0), ("-1", 0), ("", 60), ("often", 60), ("nan", 60), ("inf", 60)],
+)
+def test_environment_says_how_often_a_log_hears_of_a_step(said: str | None, each_s: float) -> None:
+    assert plain_seconds({} if said is None else {"ODF_NODE_PROGRESS_S": said}) == each_s
+
+
+def test_log_hears_of_no_step_where_it_is_to_hear_never(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ODF_NODE_PROGRESS_S", "0")
+    before = set(threading.enumerate())
+    with Console(out=io.StringIO(), err=io.StringIO()).progress("pulling"):
+        assert set(threading.enumerate()) <= before
+
+
 def test_quiet_command_says_nothing_however_long_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(progress, "PLAIN_EACH_S", 0.001)
+    monkeypatch.setenv("ODF_NODE_PROGRESS_S", "0.001")
     err = io.StringIO()
     with Console(quiet=True, out=io.StringIO(), err=err).progress("pulling") as shown:
         for _ in range(1000):

@@ -86,7 +86,7 @@ class Console:
     @contextmanager
     def progress(self, label: str, *, total_bytes: int | None = None) -> Iterator["Progress"]:
         """Show how far a long step is, as ``Progress``; a moving line is gone when the block ends."""
-        from odf_node.cli.progress import Progress
+        from odf_node.cli.progress import Progress, plain_seconds
 
         shown = Progress(
             self.err,
@@ -94,6 +94,7 @@ class Console:
             total_bytes=total_bytes,
             moves=self.is_terminal,
             is_quiet=self.quiet,
+            plain_each_s=plain_seconds(os.environ),
             clean=_printable_cell,
         )
         try:

@@ -5,19 +5,21 @@ a transfer that stands still shows it; time left is said only while something co
 it takes so far.
 """
 
+import math
 import shutil
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final, TextIO
 
 BAR_WIDTH: Final = 24  # guess: leaves room for the numbers on an 80-column terminal
 REDRAW_S: Final = 0.1
 TICK_S: Final = 1.0
 """How often a terminal is drawn although nothing came: seconds go on, rates fall."""
-PLAIN_EACH_S: Final = 60.0
-"""How often a log hears of a long step.  # guess: a line a minute is read, more is noise; short steps say nothing"""
+PLAIN_VARIABLE: Final = "ODF_NODE_PROGRESS_S"
+"""How often a log hears of a long step; 0: never."""
+PLAIN_EACH_S: Final = 60.0  # guess: a line a minute is read, more is noise; short steps say nothing
 WINDOW_S: Final = 10.0
 """What rates are measured over.  # guess: steady, and over soon after a stall"""
 _LEAST_WINDOW_S: Final = 1.0
@@ -75,6 +77,7 @@ class Progress:
         total_bytes: int | None,
         moves: bool,
         is_quiet: bool,
+        plain_each_s: float,
         clean: Callable[[str], str],
     ) -> None:
         """Begin to show it.
@@ -85,18 +88,20 @@ class Progress:
             total_bytes: How much there will be, None: not known yet.
             moves: Whether the line is drawn over itself.
             is_quiet: Whether nothing is shown at all.
+            plain_each_s: How often a line is written where it does not move; 0: never.
             clean: Makes one harmless line of text that may come from strangers.
         """
         self._stream = stream
         self._label = label
         self._moves = moves
+        self._each_s = TICK_S if moves else plain_each_s
         self._clean = clean
         self._meter = Meter(total_bytes=total_bytes, now_s=time.monotonic())
         self._drawn_s = 0.0
         self._width = 0
         self._writing = threading.Lock()
         self._ended = threading.Event()
-        if not is_quiet:
+        if not is_quiet and self._each_s:
             if moves:
                 self._draw()
             threading.Thread(target=self._tick, name="progress", daemon=True).start()
@@ -130,7 +135,7 @@ class Progress:
                 self._width = 0
 
     def _tick(self) -> None:
-        while not self._ended.wait(TICK_S if self._moves else PLAIN_EACH_S):
+        while not self._ended.wait(self._each_s):
             try:
                 self._draw()
             except (OSError, ValueError):
@@ -149,6 +154,15 @@ class Progress:
             else:
                 line = self._clean(describe(self._label, self._meter, self._drawn_s, bar=False))
                 print(line, file=self._stream, flush=True)
+
+
+def plain_seconds(environment: Mapping[str, str]) -> float:
+    """Return how often a log hears of a long step, as the environment says if it says so; 0: never."""
+    try:
+        each_s = float(environment.get(PLAIN_VARIABLE, PLAIN_EACH_S))
+    except ValueError:
+        return PLAIN_EACH_S
+    return min(max(0.0, each_s), threading.TIMEOUT_MAX) if math.isfinite(each_s) else PLAIN_EACH_S
 
 
 def describe(label: str, meter: Meter, now_s: float, *, bar: bool) -> str:
