@@ -1,11 +1,7 @@
 """Another ODF implementation pulls from our server, our client from its server and folders (EX-1, EX-4, EX-15)."""
 
-import asyncio
 import json
 import os
-import socket
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -17,6 +13,7 @@ from odf_node.ports.peer_client import PeerSpeaks
 from odf_protocol.block import decode_block
 from support.event_loop import in_loop
 from support.exchange_nodes import KAMU_DATA, Chain, TestNode, read_kamu_chain
+from support.kamu_workspace import PeerError, PeerWorkspace
 
 pytestmark = [
     pytest.mark.peer,
@@ -27,60 +24,9 @@ pytestmark = [
 NAMES = ["countries.daily", "ledger.transactions", "upsert.accounts"]
 
 
-class Workspace:
-    """A workspace of the other implementation, driven by its command line."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        folder.mkdir()
-
-    async def run(self, *arguments: str) -> str:
-        process = await asyncio.create_subprocess_exec(
-            Path(os.environ["ODF_PEER"], "kamu"),
-            "-q",
-            *arguments,
-            cwd=self.folder,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-        )
-        out, error = await process.communicate()
-        assert process.returncode == 0, (arguments, out.decode(), error.decode())
-        return out.decode() + error.decode()
-
-    async def count_rows(self, name: str) -> int:
-        rows = await self.run("sql", "--command", f'select count(*) as n from "{name}"', "-o", "ndjson")
-        return int(json.loads(rows)["n"])
-
-    @asynccontextmanager
-    async def serving(self) -> AsyncIterator[str]:
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            port = free.getsockname()[1]
-        process = await asyncio.create_subprocess_exec(
-            Path(os.environ["ODF_PEER"], "kamu"),
-            *("-q", "system", "api-server", "--address", "127.0.0.1", "--http-port", str(port)),
-            cwd=self.folder,
-            stdout=asyncio.subprocess.DEVNULL,
-            stderr=asyncio.subprocess.DEVNULL,
-        )
-        try:
-            while True:
-                try:
-                    _, writer = await asyncio.open_connection("127.0.0.1", port)
-                    writer.close()
-                    break
-                except ConnectionRefusedError:
-                    assert process.returncode is None
-                    await asyncio.sleep(0.05)  # it gives no sign when it listens
-            yield f"http://127.0.0.1:{port}"
-        finally:
-            process.terminate()
-            await process.wait()
-
-
-async def make_workspace(tmp_path: Path) -> Workspace:
-    workspace = Workspace(tmp_path / "workspace")
-    await workspace.run("init")
-    return workspace
+async def count_rows(workspace: PeerWorkspace, name: str) -> int:
+    rows = await workspace.run("sql", "--command", f'select count(*) as n from "{name}"', "-o", "ndjson")
+    return int(json.loads(rows)["n"])
 
 
 async def pull(address: str, node: TestNode) -> tuple[Chain, PeerSpeaks]:
@@ -98,18 +44,18 @@ async def pull(address: str, node: TestNode) -> tuple[Chain, PeerSpeaks]:
 
 @in_loop
 async def test_peer_pulls_from_our_server_verifies_and_queries(tmp_path: Path) -> None:
-    node, workspace = TestNode.create(tmp_path / "home"), await make_workspace(tmp_path)
+    node, workspace = TestNode.create(tmp_path / "home"), await PeerWorkspace.create(tmp_path / "workspace")
     async with node.serving() as url:
         for name in NAMES:
             node.keep(read_kamu_chain(name))
             await workspace.run("pull", f"{url}/{name}", "--as", name, "--no-alias")
             assert "1 dataset(s) are valid" in await workspace.run("verify", name)
-    assert await workspace.count_rows("countries.daily") == 55_534
+    assert await count_rows(workspace, "countries.daily") == 55_534
 
 
 @in_loop
 async def test_peer_pulls_what_was_added_since(tmp_path: Path) -> None:
-    node, workspace = TestNode.create(tmp_path / "home"), await make_workspace(tmp_path)
+    node, workspace = TestNode.create(tmp_path / "home"), await PeerWorkspace.create(tmp_path / "workspace")
     whole = read_kamu_chain("countries.daily")
     async with node.serving() as url:
         for end in (6, len(whole.blocks)):
@@ -122,12 +68,12 @@ async def test_peer_pulls_what_was_added_since(tmp_path: Path) -> None:
 
 @in_loop
 async def test_our_client_pulls_from_the_peers_server(tmp_path: Path) -> None:
-    node, workspace = TestNode.create(tmp_path / "home"), await make_workspace(tmp_path)
+    node, workspace = TestNode.create(tmp_path / "home"), await PeerWorkspace.create(tmp_path / "workspace")
     for name in NAMES:
         await workspace.run("pull", f"file://{KAMU_DATA / name}/", "--as", name, "--no-alias")
-    async with workspace.serving() as url:
+    async with workspace.serving() as server:
         for name in NAMES:
-            chain, speaks = await pull(f"{url}/{name}", node)
+            chain, speaks = await pull(f"{server.url}/{name}", node)
             expected = read_kamu_chain(name)
             assert speaks is PeerSpeaks.SIMPLE
             assert [block.raw for block in chain.blocks] == [block.raw for block in expected.blocks]
@@ -136,7 +82,7 @@ async def test_our_client_pulls_from_the_peers_server(tmp_path: Path) -> None:
 
 @in_loop
 async def test_our_client_pulls_from_the_peers_export_and_gives_it_back(tmp_path: Path) -> None:
-    node, workspace = TestNode.create(tmp_path / "home"), await make_workspace(tmp_path)
+    node, workspace = TestNode.create(tmp_path / "home"), await PeerWorkspace.create(tmp_path / "workspace")
     for name in NAMES:
         await workspace.run("pull", f"file://{KAMU_DATA / name}/", "--as", name, "--no-alias")
         exported = tmp_path / "export" / name
@@ -145,8 +91,7 @@ async def test_our_client_pulls_from_the_peers_export_and_gives_it_back(tmp_path
         assert speaks is PeerSpeaks.FOLDER
         assert [block.raw for block in chain.blocks] == [block.raw for block in read_kamu_chain(name).blocks]
         node.keep(chain)
-    other = Workspace(tmp_path / "other")
-    await other.run("init")
+    other = await PeerWorkspace.create(tmp_path / "other")
     async with node.serving() as url:
         for name in NAMES:
             await other.run("pull", f"{url}/{name}", "--as", name, "--no-alias")
@@ -155,8 +100,8 @@ async def test_our_client_pulls_from_the_peers_export_and_gives_it_back(tmp_path
 
 @in_loop
 async def test_peer_is_told_that_an_unpublished_dataset_is_not_there(tmp_path: Path) -> None:
-    node, workspace = TestNode.create(tmp_path / "home"), await make_workspace(tmp_path)
+    node, workspace = TestNode.create(tmp_path / "home"), await PeerWorkspace.create(tmp_path / "workspace")
     node.keep(read_kamu_chain("countries.daily"), published=False)
     async with node.serving() as url:
-        with pytest.raises(AssertionError, match=r"not found|Not found|does not exist"):
+        with pytest.raises(PeerError, match=r"not found|Not found|does not exist"):
             await workspace.run("pull", f"{url}/countries.daily", "--as", "x", "--no-alias")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance.test_exchange_with_kamu import make_workspace, pull
+from conformance.test_exchange_with_kamu import pull
 from odf_node.adapters.layout_places import find_layout_target
 from odf_node.byte_rate import ByteRate
 from odf_node.ports.progress import Silence
@@ -13,6 +13,7 @@ from odf_node.services.exporting import Exporting
 from support.bucket_server import CREDENTIALS, bucket_server, make_bucket
 from support.event_loop import in_loop
 from support.exchange_nodes import TestNode, read_kamu_chain
+from support.kamu_workspace import PeerWorkspace
 
 pytestmark = [
     pytest.mark.peer,
@@ -33,7 +34,7 @@ async def export(node: TestNode, address: str) -> None:
 
 @in_loop
 async def test_peer_pulls_the_folder_that_we_export(tmp_path: Path) -> None:
-    node, workspace = TestNode.create(tmp_path / "home"), await make_workspace(tmp_path)
+    node, workspace = TestNode.create(tmp_path / "home"), await PeerWorkspace.create(tmp_path / "workspace")
     node.keep(read_kamu_chain(NAME))
     await export(node, str(tmp_path / "exported" / NAME))
     await workspace.run("pull", f"file://{tmp_path}/exported/{NAME}/", "--as", NAME, "--no-alias")
@@ -44,7 +45,7 @@ async def test_peer_pulls_the_folder_that_we_export(tmp_path: Path) -> None:
 async def test_buckets_are_read_and_written_in_both_directions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in CREDENTIALS.items():
         monkeypatch.setenv(name, value)
-    node, workspace = TestNode.create(tmp_path / "home"), await make_workspace(tmp_path)
+    node, workspace = TestNode.create(tmp_path / "home"), await PeerWorkspace.create(tmp_path / "workspace")
     expected = read_kamu_chain(NAME)
     node.keep(expected)
     with bucket_server(tmp_path / "server.log") as endpoint:

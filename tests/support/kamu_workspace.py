@@ -3,12 +3,13 @@
 import asyncio
 import os
 import re
-import socket
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+_LISTENS = re.compile(rb"API server is listening on: (http://127\.0\.0\.1:\d+)")
+_LONGEST_LINE_BYTES = 1024 * 1024  # guess: it logs all of its settings as one line
 _TOKEN = re.compile(rb"Access token: ([A-Za-z0-9._-]+)")
 
 
@@ -69,37 +70,37 @@ class PeerWorkspace:
 
     @asynccontextmanager
     async def serving(self, *, with_token: bool = False) -> AsyncIterator[PeerServer]:
-        """Serve the workspace on a free port of loopback."""
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            port = free.getsockname()[1]
+        """Serve the workspace on a port of loopback."""
         process = await asyncio.create_subprocess_exec(
             Path(os.environ["ODF_PEER"], "kamu"),
-            *(("-v",) if with_token else ("-q",)),
-            *("system", "api-server", "--address", "127.0.0.1", "--http-port", str(port)),
+            # It takes whichever port is free, and says in its log which.
+            *("-v", "system", "api-server", "--address", "127.0.0.1", "--http-port", "0"),
             *(("--get-token",) if with_token else ()),
             cwd=self.folder,
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.DEVNULL,
             stderr=asyncio.subprocess.PIPE,
+            limit=_LONGEST_LINE_BYTES,
         )
         assert process.stderr is not None
-        token = ""
-        if with_token:
-            while not (found := _TOKEN.search(await process.stderr.readline())):
-                assert process.returncode is None
-            token = found[1].decode()
-        draining = asyncio.create_task(process.stderr.read())
+        draining: asyncio.Task[bytes] | None = None
         try:
-            while True:
-                try:
-                    _, writer = await asyncio.open_connection("127.0.0.1", port)
-                    writer.close()
-                    break
-                except ConnectionRefusedError:
-                    assert process.returncode is None
-                    await asyncio.sleep(0.05)  # it gives no sign when it listens
-            yield PeerServer(f"http://127.0.0.1:{port}", token)
+            url = await _read_until(process.stderr, _LISTENS)
+            token = await _read_until(process.stderr, _TOKEN) if with_token else ""
+            draining = asyncio.create_task(process.stderr.read())
+            yield PeerServer(url, token)
         finally:
-            process.terminate()
+            with suppress(ProcessLookupError):
+                process.terminate()
+            await (draining or process.stderr.read())
             await process.wait()
-            await draining
+
+
+async def _read_until(log: asyncio.StreamReader, wanted: re.Pattern[bytes]) -> str:
+    """Read a server's log up to what is wanted; fail with the log where it ends before."""
+    lines = []
+    while line := await log.readline():
+        if found := wanted.search(line):
+            return found[1].decode()
+        lines.append(line)
+    raise PeerError(b"".join(lines).decode())
