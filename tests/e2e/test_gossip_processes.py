@@ -100,7 +100,6 @@ def test_twenty_nodes_hear_news_survive_kills_and_follow_a_dataset(daemons: list
     wait_until(lambda: "followed" in reader.node.must("list").out, LIMIT_S, "subscribed dataset")
 
     # Killed without warning, among them the publisher; then there is news that they miss.
-    ports = {number: int(daemons[number].url().rsplit(":", 1)[1]) for number in KILLED}
     for number in KILLED:
         daemons[number].kill()
     second = add_dataset(daemons[2], "second.one")
@@ -121,9 +120,9 @@ def test_twenty_nodes_hear_news_survive_kills_and_follow_a_dataset(daemons: list
     (dispute,) = witness.node.must("evidence", "show", "second", "-o", "json").json()
     assert dispute["kept"] is not None
 
-    # They come back, with what they knew, and hear what they missed.
-    for number, port in ports.items():
-        daemons[number].start(port=port)
+    # They come back at other addresses, with what they knew, and hear what they missed.
+    for number in KILLED:
+        daemons[number].start()
     back = [daemons[number] for number in KILLED]
     for daemon in back:
         daemon.url()

@@ -42,12 +42,12 @@ class Daemon:
     def ready(self) -> Path:
         return self.home.with_suffix(".ready")
 
-    def start(self, *, port: int = 0) -> None:
+    def start(self) -> None:
         self.ready.unlink(missing_ok=True)
         with self.log.open("ab") as stream:
             self.process = subprocess.Popen(
                 [
-                    *(sys.executable, "-m", "odf_node", "serve", "--http-port", str(port)),
+                    *(sys.executable, "-m", "odf_node", "serve", "--http-port", "0"),
                     *("--ready-file", str(self.ready), "--home", str(self.home)),
                 ],
                 stderr=stream,
