@@ -74,9 +74,16 @@ class ByteRate:
             self._buckets.take(_ALL, size_bytes, now_s=self._now_s())
 
     async def spend(self, size_bytes: int, *, most_s: float) -> None:
+        """Wait as ``pay`` does; for what is left then, what comes next waits."""
+        self.take(await self.pay(size_bytes, most_s=most_s))
+
+    async def pay(self, size_bytes: int, *, most_s: float) -> int:
         """Wait for bytes that can only move in one piece, bit by bit: whatever shares the rate goes on meanwhile.
 
-        After ``most_s`` others would not wait any longer; for the rest, what comes next waits.
+        After ``most_s`` others would not wait any longer.
+
+        Returns:
+            How many bytes are left, which nobody waited for.
         """
         give_up_s = self._now_s() + most_s
         while size_bytes > 0 and self.is_limited and self._now_s() < give_up_s:
@@ -84,7 +91,7 @@ class ByteRate:
             piece = min(size_bytes, self.piece_bytes)
             self.take(piece)
             size_bytes -= piece
-        self.take(max(0, size_bytes))
+        return max(0, size_bytes)
 
 
 class StoppedError(Exception):

@@ -15,6 +15,7 @@ from yarl import URL
 
 from odf_node.adapters.http_client import ClientSettings, HttpClient
 from odf_node.adapters.http_push import push_dataset
+from odf_node.adapters.packing import iter_packed
 from odf_node.adapters.peer_addresses import open_peer, open_peers
 from odf_node.adapters.smart_batches import plan_batch
 from odf_node.adapters.smart_peer import SmartPeer
@@ -23,6 +24,7 @@ from odf_node.byte_rate import ByteRate, Pacing, StoppedError
 from odf_node.cli.context import Context
 from odf_node.configuration import Configuration, Limits
 from odf_node.exchange.hash_tree import LEAF_BYTES
+from odf_node.exchange.packs import encode_pack
 from odf_node.exchange.wanted import iter_wanted
 from odf_node.http.live import Live
 from odf_node.http.middleware import Handler
@@ -40,6 +42,7 @@ from support.turned_clock import TurnedClock
 
 RATE = 10_000
 BLOCKS = 150
+PACKED_BLOCKS = 400  # packed, these take as much
 OBJECTS = 6
 
 
@@ -49,9 +52,9 @@ def message_bytes(node: TestNode, chain: Chain) -> int:
     return 2 * len(planned.batch.payload_bytes())
 
 
-def many_blocks() -> Chain:
+def many_blocks(count: int = BLOCKS) -> Chain:
     chain, bytes_of = Chain("demo.data"), random.Random(1).randbytes
-    for _ in range(BLOCKS):
+    for _ in range(count):
         chain.add(bytes_of(8))
     return chain
 
@@ -73,6 +76,14 @@ def test_what_others_would_not_wait_for_is_paid_by_what_comes_next() -> None:
     asyncio.run(rate.spend(100 * RATE, most_s=10))
     assert 10 <= clock.passed_s < 11
     assert 88 < rate.find_wait_s() < 91
+
+
+def test_what_is_paid_for_only_as_long_as_others_wait_is_held_against_nobody() -> None:
+    clock = TurnedClock()
+    rate = clock.rate(RATE)
+    assert 89 * RATE < asyncio.run(rate.pay(100 * RATE, most_s=10)) < 91 * RATE
+    assert 10 <= clock.passed_s < 11
+    assert rate.find_wait_s() < 1
 
 
 def test_no_rate_makes_nobody_wait() -> None:
@@ -170,6 +181,47 @@ async def test_blocks_of_a_smart_push_keep_to_the_rate_of_either_side(tmp_path: 
     waited = {"client": here, "server": there}
     assert waited.pop(side).passed_s > least_s
     assert [clock.passed_s for clock in waited.values()] == [0]
+
+
+# Packs of the exchange
+
+
+def pack_bytes(node: TestNode, chain: Chain) -> int:
+    body, _ = encode_pack(iter_packed(node.store, chain.id, -1, chain.head.sequence_number))
+    return len(body)
+
+
+@in_loop
+async def test_pack_that_is_pulled_keeps_to_the_rate_of_the_server(tmp_path: Path) -> None:
+    node, chain = TestNode.create(tmp_path / "home"), many_blocks(PACKED_BLOCKS)
+    node.keep(chain)
+    async with (
+        limited(node, send_bytes_per_second=RATE) as (url, there),
+        await open_peer(f"{url}/demo.data", ClientSettings(attempts=1)) as peer,
+    ):
+        head = await peer.get_head()
+        blocks = [block.raw async for block in peer.iter_blocks(after=None, upto=head.head)]
+    assert blocks == [block.raw for block in chain.blocks]
+    least_s = pack_bytes(node, chain) / RATE - 1
+    assert least_s > 1
+    assert there.passed_s > least_s
+
+
+@in_loop
+async def test_pack_that_is_pushed_keeps_to_the_rate_of_the_server(tmp_path: Path) -> None:
+    (node, receiver), chain = (TestNode.create(tmp_path / name) for name in ("a", "b")), many_blocks(PACKED_BLOCKS)
+    node.keep(chain)
+    # What waits is the pack: objects would wait too.
+    receiver.put_objects(chain.objects.values())
+    receiver.put_token()
+    settings = ClientSettings(attempts=1, token=TOKEN)
+    offered = PushedHead(dataset_id=chain.id, head=chain.head, signed_head=None)
+    async with limited(receiver, receive_bytes_per_second=RATE) as (url, there):
+        await push_dataset(f"{url}/demo.data", offered, store=node.store, objects=node.objects, settings=settings)
+    assert receiver.store.get_head(chain.id) == chain.head
+    least_s = pack_bytes(node, chain) / RATE - 1
+    assert least_s > 1
+    assert there.passed_s > least_s
 
 
 # How many at once

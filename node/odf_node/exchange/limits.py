@@ -91,6 +91,8 @@ STALL_S: Final = 30.0
 MESSAGE_S: Final = 60.0
 """One message that is held in memory, from request to last byte; larger ones get more, at the rate below."""
 MIN_MESSAGE_RATE_BYTES_PER_S: Final = 20_000  # guess: a pack of the largest size in a quarter of an hour
+HELD_BACK_S: Final = STALL_S / 2
+"""How long a rate holds back a pack, which is one piece: after twice this, whoever waits gives up."""
 MIN_RATE_BYTES_PER_S: Final = 1_000
 """Slower transfers of objects are ended.  # guess: less than a modem"""
 LEAST_SET_RATE_BYTES_PER_S: Final = 10_000

@@ -30,6 +30,7 @@ from odf_node.exchange.routes import PREFIX, PROTOCOL_VERSION
 from odf_node.http.addressed import get_followed, get_number, get_readable
 from odf_node.http.answers import CHANGING, answer_bytes, answer_message
 from odf_node.http.callers import get_caller
+from odf_node.http.sending import wait_to_send
 from odf_node.http.served_node import NODE
 from odf_node.ports.datasets import DatasetRecord
 
@@ -113,7 +114,10 @@ async def _get_blocks(request: web.Request) -> web.Response:
     etag = f"{record.head.hash}-{after}-{upto}"
     async with request.app[_PACKERS]:
         body, _ = await asyncio.to_thread(lambda: encode_pack(iter_packed(store, record.id, after, upto)))
-    return answer_bytes(request, body, etag=etag, cache=CHANGING, content_type=PACK_MEDIA_TYPE)
+    answer = answer_bytes(request, body, etag=etag, cache=CHANGING, content_type=PACK_MEDIA_TYPE)
+    if answer.body and request.method != "HEAD":
+        await wait_to_send(request, len(body))
+    return answer
 
 
 async def _get_hash(request: web.Request) -> web.Response:

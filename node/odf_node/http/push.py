@@ -10,6 +10,7 @@ from aiohttp import web
 from odf_node.adapters.staged_stream import StagedStream
 from odf_node.byte_rate import ByteRate
 from odf_node.exchange.limits import (
+    HELD_BACK_S,
     MAX_JSON_BYTES,
     MAX_PACK_BYTES,
     MAX_SIGNED_HEAD_BYTES,
@@ -89,6 +90,9 @@ async def _add_blocks(request: web.Request) -> web.Response:
     session = await _get_receiving(request)
     after = get_number(request, "after", -1)
     body = await _read_body(request, MAX_PACK_BYTES)
+    rate = request.app[RECEIVE_RATE]
+    rate.set(request.app[LIVE].configuration.limits.receive_bytes_per_second)
+    await rate.pay(len(body), most_s=HELD_BACK_S)  # it is here already, and paid for before it is answered
     async with get_registry(request).alone(session):
         await finish_in_thread(lambda: session.add_pack(body, after=after))
         wanted = dict(session.wanted)

@@ -6,7 +6,7 @@ from typing import BinaryIO, Final
 from aiohttp import web
 
 from odf_node.byte_rate import ByteRate
-from odf_node.exchange.limits import KIB, MIB, MIN_RATE_BYTES_PER_S, RATE_WINDOW_S
+from odf_node.exchange.limits import HELD_BACK_S, KIB, MIB, MIN_RATE_BYTES_PER_S, RATE_WINDOW_S
 from odf_node.http.access_log import note_sent
 from odf_node.http.live import LIVE
 
@@ -17,7 +17,14 @@ _SLOW_PIECE_BYTES: Final = 256 * KIB
 
 
 SEND_RATE: Final = web.AppKey("send_rate", ByteRate)
-"""The rate that all answers with objects share; follows the configuration."""
+"""The rate that all answers with objects or packs share; follows the configuration."""
+
+
+async def wait_to_send(request: web.Request, size_bytes: int) -> None:
+    """Wait as the rate asks for a body that goes out in one piece, as long as its reader would (DAEMON-11)."""
+    rate = request.app[SEND_RATE]
+    rate.set(request.app[LIVE].configuration.limits.send_bytes_per_second)
+    await rate.pay(size_bytes, most_s=HELD_BACK_S)
 
 
 async def send_file(request: web.Request, answer: web.StreamResponse, file: BinaryIO, start: int, count: int) -> None:
