@@ -17,7 +17,7 @@ from odf_node.ports.datasets import Head
 from odf_node.ports.errors import ObjectMismatchError
 from odf_node.ports.layouts import HEAD_PATH, LayoutSource
 from odf_node.ports.objects import ObjectStore, StagedObject
-from odf_node.ports.peer_client import OnBytes, PeerDescription, PeerHead, PeerSpeaks, WantedObject
+from odf_node.ports.peer_client import OnBytes, PeerDescription, PeerHead, PeerSpeaks, SilentPeer, WantedObject
 from odf_node.ports.peer_errors import PeerLiedError, PeerNotFoundError, PeerUnavailableError
 from odf_node.threads import finish_in_thread
 from odf_protocol.block import decode_block
@@ -29,7 +29,7 @@ _CHUNK_BYTES: Final = 4 * 1024 * 1024
 """What is read at once where there is no rate."""
 
 
-class LayoutPeer:
+class LayoutPeer(SilentPeer):
     """``PeerDataset`` on files, which are trusted as little as a server."""
 
     def __init__(self, source: LayoutSource, *, parallel: int = 1, rate: ByteRate | None = None) -> None:
@@ -82,17 +82,9 @@ class LayoutPeer:
         except BaseExceptionGroup as failed:
             raise first_error(failed) from failed
 
-    async def list_attestations(self, *, limit: int) -> tuple[bytes, ...]:  # noqa: ARG002 - the port's signature
-        """See ``PeerDataset``; the layout has no place for them."""
-        return ()
-
     async def list_key_events(self) -> tuple[bytes, ...]:
         """See ``PeerDataset``."""
         return await self._proofs.find_key_events(self._source.url)
-
-    async def list_disputes(self) -> tuple[bytes, ...]:
-        """See ``PeerDataset``; the layout has no place for them."""
-        return ()
 
     async def __aenter__(self) -> Self:
         return self

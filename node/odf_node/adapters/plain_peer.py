@@ -15,7 +15,7 @@ from odf_node.exchange.packs import PackedBlock
 from odf_node.exchange.routes import block_path, object_path
 from odf_node.ports.datasets import Head
 from odf_node.ports.objects import ObjectStore
-from odf_node.ports.peer_client import OnBytes, PeerDescription, PeerHead, PeerSpeaks, WantedObject
+from odf_node.ports.peer_client import OnBytes, PeerDescription, PeerHead, PeerSpeaks, SilentPeer, WantedObject
 from odf_node.ports.peer_errors import PeerForbidsError, PeerNotFoundError
 from odf_protocol.block import decode_block
 from odf_protocol.errors import MalformedError
@@ -23,7 +23,7 @@ from odf_protocol.multihash import Multihash
 from odf_protocol.wire.limits import MAX_BLOCK_SIZE_BYTES
 
 
-class PlainPeer:
+class PlainPeer(SilentPeer):
     """``PeerDataset`` over the Simple Transfer Protocol."""
 
     def __init__(self, client: HttpClient, url: URL) -> None:
@@ -60,17 +60,9 @@ class PlainPeer:
         """See ``PeerDataset``."""
         await self._downloads.fetch(wanted, objects, on_bytes)
 
-    async def list_attestations(self, *, limit: int) -> tuple[bytes, ...]:  # noqa: ARG002 - the port's signature
-        """See ``PeerDataset``; plain servers know of none."""
-        return ()
-
     async def list_key_events(self) -> tuple[bytes, ...]:
         """See ``PeerDataset``; there are some where somebody put an export of ours."""
         return await self._proofs.find_key_events(str(self._url))
-
-    async def list_disputes(self) -> tuple[bytes, ...]:
-        """See ``PeerDataset``; the protocol knows of none."""
-        return ()
 
     async def __aenter__(self) -> Self:
         return self

@@ -20,7 +20,7 @@ from odf_node.exchange.packs import PackedBlock
 from odf_node.exchange.routes import block_path
 from odf_node.ports.datasets import Head
 from odf_node.ports.objects import ObjectStore
-from odf_node.ports.peer_client import OnBytes, PeerDescription, PeerHead, PeerSpeaks, WantedObject
+from odf_node.ports.peer_client import OnBytes, PeerDescription, PeerHead, PeerSpeaks, SilentPeer, WantedObject
 from odf_node.ports.peer_errors import PeerLiedError, PeerNotFoundError, PeerUnavailableError
 from odf_node.threads import finish_in_thread
 from odf_protocol.block import decode_block
@@ -44,7 +44,7 @@ from odf_protocol.smart_transfer.pull_client import (
 from odf_protocol.wire.limits import MAX_BLOCK_SIZE_BYTES
 
 
-class SmartPeer:
+class SmartPeer(SilentPeer):
     """``PeerDataset`` over the Smart Transfer Protocol: one conversation for blocks and the addresses of objects."""
 
     def __init__(self, client: HttpClient, url: URL) -> None:
@@ -119,18 +119,6 @@ class SmartPeer:
                     lambda item, places=places: places[item.hash][1],  # type: ignore[misc]
                 )
                 await downloads.fetch(part, objects, on_bytes)
-
-    async def list_attestations(self, *, limit: int) -> tuple[bytes, ...]:  # noqa: ARG002 - the port's signature
-        """See ``PeerDataset``; the protocol knows of none."""
-        return ()
-
-    async def list_key_events(self) -> tuple[bytes, ...]:
-        """See ``PeerDataset``; the protocol has no place for them."""
-        return ()
-
-    async def list_disputes(self) -> tuple[bytes, ...]:
-        """See ``PeerDataset``; the protocol knows of none."""
-        return ()
 
     async def __aenter__(self) -> Self:
         return self

@@ -10,14 +10,12 @@ hashes are checked, and are reserved there: a push that broke goes on with them 
 process (EX-21). A push that is refused leaves them to the next sweep.
 """
 
-import struct
-import tempfile
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Final, Self
+from typing import Self
 
 import msgspec
 
@@ -25,14 +23,13 @@ from odf_node.exchange.block_outlines import BlockOutlines
 from odf_node.exchange.limits import MAX_PUSH_BLOCK_BYTES, MAX_PUSH_BLOCKS, PAGE_MISSING_OBJECTS
 from odf_node.exchange.messages import HeadMessage, MissingObject, Problem, PushRequest, PushState, PushStatus
 from odf_node.exchange.packs import PackedBlock, decode_pack
+from odf_node.http.spool import Spool
 from odf_node.ports.datasets import Head
 from odf_node.ports.errors import ObjectNotFoundError
 from odf_node.ports.objects import ObjectStore
-from odf_node.ports.peer_client import OnBytes, PeerDescription, PeerHead, PeerSpeaks, WantedObject
+from odf_node.ports.peer_client import OnBytes, PeerDescription, PeerHead, PeerSpeaks, SilentPeer, WantedObject
 from odf_protocol.errors import MalformedError, RejectedError
 from odf_protocol.multihash import SHA3_256, Multihash
-
-_LENGTH: Final = struct.Struct("<I")
 
 
 @dataclass(slots=True)
@@ -45,7 +42,8 @@ class PushSession:
     known_head: Head | None
     lease: ExitStack
     """Holds the writing lease, so that uploaded objects are not swept before the commit."""
-    spool: IO[bytes]
+    spool: Spool
+    """The packs as they came."""
     touched_s: float
     status: PushStatus = PushStatus.RECEIVING
     problem: Problem | None = None
@@ -70,7 +68,7 @@ class PushSession:
         """Open a session; it holds a writing lease until ``close``."""
         with ExitStack() as stack:
             stack.enter_context(objects.writing())
-            spool = stack.enter_context(tempfile.TemporaryFile(dir=spool_folder))
+            spool = stack.enter_context(Spool(spool_folder))
             return cls(push_id, token_id, request, known_head, stack.pop_all(), spool, now_s, received=known_head)
 
     @property
@@ -95,7 +93,7 @@ class PushSession:
             raise RejectedError("EX-19 blocks-in-order", expected=f"blocks after {received}", found=f"after {after}")
         last, wanted = self.received, dict[Multihash, WantedObject]()
         packed = decode_pack(body)
-        if self.block_count + len(packed) > MAX_PUSH_BLOCKS or self.spool.tell() + len(body) > MAX_PUSH_BLOCK_BYTES:
+        if self.block_count + len(packed) > MAX_PUSH_BLOCKS or self.spool.size_bytes + len(body) > MAX_PUSH_BLOCK_BYTES:
             raise RejectedError("EX-11 push-size", expected=f"at most {MAX_PUSH_BLOCKS} blocks", found="more")
         outlines = BlockOutlines()
         for entry in packed:
@@ -112,19 +110,13 @@ class PushSession:
                 wanted[item.hash] = item
         if last is not None and last.sequence_number > self.offered.sequence_number:
             raise RejectedError("EX-19 blocks-up-to-the-head", expected=self.offered, found=last)
-        self.spool.write(_LENGTH.pack(len(body)) + body)
+        self.spool.append(body)
         self.received, self.block_count = last, self.block_count + len(packed)
         self.wanted.update(wanted)
 
     def iter_blocks(self) -> Iterator[PackedBlock]:
         """Yield the pushed blocks again."""
-        position, end = 0, self.spool.tell()
-        while position < end:
-            self.spool.seek(position)
-            (length,) = _LENGTH.unpack(self.spool.read(_LENGTH.size))
-            body = self.spool.read(length)
-            position = self.spool.tell()
-            self.spool.seek(end)
+        for body in self.spool:
             yield from decode_pack(body)
 
     def reserve(self, objects: ObjectStore) -> None:
@@ -170,7 +162,7 @@ class PushSession:
         self.lease.close()
 
 
-class PushedDataset:
+class PushedDataset(SilentPeer):
     """An upload as ``PeerDataset``: everything is here already, and as little trusted as if it were far away."""
 
     def __init__(self, session: PushSession) -> None:
@@ -207,18 +199,10 @@ class PushedDataset:
             if on_bytes is not None:
                 on_bytes(item.size_bytes)
 
-    async def list_attestations(self, *, limit: int) -> tuple[bytes, ...]:  # noqa: ARG002 - the port's signature
-        """See ``PeerDataset``; a push carries none."""
-        return ()
-
     async def list_key_events(self) -> tuple[bytes, ...]:
         """See ``PeerDataset``."""
         events = self._session.request.key_events
         return () if isinstance(events, msgspec.UnsetType) else events
-
-    async def list_disputes(self) -> tuple[bytes, ...]:
-        """See ``PeerDataset``; a push carries none."""
-        return ()
 
     async def __aenter__(self) -> Self:
         return self

@@ -3,33 +3,30 @@
 Blocks wait in a file without a name, objects in the object store, where their hashes are checked (SMART-10).
 """
 
-import struct
-import tempfile
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Final, Self
+from typing import Self
 
 from odf_node.exchange.block_outlines import BlockOutlines
 from odf_node.exchange.limits import MAX_PUSH_BLOCK_BYTES, MAX_PUSH_BLOCKS
 from odf_node.exchange.packs import PackedBlock
+from odf_node.http.spool import Spool
 from odf_node.ports.datasets import DatasetRecord, Head
 from odf_node.ports.errors import ObjectNotFoundError
 from odf_node.ports.objects import ObjectStore
-from odf_node.ports.peer_client import OnBytes, PeerDescription, PeerHead, PeerSpeaks, WantedObject
+from odf_node.ports.peer_client import OnBytes, PeerDescription, PeerHead, PeerSpeaks, SilentPeer, WantedObject
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import RejectedError
 from odf_protocol.multihash import SHA3_256, Multihash
 from odf_protocol.smart_transfer.batches import decode_batch
 from odf_protocol.smart_transfer.messages import BlocksBatch
 
-_LENGTH: Final = struct.Struct("<I")
-
 
 @dataclass(slots=True)
-class SmartUpload:
+class SmartUpload(SilentPeer):
     """One push; ``PeerDataset`` once its blocks are here. Its methods block and are called by one thread at a time."""
 
     upload_id: str
@@ -39,7 +36,8 @@ class SmartUpload:
     """What is here, None where the dataset is new."""
     lease: ExitStack
     """Holds the writing lease, so that uploaded objects are not swept before the commit."""
-    spool: IO[bytes]
+    spool: Spool
+    """The blocks' bytes."""
     first_number: int = 0
     last: Head | None = None
     dataset_id: DatasetId | None = None
@@ -59,7 +57,7 @@ class SmartUpload:
         """Open it; it holds a writing lease until ``close``."""
         with ExitStack() as stack:
             stack.enter_context(objects.writing())
-            spool = stack.enter_context(tempfile.TemporaryFile(dir=spool_folder))
+            spool = stack.enter_context(Spool(spool_folder))
             dataset_id = None if record is None else record.id
             return cls(upload_id, token_id, name, record, stack.pop_all(), spool, dataset_id=dataset_id)
 
@@ -95,8 +93,8 @@ class SmartUpload:
                 if item.hash.code != SHA3_256:
                     raise RejectedError("EX-12 object-hash", sequence_number=number, found=item.hash)
                 self.wanted[item.hash] = item
-            self.spool.write(_LENGTH.pack(len(raw)) + raw)
-            if self.spool.tell() > MAX_PUSH_BLOCK_BYTES:
+            self.spool.append(raw)
+            if self.spool.size_bytes > MAX_PUSH_BLOCK_BYTES:
                 raise RejectedError("EX-11 push-size", expected=f"at most {MAX_PUSH_BLOCK_BYTES} bytes", found="more")
             previous = Head(number, block_hash)
         self.last = previous
@@ -148,7 +146,7 @@ class SmartUpload:
         if wanted_from < self.first_number:
             found = f"blocks from {self.first_number}"
             raise RejectedError("SMART-10 blocks-in-order", expected=f"blocks from {wanted_from}", found=found)
-        for number, raw in enumerate(self._iter_raw(), start=self.first_number):
+        for number, raw in enumerate(self.spool, start=self.first_number):
             if wanted_from <= number <= upto.sequence_number:
                 yield PackedBlock(raw)
 
@@ -162,18 +160,6 @@ class SmartUpload:
             if on_bytes is not None:
                 on_bytes(item.size_bytes)
 
-    async def list_attestations(self, *, limit: int) -> tuple[bytes, ...]:  # noqa: ARG002 - the port's signature
-        """See ``PeerDataset``; the protocol knows of none."""
-        return ()
-
-    async def list_key_events(self) -> tuple[bytes, ...]:
-        """See ``PeerDataset``; the protocol has no place for them."""
-        return ()
-
-    async def list_disputes(self) -> tuple[bytes, ...]:
-        """See ``PeerDataset``; the protocol has no place for them."""
-        return ()
-
     async def __aenter__(self) -> Self:
         return self
 
@@ -181,8 +167,3 @@ class SmartUpload:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         """See ``PeerDataset``; who began it closes it."""
-
-    def _iter_raw(self) -> Iterator[bytes]:
-        self.spool.seek(0)
-        while head := self.spool.read(_LENGTH.size):
-            yield self.spool.read(_LENGTH.unpack(head)[0])

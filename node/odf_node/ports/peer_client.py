@@ -138,6 +138,24 @@ class PeerDataset(Protocol):
         ...
 
 
+class SilentPeer:
+    """The part of ``PeerDataset`` about statements, where the protocol has no place for them."""
+
+    __slots__ = ()
+
+    async def list_attestations(self, *, limit: int) -> tuple[bytes, ...]:  # noqa: ARG002 - the port's signature
+        """See ``PeerDataset``; there are none."""
+        return ()
+
+    async def list_key_events(self) -> tuple[bytes, ...]:
+        """See ``PeerDataset``; there are none."""
+        return ()
+
+    async def list_disputes(self) -> tuple[bytes, ...]:
+        """See ``PeerDataset``; there are none."""
+        return ()
+
+
 @runtime_checkable
 class SearchableHistory(Protocol):
     """A dataset at a peer that can be asked for single hashes, as only some can (EX-60)."""
