@@ -1,5 +1,6 @@
 """Entry point of the ``odf-node`` command."""
 
+import atexit
 import gc
 import sys
 
@@ -11,6 +12,7 @@ _NEW_OBJECTS = 20_000  # measured: loading modules makes objects that stay, and 
 def main() -> int:
     """Run one command in a process that exists for it, or have the daemon of its home do so."""
     gc.set_threshold(_NEW_OBJECTS)
+    atexit.register(gc.freeze)  # or all of them are looked through once more at the end, for nothing
     code = hand_over(sys.argv[1:])
     if code is not None:
         return code

@@ -1,5 +1,6 @@
 import hashlib
 import random
+import struct
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
@@ -302,3 +303,18 @@ def test_file_is_hashed_under_the_type_that_its_writer_embedded(tmp_path: Path) 
     schema = reader_schema(file.schema_arrow, file.metadata.metadata)
     assert schema.field("day").type == pa.date64()
     assert hash_batches(schema, file.iter_batches()) == hash_batches(table.schema, table.to_batches())
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.binary(), pa.large_binary()], ids=str)
+@pytest.mark.parametrize("text", ["", "a", "abc", "x" * 128])
+def test_texts_of_one_length_are_laid_out_like_any_others(kind: pa.DataType, text: str) -> None:
+    texts = [text.replace("a", chr(97 + number % 26)) for number in range(1000)]
+    framed = b"".join(struct.pack("<Q", len(each)) + each.encode() for each in texts)
+    array = pa.array(texts, kind)
+    width = 8 + len(text)
+    assert bytes(row_bytes(array)) == framed
+    assert bytes(row_bytes(array.slice(13, 700))) == framed[13 * width : 713 * width]
+    uneven = pa.array([*texts, "longer than the others" * 9, *texts], kind)
+    assert bytes(row_bytes(uneven)) == framed + struct.pack("<Q", 198) + b"longer than the others" * 9 + framed
+    with_null = pa.array([*texts, None], kind)
+    assert bytes(row_bytes(with_null)) == framed + b"\0"

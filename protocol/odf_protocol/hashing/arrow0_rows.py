@@ -39,6 +39,8 @@ def row_bytes(array: pa.Array) -> memoryview:
     width = fixed_width_bytes(array.type)
     if width is not None:
         return _slots_without_nulls(array, width) if array.null_count else _slots(array, width)
+    if _is_text(array.type) and (even := _find_even_rows(array)) is not None:
+        return even
     rows = encode_rows(array)
     offsets = _offsets(rows)
     return memoryview(rows.buffers()[2])[int(offsets[0]) : int(offsets[-1])]
@@ -153,6 +155,34 @@ def _bits(buffer: pa.Buffer, first: int, count: int) -> "np.ndarray[Any, Any]":
     """Return bits of a bitmap as bytes of 0 and 1."""
     packed = np.frombuffer(buffer, np.uint8)[first // 8 : (first + count + 7) // 8]
     return np.unpackbits(packed, bitorder="little")[first % 8 : first % 8 + count]
+
+
+def _is_text(data_type: pa.DataType) -> bool:
+    return bool(
+        pat.is_string(data_type)
+        or pat.is_binary(data_type)
+        or pat.is_large_string(data_type)
+        or pat.is_large_binary(data_type)
+    )
+
+
+def _find_even_rows(array: pa.Array) -> memoryview | None:
+    """Lay out texts of one and the same length, as keys and hashes have; None for others.
+
+    One copy of a rectangle takes a third of the time of gathering piece by piece.
+    """
+    if array.null_count or not len(array):
+        return None
+    content = _as_binary(array)
+    offsets = _offsets(content)
+    first, last = int(offsets[0]), int(offsets[-1])
+    length, rest = divmod(last - first, len(array))
+    if not length or rest or (np.diff(offsets) != length).any():
+        return None
+    rows = np.empty((len(array), 8 + length), np.uint8)
+    rows[:, :8] = np.frombuffer(length.to_bytes(8, "little"), np.uint8)
+    rows[:, 8:] = np.frombuffer(content.buffers()[2], np.uint8)[first:last].reshape(len(array), length)
+    return rows.reshape(-1).data
 
 
 def _boolean_codes(array: pa.Array) -> "np.ndarray[Any, Any]":
