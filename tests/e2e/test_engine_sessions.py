@@ -1,7 +1,5 @@
 """Sessions over their life: started on demand, kept warm, ended by limits, started again; queries that attack."""
 
-import time
-
 import pytest
 
 from odf_engines.contract import Limits
@@ -22,7 +20,7 @@ def orders(tmp_path):
     return orders_input([write_orders(tmp_path / "0.parquet", ROWS)], (0, 49))
 
 
-def test_session_survives_what_a_query_does_to_it_and_leaves_nothing(spark_engine, workspace, orders):
+def test_session_survives_what_a_query_does_to_it_and_closing_it_leaves_nothing(spark_engine, workspace, orders):
     with spark_engine.open(workspace, Limits(wall_s=600.0, memory_bytes=GIB)) as session:
         # A query that a person could wait for for ever: the answer ends at the wall, the process with it.
         endless = "SELECT event_time, repeat(sha2(repeat(status, 100000), 512), 100000) AS x FROM orders"
@@ -56,6 +54,11 @@ def test_session_survives_what_a_query_does_to_it_and_leaves_nothing(spark_engin
         now, fresh = session._process, session._fresh_bytes
         assert not is_worn(now, fresh, Limits())
         assert is_worn(now, fresh, Limits(memory_bytes=now.held_bytes // 2))
+
+        # Closing ends every process, and may be asked for again.
+        assert usage_of(now.process_id).processes > 10
+        session.close()
+        assert usage_of(now.process_id).processes == 0
     assert list(workspace.iterdir()) == []
 
 
@@ -94,16 +97,3 @@ def test_warm_session_answers_again_and_again(spark_session, orders):
     for _ in range(5):
         assert spark_session.transform(transform_request(QUERY, orders)).statistics.rows_out == 50
     assert spark_session._running_process().process_id == process
-
-
-def test_closing_ends_every_process(spark_engine, workspace):
-    session = spark_engine.open(workspace, Limits())
-    session.start()
-    process = session._running_process().process_id
-    assert usage_of(process).processes > 10
-    started = time.monotonic()
-    session.close()
-    session.close()
-    assert time.monotonic() - started < 240
-    assert usage_of(process).processes == 0
-    assert list(workspace.iterdir()) == []

@@ -19,6 +19,7 @@ from odf_engines.errors import InvalidQueryError
 from odf_engines.sandbox.bubblewrap import find_bubblewrap
 from odf_engines.sandbox.profile import build_command
 from odf_engines.sandbox.system_calls import open_filter
+from odf_engines.spark.compiled import python_command
 from support import sql_program
 from support.escapes import SECRET
 from support.sql_escapes import SQL_PROBES
@@ -78,7 +79,8 @@ def spark_without_gate(spark_engine, host_folder):
             asked = {"queries": queries, "settings": settings, "options": session._java_options(), "analysed": {}}
             if more:
                 asked["analysed"] = {name: query.format(**facts) for name, query, _ in ANALYSED}
-            program = ["/runtime/python/bin/python3", "-I", "-S", "-B", "/exchange/in/program.py", json.dumps(asked)]
+            *python, _ = python_command(session._compiled, "worker")
+            program = [*python, "/exchange/in/program.py", json.dumps(asked)]
             descriptor = open_filter()
             try:
                 words = build_command(find_bubblewrap(), session.profile(), program, filter_descriptor=descriptor)
