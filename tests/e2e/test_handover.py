@@ -258,6 +258,7 @@ def test_daemon_that_is_stopped_ends_its_commands_and_leaves_no_socket(
         lending(tmp_path, "[shutdown]\ngrace_seconds = 0\n") as ready,
         waiting_pull(ready, silent_server) as client,
     ):
+        os.kill(ready.server_id, signal.SIGTERM)  # as supervisors do, which must not come before the daemon's own word
         ready.daemon.process.terminate()
         assert client.communicate(timeout=WAIT_S) == ("", ENDED_TEXT)
         assert client.returncode == 5

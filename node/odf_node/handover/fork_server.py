@@ -40,22 +40,38 @@ from odf_node.handover.request import (
 from odf_node.program_files import build_of_program
 
 PRELOADED: Final = (
+    "cryptography.hazmat.primitives.asymmetric.ed25519",
+    "multiformats",
+    "odf_node.adapters.accounts",
+    "odf_node.adapters.block_stage",
     "odf_node.adapters.exchange_peer",
     "odf_node.adapters.http_client",
+    "odf_node.adapters.outgoing",
     "odf_node.adapters.peer_addresses",
-    "odf_node.cli.run",
-    "odf_node.cli.progress",
-    "odf_node.cli.reports",
-    "odf_node.cli.writing_time",
+    "odf_node.adapters.policy_file",
+    "odf_node.adapters.request_signing",
+    "odf_node.adapters.sources",
+    "odf_node.audits",
     "odf_node.cli.commands.list",
     "odf_node.cli.commands.log",
     "odf_node.cli.commands.pull",
     "odf_node.cli.commands.push",
     "odf_node.cli.commands.verify",
+    "odf_node.cli.progress",
+    "odf_node.cli.reports",
+    "odf_node.cli.run",
+    "odf_node.cli.writing_time",
     "odf_node.composition",
     "odf_node.configuration",
+    "odf_node.services.auditing",
+    "odf_node.services.logins",
     "odf_node.services.pulling",
     "odf_node.services.slice_process",
+    "odf_node.services.verifying",
+    "odf_protocol.chain.stored_state",
+    "odf_protocol.chain_progress",
+    "odf_protocol.manifest.writing",
+    "odf_protocol.manifest.yaml_text",
     "odf_protocol.wire.encoder",
 )
 """What handed-over commands load; nothing that starts threads, as pyarrow does, may be among it."""
@@ -260,7 +276,7 @@ class ForkServer:
         _, status = os.waitpid(line.worker_id, 0)
         code = os.waitstatus_to_exitcode(status)
         # At the end of the daemon its client says so itself.
-        if code < 0 and self._ends_at_s is None:
+        if code < 0 and (self._ends_at_s is None or time.monotonic() < self._ends_at_s):
             with contextlib.suppress(OSError):
                 line.connection.send(KILLED + bytes([-code]))
         self._selector.unregister(line.watch)
@@ -335,7 +351,10 @@ def load_commands() -> None:
 
 def main(listener: str, control: str, at_once: str) -> None:
     """Serve on descriptors that the daemon has made."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's Ctrl-C is for the daemon, which says when to end
+    # Terminals and supervisors signal all processes of the daemon; it says when this one is to end.
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    os.close(os.pidfd_open(os.getpid()))  # a kernel without could not tell when a worker ends
     build = build_of_program()
     load_commands()
     server = ForkServer(
