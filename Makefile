@@ -3,15 +3,21 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test check lint install compile prepare bench soak fuzz lock clean
+.PHONY: demo test check lint install compile prepare types run-tests bench soak fuzz lock clean
 .DEFAULT_GOAL := test
 
 install: compile prepare
 
+# One installer alone keeps one processor busy for half a minute, most of it with choosing what the lock has chosen: four
+# take a part of it each, and then it is checked that nothing is missing.
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps
 $(VENV)/.installed: requirements.lock pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	awk '/^[a-z]/ { part = (part + 1) % 4 } { print > ("$(VENV)/part-" part + 0 ".lock") }' requirements.lock
+	ls $(VENV)/part-*.lock | xargs -P 4 -n 1 $(INSTALL) --require-hashes -r
+	rm $(VENV)/part-*.lock
+	$(INSTALL) --no-build-isolation --editable .
+	$(BIN)/python -m pip check
 	touch $@
 
 # Where PYTHONDONTWRITEBYTECODE is set, as in many containers, every command would compile this program again, which is
@@ -35,14 +41,20 @@ lint: $(VENV)/.installed
 check: lint
 	$(BIN)/mypy
 
-# By file, so that what a file's tests share is made once, and in order: the slow folders come first. Types are checked
-# meanwhile, on what processor time the engine's preparation and the tests leave, and told at the end.
+# At once: the engine's preparation and the check of types, of one processor each, and the tests. Those that start an
+# engine come later and wait for its preparation (tests/conftest.py). Types are told at the end.
 test: compile lint
+	@mkdir -p build && rm -f build/types.code
+	@$(MAKE) --no-print-directory -j3 prepare types run-tests; tests=$$?; \
+	echo "types:"; cat build/types.txt; exit $$((tests | $$(cat build/types.code)))
+
+types: $(VENV)/.installed
 	@mkdir -p build
-	nice $(BIN)/mypy > build/types.txt 2>&1 & types=$$!; \
-	$(PREPARE); \
-	$(BIN)/pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder; tests=$$?; \
-	wait $$types; types=$$?; echo "types:"; cat build/types.txt; exit $$((tests | types))
+	@nice $(BIN)/mypy > build/types.txt 2>&1; echo $$? > build/types.code
+
+# By file, so that what a file's tests share is made once, in the order of tests/conftest.py.
+run-tests: compile
+	@$(BIN)/pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
 bench: install
 	for bench in tests/benchmarks/bench_*.py; do echo "== $$bench"; $(BIN)/python $$bench || exit 1; done

@@ -58,6 +58,30 @@ _ended_with: list[int] = []
 _work_in_memory()
 
 
+# Engines are prepared while these are tested. After them the slow folders come first, so that what is left at the end
+# is small.
+ENGINELESS = ("simulation", "soak", "fuzz", "property", "unit")
+ORDER = ("simulation", "soak", "fuzz", "property", "conformance", "e2e", "escape", "fault", "unit")
+
+
+def _folder(item: pytest.Item) -> str:
+    return item.path.relative_to(Path(__file__).parent).parts[0]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Order the folders."""
+    places = {folder: place for place, folder in enumerate(ORDER)}
+    items.sort(key=lambda item: places.get(_folder(item), len(places)))
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Let no test start an engine that is not prepared: somebody does it already, or it is done now, once."""
+    if _folder(item) not in ENGINELESS or item.get_closest_marker("spark"):
+        from support.warm_engine import prepared_engine
+
+        prepared_engine()
+
+
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     """Remember whether there is anything to look into."""
     _ended_with.append(int(exitstatus))

@@ -109,6 +109,8 @@ class ObjectStoreSuite(ABC):
             made.write_bytes(b"changed after the copy")
             store.put(staged, HASH)
         store.check(HASH)
+        with store.open(HASH) as file:
+            assert file.read() == DATA
 
     @pytest.mark.parametrize("kind", ["link", "folder", "pipe", "nothing"])
     def test_what_is_no_plain_file_is_not_copied(self, store: ObjectStore, tmp_path: Path, kind: str) -> None:
