@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from odf_node.errors import RefusedError, UnknownDatasetError
-from odf_node.exchange.limits import MAX_PACK_BLOCKS
 from odf_node.ports.block_stage import OfferedBlock
 from odf_node.services.offers import Offer
 from odf_node.services.refusals import Refusals
@@ -54,29 +53,15 @@ def test_everything_that_was_offered_is_kept_as_it_came(refusals: Refusals, tmp_
     folder = Path(refusals.get_report(refusal_id)["folder"])
     kept = {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
     assert json.loads(kept.pop("report.json"))["rule"] == "CHAIN-7 link"
-    kept.pop("blocks/000000.pack")
     assert kept == {
         "f1.offered": b"rows",
         "attestation.json": b"{}",
         "signed-head": b"head",
+        "blocks/000000": b"first",
+        "blocks/000000.signature": b"signature",
+        "blocks/000001": b"second",
+        "blocks/000001.replay": b"record",
     }
-    assert list(refusals.iter_offered(refusals.get_report(refusal_id))) == OFFER.blocks
-
-
-def test_blocks_of_a_long_offer_share_files(refusals: Refusals) -> None:
-    blocks = [OfferedBlock(f"{number}".encode()) for number in range(MAX_PACK_BLOCKS + 10)]
-    report = refusals.get_report(keep(refusals, offer=replace(OFFER, blocks=[*blocks, OfferedBlock(b"")])))
-
-    assert list(refusals.iter_offered(report)) == blocks
-    assert len(list((Path(report["folder"]) / "blocks").iterdir())) == 2
-
-
-def test_damaged_evidence_is_passed_over(refusals: Refusals) -> None:
-    report = refusals.get_report(keep(refusals))
-    (pack,) = (Path(report["folder"]) / "blocks").iterdir()
-    pack.write_bytes(pack.read_bytes()[:-1])
-
-    assert list(refusals.iter_offered(report)) == []
 
 
 def test_newest_refusals_come_first(refusals: Refusals) -> None:

@@ -18,15 +18,10 @@ from typing import Any, Final
 
 from odf_node.errors import RefusedError, UnknownDatasetError
 from odf_node.exchange.messages import KeyLogMessage, encode_message
-from odf_node.exchange.packs import PackedBlock, decode_pack, encode_pack
-from odf_node.ports.block_stage import OfferedBlock
 from odf_node.services.offers import Offer
-from odf_protocol.errors import MalformedError
 from odf_protocol.timestamp import Timestamp
 
 REPORT: Final = "report.json"
-BLOCKS: Final = "blocks"
-"""The offered blocks in packs (EX-7), each named by the position of its first block."""
 KEY_LOG_FILE: Final = "key-log.json"
 """The key log that came with an offer, as a message of the exchange."""
 ID_LENGTH: Final = 12  # guess: hexadecimal digits; collisions among a node's refusals are out of the question
@@ -149,15 +144,6 @@ class Refusals:
             )
         return matching[0]
 
-    def iter_offered(self, report: Mapping[str, Any]) -> Iterator[OfferedBlock]:
-        """Yield the blocks that were refused, as they were offered; what is damaged here is passed over."""
-        for path in sorted((Path(report["folder"]) / BLOCKS).glob("*.pack")):
-            with suppress(OSError, MalformedError):
-                yield from (
-                    OfferedBlock(each.raw, each.signature, each.replay_record)
-                    for each in decode_pack(path.read_bytes())
-                )
-
     def _read(self, path: Path) -> dict[str, Any]:
         content: dict[str, Any] = json.loads((path / REPORT).read_bytes())
         return {"id": path.name, "folder": str(path), **content}
@@ -172,13 +158,11 @@ def _identify(what: Mapping[str, Any], offer: Offer) -> str:
 
 def _write_offer(offer: Offer, folder: Path) -> None:
     """Keep the blocks, and what came with each, as they were received."""
-    # A block without bytes says nothing, and would end its pack.
-    blocks = (PackedBlock(each.raw, each.signature, each.replay_record) for each in offer.blocks if each.raw)
-    (folder / BLOCKS).mkdir()
-    position = 0
-    while (packed := encode_pack(blocks))[1]:
-        body, count = packed
-        (folder / BLOCKS / f"{position:06}.pack").write_bytes(body)
-        position += count
+    blocks = folder / "blocks"
+    blocks.mkdir()
+    for position, block in enumerate(offer.blocks):
+        for suffix, content in (("", block.raw), (".signature", block.signature), (".replay", block.replay_record)):
+            if content is not None:
+                (blocks / f"{position:06}{suffix}").write_bytes(content)
     if offer.signed_head is not None:
         (folder / "signed-head").write_bytes(offer.signed_head)
