@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 HANDED_OVER: "Final" = frozenset({"list", "log", "pull", "push", "verify"})
 """Commands that are faster in a process that has loaded them."""
 CONNECT_S: "Final" = 1.0  # guess: a fork server that is alive answers within milliseconds
-BEGIN_S: "Final" = 5.0  # guess: a fork on a machine that is busy
+BEGIN_S: "Final" = 15.0  # guess: a fork on a machine that is very busy
 REPORT_S: "Final" = 15.0  # guess: longer than the fork server waits before it kills
 UNAVAILABLE: "Final" = 5
 """The exit code of ``UnavailableError``, whose table is not loaded here."""

@@ -76,7 +76,7 @@ PRELOADED: Final = (
 )
 """What handed-over commands load; nothing that starts threads, as pyarrow does, may be among it."""
 
-READ_S: Final = 5.0  # guess: a client sends at once
+READ_S: Final = 20.0  # guess: a client sends at once, if its machine lets it
 STOP_S: Final = 10.0  # guess: an engine is ended and what was staged removed; then the worker is killed
 MAX_LINES: Final = 64  # guess: more clients than can be reading their answer at once
 _WAIT_S: Final = 0.5

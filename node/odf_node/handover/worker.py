@@ -23,7 +23,7 @@ from typing import Final, NoReturn
 from odf_node.handover.likeness import become_like
 from odf_node.handover.request import ENDED, GO, READY
 
-GO_S: Final = 10.0  # guess: a client that is stopped or swapped out must not hold a place for long
+GO_S: Final = 20.0  # guess: a client that is stopped or swapped out must not hold a place for long
 NEW_OBJECTS: Final = 20_000
 """As in ``odf_node.__main__``."""
 
