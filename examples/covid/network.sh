@@ -49,8 +49,9 @@ wait_for 300 "the newsroom's first try" grep -q subscription-waits newsroom.log
 run odf-node list --home newsroom
 say "...and then is told where the auditors are. Nobody pulls anything by hand from here on:"
 for node in auditor university; do run odf-node peer add "$(url_of "$node")" --home newsroom; done
-wait_for 300 "the newsroom's copy" shows newsroom 'countries.daily.*attested'
-wait_for 300 "the newsroom's copy" shows newsroom 'countries.severity.*attested'
+for name in countries.daily countries.severity; do
+    wait_for 300 "the newsroom's copy" grep -q "subscription-updated.*\"$name\"" newsroom.log
+done
 run odf-node list --home newsroom
 run odf-node trust countries.severity --home newsroom
 

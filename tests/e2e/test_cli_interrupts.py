@@ -90,8 +90,11 @@ def sweep(home: Path) -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize(("number", "code"), EXIT_CODES, ids=["SIGINT", "SIGTERM"])
-@pytest.mark.parametrize("dataset", ["countries.daily", "countries.severity"], ids=["ingest", "transform"])
+@pytest.mark.parametrize(
+    ("dataset", "number", "code"),
+    [("countries.daily", *EXIT_CODES[0]), ("countries.severity", *EXIT_CODES[1])],
+    ids=["ingest-SIGINT", "transform-SIGTERM"],
+)
 def test_pull_that_is_stopped_while_the_engine_starts_changes_nothing(
     home: Path, tmp_path: Path, dataset: str, number: signal.Signals, code: int
 ) -> None:
@@ -105,22 +108,25 @@ def test_pull_that_is_stopped_while_the_engine_starts_changes_nothing(
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("words", [["pull", "countries.daily"], ["sql", "-c", LONG_QUERY]], ids=["ingest", "query"])
-def test_command_that_is_stopped_while_the_engine_works_changes_nothing(
-    home: Path, tmp_path: Path, words: list[str]
+def test_ingest_that_is_stopped_while_an_engine_works_that_nobody_keeps_changes_nothing(
+    home: Path, tmp_path: Path
 ) -> None:
     before = list_kept(home)
     source = write_source(tmp_path / "source.csv.gz", SECOND_VERSION)
-    process = start_command(home, *words, environment=source)
+    process = start_command(home, "pull", "countries.daily", environment=source)
     # The folder of a request is made when the engine is ready for it.
     wait_until(lambda: [*(home / "staging" / "engines").glob("*/*/in/1")] or process.poll() is not None, "the request")
+    # Nobody is asked to keep an engine where that is switched off.
+    assert not [pid for pid in descendants(process.pid) if "warm_engines" in words_of(pid)]
+    assert not [*(home / "staging" / "engines").glob("*.sock")]
     stopped(process, signal.SIGINT, 130)
     assert list_kept(home) == before
     sweep(home)
 
 
 @pytest.mark.spark
-def test_engine_that_was_to_stay_warm_ends_when_its_work_is_stopped(home: Path) -> None:
+def test_query_that_is_stopped_changes_nothing_and_ends_the_engine_that_was_to_stay_warm(home: Path) -> None:
+    before = list_kept(home)
     process = start_command(home, "sql", "-c", LONG_QUERY, environment={"ODF_NODE_ENGINE_IDLE_S": "600"})
     wait_until(lambda: [*(home / "staging" / "engines").glob("*/*/in/1")] or process.poll() is not None, "the request")
     keepers: list[int] = []
@@ -135,11 +141,14 @@ def test_engine_that_was_to_stay_warm_ends_when_its_work_is_stopped(home: Path) 
     started = descendants(process.pid)
     try:
         process.send_signal(signal.SIGINT)
-        _, err = end(process)
-        assert (process.returncode, len(err.splitlines())) == (130, 1)
+        out, err = end(process)
+        assert (process.returncode, out, err) == (130, "", "odf-node sql: stopped; nothing was left half-done\n")
         wait_until(lambda: are_gone(started - {keeper}), "the end of the engine", SOON_S)
+        assert list_kept(home) == before
     finally:
         os.kill(keeper, signal.SIGTERM)
+    wait_until(lambda: are_gone({keeper}), "the end of the keeper", SOON_S)
+    sweep(home)
 
 
 @pytest.mark.parametrize(("number", "code"), EXIT_CODES, ids=["SIGINT", "SIGTERM"])

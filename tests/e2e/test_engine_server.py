@@ -181,29 +181,29 @@ def test_impossible_offsets_are_refused(server, interval, data_paths, expected):
     assert (code, expected in details) == (grpc.StatusCode.INVALID_ARGUMENT, True), details
 
 
-def test_caller_that_gives_up_does_not_hinder_the_next(server):
+def test_raw_query_after_a_caller_that_gave_up_runs_its_steps_over_plain_rows(server):
     message = wrap(encode_root(server.request(MAP, "given-up", dataset=2)))
     with pytest.raises(grpc.RpcError) as caught:
         server.call("ExecuteTransform", message, timeout_s=0.3)
     assert caught.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
-    assert isinstance(server.transform(server.request(MAP, "next", dataset=2)), TransformResponseSuccess)
 
-
-def test_raw_query_runs_its_steps_over_plain_rows(server):
     pq.write_table(pa.table({"x": [3, 1, 2], "name": ["c", "a", "b"]}), server.folder / "in" / "plain.parquet")
 
-    def query(output, *steps):
+    def query(output, *steps, engine="spark"):
+        transform = transform_sql(*steps)
         return RawQueryRequest(
             input_data_paths=(str(server.folder / "in" / "plain.parquet"),),
-            transform=transform_sql(*steps),
+            transform=type(transform)(engine=engine, queries=transform.queries),
             output_data_path=str(server.folder / "out" / output),
         )
 
-    steps = [("more", "SELECT x + 1 AS x, name FROM input -- all"), "SELECT * FROM more WHERE x > 2 ORDER BY x DESC"]
+    steps = [("more", "SELECT *, x + 1 AS y FROM input -- all"), "SELECT * FROM more WHERE y > 2 ORDER BY y DESC"]
     assert server.raw_query(query("raw", *steps)) == RawQueryResponseSuccess(num_records=2)
+    # Columns of slices, such as ``op``, are not added.
     found = pq.read_table(server.folder / "out" / "raw").to_pylist()
-    assert found == [{"x": 4, "name": "c"}, {"x": 3, "name": "b"}]
-    assert isinstance(server.raw_query(query("wrong", "SELECT op FROM input")), RawQueryResponseInvalidQuery)
+    assert found == [{"x": 3, "name": "c", "y": 4}, {"x": 2, "name": "b", "y": 3}]
+    assert isinstance(server.raw_query(query("wrong", *steps, engine="flink")), RawQueryResponseInvalidQuery)
+    assert not (server.folder / "out" / "wrong").exists()
 
 
 def container(folder: Path) -> list[str]:

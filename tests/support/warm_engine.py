@@ -92,7 +92,7 @@ def _lender() -> KeeperPlace:
     """Run a keeper of the warm engine in a thread; where it is found."""
     place = KeeperPlace(process_folder() / "keeper", "spark")
     place.get_or_create_key()
-    keeper = Keeper(
+    keeper = _Lender(
         place,
         EngineWorkspace(place.folder),
         build_of_program(),
@@ -110,6 +110,14 @@ def _lender() -> KeeperPlace:
         assert time.monotonic() < give_up_at
         time.sleep(0.01)
     return place
+
+
+class _Lender(Keeper):
+    """A keeper that keeps the warm engine also when a command goes away in the middle."""
+
+    def _end_session(self) -> None:
+        if not isinstance(self._session, _LentSession):
+            super()._end_session()
 
 
 class _LentSession:
