@@ -2,7 +2,8 @@
 
 Starting an engine takes seconds and most requests a fraction of one. So the first command that needs an engine starts a
 *keeper*: a process that owns the sandboxed engine session, answers requests of this home's commands over a socket in
-the home, one command at a time, and ends when nobody has come for a while. Where the daemon runs, it is the keeper.
+the home, one command at a time, and ends when nobody has come for a while. Where the daemon runs, it is the keeper; an
+engine that is warm when it starts stays so behind it.
 
 Only work of this home's own operator goes to a keeper; a stranger's transform is re-executed in a process of its own.
 The sandbox is the same, and so are the checks of what comes out of it: the session object is the very same.
@@ -18,7 +19,9 @@ import dataclasses
 import fcntl
 import os
 import secrets
+import select
 import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -56,6 +59,7 @@ IDLE_VARIABLE: Final = "ODF_NODE_ENGINE_IDLE_S"
 DEFAULT_IDLE_S: Final = 60.0  # guess: a person thinks between two commands; a gigabyte of memory waits meanwhile
 APPEAR_S: Final = 60.0  # guess: a Python process starts within a second on an idle machine, and some are not idle
 WATCH_S: Final = 1.0
+END_S: Final = 60.0  # guess: an engine ends within a second on an idle machine
 POLL_S: Final = 0.05  # how late an answer can be noticed; requests take some tenths of a second at least
 MAX_REQUESTS: Final = 500  # guess: a session is replaced before its limit of processor time could matter
 KEY_BYTES: Final = 32
@@ -140,9 +144,23 @@ class Keeper:
     def run(self) -> None:
         """Serve until idle, told to end, or the home is gone."""
         key = self.place.get_or_create_key()
-        self.place.socket.unlink(missing_ok=True)
-        with self.place.address() as address:
-            listener = Listener(address, "AF_UNIX", backlog=8, authkey=key)
+        lock = self._wait_for_turn()
+        if self._is_ending.is_set():
+            if lock is not None:
+                os.close(lock)
+            return
+        try:
+            if lock is not None:
+                self._session = _take_over(self.place, self.build)
+            self.place.socket.unlink(missing_ok=True)
+            with self.place.address() as address:
+                listener = Listener(address, "AF_UNIX", backlog=8, authkey=key)
+        except BaseException:
+            self._end_session()
+            raise
+        finally:
+            if lock is not None:
+                os.close(lock)
         mine = self.place.socket.stat().st_ino
         last_used = time.monotonic()
         try:
@@ -165,6 +183,14 @@ class Keeper:
                 listener.close()
             if self._is_mine(mine):
                 self.place.socket.unlink(missing_ok=True)
+
+    def _wait_for_turn(self) -> int | None:
+        """Wait for the end of a command that talks to the keeper that is there; None: it waits for this one."""
+        if self.ends_when_idle:
+            return None
+        while (lock := _lock(self.place)) is None and not self._is_ending.wait(POLL_S):
+            pass
+        return lock
 
     def end(self) -> None:
         """Make ``run`` return soon; from any thread."""
@@ -192,6 +218,8 @@ class Keeper:
         self, connection: Connection, operation: str, arguments: tuple[Any, ...], options: dict[str, Any]
     ) -> tuple[str, Any]:
         """Run one request beside this thread, so that a command that goes away (Ctrl-C) ends it."""
+        if isinstance(self._session, TakenSession) and self._session.has_ended():
+            self._end_session()
         if self._session is None or self._requests >= MAX_REQUESTS:
             self._end_session()
             try:
@@ -245,9 +273,10 @@ def _run(
 class KeptSession:
     """An ``EngineSession`` that a keeper runs; closing it leaves the engine warm."""
 
-    def __init__(self, connection: Connection, lock: int) -> None:
+    def __init__(self, connection: Connection, descriptor: int) -> None:
+        """Take the connection, and a descriptor that is closed with it."""
         self._connection = connection
-        self._lock = lock
+        self._descriptor = descriptor
 
     def start(self) -> None:
         """See ``EngineSession``."""
@@ -285,7 +314,7 @@ class KeptSession:
         """See ``EngineSession``."""
         if not self._connection.closed:
             self._connection.close()
-            os.close(self._lock)
+            os.close(self._descriptor)
 
     def __enter__(self) -> Self:
         return self
@@ -304,6 +333,29 @@ class KeptSession:
                 raise SandboxUnavailableError(value["reason"])
             raise error_from_fields(value)
         return value
+
+
+class TakenSession(KeptSession):
+    """The engine of a keeper whose place another one has taken: that keeper ends when this is closed.
+
+    The descriptor is that of its process.
+    """
+
+    def has_ended(self) -> bool:
+        """Say whether the keeper was ended by somebody else."""
+        return self._wait(0)
+
+    def close(self) -> None:
+        """See ``EngineSession``; returns when the keeper, and so its engine, is gone."""
+        if not self._connection.closed:
+            self.stop()
+            self._wait(END_S)
+            super().close()
+
+    def _wait(self, limit_s: float) -> bool:
+        end = select.poll()
+        end.register(self._descriptor, select.POLLIN)
+        return bool(end.poll(limit_s * 1000))
 
 
 def find_warm_engine(folder: Path, engine: str, environment: "os._Environ[str]") -> "KeptSession | None":
@@ -331,16 +383,37 @@ def find_warm_session(place: KeeperPlace, build: str, idle_s: float) -> KeptSess
         idle_s: How long a new keeper waits for the next command.
     """
     place.get_or_create_key()
-    lock = os.open(place.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        connection = _connect(place, build) or _start_and_connect(place, build, idle_s)
-    except BlockingIOError:
-        connection = None
+    if (lock := _lock(place)) is None:
+        return None
+    connection = _connect(place, build) or _start_and_connect(place, build, idle_s)
     if connection is None:
         os.close(lock)
         return None
     return KeptSession(connection, lock)
+
+
+def _lock(place: KeeperPlace) -> int | None:
+    """Take the turn to talk to the keeper, until the descriptor is closed; None while somebody else has it."""
+    lock = os.open(place.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(lock)
+        return None
+    return lock
+
+
+def _take_over(place: KeeperPlace, build: str) -> TakenSession | None:
+    """Connect to the keeper that is there, for as long as it lives; None: there is none to be had."""
+    if (connection := _connect(place, build)) is None:
+        return None
+    try:
+        with socket.socket(fileno=os.dup(connection.fileno())) as line:
+            process_id, *_ = struct.unpack("3i", line.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+        return TakenSession(connection, os.pidfd_open(process_id))
+    except OSError:  # of a kernel without such descriptors
+        connection.close()
+        return None
 
 
 def _connect(place: KeeperPlace, build: str) -> Connection | None:

@@ -1,0 +1,102 @@
+"""Clause WARM-6: a keeper whose place another one takes; no engine starts here, since none is asked anything."""
+
+import math
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from odf_node.adapters.warm_engines import (
+    Keeper,
+    KeeperPlace,
+    TakenSession,
+    find_warm_session,
+)
+from odf_node.engine_workspace import EngineWorkspace
+from odf_node.program_files import build_of_program
+
+WAIT_S = 240  # guess: a machine that is slow and busy
+
+pytestmark = pytest.mark.timeout(1800)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> KeeperPlace:
+    return KeeperPlace(tmp_path / "engines", "spark")
+
+
+@pytest.fixture
+def process(place: KeeperPlace) -> "Iterator[subprocess.Popen[bytes]]":
+    """A keeper as a command starts it."""
+    place.get_or_create_key()
+    words = [sys.executable, "-m", "odf_node.adapters.warm_engines", str(place.folder), "spark", build_of_program()]
+    with subprocess.Popen([*words, "600"]) as process:
+        wait_until(place.socket.exists)
+        yield process
+        process.kill()
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    give_up_at = time.monotonic() + WAIT_S
+    while not condition():
+        assert time.monotonic() < give_up_at
+        time.sleep(0.01)
+
+
+@contextmanager
+def taking(place: KeeperPlace) -> Iterator[Keeper]:
+    """Let another keeper take the place, as the daemon's does."""
+    keeper = Keeper(place, EngineWorkspace(place.folder), build_of_program(), math.inf, ends_when_idle=False)
+    thread = threading.Thread(target=keeper.run)
+    thread.start()
+    try:
+        yield keeper
+    finally:
+        keeper.end()
+        thread.join()
+
+
+def find_taken(keeper: Keeper) -> TakenSession | None:
+    return keeper._session if isinstance(keeper._session, TakenSession) else None
+
+
+def test_taken_keeper_finishes_with_its_command_and_ends_with_who_took_it(
+    place: KeeperPlace, process: "subprocess.Popen[bytes]"
+) -> None:
+    command = find_warm_session(place, build_of_program(), 600)
+    assert command is not None
+    with taking(place) as keeper:
+        assert find_taken(keeper) is None  # while the command has its turn
+        command.close()
+        wait_until(lambda: find_taken(keeper) is not None)
+        assert process.poll() is None
+    assert process.poll() is not None
+
+
+def test_taken_keeper_that_is_killed_is_noticed(place: KeeperPlace, process: "subprocess.Popen[bytes]") -> None:
+    with taking(place) as keeper:
+        wait_until(lambda: find_taken(keeper) is not None)
+        taken = find_taken(keeper)
+        assert taken is not None
+        assert not taken.has_ended()
+        process.kill()
+        wait_until(taken.has_ended)
+
+
+def test_keeper_that_is_told_to_end_while_it_waits_leaves_the_other_in_its_place(
+    place: KeeperPlace, process: "subprocess.Popen[bytes]"
+) -> None:
+    command = find_warm_session(place, build_of_program(), 600)
+    assert command is not None
+    with taking(place):
+        pass
+    command.close()
+    again = find_warm_session(place, build_of_program(), 600)
+    assert again is not None
+    again.close()
+    assert process.poll() is None
