@@ -91,7 +91,7 @@ def wait_until(condition: object, limit_s: float = 240) -> None:
     deadline = time.monotonic() + limit_s
     while not condition():  # type: ignore[operator]
         assert time.monotonic() < deadline
-        time.sleep(0.05)
+        time.sleep(0.2)  # a look goes through all processes of the machine
 
 
 def assert_is_confined(engine: int) -> None:

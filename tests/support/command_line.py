@@ -117,7 +117,7 @@ def wait_until(is_so: Any, what: str, patience_s: float = PATIENCE_S) -> None:
     give_up_at = time.monotonic() + patience_s
     while not is_so():
         assert time.monotonic() < give_up_at, f"waited in vain: {what}"
-        time.sleep(0.02)
+        time.sleep(0.05)
 
 
 def are_gone(process_ids: set[int]) -> bool:
