@@ -66,6 +66,7 @@ OF_ONE_CORE = (
     "-XX:Tier4InvocationThreshold=1000000",
     "-XX:Tier4MinInvocationThreshold=1000000",
     "-XX:Tier4CompileThreshold=1000000",
+    "-XX:Tier4BackEdgeThreshold=1000000",
     "-Dspark.memory.fraction=0.1",
 )
 OTHER_SETTINGS = (
