@@ -63,11 +63,6 @@ def judge(tmp_path: Path) -> Judge:
     return Judge.create(tmp_path / "judge")
 
 
-@pytest.fixture
-def chain(tmp_path: Path) -> PeerChain:
-    return root_chain(tmp_path)
-
-
 # What is accepted
 
 

@@ -37,11 +37,6 @@ def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def judge(tmp_path: Path) -> Judge:
-    return Judge.create(tmp_path / "home")
-
-
-@pytest.fixture
 def pulling(judge: Judge) -> Iterator[Pulling]:
     node = Node(Home(judge.home.path), FixedClock(NOW))
     yield node.pulling

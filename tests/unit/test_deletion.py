@@ -1,30 +1,13 @@
 """Deleting: nothing of a dataset stays but what others need."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
-from odf_node.adapters.clocks import FixedClock
 from odf_node.composition import Node
-from odf_node.home import Home
 from odf_node.ports import DatasetRecord
 from odf_protocol.did import DatasetId
 from odf_protocol.events import DatasetKind, Seed, SetDataSchema
-from support.offers import CITIES, CITY_SCHEMA, NOW, Judge, PeerChain, PublisherHome, root_chain, select
+from support.offers import CITIES, CITY_SCHEMA, Judge, PeerChain, PublisherHome, root_chain, select
 from support.signing import NEW_KEY, NODE_KEY, OTHER_KEY
-
-
-@pytest.fixture
-def judge(tmp_path: Path) -> Judge:
-    return Judge.create(tmp_path / "home")
-
-
-@pytest.fixture
-def node(judge: Judge) -> Iterator[Node]:
-    node = Node(Home(judge.home.path), FixedClock(NOW))
-    yield node
-    node.close()
 
 
 def derived(folder: Path, name: str, key: bytes, *inputs: DatasetId) -> PeerChain:

@@ -1,18 +1,15 @@
 """What a proof of two histories does to a node, how it travels, and how an owner ends it."""
 
 import asyncio
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from odf_node.adapters.clocks import FixedClock
 from odf_node.adapters.peer_addresses import open_peer
 from odf_node.composition import Node
 from odf_node.errors import FrozenDatasetError, RefusedError, UsageError
-from odf_node.home import Home
 from odf_node.ports import DocumentKind
 from odf_node.ports.progress import Silence
 from odf_node.services.bundles import Bundles
@@ -32,23 +29,6 @@ from support.offers import NOW, Judge, PeerChain, PublisherHome, root_chain
 from support.signing import DATASET_KEY, OTHER_KEY, did_key_of
 
 Served = TestNode
-
-
-@pytest.fixture
-def judge(tmp_path: Path) -> Judge:
-    return Judge.create(tmp_path / "home")
-
-
-@pytest.fixture
-def node(judge: Judge) -> Iterator[Node]:
-    node = Node(Home(judge.home.path), FixedClock(NOW))
-    yield node
-    node.close()
-
-
-@pytest.fixture
-def chain(tmp_path: Path) -> PeerChain:
-    return root_chain(tmp_path)
 
 
 @pytest.fixture

@@ -1,17 +1,14 @@
 """Old, expired and hidden heads are noticed; a restored backup does not sign a second history."""
 
 import asyncio
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from odf_node.adapters.clocks import FixedClock
 from odf_node.adapters.signed_marks import FOLDER_VARIABLE, read_mark, write_mark
 from odf_node.composition import Node
 from odf_node.errors import FrozenDatasetError, RestoredBackupError, UsageError
-from odf_node.home import Home
 from odf_node.ports.progress import Silence
 from odf_node.services.disputes import Disputes
 from odf_node.services.freshness import Freshness
@@ -25,23 +22,6 @@ from odf_protocol.timestamp import Timestamp
 from support.offering_peer import OfferingPeer
 from support.offers import NOW, Judge, PeerChain, PublisherHome, root_chain
 from support.signing import OTHER_KEY
-
-
-@pytest.fixture
-def judge(tmp_path: Path) -> Judge:
-    return Judge.create(tmp_path / "home")
-
-
-@pytest.fixture
-def node(judge: Judge) -> Iterator[Node]:
-    node = Node(Home(judge.home.path), FixedClock(NOW))
-    yield node
-    node.close()
-
-
-@pytest.fixture
-def chain(tmp_path: Path) -> PeerChain:
-    return root_chain(tmp_path)
 
 
 class WithHead(OfferingPeer):

@@ -17,7 +17,7 @@ from odf_protocol.errors import OdfError, RejectedError
 from odf_protocol.heard import as_heard, is_heard, without_mark
 from support.nodes import RealNode
 from support.offering_peer import OfferingPeer
-from support.offers import NOW, Judge, PeerChain, PublisherHome, root_chain
+from support.offers import NOW, Judge, PeerChain, PublisherHome
 from support.signing import DATASET_KEY, dataset_of
 
 INSIDE = [
@@ -30,11 +30,6 @@ INSIDE = [
     "http://[::ffff:127.0.0.1]/cities",
     "http://metadata.google.internal/cities",
 ]
-
-
-@pytest.fixture
-def chain(tmp_path: Path) -> PeerChain:
-    return root_chain(tmp_path)
 
 
 @pytest.fixture

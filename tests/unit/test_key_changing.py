@@ -30,7 +30,7 @@ from odf_protocol.heads import decode_signed_head
 from odf_protocol.signatures import sign_block
 from support.key_logs import RECOVERY_KEY, KeyLog
 from support.offering_peer import OfferingPeer
-from support.offers import NOW, Judge, PeerChain, PublisherHome, root_chain
+from support.offers import NOW, Judge, PeerChain, PublisherHome
 from support.own_datasets import record_of, write
 from support.signing import NEW_KEY, OTHER_KEY, did_key_of
 
@@ -39,11 +39,6 @@ from support.signing import NEW_KEY, OTHER_KEY, did_key_of
 def marks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path / "marks"))
     return tmp_path / "marks"
-
-
-@pytest.fixture
-def chain(tmp_path: Path) -> PeerChain:
-    return root_chain(tmp_path)
 
 
 @pytest.fixture

@@ -13,7 +13,6 @@ from odf_node.adapters.http_client import ClientSettings
 from odf_node.adapters.http_push import push_dataset
 from odf_node.adapters.layout_folder import LayoutFolder
 from odf_node.adapters.peer_addresses import open_peer
-from odf_node.adapters.signed_marks import FOLDER_VARIABLE
 from odf_node.composition import Node
 from odf_node.home import Home
 from odf_node.late_push_judge import LatePushJudge
@@ -31,11 +30,6 @@ from support.key_logs import RECOVERY_KEY, KeyLog
 from support.offers import NOW, Judge, PeerChain, PublisherHome, root_chain
 from support.own_datasets import record_of, write
 from support.signing import NEW_KEY, did_key_of
-
-
-@pytest.fixture(autouse=True)
-def no_marks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(FOLDER_VARIABLE, "")
 
 
 @pytest.fixture

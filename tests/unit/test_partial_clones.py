@@ -43,11 +43,6 @@ def node(home: Home) -> Iterator[Node]:
         yield node
 
 
-@pytest.fixture
-def chain(tmp_path: Path) -> PeerChain:
-    return root_chain(tmp_path)
-
-
 def pull(
     node: Node,
     chain: PeerChain,

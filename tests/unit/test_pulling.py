@@ -2,17 +2,14 @@
 
 import asyncio
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from odf_node.adapters.clocks import FixedClock
 from odf_node.composition import Node
 from odf_node.errors import FrozenDatasetError, RefusedError, UnknownDatasetError, UsageError
-from odf_node.home import Home
 from odf_node.ports.peer_client import PeerHead
 from odf_node.ports.progress import Silence
 from odf_node.services.acceptance import AcceptanceReport
@@ -22,27 +19,10 @@ from odf_protocol.did import DatasetId
 from odf_protocol.errors import RejectedError
 from odf_protocol.events import DatasetKind, Seed, SetInfo
 from support.offering_peer import OfferingPeer
-from support.offers import NOW, Judge, PeerChain, PublisherHome, root_chain, select
+from support.offers import Judge, PeerChain, PublisherHome, root_chain, select
 from support.signing import NEW_KEY, NODE_KEY, OTHER_KEY, dataset_of
 
 FIRST_SLICE, SECOND_SLICE = 2, 3
-
-
-@pytest.fixture
-def judge(tmp_path: Path) -> Judge:
-    return Judge.create(tmp_path / "home")
-
-
-@pytest.fixture
-def node(judge: Judge) -> Iterator[Node]:
-    node = Node(Home(judge.home.path), FixedClock(NOW))
-    yield node
-    node.close()
-
-
-@pytest.fixture
-def chain(tmp_path: Path) -> PeerChain:
-    return root_chain(tmp_path)
 
 
 async def take(

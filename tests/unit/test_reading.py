@@ -1,31 +1,16 @@
 """Reading without an engine: the newest rows, over as many slices as it takes and no more."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from odf_node.adapters.clocks import FixedClock
 from odf_node.composition import Node
-from odf_node.home import Home
 from odf_node.ports import DatasetRecord
 from odf_node.services.chains import iter_decoded
 from odf_protocol.events import AddData
 from odf_protocol.multihash import Multihash
-from support.offers import NOW, Judge, PublisherHome, root_chain
-
-
-@pytest.fixture
-def judge(tmp_path: Path) -> Judge:
-    return Judge.create(tmp_path / "home")
-
-
-@pytest.fixture
-def node(judge: Judge) -> Iterator[Node]:
-    node = Node(Home(judge.home.path), FixedClock(NOW))
-    yield node
-    node.close()
+from support.offers import Judge, PublisherHome, root_chain
 
 
 @pytest.fixture

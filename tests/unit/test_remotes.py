@@ -38,11 +38,6 @@ def node(tmp_path: Path) -> Iterator[Node]:
 
 
 @pytest.fixture
-def chain(tmp_path: Path) -> PeerChain:
-    return root_chain(tmp_path)
-
-
-@pytest.fixture
 def publisher(tmp_path: Path) -> PublisherHome:
     return PublisherHome(Judge.create(tmp_path / "publisher"))
 

@@ -16,14 +16,9 @@ from odf_node.home import Home
 from odf_node.ports import Remote, RemoteDirection
 from odf_node.ports.progress import Silence
 from odf_node.services.repairing import RepairReport
-from support.offers import NOW, Judge, PeerChain, PublisherHome, root_chain
+from support.offers import NOW, Judge, PeerChain, PublisherHome
 
 NOWHERE = "http://127.0.0.1:9/cities"
-
-
-@pytest.fixture
-def chain(tmp_path: Path) -> PeerChain:
-    return root_chain(tmp_path)
 
 
 @pytest.fixture

@@ -2,17 +2,14 @@
 
 import asyncio
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from odf_node.adapters.clocks import FixedClock
 from odf_node.composition import Node
 from odf_node.errors import RefusedError
-from odf_node.home import Home
 from odf_node.ports.progress import Silence
 from odf_node.services.statements import MAX_STRANGERS
 from odf_protocol.accept_policy_text import parse_policies
@@ -36,23 +33,6 @@ default:
   accept: attested
   threshold: 2
 """
-
-
-@pytest.fixture
-def judge(tmp_path: Path) -> Judge:
-    return Judge.create(tmp_path / "home")
-
-
-@pytest.fixture
-def node(judge: Judge) -> Iterator[Node]:
-    node = Node(Home(judge.home.path), FixedClock(NOW))
-    yield node
-    node.close()
-
-
-@pytest.fixture
-def chain(tmp_path: Path) -> PeerChain:
-    return root_chain(tmp_path)
 
 
 def statement(key: bytes, chain: PeerChain, *, first: int = 0, problem: Problem | None = None, **counts: int) -> bytes:

@@ -35,16 +35,6 @@ SECOND_SLICE = 3
 
 
 @pytest.fixture
-def judge(tmp_path: Path) -> Judge:
-    return Judge.create(tmp_path / "home")
-
-
-@pytest.fixture
-def chain(tmp_path: Path) -> PeerChain:
-    return root_chain(tmp_path)
-
-
-@pytest.fixture
 def record(judge: Judge, chain: PeerChain) -> DatasetRecord:
     return judge.accept(chain).record
 
