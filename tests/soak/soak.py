@@ -240,8 +240,9 @@ class Soak:
             with node.open_store() as here:
                 swept = here.objects.sweep(here.store.list_referenced_objects, now=NOON, keep_arrived=False)
                 assert swept.ran, f"{node.name}: a lease was never given back"
-                # The keeper's key stays for the next engine; it is one file however long a node runs.
-                left = [path for path in here.home.staging.rglob("*") if path.is_file() and path.name != "spark.key"]
+                # The keeper's key and locks stay; three files however long a node runs.
+                stays = {*map(here.home.engines.joinpath, ("spark.key", "spark.lock")), here.home.commands / "lock"}
+                left = [path for path in here.home.staging.rglob("*") if path.is_file() and path not in stays]
                 assert left == [], f"{node.name}: {left}"
                 assert set(here.objects.iter_hashes()) == set(here.store.list_referenced_objects()), node.name
 
