@@ -343,7 +343,7 @@ class Node:
         return Tokens(self.store, self.clock)
 
     def _find_warm_engine(self, name: str) -> "EngineSession | None":
-        from odf_node.adapters.warm_engines import find_warm_engine
+        from odf_node.adapters.kept_session import find_warm_engine
 
         return find_warm_engine(self.home.engines, name, os.environ)
 

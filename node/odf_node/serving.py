@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Final
 
 from odf_node import __version__
-from odf_node.adapters.warm_engines import Keeper, KeeperPlace
+from odf_node.adapters.keeper_place import KeeperPlace
+from odf_node.adapters.warm_engines import Keeper
 from odf_node.background_rebuild import BackgroundRebuild
 from odf_node.background_renewal import BackgroundRenewal
 from odf_node.background_scrub import BackgroundScrub

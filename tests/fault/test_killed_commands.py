@@ -17,9 +17,9 @@ from pathlib import Path
 import pytest
 
 from odf_engines.sandbox.resources import _tree
+from odf_node.adapters.keeper_place import IDLE_VARIABLE
 from odf_node.adapters.object_folder import ObjectFolder
 from odf_node.adapters.sqlite_store import SqliteMetadataStore
-from odf_node.adapters.warm_engines import IDLE_VARIABLE
 from odf_node.home import Home
 from odf_node.ports import Head
 from support.nodes import SECOND_ROWS, Publisher, RealNode, make_publisher

@@ -25,7 +25,8 @@ from odf_engines.contract import (
 )
 from odf_engines.errors import EngineError
 from odf_engines.spark.engine import SparkEngine
-from odf_node.adapters.warm_engines import Keeper, KeeperPlace
+from odf_node.adapters.keeper_place import KeeperPlace
+from odf_node.adapters.warm_engines import Keeper
 from odf_node.engine_workspace import EngineWorkspace
 from odf_node.home import Home
 from odf_node.program_files import build_of_program

@@ -11,12 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from odf_node.adapters.warm_engines import (
-    Keeper,
-    KeeperPlace,
-    TakenSession,
-    find_warm_session,
-)
+from odf_node.adapters.keeper_place import KeeperPlace
+from odf_node.adapters.kept_session import TakenSession, find_warm_session
+from odf_node.adapters.warm_engines import Keeper
 from odf_node.engine_workspace import EngineWorkspace
 from odf_node.program_files import build_of_program
 

@@ -8,117 +8,40 @@ engine that is warm when it starts stays so behind it.
 Only work of this home's own operator goes to a keeper; a stranger's transform is re-executed in a process of its own.
 The sandbox is the same, and so are the checks of what comes out of it: the session object is the very same.
 
-The socket and the key that commands show to it are readable by the owner of the home alone. Both sides are this
-program, run by this user, so requests travel pickled; a keeper of another build is told to end and replaced.
+The socket and the key that commands show to it are readable by the owner of the home alone (``keeper_place``); what
+commands do is in ``kept_session``.
 
 Source: clauses WARM-1 to WARM-6 in ``spec/extensions/engine-contract.md``.
 """
 
 import contextlib
 import dataclasses
-import fcntl
 import os
-import secrets
-import select
-import socket
-import struct
-import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import wait as wait_for_futures
 from dataclasses import dataclass, field
 from multiprocessing import AuthenticationError
-from multiprocessing.connection import Client, Connection, Listener, wait
+from multiprocessing.connection import Connection, Listener, wait
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Final
 
 from odf_engines.contract import (
     EngineSession,
-    Grade,
-    IngestRequest,
-    IngestResponse,
     Limits,
-    QueryRequest,
-    QueryResponse,
-    QueryTable,
-    TransformRequest,
-    TransformResponse,
 )
-from odf_engines.errors import EngineError, EngineFailureError, LimitExceededError, SandboxUnavailableError
+from odf_engines.errors import EngineError, EngineFailureError, LimitExceededError
 from odf_engines.registry import get_engine
-from odf_engines.spark.messages import error_from_fields, error_to_fields
+from odf_engines.spark.messages import error_to_fields
+from odf_node.adapters.keeper_place import KeeperPlace
+from odf_node.adapters.kept_session import OTHER_BUILD, WELCOME, TakenSession, take_over
 from odf_node.engine_workspace import EngineWorkspace
-from odf_node.program_files import build_of_program
-from odf_protocol.events import TransformSql
-from odf_protocol.vocabulary import Vocabulary
 
-IDLE_VARIABLE: Final = "ODF_NODE_ENGINE_IDLE_S"
-DEFAULT_IDLE_S: Final = 60.0  # guess: a person thinks between two commands; a gigabyte of memory waits meanwhile
-APPEAR_S: Final = 60.0  # guess: a Python process starts within a second on an idle machine, and some are not idle
 WATCH_S: Final = 1.0
-END_S: Final = 60.0  # guess: an engine ends within a second on an idle machine
 POLL_S: Final = 0.05  # how late an answer can be noticed; requests take some tenths of a second at least
 MAX_REQUESTS: Final = 500  # guess: a session is replaced before its limit of processor time could matter
-KEY_BYTES: Final = 32
-WELCOME: Final = "welcome"
-OTHER_BUILD: Final = "other build"
-
-
-def idle_seconds(environment: "os._Environ[str] | dict[str, str]") -> float:
-    """Read how long a warm engine waits for the next command; 0: none is kept."""
-    try:
-        return max(0.0, float(environment.get(IDLE_VARIABLE, DEFAULT_IDLE_S)))
-    except ValueError:
-        return DEFAULT_IDLE_S
-
-
-@dataclass(frozen=True, slots=True)
-class KeeperPlace:
-    """Where the keeper of one engine of one home is found."""
-
-    folder: Path
-    engine: str
-
-    @property
-    def socket(self) -> Path:
-        """Where the keeper listens."""
-        return self.folder / f"{self.engine}.sock"
-
-    @property
-    def lock(self) -> Path:
-        """Locked by the one command that talks to the keeper; others do without."""
-        return self.folder / f"{self.engine}.lock"
-
-    @contextlib.contextmanager
-    def address(self) -> Iterator[str]:
-        """Give the socket's name for the kernel, which allows 107 characters, while homes may lie deep."""
-        descriptor = os.open(self.folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            yield f"/proc/self/fd/{descriptor}/{self.socket.name}"
-        finally:
-            os.close(descriptor)
-
-    @property
-    def key(self) -> Path:
-        """What a command shows to the keeper, and the keeper to the command."""
-        return self.folder / f"{self.engine}.key"
-
-    def get_or_create_key(self) -> bytes:
-        """Read the key, making it when there is none; concurrent callers agree."""
-        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with contextlib.suppress(FileExistsError):
-            temporary = self.folder / f".key-{secrets.token_hex(8)}"
-            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            os.write(descriptor, secrets.token_bytes(KEY_BYTES))
-            os.close(descriptor)
-            try:
-                os.link(temporary, self.key)  # fails where another caller was first
-            finally:
-                temporary.unlink()
-        return self.key.read_bytes()
 
 
 @dataclass(slots=True)
@@ -151,7 +74,7 @@ class Keeper:
             return
         try:
             if lock is not None:
-                self._session = _take_over(self.place, self.build)
+                self._session = take_over(self.place, self.build)
             self.place.socket.unlink(missing_ok=True)
             with self.place.address() as address:
                 listener = Listener(address, "AF_UNIX", backlog=8, authkey=key)
@@ -188,7 +111,7 @@ class Keeper:
         """Wait for the end of a command that talks to the keeper that is there; None: it waits for this one."""
         if self.ends_when_idle:
             return None
-        while (lock := _lock(self.place)) is None and not self._is_ending.wait(POLL_S):
+        while (lock := self.place.take_turn()) is None and not self._is_ending.wait(POLL_S):
             pass
         return lock
 
@@ -268,184 +191,6 @@ def _run(
         return "result", getattr(session, operation)(*arguments, **options)
     except EngineError as error:
         return "error", error_to_fields(error)
-
-
-class KeptSession:
-    """An ``EngineSession`` that a keeper runs; closing it leaves the engine warm."""
-
-    def __init__(self, connection: Connection, descriptor: int) -> None:
-        """Take the connection, and a descriptor that is closed with it."""
-        self._connection = connection
-        self._descriptor = descriptor
-
-    def start(self) -> None:
-        """See ``EngineSession``."""
-        self._ask("start")
-
-    def transform(self, request: TransformRequest) -> TransformResponse:
-        """See ``EngineSession``."""
-        response: TransformResponse = self._ask("transform", request)
-        return response
-
-    def ingest(self, request: IngestRequest) -> IngestResponse:
-        """See ``EngineSession``."""
-        response: IngestResponse = self._ask("ingest", request)
-        return response
-
-    def query(self, request: QueryRequest) -> QueryResponse:
-        """See ``EngineSession``."""
-        response: QueryResponse = self._ask("query", request)
-        return response
-
-    def check(
-        self, transform: TransformSql, inputs: Sequence[QueryTable], *, vocabulary: Vocabulary | None = None
-    ) -> Grade:
-        """See ``EngineSession``."""
-        grade: Grade = self._ask("check", transform, tuple(inputs), vocabulary=vocabulary)
-        return grade
-
-    def stop(self) -> None:
-        """See ``EngineSession``; the keeper ends the engine when its command goes away."""
-        # Closing alone would not wake a thread that waits for an answer.
-        with contextlib.suppress(OSError), socket.socket(fileno=os.dup(self._connection.fileno())) as line:
-            line.shutdown(socket.SHUT_RDWR)
-
-    def close(self) -> None:
-        """See ``EngineSession``."""
-        if not self._connection.closed:
-            self._connection.close()
-            os.close(self._descriptor)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
-        self.close()
-
-    def _ask(self, operation: str, *arguments: object, **options: object) -> Any:
-        try:
-            self._connection.send((operation, arguments, options))
-            kind, value = self._connection.recv()
-        except (OSError, EOFError) as error:
-            raise EngineFailureError("the process that keeps the engine warm has ended") from error
-        if kind == "error":
-            if value["kind"] == SandboxUnavailableError.__name__:
-                raise SandboxUnavailableError(value["reason"])
-            raise error_from_fields(value)
-        return value
-
-
-class TakenSession(KeptSession):
-    """The engine of a keeper whose place another one has taken: that keeper ends when this is closed.
-
-    The descriptor is that of its process.
-    """
-
-    def has_ended(self) -> bool:
-        """Say whether the keeper was ended by somebody else."""
-        return self._wait(0)
-
-    def close(self) -> None:
-        """See ``EngineSession``; returns when the keeper, and so its engine, is gone."""
-        if not self._connection.closed:
-            self.stop()
-            self._wait(END_S)
-            super().close()
-
-    def _wait(self, limit_s: float) -> bool:
-        end = select.poll()
-        end.register(self._descriptor, select.POLLIN)
-        return bool(end.poll(limit_s * 1000))
-
-
-def find_warm_engine(folder: Path, engine: str, environment: "os._Environ[str]") -> "KeptSession | None":
-    """Connect to the keeper of an engine of this home; None: none is to be had, or wanted.
-
-    Args:
-        folder: Where the home's engines work.
-        engine: Its name.
-        environment: Says how long engines wait.
-    """
-    if not (idle_s := idle_seconds(environment)):
-        return None
-    try:
-        return find_warm_session(KeeperPlace(folder, engine), build_of_program(), idle_s)
-    except OSError:
-        return None  # a home that cannot be written has no keeper; questions are answered all the same
-
-
-def find_warm_session(place: KeeperPlace, build: str, idle_s: float) -> KeptSession | None:
-    """Connect to this home's keeper, starting one where there is none; None while another command has it.
-
-    Args:
-        place: Where the keeper is found.
-        build: This program; a keeper of another build is told to end.
-        idle_s: How long a new keeper waits for the next command.
-    """
-    place.get_or_create_key()
-    if (lock := _lock(place)) is None:
-        return None
-    connection = _connect(place, build) or _start_and_connect(place, build, idle_s)
-    if connection is None:
-        os.close(lock)
-        return None
-    return KeptSession(connection, lock)
-
-
-def _lock(place: KeeperPlace) -> int | None:
-    """Take the turn to talk to the keeper, until the descriptor is closed; None while somebody else has it."""
-    lock = os.open(place.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(lock)
-        return None
-    return lock
-
-
-def _take_over(place: KeeperPlace, build: str) -> TakenSession | None:
-    """Connect to the keeper that is there, for as long as it lives; None: there is none to be had."""
-    if (connection := _connect(place, build)) is None:
-        return None
-    try:
-        with socket.socket(fileno=os.dup(connection.fileno())) as line:
-            process_id, *_ = struct.unpack("3i", line.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
-        return TakenSession(connection, os.pidfd_open(process_id))
-    except OSError:  # of a kernel without such descriptors
-        connection.close()
-        return None
-
-
-def _connect(place: KeeperPlace, build: str) -> Connection | None:
-    try:
-        with place.address() as address:
-            connection = Client(address, "AF_UNIX", authkey=place.key.read_bytes())
-    except (OSError, EOFError, AuthenticationError):
-        return None
-    with contextlib.suppress(OSError, EOFError):
-        connection.send(build)
-        if connection.recv() == WELCOME:
-            return connection
-    connection.close()
-    return None
-
-
-def _start_and_connect(place: KeeperPlace, build: str, idle_s: float) -> Connection | None:
-    """Start a keeper that outlives this command; None where it does not come up."""
-    program = [sys.executable, "-m", "odf_node.adapters.warm_engines", str(place.folder), place.engine]
-    keeper = subprocess.Popen(
-        [*program, build, str(idle_s)],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
-    deadline = time.monotonic() + APPEAR_S
-    while time.monotonic() < deadline and keeper.poll() is None:
-        if (connection := _connect(place, build)) is not None:
-            return connection
-        time.sleep(0.01)
-    return None
 
 
 def main(folder: str, engine: str, build: str, idle_s: str) -> None:

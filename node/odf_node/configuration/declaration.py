@@ -76,7 +76,7 @@ class Limits:
     peer_bytes_per_day: int = _setting(0, "bytes sent to one peer in a day")
     send_bytes_per_second: int = _setting(
         0,
-        "rate at which objects and messages of the Smart Transfer Protocol are sent, all connections together",
+        "rate at which objects, packs and messages of the Smart Transfer Protocol are sent, all connections together",
     )
     receive_bytes_per_second: int = _setting(0, "the same for what is pushed to here")
     fetch_bytes_per_second: int = _setting(

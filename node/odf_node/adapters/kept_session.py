@@ -1,0 +1,210 @@
+"""The session of an engine that a keeper holds for the commands of a home, and how a command comes by it.
+
+Both sides are this program, run by this user, so requests travel pickled; a keeper of another build is told to end and
+replaced.
+
+Source: clauses WARM-1 to WARM-6 in ``spec/extensions/engine-contract.md``.
+"""
+
+import contextlib
+import os
+import select
+import socket
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from multiprocessing import AuthenticationError
+from multiprocessing.connection import Client, Connection
+from pathlib import Path
+from typing import Any, Final, Self
+
+from odf_engines.contract import (
+    Grade,
+    IngestRequest,
+    IngestResponse,
+    QueryRequest,
+    QueryResponse,
+    QueryTable,
+    TransformRequest,
+    TransformResponse,
+)
+from odf_engines.errors import EngineFailureError, SandboxUnavailableError
+from odf_engines.spark.messages import error_from_fields
+from odf_node.adapters.keeper_place import KeeperPlace, idle_seconds
+from odf_node.program_files import build_of_program
+from odf_protocol.events import TransformSql
+from odf_protocol.vocabulary import Vocabulary
+
+APPEAR_S: Final = 60.0  # guess: a Python process starts within a second on an idle machine, and some are not idle
+END_S: Final = 60.0  # guess: an engine ends within a second on an idle machine
+WELCOME: Final = "welcome"
+OTHER_BUILD: Final = "other build"
+
+
+class KeptSession:
+    """An ``EngineSession`` that a keeper runs; closing it leaves the engine warm."""
+
+    def __init__(self, connection: Connection, descriptor: int) -> None:
+        """Take the connection, and a descriptor that is closed with it."""
+        self._connection = connection
+        self._descriptor = descriptor
+
+    def start(self) -> None:
+        """See ``EngineSession``."""
+        self._ask("start")
+
+    def transform(self, request: TransformRequest) -> TransformResponse:
+        """See ``EngineSession``."""
+        response: TransformResponse = self._ask("transform", request)
+        return response
+
+    def ingest(self, request: IngestRequest) -> IngestResponse:
+        """See ``EngineSession``."""
+        response: IngestResponse = self._ask("ingest", request)
+        return response
+
+    def query(self, request: QueryRequest) -> QueryResponse:
+        """See ``EngineSession``."""
+        response: QueryResponse = self._ask("query", request)
+        return response
+
+    def check(
+        self, transform: TransformSql, inputs: Sequence[QueryTable], *, vocabulary: Vocabulary | None = None
+    ) -> Grade:
+        """See ``EngineSession``."""
+        grade: Grade = self._ask("check", transform, tuple(inputs), vocabulary=vocabulary)
+        return grade
+
+    def stop(self) -> None:
+        """See ``EngineSession``; the keeper ends the engine when its command goes away."""
+        # Closing alone would not wake a thread that waits for an answer.
+        with contextlib.suppress(OSError), socket.socket(fileno=os.dup(self._connection.fileno())) as line:
+            line.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        """See ``EngineSession``."""
+        if not self._connection.closed:
+            self._connection.close()
+            os.close(self._descriptor)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.close()
+
+    def _ask(self, operation: str, *arguments: object, **options: object) -> Any:
+        try:
+            self._connection.send((operation, arguments, options))
+            kind, value = self._connection.recv()
+        except (OSError, EOFError) as error:
+            raise EngineFailureError("the process that keeps the engine warm has ended") from error
+        if kind == "error":
+            if value["kind"] == SandboxUnavailableError.__name__:
+                raise SandboxUnavailableError(value["reason"])
+            raise error_from_fields(value)
+        return value
+
+
+class TakenSession(KeptSession):
+    """The engine of a keeper whose place another one has taken: that keeper ends when this is closed.
+
+    The descriptor is that of its process.
+    """
+
+    def has_ended(self) -> bool:
+        """Say whether the keeper was ended by somebody else."""
+        return self._wait(0)
+
+    def close(self) -> None:
+        """See ``EngineSession``; returns when the keeper, and so its engine, is gone."""
+        if not self._connection.closed:
+            self.stop()
+            self._wait(END_S)
+            super().close()
+
+    def _wait(self, limit_s: float) -> bool:
+        end = select.poll()
+        end.register(self._descriptor, select.POLLIN)
+        return bool(end.poll(limit_s * 1000))
+
+
+def find_warm_engine(folder: Path, engine: str, environment: "os._Environ[str]") -> "KeptSession | None":
+    """Connect to the keeper of an engine of this home; None: none is to be had, or wanted.
+
+    Args:
+        folder: Where the home's engines work.
+        engine: Its name.
+        environment: Says how long engines wait.
+    """
+    if not (idle_s := idle_seconds(environment)):
+        return None
+    try:
+        return find_warm_session(KeeperPlace(folder, engine), build_of_program(), idle_s)
+    except OSError:
+        return None  # a home that cannot be written has no keeper; questions are answered all the same
+
+
+def find_warm_session(place: KeeperPlace, build: str, idle_s: float) -> KeptSession | None:
+    """Connect to this home's keeper, starting one where there is none; None while another command has it.
+
+    Args:
+        place: Where the keeper is found.
+        build: This program; a keeper of another build is told to end.
+        idle_s: How long a new keeper waits for the next command.
+    """
+    place.get_or_create_key()
+    if (lock := place.take_turn()) is None:
+        return None
+    connection = _connect(place, build) or _start_and_connect(place, build, idle_s)
+    if connection is None:
+        os.close(lock)
+        return None
+    return KeptSession(connection, lock)
+
+
+def take_over(place: KeeperPlace, build: str) -> TakenSession | None:
+    """Connect to the keeper that is there, for as long as it lives; None: there is none to be had."""
+    if (connection := _connect(place, build)) is None:
+        return None
+    try:
+        with socket.socket(fileno=os.dup(connection.fileno())) as line:
+            process_id, *_ = struct.unpack("3i", line.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+        return TakenSession(connection, os.pidfd_open(process_id))
+    except OSError:  # of a kernel without such descriptors
+        connection.close()
+        return None
+
+
+def _connect(place: KeeperPlace, build: str) -> Connection | None:
+    try:
+        with place.address() as address:
+            connection = Client(address, "AF_UNIX", authkey=place.key.read_bytes())
+    except (OSError, EOFError, AuthenticationError):
+        return None
+    with contextlib.suppress(OSError, EOFError):
+        connection.send(build)
+        if connection.recv() == WELCOME:
+            return connection
+    connection.close()
+    return None
+
+
+def _start_and_connect(place: KeeperPlace, build: str, idle_s: float) -> Connection | None:
+    """Start a keeper that outlives this command; None where it does not come up."""
+    program = [sys.executable, "-m", "odf_node.adapters.warm_engines", str(place.folder), place.engine]
+    keeper = subprocess.Popen(
+        [*program, build, str(idle_s)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    deadline = time.monotonic() + APPEAR_S
+    while time.monotonic() < deadline and keeper.poll() is None:
+        if (connection := _connect(place, build)) is not None:
+            return connection
+        time.sleep(0.01)
+    return None
