@@ -76,19 +76,9 @@ def long_chain(folder: Path, blocks: int) -> PeerChain:
     return chain
 
 
-def write_layout(chain: PeerChain, folder: Path) -> None:
-    for name in ("blocks", "data", "refs", "checkpoints"):
-        (folder / name).mkdir(parents=True)
-    for block in chain.blocks:
-        (folder / "blocks" / str(block.hash)).write_bytes(block.raw)
-    for object_hash, content in chain.files.items():
-        (folder / "data" / str(object_hash)).write_bytes(content)
-    (folder / "refs/head").write_text(str(chain.head.hash))
-
-
 async def measure(what: str, chain: PeerChain, folder: Path) -> bool:
     layout = folder / "layout" / "cities"
-    write_layout(chain, layout)
+    chain.write_layout(layout)
     size = sum(map(len, chain.files.values())) / 1e6
     origin = await PeerWorkspace.create(folder / "theirs")
     await origin.run("pull", layout.as_uri(), "--as", "cities", "--no-alias")

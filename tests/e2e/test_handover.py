@@ -89,15 +89,7 @@ def lending(folder: Path, settings: str = "") -> Iterator[Lending]:
 def lent(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lending]:
     """A daemon that takes one command at a time, with a layout of a dataset beside its home."""
     folder = tmp_path_factory.mktemp("handover")
-    chain = root_chain(folder, slices=1)
-    layout = folder / "layout" / "cities"
-    for name in ("blocks", "data", "refs", "checkpoints"):
-        (layout / name).mkdir(parents=True)
-    for block in chain.blocks:
-        (layout / "blocks" / str(block.hash)).write_bytes(block.raw)
-    for object_hash, content in chain.files.items():
-        (layout / "data" / str(object_hash)).write_bytes(content)
-    (layout / "refs" / "head").write_text(str(chain.head.hash))
+    root_chain(folder, slices=1).write_layout(folder / "layout" / "cities")
     with lending(folder, "[commands]\nat_once = 1\n") as ready:
         yield ready
 

@@ -147,6 +147,16 @@ class PeerChain:
             replay_records=self.replay_records[:count],
         )
 
+    def write_layout(self, folder: Path) -> None:
+        """Write it as ODF's repository layout, without what is ours."""
+        for name in ("blocks", "data", "refs", "checkpoints"):
+            (folder / name).mkdir(parents=True)
+        for block in self.blocks:
+            (folder / "blocks" / str(block.hash)).write_bytes(block.raw)
+        for object_hash, content in self.files.items():
+            (folder / "data" / str(object_hash)).write_bytes(content)
+        (folder / "refs" / "head").write_text(str(self.head.hash))
+
     def add(self, event: Event, *, at: Timestamp | None = None, replay_record: bytes | None = None) -> "PeerChain":
         """Add a signed block."""
         raw = encode_block(

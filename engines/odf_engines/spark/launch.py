@@ -134,7 +134,7 @@ def connect_spark(java: "subprocess.Popen[bytes]") -> "SparkSession":
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
-    from odf_engines.spark.warm_up import LibrariesAhead, SqlAhead
+    from odf_engines.spark.warm_up import load_beside, load_libraries, load_sql
 
     connection = Path(_CONNECTION)
     while not connection.exists():
@@ -146,10 +146,10 @@ def connect_spark(java: "subprocess.Popen[bytes]") -> "SparkSession":
     os.environ.update(PYSPARK_GATEWAY_PORT=str(port), PYSPARK_GATEWAY_SECRET=raw[8 : 8 + length].decode())
     connection.unlink()
     SparkContext._ensure_initialized()  # noqa: SLF001 - connects, and has no public name
-    ahead = SqlAhead()
+    sql = load_beside(load_sql)
     SparkContext.getOrCreate()
-    ahead.join()
-    LibrariesAhead()
+    sql.join()
+    load_beside(load_libraries)
     return SparkSession.builder.getOrCreate()
 
 

@@ -10,51 +10,43 @@ Source: clause ENGINE-22 in ``spec/extensions/engine-contract.md``.
 """
 
 import contextlib
+from collections.abc import Callable
 from threading import Thread
 
 from odf_engines.spark.java_classes import java_class
 
-__all__ = ["LibrariesAhead", "SqlAhead"]
+__all__ = ["load_beside", "load_libraries", "load_sql"]
 
 _COLUMNS = "`a` BIGINT NOT NULL, `b` STRING, `c` TIMESTAMP NOT NULL, `d` DECIMAL(10, 2)"
 
 
-class _Ahead(Thread):
-    """A thread whose failures are its own."""
+def load_beside(load: Callable[[], None]) -> Thread:
+    """Load something in a thread of its own, which is returned running; a failure is passed over."""
 
-    def __init__(self) -> None:
-        super().__init__(name=type(self).__name__, daemon=True)
-        self.start()
-
-    def run(self) -> None:
+    def run() -> None:
         from py4j.protocol import Py4JError
 
         with contextlib.suppress(Py4JError):
-            self.load()
+            load()
 
-    def load(self) -> None:
-        raise NotImplementedError
-
-
-class SqlAhead(_Ahead):
-    """Parser, types, settings, generator and compiler of code; to be joined before anything of SQL is asked."""
-
-    def load(self) -> None:
-        """Parse columns and compile a projection of them."""
-        _initialise("org.apache.spark.SparkThrowableHelper$")  # reads a megabyte of messages
-        columns = java_class("org.apache.spark.sql.types.StructType").fromDDL(_COLUMNS)
-        java_class("org.apache.spark.sql.catalyst.expressions.UnsafeProjection").create(columns)
+    thread = Thread(target=run, name=load.__name__, daemon=True)
+    thread.start()
+    return thread
 
 
-class LibrariesAhead(_Ahead):
-    """Arrow's memory, Parquet's metadata and the native code of Snappy."""
+def load_sql() -> None:
+    """Load parser, types, settings, generator and compiler of code; to be over before anything of SQL is asked."""
+    _initialise("org.apache.spark.SparkThrowableHelper$")  # reads a megabyte of messages
+    columns = java_class("org.apache.spark.sql.types.StructType").fromDDL(_COLUMNS)
+    java_class("org.apache.spark.sql.catalyst.expressions.UnsafeProjection").create(columns)
 
-    def load(self) -> None:
-        """Ask each for something that needs it."""
-        java_class("org.apache.spark.sql.util.ArrowUtils").rootAllocator()
-        _initialise("org.apache.arrow.vector.types.pojo.Schema")
-        _initialise("org.apache.parquet.hadoop.metadata.ParquetMetadata")
-        java_class("org.xerial.snappy.Snappy").maxCompressedLength(1)
+
+def load_libraries() -> None:
+    """Load Arrow's memory, Parquet's metadata and the native code of Snappy."""
+    java_class("org.apache.spark.sql.util.ArrowUtils").rootAllocator()
+    _initialise("org.apache.arrow.vector.types.pojo.Schema")
+    _initialise("org.apache.parquet.hadoop.metadata.ParquetMetadata")
+    java_class("org.xerial.snappy.Snappy").maxCompressedLength(1)
 
 
 def _initialise(name: str) -> None:

@@ -28,10 +28,7 @@ from multiprocessing.connection import Connection, Listener, wait
 from pathlib import Path
 from typing import Any, Final
 
-from odf_engines.contract import (
-    EngineSession,
-    Limits,
-)
+from odf_engines.contract import EngineSession, Limits
 from odf_engines.errors import EngineError, EngineFailureError, LimitExceededError
 from odf_engines.registry import get_engine
 from odf_engines.spark.messages import error_to_fields
