@@ -11,12 +11,19 @@ from typing import Annotated, Final, Literal, TypeVar
 
 import msgspec
 
-from odf_protocol.attestations import PAYLOAD_TYPE, STATEMENT_TYPE
-from odf_protocol.block_refs import BlockDocument, BlockRef, Subject, document_of, parse_block_ref, subject_of
-from odf_protocol.canonical_json import Count, Document, Text, decode_canonical, encode_canonical, parse_exact
+from odf_protocol.block_refs import BlockDocument, BlockRef, document_of, parse_block_ref
+from odf_protocol.canonical_json import Count, Document, Text, parse_exact
 from odf_protocol.did import DatasetId, DidKey
-from odf_protocol.dsse import decode_envelope, sign_envelope
 from odf_protocol.errors import MalformedError, RejectedError
+from odf_protocol.in_toto import (
+    STATEMENT_TYPE,
+    InTotoStatement,
+    read_statement,
+    require_signed_by,
+    require_subject,
+    sign_statement,
+    subject_of,
+)
 from odf_protocol.policy import Policy, Trust
 from odf_protocol.signatures import public_key_of
 from odf_protocol.timestamp import Timestamp
@@ -46,9 +53,7 @@ class _Predicate(Document, frozen=True):
     time: Text
 
 
-class _Statement(Document, frozen=True):
-    statement_type: Literal["https://in-toto.io/Statement/v1"] = msgspec.field(name="_type")
-    subject: Annotated[tuple[Subject, ...], msgspec.Meta(min_length=1, max_length=1)]
+class _Statement(InTotoStatement, frozen=True):
     predicate_type: Literal["https://w3id.org/odf-node/acceptance/v1"]
     predicate: _Predicate
 
@@ -115,16 +120,11 @@ def sign_acceptance(
     )
     statement = _Statement(
         statement_type=STATEMENT_TYPE,
-        subject=(subject_of(dataset_id, last),),
+        subject=subject_of(dataset_id, last),
         predicate_type=PREDICATE_TYPE,
         predicate=predicate,
     )
-    raw = sign_envelope(private_key, PAYLOAD_TYPE, encode_canonical(statement))
-    try:
-        decode_acceptance(raw)
-    except (MalformedError, RejectedError) as error:
-        raise ValueError(str(error)) from error
-    return raw
+    return sign_statement(private_key, statement, decode_acceptance)
 
 
 def decode_acceptance(raw: bytes) -> AcceptanceStatement:
@@ -134,8 +134,7 @@ def decode_acceptance(raw: bytes) -> AcceptanceStatement:
         MalformedError: Not an acceptance statement.
         RejectedError: A signature is not good, or the statement contradicts itself.
     """
-    envelope = decode_envelope(raw, payload_type=PAYLOAD_TYPE)
-    document = decode_canonical(envelope.payload, _Statement, what="acceptance", max_bytes=MAX_STATEMENT_BYTES)
+    document, signers = read_statement(raw, _Statement, what="acceptance", max_bytes=MAX_STATEMENT_BYTES)
     said = document.predicate
     statement = AcceptanceStatement(
         node=parse_exact(DidKey, said.node, "acceptance node"),
@@ -149,12 +148,8 @@ def decode_acceptance(raw: bytes) -> AcceptanceStatement:
         time=parse_exact(Timestamp, said.time, "acceptance time"),
         raw=bytes(raw),
     )
-    if document.subject != (subject_of(statement.dataset_id, statement.last),):
-        raise RejectedError("ATTEST-10 subject-is-the-last-block", expected=statement.last, found=document.subject[0])
-    if statement.node not in envelope.signers:
-        raise RejectedError(
-            "ATTEST-10 signed-by-its-node", expected=statement.node, found=list(map(str, envelope.signers))
-        )
+    require_subject(document, statement.dataset_id, statement.last)
+    require_signed_by(statement.node, signers)
     if statement.first.sequence_number > statement.last.sequence_number:
         raise RejectedError(
             "ATTEST-10 range-is-not-empty",

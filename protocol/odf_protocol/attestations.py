@@ -12,26 +12,26 @@ from typing import Annotated, Final, Literal
 
 import msgspec
 
-from odf_protocol.block_refs import BlockDocument, BlockRef, Subject, document_of, parse_block_ref, subject_of
-from odf_protocol.canonical_json import (
-    Count,
-    Document,
-    ShortText,
-    Text,
-    decode_canonical,
-    encode_canonical,
-    parse_exact,
-)
+from odf_protocol.block_refs import BlockDocument, BlockRef, document_of, parse_block_ref
+from odf_protocol.canonical_json import Count, Document, ShortText, Text, parse_exact
 from odf_protocol.did import DatasetId, DidKey
-from odf_protocol.dsse import MAX_ENVELOPE_BYTES, decode_envelope, sign_envelope
-from odf_protocol.errors import MalformedError, RejectedError
+from odf_protocol.dsse import MAX_ENVELOPE_BYTES
+from odf_protocol.errors import RejectedError
+from odf_protocol.in_toto import (
+    STATEMENT_TYPE,
+    InTotoStatement,
+    read_statement,
+    require_signed_by,
+    require_subject,
+    sign_statement,
+    subject_of,
+)
 from odf_protocol.multihash import Multihash
 from odf_protocol.replay import EngineIdentity
 from odf_protocol.signatures import public_key_of
 from odf_protocol.timestamp import Timestamp
 
 __all__ = [
-    "PAYLOAD_TYPE",
     "PREDICATE_TYPE",
     "Attestation",
     "BlockRef",
@@ -41,8 +41,6 @@ __all__ = [
     "sign_attestation",
 ]
 
-PAYLOAD_TYPE: Final = "application/vnd.in-toto+json"  # in-toto "Envelope layer"
-STATEMENT_TYPE: Final = "https://in-toto.io/Statement/v1"  # in-toto "Statement layer"
 PREDICATE_TYPE: Final = "https://w3id.org/odf-node/replay-attestation/v1"
 """Ours; an identifier, nothing is fetched from it."""
 _MAX_STEPS: Final = 4096  # guess: fills the largest envelope
@@ -81,9 +79,7 @@ class _Predicate(Document, frozen=True, kw_only=True):
     time: Text
 
 
-class _Statement(Document, frozen=True, kw_only=True):
-    statement_type: Literal["https://in-toto.io/Statement/v1"] = msgspec.field(name="_type")
-    subject: Annotated[tuple[Subject, ...], msgspec.Meta(min_length=1, max_length=1)]
+class _Statement(InTotoStatement, frozen=True, kw_only=True):
     predicate_type: Literal["https://w3id.org/odf-node/replay-attestation/v1"]
     predicate: _Predicate
 
@@ -175,20 +171,13 @@ def sign_attestation(
         verdict=verdict.value,
         time=str(time),
     )
-    payload = encode_canonical(
-        _Statement(
-            statement_type=STATEMENT_TYPE,
-            subject=(subject_of(dataset_id, last),),
-            predicate_type=PREDICATE_TYPE,
-            predicate=predicate,
-        )
+    statement = _Statement(
+        statement_type=STATEMENT_TYPE,
+        subject=subject_of(dataset_id, last),
+        predicate_type=PREDICATE_TYPE,
+        predicate=predicate,
     )
-    raw = sign_envelope(private_key, PAYLOAD_TYPE, payload)
-    try:
-        decode_attestation(raw)
-    except (MalformedError, RejectedError) as error:
-        raise ValueError(str(error)) from error
-    return raw
+    return sign_statement(private_key, statement, decode_attestation)
 
 
 def decode_attestation(raw: bytes) -> Attestation:
@@ -199,8 +188,7 @@ def decode_attestation(raw: bytes) -> Attestation:
         UnsupportedError: An identifier with a key of another kind.
         RejectedError: A signature is not good, or the statement contradicts itself.
     """
-    envelope = decode_envelope(raw, payload_type=PAYLOAD_TYPE)
-    statement = decode_canonical(envelope.payload, _Statement, what="attestation", max_bytes=MAX_ENVELOPE_BYTES)
+    statement, signers = read_statement(raw, _Statement, what="attestation", max_bytes=MAX_ENVELOPE_BYTES)
     said = statement.predicate
     attestation = Attestation(
         node=parse_exact(DidKey, said.node, "attestation node"),
@@ -213,18 +201,16 @@ def decode_attestation(raw: bytes) -> Attestation:
         steps=tuple(_step(step) for step in said.steps),
         verdict=Verdict(said.verdict),
         time=parse_exact(Timestamp, said.time, "attestation time"),
-        signers=envelope.signers,
+        signers=signers,
         raw=bytes(raw),
     )
-    if statement.subject != (subject_of(attestation.dataset_id, attestation.last),):
-        raise RejectedError("ATTEST-3 subject-is-the-last-block", expected=attestation.last, found=statement.subject[0])
+    require_subject(statement, attestation.dataset_id, attestation.last)
+    require_signed_by(attestation.node, signers)
     _check_consistency(attestation)
     return attestation
 
 
 def _check_consistency(said: Attestation) -> None:
-    if said.node not in said.signers:
-        raise RejectedError("ATTEST-4 signed-by-its-node", expected=said.node, found=list(map(str, said.signers)))
     numbers = [step.block.sequence_number for step in said.steps]
     if numbers != sorted(set(numbers)):
         raise RejectedError("ATTEST-5 steps-ascend", expected=sorted(set(numbers)), found=numbers)

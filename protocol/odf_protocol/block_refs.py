@@ -1,20 +1,15 @@
-"""Blocks as statements name them: by number and hash, and as what an in-toto statement is about.
+"""Blocks as statements name them: by number and hash.
 
-Source: clauses ATTEST-2, ATTEST-3, ATTEST-10 and ATTEST-20 in ``spec/extensions/attestations.md``; in-toto Statement
-v1.
+Source: clauses ATTEST-2, ATTEST-10 and ATTEST-20 in ``spec/extensions/attestations.md``.
 """
 
 from dataclasses import dataclass
-from typing import Annotated
 
-import msgspec
-
-from odf_protocol.canonical_json import Count, Document, ShortText, Text, parse_exact
-from odf_protocol.did import DatasetId
+from odf_protocol.canonical_json import Count, Document, Text, parse_exact
 from odf_protocol.errors import RejectedError
 from odf_protocol.multihash import SHA3_256, Multihash
 
-__all__ = ["BlockDocument", "BlockRef", "Subject", "document_of", "parse_block_ref", "subject_of"]
+__all__ = ["BlockDocument", "BlockRef", "document_of", "parse_block_ref"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,29 +20,11 @@ class BlockRef:
     hash: Multihash
 
 
-class Digest(Document, frozen=True, kw_only=True):
-    """The hash of what a statement is about."""
-
-    sha3_256: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")] = msgspec.field(name="sha3_256")
-
-
-class Subject(Document, frozen=True, kw_only=True):
-    """What a statement is about."""
-
-    name: ShortText
-    digest: Digest
-
-
 class BlockDocument(Document, frozen=True, kw_only=True):
     """A block as it is written."""
 
     sequence_number: Count
     hash: Text
-
-
-def subject_of(dataset_id: DatasetId, last: BlockRef) -> Subject:
-    """Name the last of the blocks that a statement is about; its hash fixes all before it."""
-    return Subject(name=f"{dataset_id}/blocks/{last.sequence_number}", digest=Digest(sha3_256=last.hash.digest.hex()))
 
 
 def document_of(block: BlockRef) -> BlockDocument:

@@ -8,13 +8,14 @@ from collections.abc import Iterable, Mapping
 
 from odf_protocol.acceptance_statements import PREDICATE_TYPE as ACCEPTANCE
 from odf_protocol.acceptance_statements import AcceptanceStatement, decode_acceptance
-from odf_protocol.attestations import PAYLOAD_TYPE, Attestation, Verdict, decode_attestation
 from odf_protocol.attestations import PREDICATE_TYPE as REPLAY
+from odf_protocol.attestations import Attestation, Verdict, decode_attestation
 from odf_protocol.block import Block
 from odf_protocol.did import DatasetId, DidKey
 from odf_protocol.dsse import decode_envelope
 from odf_protocol.errors import UnsupportedError
 from odf_protocol.events import AddData, ExecuteTransform
+from odf_protocol.in_toto import PAYLOAD_TYPE
 from odf_protocol.multihash import Multihash
 from odf_protocol.policy import Witness
 from odf_protocol.verification_statements import PREDICATE_TYPE as VERIFICATION

@@ -12,12 +12,20 @@ from typing import Annotated, Final, Literal
 
 import msgspec
 
-from odf_protocol.attestations import PAYLOAD_TYPE, STATEMENT_TYPE, Verdict
-from odf_protocol.block_refs import BlockDocument, BlockRef, Subject, document_of, parse_block_ref, subject_of
-from odf_protocol.canonical_json import Count, Document, Text, decode_canonical, encode_canonical, parse_exact
+from odf_protocol.attestations import Verdict
+from odf_protocol.block_refs import BlockDocument, BlockRef, document_of, parse_block_ref
+from odf_protocol.canonical_json import Count, Document, Text, parse_exact
 from odf_protocol.did import DatasetId, DidKey
-from odf_protocol.dsse import decode_envelope, sign_envelope
-from odf_protocol.errors import MalformedError, RejectedError
+from odf_protocol.errors import RejectedError
+from odf_protocol.in_toto import (
+    STATEMENT_TYPE,
+    InTotoStatement,
+    read_statement,
+    require_signed_by,
+    require_subject,
+    sign_statement,
+    subject_of,
+)
 from odf_protocol.multihash import Multihash
 from odf_protocol.signatures import public_key_of
 from odf_protocol.timestamp import Timestamp
@@ -57,9 +65,7 @@ class _Predicate(Document, frozen=True, kw_only=True):
     time: Text
 
 
-class _Statement(Document, frozen=True, kw_only=True):
-    statement_type: Literal["https://in-toto.io/Statement/v1"] = msgspec.field(name="_type")
-    subject: Annotated[tuple[Subject, ...], msgspec.Meta(min_length=1, max_length=1)]
+class _Statement(InTotoStatement, frozen=True, kw_only=True):
     predicate_type: Literal["https://w3id.org/odf-node/verification/v1"]
     predicate: _Predicate
 
@@ -167,16 +173,11 @@ def sign_verification(
     )
     statement = _Statement(
         statement_type=STATEMENT_TYPE,
-        subject=(subject_of(dataset_id, last),),
+        subject=subject_of(dataset_id, last),
         predicate_type=PREDICATE_TYPE,
         predicate=predicate,
     )
-    raw = sign_envelope(private_key, PAYLOAD_TYPE, encode_canonical(statement))
-    try:
-        decode_verification(raw)
-    except (MalformedError, RejectedError) as error:
-        raise ValueError(str(error)) from error
-    return raw
+    return sign_statement(private_key, statement, decode_verification)
 
 
 def decode_verification(raw: bytes) -> VerificationStatement:
@@ -186,8 +187,7 @@ def decode_verification(raw: bytes) -> VerificationStatement:
         MalformedError: Not a verification statement.
         RejectedError: A signature is not good, or the statement contradicts itself.
     """
-    envelope = decode_envelope(raw, payload_type=PAYLOAD_TYPE)
-    document = decode_canonical(envelope.payload, _Statement, what="verification", max_bytes=MAX_STATEMENT_BYTES)
+    document, signers = read_statement(raw, _Statement, what="verification", max_bytes=MAX_STATEMENT_BYTES)
     said = document.predicate
     statement = VerificationStatement(
         node=parse_exact(DidKey, said.node, "verification node"),
@@ -206,12 +206,8 @@ def decode_verification(raw: bytes) -> VerificationStatement:
         time=parse_exact(Timestamp, said.time, "verification time"),
         raw=bytes(raw),
     )
-    if document.subject != (subject_of(statement.dataset_id, statement.last),):
-        raise RejectedError("ATTEST-20 subject-is-the-last-block", expected=statement.last, found=document.subject[0])
-    if statement.node not in envelope.signers:
-        raise RejectedError(
-            "ATTEST-20 signed-by-its-node", expected=statement.node, found=list(map(str, envelope.signers))
-        )
+    require_subject(document, statement.dataset_id, statement.last)
+    require_signed_by(statement.node, signers)
     if said.verdict != statement.verdict.value:
         raise RejectedError("ATTEST-23 problem-exactly-where-divergence", found=said.verdict)
     length = statement.last.sequence_number - statement.first.sequence_number + 1

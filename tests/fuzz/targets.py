@@ -21,7 +21,7 @@ from fuzz.target import Target
 from odf_node.exchange.packs import PackedBlock, decode_pack, encode_pack
 from odf_protocol.acceptance_statements import decode_acceptance, sign_acceptance
 from odf_protocol.annotate import annotate_block
-from odf_protocol.attestations import PAYLOAD_TYPE, BlockRef, decode_attestation
+from odf_protocol.attestations import BlockRef, decode_attestation
 from odf_protocol.block import Block, decode_block, encode_block
 from odf_protocol.chain import ChainState, Strictness, append
 from odf_protocol.chain.verify import ChainVerifier
@@ -33,6 +33,7 @@ from odf_protocol.events import DataSchema, SetDataSchema
 from odf_protocol.events.equality import means_the_same
 from odf_protocol.hashing.v1_proof import verify_cell
 from odf_protocol.heads import decode_signed_head
+from odf_protocol.in_toto import PAYLOAD_TYPE
 from odf_protocol.key_events import decode_key_event
 from odf_protocol.manifest import (
     ManifestError,

@@ -4,10 +4,11 @@ import msgspec
 import pytest
 
 from odf_protocol.acceptance_statements import decode_acceptance, sign_acceptance
-from odf_protocol.attestations import PAYLOAD_TYPE, BlockRef, decode_attestation
+from odf_protocol.attestations import BlockRef, decode_attestation
 from odf_protocol.did import DidKey
 from odf_protocol.dsse import sign_envelope
 from odf_protocol.errors import MalformedError, RejectedError
+from odf_protocol.in_toto import PAYLOAD_TYPE
 from odf_protocol.policy import Policy, Trust
 from odf_protocol.signatures import public_key_of
 from support.chains import DATASET, hash_of, later
@@ -50,7 +51,7 @@ def test_default_policy_is_told_from_a_named_one() -> None:
 
 
 def test_statement_of_one_node_signed_by_another_is_refused() -> None:
-    with pytest.raises(RejectedError, match="ATTEST-10 signed-by-its-node"):
+    with pytest.raises(RejectedError, match="ATTEST-4 signed-by-its-node"):
         decode_acceptance(tampered(sign(), OTHER_KEY, lambda statement: None))
 
 
@@ -58,7 +59,7 @@ def test_subject_that_is_not_the_last_block_is_refused() -> None:
     def change(statement: dict) -> None:  # type: ignore[type-arg]
         statement["subject"][0]["digest"]["sha3_256"] = "0" * 64
 
-    with pytest.raises(RejectedError, match="ATTEST-10 subject-is-the-last-block"):
+    with pytest.raises(RejectedError, match="ATTEST-3 subject-is-the-last-block"):
         decode_acceptance(tampered(sign(), KEY, change))
 
 

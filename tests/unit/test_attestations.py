@@ -5,7 +5,6 @@ from dataclasses import replace
 import pytest
 
 from odf_protocol.attestations import (
-    PAYLOAD_TYPE,
     PREDICATE_TYPE,
     BlockRef,
     StepResult,
@@ -15,6 +14,7 @@ from odf_protocol.attestations import (
 )
 from odf_protocol.dsse import add_signature, decode_envelope, sign_envelope
 from odf_protocol.errors import MalformedError, RejectedError, UnsupportedError
+from odf_protocol.in_toto import PAYLOAD_TYPE
 from odf_protocol.multihash import ARROW0_SHA3_256, Multihash
 from odf_protocol.replay import EngineIdentity
 from support.signing import DATASET_KEY, NODE_KEY, NOON, OTHER_KEY, dataset_of, did_key_of, some_hash
