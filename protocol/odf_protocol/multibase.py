@@ -15,6 +15,8 @@ MAX_ENCODED_CHARACTERS = 1024
 
 _LOWER_HEX = frozenset("0123456789abcdef")
 _UPPER_HEX = frozenset("0123456789ABCDEF")
+_BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
+_BASE58_VALUES = {character: value for value, character in enumerate(_BASE58)}
 
 
 def encode_base16(data: bytes) -> str:
@@ -29,9 +31,14 @@ def encode_base64url(data: bytes) -> str:
 
 def encode_base58btc(data: bytes) -> str:
     """Encode with prefix ``z``."""
-    from multiformats import multibase  # 60 ms to import: only those who write a did:key pay for it
-
-    return str(multibase.encode(data, "base58btc"))
+    number = int.from_bytes(data, "big")
+    digits: list[str] = []
+    while number:
+        number, digit = divmod(number, 58)
+        digits.append(_BASE58[digit])
+    # A number has no leading zeros: every byte that is one is written as the digit that is one.
+    zeros = len(data) - len(data.lstrip(b"\0"))
+    return "z" + _BASE58[0] * zeros + "".join(reversed(digits))
 
 
 def decode_multibase(text: str) -> bytes:
@@ -61,7 +68,16 @@ def _decode(prefix: str, body: str) -> bytes:
                 raise ValueError("not the canonical form")
             return data
         case "z":
-            from multiformats import multibase
-
-            return bytes(multibase.decode("z" + body))
+            return _decode_base58(body)
     raise MalformedError("multibase", expected="base16 (f, F), base58btc (z) or base64url (u)", found=repr(prefix))
+
+
+def _decode_base58(body: str) -> bytes:
+    number = 0
+    for character in body:
+        value = _BASE58_VALUES.get(character)
+        if value is None:
+            raise ValueError("not of base58")
+        number = number * 58 + value
+    zeros = len(body) - len(body.lstrip(_BASE58[0]))
+    return bytes(zeros) + number.to_bytes((number.bit_length() + 7) // 8, "big")

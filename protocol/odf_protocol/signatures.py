@@ -115,7 +115,10 @@ def verify(public_key: bytes, purpose: Purpose, payload: bytes, signature: bytes
 
 def sign_document(private_key: bytes, purpose: Purpose, payload: bytes) -> SignedDocument:
     """Sign a payload and keep key, signature and payload together."""
-    return SignedDocument(DidKey(public_key_of(private_key)), sign(private_key, purpose, payload), payload)
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    key = Ed25519PrivateKey.from_private_bytes(private_key)  # computes the public key, which is half of the work
+    return SignedDocument(DidKey(key.public_key().public_bytes_raw()), key.sign(_framed(purpose, payload)), payload)
 
 
 def sign_block(private_key: bytes, dataset_id: DatasetId, sequence_number: int, block_hash: Multihash) -> bytes:

@@ -41,7 +41,6 @@ from odf_node.program_files import build_of_program
 
 PRELOADED: Final = (
     "cryptography.hazmat.primitives.asymmetric.ed25519",
-    "multiformats",
     "odf_node.adapters.accounts",
     "odf_node.adapters.block_stage",
     "odf_node.adapters.exchange_peer",
