@@ -5,8 +5,9 @@ from dataclasses import dataclass, field
 from typing import Self
 
 from odf_node.exchange.packs import PackedBlock
-from odf_node.ports import Head, ObjectStore
+from odf_node.ports import Head
 from odf_node.ports.errors import ObjectMismatchError
+from odf_node.ports.objects import ArrivingObjects
 from odf_node.ports.peer_client import OnBytes, PeerDescription, PeerHead, PeerSpeaks, WantedObject
 from odf_node.ports.peer_errors import PeerLiedError
 from support.offers import PeerChain
@@ -53,7 +54,7 @@ class OfferingPeer:
             yield PackedBlock(chain.blocks[number].raw, chain.signatures[number], chain.replay_records[number])
 
     async def fetch_objects(
-        self, wanted: Sequence[WantedObject], objects: ObjectStore, on_bytes: OnBytes | None = None
+        self, wanted: Sequence[WantedObject], objects: ArrivingObjects, on_bytes: OnBytes | None = None
     ) -> None:
         await self.before_objects()
         for item in wanted:

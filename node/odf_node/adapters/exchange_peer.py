@@ -28,7 +28,7 @@ from odf_node.exchange.messages import (
 from odf_node.exchange.packs import PackedBlock, decode_pack
 from odf_node.exchange.routes import PREFIX, dataset_path, head_path, leaves_path, object_path
 from odf_node.ports.datasets import Head
-from odf_node.ports.objects import ObjectStore
+from odf_node.ports.objects import ArrivingObjects
 from odf_node.ports.peer_client import OnBytes, PeerDescription, PeerHead, PeerSpeaks, WantedObject
 from odf_node.ports.peer_errors import PeerLiedError
 from odf_node.threads import finish_in_thread
@@ -113,7 +113,7 @@ class ExchangePeer:
         return _read(url, lambda: decode_message(body, HashAnswer)).to_hash()
 
     async def fetch_objects(
-        self, wanted: Sequence[WantedObject], objects: ObjectStore, on_bytes: OnBytes | None = None
+        self, wanted: Sequence[WantedObject], objects: ArrivingObjects, on_bytes: OnBytes | None = None
     ) -> None:
         """See ``PeerDataset``."""
         await self._downloads.fetch(wanted, objects, on_bytes)

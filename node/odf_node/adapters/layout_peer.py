@@ -16,7 +16,7 @@ from odf_node.exchange.routes import block_path, object_path
 from odf_node.ports.datasets import Head
 from odf_node.ports.errors import ObjectMismatchError
 from odf_node.ports.layouts import HEAD_PATH, LayoutSource
-from odf_node.ports.objects import ObjectStore, StagedObject
+from odf_node.ports.objects import ArrivingObjects, StagedObject
 from odf_node.ports.peer_client import OnBytes, PeerDescription, PeerHead, PeerSpeaks, SilentPeer, WantedObject
 from odf_node.ports.peer_errors import PeerLiedError, PeerNotFoundError, PeerUnavailableError
 from odf_node.threads import finish_in_thread
@@ -66,7 +66,7 @@ class LayoutPeer(SilentPeer):
             yield block
 
     async def fetch_objects(
-        self, wanted: Sequence[WantedObject], objects: ObjectStore, on_bytes: OnBytes | None = None
+        self, wanted: Sequence[WantedObject], objects: ArrivingObjects, on_bytes: OnBytes | None = None
     ) -> None:
         """See ``PeerDataset``."""
         slots = asyncio.Semaphore(self._parallel)
@@ -109,7 +109,7 @@ class LayoutPeer(SilentPeer):
         self._rate.take(len(content))
         return content
 
-    async def _copy(self, item: WantedObject, objects: ObjectStore, tell: OnBytes) -> None:
+    async def _copy(self, item: WantedObject, objects: ArrivingObjects, tell: OnBytes) -> None:
         where = f"{self._source.url}/{object_path(item.kind, item.hash)}"
         if item.hash.code != SHA3_256:
             raise PeerLiedError(where, "EX-12 object-hash", expected="a SHA3-256", found=item.hash)
@@ -134,7 +134,7 @@ class LayoutPeer(SilentPeer):
         start: int,
         item: WantedObject,
         staged: StagedObject,
-        objects: ObjectStore,
+        objects: ArrivingObjects,
         where: str,
         tell: OnBytes,
     ) -> None:

@@ -15,7 +15,7 @@ from odf_node.adapters.task_errors import first_error
 from odf_node.exchange.limits import KIB, MIN_RATE_BYTES_PER_S, RATE_WINDOW_S
 from odf_node.exchange.ranges import find_content_range
 from odf_node.ports.errors import ObjectMismatchError
-from odf_node.ports.objects import ObjectStore, StagedObject
+from odf_node.ports.objects import ArrivingObjects, StagedObject
 from odf_node.ports.peer_client import OnBytes, WantedObject
 from odf_node.ports.peer_errors import PeerLiedError, PeerPreparesError, PeerUnavailableError
 from odf_node.threads import finish_in_thread
@@ -38,7 +38,7 @@ class ObjectDownloads:
         self._locate = locate
         self._headers_of = headers_of
 
-    async def fetch(self, wanted: Sequence[WantedObject], objects: ObjectStore, on_bytes: OnBytes | None) -> None:
+    async def fetch(self, wanted: Sequence[WantedObject], objects: ArrivingObjects, on_bytes: OnBytes | None) -> None:
         """Bring all of them into the store; see ``PeerDataset.fetch_objects``."""
         slots = asyncio.Semaphore(self._client.settings.objects_at_once)
 
@@ -70,7 +70,7 @@ class _ObjectDownload:
         url: URL,
         headers: Mapping[str, str],
         item: WantedObject,
-        objects: ObjectStore,
+        objects: ArrivingObjects,
         on_bytes: OnBytes | None,
     ) -> None:
         self._client = client

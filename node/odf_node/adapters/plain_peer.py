@@ -14,7 +14,7 @@ from odf_node.exchange.limits import MAX_HEAD_TEXT_BYTES
 from odf_node.exchange.packs import PackedBlock
 from odf_node.exchange.routes import block_path, object_path
 from odf_node.ports.datasets import Head
-from odf_node.ports.objects import ObjectStore
+from odf_node.ports.objects import ArrivingObjects
 from odf_node.ports.peer_client import OnBytes, PeerDescription, PeerHead, PeerSpeaks, SilentPeer, WantedObject
 from odf_node.ports.peer_errors import PeerForbidsError, PeerNotFoundError
 from odf_protocol.block import decode_block
@@ -55,7 +55,7 @@ class PlainPeer(SilentPeer):
         return self._proofs.attach(blocks, upto)
 
     async def fetch_objects(
-        self, wanted: Sequence[WantedObject], objects: ObjectStore, on_bytes: OnBytes | None = None
+        self, wanted: Sequence[WantedObject], objects: ArrivingObjects, on_bytes: OnBytes | None = None
     ) -> None:
         """See ``PeerDataset``."""
         await self._downloads.fetch(wanted, objects, on_bytes)

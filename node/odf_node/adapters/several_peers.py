@@ -12,7 +12,7 @@ from odf_node.adapters.several_sources import fetch_from_several
 from odf_node.exchange.hash_tree import LEAF_BYTES
 from odf_node.exchange.packs import PackedBlock
 from odf_node.ports.datasets import Head
-from odf_node.ports.objects import ObjectStore
+from odf_node.ports.objects import ArrivingObjects
 from odf_node.ports.peer_client import OnBytes, PeerDescription, PeerHead, WantedObject
 from odf_node.ports.peer_errors import PeerNotFoundError
 from odf_protocol.multihash import Multihash
@@ -48,7 +48,7 @@ class SeveralPeers:
         return await self._peers[0].find_hash(sequence_number)
 
     async def fetch_objects(
-        self, wanted: Sequence[WantedObject], objects: ObjectStore, on_bytes: OnBytes | None = None
+        self, wanted: Sequence[WantedObject], objects: ArrivingObjects, on_bytes: OnBytes | None = None
     ) -> None:
         """See ``PeerDataset``; large ones one after the other, each from all peers."""
         large = [item for item in wanted if item.size_bytes >= SHARED_BYTES and not objects.has(item.hash)]
@@ -68,7 +68,7 @@ class SeveralPeers:
                     self._liars.update(n for n, source in zip(asked, sources, strict=True) if source.lie is not None)
 
     async def _fetch_small(
-        self, wanted: Sequence[WantedObject], objects: ObjectStore, on_bytes: OnBytes | None
+        self, wanted: Sequence[WantedObject], objects: ArrivingObjects, on_bytes: OnBytes | None
     ) -> None:
         """Ask one peer after the other: one may hold the metadata alone and be as honest as the next (PART-8)."""
         *others, last = self._peers

@@ -20,7 +20,7 @@ from odf_node.adapters.http_failures import error_of_status
 from odf_node.exchange.hash_tree import LEAF_BYTES, MAX_LEAVES, HashTree, count_leaves
 from odf_node.exchange.ranges import find_content_range
 from odf_node.ports.errors import ObjectMismatchError
-from odf_node.ports.objects import ObjectStore
+from odf_node.ports.objects import ArrivingObjects
 from odf_node.ports.peer_client import OnBytes, WantedObject
 from odf_node.ports.peer_errors import PeerLiedError, PeerUnavailableError
 from odf_node.threads import finish_in_thread
@@ -43,7 +43,11 @@ class Source:
 
 
 async def fetch_from_several(
-    sources: Sequence[Source], item: WantedObject, objects: ObjectStore, scratch: Path, on_bytes: OnBytes | None = None
+    sources: Sequence[Source],
+    item: WantedObject,
+    objects: ArrivingObjects,
+    scratch: Path,
+    on_bytes: OnBytes | None = None,
 ) -> None:
     """Bring one object into the store; the caller holds a writing lease.
 
@@ -185,6 +189,6 @@ async def _get_range(source: Source, tree: HashTree, leaf: int) -> bytes:
     return data
 
 
-def _keep(objects: ObjectStore, path: Path, item: WantedObject) -> None:
+def _keep(objects: ArrivingObjects, path: Path, item: WantedObject) -> None:
     with objects.stage_copy(path) as staged:
         objects.put(staged, item.hash)

@@ -19,7 +19,7 @@ from odf_node.exchange.limits import MAX_HEAD_TEXT_BYTES, MAX_PULL_BLOCKS, MAX_P
 from odf_node.exchange.packs import PackedBlock
 from odf_node.exchange.routes import block_path
 from odf_node.ports.datasets import Head
-from odf_node.ports.objects import ObjectStore
+from odf_node.ports.objects import ArrivingObjects
 from odf_node.ports.peer_client import OnBytes, PeerDescription, PeerHead, PeerSpeaks, SilentPeer, WantedObject
 from odf_node.ports.peer_errors import PeerLiedError, PeerNotFoundError, PeerUnavailableError
 from odf_node.threads import finish_in_thread
@@ -104,7 +104,7 @@ class SmartPeer(SilentPeer):
             raise PeerLiedError(str(self._url), "SMART-7 head-is-reached", expected=upto, found=last)
 
     async def fetch_objects(
-        self, wanted: Sequence[WantedObject], objects: ObjectStore, on_bytes: OnBytes | None = None
+        self, wanted: Sequence[WantedObject], objects: ArrivingObjects, on_bytes: OnBytes | None = None
     ) -> None:
         """See ``PeerDataset``; the peer says where each object is to be read."""
         distinct = list({item.hash: item for item in wanted}.values())

@@ -16,7 +16,7 @@ from odf_node.exchange.packs import PackedBlock
 from odf_node.http.spool import Spool
 from odf_node.ports.datasets import DatasetRecord, Head
 from odf_node.ports.errors import ObjectNotFoundError
-from odf_node.ports.objects import ObjectStore
+from odf_node.ports.objects import ArrivingObjects, ObjectStore
 from odf_node.ports.peer_client import OnBytes, PeerDescription, PeerHead, PeerSpeaks, SilentPeer, WantedObject
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import RejectedError
@@ -151,7 +151,7 @@ class SmartUpload(SilentPeer):
                 yield PackedBlock(raw)
 
     async def fetch_objects(
-        self, wanted: Sequence[WantedObject], objects: ObjectStore, on_bytes: OnBytes | None = None
+        self, wanted: Sequence[WantedObject], objects: ArrivingObjects, on_bytes: OnBytes | None = None
     ) -> None:
         """See ``PeerDataset``; what is wanted was uploaded before."""
         for item in wanted:

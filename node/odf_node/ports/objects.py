@@ -76,6 +76,34 @@ class Room:
     free_bytes: int
 
 
+class ArrivingObjects(Protocol):
+    """What of an ``ObjectStore`` those use who bring objects from elsewhere; its methods do as they do there."""
+
+    def has(self, object_hash: Multihash) -> bool:
+        """Say whether the object is here, whole."""
+        ...
+
+    def get_size(self, object_hash: Multihash) -> int:
+        """Return the object's length in bytes."""
+        ...
+
+    def stage(self) -> StagedObject:
+        """Begin a new object."""
+        ...
+
+    def stage_copy(self, path: Path) -> StagedObject:
+        """Begin a new object with the bytes of a file."""
+        ...
+
+    def resume(self, object_hash: Multihash) -> StagedObject:
+        """Continue where an earlier attempt stopped."""
+        ...
+
+    def put(self, staged: StagedObject, expected_hash: Multihash) -> None:
+        """Make a staged object durable and visible."""
+        ...
+
+
 class ObjectStore(Protocol):
     """Content-addressed files. Hashes are SHA3-256 multihashes; another code is a ``ValueError``.
 

@@ -13,7 +13,7 @@ from typing import Protocol, Self, runtime_checkable
 from odf_node.exchange.packs import PackedBlock
 from odf_node.exchange.routes import ObjectKind
 from odf_node.ports.datasets import Head
-from odf_node.ports.objects import ObjectStore
+from odf_node.ports.objects import ArrivingObjects
 from odf_protocol.did import DatasetId, DidKey
 from odf_protocol.enums import DatasetKind
 from odf_protocol.multihash import Multihash
@@ -106,7 +106,7 @@ class PeerDataset(Protocol):
         ...
 
     async def fetch_objects(
-        self, wanted: Sequence[WantedObject], objects: ObjectStore, on_bytes: OnBytes | None = None
+        self, wanted: Sequence[WantedObject], objects: ArrivingObjects, on_bytes: OnBytes | None = None
     ) -> None:
         """Bring objects into the store, several at once, going on where earlier attempts stopped.
 

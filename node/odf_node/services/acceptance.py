@@ -47,7 +47,7 @@ from odf_node.services.memory_stage import MemoryStage
 from odf_node.services.offers import Candidate, Offer
 from odf_node.services.proofs import gather_proof
 from odf_node.services.refusals import Refusals
-from odf_node.services.slice_process import SliceProcess
+from odf_node.services.slice_process import RowReader
 from odf_node.services.statements import Statements
 from odf_node.services.verification import ReplayMismatchError, check_rows, replay_steps
 from odf_protocol import block_traits as traits
@@ -131,7 +131,7 @@ class Acceptor:
         return Examination(self.store, offer, stage, refuse, last=last)
 
     def accept(
-        self, candidate: Candidate, *, policy: Policy | None, now: Timestamp, reader: SliceProcess | None = None
+        self, candidate: Candidate, *, policy: Policy | None, now: Timestamp, reader: RowReader | None = None
     ) -> AcceptanceReport:
         """Do steps (4) to (8). The caller holds a writing lease since before it fetched the needed objects.
 
@@ -141,7 +141,7 @@ class Acceptor:
             candidate: From ``examine``.
             policy: What the user named, None for the default.
             now: Time of the acceptance.
-            reader: Reads the slices, where one was started while they were fetched.
+            reader: Reads the slices, where one was started while they were fetched, and may have read some already.
 
         Raises:
             RefusedError: A step failed; evidence is kept, nothing else changed.

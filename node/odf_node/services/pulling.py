@@ -40,7 +40,7 @@ from odf_node.services.ingestion import Ingestor, IngestReport
 from odf_node.services.naming import get_dataset
 from odf_node.services.offers import EVERYTHING, Candidate, Offer, Wishes
 from odf_node.services.pull_planning import PullTarget
-from odf_node.services.slice_process import SliceProcess
+from odf_node.services.row_checks import LARGE_BYTES, RowChecks
 from odf_node.services.transforms import Transformer, TransformReport
 from odf_node.services.writer import find_writing_time
 from odf_node.threads import finish_in_thread
@@ -255,7 +255,7 @@ class Pulling:
         progress: ProgressLine,
     ) -> AcceptanceReport:
         offer = candidate.offer
-        reader = SliceProcess()
+        reader = RowChecks(self.objects.get_path)
         try:
             if not offer.metadata_only:
                 # What arrives stays until it is judged, also when this process does not live to see it (HOME-19).
@@ -300,17 +300,21 @@ class Pulling:
         return ()
 
     async def _fetch_objects(
-        self, peer: PeerDataset, candidate: Candidate, name: str, progress: ProgressLine, reader: SliceProcess
+        self, peer: PeerDataset, candidate: Candidate, name: str, progress: ProgressLine, reader: RowChecks
     ) -> None:
         blocks = candidate.chain.iter_blocks(ROWS | CHECKPOINT)
         wanted = {item.hash: item for block in blocks for item in iter_wanted(block.event)}
         missing = [item for item in wanted.values() if not self.objects.has(item.hash)]
+        large = {n for n, item in wanted.items() if item.kind is ObjectKind.DATA and item.size_bytes >= LARGE_BYTES}
+        if large:
+            here = large.difference(item.hash for item in missing)
+            await finish_in_thread(lambda: reader.expect(candidate.chain, large, here))
         if missing:
             progress.say(f"{name}: fetching")
             if any(item.kind is ObjectKind.DATA for item in missing):
                 reader.start()  # is up when the files are here
             progress.expect(sum(item.size_bytes for item in missing))
-            await peer.fetch_objects(missing, self.objects, progress.advance)
+            await peer.fetch_objects(missing, reader.hearing(self.objects), progress.advance)
 
     def _find_held(self, name: str, offered: PeerHead) -> DatasetRecord | None:
         if offered.dataset_id is not None:

@@ -12,7 +12,7 @@ import sys
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Final, Protocol, Self
 
 from odf_protocol.block import Block, encode_block
 from odf_protocol.dataset_view import DatasetView
@@ -48,12 +48,21 @@ class ReadingLimits:
     cpu_s_per_megabyte: int = 10  # guess: a hundred times of what ordinary columns take
 
 
+class RowReader(Protocol):
+    """Who checks rows of slices."""
+
+    def check(self, path: Path, block: Block, view: DatasetView) -> None:
+        """See ``SliceProcess``."""
+        ...
+
+
 class SliceProcess:
     """A reader of slices in a process of its own, started with the first request or before; a context manager."""
 
     def __init__(self, limits: ReadingLimits | None = None) -> None:
         self._limits = limits or ReadingLimits()
         self._process: subprocess.Popen[bytes] | None = None
+        self._is_stopped = False
 
     def start(self) -> None:
         """Start the process, which loads what it needs by itself; for those who still wait for the slices."""
@@ -128,6 +137,12 @@ class SliceProcess:
         """End the process; the next request starts another."""
         self._end()
 
+    def stop(self) -> None:
+        """End the process for good, from another thread than the one that waits for its answer, which then fails."""
+        self._is_stopped = True
+        if (process := self._process) is not None:
+            process.kill()
+
     def _ask(self, request: dict[str, Any], size_bytes: int, sequence_number: int) -> Any:
         cpu_s = self._limits.cpu_s + size_bytes * self._limits.cpu_s_per_megabyte // 1_000_000
         process = self._process or self._start()
@@ -145,7 +160,7 @@ class SliceProcess:
         return answer["result"]
 
     def _start(self) -> "subprocess.Popen[bytes]":
-        self._process = subprocess.Popen(
+        process = self._process = subprocess.Popen(
             [sys.executable, "-m", "odf_node.services.slice_worker", str(self._limits.memory_bytes)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -153,7 +168,9 @@ class SliceProcess:
             env=os.environ | _MEMORY,
             start_new_session=True,  # a terminal's Ctrl-C is for us: it must not look like the file's doing
         )
-        return self._process
+        if self._is_stopped:  # whoever stopped it may have looked just before
+            process.kill()
+        return process
 
     def _end(self) -> None:
         if self._process is not None:

@@ -5,7 +5,7 @@ changes nothing.
 """
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from odf_node.services.checked_chain import ChainCheck, CheckedChain
 from odf_node.services.engines import EngineHost
 from odf_node.services.memory_stage import MemoryStage
 from odf_node.services.replay_records import check_record_engine
-from odf_node.services.slice_process import SliceProcess
+from odf_node.services.slice_process import RowReader, SliceProcess
 from odf_node.services.transforms import Replayer, StepMismatch, input_ids
 from odf_protocol import block_traits as traits
 from odf_protocol.chain import ChainState, Strictness
@@ -68,7 +68,7 @@ def check_rows(
     say: Callable[[str], None],
     *,
     chosen: Container[int] | None = None,
-    reader: SliceProcess | None = None,
+    reader: RowReader | None = None,
 ) -> int:
     """Check every row of every slice against its block; return how many rows that were.
 
@@ -83,7 +83,8 @@ def check_rows(
         RejectedError, MalformedError, UnsupportedError: ROWS-1 to ROWS-6.
     """
     rows = 0
-    with nullcontext(reader) if reader is not None else SliceProcess() as process:
+    asked: AbstractContextManager[RowReader] = SliceProcess() if reader is None else nullcontext(reader)
+    with asked as process:
         for step in chain.iter_steps(traits.ROWS):
             block, event = step.block, step.block.event
             if chosen is not None and block.sequence_number not in chosen:

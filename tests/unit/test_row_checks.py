@@ -1,0 +1,142 @@
+"""Large slices are checked while others arrive; what follows from that is what would have followed without."""
+
+import asyncio
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from odf_node.composition import Node
+from odf_node.errors import RefusedError
+from odf_node.ports.objects import ArrivingObjects
+from odf_node.ports.peer_client import OnBytes, WantedObject
+from odf_node.ports.progress import Silence
+from odf_node.services import pulling
+from odf_node.services.acceptance import AcceptanceReport
+from odf_node.services.row_checks import RowChecks
+from odf_node.services.slice_process import SliceProcess
+from odf_protocol.block import Block
+from odf_protocol.dataset_view import DatasetView
+from odf_protocol.errors import UnavailableError
+from odf_protocol.events import DataField, DataTypeInt64, DataTypeOption, SetDataSchema
+from odf_protocol.timestamp import Timestamp
+from support.offering_peer import OfferingPeer
+from support.offers import CITY_SCHEMA, NOON, Judge, PeerChain, parquet_bytes, slice_table
+
+FIRST_SLICE, SECOND_SLICE = 2, 3
+WAIT_S = 120.0  # guess: a machine that is slow and busy
+
+
+@pytest.fixture(autouse=True)
+def every_slice_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pulling, "LARGE_BYTES", 1)
+
+
+@pytest.fixture
+def checked(monkeypatch: pytest.MonkeyPatch) -> dict[int, Event]:
+    """Set when the rows of a block were looked at, by number."""
+    events = {FIRST_SLICE: Event(), SECOND_SLICE: Event()}
+    check = SliceProcess.check
+
+    def note(self: SliceProcess, path: Path, block: Block, view: DatasetView) -> None:
+        try:
+            check(self, path, block, view)
+        finally:
+            events[block.sequence_number].set()
+
+    monkeypatch.setattr(SliceProcess, "check", note)
+    return events
+
+
+class LateFirstSlice(OfferingPeer):
+    """Sends the newest object first, and the next one when the rows of that one have been looked at."""
+
+    looked_at: Event
+
+    async def fetch_objects(
+        self, wanted: Sequence[WantedObject], objects: ArrivingObjects, on_bytes: OnBytes | None = None
+    ) -> None:
+        last, *others = reversed(wanted)
+        await super().fetch_objects([last], objects, on_bytes)
+        assert await asyncio.to_thread(self.looked_at.wait, WAIT_S)
+        await super().fetch_objects(others, objects, on_bytes)
+
+
+def pull(node: Node, peer: OfferingPeer, **options: Any) -> AcceptanceReport:
+    return asyncio.run(
+        node.pulling.take(
+            peer, url="http://peer.example/cities", name="cities", policy=None, expected_id=None, progress=Silence(),
+            **options,
+        )
+    )  # fmt: skip
+
+
+def test_slice_is_checked_while_another_is_still_on_its_way(
+    node: Node, chain: PeerChain, checked: dict[int, Event]
+) -> None:
+    peer = LateFirstSlice(chain)
+    peer.looked_at = checked[SECOND_SLICE]
+
+    assert pull(node, peer).new_rows == len(chain.files) * 3
+
+
+def test_first_wrong_block_is_named_although_a_later_one_was_found_wrong_before(
+    node: Node, judge: Judge, chain: PeerChain, checked: dict[int, Event]
+) -> None:
+    lying = chain.copy()
+    for number in (FIRST_SLICE, SECOND_SLICE):
+        at, first = Timestamp(NOON.seconds + number), (number - FIRST_SLICE) * 3
+        rows = [("Atlantis", number)] * 3
+        lying = lying.replacing_slice(number, slice_table(rows, first_offset=first, at=at, op=[0, 9, 0]))
+    peer = LateFirstSlice(lying)
+    peer.looked_at = checked[SECOND_SLICE]
+    before = judge.snapshot()
+
+    with pytest.raises(RefusedError, match="ROWS-4") as caught:
+        pull(node, peer)
+
+    assert caught.value.sequence_number == FIRST_SLICE
+    assert judge.snapshot() == before
+    assert not list(node.objects.iter_hashes())
+
+
+def test_slices_are_judged_by_the_schema_in_force_at_their_block(node: Node, chain: PeerChain) -> None:
+    grown = replace(
+        CITY_SCHEMA, fields=(*CITY_SCHEMA.fields, DataField(name="area", type=DataTypeOption(inner=DataTypeInt64())))
+    )
+    chain = chain.copy().add(SetDataSchema(schema=grown))
+    at = Timestamp(NOON.seconds + len(chain.blocks))
+    table = slice_table([("Bern", 1)], first_offset=chain.next_offset(), at=at)
+    chain.add_slice(parquet_bytes(table.append_column("area", pa.array([52], pa.int64()))), rows=1)
+
+    assert pull(node, OfferingPeer(chain)).new_rows == 7
+
+
+def test_pull_that_breaks_ends_its_readers_in_the_middle_of_a_slice(
+    node: Node, chain: PeerChain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    endless = tmp_path / "endless"
+    os.mkfifo(endless)  # opening it waits for somebody who writes
+    monkeypatch.setattr(pulling, "RowChecks", lambda _path_of: RowChecks(lambda _name: endless))
+
+    class BreakingPeer(OfferingPeer):
+        async def fetch_objects(
+            self, wanted: Sequence[WantedObject], objects: ArrivingObjects, on_bytes: OnBytes | None = None
+        ) -> None:
+            await super().fetch_objects(wanted, objects, on_bytes)
+            raise UnavailableError("the line is cut")
+
+    before = children()
+    with pytest.raises(UnavailableError, match="the line is cut"):
+        pull(node, BreakingPeer(chain))
+    assert children() == before
+
+
+def children() -> set[str]:
+    threads = Path("/proc/self/task").iterdir()
+    return {word for thread in threads for word in (thread / "children").read_text().split()}
