@@ -8,15 +8,22 @@ BIN := $(VENV)/bin
 
 install: compile prepare
 
-# One installer alone keeps one processor busy for half a minute, most of it with choosing what the lock has chosen: four
-# take a part of it each, and then it is checked that nothing is missing.
-INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps
-$(VENV)/.installed: requirements.lock pyproject.toml
+# uv links the files that it has unpacked once into every environment, so that a second installation takes a second, of
+# which pip takes most of a minute. It is told where pip is told to look; where it cannot install, pip does.
+PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
+LOCKED := --no-deps --require-hashes --requirement requirements.lock
+THIS := --no-deps --no-build-isolation --editable .
+$(VENV)/.installed: requirements.lock requirements-install.lock pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	awk '/^[a-z]/ { part = (part + 1) % 4 } { print > ("$(VENV)/part-" part + 0 ".lock") }' requirements.lock
-	ls $(VENV)/part-*.lock | xargs -P 4 -n 1 $(INSTALL) --require-hashes -r
-	rm $(VENV)/part-*.lock
-	$(INSTALL) --no-build-isolation --editable .
+	@settings=$$($(BIN)/python -m pip config list); setting() { printf '%s' "$$settings" | sed -n "s/^[^=]*\.$$1='\(.*\)'$$/\1/p" | head -n 1; }; \
+	index=$$(setting index-url); [ -z "$$index" ] || export UV_DEFAULT_INDEX="$$index"; \
+	more=$$(setting extra-index-url); [ -z "$$more" ] || export UV_INDEX="$$more"; \
+	roots=$$(setting cert); [ -z "$$roots" ] || export SSL_CERT_FILE="$$roots"; \
+	export VIRTUAL_ENV=$(CURDIR)/$(VENV); \
+	{ $(PIP) install --require-hashes --requirement requirements-install.lock && $(BIN)/uv pip install --quiet $(LOCKED) \
+		&& $(BIN)/uv pip install --quiet $(THIS); } \
+	|| { echo "uv could not install from here; pip does it now, in a minute or more" >&2; \
+		$(PIP) install $(LOCKED) && $(PIP) install $(THIS); }
 	$(BIN)/python -m pip check
 	touch $@
 
@@ -72,16 +79,18 @@ FUZZ_S ?= 120
 
 # What is found lies in build/fuzz; a copy in tests/data/fuzz/TARGET is tried by every test run from then on.
 fuzz: install
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-fuzz.lock
+	$(PIP) install --require-hashes --requirement requirements-fuzz.lock
 	$(BIN)/python tests/fuzz/coverage_guided.py all $(FUZZ_S)
 	HYPOTHESIS_PROFILE=deep $(BIN)/pytest tests/property --timeout=3600
 
 lock: install
-	$(BIN)/python -m pip install --quiet uv
+	$(PIP) install --require-hashes --requirement requirements-install.lock
 	$(BIN)/uv pip compile pyproject.toml --group dev --generate-hashes --no-emit-index-url --no-header \
 		--python-version 3.11 --quiet --upgrade --output-file requirements.lock
 	$(BIN)/uv pip compile --group fuzz --generate-hashes --no-emit-index-url --no-header \
 		--python-version 3.11 --quiet --upgrade --output-file requirements-fuzz.lock
+	$(BIN)/uv pip compile --group install --generate-hashes --no-emit-index-url --no-header \
+		--python-version 3.11 --quiet --upgrade --output-file requirements-install.lock
 
 clean:
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis dist build
