@@ -1,12 +1,12 @@
 """The reader of slices, which stays for the next test: its start costs more than all that it reads."""
 
+import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from subprocess import Popen
 from typing import Any
 
-from odf_node.services import transforms, verification
-from odf_node.services.slice_process import SliceProcess
+from odf_node.services.slice_process import ReadingLimits, SliceProcess
 
 
 class StayingReader(SliceProcess):
@@ -17,9 +17,11 @@ class StayingReader(SliceProcess):
         self._turn = threading.Lock()
         # It ends with the thread that started it, and those of tests come and go.
         self._starter = ThreadPoolExecutor(1, "slice-reader")
+        self._owner = os.getpid()
 
-    def __exit__(self, *exception: object) -> None:
-        """Stay."""
+    def stands_in_for(self, reader: SliceProcess) -> bool:
+        """Whether a reader of the product is one like this, and not of a process that a test forked."""
+        return type(reader) is SliceProcess and reader._limits == ReadingLimits() and os.getpid() == self._owner
 
     def end(self) -> None:
         """End the process."""
@@ -35,8 +37,17 @@ class StayingReader(SliceProcess):
 
 
 def keep_one_reader() -> StayingReader:
-    """Let every check of slices in this process use one reader."""
-    reader = StayingReader()
-    for module in (transforms, verification):
-        module.SliceProcess = lambda: reader  # type: ignore[misc, assignment]
-    return reader
+    """Let every check of slices in this process use one reader, whoever asks for it."""
+    kept = StayingReader()
+    start, ask = SliceProcess.start, SliceProcess._ask
+
+    def start_own(reader: SliceProcess) -> None:
+        if not kept.stands_in_for(reader):
+            start(reader)
+
+    def ask_kept(reader: SliceProcess, *request: Any) -> Any:
+        return kept._ask(*request) if kept.stands_in_for(reader) else ask(reader, *request)
+
+    SliceProcess.start = start_own  # type: ignore[method-assign]
+    SliceProcess._ask = ask_kept  # type: ignore[method-assign]
+    return kept

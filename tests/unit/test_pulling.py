@@ -1,9 +1,11 @@
 """Pulling: which copy an offer is about, races between pulls, and in which order datasets are brought up to date."""
 
 import asyncio
+import signal
 import sqlite3
-from contextlib import closing
+from contextlib import closing, nullcontext
 from pathlib import Path
+from subprocess import Popen
 from typing import Any
 
 import pytest
@@ -12,9 +14,11 @@ from odf_node.composition import Node
 from odf_node.errors import FrozenDatasetError, RefusedError, UnknownDatasetError, UsageError
 from odf_node.ports.peer_client import PeerHead
 from odf_node.ports.progress import Silence
+from odf_node.services import pulling
 from odf_node.services.acceptance import AcceptanceReport
 from odf_node.services.pulling import name_in_url
 from odf_node.services.receiving import PushJudge
+from odf_node.services.slice_process import SliceProcess
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import RejectedError
 from odf_protocol.events import DatasetKind, Seed, SetInfo
@@ -52,6 +56,27 @@ def refuse(node: Node, judge: Judge, peer: OfferingPeer, rule: str, **options: A
 def test_pulled_twice_is_up_to_date(node: Node, chain: PeerChain) -> None:
     assert pull(node, chain).new_blocks == 4
     assert pull(node, chain).new_blocks == 0
+
+
+@pytest.mark.parametrize("honest", [True, False])
+def test_pull_ends_the_reader_of_slices_that_it_started(
+    node: Node, chain: PeerChain, monkeypatch: pytest.MonkeyPatch, honest: bool
+) -> None:
+    started: list[Popen[bytes]] = []
+
+    class OwnReader(SliceProcess):
+        def _start(self) -> "Popen[bytes]":
+            started.append(super()._start())
+            return started[-1]
+
+    monkeypatch.setattr(pulling, "SliceProcess", OwnReader)
+    if not honest:
+        chain.files[chain.blocks[SECOND_SLICE].event.new_data.physical_hash] += b"!"  # type: ignore[union-attr]
+
+    with nullcontext() if honest else pytest.raises(RefusedError):
+        pull(node, chain)
+
+    assert [process.poll() for process in started] == [-signal.SIGKILL]
 
 
 def test_peer_that_lags_behind_is_no_reason_to_go_back(node: Node, chain: PeerChain) -> None:
