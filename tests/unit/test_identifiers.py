@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from multiformats import multibase
 
 from odf_protocol.did import DatasetId, DidKey, parse_account_id
 from odf_protocol.errors import MalformedError, UnsupportedError
@@ -18,9 +19,11 @@ def test_long_text_is_refused_before_it_is_decoded() -> None:
 
 
 @given(st.builds(lambda zeros, rest: bytes(zeros) + rest, st.integers(0, 3), st.binary(max_size=70)))
-def test_base58_of_any_bytes_is_read_back(data: bytes) -> None:
+def test_base58_of_any_bytes_is_that_of_multiformats_and_read_back(data: bytes) -> None:
     """ID-1."""
-    assert decode_multibase(encode_base58btc(data)) == data
+    text = encode_base58btc(data)
+    assert text == multibase.encode(data, "base58btc")
+    assert decode_multibase(text) == data
 
 
 @pytest.mark.parametrize("text", ["z0", "zO", "zI", "zl", "z+", "z 1", "z1é"])
