@@ -229,8 +229,10 @@ def test_ctrl_c_stops_a_handed_over_command_that_shows_progress(lent: Lending, s
 def test_killed_client_takes_its_worker_with_it(lent: Lending, silent_server: socket.socket) -> None:
     with waiting_pull(lent, silent_server) as client:
         worker = worker_id(lent)
+        readers = descendants(worker)
+        assert len(readers) == min(2, len(os.sched_getaffinity(0)))
         client.kill()
-        wait_until(lambda: are_gone({worker}), "the worker ends", WAIT_S)
+        wait_until(lambda: are_gone({worker, *readers}), "the worker ends, and its readers", WAIT_S)
     lent.daemon.wait_for("command", lent.count())
     assert lent.daemon.log("command")[-1]["code"] == 143
 
@@ -280,9 +282,12 @@ def test_daemon_that_is_stopped_ends_its_commands_and_leaves_no_socket(
 
 def test_client_of_a_killed_worker_ends_by_the_same_signal(lent: Lending, silent_server: socket.socket) -> None:
     with waiting_pull(lent, silent_server) as client:
+        readers = descendants(worker_id(lent))
+        assert readers
         os.kill(worker_id(lent), signal.SIGKILL)
         client.communicate(timeout=WAIT_S)
         assert client.returncode == -signal.SIGKILL
+        wait_until(lambda: are_gone(readers), "its readers end", WAIT_S)
 
 
 def test_changed_program_is_not_run_by_a_process_of_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -66,6 +66,8 @@ PRELOADED: Final = (
     "odf_node.services.logins",
     "odf_node.services.pulling",
     "odf_node.services.slice_process",
+    "odf_node.services.slice_worker",
+    "odf_node.services.slices",
     "odf_node.services.verifying",
     "odf_protocol.chain.stored_state",
     "odf_protocol.chain_progress",
@@ -73,7 +75,15 @@ PRELOADED: Final = (
     "odf_protocol.manifest.yaml_text",
     "odf_protocol.wire.encoder",
 )
-"""What handed-over commands load; nothing that starts threads, as pyarrow does, may be among it."""
+"""What handed-over commands load, and their readers of slices; nothing that starts threads may be among it."""
+
+_WITHOUT_THREADS: Final = {
+    "JE_ARROW_MALLOC_CONF": "background_thread:false",
+    # The allocator whose memory is counted right, as readers of slices have it.
+    "ARROW_DEFAULT_MEMORY_POOL": "system",
+    "OMP_NUM_THREADS": "1",
+}
+"""Variables with which numpy and pyarrow start none; read while they load."""
 
 READ_S: Final = 20.0  # guess: a client sends at once, if its machine lets it
 STOP_S: Final = 10.0  # guess: an engine is ended and what was staged removed; then the worker is killed
@@ -340,8 +350,12 @@ def load_commands() -> None:
         RuntimeError: Something that was loaded has started a thread, which no fork would copy.
     """
     gc.disable()  # workers share what is loaded as long as nobody looks through it
+    before = dict(os.environ)
+    os.environ.update(_WITHOUT_THREADS)
     for name in PRELOADED:
         importlib.import_module(name)
+    os.environ.clear()
+    os.environ.update(before)
     gc.collect()
     gc.freeze()
     if len(os.listdir("/proc/self/task")) != 1:  # noqa: PTH208 - of /proc

@@ -20,13 +20,19 @@ import traceback
 from dataclasses import dataclass
 from typing import Final, NoReturn
 
+from odf_node.cli.main import find_command
 from odf_node.handover.likeness import become_like
 from odf_node.handover.request import ENDED, GO, READY
+from odf_node.services.ready_readers import end_readers, fork_readers
+from odf_node.services.row_checks import MOST_READERS
+from odf_node.services.slice_process import ReadingLimits
 
 GO_S: Final = 20.0  # guess: a client that is stopped or swapped out must not hold a place for long
 NEW_OBJECTS: Final = 20_000
 """As in ``odf_node.__main__``."""
 
+_READING: Final = frozenset({"pull", "verify"})
+"""Commands that may read slices of others."""
 _TELL_WHEN_PARENT_DIES: Final = 1  # Source: prctl(2), PR_SET_PDEATHSIG
 _NOT_FLUSHED: Final = 120  # Source: the exit code of Python for standard output that cannot be written
 
@@ -49,7 +55,10 @@ def run(job: Job) -> NoReturn:
         channel = _prepare(job)
     except BaseException:  # noqa: BLE001 - a doubt of any kind is the client's to solve; nothing was begun
         os._exit(1)
+    if find_command(job.words)[0] in _READING:
+        fork_readers(min(MOST_READERS, len(os.sched_getaffinity(0))), ReadingLimits().memory_bytes)
     code = _run_command(job.words)
+    end_readers()
     # A client that leaves as soon as it knows the end is not one that wants the work to stop.
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     with contextlib.suppress(OSError):  # the client may have gone

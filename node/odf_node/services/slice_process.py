@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol, Self
 
+from odf_node.services.ready_readers import ReadyReader, find_ready_reader
 from odf_protocol.block import Block, encode_block
 from odf_protocol.dataset_view import DatasetView
 from odf_protocol.divergence import Divergence
@@ -61,7 +62,7 @@ class SliceProcess:
 
     def __init__(self, limits: ReadingLimits | None = None) -> None:
         self._limits = limits or ReadingLimits()
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: subprocess.Popen[bytes] | ReadyReader | None = None
         self._is_stopped = False
 
     def start(self) -> None:
@@ -159,8 +160,9 @@ class SliceProcess:
             raise self._error_of(answer["error"], sequence_number, cpu_s)
         return answer["result"]
 
-    def _start(self) -> "subprocess.Popen[bytes]":
-        process = self._process = subprocess.Popen(
+    def _start(self) -> "subprocess.Popen[bytes] | ReadyReader":
+        ready = find_ready_reader() if self._limits == ReadingLimits() else None
+        process = self._process = ready or subprocess.Popen(
             [sys.executable, "-m", "odf_node.services.slice_worker", str(self._limits.memory_bytes)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -179,7 +181,7 @@ class SliceProcess:
             process.communicate()
 
     def _explain_end(
-        self, process: "subprocess.Popen[bytes]", sequence_number: int, cpu_s: int, *, is_mute: bool
+        self, process: "subprocess.Popen[bytes] | ReadyReader", sequence_number: int, cpu_s: int, *, is_mute: bool
     ) -> OdfError:
         if not is_mute:
             self._end()
@@ -187,6 +189,7 @@ class SliceProcess:
         process.communicate()
         self._process = None
         code = process.returncode
+        assert code is not None
         if code < 0 and -code not in _BY_THE_FILE:
             return UnavailableError(f"the reader of slices was ended by {signal.Signals(-code).name}; try again")
         ended = signal.Signals(-code).name if code < 0 else f"exit code {code}"

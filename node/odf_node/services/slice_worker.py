@@ -12,6 +12,7 @@ import contextlib
 import ctypes
 import importlib
 import json
+import os
 import resource
 import signal
 import sys
@@ -22,9 +23,20 @@ _DIE_WITH_PARENT: Final = 1  # Source: prctl(2), PR_SET_PDEATHSIG
 
 
 def main() -> None:
-    """Answer requests from standard input until it ends."""
-    memory_bytes = int(sys.argv[1])
+    """Be the program."""
+    serve(int(sys.argv[1]))
+
+
+def serve(memory_bytes: int, parent_id: int | None = None) -> None:
+    """Answer requests from standard input until it ends, or this process' parent does.
+
+    Args:
+        memory_bytes: What this process may use.
+        parent_id: Its parent, where that may have ended already.
+    """
     _limit_process(memory_bytes)
+    if parent_id not in {None, os.getppid()}:
+        return
     importlib.import_module("odf_node.services.slices")  # now: whoever started us early has no request yet
     for line in sys.stdin:
         answer = _answer(json.loads(line))
