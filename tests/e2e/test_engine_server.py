@@ -46,7 +46,12 @@ def refusal(server: EngineServer, method: str, message: bytes) -> tuple[grpc.Sta
     return caught.value.code(), caught.value.details()
 
 
-def test_map_is_executed_and_its_rows_are_where_they_were_wanted(server):
+def test_map_is_executed_after_a_caller_gave_up_and_its_rows_are_where_they_were_wanted(server):
+    message = wrap(encode_root(server.request(MAP, "given-up", dataset=2)))
+    with pytest.raises(grpc.RpcError) as caught:
+        server.call("ExecuteTransform", message, timeout_s=0.3)
+    assert caught.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+
     answer = server.transform(server.request(MAP, "map"))
     assert answer == TransformResponseSuccess(
         new_offset_interval=OffsetInterval(start=10, end=12), new_watermark=WATERMARK
@@ -181,28 +186,20 @@ def test_impossible_offsets_are_refused(server, interval, data_paths, expected):
     assert (code, expected in details) == (grpc.StatusCode.INVALID_ARGUMENT, True), details
 
 
-def test_raw_query_after_a_caller_that_gave_up_runs_its_steps_over_plain_rows(server):
-    message = wrap(encode_root(server.request(MAP, "given-up", dataset=2)))
-    with pytest.raises(grpc.RpcError) as caught:
-        server.call("ExecuteTransform", message, timeout_s=0.3)
-    assert caught.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
-
+def raw_query(server, output, *steps, engine="spark"):
     pq.write_table(pa.table({"x": [3, 1, 2], "name": ["c", "a", "b"]}), server.folder / "in" / "plain.parquet")
-
-    def query(output, *steps, engine="spark"):
-        transform = transform_sql(*steps)
-        return RawQueryRequest(
+    transform = transform_sql(*steps)
+    return server.raw_query(
+        RawQueryRequest(
             input_data_paths=(str(server.folder / "in" / "plain.parquet"),),
             transform=type(transform)(engine=engine, queries=transform.queries),
             output_data_path=str(server.folder / "out" / output),
         )
+    )
 
-    steps = [("more", "SELECT *, x + 1 AS y FROM input -- all"), "SELECT * FROM more WHERE y > 2 ORDER BY y DESC"]
-    assert server.raw_query(query("raw", *steps)) == RawQueryResponseSuccess(num_records=2)
-    # Columns of slices, such as ``op``, are not added.
-    found = pq.read_table(server.folder / "out" / "raw").to_pylist()
-    assert found == [{"x": 3, "name": "c", "y": 4}, {"x": 2, "name": "b", "y": 3}]
-    assert isinstance(server.raw_query(query("wrong", *steps, engine="flink")), RawQueryResponseInvalidQuery)
+
+def test_raw_query_for_another_engine_is_told_as_such_and_leaves_no_file(server):
+    assert isinstance(raw_query(server, "wrong", "SELECT * FROM input", engine="flink"), RawQueryResponseInvalidQuery)
     assert not (server.folder / "out" / "wrong").exists()
 
 
@@ -230,11 +227,17 @@ def test_where_no_sandbox_can_be_made_the_server_does_not_start(tmp_path):
     assert "no sandbox, so no foreign query is run" in ran.stderr
 
 
-def test_container_of_the_callers_is_the_sandbox_if_told_so(spark_engine, tmp_path):
+def test_container_of_the_callers_is_the_sandbox_of_one_session_after_another_if_told_so(spark_engine, tmp_path):
     with running_server(tmp_path, around=container(tmp_path), options=["--isolation", "caller"]) as server:
         assert isinstance(server.transform(server.request(MAP, "one")), TransformResponseSuccess)
-        assert isinstance(server.transform(server.request(MAP, "two", dataset=2)), TransformResponseSuccess)
-        assert pq.read_table(tmp_path / "out" / "two").num_rows == 3
+        assert pq.read_table(tmp_path / "out" / "one").num_rows == 3
+
+        # A raw query has a session of its own; its steps run over plain rows.
+        steps = [("more", "SELECT *, x + 1 AS y FROM input -- all"), "SELECT * FROM more WHERE y > 2 ORDER BY y DESC"]
+        assert raw_query(server, "raw", *steps) == RawQueryResponseSuccess(num_records=2)
+        # Columns of slices, such as ``op``, are not added.
+        found = pq.read_table(tmp_path / "out" / "raw").to_pylist()
+        assert found == [{"x": 3, "name": "c", "y": 4}, {"x": 2, "name": "b", "y": 3}]
 
 
 def test_machine_that_is_no_container_is_not_taken_for_one(tmp_path):

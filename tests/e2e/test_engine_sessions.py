@@ -22,20 +22,14 @@ def orders(tmp_path):
 
 def test_session_survives_what_a_query_does_to_it_and_closing_it_leaves_nothing(spark_engine, workspace, orders):
     with spark_engine.open(workspace, Limits(wall_s=600.0, memory_bytes=GIB)) as session:
-        # A query that a person could wait for for ever: the answer ends at the wall, the process with it.
-        endless = "SELECT event_time, repeat(sha2(repeat(status, 100000), 512), 100000) AS x FROM orders"
-        with pytest.raises(LimitExceededError) as caught:
-            session.transform(transform_request(endless, orders, limits=Limits(wall_s=0.05)))
-        assert caught.value.limit == "wall_s"
-
-        # The next request starts a new process.
-        assert len(output_rows(session.transform(transform_request(QUERY, orders)))) == 50
-
         # A query whose values outgrow Java's heap ends the process, not the node, and is told as what it is.
         huge = "SELECT event_time, repeat(status, 10000000) AS x FROM orders"
         with pytest.raises(LimitExceededError) as caught:
             session.transform(transform_request(huge, orders))
         assert (caught.value.limit, caught.value.allowed) == ("memory_bytes", GIB)
+
+        # The next request starts a new process.
+        assert len(output_rows(session.transform(transform_request(QUERY, orders)))) == 50
 
         # A value that no memory could hold is the query's fault, and the process goes on.
         impossible = "SELECT event_time, repeat(status, 2000000000) AS x FROM orders"
@@ -45,20 +39,28 @@ def test_session_survives_what_a_query_does_to_it_and_closing_it_leaves_nothing(
         assert len(output_rows(session.transform(transform_request(QUERY, orders)))) == 50
         assert session._process is used
 
-        # So that a long series of requests never reaches the limit of one, a process ends at half of it.
+        # So that a long series of requests never reaches the limit of one, a process ends at half of it. The same for
+        # memory that Java does not give back.
+        fresh = session._fresh_bytes
+        assert not is_worn(used, fresh, Limits())
+        assert is_worn(used, fresh, Limits(memory_bytes=used.held_bytes // 2))
         used._cpu._ended_s = Limits().cpu_s * 0.6
         assert len(output_rows(session.transform(transform_request(QUERY, orders)))) == 50
-        assert session._process is not used
+        now = session._process
+        assert now is not used
         assert not used.is_running
-        # The same for memory that Java does not give back.
-        now, fresh = session._process, session._fresh_bytes
-        assert not is_worn(now, fresh, Limits())
-        assert is_worn(now, fresh, Limits(memory_bytes=now.held_bytes // 2))
+        assert usage_of(used.process_id).processes == 0
 
-        # Closing ends every process, and may be asked for again.
+        # A query that a person could wait for for ever: the answer ends at the wall, every process with it.
         assert usage_of(now.process_id).processes > 10
-        session.close()
+        endless = "SELECT event_time, repeat(sha2(repeat(status, 100000), 512), 100000) AS x FROM orders"
+        with pytest.raises(LimitExceededError) as caught:
+            session.transform(transform_request(endless, orders, limits=Limits(wall_s=0.05)))
+        assert caught.value.limit == "wall_s"
         assert usage_of(now.process_id).processes == 0
+
+        # Closing may be asked for again. That it ends every process is seen of the machines of test_engine_invariance.
+        session.close()
     assert list(workspace.iterdir()) == []
 
 

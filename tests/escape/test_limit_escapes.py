@@ -4,6 +4,7 @@ The control is the same code under wider limits, where it runs to its end: so it
 """
 
 import json
+import math
 
 import pytest
 
@@ -32,7 +33,7 @@ def start(tmp_path):
     def start_process(attempt, duration_s, **limits):
         bounds = Limits(**{"memory_bytes": 512 * MIB, **limits})
         taken = kernel_limits(
-            memory_bytes=bounds.memory_bytes, cpu_s=bounds.cpu_s, file_bytes=bounds.output_bytes,
+            memory_bytes=bounds.memory_bytes, cpu_s=math.ceil(bounds.cpu_s), file_bytes=bounds.output_bytes,
             processes=bounds.processes,
         )  # fmt: skip
         code = PRELUDE.replace("LIMITS", json.dumps(taken)) + attempt.code

@@ -23,7 +23,7 @@ from odf_node.adapters.sqlite_store import SqliteMetadataStore
 from odf_node.home import Home
 from odf_node.ports import Head
 from support.nodes import SECOND_ROWS, Publisher, RealNode, make_publisher
-from support.warm_engine import lent_engine
+from support.warm_engine import lent_engine, lent_to_strangers
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
 
@@ -216,7 +216,8 @@ def test_pull_from_a_peer_that_is_killed_twice_is_repeated_to_an_accepted_copy(s
             kill_at(reader, words, sign, COLD)
             # Not a single block is visible before all of it was judged.
             assert heads(Home(reader.home)) == before
-        reader.must(*words, environment=COLD)
+        with lent_to_strangers():
+            reader.must(*words)
     assert heads(Home(reader.home)) == {name: stage.new[name] for name in ("cities", "large.cities")}
     assert reader.must("inspect", "trust", "large.cities", "-o", "json").json()["trust"] == "re-executed"
     assert_clean(reader)

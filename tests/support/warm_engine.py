@@ -30,6 +30,7 @@ from odf_node.adapters.warm_engines import Keeper
 from odf_node.engine_workspace import EngineWorkspace
 from odf_node.home import Home
 from odf_node.program_files import build_of_program
+from odf_node.services.engines import EngineHost
 from odf_protocol.events import TransformSql
 from odf_protocol.vocabulary import Vocabulary
 
@@ -86,6 +87,25 @@ def lent_engine(home: Path) -> Iterator[dict[str, str]]:
     finally:
         for link in links:
             link.unlink()
+
+
+@contextmanager
+def lent_to_strangers() -> Iterator[None]:
+    """Let commands that run in this process re-execute foreign datasets on its warm engine.
+
+    A node starts an engine for each of them; here what is asked is what comes of the steps, not who ran them before.
+    """
+
+    @contextmanager
+    def foreign_session(_host: EngineHost, _name: str) -> Iterator[EngineSession]:
+        yield warm_session()
+
+    found = EngineHost.foreign_session
+    EngineHost.foreign_session = foreign_session  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        EngineHost.foreign_session = found  # type: ignore[method-assign]
 
 
 @cache
