@@ -20,6 +20,7 @@ from odf_engines.sandbox.process import SandboxedProcess
 from odf_engines.spark.cache_shelf import CacheShelf
 from odf_engines.spark.compiled import python_command
 from odf_engines.spark.digest import class_data_key
+from odf_engines.spark.launch import SHORT_LIVED
 from odf_engines.spark.outputs import OutputFolder
 from odf_engines.spark.runtime import Runtime
 from odf_engines.spark.session import SparkSession
@@ -47,14 +48,19 @@ def find_class_data(runtime: Runtime, cache: Path) -> Path | None:
     return _shelf(cache).find(class_data_key(runtime, cache), is_good=_is_archive)
 
 
-def make_class_data(runtime: Runtime, cache: Path) -> Path:
+def make_class_data(runtime: Runtime, cache: Path, compiled: Path | None = None) -> Path:
     """Return the archive, making it if need be; processes that want it at the same time make it once.
+
+    Args:
+        runtime: What is installed.
+        cache: Folder that has the shelf.
+        compiled: Folder of compiled Python for the sandboxes, if there is one.
 
     Raises:
         SandboxUnavailableError, EngineError: It cannot be made; the engine starts without one, only slower.
     """
     return _shelf(cache).make(
-        class_data_key(runtime, cache), lambda folder: _make(runtime, folder), is_good=_is_archive
+        class_data_key(runtime, cache), lambda folder: _make(runtime, folder, compiled), is_good=_is_archive
     )
 
 
@@ -70,19 +76,19 @@ def _is_archive(path: Path) -> bool:
         return False
 
 
-def _make(runtime: Runtime, folder: Path) -> Path:
+def _make(runtime: Runtime, folder: Path, compiled: Path | None) -> Path:
     done = folder / "done"
     done.mkdir()
-    options = ["-Xshare:off", f"-XX:DumpLoadedClassList=/exchange/out/{_CLASS_LIST}"]
-    with SparkSession(runtime, folder, _LIMITS, cores=1, java_options=options) as session:
+    options = [*SHORT_LIVED, "-Xshare:off", f"-XX:DumpLoadedClassList=/exchange/out/{_CLASS_LIST}"]
+    with SparkSession(runtime, folder, _LIMITS, cores=1, compiled=compiled, java_options=options) as session:
         _train(session, folder)
         session.let_process_end()
         classes = OutputFolder(session.folder / "out", done, _LIMITS).take(_CLASS_LIST)
-    with SparkSession(runtime, folder, _LIMITS, cores=1) as session:
+    with SparkSession(runtime, folder, _LIMITS, cores=1, compiled=compiled) as session:
         shutil.copyfile(classes, session.folder / "in" / _CLASS_LIST)
         options = ["-Xshare:dump", f"-XX:SharedClassListFile=/exchange/in/{_CLASS_LIST}"]
         options += ["-XX:SharedArchiveFile=/exchange/out/class-data.jsa", "-Xlog:disable"]
-        program = python_command(None, "launch")
+        program = python_command(compiled, "launch")
         with SandboxedProcess(
             session.profile(), [*program, *options], _LIMITS, writable=[session.folder / "out"]
         ) as process:

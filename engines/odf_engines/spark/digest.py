@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from odf_engines.spark.file_facts import FileFacts
+from odf_engines.spark.launch import class_archives
 from odf_engines.spark.own_code import own_modules
 from odf_engines.spark.runtime import Runtime
 from odf_protocol.multihash import SHA3_256, Multihash
@@ -57,13 +58,14 @@ def engine_digest(runtime: Runtime, cache: Path) -> Multihash:
 def class_data_key(runtime: Runtime, cache: Path) -> str:
     """Return a name for what a class-data archive depends on: the Java runtime and Spark's archives, and their times.
 
-    Java takes an archive only with the very files that it was made with, by size and time of change: one that was made
-    from the same files of another installation would be passed over, without a word.
+    Java takes an archive only with the very files that it was made with, in the same order, by size and time of change:
+    one that was made from the same files of another installation would be passed over, without a word.
     """
     files = dict(_iter_java_files(runtime))
     times = "".join(f"{place} {path.stat().st_mtime_ns}\n" for place, path in sorted(files.items()))
+    order = "".join(f"{path.name}\n" for path in class_archives(runtime.jars))
     content = _digest(_hashed(files, cache)).digest
-    return hashlib.sha3_256(content + times.encode()).hexdigest()[:32]
+    return hashlib.sha3_256(content + times.encode() + order.encode()).hexdigest()[:32]
 
 
 def iter_engine_files(runtime: Runtime, cache: Path | None = None) -> Iterator[tuple[str, Path]]:

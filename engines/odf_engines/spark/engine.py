@@ -11,17 +11,12 @@ from odf_engines.contract import EngineSession, Limits
 from odf_engines.sandbox.caller import CallerConfinedProcess
 from odf_engines.sandbox.layers import Layer, accepted_layers, missing_layers
 from odf_engines.sandbox.process import SandboxedProcess
-from odf_engines.spark.launch import SETTINGS
+from odf_engines.spark.launch import SETTINGS, SHORT_LIVED
 from odf_engines.spark.runtime import find_runtime
 from odf_engines.spark.session import SparkSession
 from odf_protocol.multihash import Multihash
 
 __all__ = ["SparkEngine"]
-
-# The second compiler costs a short session more than it gives: measured 3 s of processor time for a first query. The
-# first one alone would get room for 48 MiB of code, and Java collects all garbage whenever a seventh of it is used,
-# twice in a first query: a quarter of a second of processor time.
-_SHORT_LIVED = ("-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=192m")
 
 _MOST_CORES = 4  # guess: what a slice of one ordered partition can use of a machine
 
@@ -82,7 +77,7 @@ class SparkEngine:
         process = CallerConfinedProcess if Layer.NAMESPACES in missing else SandboxedProcess
         runtime = find_runtime()
         class_data, compiled = find_class_data(runtime, self.cache), find_compiled(runtime, self.cache)
-        options = () if self._is_long_lived else _SHORT_LIVED
+        options = () if self._is_long_lived else SHORT_LIVED
         return SparkSession(
             runtime,
             workspace,
@@ -104,8 +99,8 @@ class SparkEngine:
         from odf_engines.spark.class_data import make_class_data
         from odf_engines.spark.compiled import make_compiled
 
-        make_compiled(find_runtime(), self.cache)
-        make_class_data(find_runtime(), self.cache)
+        compiled = make_compiled(find_runtime(), self.cache)
+        make_class_data(find_runtime(), self.cache, compiled)
 
 
 def _user_cache() -> Path:
