@@ -13,6 +13,11 @@ install: compile prepare
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 LOCKED := --no-deps --require-hashes --requirement requirements.lock
 THIS := --no-deps --no-build-isolation --editable .
+
+# uv leaves it to the first import to compile, which is every import where PYTHONDONTWRITEBYTECODE is set: a quarter of a
+# second of each command and test process, for five seconds once. Not these, which are large and which hardly one imports.
+UNCOMPILED := /(tests?|pyspark|pip|mypy|mypyc|pygments|setuptools|pkg_resources|rich|hatchling)/|/moto/(?!core|s3/|moto_server)[^/]*/
+
 $(VENV)/.installed: requirements.lock requirements-install.lock pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	@settings=$$($(BIN)/python -m pip config list); setting() { printf '%s' "$$settings" | sed -n "s/^[^=]*\.$$1='\(.*\)'$$/\1/p" | head -n 1; }; \
@@ -25,6 +30,7 @@ $(VENV)/.installed: requirements.lock requirements-install.lock pyproject.toml
 	|| { echo "uv could not install from here; pip does it now, in a minute or more" >&2; \
 		$(PIP) install $(LOCKED) && $(PIP) install $(THIS); }
 	$(BIN)/python -m pip check
+	@$(BIN)/python -m compileall -q -x '$(UNCOMPILED)' $(VENV)/lib/python3*/site-packages || true
 	touch $@
 
 # Where PYTHONDONTWRITEBYTECODE is set, as in many containers, every command would compile this program again, which is
