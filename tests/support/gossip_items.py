@@ -1,4 +1,9 @@
-"""Items for tests of gossip, signed by keys that are told apart by a number."""
+"""Items for tests of gossip, signed by keys that are told apart by a number.
+
+What was read once is remembered, also for whoever reads it with ``remembered_item``: items never change.
+"""
+
+from functools import cache
 
 from odf_protocol.attestations import BlockRef, StepResult, sign_attestation
 from odf_protocol.did import DidKey
@@ -16,11 +21,14 @@ from support.signing import NOON, dataset_of, some_hash
 NOON_MS = NOON.unix_ms
 ENGINE = EngineIdentity("spark", "4.1", some_hash("engine"))
 
+remembered_item = cache(read_item)
+
 
 def key_of(number: int) -> bytes:
     return (number + 1).to_bytes(4, "big") * 8
 
 
+@cache
 def head(
     key: bytes, number: int, *, text: str = "", time_ms: int = NOON_MS, expires_ms: int | None = None, by: bytes = b""
 ) -> Item:
@@ -32,7 +40,7 @@ def head(
         time=Timestamp.from_unix_ms(time_ms),
         expires=None if expires_ms is None else Timestamp.from_unix_ms(expires_ms),
     )
-    return read_item(ItemKind.HEAD, raw)
+    return remembered_item(ItemKind.HEAD, raw)
 
 
 def attestation(key: bytes, dataset_key: bytes, number: int = 3, *, time_ms: int = NOON_MS) -> Item:
@@ -46,13 +54,13 @@ def attestation(key: bytes, dataset_key: bytes, number: int = 3, *, time_ms: int
         steps=(StepResult(block=block, agrees=True, logical_hash=some_hash("rows")),),
         time=Timestamp.from_unix_ms(time_ms),
     )
-    return read_item(ItemKind.ATTESTATION, raw)
+    return remembered_item(ItemKind.ATTESTATION, raw)
 
 
 def proof(dataset_key: bytes, number: int, *texts: str) -> Item:
     """The proof that a key signed two heads of one number."""
     one, other = (head(dataset_key, number, text=text).raw for text in texts)
-    return read_item(ItemKind.EQUIVOCATION, prove_equivocation(EquivocationKind.HEADS, one, other).raw)
+    return remembered_item(ItemKind.EQUIVOCATION, prove_equivocation(EquivocationKind.HEADS, one, other).raw)
 
 
 def settlement(dataset_key: bytes, of: Item, keeps: str) -> Item:
@@ -60,7 +68,7 @@ def settlement(dataset_key: bytes, of: Item, keeps: str) -> Item:
     checked = check_equivocation(of.raw)
     kept = some_hash(f"block {checked.position} {keeps}")
     raw = sign_settlement(dataset_key, checked, keeps=kept, reason="a lost disk", time=NOON)
-    return read_item(ItemKind.SETTLEMENT, raw)
+    return remembered_item(ItemKind.SETTLEMENT, raw)
 
 
 def key_events(dataset_key: bytes, *new_keys: bytes) -> list[Item]:
@@ -71,5 +79,5 @@ def key_events(dataset_key: bytes, *new_keys: bytes) -> list[Item]:
             signer, history, new_key=DidKey(public_key_of(new_key)), first_sequence_number=number, time=NOON
         )
         history, signer = history.extend(raw), new_key
-        items.append(read_item(ItemKind.KEY_EVENT, raw))
+        items.append(remembered_item(ItemKind.KEY_EVENT, raw))
     return items

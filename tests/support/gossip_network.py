@@ -9,7 +9,7 @@ import heapq
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cache, lru_cache
+from functools import cache
 from typing import Protocol
 
 from odf_protocol.errors import OdfError
@@ -34,12 +34,12 @@ from odf_protocol.gossip import (
     decode_reply,
     decode_request,
     encode_gossip,
-    read_item,
     sign_peer,
 )
 from odf_protocol.gossip.effects import Event
 from odf_protocol.gossip.messages import Compare, Feed, Items, Push, Ranges, Taken, Want
 from odf_protocol.timestamp import Timestamp
+from support.gossip_items import remembered_item
 
 START_MS = 1_714_564_800_000
 """2024-05-01T12:00:00Z."""
@@ -47,8 +47,7 @@ HEADER_BYTES = 400
 """Request or status line and headers of one HTTP message, as our client and server write them, rounded up."""
 DAY_MS = 86_400_000
 
-remembered_item = lru_cache(maxsize=None)(read_item)
-remembered_record = lru_cache(maxsize=None)(decode_peer_record)
+remembered_record = cache(decode_peer_record)
 
 
 @dataclass(frozen=True)

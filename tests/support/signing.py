@@ -1,5 +1,7 @@
 """Keys and identities for tests: private keys are one repeated byte, so failures are easy to tell apart."""
 
+from functools import cache
+
 from odf_protocol.did import DatasetId, DidKey
 from odf_protocol.multihash import Multihash
 from odf_protocol.signatures import public_key_of
@@ -13,10 +15,12 @@ NEW_KEY = b"\x04" * 32
 NOON = Timestamp.parse("2024-05-01T12:00:00Z")
 
 
+@cache
 def dataset_of(private_key: bytes) -> DatasetId:
     return DatasetId(public_key_of(private_key))
 
 
+@cache
 def did_key_of(private_key: bytes) -> DidKey:
     return DidKey(public_key_of(private_key))
 

@@ -147,8 +147,13 @@ def compare_ranges(ids: IdSet, nonce: bytes, asked: Sequence[Range], answered: S
     missing: list[bytes] = []
     extra: list[bytes] = []
     left: list[Range] = []
+    # Both are in order: what was asked is walked through once, whatever the answer.
+    outers = iter(asked)
+    outer = next(outers, None)
     for one in answered:
-        if not any(_lies_within(one, outer) for outer in asked):
+        while outer is not None and outer.upper is not None and outer.upper <= one.lower:
+            outer = next(outers, None)
+        if outer is None or not _lies_within(one, outer):
             raise MalformedError("answered range", expected="a part of one that was asked", found=one.lower.hex())
         here = ids.between(one.lower, one.upper)
         if one.ids is not None:
