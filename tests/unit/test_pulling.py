@@ -14,7 +14,7 @@ from odf_node.composition import Node
 from odf_node.errors import FrozenDatasetError, RefusedError, UnknownDatasetError, UsageError
 from odf_node.ports.peer_client import PeerHead
 from odf_node.ports.progress import Silence
-from odf_node.services import pulling
+from odf_node.services import row_checks
 from odf_node.services.acceptance import AcceptanceReport
 from odf_node.services.pulling import name_in_url
 from odf_node.services.receiving import PushJudge
@@ -69,7 +69,7 @@ def test_pull_ends_the_reader_of_slices_that_it_started(
             started.append(super()._start())
             return started[-1]
 
-    monkeypatch.setattr(pulling, "SliceProcess", OwnReader)
+    monkeypatch.setattr(row_checks, "SliceProcess", OwnReader)
     if not honest:
         chain.files[chain.blocks[SECOND_SLICE].event.new_data.physical_hash] += b"!"  # type: ignore[union-attr]
 
