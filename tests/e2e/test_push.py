@@ -1,10 +1,11 @@
 """Push between real nodes: the receiver verifies everything, re-execution included, before it accepts."""
 
-from pathlib import Path
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 import pytest
 
-from support.nodes import Publisher, RealNode, make_publisher
+from support.nodes import Publisher, RanCommand, RealNode, make_publisher
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
 
@@ -14,13 +15,21 @@ def publisher(tmp_path_factory: pytest.TempPathFactory) -> Publisher:
     return make_publisher(tmp_path_factory.mktemp("publisher"))
 
 
-@pytest.fixture
-def receiver(tmp_path: Path) -> RealNode:
-    return RealNode(tmp_path / "receiver")
+@dataclass(frozen=True)
+class Receiver:
+    """A node whose daemon runs, where it answers, and a token of its."""
+
+    node: RealNode
+    address: str
+    token: str
 
 
-def make_token(receiver: RealNode) -> str:
-    return receiver.must("token", "create", "the publisher").out.strip()
+@pytest.fixture(scope="module")
+def receiver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Receiver]:
+    node = RealNode(tmp_path_factory.mktemp("receiving") / "receiver")
+    token = node.must("token", "create", "the publisher").out.strip()
+    with node.serving() as address:
+        yield Receiver(node, address, token)
 
 
 def test_corrections_in_the_input_become_corrections_in_the_output(publisher: Publisher) -> None:
@@ -32,37 +41,29 @@ def test_corrections_in_the_input_become_corrections_in_the_output(publisher: Pu
     assert changes[2:] == [(2, "Oslo", 700000), (3, "Oslo", 717710), (0, "Turin", 841600), (0, "Vaduz", 120000)]
 
 
-def test_push_without_token_is_refused_and_changes_nothing(publisher: Publisher, receiver: RealNode) -> None:
-    make_token(receiver)
-    with receiver.serving() as address:
-        before = receiver.snapshot()
-        pushed = publisher.node.run("push", "cities", "--to", f"{address}/cities")
-
-        assert pushed.code == 4
-        assert "token" in pushed.err
-        assert receiver.snapshot() == before
-    assert receiver.must("list", "-o", "json").json() == []
-
-
-def test_pushed_derivative_is_reexecuted_by_the_receiver(publisher: Publisher, receiver: RealNode) -> None:
-    token = make_token(receiver)
-    with receiver.serving() as address:
-        for name in ("cities", "large.cities"):
-            publisher.node.must("push", name, "--to", f"{address}/{name}", "--token", token)
-        again = publisher.node.must("push", "cities", "--to", f"{address}/cities", "--token", token, "-o", "json")
-
-    assert again.json()["upToDate"] is True
-    rests_on = {row["name"]: row["trust"] for row in receiver.must("list", "-o", "json").json()}
-    assert rests_on == {"cities": "signed", "large.cities": "re-executed"}
-
-
-def test_pushed_derivative_without_its_input_is_refused_with_what_is_missing(
-    publisher: Publisher, receiver: RealNode
-) -> None:
-    token = make_token(receiver)
-    with receiver.serving() as address:
-        pushed = publisher.node.run("push", "large.cities", "--to", f"{address}/large.cities", "--token", token)
+def test_push_without_token_is_refused_and_changes_nothing(publisher: Publisher, receiver: Receiver) -> None:
+    before, listed = receiver.node.snapshot(), receiver.node.must("list", "-o", "json").json()
+    pushed = publisher.node.run("push", "cities", "--to", f"{receiver.address}/cities")
 
     assert pushed.code == 4
-    assert "input 'c'" in pushed.err
-    assert receiver.must("list", "-o", "json").json() == []
+    assert "token" in pushed.err
+    assert receiver.node.snapshot() == before
+    assert receiver.node.must("list", "-o", "json").json() == listed
+
+
+def test_pushed_derivative_is_refused_without_its_input_and_reexecuted_with_it(
+    publisher: Publisher, receiver: Receiver
+) -> None:
+    def push(name: str) -> RanCommand:
+        words = ("--to", f"{receiver.address}/{name}", "--token", receiver.token, "-o", "json")
+        return publisher.node.run("push", name, *words)
+
+    missing = push("large.cities")
+    assert missing.code == 4
+    assert "input 'c'" in missing.err
+    assert receiver.node.must("list", "-o", "json").json() == []
+
+    assert [push(name).code for name in ("cities", "large.cities")] == [0, 0]
+    assert push("cities").json()["upToDate"] is True
+    rests_on = {row["name"]: row["trust"] for row in receiver.node.must("list", "-o", "json").json()}
+    assert rests_on == {"cities": "signed", "large.cities": "re-executed"}

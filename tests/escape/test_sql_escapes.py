@@ -1,7 +1,8 @@
 """Clauses GATE-1 to GATE-4 and SANDBOX-15: strangers' SQL, the gate that refuses it, and the layer behind the gate.
 
 Two starts of Spark without the gate: one in the sandbox with the switches, one in which the host is there and the
-switches are off. The second is the control: what succeeds there was stopped by a layer and not by accident.
+switches are off. The second is the control: what succeeds there was stopped by a layer and not by accident. What only
+the gate stops has its control in the first, where it succeeds although all other layers are there.
 """
 
 import functools
@@ -52,6 +53,7 @@ ANALYSED = (
     ("function-from-outside", "SELECT mine(id) AS x FROM declared", "engine's own"),
 )
 PARAMETERS = [pytest.param(probe, id=probe.name) for probe in SQL_PROBES]
+LAYERED = [probe for probe in SQL_PROBES if probe.other != "session"]
 BAIT = "bait of the host"
 
 
@@ -101,7 +103,9 @@ def spark_without_gate(spark_engine, host_folder):
         host = ["--setenv", "ODF_SECRET", SECRET, "--bind", str(bait), str(bait)]
         host += ["--ro-bind", "/bin/bash", "/usr/bin/bash", "--symlink", "usr/bin", "/bin"]
         has_escaped = (bait / "made").exists()
-        without = ask(first | queries, SWITCHED_OFF, host, ["--unshare-net"])
+        without = ask(
+            first | {each.name: queries[each.name] for each in LAYERED}, SWITCHED_OFF, host, ["--unshare-net"]
+        )
         assert (has_escaped, (bait / "made").exists()) == (False, True)
         yield behind, without
         server.shutdown()
@@ -122,7 +126,7 @@ def test_layer_behind_the_gate_stops_it(spark_without_gate, probe):
     assert SECRET not in str(answer)
 
 
-@pytest.mark.parametrize("probe", PARAMETERS)
+@pytest.mark.parametrize("probe", [pytest.param(probe, id=probe.name) for probe in LAYERED])
 def test_it_succeeds_without_any_layer(spark_without_gate, probe):
     answer = spark_without_gate[1][probe.name]
     assert answer["outcome"] == "done", answer

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from odf_engines.contract import (
     EngineSession,
@@ -25,6 +25,7 @@ from odf_engines.contract import (
 )
 from odf_engines.errors import EngineError
 from odf_engines.spark.engine import SparkEngine
+from odf_engines.spark.session import SparkSession
 from odf_node.adapters.keeper_place import KeeperPlace
 from odf_node.adapters.warm_engines import Keeper
 from odf_node.engine_workspace import EngineWorkspace
@@ -59,10 +60,21 @@ def prepared_engine() -> SparkEngine:
 
 @cache
 def warm_session() -> EngineSession:
-    """One warm engine in its sandbox; every request has a Spark session of its own."""
+    """One warm engine in its sandbox; every request has a Spark session of its own.
+
+    A command that was killed may leave a request at work in the keeper's thread: the next one waits for its end.
+    """
     workspace = process_folder() / "engine"
     workspace.mkdir()
     session = prepared_engine().open(workspace, Limits(memory_bytes=2 * 1024**3, wall_s=600.0))
+    assert isinstance(session, SparkSession)
+    ask, turn = session._ask, threading.Lock()
+
+    def ask_in_turn(*question: Any) -> Any:
+        with turn:
+            return ask(*question)
+
+    session._ask = ask_in_turn  # type: ignore[method-assign]
     atexit.register(session.close)
     return session
 
@@ -134,7 +146,11 @@ def _lender() -> KeeperPlace:
 
 
 class _Lender(Keeper):
-    """A keeper that keeps the warm engine also when a command goes away in the middle."""
+    """A keeper that keeps the warm engine also when a command goes away in the middle, and takes over none."""
+
+    def _wait_for_turn(self) -> None:
+        # There is none; what a keeper takes over would stand in the place of what is lent.
+        return None
 
     def _end_session(self) -> None:
         if not isinstance(self._session, _LentSession):
