@@ -88,7 +88,8 @@ def lent_engine(home: Path) -> Iterator[dict[str, str]]:
     Returns:
         The environment in which commands look for a warm engine.
     """
-    lender, place = _lender(), KeeperPlace(Home(home).engines, "spark")
+    keeper, place = _lender(), KeeperPlace(Home(home).engines, "spark")
+    lender = keeper.place
     for folder in (home, place.folder.parent, place.folder):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     links = {place.socket: lender.socket, place.key: lender.key, place.lock: lender.lock}
@@ -99,6 +100,7 @@ def lent_engine(home: Path) -> Iterator[dict[str, str]]:
     finally:
         for link in links:
             link.unlink()
+    assert keeper.lends, "commands were answered by an engine of the keeper's own: a second one to be started"
 
 
 @contextmanager
@@ -121,8 +123,8 @@ def lent_to_strangers() -> Iterator[None]:
 
 
 @cache
-def _lender() -> KeeperPlace:
-    """Run a keeper of the warm engine in a thread; where it is found."""
+def _lender() -> "_Lender":
+    """Run a keeper of the warm engine in a thread."""
     place = KeeperPlace(process_folder() / "keeper", "spark")
     place.get_or_create_key()
     keeper = _Lender(
@@ -142,18 +144,27 @@ def _lender() -> KeeperPlace:
         assert thread.is_alive()
         assert time.monotonic() < give_up_at
         time.sleep(0.01)
-    return place
+    return keeper
 
 
 class _Lender(Keeper):
     """A keeper that keeps the warm engine also when a command goes away in the middle, and takes over none."""
 
+    @property
+    def lends(self) -> bool:
+        """Whether the engine that it has is the one that was lent."""
+        return isinstance(self._session, _LentSession)
+
     def _wait_for_turn(self) -> None:
         # There is none; what a keeper takes over would stand in the place of what is lent.
         return None
 
+    def _forget_outputs(self) -> None:
+        super()._forget_outputs()
+        self._requests = 0  # what is lent is not replaced by another one after many requests
+
     def _end_session(self) -> None:
-        if not isinstance(self._session, _LentSession):
+        if not self.lends:
             super()._end_session()
 
 
