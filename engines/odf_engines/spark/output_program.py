@@ -6,6 +6,7 @@ Source: clause ENGINE-19 in ``spec/extensions/engine-contract.md``.
 """
 
 import base64
+import gc
 import importlib
 import json
 import sys
@@ -27,9 +28,12 @@ def main(arguments: dict[str, Any]) -> None:
     from odf_engines.sandbox.resources import set_kernel_limits
 
     set_kernel_limits(arguments["limits"])
-    # While the engine still works on what will be read.
+    # While the engine still works on what will be read. Nothing of it becomes garbage, so none is looked for.
+    gc.disable()
     for name in ("pyarrow.compute", "pyarrow.parquet", "odf_engines.spark.output_rows", "odf_protocol.hashing.arrow0"):
         importlib.import_module(name)
+    gc.freeze()
+    gc.enable()
     for line in sys.stdin:
         print(json.dumps(_answer(json.loads(line), arguments["memory_bytes"])), flush=True)
 
