@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from odf_node.adapters import warm_engines
 from odf_node.adapters.keeper_place import KeeperPlace
 from odf_node.adapters.kept_session import TakenSession, find_warm_session
 from odf_node.adapters.warm_engines import Keeper
@@ -97,3 +98,17 @@ def test_keeper_that_is_told_to_end_while_it_waits_leaves_the_other_in_its_place
     assert again is not None
     again.close()
     assert process.poll() is None
+
+
+def test_keeper_that_nobody_asks_anything_ends_when_it_is_told_to(
+    place: KeeperPlace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(warm_engines, "WATCH_S", 10 * WAIT_S)
+    keeper = Keeper(place, EngineWorkspace(place.folder), build_of_program(), math.inf, ends_when_idle=False)
+    thread = threading.Thread(target=keeper.run, daemon=True)
+    thread.start()
+    wait_until(lambda: place.socket.exists() and place.socket.stat().st_mode & 0o777 == 0o600)  # then it listens
+    keeper.end()
+    thread.join(WAIT_S)
+    assert not thread.is_alive()
+    keeper.end()  # again, as who ends everything may

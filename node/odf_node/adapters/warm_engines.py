@@ -17,6 +17,7 @@ Source: clauses WARM-1 to WARM-6 in ``spec/extensions/engine-contract.md``.
 import contextlib
 import dataclasses
 import os
+import socket
 import sys
 import threading
 import time
@@ -58,11 +59,20 @@ class Keeper:
     _requests: int = 0
     _outputs: list[Path] = field(default_factory=list)
     _is_ending: threading.Event = field(default_factory=threading.Event)
+    # Who waits for commands waits for the second too, which hears what is sent by the first.
+    _waking: "tuple[socket.socket, socket.socket]" = field(default_factory=socket.socketpair)
     # One thread for all requests: the sandbox ends with the thread that started it (PR_SET_PDEATHSIG).
     _worker: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "engine"))
 
     def run(self) -> None:
         """Serve until idle, told to end, or the home is gone."""
+        try:
+            self._run()
+        finally:
+            for end in self._waking:
+                end.close()
+
+    def _run(self) -> None:
         key = self.place.get_or_create_key()
         lock = self._wait_for_turn()
         if self._is_ending.is_set():
@@ -87,7 +97,7 @@ class Keeper:
             self.place.socket.chmod(0o600)
             raw = listener._listener._socket  # type: ignore[attr-defined]  # noqa: SLF001 - accept() has no time limit
             while not self._is_ending.is_set() and self._is_mine(mine):
-                if not wait([raw], timeout=WATCH_S):
+                if raw not in wait([raw, self._waking[1]], timeout=WATCH_S):
                     if self._session is not None and time.monotonic() - last_used > self.idle_s:
                         self._end_session()
                     if self.ends_when_idle and time.monotonic() - last_used > self.idle_s:
@@ -115,6 +125,8 @@ class Keeper:
     def end(self) -> None:
         """Make ``run`` return soon; from any thread."""
         self._is_ending.set()
+        with contextlib.suppress(OSError):  # it has ended
+            self._waking[0].send(b".")
         if (session := self._session) is not None:
             session.stop()
 
