@@ -2,6 +2,7 @@
 
 import argparse
 import importlib
+import re
 from pathlib import Path
 
 import pytest
@@ -143,6 +144,14 @@ def test_command_is_a_module_that_declares_and_runs_it(command: str) -> None:
     module = importlib.import_module(f"odf_node.cli.commands.{command}")
     assert callable(module.configure)
     assert callable(module.run)
+
+
+@pytest.mark.parametrize("words", [["--help"], ["-h", "list"], ["--quiet", "--help", "pull"]])
+def test_help_before_a_command_names_all(capsys: pytest.CaptureFixture[str], words: list[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    assert ended.value.code == 0
+    assert set(re.findall(r"^    ([a-z]+) ", capsys.readouterr().out, re.MULTILINE)) >= set(COMMANDS)
 
 
 def test_no_command_shows_the_help_and_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:

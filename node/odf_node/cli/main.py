@@ -53,7 +53,8 @@ COMMANDS: Final[dict[str, str]] = {
 """Command and its line in the help; the module of the same name in ``commands`` implements it."""
 
 _GLOBAL_VALUES: Final = frozenset({"--home", "--system-time"})
-_GLOBAL_SWITCHES: Final = frozenset({"-q", "--quiet", "-h", "--help", "--version"})
+_HELP: Final = frozenset({"-h", "--help"})
+_GLOBAL_SWITCHES: Final = frozenset({"-q", "--quiet", *_HELP, "--version"})
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -65,7 +66,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         build_parser(None).refuse_words([strange])
     if command is not None and command not in COMMANDS:
         build_parser(None).error(f"there is no command '{command}'.{suggest(command, COMMANDS)}")
-    parser = build_parser(command)
+    # Help that is asked for before the command is about all of them.
+    asks_for_all = command is not None and not _HELP.isdisjoint(words[: words.index(command)])
+    parser = build_parser(None if asks_for_all else command)
     arguments, unknown = parser.parse_known_args(words)
     if unknown:
         parser.find_parser(arguments).refuse_words(unknown)
@@ -103,7 +106,7 @@ def find_command(words: Sequence[str]) -> tuple[str | None, str | None]:
 
 
 def build_parser(command: str | None) -> Parser:
-    """Make the parser, with the options of ``command`` alone filled in (others need not be imported)."""
+    """Make the parser of one command, which is all that is loaded and made; None: of all, without their options."""
     parser = Parser(
         prog="odf-node",
         description="Publish, pull and re-verify Open Data Fabric datasets between organisations.",
@@ -112,7 +115,8 @@ def build_parser(command: str | None) -> Parser:
     parser.add_argument("--version", action="version", version=f"odf-node {__version__}")
     add_global_options(parser, default=None)
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands", parser_class=Parser)
-    for name, line in COMMANDS.items():
+    for name in COMMANDS if command is None else [command]:
+        line = COMMANDS[name]
         child = commands.add_parser(name, help=line, description=line[0].upper() + line[1:] + ".")
         if name == command:
             importlib.import_module(f"odf_node.cli.commands.{name}").configure(child)

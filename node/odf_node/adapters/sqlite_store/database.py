@@ -41,6 +41,8 @@ class Database:
         self._home = home
         self._busy_timeout_s = busy_timeout_s
         self._idle: LifoQueue[sqlite3.Connection] = LifoQueue()
+        # For reads of what does not exist: making all tables takes longer than most of these.
+        self._empty: LifoQueue[sqlite3.Connection] = LifoQueue()
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
@@ -68,25 +70,25 @@ class Database:
 
     def close(self) -> None:
         """Close idle connections; the last one to close folds the log into the database."""
-        with suppress(Empty):
-            while True:
-                self._idle.get_nowait().close()
+        for connections in (self._idle, self._empty):
+            with suppress(Empty):
+                while True:
+                    connections.get_nowait().close()
 
     @contextmanager
     def _borrowed(self, *, create: bool) -> Iterator[sqlite3.Connection]:
         if not self._home.database.exists():
             if not create:
-                with closing(_open_empty()) as connection:
-                    yield connection
+                yield from _lend(self._take_empty(), self._empty)
                 return
             _create(self._home)
-        connection = self._take()
+        yield from _lend(self._take(), self._idle)
+
+    def _take_empty(self) -> sqlite3.Connection:
         try:
-            yield connection
-        except BaseException:
-            connection.close()
-            raise
-        self._idle.put(connection)
+            return self._empty.get_nowait()
+        except Empty:
+            return _open_empty()
 
     def _take(self) -> sqlite3.Connection:
         with suppress(Empty):
@@ -129,6 +131,15 @@ class Database:
         return None
 
 
+def _lend(connection: sqlite3.Connection, waiting: "LifoQueue[sqlite3.Connection]") -> Iterator[sqlite3.Connection]:
+    try:
+        yield connection
+    except BaseException:
+        connection.close()
+        raise
+    waiting.put(connection)
+
+
 def _connect(path: Path, busy_timeout_s: float) -> sqlite3.Connection:
     writable = os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
     # Without write access SQLite cannot make its shared index. With no log there is nothing it would be needed for.
@@ -162,7 +173,7 @@ def _check_version(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def _open_empty() -> sqlite3.Connection:
-    connection = sqlite3.connect(":memory:", isolation_level=None)
+    connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)  # as those of files
     schema.create_tables(connection)
     return connection
 
