@@ -31,6 +31,7 @@ from odf_engines.spark.compiled import find_compiled
 from odf_engines.spark.digest import iter_engine_files
 from odf_engines.spark.ingest.handover import _SMALL_BYTES
 from odf_engines.spark.ingest.source_records import ROW_GROUP_ROWS
+from odf_engines.spark.launch import SHORT_LIVED
 from odf_engines.spark.runtime import find_runtime
 from odf_engines.spark.session import SparkSession
 from odf_node.services.slices import logical_hash_of
@@ -74,7 +75,7 @@ OF_ONE_CORE = (
     "-Dspark.memory.fraction=0.1",
 )
 OTHER_SETTINGS = (
-    "-XX:TieredStopAtLevel=1",
+    *SHORT_LIVED,
     "-Dspark.sql.files.maxPartitionBytes=8192",
     "-Dspark.sql.files.minPartitionNum=7",
     "-Dspark.sql.shuffle.partitions=3",
