@@ -16,7 +16,7 @@ from odf_node.errors import RefusedError
 from odf_node.ports.objects import ArrivingObjects
 from odf_node.ports.peer_client import OnBytes, WantedObject
 from odf_node.ports.progress import Silence
-from odf_node.services import pulling
+from odf_node.services import pulling, row_checks
 from odf_node.services.acceptance import AcceptanceReport
 from odf_node.services.row_checks import RowChecks
 from odf_node.services.slice_process import SliceProcess
@@ -35,6 +35,15 @@ WAIT_S = 120.0  # guess: a machine that is slow and busy
 @pytest.fixture(autouse=True)
 def every_slice_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pulling, "LARGE_BYTES", 1)
+
+
+class OwnReader(SliceProcess):
+    """One of the pull itself: the reader that stays for all tests reads one slice at a time and is not ended."""
+
+
+@pytest.fixture(autouse=True)
+def readers_of_the_pull(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(row_checks, "SliceProcess", OwnReader)
 
 
 @pytest.fixture
