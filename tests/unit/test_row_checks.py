@@ -133,6 +133,11 @@ def test_pull_that_breaks_ends_its_readers_in_the_middle_of_a_slice(
     os.mkfifo(endless)  # opening it waits for somebody who writes
     monkeypatch.setattr(pulling, "RowChecks", lambda _path_of: RowChecks(lambda _name: endless))
 
+    class OwnReader(SliceProcess):
+        """Not the one that tests share."""
+
+    monkeypatch.setattr(row_checks, "SliceProcess", OwnReader)
+
     class BreakingPeer(OfferingPeer):
         async def fetch_objects(
             self, wanted: Sequence[WantedObject], objects: ArrivingObjects, on_bytes: OnBytes | None = None
