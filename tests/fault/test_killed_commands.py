@@ -22,6 +22,7 @@ from odf_node.adapters.object_folder import ObjectFolder
 from odf_node.adapters.sqlite_store import SqliteMetadataStore
 from odf_node.home import Home
 from odf_node.ports import Head
+from support.command_line import are_gone
 from support.nodes import SECOND_ROWS, Publisher, RealNode, make_publisher
 from support.warm_engine import lent_engine, lent_to_strangers
 
@@ -145,16 +146,9 @@ def kill_at(node: RealNode, words: list[str], sign: Sign, environment: dict[str,
     command.send_signal(signal.SIGKILL)
     command.communicate()
     give_up_at = time.monotonic() + GONE_S
-    while left := [pid for pid in processes if _is_alive(pid)]:
-        assert time.monotonic() < give_up_at, left
+    while not are_gone(set(processes)):
+        assert time.monotonic() < give_up_at, [pid for pid in processes if not are_gone({pid})]
         time.sleep(0.01)
-
-
-def _is_alive(process_id: int) -> bool:
-    try:
-        return Path(f"/proc/{process_id}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
-    except OSError:
-        return False
 
 
 def assert_clean(node: RealNode) -> None:

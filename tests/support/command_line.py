@@ -126,8 +126,10 @@ def are_gone(process_ids: set[int]) -> bool:
     def is_running(process_id: int) -> bool:
         try:
             state = Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()[0]
+            # Threads of a process that was killed end one by one, and the last one gives up its files and locks.
+            threads = list(Path(f"/proc/{process_id}/task").iterdir())
         except (FileNotFoundError, ProcessLookupError):
             return False
-        return state not in {"Z", "X"}
+        return state not in {"Z", "X"} or len(threads) > 1
 
     return not any(map(is_running, process_ids))
