@@ -159,19 +159,21 @@ def decide(asked: AcceptRule | Policy | None, proof: Proof) -> Decision:
     return Decision(True, trust, False, f"not re-executed; chain and hashes hold, {_signed_text(proof.signed)}{first}")
 
 
-def decide_on_metadata(asked: AcceptRule | Policy | None, proof: Proof) -> Decision:
-    """Say whether new blocks can be taken without their files (PART-1, PART-2).
+def decide_on_metadata(asked: AcceptRule | Policy | None, proof: Proof, *, has_files: bool = False) -> Decision:
+    """Say whether new blocks can be taken without their files (PART-1, PART-2), or without a look at rows (PART-12).
 
     What a rule asks for beside files and re-execution is asked for here too. Nothing is claimed about data.
 
     Args:
         asked: As ``decide``.
         proof: What has been established; only the chain rules are known to hold.
+        has_files: The hashes of the files are, too.
     """
     rule = asked if isinstance(asked, AcceptRule) else AcceptRule.of(asked)
     if (refusal := _find_obstacle(rule, proof)) is not None:
         return refusal
-    reason = f"metadata only: the chain holds, {_signed_text(proof.signed)}; files, rows and steps were not looked at"
+    found, left = ("chain and files hold", "rows") if has_files else ("the chain holds", "files, rows")
+    reason = f"metadata only: {found}, {_signed_text(proof.signed)}; {left} and steps were not looked at"
     if rule.policy is Policy.ATTESTED:
         attested = _decide_on_attestations(rule, proof)
         if not attested.accepted:

@@ -21,6 +21,7 @@ from odf_node.ports.progress import Silence
 from odf_node.services.acceptance import AcceptanceReport
 from odf_node.services.offers import EVERYTHING, Wishes
 from odf_node.services.pull_planning import PullTarget
+from odf_node.services.slice_process import SliceProcess
 from odf_protocol.events import DatasetKind, Seed
 from odf_protocol.policy import Policy, Trust
 from odf_protocol.timestamp import Timestamp
@@ -29,6 +30,7 @@ from support.offers import CITIES, NOW, Judge, PeerChain, PublisherHome, root_ch
 from support.signing import OTHER_KEY, dataset_of
 
 METADATA = Wishes(published=True, force=False, metadata_only=True)
+ROWS_LATER = Wishes(published=True, force=False, rows_later=True)
 URL = "http://127.0.0.1:9/cities"  # nobody answers there
 
 
@@ -170,6 +172,48 @@ def test_push_on_top_of_metadata_does_not_complete_it(node: Node, chain: PeerCha
     assert pull(node, chain, pushed).record.trust is Trust.METADATA
     assert pull(node, chain).record.trust is Trust.SIGNED
     assert set(node.objects.iter_hashes()) == set(chain.files)
+
+
+def test_files_whose_rows_come_later_are_here_and_nothing_is_claimed_about_rows(
+    node: Node, chain: PeerChain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read_nothing(*_: object) -> None:
+        raise AssertionError("a slice was read")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(SliceProcess, "check", read_nothing)
+        patch.setattr(SliceProcess, "start", read_nothing)
+        report = pull(node, chain, ROWS_LATER)
+
+    assert (report.new_blocks, report.record.trust) == (4, Trust.METADATA)
+    assert set(node.objects.iter_hashes()) == set(chain.files)
+    assert grounds(node) == [("metadata-only", [0, 3], ["rows", "re-execution"])]
+    assert "files hold" in report.decision.reason
+    completed = pull(node, chain)
+    assert (completed.completed_blocks, completed.record.trust) == (4, Trust.SIGNED)
+    assert node.store.list_absent_objects(chain.id) == frozenset()
+
+
+def test_rows_that_come_later_are_checked_before_anybody_reads_them(
+    home: Home, node: Node, chain: PeerChain, capsys: pytest.CaptureFixture[str]
+) -> None:
+    forged = chain.replacing_slice(2, slice_table(CITIES, first_offset=0, at=Timestamp(NOW.seconds)))
+    pull(node, forged, ROWS_LATER)
+    bad = forged.blocks[2].event.new_data.physical_hash  # type: ignore[union-attr]
+    assert node.objects.has(bad)
+
+    assert main(["--home", str(home.path), "tail", "cities", "-n", "100"]) == 4
+    assert "ROWS-3" in capsys.readouterr().err
+    assert not node.objects.has(bad)
+
+
+def test_file_that_is_not_what_its_block_says_is_refused_although_rows_come_later(node: Node, chain: PeerChain) -> None:
+    name, content = next(iter(chain.files.items()))
+    lying = chain.copy(files={**chain.files, name: content[:-1] + bytes([content[-1] ^ 1])})
+
+    with pytest.raises(RefusedError):
+        pull(node, lying, ROWS_LATER)
+    assert node.store.list_datasets() == ()
 
 
 def test_own_dataset_is_not_taken_on_its_metadata(tmp_path: Path) -> None:

@@ -55,7 +55,13 @@ async def _get_summary(request: web.Request) -> "TableSummary":
     record = await get_readable(request)
     object_hash = get_hash(request)
     node = request.app[NODE]
-    if not await asyncio.to_thread(node.store.has_dataset_object, record.id, object_hash):
+
+    def may_read() -> bool:
+        # Rows that nobody compared with their block yet are read by a process of its own alone (ROWS-6, PART-12).
+        is_named = node.store.has_dataset_object(record.id, object_hash)
+        return is_named and object_hash not in node.store.list_absent_objects(record.id)
+
+    if not await asyncio.to_thread(may_read):
         raise ObjectNotFoundError(object_hash)
     return await asyncio.to_thread(node.trees.get_summary, object_hash)
 

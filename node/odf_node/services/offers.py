@@ -16,12 +16,14 @@ from odf_protocol.did import DatasetId
 class Wishes:
     """What whoever asks wants beside the data: a new dataset shown to others, another history replaced.
 
-    ``metadata_only``: no files; ``completes``: files and proof also for what is held on its metadata alone, if it is.
+    ``metadata_only``: no files; ``rows_later``: files, of which nobody reads a row yet (PART-12); ``completes``: files
+    and proof also for what is held on its metadata alone, if it is.
     """
 
     published: bool
     force: bool
     metadata_only: bool = False
+    rows_later: bool = False
     completes: bool = True
 
 
@@ -37,7 +39,8 @@ class Offer:
     said it must be. ``statements`` are attestations that the peer passes on, ``key_events`` is the dataset's key log as
     the peer shows it, untrusted like everything here.
     ``published`` says whether a dataset that is new here is shown to others, ``replaces_history`` whether another
-    history than the one held here may take its place (ACCEPT-10), ``metadata_only`` that files are not wanted (PART-1).
+    history than the one held here may take its place (ACCEPT-10), ``metadata_only`` that files are not wanted (PART-1),
+    ``rows_later`` that they are wanted, and their rows are not looked at (PART-12).
     """
 
     name: str
@@ -51,7 +54,13 @@ class Offer:
     published: bool = True
     replaces_history: bool = False
     metadata_only: bool = False
+    rows_later: bool = False
     parts_after: int | None = None
+
+    @property
+    def reads_rows(self) -> bool:
+        """Whether anything is said about data before the offer is accepted."""
+        return not self.metadata_only and not self.rows_later
 
     @classmethod
     def of_head(cls, offered: PeerHead, name: str, url: str, key_events: Sequence[bytes] = ()) -> "Offer":

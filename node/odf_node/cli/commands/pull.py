@@ -50,6 +50,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="of others' datasets bring blocks, signatures and replay records, no files: shown as metadata-only until "
         "a pull without this option fetches and verifies the rest",
     )
+    parser.add_argument(
+        "--rows-later",
+        action="store_true",
+        help="of others' datasets bring the files of new blocks too, with the right hashes, and read none: rows are "
+        "checked before anybody reads them, or by the next pull without this option; shown as metadata-only until then",
+    )
     parser.add_argument("--set-watermark", metavar="T", help="state that no event before T is expected; pulls nothing")
     add_rate_limit(parser)
     add_parallel(parser)
@@ -71,6 +77,8 @@ async def run(context: Context, arguments: argparse.Namespace) -> int:
 
     if arguments.all == bool(arguments.sources):
         raise UsageError("name what to pull, or say --all")
+    if arguments.metadata_only and arguments.rows_later:
+        raise UsageError("--rows-later brings the files and --metadata-only does not; name one of them")
     for_one = {"--as": arguments.local_name, "--identity": arguments.identity, "--also": arguments.also}
     for option, value in for_one.items():
         if value and (len(arguments.sources) != 1 or "/" not in arguments.sources[0]):
@@ -111,6 +119,7 @@ async def run(context: Context, arguments: argparse.Namespace) -> int:
                         progress=progress,
                         force=arguments.force,
                         metadata_only=arguments.metadata_only,
+                        rows_later=arguments.rows_later,
                     )
             except OdfError as error:
                 if len(targets) == 1:
@@ -119,7 +128,7 @@ async def run(context: Context, arguments: argparse.Namespace) -> int:
                 failures.append(tell_failure(f"pull: {target.label}", error))
                 continue
             if report.new_blocks or getattr(report, "completed_blocks", 0):
-                how = " (metadata only)" if arguments.metadata_only else ""
+                how = " (metadata only)" if arguments.metadata_only else " (rows later)" if arguments.rows_later else ""
                 node.record("pull", report.record.name, f"block {report.record.head.sequence_number}{how}")
             if target.alias is not None and not arguments.no_alias:
                 node.remotes.add_alias(report.record, RemoteDirection.PULL, target.alias)
