@@ -207,6 +207,15 @@ def test_rows_that_come_later_are_checked_before_anybody_reads_them(
     assert not node.objects.has(bad)
 
 
+def test_files_are_brought_or_not(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["pull", URL, "--metadata-only", "--rows-later"])
+    assert ended.value.code == 2
+    said = capsys.readouterr().err
+    assert "--metadata-only" in said
+    assert "--rows-later" in said
+
+
 def test_file_that_is_not_what_its_block_says_is_refused_although_rows_come_later(node: Node, chain: PeerChain) -> None:
     name, content = next(iter(chain.files.items()))
     lying = chain.copy(files={**chain.files, name: content[:-1] + bytes([content[-1] ^ 1])})

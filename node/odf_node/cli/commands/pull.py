@@ -44,13 +44,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="take another history than the one held here, where nobody signed; the old one is kept "
         "(inspect histories)",
     )
-    parser.add_argument(
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument(
         "--metadata-only",
         action="store_true",
         help="of others' datasets bring blocks, signatures and replay records, no files: shown as metadata-only until "
         "a pull without this option fetches and verifies the rest",
     )
-    parser.add_argument(
+    what.add_argument(
         "--rows-later",
         action="store_true",
         help="of others' datasets bring the files of new blocks too, with the right hashes, and read none: rows are "
@@ -77,8 +78,6 @@ async def run(context: Context, arguments: argparse.Namespace) -> int:
 
     if arguments.all == bool(arguments.sources):
         raise UsageError("name what to pull, or say --all")
-    if arguments.metadata_only and arguments.rows_later:
-        raise UsageError("--rows-later brings the files and --metadata-only does not; name one of them")
     for_one = {"--as": arguments.local_name, "--identity": arguments.identity, "--also": arguments.also}
     for option, value in for_one.items():
         if value and (len(arguments.sources) != 1 or "/" not in arguments.sources[0]):
