@@ -22,7 +22,7 @@ from odf_node.home import Home
 from odf_node.http.server import create_app
 from odf_node.ports import DatasetRecord, Remote, RemoteDirection
 from odf_node.ports.progress import Silence
-from odf_node.services.offers import EVERYTHING, Wishes
+from odf_node.services.offers import EVERYTHING, Portion, Wishes
 from odf_node.services.pull_planning import PullTarget
 from odf_protocol.events import DatasetKind, ExecuteTransform, Seed
 from odf_protocol.policy import Trust
@@ -195,7 +195,7 @@ def test_daemon_brings_back_what_others_ask_for_and_clones_are_completed_from_it
             )  # fmt: skip
 
     async def ask() -> None:
-        metadata = Wishes(published=True, force=False, metadata_only=True)
+        metadata = Wishes(published=True, force=False, portion=Portion.METADATA_ONLY)
         async with serving(create_app(served)) as address:
             for what in ("cities", "doubled"):
                 assert (await pull(address, what, metadata)).record.trust is Trust.METADATA

@@ -19,7 +19,7 @@ from odf_node.home import Home
 from odf_node.ports import DatasetRecord
 from odf_node.ports.progress import Silence
 from odf_node.services.acceptance import AcceptanceReport
-from odf_node.services.offers import EVERYTHING, Wishes
+from odf_node.services.offers import EVERYTHING, Portion, Wishes
 from odf_node.services.pull_planning import PullTarget
 from odf_node.services.slice_process import SliceProcess
 from odf_protocol.events import DatasetKind, Seed
@@ -29,8 +29,8 @@ from support.offering_peer import OfferingPeer
 from support.offers import CITIES, NOW, Judge, PeerChain, PublisherHome, root_chain, select, slice_table
 from support.signing import OTHER_KEY, dataset_of
 
-METADATA = Wishes(published=True, force=False, metadata_only=True)
-ROWS_LATER = Wishes(published=True, force=False, rows_later=True)
+METADATA = Wishes(published=True, force=False, portion=Portion.METADATA_ONLY)
+ROWS_LATER = Wishes(published=True, force=False, portion=Portion.ROWS_LATER)
 URL = "http://127.0.0.1:9/cities"  # nobody answers there
 
 
@@ -232,7 +232,7 @@ def test_own_dataset_is_not_taken_on_its_metadata(tmp_path: Path) -> None:
         asyncio.run(
             node.pulling.pull(
                 PullTarget(record.name, record, None), local_name=None, policy=None, expected_id=None,
-                progress=Silence(), metadata_only=True,
+                progress=Silence(), portion=Portion.METADATA_ONLY,
             )
         )  # fmt: skip
 

@@ -156,18 +156,18 @@ class Acceptor:
         others = self._statements()
         offered = others.read_about(candidate.dataset_id, offer.statements)
         try:
-            if not offer.metadata_only:
+            if offer.portion.has_files:
                 self._locate_objects(candidate, paths)  # (4)
-            if offer.reads_rows:
+            if offer.portion.has_rows:
                 check_rows(chain, paths, self.say, reader=reader)  # (5)
             witnesses = others.witnesses(chain, offered) if rule.policy is Policy.ATTESTED else ()
             named = offer.expected_id is not None or self.policies.names_identity(candidate.dataset_id)
             proof = gather_proof(chain, self.store, self.engines, signed=candidate.signed, witnesses=witnesses)
             proof = replace(proof, is_new=candidate.is_new, identity_named=named)
-            if offer.reads_rows:
+            if offer.portion.has_rows:
                 decision = decide(rule, proof)  # (6)
             else:
-                decision = decide_on_metadata(rule, proof, has_files=offer.rows_later)  # (6)
+                decision = decide_on_metadata(rule, proof, has_files=offer.portion.has_files)  # (6)
             replayed = self._replay(candidate, decision, paths)  # (7)
         except InsufficientProofError as error:
             raise self._refuse(offer, error, now) from error  # nothing is wrong with the files, so they are no evidence
@@ -220,7 +220,7 @@ class Acceptor:
             replaces_after=candidate.replaces_after,
             chain_state=chain.state.to_bytes(),
             objects=tuple(item.hash for item in needed),
-            absent=frozenset(item.hash for item in needed if not offer.reads_rows),
+            absent=frozenset(item.hash for item in needed if not offer.portion.has_rows),
             signed_head=offer.signed_head,
             new_dataset=new_dataset_of(candidate, now) if candidate.is_new else None,
             known_key_events=candidate.keys.kept,

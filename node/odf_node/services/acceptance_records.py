@@ -1,17 +1,19 @@
 """What an acceptance leaves in this node's records."""
 
 import json
-from typing import Any
+from typing import Any, Final
 
 from odf_node.ports import Acceptance, NewDataset, Origin
-from odf_node.services.offers import Candidate, Offer
+from odf_node.services.offers import Candidate, Portion
 from odf_protocol.policy import AcceptRule, Decision
 from odf_protocol.timestamp import Timestamp
 
-NOT_CHECKED = ("files", "rows", "re-execution")
-"""What an acceptance of metadata says that it left out (PART-2)."""
-FILES_ALONE_CHECKED = ("rows", "re-execution")
-"""What one whose rows come later does (PART-12)."""
+_NOT_CHECKED: Final = {
+    Portion.EVERYTHING: (),
+    Portion.ROWS_LATER: ("rows", "re-execution"),
+    Portion.METADATA_ONLY: ("files", "rows", "re-execution"),
+}
+"""What an acceptance says that it left out (PART-2, PART-12)."""
 
 
 def acceptance_of(
@@ -29,7 +31,7 @@ def acceptance_of(
         "blocks": [first.sequence_number, last.sequence_number],
         "warnings": list(candidate.chain.warnings),
         "replaced": str(candidate.replaced.hash) if candidate.replaced else None,
-        "notChecked": list(_not_checked(candidate.offer)),
+        "notChecked": list(_NOT_CHECKED[candidate.offer.portion]),
     }
     return Acceptance(
         head=last,
@@ -38,12 +40,6 @@ def acceptance_of(
         accepted_at=now,
         detail=json.dumps(detail, sort_keys=True, ensure_ascii=False).encode(),
     )
-
-
-def _not_checked(offer: Offer) -> tuple[str, ...]:
-    if offer.reads_rows:
-        return ()
-    return NOT_CHECKED if offer.metadata_only else FILES_ALONE_CHECKED
 
 
 def new_dataset_of(candidate: Candidate, now: Timestamp) -> NewDataset:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Final
 
 from odf_node.ports import Head
@@ -12,18 +13,36 @@ from odf_node.services.key_logs import OfferedKeys
 from odf_protocol.did import DatasetId
 
 
+class Portion(StrEnum):
+    """How much of a dataset is taken; each portion has what the next one has. Options of ``pull`` are called so too."""
+
+    EVERYTHING = "everything"
+    ROWS_LATER = "rows-later"
+    """Files by their hashes, of which nobody reads a row yet (PART-12)."""
+    METADATA_ONLY = "metadata-only"
+    """Blocks and what is said about them; no files (PART-1)."""
+
+    @property
+    def has_files(self) -> bool:
+        """Whether files are brought."""
+        return self is not Portion.METADATA_ONLY
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether rows are read, and so whether anything is said about data."""
+        return self is Portion.EVERYTHING
+
+
 @dataclass(frozen=True, slots=True)
 class Wishes:
     """What whoever asks wants beside the data: a new dataset shown to others, another history replaced.
 
-    ``metadata_only``: no files; ``rows_later``: files, of which nobody reads a row yet (PART-12); ``completes``: files
-    and proof also for what is held on its metadata alone, if it is.
+    ``completes``: a portion also of what is held on its metadata alone, if it is.
     """
 
     published: bool
     force: bool
-    metadata_only: bool = False
-    rows_later: bool = False
+    portion: Portion = Portion.EVERYTHING
     completes: bool = True
 
 
@@ -39,8 +58,7 @@ class Offer:
     said it must be. ``statements`` are attestations that the peer passes on, ``key_events`` is the dataset's key log as
     the peer shows it, untrusted like everything here.
     ``published`` says whether a dataset that is new here is shown to others, ``replaces_history`` whether another
-    history than the one held here may take its place (ACCEPT-10), ``metadata_only`` that files are not wanted (PART-1),
-    ``rows_later`` that they are wanted, and their rows are not looked at (PART-12).
+    history than the one held here may take its place (ACCEPT-10), ``portion`` how much of it is wanted.
     """
 
     name: str
@@ -53,14 +71,8 @@ class Offer:
     key_events: Sequence[bytes] = ()
     published: bool = True
     replaces_history: bool = False
-    metadata_only: bool = False
-    rows_later: bool = False
+    portion: Portion = Portion.EVERYTHING
     parts_after: int | None = None
-
-    @property
-    def reads_rows(self) -> bool:
-        """Whether anything is said about data before the offer is accepted."""
-        return not self.metadata_only and not self.rows_later
 
     @classmethod
     def of_head(cls, offered: PeerHead, name: str, url: str, key_events: Sequence[bytes] = ()) -> "Offer":

@@ -38,7 +38,7 @@ from odf_node.services.disputes import Disputes
 from odf_node.services.hearing import Hearing, unless_mute
 from odf_node.services.ingestion import Ingestor, IngestReport
 from odf_node.services.naming import get_dataset
-from odf_node.services.offers import EVERYTHING, Candidate, Offer, Wishes
+from odf_node.services.offers import EVERYTHING, Candidate, Offer, Portion, Wishes
 from odf_node.services.pull_planning import PullTarget
 from odf_node.services.row_checks import LARGE_BYTES, RowChecks
 from odf_node.services.transforms import Transformer, TransformReport
@@ -91,13 +91,12 @@ class Pulling:
         expected_id: DatasetId | None,
         progress: ProgressLine,
         force: bool = False,
-        metadata_only: bool = False,
-        rows_later: bool = False,
+        portion: Portion = Portion.EVERYTHING,
     ) -> PullReport:
         """Bring one dataset up to date.
 
-        ``force``: also where that replaces the history held here (ACCEPT-10); ``metadata_only``: without its files
-        (PART-1); ``rows_later``: without reading them (PART-12).
+        ``force``: also where that replaces the history held here (ACCEPT-10); ``portion``: how much of it, where it is
+        somebody else's.
 
         Raises:
             RefusedError: What the peer offers is not accepted; nothing changed.
@@ -105,9 +104,8 @@ class Pulling:
         """
         record = target.record
         if record is not None and record.origin is Origin.OWN:
-            if metadata_only or rows_later:
-                option = "--metadata-only" if metadata_only else "--rows-later"
-                raise UsageError(f"'{record.name}' is this node's own; {option} is for datasets of others")
+            if portion is not Portion.EVERYTHING:
+                raise UsageError(f"'{record.name}' is this node's own; --{portion} is for datasets of others")
             progress.say(f"{record.name}: working")
             if record.kind is DatasetKind.ROOT:
                 return await self.ingestor.poll(record, system_time=self._writing_time(record))
@@ -117,7 +115,7 @@ class Pulling:
             )
         assert target.url is not None
         expected_id = expected_id or target.expected_id
-        wishes = Wishes(published=True, force=force, metadata_only=metadata_only, rows_later=rows_later)
+        wishes = Wishes(published=True, force=force, portion=portion)
         *others, last = (target.url, *target.others)
         for url in others:
             try:
@@ -212,7 +210,7 @@ class Pulling:
             raise acceptor.refuse(Offer.of_head(offered, record.name, url), error, now=self.clock.now())
         statements = await unless_mute(peer.list_attestations(limit=MAX_STATEMENTS))
         completed: AcceptanceReport | None = None
-        may_complete = wishes.completes and not (wishes.metadata_only or wishes.rows_later)
+        may_complete = wishes.completes and wishes.portion is Portion.EVERYTHING
         if record is not None and may_complete and Disputes(self.store).find_obstacle(record.id) is None:
             held = await finish_in_thread(lambda: find_held_on_metadata(self.store, record, url, statements))
             completed = await self._judge(peer, held, policy, acceptor, record.name, progress) if held else None
@@ -232,8 +230,7 @@ class Pulling:
             key_events=heard.events,
             published=wishes.published,
             replaces_history=wishes.force,
-            metadata_only=wishes.metadata_only,
-            rows_later=wishes.rows_later,
+            portion=wishes.portion,
         )
         with closing(self.open_stage()) as stage:
             fetching = ChainFetching(self.store, lambda each: acceptor.begin(each, stage, now=self.clock.now()))
@@ -260,11 +257,11 @@ class Pulling:
         offer = candidate.offer
         reader = RowChecks(self.objects.get_path)
         try:
-            if not offer.metadata_only:
+            if offer.portion.has_files:
                 # What arrives stays until it is judged, also when this process does not live to see it (HOME-19).
                 self.objects.reserve(candidate.dataset_id, [needed.hash for needed in candidate.needed_objects()])
                 await self._fetch_objects(peer, candidate, name, progress, reader)
-                if policy is not Policy.INTEGRITY and offer.reads_rows:
+                if policy is not Policy.INTEGRITY and offer.portion.has_rows:
                     await self.bringing.bring_for_steps(candidate.chain.view, progress)
             report = await finish_in_thread(
                 lambda: acceptor.accept(candidate, policy=policy, now=self.clock.now(), reader=reader)
@@ -309,12 +306,12 @@ class Pulling:
         wanted = {item.hash: item for block in blocks for item in iter_wanted(block.event)}
         missing = [item for item in wanted.values() if not self.objects.has(item.hash)]
         large = {n for n, item in wanted.items() if item.kind is ObjectKind.DATA and item.size_bytes >= LARGE_BYTES}
-        if large and candidate.offer.reads_rows:
+        if large and candidate.offer.portion.has_rows:
             here = large.difference(item.hash for item in missing)
             await finish_in_thread(lambda: reader.expect(candidate.chain, large, here))
         if missing:
             progress.say(f"{name}: fetching")
-            if candidate.offer.reads_rows and any(item.kind is ObjectKind.DATA for item in missing):
+            if candidate.offer.portion.has_rows and any(item.kind is ObjectKind.DATA for item in missing):
                 reader.start()  # is up when the files are here
             progress.expect(sum(item.size_bytes for item in missing))
             await peer.fetch_objects(missing, reader.hearing(self.objects), progress.advance)

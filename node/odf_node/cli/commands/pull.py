@@ -47,13 +47,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
     what = parser.add_mutually_exclusive_group()
     what.add_argument(
         "--metadata-only",
-        action="store_true",
+        dest="portion",
+        action="store_const",
+        const="metadata-only",
+        default="everything",
         help="of others' datasets bring blocks, signatures and replay records, no files: shown as metadata-only until "
         "a pull without this option fetches and verifies the rest",
     )
     what.add_argument(
         "--rows-later",
-        action="store_true",
+        dest="portion",
+        action="store_const",
+        const="rows-later",
         help="of others' datasets bring the files of new blocks too, with the right hashes, and read none: rows are "
         "checked before anybody reads them, or by the next pull without this option; shown as metadata-only until then",
     )
@@ -71,6 +76,7 @@ async def run(context: Context, arguments: argparse.Namespace) -> int:
     from odf_node.errors import UsageError
     from odf_node.ports import Origin, RemoteDirection
     from odf_node.services.naming import get_dataset
+    from odf_node.services.offers import Portion
     from odf_protocol.did import DatasetId
     from odf_protocol.errors import OdfError
     from odf_protocol.names import DatasetName
@@ -86,6 +92,7 @@ async def run(context: Context, arguments: argparse.Namespace) -> int:
         raise UsageError("--set-watermark is for datasets that are named")
     local_name = str(DatasetName.parse(arguments.local_name)) if arguments.local_name else None
     expected_id = DatasetId.parse(arguments.identity) if arguments.identity else None
+    portion = Portion(arguments.portion)
     node = context.node
     context.limit_transfers(rate=arguments.limit_rate, parallel=arguments.parallel)
     node.clean_up()
@@ -117,8 +124,7 @@ async def run(context: Context, arguments: argparse.Namespace) -> int:
                         expected_id=expected_id if is_named else None,
                         progress=progress,
                         force=arguments.force,
-                        metadata_only=arguments.metadata_only,
-                        rows_later=arguments.rows_later,
+                        portion=portion,
                     )
             except OdfError as error:
                 if len(targets) == 1:
@@ -127,7 +133,7 @@ async def run(context: Context, arguments: argparse.Namespace) -> int:
                 failures.append(tell_failure(f"pull: {target.label}", error))
                 continue
             if report.new_blocks or getattr(report, "completed_blocks", 0):
-                how = " (metadata only)" if arguments.metadata_only else " (rows later)" if arguments.rows_later else ""
+                how = "" if portion is Portion.EVERYTHING else f" ({portion})"
                 node.record("pull", report.record.name, f"block {report.record.head.sequence_number}{how}")
             if target.alias is not None and not arguments.no_alias:
                 node.remotes.add_alias(report.record, RemoteDirection.PULL, target.alias)
