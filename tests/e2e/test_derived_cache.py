@@ -14,8 +14,8 @@ import pytest
 
 from odf_node.adapters.clocks import FixedClock
 from odf_node.adapters.layout_places import find_layout_target
-from odf_node.background_rebuild import BackgroundRebuild
 from odf_node.composition import Node
+from odf_node.daemon.background_rebuild import BackgroundRebuild
 from odf_node.errors import NodeBusyError, ObjectsAbsentError, UsageError
 from odf_node.exchange.routes import ObjectKind, object_path
 from odf_node.home import Home

@@ -102,13 +102,17 @@ def test_no_module_is_called_after_nothing(name: str) -> None:
         ("services", "cli"),
         ("services", "http"),
         ("services", "composition"),
+        ("services", "daemon"),
         ("adapters", "services"),
         ("adapters", "cli"),
         ("adapters", "composition"),
+        ("adapters", "daemon"),
         ("ports", "adapters"),
         ("ports", "services"),
         ("http", "services"),
         ("http", "cli"),
+        ("http", "daemon"),
+        ("daemon", "cli"),
     ],
 )
 def test_parts_of_the_node_keep_apart(importer: str, imported: str) -> None:

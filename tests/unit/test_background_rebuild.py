@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from odf_node.adapters.clocks import FixedClock
-from odf_node.background_rebuild import BackgroundRebuild
 from odf_node.composition import Node
+from odf_node.daemon.background_rebuild import BackgroundRebuild
 from odf_node.home import Home
 from odf_protocol.events import (
     DatasetKind,

@@ -423,7 +423,7 @@ async def test_findings_are_told_of_a_dataset_that_is_published_later(tmp_path: 
 
 def test_node_says_where_it_is_only_where_that_is_of_use() -> None:
     from odf_node.configuration.declaration import Gossip as Section
-    from odf_node.gossiping import find_own_addresses
+    from odf_node.daemon.gossip_tasks import find_own_addresses
 
     loopback, everywhere = ListeningAddress("127.0.0.1", 8080), ListeningAddress("0.0.0.0", 8080)
     public = ListeningAddress("8.8.8.8", 8080)

@@ -14,8 +14,8 @@ from odf_node.adapters.http_push import push_dataset
 from odf_node.adapters.layout_folder import LayoutFolder
 from odf_node.adapters.peer_addresses import open_peer
 from odf_node.composition import Node
+from odf_node.daemon.late_push_judge import LatePushJudge
 from odf_node.home import Home
-from odf_node.late_push_judge import LatePushJudge
 from odf_node.ports.gossip import Subscription
 from odf_node.ports.progress import Silence
 from odf_node.ports.push_client import PushedHead

@@ -15,7 +15,7 @@ from odf_engines.sandbox.layers import WITHOUT_VARIABLE, Layer, accepted_layers,
 from odf_engines.sandbox.profile import Profile, build_command
 from odf_engines.sandbox.system_calls import open_filter
 from odf_engines.spark.engine import SparkEngine
-from odf_node.examination import examine_machine
+from odf_node.machine import examine_machine
 
 CACHES = (find_bubblewrap, examine_layers, system_calls.filter_program)
 

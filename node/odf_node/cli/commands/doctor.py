@@ -15,7 +15,7 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
     """Try everything that the node relies on; exit with 1 if something is missing."""
     from dataclasses import asdict
 
-    from odf_node.examination import examine_machine
+    from odf_node.machine import examine_machine
 
     findings = examine_machine(context.home)
     if arguments.output_format == "json":

@@ -34,8 +34,8 @@ async def run(context: Context, arguments: argparse.Namespace) -> int:
     import os
 
     from odf_node.configuration import find_configuration_file
-    from odf_node.reloading import Setting
-    from odf_node.serving import serve
+    from odf_node.daemon.reloading import Setting
+    from odf_node.daemon.serving import serve
 
     named = {"address": arguments.address, "port": arguments.http_port}
     setting = Setting(

@@ -10,11 +10,11 @@ from typing import Any
 
 from odf_node.configuration import Configuration, load_configuration
 from odf_node.configuration.reloading import plan_reload
+from odf_node.daemon.supervisor import notify_supervisor, reloading_states
 from odf_node.errors import UsageError
 from odf_node.http.access_log import write_line
 from odf_node.http.encryption import load_certificate
 from odf_node.http.live import Live
-from odf_node.supervisor import notify_supervisor, reloading_states
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,107 @@
+"""What goes on beside the server for the home's sake, and the order in which it ends."""
+
+import asyncio
+import os
+import threading
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Final
+
+from odf_node.adapters.keeper_place import KeeperPlace
+from odf_node.adapters.warm_engines import Keeper
+from odf_node.composition import Node
+from odf_node.daemon.background_rebuild import BackgroundRebuild
+from odf_node.daemon.background_renewal import BackgroundRenewal
+from odf_node.daemon.background_scrub import BackgroundScrub
+from odf_node.daemon.supervisor import notify_supervisor
+from odf_node.engine_workspace import EngineWorkspace
+from odf_node.handover.offering import CommandOffer
+from odf_node.http.live import Live
+from odf_node.program_files import build_of_program
+
+KEPT_ENGINE: Final = "spark"
+KEPT_IDLE_S: Final = 600.0  # guess: memory of an engine that nobody used for ten minutes is better spent elsewhere
+
+
+@dataclass(frozen=True, slots=True)
+class Housekeeping:
+    """What goes on beside the server and is asked for something; renewal is started once the node listens."""
+
+    renewal: BackgroundRenewal
+    rebuilds: BackgroundRebuild
+    commands: CommandOffer
+
+
+@asynccontextmanager
+async def keep_house(
+    node: Node, live: Live, say: Callable[[str], None], stop: asyncio.Event, grace_s: float
+) -> AsyncIterator[Housekeeping]:
+    """Care for the home until left; what somebody may wait for ends first, the engine that all share last.
+
+    Args:
+        node: Whose home it is.
+        live: The settings in force.
+        say: Hears what is not as it should be.
+        stop: Set when the node was told to stop.
+        grace_s: How long engines and commands may go on after that.
+    """
+    keeper, thread = _start_keeper(node, say)
+    care = BackgroundScrub(node, live)
+    care.start()
+    background = Housekeeping(
+        BackgroundRenewal(node, live),
+        BackgroundRebuild(lambda: Node(node.home, node.clock)),
+        CommandOffer(node.home.commands, live.configuration.commands),
+    )
+    background.rebuilds.start()
+    engines_end = asyncio.create_task(_stop_engines_late(node, stop, grace_s))
+    commands_end = asyncio.create_task(_end_commands(background.commands, stop, grace_s))
+    try:
+        yield background
+    finally:
+        notify_supervisor(os.environ, "STOPPING=1")
+        engines_end.cancel()
+        # What ends without having been told to stop waits for nobody.
+        await (commands_end if stop.is_set() else background.commands.end(0))
+        commands_end.cancel()
+        await asyncio.to_thread(background.rebuilds.end)
+        await asyncio.to_thread(care.end)
+        await asyncio.to_thread(background.renewal.end)
+        keeper.end()
+        await asyncio.to_thread(thread.join)
+
+
+async def _stop_engines_late(node: Node, stop: asyncio.Event, grace_s: float) -> None:
+    """End what engines still verify when the time for it is over; a push that waits for one could not be stopped."""
+    await stop.wait()
+    await asyncio.sleep(grace_s)
+    node.stop_engines()
+
+
+async def _end_commands(commands: CommandOffer, stop: asyncio.Event, grace_s: float) -> None:
+    """Let commands end beside the requests, in the same time."""
+    await stop.wait()
+    await commands.end(grace_s)
+
+
+def _start_keeper(node: Node, say: Callable[[str], None]) -> tuple[Keeper, threading.Thread]:
+    """Keep one engine for the commands of this home: started by the first that needs it, then warm."""
+    keeper = Keeper(
+        KeeperPlace(node.home.engines, KEPT_ENGINE),
+        EngineWorkspace(node.home.engines),
+        build_of_program(),
+        KEPT_IDLE_S,
+        ends_when_idle=False,
+    )
+
+    def keep() -> None:
+        try:
+            keeper.run()
+        except OSError as error:
+            # A home that cannot be written is served all the same; its commands start engines of their own.
+            say(f"no engine is kept warm: {error.filename or node.home.engines}: {error.strerror or error}")
+
+    thread = threading.Thread(target=keep, name="engine keeper", daemon=True)
+    thread.start()
+    return keeper, thread

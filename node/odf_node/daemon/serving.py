@@ -1,0 +1,151 @@
+"""Start and end the daemon: the HTTP server over one home, housekeeping and gossip beside it."""
+
+import asyncio
+import os
+from pathlib import Path
+from typing import Protocol
+
+from odf_node import __version__
+from odf_node.composition import Node
+from odf_node.configuration import Limits
+from odf_node.daemon.gauges import make_metrics
+from odf_node.daemon.gossip_tasks import GossipTasks, gossip_of
+from odf_node.daemon.housekeeping import Housekeeping, keep_house
+from odf_node.daemon.late_push_judge import LatePushJudge
+from odf_node.daemon.reloading import Setting, reload
+from odf_node.daemon.supervisor import notify_supervisor
+from odf_node.errors import UsageError
+from odf_node.http.encryption import make_tls_context
+from odf_node.http.live import Live
+from odf_node.http.served_node import ServedNode
+from odf_node.http.server import ListeningAddress
+from odf_node.http.server import serve as serve_http
+from odf_node.ports.keys import PrivateKey
+from odf_node.services.disputes import Disputes
+from odf_node.services.key_logs import KeyLogs
+from odf_node.services.trees import KeptTrees
+from odf_protocol.did import DidKey
+
+
+class Console(Protocol):
+    """Who started the daemon, as far as it is told anything; everything else is in the log."""
+
+    def note(self, text: str) -> None:
+        """Say something about the run."""
+        ...
+
+    def warn(self, text: str) -> None:
+        """Say something that should be acted on."""
+        ...
+
+
+async def serve(node: Node, setting: Setting, *, ready_file: Path | None, console: Console) -> None:
+    """Serve until told to stop.
+
+    Args:
+        node: What to serve.
+        setting: How, and where it is read again at SIGHUP.
+        ready_file: Written, whole, once requests are answered; removed at the end.
+        console: Hears where the node listens.
+
+    Raises:
+        AddressInUseError: The address cannot be listened on.
+        UsageError: The ready file cannot be put where it was asked for, or a setting cannot be used.
+    """
+    if ready_file is not None and not ready_file.parent.is_dir():
+        raise UsageError(f"--ready-file {ready_file}: there is no folder {ready_file.parent}")
+    key = await asyncio.to_thread(_prepare, node)
+    running = setting.load()
+    live = Live(running, make_metrics(node))
+    tls = None
+    if running.tls.certificate is not None and running.tls.key is not None:
+        tls = make_tls_context(running.tls.certificate, running.tls.key)
+    grace_s = float(running.shutdown.grace_seconds)
+    node.refused_bytes = running.storage.refused_bytes
+    _limit_transfers(node, running.limits)
+
+    def take_over() -> None:
+        reload(live, setting, tls)
+        _limit_transfers(node, live.configuration.limits)
+
+    stop = asyncio.Event()
+    try:
+        async with (
+            keep_house(node, live, console.warn, stop, grace_s) as house,
+            gossip_of(
+                node,
+                running.gossip,
+                running.listen.public_url,
+                key.seed,
+                tells=lambda: live.configuration.access.anonymous,
+                prepare=house.renewal.look,
+            ) as gossiping,
+        ):
+
+            def announce(listening: ListeningAddress) -> None:
+                house.commands.start()
+                _announce(node, listening, ready_file, console)
+                if gossiping is not None:
+                    gossiping.start(listening)  # which looks after the heads too
+                else:
+                    house.renewal.start()
+
+            await serve_http(
+                _make_served(node, key, house, gossiping),
+                host=running.listen.address,
+                port=running.listen.port,
+                on_ready=announce,
+                stop=stop,
+                grace_s=grace_s,
+                live=live,
+                tls=tls,
+                on_reload=take_over,
+            )
+    finally:
+        if ready_file is not None:
+            await asyncio.to_thread(ready_file.unlink, missing_ok=True)
+
+
+def _prepare(node: Node) -> PrivateKey:
+    """Find out whether the home can be served before anybody is told that it is, and give the node's key."""
+    node.store.list_datasets()
+    key = node.keys.get_or_create_node_key()
+    # What a crash left is removed while nobody else writes; a busy home is left alone.
+    node.clean_up()
+    return key
+
+
+def _announce(node: Node, listening: ListeningAddress, ready_file: Path | None, console: Console) -> None:
+    """Tell people, scripts and the supervisor that requests are answered."""
+    count = sum(record.published for record in node.store.list_datasets())
+    console.note(f"serving {count} dataset{'' if count == 1 else 's'} at {listening.url} (Ctrl-C ends)")
+    if ready_file is not None:
+        _write_whole(ready_file, f"{listening.url}\n")
+    notify_supervisor(os.environ, "READY=1", f"STATUS=serving at {listening.url}")
+
+
+def _make_served(node: Node, key: PrivateKey, house: Housekeeping, gossiping: GossipTasks | None) -> ServedNode:
+    return ServedNode(
+        software=f"odf-node/{__version__}",
+        node_id=DidKey(key.public_key()),
+        store=node.store,
+        objects=node.objects,
+        clock=node.clock,
+        disputes=Disputes(node.store),
+        key_logs=KeyLogs(node.store),
+        trees=KeptTrees(node.objects),
+        pushes=LatePushJudge(node),
+        rebuilds=house.rebuilds,
+        gossip=None if gossiping is None else gossiping.gossip,
+    )
+
+
+def _limit_transfers(node: Node, limits: Limits) -> None:
+    node.limit_transfers(limits.fetch_bytes_per_second, limits.parallel_transfers)
+
+
+def _write_whole(path: Path, text: str) -> None:
+    """Write so that whoever waits for the file never reads a part of it."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary.write_text(text, encoding="utf-8")
+    temporary.replace(path)
