@@ -77,24 +77,24 @@ def test_slice_of_an_unpublished_dataset_has_no_tree_for_others(tmp_path: Path, 
         locate(tmp_path, theirs, table(rows=10), published=False)
 
 
-def test_slice_whose_rows_nobody_compared_yet_is_not_read_for_others(tmp_path: Path) -> None:
-    """PART-12: the daemon itself reads only what a reader with limits has read before."""
+def test_slice_that_may_be_absent_has_a_tree_while_it_is_here(tmp_path: Path) -> None:
+    """EX-32: nobody compared its rows with their block yet, and a reader with limits makes the tree."""
     node = TestNode.create(tmp_path / "served")
     content = parquet_bytes(table(rows=10))
     record = node.keep(Chain().add(content))
     name = Multihash.of_sha3_256(content)
     node.store.mark_absent(record.id, [name])
 
-    async def status() -> int:
+    async def ask() -> tuple[int, str]:
         import aiohttp
 
         async with node.serving() as address, aiohttp.ClientSession() as session:
             reply = await session.get(f"{address}/_odf/v1/datasets/demo.data/trees/{name}")
-            return reply.status
+            return reply.status, (await reply.json()).get("type", "")
 
-    assert asyncio.run(status()) == 404
-    node.store.mark_present(record.id, [name])
-    assert asyncio.run(status()) == 200
+    assert asyncio.run(ask()) == (200, "")
+    node.objects.delete(name)
+    assert asyncio.run(ask()) == (404, "urn:odf-node:problem:object-absent")
 
 
 def test_other_columns_are_said_to_be_the_difference(tmp_path: Path, theirs: bytes) -> None:

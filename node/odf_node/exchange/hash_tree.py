@@ -6,6 +6,7 @@ and the list to the block when everything is there.
 """
 
 import hashlib
+import threading
 from dataclasses import dataclass
 from typing import BinaryIO, Final
 
@@ -57,7 +58,13 @@ def leaf_hash(data: bytes | memoryview) -> bytes:
     return hasher.digest()
 
 
-def read_tree(file: BinaryIO, size_bytes: int) -> HashTree:
-    """Hash a whole file; blocks for as long as that takes."""
-    leaves = [leaf_hash(chunk) for chunk in iter(lambda: file.read(LEAF_BYTES), b"")]
-    return HashTree(b"".join(leaves), size_bytes)
+def read_tree(file: BinaryIO, size_bytes: int, *, stopped: threading.Event | None = None) -> HashTree:
+    """Hash a whole file; blocks for as long as that takes, or until it is ``stopped``.
+
+    Raises:
+        MalformedError: The file has another size, or nobody waits for it any more.
+    """
+    leaves = bytearray()
+    while (stopped is None or not stopped.is_set()) and (chunk := file.read(LEAF_BYTES)):
+        leaves += leaf_hash(chunk)
+    return HashTree(bytes(leaves), size_bytes)

@@ -33,8 +33,12 @@ PAGE_MISSING_OBJECTS: Final = 1_000
 MAX_TREE_QUESTIONS: Final = 64
 """Nodes asked about in one request; each answer has up to 16 hashes."""
 MAX_TREE_SCHEMA_BYTES: Final = 256 * KIB  # guess: thousands of columns
-KEPT_TREES: Final = 8
-"""Trees of slices that a server keeps in memory: 8 MB each for a billion cells."""
+MAX_TREE_LEAVES: Final = 512 * KIB
+"""Of all columns together: 16 MiB of hashes for two billion cells."""
+KEPT_TREES_BYTES: Final = 64 * MIB
+"""Trees of slices that a server keeps in memory."""
+MAX_WAITING_TREES: Final = 8  # guess: whoever would wait for more is better told to ask later
+MAX_WAITING_LEAVES: Final = 8  # guess: likewise
 
 # Packs of blocks
 

@@ -1,5 +1,6 @@
 """The answer about objects that a chain names and that are not here by choice (PART-7)."""
 
+import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
@@ -13,6 +14,23 @@ from odf_node.ports.errors import ObjectNotFoundError
 from odf_protocol.multihash import Multihash
 
 RETRY_AFTER_S: Final = "15"  # guess: an engine's start and a step
+
+
+async def get_size_bytes(node: ServedNode, record: DatasetRecord, object_hash: Multihash) -> int:
+    """Return the size of an object that the dataset's chain names and that is here.
+
+    Raises:
+        ProblemError: As ``explained_absence``.
+        ObjectNotFoundError: The chain does not name it, or it is missing.
+    """
+
+    def find() -> int:
+        if not node.store.has_dataset_object(record.id, object_hash):
+            raise ObjectNotFoundError(object_hash)
+        with explained_absence(node, record, object_hash):
+            return node.objects.get_size(object_hash)
+
+    return await asyncio.to_thread(find)
 
 
 @contextmanager

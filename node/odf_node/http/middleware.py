@@ -14,7 +14,7 @@ from aiohttp import web
 from odf_node.exchange.limits import STALL_S
 from odf_node.http.access_log import sent_bytes_of, write_line
 from odf_node.http.live import LIVE
-from odf_node.http.problems import ProblemError, answer_error
+from odf_node.http.problems import RETRY_AFTER_S, ProblemError, answer_error
 from odf_node.http.request_id import HEADER, request_id_of
 from odf_protocol.errors import OdfError
 
@@ -22,8 +22,6 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 DRAINING: Final = web.AppKey("draining", list[str])
 """Not empty from the moment the node was told to stop."""
-
-_RETRY_AFTER_S: Final = "2"
 
 
 class RequestGate:
@@ -44,7 +42,7 @@ class RequestGate:
                     HTTPStatus.SERVICE_UNAVAILABLE,
                     "busy",
                     f"{limit} requests are running; try again",
-                    headers={"Retry-After": _RETRY_AFTER_S},
+                    headers={"Retry-After": RETRY_AFTER_S},
                 ),
             )
         self._running += 1

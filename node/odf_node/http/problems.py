@@ -9,7 +9,7 @@ from odf_node.errors import FrozenDatasetError
 from odf_node.exchange.limits import MAX_PROBLEM_TEXT_CHARACTERS
 from odf_node.exchange.messages import PROBLEM_MEDIA_TYPE, Problem, encode_message
 from odf_node.http.request_id import request_id_of
-from odf_node.ports.errors import HomeFullError
+from odf_node.ports.errors import HomeFullError, TooManyWaitingError
 from odf_protocol.errors import (
     CorruptError,
     MalformedError,
@@ -22,6 +22,7 @@ from odf_protocol.errors import (
 
 _STATUS: Final[dict[type[OdfError], tuple[HTTPStatus, str]]] = {
     FrozenDatasetError: (HTTPStatus.CONFLICT, "frozen"),
+    TooManyWaitingError: (HTTPStatus.SERVICE_UNAVAILABLE, "busy"),
     HomeFullError: (HTTPStatus.INSUFFICIENT_STORAGE, "no-room"),
     NotFoundError: (HTTPStatus.NOT_FOUND, "not-found"),
     MalformedError: (HTTPStatus.BAD_REQUEST, "malformed"),
@@ -40,6 +41,7 @@ _OURS: Final = {
 """Said instead of the error's own text, which names places on our disk."""
 
 TYPE_PREFIX: Final = "urn:odf-node:problem:"
+RETRY_AFTER_S: Final = "2"
 
 
 class ProblemError(Exception):
@@ -80,7 +82,8 @@ def answer_error(request: web.BaseRequest, error: OdfError | ProblemError) -> we
             **error.members,
         )
         return answer_problem(request, problem, headers=error.headers)
-    return answer_problem(request, problem_of(error))
+    headers = {"Retry-After": RETRY_AFTER_S} if isinstance(error, TooManyWaitingError) else None
+    return answer_problem(request, problem_of(error), headers=headers)
 
 
 def answer_problem(

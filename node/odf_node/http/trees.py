@@ -1,6 +1,5 @@
 """Hash trees of slices, by which a reader finds where its own version differs (EX-30, EX-31)."""
 
-import asyncio
 import re
 from typing import TYPE_CHECKING, Final
 
@@ -9,10 +8,10 @@ from aiohttp import web
 from odf_node.exchange.limits import MAX_TREE_QUESTIONS
 from odf_node.exchange.messages import TreeHeader, TreeNodes
 from odf_node.exchange.routes import PREFIX
+from odf_node.http.absent_objects import get_size_bytes
 from odf_node.http.addressed import get_hash, get_readable
 from odf_node.http.answers import answer_message
 from odf_node.http.served_node import NODE
-from odf_node.ports.errors import ObjectNotFoundError
 from odf_protocol.errors import MalformedError
 
 if TYPE_CHECKING:
@@ -55,15 +54,8 @@ async def _get_summary(request: web.Request) -> "TableSummary":
     record = await get_readable(request)
     object_hash = get_hash(request)
     node = request.app[NODE]
-
-    def may_read() -> bool:
-        # Rows that nobody compared with their block yet are read by a process of its own alone (ROWS-6, PART-12).
-        is_named = node.store.has_dataset_object(record.id, object_hash)
-        return is_named and object_hash not in node.store.list_absent_objects(record.id)
-
-    if not await asyncio.to_thread(may_read):
-        raise ObjectNotFoundError(object_hash)
-    return await asyncio.to_thread(node.trees.get_summary, object_hash)
+    await get_size_bytes(node, record, object_hash)
+    return await node.trees.get_summary(object_hash)
 
 
 def _read_question(text: str) -> "NodeName":

@@ -146,6 +146,14 @@ class HomeBusyError(UnavailableError):
         self.waited_s = waited_s
 
 
+class TooManyWaitingError(UnavailableError):
+    """What was asked is done once at a time, and as many as may wait for it already do."""
+
+    def __init__(self, most_waiting: int) -> None:
+        super().__init__(f"{most_waiting} others wait for the same kind of work; try again")
+        self.most_waiting = most_waiting
+
+
 class HomeFullError(UnavailableError):
     """There is no room (disk, quota or file size limit); nothing was half-written."""
 

@@ -64,12 +64,14 @@ class KeyLogBoard(Protocol):
 class SliceTrees(Protocol):
     """Trees over slices that are held, by which two nodes find where theirs differ."""
 
-    def get_summary(self, object_hash: Multihash) -> "TableSummary":
-        """Return all hashes of a slice; computed when it is first asked for. Blocks, possibly for minutes.
+    async def get_summary(self, object_hash: Multihash) -> "TableSummary":
+        """Return all hashes of a slice; computed when it is first asked for, possibly for minutes.
 
         Raises:
             ObjectNotFoundError: It is not here.
-            MalformedError: It is no slice.
+            MalformedError, UnsupportedError: It is no slice, or none that has such hashes.
+            RejectedError: Reading it takes too much.
+            UnavailableError: Too many wait for such work, or somebody ended it.
         """
         ...
 

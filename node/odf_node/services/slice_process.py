@@ -12,7 +12,7 @@ import sys
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Protocol, Self
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
 from odf_node.services.ready_readers import ReadyReader, find_ready_reader
 from odf_protocol.block import Block, encode_block
@@ -22,6 +22,9 @@ from odf_protocol.errors import MalformedError, OdfError, RejectedError, Unavail
 from odf_protocol.events import AddData, ExecuteTransform, SetDataSchema
 from odf_protocol.timestamp import Timestamp
 from odf_protocol.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from odf_protocol.hashing.v1 import TableSummary
 
 MAX_ANSWER_BYTES: Final = 4 * 1024 * 1024  # guess: a hundred differing cells of some kilobytes
 
@@ -127,6 +130,33 @@ class SliceProcess:
         found = self._ask(request, published.stat().st_size + recomputed.stat().st_size, sequence_number)
         return None if found is None else Divergence.from_json(found)
 
+    def summarise(self, path: Path, *, most_leaves: int, most_schema_bytes: int) -> "TableSummary":
+        """Compute all hashes of a file's v1 tree; it need not be a slice.
+
+        Args:
+            path: The file.
+            most_leaves: Of all columns together.
+            most_schema_bytes: Of their names and types, written as in the tree.
+
+        Raises:
+            RejectedError, MalformedError, UnsupportedError: It has no such tree, or none at bounded cost.
+            UnavailableError: Somebody ended the process.
+        """
+        from odf_protocol.hashing.v1 import HASH_BYTES, PackedHashes, TableSummary, leaf_count
+
+        request = {
+            "operation": "summarise",
+            "path": str(path),
+            "most_leaves": most_leaves,
+            "most_schema_bytes": most_schema_bytes,
+        }
+        found, leaves = self._ask_for_bytes(request, path.stat().st_size, None, most_bytes=most_leaves * HASH_BYTES)
+        column_bytes = leaf_count(found["row_count"]) * HASH_BYTES
+        columns = (leaves[start : start + column_bytes] for start in range(0, len(leaves), column_bytes))
+        return TableSummary.of_leaves(
+            found["row_count"], base64.b64decode(found["schema"]), [PackedHashes(column) for column in columns]
+        )
+
     def __enter__(self) -> Self:
         return self
 
@@ -145,6 +175,11 @@ class SliceProcess:
             process.kill()
 
     def _ask(self, request: dict[str, Any], size_bytes: int, sequence_number: int) -> Any:
+        return self._ask_for_bytes(request, size_bytes, sequence_number, most_bytes=0)[0]
+
+    def _ask_for_bytes(
+        self, request: dict[str, Any], size_bytes: int, sequence_number: int | None, *, most_bytes: int
+    ) -> tuple[Any, bytes]:
         cpu_s = self._limits.cpu_s + size_bytes * self._limits.cpu_s_per_megabyte // 1_000_000
         process = self._process or self._start()
         assert process.stdin is not None
@@ -158,7 +193,13 @@ class SliceProcess:
         answer = json.loads(line)
         if "error" in answer:
             raise self._error_of(answer["error"], sequence_number, cpu_s)
-        return answer["result"]
+        # It may be in the hands of the file that it reads: it must not make us hold more than was asked for.
+        if not 0 <= answer["bytes"] <= most_bytes:
+            raise self._explain_end(process, sequence_number, cpu_s, is_mute=False)
+        body = process.stdout.read(answer["bytes"])
+        if len(body) != answer["bytes"]:
+            raise self._explain_end(process, sequence_number, cpu_s, is_mute=True)
+        return answer["result"], body
 
     def _start(self) -> "subprocess.Popen[bytes] | ReadyReader":
         ready = find_ready_reader() if self._limits == ReadingLimits() else None
@@ -181,7 +222,12 @@ class SliceProcess:
             process.communicate()
 
     def _explain_end(
-        self, process: "subprocess.Popen[bytes] | ReadyReader", sequence_number: int, cpu_s: int, *, is_mute: bool
+        self,
+        process: "subprocess.Popen[bytes] | ReadyReader",
+        sequence_number: int | None,
+        cpu_s: int,
+        *,
+        is_mute: bool,
     ) -> OdfError:
         if not is_mute:
             self._end()
@@ -195,7 +241,7 @@ class SliceProcess:
         ended = signal.Signals(-code).name if code < 0 else f"exit code {code}"
         return self._too_dear(sequence_number, cpu_s, f"a reader that ended with {ended}")
 
-    def _error_of(self, error: dict[str, Any], sequence_number: int, cpu_s: int) -> OdfError:
+    def _error_of(self, error: dict[str, Any], sequence_number: int | None, cpu_s: int) -> OdfError:
         kind = error.pop("kind")
         if kind == "memory":
             return self._too_dear(sequence_number, cpu_s, "more memory needed")
@@ -205,7 +251,7 @@ class SliceProcess:
             return MalformedError(error.pop("what"), **error)
         return UnsupportedError("slice", **error)
 
-    def _too_dear(self, sequence_number: int, cpu_s: int, found: str) -> RejectedError:
+    def _too_dear(self, sequence_number: int | None, cpu_s: int, found: str) -> RejectedError:
         return RejectedError(
             "ROWS-6 slice-is-read-at-bounded-cost",
             sequence_number=sequence_number,

@@ -6,6 +6,7 @@ counts are checked before rows are read, and rows are read in small batches. Sou
 """
 
 import hashlib
+import sys
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -17,11 +18,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from odf_node.services.batches_ahead import iter_ahead
-from odf_protocol.errors import MalformedError, RejectedError
+from odf_protocol.errors import MalformedError, RejectedError, UnsupportedError
 from odf_protocol.events import DataSchema, DataSlice, OffsetInterval
 from odf_protocol.hashing.arrow0 import Arrow0Hasher
 from odf_protocol.hashing.reader_schema import reader_schema
-from odf_protocol.hashing.v1 import TableSummary, hash_table
+from odf_protocol.hashing.v1 import LogicalHasher, TableSummary
 from odf_protocol.multihash import SHA3_256, Multihash
 from odf_protocol.schema_arrow import data_schema_of
 from odf_protocol.schema_compat import find_slice_incompatibility
@@ -168,10 +169,25 @@ def hash_values_of(path: Path) -> Multihash:
     return summarise(path).root
 
 
-def summarise(path: Path) -> TableSummary:
-    """Compute all hashes of a slice's v1 tree; errors as ``hash_values_of``."""
+def summarise(path: Path, *, most_leaves: int = sys.maxsize) -> TableSummary:
+    """Compute all hashes of a slice's v1 tree.
+
+    Args:
+        path: The slice.
+        most_leaves: Of all columns together; few bytes can stand for very many rows.
+
+    Raises:
+        MalformedError, UnsupportedError: As ``hash_values_of``; or it has more leaves.
+    """
     with open_slice(path) as file, ThreadPoolExecutor(HASHING_THREADS) as threads:
-        return hash_table(file.schema_arrow, _iter_batches(file), executor=threads)
+        hasher = LogicalHasher(file.schema_arrow, executor=threads)
+        for batch in _iter_batches(file):
+            hasher.update(batch)
+            if hasher.leaf_count > most_leaves:
+                break
+        if hasher.leaf_count > most_leaves:
+            raise UnsupportedError("size of a hash tree", found="more leaves", supported=f"{most_leaves} leaves")
+        return hasher.summary()
 
 
 def _check_system_types(schema: pa.Schema, vocabulary: Vocabulary, sequence_number: int) -> None:

@@ -14,7 +14,7 @@ import hashlib
 import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Self, overload
 
 import pyarrow as pa
 
@@ -29,6 +29,7 @@ __all__ = [
     "HASH_BYTES",
     "LOGICAL_V1_SHA2_256",
     "LogicalHasher",
+    "PackedHashes",
     "TableSummary",
     "hash_table",
     "leaf_count",
@@ -74,13 +75,38 @@ def leaf_count(row_count: int) -> int:
     return max(1, -(-row_count // LEAF_ROWS))
 
 
-def tree_levels(leaves: Sequence[bytes], *, of_columns: bool) -> tuple[tuple[bytes, ...], ...]:
+@dataclass(frozen=True, slots=True)
+class PackedHashes(Sequence[bytes]):
+    """Hashes one after another, without the object for each that takes more memory than the hash."""
+
+    raw: bytes = field(repr=False)
+
+    def __len__(self) -> int:
+        return len(self.raw) // HASH_BYTES
+
+    @overload
+    def __getitem__(self, index: int) -> bytes: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> tuple[bytes, ...]: ...
+
+    def __getitem__(self, index: int | slice) -> bytes | tuple[bytes, ...]:
+        places = range(len(self))[index]
+        return self._at(places) if isinstance(places, int) else tuple(map(self._at, places))
+
+    def _at(self, place: int) -> bytes:
+        return self.raw[place * HASH_BYTES : (place + 1) * HASH_BYTES]
+
+
+def tree_levels(leaves: Sequence[bytes], *, of_columns: bool) -> tuple[PackedHashes, ...]:
     """Return the levels of a tree, leaves first; the last level has one hash (LH1-12)."""
-    levels = [tuple(leaves) or (node_hash((), of_columns=of_columns),)]
+    if not isinstance(leaves, PackedHashes):
+        leaves = PackedHashes(b"".join(leaves))
+    levels = [leaves if leaves.raw else PackedHashes(node_hash((), of_columns=of_columns))]
     while len(levels[-1]) > 1:
         below = levels[-1]
-        groups = [below[start : start + FAN_OUT] for start in range(0, len(below), FAN_OUT)]
-        levels.append(tuple(node_hash(group, of_columns=of_columns) for group in groups))
+        groups = (below[start : start + FAN_OUT] for start in range(0, len(below), FAN_OUT))
+        levels.append(PackedHashes(b"".join(node_hash(group, of_columns=of_columns) for group in groups)))
     return tuple(levels)
 
 
@@ -91,16 +117,30 @@ class TableSummary:
     Attributes:
         row_count: Rows of the table.
         schema: As ``encode_schema`` writes it.
-        columns: In the order of their leaves.
         levels: For each column the levels of its tree, leaves first.
         column_levels: The levels of the tree over the columns' roots.
     """
 
     row_count: int
     schema: bytes = field(repr=False)
-    columns: tuple[Column, ...] = field(repr=False)
-    levels: tuple[tuple[tuple[bytes, ...], ...], ...] = field(repr=False)
-    column_levels: tuple[tuple[bytes, ...], ...] = field(repr=False)
+    levels: tuple[tuple[PackedHashes, ...], ...] = field(repr=False)
+    column_levels: tuple[PackedHashes, ...] = field(repr=False)
+
+    @classmethod
+    def of_leaves(cls, row_count: int, schema: bytes, columns: Iterable[Sequence[bytes]]) -> Self:
+        """Compute everything from the leaves of each column."""
+        levels = tuple(tree_levels(leaves, of_columns=False) for leaves in columns)
+        return cls(
+            row_count=row_count,
+            schema=schema,
+            levels=levels,
+            column_levels=tree_levels([tree[-1][0] for tree in levels], of_columns=True),
+        )
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """In the order of ``levels``; read from the schema each time."""
+        return tuple(iter_columns(decode_schema(self.schema)))
 
     @property
     def columns_top(self) -> bytes:
@@ -165,21 +205,17 @@ class LogicalHasher:
         elif not self._row_count:
             empty = pa.RecordBatch.from_pylist([], schema=self._schema)
             last = [(column.hash_leaf(empty),) for column in self._columns]
-        levels = tuple(
-            tree_levels((*column.leaves, *more), of_columns=False)
-            for column, more in zip(self._columns, last, strict=True)
-        )
-        return TableSummary(
-            row_count=self._row_count,
-            schema=self._encoded,
-            columns=tuple(column.column for column in self._columns),
-            levels=levels,
-            column_levels=tree_levels([tree[-1][0] for tree in levels], of_columns=True),
-        )
+        leaves = ((*column.leaves, *more) for column, more in zip(self._columns, last, strict=True))
+        return TableSummary.of_leaves(self._row_count, self._encoded, leaves)
 
     def digest(self) -> Multihash:
         """Return the hash of all rows so far; more may follow."""
         return self.summary().root
+
+    @property
+    def leaf_count(self) -> int:
+        """How many leaves all columns of the rows so far have together."""
+        return len(self._columns) * leaf_count(self._row_count)
 
     def _keep(self, batch: pa.RecordBatch) -> None:
         if batch.num_rows:

@@ -24,6 +24,7 @@ from odf_protocol.hashing.v1 import (
     FAN_OUT,
     HASH_BYTES,
     LOGICAL_V1_SHA2_256,
+    PackedHashes,
     TableSummary,
     leaf_count,
     node_hash,
@@ -194,13 +195,13 @@ def _height(width: int) -> int:
     return height
 
 
-def _levels(summary: TableSummary, column: int | None) -> tuple[tuple[bytes, ...], ...] | None:
+def _levels(summary: TableSummary, column: int | None) -> tuple[PackedHashes, ...] | None:
     if column is None:
         return summary.column_levels
     return summary.levels[column] if 0 <= column < len(summary.levels) else None
 
 
-def _children(levels: tuple[tuple[bytes, ...], ...], node: NodeName) -> tuple[bytes, ...]:
+def _children(levels: tuple[PackedHashes, ...], node: NodeName) -> tuple[bytes, ...]:
     below = levels[node.level - 1]
     return below[node.index * FAN_OUT : (node.index + 1) * FAN_OUT]
 

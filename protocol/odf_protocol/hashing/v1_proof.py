@@ -18,6 +18,7 @@ from odf_protocol.hashing.v1 import (
     FAN_OUT,
     HASH_BYTES,
     LOGICAL_V1_SHA2_256,
+    PackedHashes,
     TableSummary,
     leaf_count,
     leaf_hash,
@@ -137,7 +138,7 @@ def verify_cell(root: Multihash, raw: bytes) -> ProvedCell:
     return ProvedCell(column.name, proof.row, rows[proof.row % LEAF_ROWS])
 
 
-def _path(levels: tuple[tuple[bytes, ...], ...], index: int) -> tuple[tuple[bytes, ...], ...]:
+def _path(levels: tuple[PackedHashes, ...], index: int) -> tuple[tuple[bytes, ...], ...]:
     path = []
     for level in levels[:-1]:
         first = index - index % FAN_OUT
