@@ -146,9 +146,9 @@ class Node:
         parts = self.home, self.store, self.objects, self.keys, self.clock
         return Outgoing(*parts, self.rate, lambda url: self.logins.find_token(url))
 
-    @cached_property
+    @property
     def refusals(self) -> "Refusals":
-        """Evidence of refusals."""
+        """Evidence of refusals; as much is kept as ``refused_bytes`` says now."""
         from odf_node.services.refusals import Refusals
 
         return Refusals(self.home.refused, limit_bytes=self.refused_bytes)

@@ -12,6 +12,7 @@ import pytest
 
 from odf_node.adapters.home_backup import back_up, back_up_keys, restore, restore_keys
 from odf_node.adapters.key_files import KeyFiles
+from odf_node.composition import open_node
 from odf_node.errors import UsageError
 from odf_node.home import Home
 from odf_node.ports.errors import HomeVersionError, ObjectCorruptError, ObjectMismatchError
@@ -243,16 +244,37 @@ def test_sweeps_beside_writers_never_take_what_is_committed(tmp_path: Path) -> N
         assert_same(node, chain)
 
 
-def test_refusals_beyond_their_share_go_oldest_first(tmp_path: Path) -> None:
-    folder = tmp_path / "refused"
+def write_refusals(folder: Path) -> None:
     for number in range(5):
         (folder / str(number)).mkdir(parents=True)
         (folder / str(number) / "report.json").write_bytes(b"x" * 1000)
         os.utime(folder / str(number), (number, number))
+
+
+def test_refusals_beyond_their_share_go_oldest_first(tmp_path: Path) -> None:
+    folder = tmp_path / "refused"
+    write_refusals(folder)
     assert Refusals(folder, limit_bytes=2500).trim() == (3, 3000)
     assert sorted(path.name for path in folder.iterdir()) == ["3", "4"]
     assert Refusals(folder, limit_bytes=1).trim() == (1, 1000)
     assert Refusals(folder).trim() == (0, 0)
+
+
+def test_garbage_collection_keeps_as_much_evidence_as_the_settings_of_the_home_say(tmp_path: Path) -> None:
+    node, _ = make_node(tmp_path)
+    write_refusals(node.home.refused)
+    for limit_bytes, kept in (("0", 5), ("10_000", 5), ("2500", 2)):
+        (tmp_path / "odf-node.toml").write_text(f"[storage]\nrefused_bytes = {limit_bytes}\n")
+        assert run(tmp_path, "gc").returncode == 0
+        assert len(list(node.home.refused.iterdir())) == kept
+
+
+def test_share_of_refusals_that_changes_counts_at_once(tmp_path: Path) -> None:
+    node = open_node(tmp_path)
+    for limit_bytes in (0, 2500):
+        node.refused_bytes = limit_bytes
+        assert node.refusals.limit_bytes == limit_bytes
+    node.close()
 
 
 def test_commands_say_what_they_did_and_end_with_the_code_of_damage(tmp_path: Path) -> None:

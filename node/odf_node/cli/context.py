@@ -14,6 +14,7 @@ from odf_protocol.timestamp import Timestamp
 
 if TYPE_CHECKING:
     from odf_node.composition import Node
+    from odf_node.configuration import Configuration
 
 
 @dataclass
@@ -47,18 +48,27 @@ class Context:
         except RuntimeError as error:
             raise UsageError("this user has no home folder to keep a node in; name one with --home") from error
 
+    def load_settings(self) -> "Configuration":
+        """Read the settings of this home, and let the node keep as much evidence of refusals as they say (HOME-45).
+
+        Raises:
+            ConfigurationError: They cannot be used.
+        """
+        import os
+
+        from odf_node.configuration import find_configuration_file, load_configuration
+
+        settings = load_configuration(find_configuration_file(None, os.environ, self.node.home.path), os.environ)
+        self.node.refused_bytes = settings.storage.refused_bytes
+        return settings
+
     def limit_transfers(self, *, rate: int | None = None, parallel: int | None = None) -> None:
         """Hold what this command moves to what was named (bytes a second; objects at once), or else to the settings.
 
         Raises:
             ConfigurationError: The settings cannot be used.
         """
-        import os
-
-        from odf_node.configuration import find_configuration_file, load_configuration
-
-        path = find_configuration_file(None, os.environ, self.node.home.path)
-        limits = load_configuration(path, os.environ).limits
+        limits = self.load_settings().limits
         self.node.limit_transfers(
             limits.fetch_bytes_per_second if rate is None else rate,
             limits.parallel_transfers if parallel is None else parallel,

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from odf_node import __version__
 from odf_node.composition import Node
-from odf_node.configuration import Limits
+from odf_node.configuration import Configuration
 from odf_node.daemon.gauges import make_metrics
 from odf_node.daemon.gossip_tasks import GossipTasks, gossip_of
 from odf_node.daemon.housekeeping import Housekeeping, keep_house
@@ -61,12 +61,11 @@ async def serve(node: Node, setting: Setting, *, ready_file: Path | None, consol
     if running.tls.certificate is not None and running.tls.key is not None:
         tls = make_tls_context(running.tls.certificate, running.tls.key)
     grace_s = float(running.shutdown.grace_seconds)
-    node.refused_bytes = running.storage.refused_bytes
-    _limit_transfers(node, running.limits)
+    _limit(node, running)
 
     def take_over() -> None:
         reload(live, setting, tls)
-        _limit_transfers(node, live.configuration.limits)
+        _limit(node, live.configuration)
 
     stop = asyncio.Event()
     try:
@@ -140,8 +139,9 @@ def _make_served(node: Node, key: PrivateKey, house: Housekeeping, gossiping: Go
     )
 
 
-def _limit_transfers(node: Node, limits: Limits) -> None:
-    node.limit_transfers(limits.fetch_bytes_per_second, limits.parallel_transfers)
+def _limit(node: Node, configuration: Configuration) -> None:
+    node.limit_transfers(configuration.limits.fetch_bytes_per_second, configuration.limits.parallel_transfers)
+    node.refused_bytes = configuration.storage.refused_bytes
 
 
 def _write_whole(path: Path, text: str) -> None:

@@ -15,6 +15,7 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
     """Do it, unless somebody is writing just now."""
     from odf_node.errors import NodeBusyError
 
+    context.load_settings()
     report = context.node.collect_garbage()
     if not report.ran:
         raise NodeBusyError("another command is writing; nothing was removed, try again when it has ended")
