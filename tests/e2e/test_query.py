@@ -43,7 +43,7 @@ def ask(sql: str, *tables: QueryTable, as_of: str | None = None, max_rows: int |
     )
 
 
-@pytest.mark.parametrize("name", ["my.accounts", "`my.accounts`"])
+@pytest.mark.parametrize("name", ["my.accounts", "`my.accounts`", "My.ACCOUNTS"])
 def test_dataset_is_its_changelog_under_its_name(name: str) -> None:
     rows = ask(f"SELECT offset, op, account, balance FROM {name} ORDER BY offset")
     assert [tuple(row.values()) for row in rows] == [
@@ -103,7 +103,8 @@ def test_columns_of_one_name_are_told_apart() -> None:
     ("sql", "message"),
     [
         pytest.param("DROP VIEW `my.accounts`", "only a query is allowed", id="command"),
-        pytest.param("SELECT * FROM elsewhere", "unknown relation elsewhere", id="unknown-table"),
+        pytest.param("SELECT * FROM elsewhere", "elsewhere; known are: my.accounts", id="unknown-table"),
+        pytest.param("SELECT * FROM My.Acounts", "did you mean my.accounts?", id="nearly-a-table"),
         pytest.param("SELECT nope FROM my.accounts", "nope", id="unknown-column"),
         pytest.param("SELECT 1 / 0", "Division by zero", id="value-it-fails-on"),
         pytest.param("SELECT * FROM parquet.`/etc/passwd`", "unknown relation", id="file"),

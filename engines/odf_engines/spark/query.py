@@ -51,13 +51,13 @@ def run(spark: Any, request: QueryRequest, folder: Path) -> dict[str, object]:
     names: list[str] = []
     for number, table in enumerate(request.tables):
         # A table that the text does not name cannot be asked; opening all a node has would take most of the time.
-        if table.name in request.sql:
+        if table.name.lower() in request.sql.lower():
             names += _register(spark, table, request.as_of, taken, work / str(number))
     # Small tables can have a large join, so only a bounded answer is collected.
     is_small = request.max_rows is not None and request.max_rows <= _MOST_ROWS_COLLECTED
     try:
         with in_one_partition(spark):
-            answer = run_query(spark, quote_dotted_names(request.sql, names), names)
+            answer = run_query(spark, quote_dotted_names(request.sql, names), names, known=taken)
             matters = depends_on_order(answer, names)
             states = [name for name in names if name not in taken]
             answer = in_canonical_order(answer, [name for name in names if name in taken], states)

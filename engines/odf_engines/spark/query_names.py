@@ -8,33 +8,29 @@ Source: spec/query.md QUERY-2.
 import re
 from collections.abc import Iterable
 
-_TOKEN = re.compile(
-    r"""
-    (?P<opaque>
+_OPAQUE = r"""
         [rR]?'(?:[^'\\]|\\.|'')*'      # text
       | [rR]?"(?:[^"\\]|\\.|"")*"      # text, or an identifier
       | `(?:[^`]|``)*`                 # quoted identifier
       | --[^\n]*                       # comment to the end of the line
       | /\*.*?\*/                      # comment
-    )
-  | (?P<path>[A-Za-z_][A-Za-z0-9_-]*(?:\.[A-Za-z_][A-Za-z0-9_-]*)+)
-  | (?P<other>[A-Za-z0-9_.]+|.)
-    """,
-    re.VERBOSE | re.DOTALL,
-)
+"""
+_LETTER = re.compile(r"[A-Za-z_]")
 
 
 def quote_dotted_names(sql: str, names: Iterable[str]) -> str:
-    """Quote each name of `names` that has a dot and stands unquoted in `sql`, alone or before `.column`."""
-    dotted = sorted((name for name in names if "." in name), key=len, reverse=True)
-    return _TOKEN.sub(lambda match: _quoted(match, dotted), sql) if dotted else sql
+    """Quote each name of `names` that has a dot and stands unquoted in `sql`, alone or before `.column`.
 
-
-def _quoted(match: re.Match[str], dotted: list[str]) -> str:
-    path = match["path"]
-    if path is None:
-        return match[0]
-    for name in dotted:
-        if path == name or path.startswith(f"{name}."):
-            return f"`{name}`{path[len(name) :]}"
-    return path
+    Case does not matter (NAME-3); what is quoted is spelled as in `names`. A name that begins with a digit could be a
+    number, so it has to be quoted by whoever asks.
+    """
+    # The longest that fits is meant: `a.b.c` before `a.b`.
+    dotted = sorted((name for name in names if "." in name and _LETTER.match(name)), key=len, reverse=True)
+    if not dotted:
+        return sql
+    spelled = {name.lower(): name for name in dotted}
+    words = "|".join(re.escape(name) for name in dotted)
+    token = re.compile(
+        rf"(?P<opaque>{_OPAQUE})|(?<![\w.])(?P<name>{words})(?![\w-])", re.VERBOSE | re.DOTALL | re.IGNORECASE
+    )
+    return token.sub(lambda found: f"`{spelled[found['name'].lower()]}`" if found["name"] else found[0], sql)

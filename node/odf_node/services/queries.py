@@ -1,9 +1,11 @@
 """Questions in SQL over the datasets of this node, as they are or as they were known at a time."""
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from odf_engines.contract import QueryRequest, QueryTable
+from odf_engines.errors import InvalidQueryError
 from odf_node.ports import DatasetRecord, MetadataStore, ObjectStore
 from odf_node.services.chains import iter_slices, load_view
 from odf_node.services.engines import EngineHost
@@ -29,7 +31,7 @@ class QueryRunner:
         """List the files that a query needs and that are not here by choice, by dataset (PART-9)."""
         found = []
         for record in self.store.list_datasets():
-            absent = self.store.list_absent_objects(record.id) if record.name in sql else frozenset()
+            absent = self.store.list_absent_objects(record.id) if _names(sql, record) else frozenset()
             if absent:
                 slices = iter_slices(self.store, record.id, as_of=as_of)
                 needed = absent & {item.physical_hash for item in slices}
@@ -50,9 +52,17 @@ class QueryRunner:
         """
         import pyarrow.parquet as pq
 
-        tables = tuple(table for r in self.store.list_datasets() if (table := self._table(r, sql, as_of)) is not None)
+        records = self.store.list_datasets()
+        tables = tuple(table for each in records if (table := self._table(each, sql, as_of)) is not None)
         request = QueryRequest(tables=tables, sql=sql, as_of=as_of, max_rows=max_rows, limits=self.engines.limits)
-        response = self.engines.own_session(QUERY_ENGINE).query(request)
+        try:
+            response = self.engines.own_session(QUERY_ENGINE).query(request)
+        except InvalidQueryError as error:
+            empty = [each.name for each in records if self._is_asked_in_vain(each, sql)]
+            if not empty:
+                raise
+            reason = f"{', '.join(empty)} has no rows yet: 'odf-node pull' or 'odf-node ingest' brings some"
+            raise InvalidQueryError(reason, position=error.position) from error
         return pq.read_table(response.result_path)
 
     def _table(self, record: DatasetRecord, sql: str, as_of: Timestamp | None) -> QueryTable | None:
@@ -62,8 +72,18 @@ class QueryRunner:
         hashes = [item.physical_hash for item in iter_slices(self.store, record.id, as_of=as_of)]
         presence = Presence(self.store, self.objects)
         if presence.find_absent(record):
-            if record.name not in sql:
-                return None  # the engine does not look at it either
+            if not _names(sql, record):
+                return None
             presence.require(record, hashes)
         slices = tuple(self.objects.get_path(item) for item in hashes)
         return QueryTable(name=record.name, vocabulary=view.vocabulary, schema=view.schema, slices=slices)
+
+    def _is_asked_in_vain(self, record: DatasetRecord, sql: str) -> bool:
+        """Say whether a query names a dataset that never had data, and so is no table."""
+        word = rf"(?<![\w.-]){re.escape(record.name)}(?![\w-])"
+        return re.search(word, sql, re.IGNORECASE) is not None and load_view(self.store, record.id).schema is None
+
+
+def _names(sql: str, record: DatasetRecord) -> bool:
+    """Say whether a query may read a dataset; the engine looks at no other either."""
+    return record.name.lower() in sql.lower()

@@ -5,6 +5,7 @@ Source: clauses GATE-1 to GATE-4.
 
 import re
 from collections.abc import Collection
+from difflib import get_close_matches
 from typing import Any
 
 from odf_engines.errors import InvalidQueryError
@@ -36,19 +37,22 @@ _NAMED = {
 }
 
 _CALLABLE = SCALARS | AGGREGATES | WINDOWS | GENERATORS | IMPURE
+_LISTED_NAMES = 10  # guess: a line
+_COMPARED_CHARACTERS = 100  # NAME-2
 _POSITION = re.compile(r"\(line (\d+), pos (\d+)\)|line (\d+) pos (\d+)")
 
 # DATE '...' and TIMESTAMP '...' with an explicit year; 'now', 'today' and a time without a date read the clock.
 _FIXED_LITERAL = re.compile(r"(?is)\s*\w+\s*(?:/\*.*?\*/\s*)*['\"]\s*[+-]?\d{4}.*")
 
 
-def parse_query(spark: Any, sql: str, relations: Collection[str]) -> Any:
+def parse_query(spark: Any, sql: str, relations: Collection[str], *, known: Collection[str] = ()) -> Any:
     """Parse a text and check that it is a query.
 
     Args:
         spark: Session.
         sql: One query.
         relations: Names it may read besides those it defines itself.
+        known: Names that it could have meant where it reads another one; more than `relations`, for the message alone.
 
     Returns:
         The parsed plan, a Java object for ``analyse_query``.
@@ -77,7 +81,7 @@ def parse_query(spark: Any, sql: str, relations: Collection[str]) -> Any:
             raise InvalidQueryError(f"only a query is allowed, found {_NAMED.get(name, name)}")
     defined = {each for node in nodes if simple_name(node) == "UnresolvedWith" for each in _defined_names(node)}
     for node in nodes:
-        _check_relation(node, {*relations, *defined})
+        _check_relation(node, {*relations, *defined}, known)
         for expression in iter_expressions(node):
             _check_expression(expression)
     return plan
@@ -114,15 +118,28 @@ def _defined_names(node: Any) -> list[str]:
     return [str(pair._1()) for pair in items(node.cteRelations())]  # noqa: SLF001 - Scala's name
 
 
-def _check_relation(node: Any, allowed: set[str]) -> None:
+def _check_relation(node: Any, allowed: set[str], known: Collection[str]) -> None:
     match simple_name(node):
         case "UnresolvedRelation":
             parts = [str(part) for part in items(node.multipartIdentifier())]
             if len(parts) != 1 or parts[0] not in allowed:
-                names = ", ".join(sorted(allowed))
-                raise InvalidQueryError(f"unknown relation {'.'.join(parts)}; known are: {names}")
+                raise _unknown_relation(".".join(parts), {*allowed, *known})
         case "UnresolvedTableValuedFunction":
             _check_function([str(part) for part in items(node.name())])
+
+
+def _unknown_relation(name: str, known: Collection[str]) -> InvalidQueryError:
+    by_lower = {each.lower(): each for each in known}
+    near = get_close_matches(name[:_COMPARED_CHARACTERS].lower(), by_lower, n=1)
+    if near:
+        hint = f"did you mean {by_lower[near[0]]}?"
+    elif known:
+        shown_names = sorted(known)[:_LISTED_NAMES]
+        more = len(known) - len(shown_names)
+        hint = f"known are: {', '.join(shown_names)}{f' and {more} more' if more else ''}"
+    else:
+        hint = "nothing is known that has rows"
+    return InvalidQueryError(f"unknown relation {name}; {hint}")
 
 
 def _check_expression(expression: Any) -> None:

@@ -56,13 +56,13 @@ def run_preprocess(spark: Any, transform: TransformSql, converted: Any, target: 
     return in_canonical_order(result, {INPUT}), depends_on_order(result, {INPUT})
 
 
-def run_query(spark: Any, sql: str, relations: Collection[str]) -> Any:
-    """Give the data frame of one query that passed the gate.
+def run_query(spark: Any, sql: str, relations: Collection[str], *, known: Collection[str] = ()) -> Any:
+    """Give the data frame of one query that passed the gate; `known` are names for a message, as in `parse_query`.
 
     Raises:
         InvalidQueryError: It is anything but a query over `relations`.
     """
-    dataset = analyse_query(spark, parse_query(spark, sql, relations))
+    dataset = analyse_query(spark, parse_query(spark, sql, relations, known=known))
     check_analysed(dataset.queryExecution().analyzed(), relations)
     return rows_of(spark, dataset)
 
