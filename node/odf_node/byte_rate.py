@@ -5,12 +5,16 @@ import threading
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any, BinaryIO, Final, cast
+from weakref import WeakKeyDictionary
 
 from odf_node.exchange.limits import KIB, LEAST_SET_RATE_BYTES_PER_S
 from odf_node.exchange.rate_limits import TokenBuckets
 
 _WINDOW_S: Final = 0.5
 _ALL: Final = "all"
+MOST_DEBT_S: Final = 1.0
+"""What moved in one piece may make everybody wait for so long; whoever moved more pays for the rest alone.
+Guess: several ordinary pieces, and a stall that no other side takes for an end."""
 _PIECES_PER_S: Final = 8  # guess: smooth enough for progress and for peers that wait for the next bytes
 _UNLIMITED_PIECE_BYTES: Final = 256 * KIB
 
@@ -18,7 +22,9 @@ _UNLIMITED_PIECE_BYTES: Final = 256 * KIB
 class ByteRate:
     """Whoever moves bytes waits before, and says afterwards how many they were.
 
-    May be used by the tasks of a loop and by threads at the same time.
+    May be used by the tasks of a loop and by threads at the same time. All share one bucket. Something large that moved
+    in one piece would keep everybody waiting, for hours at a low rate: so the task or thread that moved it owes what is
+    beyond ``MOST_DEBT_S``, and pays bit by bit before it moves anything else, while the others go on.
     """
 
     def __init__(
@@ -32,6 +38,7 @@ class ByteRate:
         """Make it; 0: no limit. ``now_s`` is its clock, by which tasks ``sleep`` and threads ``hold``."""
         self._buckets = TokenBuckets(0, _WINDOW_S)
         self._lock = threading.Lock()
+        self._owed: WeakKeyDictionary[object, float] = WeakKeyDictionary()
         self._now_s = now_s
         self._sleep = sleep
         self._hold = hold
@@ -41,7 +48,9 @@ class ByteRate:
         """Change it for everything that begins from now on."""
         bytes_per_s = max(bytes_per_s, LEAST_SET_RATE_BYTES_PER_S) if bytes_per_s else 0
         if self._buckets.rate_per_s != bytes_per_s:
-            self._buckets = TokenBuckets(bytes_per_s, _WINDOW_S)
+            with self._lock:
+                self._buckets = TokenBuckets(bytes_per_s, _WINDOW_S)
+                self._owed.clear()
 
     @property
     def is_limited(self) -> bool:
@@ -54,28 +63,36 @@ class ByteRate:
         return int(self._buckets.rate_per_s) // _PIECES_PER_S if self.is_limited else _UNLIMITED_PIECE_BYTES
 
     def find_wait_s(self) -> float:
-        """Return how long nothing may be moved; 0: something may be now."""
+        """Return how long nothing may be moved by anybody; 0: something may be now, by whoever owes nothing."""
         with self._lock:
             return self._buckets.find_wait_s(_ALL, now_s=self._now_s())
 
     async def wait(self) -> None:
-        """Wait until something may be moved."""
-        while wait_s := self.find_wait_s():
+        """Wait until the caller may move something."""
+        while wait_s := self._find_own_wait_s():
             await self._sleep(wait_s)
 
     def hold(self, stopped: threading.Event) -> None:
-        """Wait in a thread until something may be moved, or until it is stopped."""
-        while not stopped.is_set() and (wait_s := self.find_wait_s()):
+        """Wait in a thread until it may move something, or until it is stopped."""
+        while not stopped.is_set() and (wait_s := self._find_own_wait_s()):
             self._hold(stopped, wait_s)
 
     def take(self, size_bytes: int) -> None:
-        """Say that so many bytes were moved, or are now; the next ones wait for them."""
+        """Say that the caller moved so many bytes, or does now; what is moved next waits for them."""
         with self._lock:
-            self._buckets.take(_ALL, size_bytes, now_s=self._now_s())
+            most_debt = self._buckets.rate_per_s * MOST_DEBT_S
+            left = self._buckets.take_some(_ALL, size_bytes, most_debt=most_debt, now_s=self._now_s())
+            if left:
+                self._owe(left)
 
     async def spend(self, size_bytes: int, *, most_s: float) -> None:
-        """Wait as ``pay`` does; for what is left then, what comes next waits."""
-        self.take(await self.pay(size_bytes, most_s=most_s))
+        """Wait as ``pay`` does, for what the caller owes too; what is left then it owes."""
+        with self._lock:
+            owed = self._owed.pop(_find_mover(), 0.0)
+        left = await self.pay(size_bytes + int(owed), most_s=most_s)
+        if left:
+            with self._lock:
+                self._owe(left)
 
     async def pay(self, size_bytes: int, *, most_s: float) -> int:
         """Wait for bytes that can only move in one piece, bit by bit: whatever shares the rate goes on meanwhile.
@@ -86,12 +103,42 @@ class ByteRate:
             How many bytes are left, which nobody waited for.
         """
         give_up_s = self._now_s() + most_s
-        while size_bytes > 0 and self.is_limited and self._now_s() < give_up_s:
-            await self.wait()
+        while size_bytes > 0 and self.is_limited and (now_s := self._now_s()) < give_up_s:
+            if wait_s := self._find_own_wait_s():
+                await self._sleep(min(wait_s, give_up_s - now_s))
+                continue
             piece = min(size_bytes, self.piece_bytes)
             self.take(piece)
             size_bytes -= piece
-        return max(0, size_bytes)
+        return max(0, size_bytes) if self.is_limited else 0
+
+    def _find_own_wait_s(self) -> float:
+        """Return how long the caller may move nothing, and let it pay what it owes as far as that can be now."""
+        with self._lock:
+            while True:
+                now_s = self._now_s()
+                if wait_s := self._buckets.find_wait_s(_ALL, now_s=now_s):
+                    return wait_s
+                mover = _find_mover()
+                owed = self._owed.pop(mover, 0.0)
+                if not owed:
+                    return 0.0
+                piece = min(owed, self.piece_bytes)
+                self._buckets.take(_ALL, piece, now_s=now_s)
+                if owed > piece:
+                    self._owed[mover] = owed - piece
+
+    def _owe(self, size_bytes: float) -> None:
+        mover = _find_mover()
+        self._owed[mover] = self._owed.get(mover, 0.0) + size_bytes
+
+
+def _find_mover() -> object:
+    try:
+        task = asyncio.current_task()
+    except RuntimeError:  # no loop runs in this thread
+        task = None
+    return task or threading.current_thread()
 
 
 class StoppedError(Exception):

@@ -20,7 +20,7 @@ from odf_node.adapters.peer_addresses import open_peer, open_peers
 from odf_node.adapters.smart_batches import plan_batch
 from odf_node.adapters.smart_peer import SmartPeer
 from odf_node.adapters.smart_push import SmartPush
-from odf_node.byte_rate import ByteRate, Pacing, StoppedError
+from odf_node.byte_rate import MOST_DEBT_S, ByteRate, Pacing, StoppedError
 from odf_node.cli.context import Context
 from odf_node.configuration import Configuration, Limits
 from odf_node.exchange.hash_tree import LEAF_BYTES
@@ -70,12 +70,54 @@ def test_message_is_paid_for_bit_by_bit_so_that_others_move_meanwhile() -> None:
     assert max(clock.waits) < 0.2
 
 
-def test_what_others_would_not_wait_for_is_paid_by_what_comes_next() -> None:
+def test_what_others_would_not_wait_for_is_paid_by_whoever_moved_it_before_it_moves_more() -> None:
     clock = TurnedClock()
     rate = clock.rate(RATE)
-    asyncio.run(rate.spend(100 * RATE, most_s=10))
-    assert 10 <= clock.passed_s < 11
-    assert 88 < rate.find_wait_s() < 91
+
+    async def move() -> None:
+        await rate.spend(100 * RATE, most_s=10)
+        assert 10 <= clock.passed_s < 11
+        assert rate.find_wait_s() < 1
+        await rate.spend(50 * RATE, most_s=20)
+        assert 30 <= clock.passed_s < 31
+        await rate.wait()
+        assert 148 < clock.passed_s < 151
+
+    asyncio.run(move())
+
+
+def test_large_message_of_one_mover_keeps_nobody_else_waiting() -> None:
+    clock = TurnedClock()
+    rate = clock.rate(RATE)
+
+    async def move() -> None:
+        await rate.wait()
+        rate.take(1000 * RATE)
+        await asyncio.create_task(rate.wait())
+        assert clock.passed_s < MOST_DEBT_S + 0.1
+        await asyncio.to_thread(rate.hold, threading.Event())
+        assert clock.passed_s < MOST_DEBT_S + 0.1
+        await rate.wait()
+        assert 997 < clock.passed_s < 1001
+
+    asyncio.run(move())
+
+
+def test_thread_that_owes_pays_before_it_reads_more() -> None:
+    clock = TurnedClock()
+    rate = clock.rate(RATE)
+    rate.take(50 * RATE)
+    assert Pacing(rate).read(io.BytesIO(b"x"), 1) == b"x"
+    assert 48 < clock.passed_s < 51
+
+
+def test_rate_that_was_changed_forgets_what_was_owed() -> None:
+    clock = TurnedClock()
+    rate = clock.rate(RATE)
+    rate.take(100 * RATE)
+    rate.set(2 * RATE)
+    rate.hold(threading.Event())
+    assert clock.passed_s == 0
 
 
 def test_what_is_paid_for_only_as_long_as_others_wait_is_held_against_nobody() -> None:

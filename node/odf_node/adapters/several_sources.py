@@ -11,6 +11,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
+from math import inf
 from pathlib import Path
 
 from yarl import URL
@@ -163,9 +164,7 @@ async def _fill(descriptor: int, tree: HashTree, group: Sequence[Source], on_byt
 
 async def _get_range(source: Source, tree: HashTree, leaf: int) -> bytes:
     start, end = tree.range_of(leaf)
-    rate = source.client.settings.rate
-    await rate.wait()
-    rate.take(end - start)
+    await source.client.settings.rate.pay(end - start, most_s=inf)
     headers = {"Range": f"bytes={start}-{end - 1}"}
     async with (
         asyncio.timeout(source.client.settings.message_s),

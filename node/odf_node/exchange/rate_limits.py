@@ -43,6 +43,19 @@ class TokenBuckets:
         if self.rate_per_s:
             self._fill(key, now_s).level -= amount
 
+    def take_some(self, key: str, amount: float, *, most_debt: float, now_s: float) -> float:
+        """Take, but draw the bucket no further below zero than ``most_debt``.
+
+        Returns:
+            How much of the amount is left then.
+        """
+        if not self.rate_per_s:
+            return 0.0
+        bucket = self._fill(key, now_s)
+        taken = min(amount, max(0.0, bucket.level + most_debt))
+        bucket.level -= taken
+        return amount - taken
+
     def _fill(self, key: str, now_s: float) -> _Bucket:
         full = self.rate_per_s * self._window_s
         bucket = self._buckets.get(key)

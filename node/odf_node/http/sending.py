@@ -39,11 +39,13 @@ async def send_file(request: web.Request, answer: web.StreamResponse, file: Bina
     is_encrypted = transport.get_extra_info("ssl_object") is not None
     end = start + count
     while start < end:
-        rate = request.app[LIVE].configuration.limits.send_bytes_per_second
-        piece = min(end - start, _SLOW_PIECE_BYTES if rate or is_encrypted else _PIECE_BYTES)
-        request.app[SEND_RATE].set(rate)
-        await request.app[SEND_RATE].wait()
-        request.app[SEND_RATE].take(piece)
+        rate = request.app[SEND_RATE]
+        rate.set(request.app[LIVE].configuration.limits.send_bytes_per_second)
+        piece = min(end - start, _SLOW_PIECE_BYTES if rate.is_limited or is_encrypted else _PIECE_BYTES)
+        if rate.is_limited:
+            piece = min(piece, rate.piece_bytes)
+        await rate.wait()
+        rate.take(piece)
         try:
             async with asyncio.timeout(RATE_WINDOW_S + piece / MIN_RATE_BYTES_PER_S):
                 if is_encrypted:
