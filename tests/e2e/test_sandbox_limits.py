@@ -78,6 +78,21 @@ def test_end_of_a_process_tells_its_code_and_log(start):
     assert "why" in caught.value.log
 
 
+def test_processor_time_that_the_kernel_ended_is_told_by_its_signal(start, monkeypatch):
+    monkeypatch.setattr(SandboxedProcess, "_find_crossed", lambda self: None)
+    limits = kernel_limits(memory_bytes=2**30, cpu_s=1, file_bytes=2**30, processes=100)
+    process = start(WITH_KERNEL_LIMITS.format(limits=json.dumps(limits)) + "while True: pass", cpu_s=1)
+    error = stopped_by(process)
+    assert (error.limit, error.allowed) == ("cpu_s", 1)
+
+
+@pytest.mark.parametrize("cpu_s", [1, 60])
+def test_kill_by_somebody_else_is_never_told_as_a_limit(start, cpu_s):
+    process = start("import os, signal\nos.kill(os.getpid(), signal.SIGKILL)", cpu_s=cpu_s)
+    with pytest.raises(EngineFailureError, match="exit code 137"):
+        process.receive(WALL_S)
+
+
 def test_everything_dies_with_the_outermost_process(start):
     process = start("import os, time\nos.fork(); os.fork()\nprint('up', flush=True)\ntime.sleep(600)")
     process.receive(WALL_S)

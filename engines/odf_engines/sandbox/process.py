@@ -30,8 +30,7 @@ from odf_engines.sandbox.system_calls import open_filter
 __all__ = ["SandboxedProcess"]
 
 _WATCH_INTERVAL_S = 0.2  # guess: at 1 GB/s a process overshoots a limit by 200 MB, which the machine must bear anyway
-_LAST_LOOK_S = 1.0  # guess: how much processor time a process can use between the last look and its end
-_KILLED = (137, 152)  # how bubblewrap passes on SIGKILL and SIGXCPU, which the kernel sends at the limit
+_CPU_USED_UP = (128 + signal.SIGXCPU, -signal.SIGXCPU)  # as bubblewrap passes it on, and without one
 _LOG_BYTES = 64 * 1024  # guess: the end of a Java stack trace
 _LINE_BYTES = 4 * 1024 * 1024  # guess: answers are small; data travels in files
 _READ_BYTES = 64 * 1024
@@ -186,10 +185,16 @@ class SandboxedProcess:
                 os.close(descriptor)
 
     def _reason(self, otherwise: str) -> LimitExceededError | EngineFailureError:
+        """Say why the process ended: what the watch saw, or what the kernel says; else only with which code.
+
+        The kernel sends SIGXCPU at the limit of processor time and for nothing else. SIGKILL comes from many: a machine
+        without memory, an operator; and a program that ignores SIGXCPU gets it a second later, if the watch did not see
+        it first. Nothing tells these apart, as nobody waits for the process that knows how much it had used.
+        """
         code = self._process.wait()
         if self._crossed is not None:
             return self._crossed
-        if code in _KILLED and self._cpu.spent_s > self._limits.cpu_s - _LAST_LOOK_S:
+        if code in _CPU_USED_UP:
             return LimitExceededError("cpu_s", allowed=self._limits.cpu_s)
         return EngineFailureError(f"{otherwise} (exit code {code})", log=self.log)
 

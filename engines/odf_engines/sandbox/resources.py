@@ -58,15 +58,20 @@ def kernel_limits(*, memory_bytes: int, cpu_s: int, file_bytes: int, processes: 
 
 
 def set_kernel_limits(limits: dict[str, int]) -> None:
-    """Take the limits on for this process and all it starts, for good."""
+    """Take the limits on for this process and all it starts, for good.
+
+    At the limit of processor time the kernel sends SIGXCPU, which says why, and a second later SIGKILL to whoever
+    ignores that; were the two limits one, it would send SIGKILL at once, which says nothing.
+    """
     for name, value in limits.items():
         which = getattr(resource, name, None)
         if which is None:
             # CPython 3.11 has no name for it on some systems; the number is the same on every Linux.
             which = {"RLIMIT_MSGQUEUE": 12}[name]
         _, hard = resource.getrlimit(which)
-        bounded = value if hard == resource.RLIM_INFINITY else min(value, hard)
-        resource.setrlimit(which, (bounded, bounded))
+        bounds = (value, value + 1 if name == "RLIMIT_CPU" else value)
+        soft, hard = bounds if hard == resource.RLIM_INFINITY else (min(bound, hard) for bound in bounds)
+        resource.setrlimit(which, (soft, hard))
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ import gc
 import importlib
 import json
 import os
-import resource
+import signal
 import subprocess
 import sys
 import time
@@ -91,7 +91,8 @@ def main(arguments: dict[str, Any]) -> None:
             if java.returncode == _OUT_OF_MEMORY:
                 error = LimitExceededError("memory_bytes", allowed=arguments["memory_bytes"])
                 answer["error"] = error_to_fields(error)
-            elif java.returncode < 0 and _seconds_of_children() >= (allowed := arguments["limits"]["RLIMIT_CPU"]):
+            elif java.returncode == -signal.SIGXCPU:
+                allowed = arguments["limits"]["RLIMIT_CPU"]
                 answer["error"] = error_to_fields(LimitExceededError("cpu_s", allowed=allowed))
             print(json.dumps({**answer, "is_last": True}), file=answers, flush=True)
             return
@@ -167,11 +168,6 @@ def _has_ended(java: "subprocess.Popen[bytes]") -> bool:
     except subprocess.TimeoutExpired:
         return False
     return True
-
-
-def _seconds_of_children() -> float:
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
 
 
 def _is_unreachable() -> bool:
