@@ -172,8 +172,12 @@ def decide_on_metadata(asked: AcceptRule | Policy | None, proof: Proof, *, has_f
     rule = asked if isinstance(asked, AcceptRule) else AcceptRule.of(asked)
     if (refusal := _find_obstacle(rule, proof)) is not None:
         return refusal
-    found, left = ("chain and files hold", "rows") if has_files else ("the chain holds", "files, rows")
-    reason = f"metadata only: {found}, {_signed_text(proof.signed)}; {left} and steps were not looked at"
+    found, left = ("chain and files hold", ["rows"]) if has_files else ("the chain holds", ["files", "rows"])
+    if proof.kind is DatasetKind.DERIVATIVE:
+        left.append("steps")
+    *others, last = left
+    unseen = f"{', '.join(others)} and {last}" if others else last
+    reason = f"{found}, {_signed_text(proof.signed)}; {unseen} were not looked at"
     if rule.policy is Policy.ATTESTED:
         attested = _decide_on_attestations(rule, proof)
         if not attested.accepted:

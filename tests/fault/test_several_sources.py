@@ -214,7 +214,7 @@ async def test_node_that_holds_the_metadata_alone_is_no_bad_source(tmp_path: Pat
         wanted = [item for block in chain.blocks for item in iter_wanted(block.event)]
         copy = TestNode.create(tmp_path / "copy")
         async with await open_peers(urls[:1], lambda _: HASTY, tmp_path / "copy/staging") as peer:
-            with copy.objects.writing(), pytest.raises(PeerNotFoundError, match="metadata alone"):
+            with copy.objects.writing(), pytest.raises(PeerNotFoundError, match="without this file"):
                 await peer.fetch_objects(wanted, copy.objects)
         async with await open_peers(urls, lambda _: HASTY, tmp_path / "copy/staging") as peer:
             assert isinstance(peer, SeveralPeers)

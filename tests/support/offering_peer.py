@@ -9,7 +9,7 @@ from odf_node.ports import Head
 from odf_node.ports.errors import ObjectMismatchError
 from odf_node.ports.objects import ArrivingObjects
 from odf_node.ports.peer_client import OnBytes, PeerDescription, PeerHead, PeerSpeaks, WantedObject
-from odf_node.ports.peer_errors import PeerLiedError
+from odf_node.ports.peer_errors import PeerLiedError, PeerNotFoundError
 from support.offers import PeerChain
 
 Hook = Callable[[], Awaitable[None]]
@@ -58,6 +58,8 @@ class OfferingPeer:
     ) -> None:
         await self.before_objects()
         for item in wanted:
+            if item.hash not in self.chain.files:
+                raise PeerNotFoundError("here", f"object {item.hash}")
             with objects.stage() as staged:
                 staged.write(self.chain.files[item.hash])
                 try:

@@ -17,8 +17,9 @@ from odf_node.composition import Node
 from odf_node.errors import ObjectsAbsentError, RefusedError, UsageError
 from odf_node.home import Home
 from odf_node.ports import DatasetRecord
+from odf_node.ports.peer_errors import PeerNotFoundError
 from odf_node.ports.progress import Silence
-from odf_node.services.acceptance import AcceptanceReport
+from odf_node.services.acceptance import AcceptanceReport, FileCount
 from odf_node.services.offers import EVERYTHING, Portion, Wishes
 from odf_node.services.pull_planning import PullTarget
 from odf_node.services.slice_process import SliceProcess
@@ -81,15 +82,20 @@ def show(home: Home, capsys: pytest.CaptureFixture[str], *words: str) -> Any:
     return json.loads(capsys.readouterr().out)
 
 
+def read_nothing(*_: object) -> None:
+    raise AssertionError("a slice was read")
+
+
 def test_metadata_alone_brings_no_file_and_claims_nothing_about_them(node: Node, chain: PeerChain) -> None:
     async def never() -> None:
         raise AssertionError("a file was asked for")
 
     report = pull(node, chain, METADATA, before_objects=never)
 
-    assert (report.new_blocks, report.is_metadata, report.record.trust) == (4, True, Trust.METADATA)
+    assert (report.new_blocks, report.unchecked, report.record.trust) == (4, ("files", "rows"), Trust.METADATA)
+    assert report.new_files == FileCount(2, sum(map(len, chain.files.values())))
     assert list(node.objects.iter_hashes()) == []
-    assert grounds(node) == [("metadata-only", [0, 3], ["files", "rows", "re-execution"])]
+    assert grounds(node) == [("metadata-only", [0, 3], ["files", "rows"])]
     assert "not looked at" in report.decision.reason
     statements = [item.raw.decode() for item in node.store.iter_attestations(chain.id)]
     assert len(statements) == 1
@@ -101,7 +107,9 @@ def test_later_pull_brings_the_files_and_raises_what_it_rests_on(node: Node, cha
 
     report = pull(node, chain)
 
+    size_bytes = sum(map(len, chain.files.values()))
     assert (report.new_blocks, report.completed_blocks, report.record.trust) == (0, 4, Trust.SIGNED)
+    assert (report.completed_files, report.unchecked) == (FileCount(2, size_bytes, 2, size_bytes), ())
     assert set(node.objects.iter_hashes()) == set(chain.files) == node.store.list_expected_objects()
     assert [trust for trust, _, _ in grounds(node)] == ["metadata-only", "signed"]
     assert pull(node, chain).completed_blocks == 0
@@ -177,9 +185,6 @@ def test_push_on_top_of_metadata_does_not_complete_it(node: Node, chain: PeerCha
 def test_files_whose_rows_come_later_are_here_and_nothing_is_claimed_about_rows(
     node: Node, chain: PeerChain, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def read_nothing(*_: object) -> None:
-        raise AssertionError("a slice was read")
-
     with monkeypatch.context() as patch:
         patch.setattr(SliceProcess, "check", read_nothing)
         patch.setattr(SliceProcess, "start", read_nothing)
@@ -187,11 +192,95 @@ def test_files_whose_rows_come_later_are_here_and_nothing_is_claimed_about_rows(
 
     assert (report.new_blocks, report.record.trust) == (4, Trust.METADATA)
     assert set(node.objects.iter_hashes()) == set(chain.files)
-    assert grounds(node) == [("metadata-only", [0, 3], ["rows", "re-execution"])]
+    assert grounds(node) == [("metadata-only", [0, 3], ["rows"])]
     assert "files hold" in report.decision.reason
     completed = pull(node, chain)
     assert (completed.completed_blocks, completed.record.trust) == (4, Trust.SIGNED)
+    assert (completed.completed_files.files, completed.completed_files.fetched_files) == (2, 0)
     assert node.store.list_absent_objects(chain.id) == frozenset()
+
+
+def test_files_of_blocks_taken_without_them_come_unread_once(
+    node: Node, chain: PeerChain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(SliceProcess, "check", read_nothing)
+    monkeypatch.setattr(SliceProcess, "start", read_nothing)
+    pull(node, chain.up_to(2), METADATA)
+
+    report = pull(node, chain, ROWS_LATER)
+
+    first, last = (len(content) for content in chain.files.values())
+    assert (report.new_blocks, report.new_files) == (1, FileCount(1, last, 1, last))
+    assert (report.completed_blocks, report.completed_files) == (3, FileCount(1, first, 1, first))
+    assert (report.unchecked, report.record.trust) == (("rows",), Trust.METADATA)
+    assert set(node.objects.iter_hashes()) == set(chain.files)
+    assert node.store.list_absent_objects(chain.id) == set(chain.files)
+    for wishes in (ROWS_LATER, METADATA):
+        again = pull(node, chain, wishes)
+        assert (again.new_blocks, again.completed_blocks, again.unchecked) == (0, 0, ("rows",))
+    assert [(blocks, left) for _, blocks, left in grounds(node)] == [
+        ([0, 2], ["files", "rows"]), ([0, 2], ["rows"]), ([3, 3], ["rows"])
+    ]  # fmt: skip
+
+    monkeypatch.undo()
+    assert (pull(node, chain).completed_blocks, held(node).trust) == (4, Trust.SIGNED)
+
+
+def test_files_of_verified_blocks_are_not_touched_where_those_of_others_come_unread(
+    node: Node, chain: PeerChain
+) -> None:
+    pull(node, chain.up_to(2))
+    pull(node, chain, METADATA)
+
+    report = pull(node, chain, ROWS_LATER)
+
+    assert (report.completed_blocks, report.completed_files.files) == (1, 1)
+    first, last = chain.files
+    assert node.store.list_absent_objects(chain.id) == {last}
+    assert node.store.list_expected_objects() == {first}
+    assert (pull(node, chain).completed_blocks, held(node).trust) == (1, Trust.SIGNED)
+
+
+def test_unread_file_that_is_not_here_any_more_comes_again(node: Node, chain: PeerChain) -> None:
+    pull(node, chain, ROWS_LATER)
+    gone, _ = chain.files
+    node.objects.delete(gone)
+
+    report = pull(node, chain, ROWS_LATER)
+
+    assert (report.completed_blocks, report.completed_files.fetched_files) == (4, 1)
+    assert node.objects.has(gone)
+
+
+def test_peer_that_lacks_a_file_of_held_blocks_gives_all_others_and_changes_no_record(
+    node: Node, chain: PeerChain
+) -> None:
+    pull(node, chain, METADATA)
+    before = (held(node), grounds(node))
+    lacked, other = chain.files
+    lacking = chain.copy(files={other: chain.files[other]})
+
+    with pytest.raises(PeerNotFoundError):
+        pull(node, lacking, ROWS_LATER)
+
+    assert (held(node), grounds(node), list(node.objects.iter_hashes())) == (*before, [other])
+    report = pull(node, chain, ROWS_LATER)
+    assert report.completed_files == FileCount(2, sum(map(len, chain.files.values())), 1, len(chain.files[lacked]))
+
+
+def test_file_of_a_held_block_with_other_bytes_is_refused_and_the_copy_stays_as_it_was(
+    node: Node, chain: PeerChain
+) -> None:
+    pull(node, chain, METADATA)
+    before = (held(node), grounds(node))
+    name, content = next(iter(chain.files.items()))
+    lying = chain.copy(files={**chain.files, name: content[:-1] + bytes([content[-1] ^ 1])})
+
+    with pytest.raises(RefusedError):
+        pull(node, lying, ROWS_LATER)
+
+    assert (held(node), grounds(node), node.objects.has(name)) == (*before, False)
+    assert pull(node, chain, ROWS_LATER).unchecked == ("rows",)
 
 
 def test_rows_that_come_later_are_checked_before_anybody_reads_them(
@@ -249,7 +338,7 @@ def test_everything_that_shows_trust_says_that_files_are_not_here(
     assert "not looked at" in standing["reason"]
     looked = show(home, capsys, "inspect", "trust", "cities")
     assert (looked["trust"], looked["absentFiles"]) == ("metadata-only", 2)
-    assert looked["acceptances"][0]["notChecked"] == ["files", "rows", "re-execution"]
+    assert listed["notChecked"] == looked["notChecked"] == looked["acceptances"][0]["notChecked"] == ["files", "rows"]
     assert "metadata-only" in looked["attestations"][0]["says"]
     assert main(["--home", str(home.path), "log", "cities", "-o", "oneline"]) == 0
     assert capsys.readouterr().out.count("(not here)") == 2
@@ -319,7 +408,8 @@ def test_derivative_of_an_input_without_files_is_not_re_executed(node: Node, cha
     with pytest.raises(RefusedError, match="lacks 2 files") as caught:
         pull(node, derivative, name="large")
     assert "ACCEPT-2" in caught.value.rule
-    assert pull(node, derivative, METADATA, name="large").record.trust is Trust.METADATA
+    taken = pull(node, derivative, METADATA, name="large")
+    assert (taken.record.trust, taken.unchecked) == (Trust.METADATA, ("files", "rows", "re-execution"))
 
 
 @pytest.fixture
@@ -337,7 +427,7 @@ def test_tail_fetches_the_last_slice_alone_and_pull_the_rest(
     home: Home, node: Node, chain: PeerChain, source: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (pulled,) = show(home, capsys, "pull", source, "--metadata-only")
-    assert (pulled["metadataOnly"], pulled["trust"], pulled["newRows"]) == (True, "metadata-only", 6)
+    assert (pulled["portion"], pulled["trust"], pulled["newRows"]) == ("metadata-only", "metadata-only", 6)
     _, last = chain.files
 
     assert [row["city"] for row in show(home, capsys, "tail", "cities", "-n", "2")] == [None, ""]

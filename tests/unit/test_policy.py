@@ -139,6 +139,9 @@ def test_metadata_alone_never_rest_on_more_than_metadata(policy: Policy | None, 
 
     assert (decision.accepted, decision.trust, decision.reexecute) == (True, Trust.METADATA, False)
     assert "not looked at" in decision.reason
+    assert ("steps" in decision.reason) is (kind is DERIVATIVE)
+    with_files = decide_on_metadata(policy, Proof(kind=kind, signed=True), has_files=True)
+    assert (with_files.trust, "files hold" in with_files.reason) == (Trust.METADATA, True)
     assert not decide_on_metadata(policy, Proof(kind=kind, signed=False)).accepted
 
 

@@ -11,8 +11,9 @@ from odf_node.cli.console import Console
 from odf_node.cli.refusal_text import describe_refusal
 from odf_node.cli.reports import Report, ReportLog, describe_report, report_to_json
 from odf_node.ports import DatasetRecord, Head, Origin
-from odf_node.services.acceptance import AcceptanceReport
+from odf_node.services.acceptance import AcceptanceReport, FileCount
 from odf_node.services.ingestion import IngestReport
+from odf_node.services.offers import Portion
 from odf_node.services.transforms import TransformReport
 from odf_protocol.events import AddData, DatasetKind, DataSlice, OffsetInterval
 from odf_protocol.policy import Decision, Trust
@@ -64,7 +65,7 @@ def test_report_of_growth_names_rows_block_and_the_end_of_its_hash() -> None:
 
 
 def test_report_without_news_says_up_to_date() -> None:
-    for report in (ingested(up_to_date=True), accepted(new_blocks=0)):
+    for report in (ingested(up_to_date=True), accepted(new_blocks=0, replayed_steps=0)):
         assert describe_report(report) == ["a.b: up to date"]
 
 
@@ -81,6 +82,56 @@ def test_acceptance_says_its_grounds_first_contact_and_at_most_five_warnings() -
     assert "2 steps re-executed" in lines[1]
     assert str(RECORD.id) in lines[2]
     assert len(lines) == 3 + 5
+
+
+WHOLE = FileCount(3, 4096, 3, 4096)
+PARTIAL = FileCount(3, 4096, 1, 1024)
+
+
+@pytest.mark.parametrize(
+    ("changes", "line"),
+    [
+        ({"new_files": WHOLE}, "accepted 2 new blocks with 1,234 rows in 3 files (4,096 bytes); "),
+        ({"new_files": PARTIAL}, "accepted 2 new blocks with 1,234 rows in 3 files (4,096 bytes, 2 here already); "),
+        ({}, "accepted 2 new blocks with 1,234 rows; "),
+        (
+            {"portion": Portion.ROWS_LATER, "new_files": PARTIAL},
+            "took 2 new blocks and 3 files (4,096 bytes, 2 here already), said to have 1,234 rows; ",
+        ),
+        (
+            {"portion": Portion.METADATA_ONLY, "new_files": FileCount(3, 4096)},
+            "took 2 new blocks without the 3 files (4,096 bytes) that they name, said to have 1,234 rows; ",
+        ),
+        ({"portion": Portion.METADATA_ONLY}, "took 2 new blocks, which name no files; "),
+    ],
+)
+def test_line_about_new_blocks_says_what_came_and_claims_no_more(changes: dict[str, Any], line: str) -> None:
+    assert describe_report(accepted(**changes))[0].startswith(f"a.b: {line}")
+
+
+@pytest.mark.parametrize(
+    ("changes", "line"),
+    [
+        ({"completed_files": WHOLE}, "fetched 3 files (4,096 bytes) and checked 9 rows of 5 blocks taken unchecked; "),
+        ({"completed_files": FileCount(3, 4096)}, "checked 9 rows of 5 blocks taken unchecked; "),
+        (
+            {"completed_files": PARTIAL, "portion": Portion.ROWS_LATER},
+            "fetched 1 file (1,024 bytes) of 5 blocks taken without; ",
+        ),
+        ({"completed_files": FileCount(3, 4096), "portion": Portion.ROWS_LATER}, "all files of 5 blocks are here; "),
+    ],
+)
+def test_line_about_held_blocks_says_what_was_added(changes: dict[str, Any], line: str) -> None:
+    report = accepted(new_blocks=0, new_rows=0, replayed_steps=0, completed_blocks=5, completed_rows=9, **changes)
+    assert describe_report(report) == [f"a.b: {line}computed again here"]
+
+
+def test_what_was_taken_unchecked_is_told_with_the_command_that_checks_it_also_without_news() -> None:
+    for unchecked, command in ((("rows",), "checks them now"), (("files", "rows"), "--rows-later")):
+        up_to_date, line = describe_report(accepted(new_blocks=0, replayed_steps=0, unchecked=unchecked))
+        assert up_to_date == "a.b: up to date"
+        assert line.startswith(f"a.b: taken unchecked: {', '.join(unchecked)}; 'odf-node pull a.b'")
+        assert command in line
 
 
 @pytest.mark.parametrize("report", REPORTS, ids=lambda report: type(report).__name__)

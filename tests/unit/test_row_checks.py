@@ -16,7 +16,7 @@ from odf_node.errors import RefusedError
 from odf_node.ports.objects import ArrivingObjects
 from odf_node.ports.peer_client import OnBytes, WantedObject
 from odf_node.ports.progress import Silence
-from odf_node.services import pulling, row_checks
+from odf_node.services import file_fetching, pulling, row_checks
 from odf_node.services.acceptance import AcceptanceReport
 from odf_node.services.row_checks import RowChecks
 from odf_node.services.slice_process import SliceProcess
@@ -34,7 +34,7 @@ WAIT_S = 120.0  # guess: a machine that is slow and busy
 
 @pytest.fixture(autouse=True)
 def every_slice_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pulling, "LARGE_BYTES", 1)
+    monkeypatch.setattr(file_fetching, "LARGE_BYTES", 1)
 
 
 class OwnReader(SliceProcess):

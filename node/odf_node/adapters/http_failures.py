@@ -79,7 +79,7 @@ def error_of_status(url: str, status: int, what: str, body: bytes = b"", content
             return PeerForbidsError(url, status, detail)
         case HTTPStatus.NOT_FOUND | HTTPStatus.GONE:
             if is_absent:
-                return PeerNotFoundError(url, f"{what}: it holds the dataset's metadata alone")
+                return PeerNotFoundError(url, f"{what}: it holds the dataset without this file, which others may have")
             return PeerNotFoundError(url, what)
         case HTTPStatus.REQUEST_TIMEOUT | HTTPStatus.TOO_MANY_REQUESTS:
             return PeerUnavailableError(url, f"it answers {status}: {detail or 'too many requests'}")

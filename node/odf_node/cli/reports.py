@@ -5,9 +5,10 @@ from types import TracebackType
 from typing import Any, Self
 
 from odf_node.cli.console import Console
-from odf_node.services.acceptance import AcceptanceReport
+from odf_node.services.acceptance import AcceptanceReport, FileCount
 from odf_node.services.ingestion import IngestReport
 from odf_node.services.transforms import TransformReport
+from odf_node.services.unchecked import FILES
 
 Report = IngestReport | TransformReport | AcceptanceReport
 
@@ -53,24 +54,21 @@ def describe_report(report: Report) -> list[str]:
         case TransformReport():
             return [f"{name}: up to date"] if report.up_to_date else [_grown(report, "rows derived")]
         case AcceptanceReport():
-            if not report.new_blocks and not report.completed_blocks:
-                return [f"{name}: up to date"]
             lines = []
             if report.completed_blocks:
-                what = f"files of {_count(report.completed_blocks, 'block')} fetched and verified"
+                what = _describe_completed(report)
                 lines.append(f"{name}: {what}" + ("" if report.new_blocks else f"; {report.decision.reason}"))
             if report.new_blocks:
-                taken = "took the metadata of" if report.is_metadata else "accepted"
-                said = "that are said to have" if report.is_metadata else "with"
-                lines.append(
-                    f"{name}: {taken} {_count(report.new_blocks, 'new block')} {said} {report.new_rows:,} rows; "
-                    f"{report.decision.reason}"
-                )
+                lines.append(f"{name}: {_describe_new(report)}; {report.decision.reason}")
+            if not lines:
+                lines.append(f"{name}: up to date")
             if report.replayed_steps:
                 lines.append(f"{name}: {_count(report.replayed_steps, 'step')} re-executed here with an equal result")
             if report.first_contact:
                 known = "must be signed by the key of" if report.record.pinned_key else "stands for"
                 lines.append(f"{name}: first contact; from now on this name {known} {report.record.id}")
+            if report.unchecked:
+                lines.append(f"{name}: {_describe_unchecked(report)}")
             lines += [f"{name}: note: {warning}" for warning in report.warnings[:5]]
             return lines
 
@@ -93,8 +91,12 @@ def report_to_json(report: Report) -> dict[str, Any]:
         case AcceptanceReport():
             return common | {
                 "upToDate": not report.new_blocks and not report.completed_blocks,
+                "portion": report.portion.value,
+                "newFiles": _count_to_json(report.new_files),
                 "completedBlocks": report.completed_blocks,
-                "metadataOnly": report.is_metadata,
+                "completedRows": report.completed_rows,
+                "completedFiles": _count_to_json(report.completed_files),
+                "notChecked": list(report.unchecked),
                 "trust": record.trust.value,
                 "reason": report.decision.reason,
                 "replayedSteps": report.replayed_steps,
@@ -103,8 +105,46 @@ def report_to_json(report: Report) -> dict[str, Any]:
             }
 
 
+def _describe_new(report: AcceptanceReport) -> str:
+    count, blocks, rows = report.new_files, _count(report.new_blocks, "new block"), _count(report.new_rows, "row")
+    here = count.files - count.fetched_files if report.portion.has_files else 0
+    files = f"{_count(count.files, 'file')} ({count.size_bytes:,} bytes{f', {here:,} here already' if here else ''})"
+    if report.portion.has_rows:
+        return f"accepted {blocks} with {rows}" + (f" in {files}" if count.files else "")
+    if not count.files:
+        return f"took {blocks}, which name no files"
+    if report.portion.has_files:
+        return f"took {blocks} and {files}, said to have {rows}"
+    return f"took {blocks} without the {files} that they name, said to have {rows}"
+
+
+def _describe_completed(report: AcceptanceReport) -> str:
+    count, blocks = report.completed_files, _count(report.completed_blocks, "block")
+    fetched = f"fetched {_count(count.fetched_files, 'file')} ({count.fetched_bytes:,} bytes)"
+    if not report.portion.has_rows:
+        return f"{fetched} of {blocks} taken without" if count.fetched_files else f"all files of {blocks} are here"
+    checked = f"checked {_count(report.completed_rows, 'row')} of {blocks} taken unchecked"
+    return f"{fetched} and {checked}" if count.fetched_files else checked
+
+
+def _describe_unchecked(report: AcceptanceReport) -> str:
+    taken = f"taken unchecked: {', '.join(report.unchecked)}; 'odf-node pull {report.record.name}'"
+    if FILES in report.unchecked:
+        return f"{taken} brings and checks them, with --rows-later it brings the files alone"
+    return f"{taken} checks them now, whatever reads rows here checks them before"
+
+
+def _count_to_json(count: FileCount) -> dict[str, int]:
+    return {
+        "files": count.files,
+        "bytes": count.size_bytes,
+        "fetchedFiles": count.fetched_files,
+        "fetchedBytes": count.fetched_bytes,
+    }
+
+
 def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _grown(report: IngestReport | TransformReport, what: str) -> str:

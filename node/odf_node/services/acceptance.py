@@ -12,8 +12,9 @@ To accept what a peer offers for a dataset, the following is done in this order,
 (7) re-execute every step of a derivative from inputs accepted here, and compare (ACCEPT-7, PLAN-7);
 (8) store objects, then blocks, head, acceptance and our attestation (ACCEPT-6).
 
-Where the user wants metadata alone, (4), (5) and (7) are left out, and the acceptance says so (PART-1, PART-2). A later
-pull does them for the blocks that are held already, and (8) adds what was found (PART-3).
+Where the user wants metadata alone, (4), (5) and (7) are left out, and the acceptance says so (PART-1, PART-2); where
+rows come later, (5) and (7) are (PART-12). A later pull does them for the blocks that are held already, and (8) adds
+what was found (PART-3, PART-13).
 
 Nothing is visible before (8). A refusal at any step raises ``RefusedError`` and leaves its evidence in the staging
 area. (0) to (3) are an ``Examination``, which goes on while blocks arrive; the caller fetches the objects between it
@@ -39,12 +40,12 @@ from odf_node.ports import (
 from odf_node.ports.block_stage import BlockStage, OfferedBlock
 from odf_node.services.acceptance_records import acceptance_of, new_dataset_of
 from odf_node.services.attesting import Attester
-from odf_node.services.checked_chain import CheckedChain
+from odf_node.services.checked_chain import CheckedChain, NeededObject
 from odf_node.services.engines import EngineHost
 from odf_node.services.examination import MAX_BLOCKS, Examination
 from odf_node.services.histories import find_equivocation
 from odf_node.services.memory_stage import MemoryStage
-from odf_node.services.offers import Candidate, Offer
+from odf_node.services.offers import Candidate, Offer, Portion
 from odf_node.services.proofs import gather_proof
 from odf_node.services.refusals import Refusals
 from odf_node.services.slice_process import RowReader
@@ -60,8 +61,22 @@ from odf_protocol.timestamp import Timestamp
 
 
 @dataclass(frozen=True, slots=True)
+class FileCount:
+    """The files that blocks name, each once, and how many of them came for this; the others were here, or are not."""
+
+    files: int = 0
+    size_bytes: int = 0
+    fetched_files: int = 0
+    fetched_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class AcceptanceReport:
-    """What was accepted, and on what grounds."""
+    """What was accepted, and on what grounds.
+
+    The completed blocks were held on their metadata alone; now their files came, or their rows were checked.
+    ``unchecked``: what no acceptance of the dataset has looked at yet (PART-14).
+    """
 
     record: DatasetRecord
     new_blocks: int
@@ -70,13 +85,12 @@ class AcceptanceReport:
     decision: Decision
     warnings: tuple[str, ...]
     first_contact: bool
+    portion: Portion = Portion.EVERYTHING
+    new_files: FileCount = FileCount()
     completed_blocks: int = 0
-    """Blocks that were held on their metadata alone, and whose files were fetched and verified now."""
-
-    @property
-    def is_metadata(self) -> bool:
-        """No file of the new blocks was looked at."""
-        return self.decision.trust is Trust.METADATA
+    completed_rows: int = 0
+    completed_files: FileCount = FileCount()
+    unchecked: tuple[str, ...] = ()
 
 
 class InsufficientProofError(RejectedError):
@@ -230,7 +244,15 @@ class Acceptor:
         )
         record = commit_with_objects(self.store, self.objects, commit, {})
         return AcceptanceReport(
-            record, len(new_blocks), chain.count_rows(), replayed, decision, chain.warnings, candidate.is_new
+            record,
+            len(new_blocks),
+            chain.count_rows(),
+            replayed,
+            decision,
+            chain.warnings,
+            candidate.is_new,
+            offer.portion,
+            new_files=_count_files(needed),
         )
 
     def _confirm(
@@ -242,7 +264,8 @@ class Acceptor:
         kept: tuple[Attestation, ...],
         now: Timestamp,
     ) -> AcceptanceReport:
-        """Add to blocks that were taken on their metadata alone what was found since (PART-3)."""
+        """Add to blocks that were taken on their metadata alone what was found since (PART-3, PART-13)."""
+        portion, needed = candidate.offer.portion, candidate.needed_objects()
         acceptance = acceptance_of(candidate, decision, rule, replayed, now)
         earlier = (item.trust for item in self.store.iter_acceptances(candidate.dataset_id))
         self.store.put_acceptance(
@@ -250,11 +273,23 @@ class Acceptor:
             acceptance,
             rests_on=weakest((acceptance.trust, *(trust for trust in earlier if trust is not Trust.METADATA))),
             attestations=(*self._attest(candidate, decision, rule.policy, replayed, now), *kept),
-            present=[item.hash for item in candidate.needed_objects()],
+            present=[item.hash for item in needed if portion.has_rows],
         )
-        record, blocks = self.store.find_dataset(candidate.dataset_id), len(candidate.chain.stage)
+        record = self.store.find_dataset(candidate.dataset_id)
         assert record is not None
-        return AcceptanceReport(record, 0, 0, replayed, decision, candidate.chain.warnings, False, blocks)
+        return AcceptanceReport(
+            record,
+            0,
+            0,
+            replayed,
+            decision,
+            candidate.chain.warnings,
+            False,
+            portion,
+            completed_blocks=len(candidate.chain.stage),
+            completed_rows=candidate.chain.count_rows(),
+            completed_files=_count_files(needed),
+        )
 
     def _attest(
         self, candidate: Candidate, decision: Decision, policy: Policy | None, replayed: int, now: Timestamp
@@ -325,6 +360,10 @@ class Acceptor:
             recomputed=mismatch.recomputed_hash,
             now=now,
         )
+
+
+def _count_files(needed: Sequence[NeededObject]) -> FileCount:
+    return FileCount(len(needed), sum(item.size_bytes for item in needed))
 
 
 def _engine_of(chain: CheckedChain) -> str:

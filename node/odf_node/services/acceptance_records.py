@@ -1,19 +1,13 @@
 """What an acceptance leaves in this node's records."""
 
 import json
-from typing import Any, Final
+from typing import Any
 
 from odf_node.ports import Acceptance, NewDataset, Origin
-from odf_node.services.offers import Candidate, Portion
+from odf_node.services.offers import Candidate
+from odf_node.services.unchecked import list_unchecked
 from odf_protocol.policy import AcceptRule, Decision
 from odf_protocol.timestamp import Timestamp
-
-_NOT_CHECKED: Final = {
-    Portion.EVERYTHING: (),
-    Portion.ROWS_LATER: ("rows", "re-execution"),
-    Portion.METADATA_ONLY: ("files", "rows", "re-execution"),
-}
-"""What an acceptance says that it left out (PART-2, PART-12)."""
 
 
 def acceptance_of(
@@ -21,7 +15,8 @@ def acceptance_of(
 ) -> Acceptance:
     """Write down on what grounds the blocks of ``candidate`` were accepted."""
     assert decision.trust is not None
-    first, last = candidate.chain.first, candidate.chain.last
+    first, last, portion = candidate.chain.first, candidate.chain.last, candidate.offer.portion
+    left = () if portion.has_rows else list_unchecked(candidate.chain.view.kind, has_files=portion.has_files)
     detail: dict[str, Any] = {
         "policy": rule.policy.value if rule.policy else "default",
         "rule": rule.name,
@@ -31,7 +26,7 @@ def acceptance_of(
         "blocks": [first.sequence_number, last.sequence_number],
         "warnings": list(candidate.chain.warnings),
         "replaced": str(candidate.replaced.hash) if candidate.replaced else None,
-        "notChecked": list(_NOT_CHECKED[candidate.offer.portion]),
+        "notChecked": list(left),
     }
     return Acceptance(
         head=last,

@@ -1,51 +1,52 @@
-"""Files and proof for blocks that were taken on their metadata alone (PART-3)."""
+"""Files and proof for blocks that were taken on their metadata alone (PART-3, PART-13)."""
 
-import json
+from dataclasses import dataclass
 from typing import Final
 
-from odf_node.ports import DatasetRecord, Head, MetadataStore
+from odf_node.ports import DatasetRecord, Head, MetadataStore, ObjectStore
 from odf_node.ports.block_stage import OfferedBlock
 from odf_node.services.key_logs import KeyLogs
-from odf_node.services.offers import Candidate, Offer
+from odf_node.services.offers import Candidate, Offer, Portion
+from odf_node.services.presence import Presence
+from odf_node.services.unchecked import find_unchecked
 from odf_node.services.verification import check_chain, stored_piece, view_at
 from odf_protocol.chain import ChainState, Strictness
-from odf_protocol.policy import Trust
 
 _PIECE_BLOCKS: Final = 256
 """Blocks that are in memory at once while the state of the rules is found.  # guess"""
 
 
-def find_last_checked(store: MetadataStore, record: DatasetRecord) -> int | None:
-    """Return the number of the block after which blocks rest on metadata alone (-1: all); None where none does."""
-    if record.trust is not Trust.METADATA:
-        return None
-    last: int | None = None
-    for acceptance in store.iter_acceptances(record.id):
-        first = int(json.loads(acceptance.detail)["blocks"][0])
-        if acceptance.trust is Trust.METADATA:
-            last = first - 1 if last is None else last
-        elif last is not None and first <= last + 1:
-            last = None
-    # A history that replaced another may leave none; then everything is looked at.
-    return -1 if last is None else last
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """Finds what a pull adds to a dataset that is held in a smaller portion than is wanted."""
+
+    store: MetadataStore
+    objects: ObjectStore
+
+    def find(
+        self, record: DatasetRecord, portion: Portion, url: str, statements: tuple[bytes, ...]
+    ) -> Candidate | None:
+        """Read the blocks that rest on metadata alone as if ``url`` had offered them again; None: nothing to add.
+
+        Raises:
+            RejectedError, MalformedError: What is held is damaged.
+        """
+        unchecked = find_unchecked(self.store, record)
+        if unchecked is None or not portion.has_files:
+            return None
+        if portion.has_rows or not unchecked.has_files:
+            return _read_held(self.store, record, unchecked.after, portion, url, statements)
+        # They were here. Those that went since are wanted as well, unless their blocks rest on more than metadata.
+        lost = Presence(self.store, self.objects).find_absent(record)
+        if not lost:
+            return None
+        held = _read_held(self.store, record, unchecked.after, portion, url, statements)
+        return held if any(item.hash in lost for item in held.needed_objects()) else None
 
 
-def find_held_on_metadata(
-    store: MetadataStore, record: DatasetRecord, url: str, statements: tuple[bytes, ...]
-) -> Candidate | None:
-    """Read the blocks of a dataset that rest on metadata alone as if ``url`` had offered them again; None: none do."""
-    after = find_last_checked(store, record)
-    return None if after is None else read_held(store, record, after=after, url=url, statements=statements)
-
-
-def read_held(
-    store: MetadataStore, record: DatasetRecord, *, after: int, url: str, statements: tuple[bytes, ...]
+def _read_held(
+    store: MetadataStore, record: DatasetRecord, after: int, portion: Portion, url: str, statements: tuple[bytes, ...]
 ) -> Candidate:
-    """Read the blocks after number ``after`` as if ``url`` had offered them again.
-
-    Raises:
-        RejectedError, MalformedError: What is held is damaged.
-    """
     signed = record.pinned_key is not None
     keys = KeyLogs(store).compare(record.id, ())
     state: ChainState | None = None
@@ -78,5 +79,6 @@ def read_held(
         signed_head=None if signed_head is None else signed_head.raw,
         expected_id=record.id,
         statements=statements,
+        portion=portion,
     )
     return Candidate(offer, record.id, False, signed, chain, keys, is_held=True)

@@ -40,5 +40,5 @@ class Presence:
 def say_how_to_get(record: DatasetRecord) -> str:
     """Say what brings the files of a dataset here."""
     if record.trust is Trust.METADATA:
-        return f"it was taken on its metadata alone: 'odf-node pull {record.name}' brings and verifies them"
+        return f"'odf-node pull {record.name}' brings and verifies them"
     return f"'odf-node cache rebuild {record.name}' brings them back"

@@ -7,7 +7,6 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from odf_node.errors import RefusedError, UsageError
-from odf_node.exchange.wanted import iter_wanted
 from odf_node.ports import (
     Clock,
     DatasetRecord,
@@ -22,7 +21,6 @@ from odf_node.ports import (
 )
 from odf_node.ports.block_stage import OpenStage
 from odf_node.ports.peer_client import (
-    ObjectKind,
     PeerDataset,
     PeerDescription,
     PeerHead,
@@ -30,21 +28,22 @@ from odf_node.ports.peer_client import (
 )
 from odf_node.ports.peer_errors import PeerForbidsError
 from odf_node.ports.progress import ProgressLine
-from odf_node.services.acceptance import AcceptanceReport, Acceptor
+from odf_node.services.acceptance import AcceptanceReport, Acceptor, FileCount
 from odf_node.services.bringing import Bringing
 from odf_node.services.chain_fetching import ChainFetching
-from odf_node.services.completion import find_held_on_metadata
+from odf_node.services.completion import Completion
 from odf_node.services.disputes import Disputes
+from odf_node.services.file_fetching import FileFetching
 from odf_node.services.hearing import Hearing, unless_mute
 from odf_node.services.ingestion import Ingestor, IngestReport
 from odf_node.services.naming import get_dataset
 from odf_node.services.offers import EVERYTHING, Candidate, Offer, Portion, Wishes
 from odf_node.services.pull_planning import PullTarget
-from odf_node.services.row_checks import LARGE_BYTES, RowChecks
+from odf_node.services.row_checks import RowChecks
 from odf_node.services.transforms import Transformer, TransformReport
+from odf_node.services.unchecked import find_unchecked
 from odf_node.services.writer import find_writing_time
 from odf_node.threads import finish_in_thread
-from odf_protocol.block_traits import CHECKPOINT, ROWS
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import MalformedError, NotFoundError, RejectedError, UnavailableError
 from odf_protocol.events import DatasetKind
@@ -164,7 +163,9 @@ class Pulling:
         for attempt in range(ATTEMPTS):
             try:
                 with self.objects.writing():
-                    return await self._take(peer, url, name, policy, expected_id, progress, wishes)
+                    report = await self._take(peer, url, name, policy, expected_id, progress, wishes)
+                unchecked = await finish_in_thread(lambda report=report: find_unchecked(self.store, report.record))  # type: ignore[misc]
+                return report if unchecked is None else replace(report, unchecked=unchecked.what)
             except (HeadMovedError, KeyLogMovedError):
                 # Another pull or push of the dataset was faster; there is nothing wrong with this one.
                 if attempt == ATTEMPTS - 1:
@@ -210,15 +211,15 @@ class Pulling:
             raise acceptor.refuse(Offer.of_head(offered, record.name, url), error, now=self.clock.now())
         statements = await unless_mute(peer.list_attestations(limit=MAX_STATEMENTS))
         completed: AcceptanceReport | None = None
-        may_complete = wishes.completes and wishes.portion is Portion.EVERYTHING
-        if record is not None and may_complete and Disputes(self.store).find_obstacle(record.id) is None:
-            held = await finish_in_thread(lambda: find_held_on_metadata(self.store, record, url, statements))
-            completed = await self._judge(peer, held, policy, acceptor, record.name, progress) if held else None
+        if record is not None and wishes.completes and Disputes(self.store).find_obstacle(record.id) is None:
+            completion = Completion(self.store, self.objects)
+            held = await finish_in_thread(lambda: completion.find(record, wishes.portion, url, statements))
+            completed = await self._judge(peer, held, policy, acceptor, progress) if held else None
         if record is not None and self._is_known(record, offered.head):
             Disputes(self.store).require_undisputed(record.id, record.name)
             await finish_in_thread(lambda: acceptor.keep_statements(record.id, statements, now=self.clock.now()))
             await finish_in_thread(lambda: hearing.remember(record.id, offered, url))
-            return replace(completed or _up_to_date(record), warnings=doubts)
+            return replace(completed or _up_to_date(record, wishes), warnings=doubts)
         offer = Offer(
             name=name,
             source_url=url,
@@ -236,14 +237,19 @@ class Pulling:
             fetching = ChainFetching(self.store, lambda each: acceptor.begin(each, stage, now=self.clock.now()))
             candidate = await fetching.fetch(peer, offer, record, offered, stage)
             if isinstance(candidate, DatasetRecord):
-                return _up_to_date(candidate)
-            report = await self._judge(peer, candidate, policy, acceptor, candidate.offer.name, progress)
+                return _up_to_date(candidate, wishes)
+            report = await self._judge(peer, candidate, policy, acceptor, progress)
         await finish_in_thread(lambda: hearing.remember(candidate.dataset_id, offered, url))
         report = replace(report, warnings=report.warnings + doubts + self._remember_peer(peer.description))
         if completed is None:
             return report
-        steps = report.replayed_steps + completed.replayed_steps
-        return replace(report, completed_blocks=completed.completed_blocks, replayed_steps=steps)
+        return replace(
+            report,
+            replayed_steps=report.replayed_steps + completed.replayed_steps,
+            completed_blocks=completed.completed_blocks,
+            completed_rows=completed.completed_rows,
+            completed_files=completed.completed_files,
+        )
 
     async def _judge(
         self,
@@ -251,16 +257,15 @@ class Pulling:
         candidate: Candidate,
         policy: Policy | None,
         acceptor: Acceptor,
-        name: str,
         progress: ProgressLine,
     ) -> AcceptanceReport:
-        offer = candidate.offer
+        offer, fetched = candidate.offer, FileCount()
         reader = RowChecks(self.objects.get_path)
         try:
             if offer.portion.has_files:
                 # What arrives stays until it is judged, also when this process does not live to see it (HOME-19).
                 self.objects.reserve(candidate.dataset_id, [needed.hash for needed in candidate.needed_objects()])
-                await self._fetch_objects(peer, candidate, name, progress, reader)
+                fetched = await FileFetching(self.objects, reader, progress).fetch(peer, candidate)
                 if policy is not Policy.INTEGRITY and offer.portion.has_rows:
                     await self.bringing.bring_for_steps(candidate.chain.view, progress)
             report = await finish_in_thread(
@@ -278,7 +283,7 @@ class Pulling:
         finally:
             reader.close()
         self.objects.release(candidate.dataset_id)
-        return report
+        return _with_fetched(report, fetched)
 
     def _let_go(self, candidate: Candidate) -> None:
         """Note that what came for a refused offer can go, unless something else names it."""
@@ -298,23 +303,6 @@ class Pulling:
         except PeerKeyChangedError as error:
             return (str(error),)
         return ()
-
-    async def _fetch_objects(
-        self, peer: PeerDataset, candidate: Candidate, name: str, progress: ProgressLine, reader: RowChecks
-    ) -> None:
-        blocks = candidate.chain.iter_blocks(ROWS | CHECKPOINT)
-        wanted = {item.hash: item for block in blocks for item in iter_wanted(block.event)}
-        missing = [item for item in wanted.values() if not self.objects.has(item.hash)]
-        large = {n for n, item in wanted.items() if item.kind is ObjectKind.DATA and item.size_bytes >= LARGE_BYTES}
-        if large and candidate.offer.portion.has_rows:
-            here = large.difference(item.hash for item in missing)
-            await finish_in_thread(lambda: reader.expect(candidate.chain, large, here))
-        if missing:
-            progress.say(f"{name}: fetching")
-            if candidate.offer.portion.has_rows and any(item.kind is ObjectKind.DATA for item in missing):
-                reader.start()  # is up when the files are here
-            progress.expect(sum(item.size_bytes for item in missing))
-            await peer.fetch_objects(missing, reader.hearing(self.objects), progress.advance)
 
     def _find_held(self, name: str, offered: PeerHead) -> DatasetRecord | None:
         if offered.dataset_id is not None:
@@ -342,5 +330,17 @@ def name_in_url(url: str) -> str:
         raise UsageError(f"{url} does not end in a dataset name; give one with --as") from error
 
 
-def _up_to_date(record: DatasetRecord) -> AcceptanceReport:
-    return AcceptanceReport(record, 0, 0, 0, Decision(True, record.trust, False, "nothing new"), (), False)
+def _up_to_date(record: DatasetRecord, wishes: Wishes) -> AcceptanceReport:
+    nothing = Decision(True, record.trust, False, "nothing new")
+    return AcceptanceReport(record, 0, 0, 0, nothing, (), False, wishes.portion)
+
+
+def _with_fetched(report: AcceptanceReport, fetched: FileCount) -> AcceptanceReport:
+    """Add how many files came to the count of those that the judged blocks name."""
+
+    def add(count: FileCount) -> FileCount:
+        return replace(count, fetched_files=fetched.fetched_files, fetched_bytes=fetched.fetched_bytes)
+
+    if report.completed_blocks:
+        return replace(report, completed_files=add(report.completed_files))
+    return replace(report, new_files=add(report.new_files))

@@ -15,6 +15,7 @@ from odf_node.services.key_reports import KeyReports
 from odf_node.services.proofs import gather_proof
 from odf_node.services.refusals import Refusals
 from odf_node.services.statements import Statements
+from odf_node.services.unchecked import find_unchecked
 from odf_node.services.verification import check_chain, stored_chain
 from odf_protocol.accept_policies import PolicySet
 from odf_protocol.chain import Strictness
@@ -102,8 +103,10 @@ class TrustReport:
         named = policies.names_identity(record.id)
         proof = replace(proof, is_new=not named, identity_named=named)
         # Of files that nobody looked at nothing is claimed, whatever the rule would say of them.
-        judge = decide_on_metadata if record.trust is Trust.METADATA else decide
-        return Standing(record, rule, judge(rule, proof))
+        unchecked = find_unchecked(self.store, record)
+        if unchecked is None:
+            return Standing(record, rule, decide(rule, proof))
+        return Standing(record, rule, decide_on_metadata(rule, proof, has_files=unchecked.has_files))
 
     def list_changes(self, policies: PolicySet) -> list[Change]:
         """Find the datasets that other policies would judge otherwise."""

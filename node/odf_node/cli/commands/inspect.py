@@ -164,6 +164,7 @@ def _show_trust(context: Context, record: Any, *, as_json: bool) -> None:
     from odf_node.services.attesting import describe_attestation
     from odf_node.services.key_reports import KeyReports
     from odf_node.services.presence import Presence, say_how_to_get
+    from odf_node.services.unchecked import find_unchecked
 
     store, console = context.node.store, context.console
     acceptances = [
@@ -188,6 +189,8 @@ def _show_trust(context: Context, record: Any, *, as_json: bool) -> None:
     ]
     key_warnings = KeyReports(store).list_doubts(record)
     absent = len(Presence(store, context.node.objects).find_absent(record))
+    unchecked = find_unchecked(store, record)
+    left = list(unchecked.what) if unchecked else []
     if as_json:
         console.json(
             {
@@ -195,6 +198,7 @@ def _show_trust(context: Context, record: Any, *, as_json: bool) -> None:
                 "id": str(record.id),
                 "trust": record.trust.value,
                 "absentFiles": absent,
+                "notChecked": left,
                 "pinnedKey": str(record.pinned_key) if record.pinned_key else None,
                 "keyWarnings": key_warnings,
                 "acceptances": acceptances,
@@ -209,7 +213,9 @@ def _show_trust(context: Context, record: Any, *, as_json: bool) -> None:
     for warning in key_warnings:
         console.text(f"  WARNING     {warning}")
     if absent:
-        console.text(f"  not here    {absent:,} files; {say_how_to_get(record)}")
+        console.text(f"  not here    {absent:,} {'file' if absent == 1 else 'files'}; {say_how_to_get(record)}")
+    if left:
+        console.text(f"  unchecked   {', '.join(left)} when it was taken; 'odf-node pull {record.name}' checks them")
     for row in acceptances:
         row["blocks"] = f"{row['blocks'][0]} to {row['blocks'][1]}"
     console.text("")

@@ -7,7 +7,7 @@ from odf_node.cli.context import Context
 from odf_node.cli.parsing import add_output_format
 
 if TYPE_CHECKING:
-    from odf_node.ports import MetadataStore
+    from odf_node.ports import DatasetRecord, MetadataStore
     from odf_protocol.did import DatasetId
 
 
@@ -32,6 +32,7 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
         row["rows"] = f"{row['rows']:,}"
         row["watermark"] = row["watermark"] or "-"
         row["published"] = "yes" if row["published"] else "no"
+        row["notChecked"] = ", ".join(row["notChecked"])
     columns = {
         "name": "NAME",
         "kind": "KIND",
@@ -42,6 +43,8 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
     }
     if any(row["absentFiles"] for row in rows):
         columns["absentFiles"] = ">FILES NOT HERE"
+    if any(row["notChecked"] for row in rows):
+        columns["notChecked"] = "TAKEN UNCHECKED"
     if arguments.wide:
         columns |= {"id": "ID", "head": "HEAD", "origin": "ORIGIN", "published": "PUBLISHED"}
     context.console.table(
@@ -66,6 +69,7 @@ def describe(context: Context, record: Any) -> dict[str, Any]:
         "watermark": str(progress.watermark) if progress.watermark else None,
         "trust": "FROZEN" if _is_disputed(context.node.store, record.id) else record.trust.value,
         "absentFiles": _count_absent(context, record.id),
+        "notChecked": _list_unchecked(context.node.store, record),
         "id": str(record.id),
         "head": str(record.head.hash),
         "origin": record.origin_url or "here",
@@ -76,6 +80,13 @@ def describe(context: Context, record: Any) -> dict[str, Any]:
 def _count_absent(context: Context, dataset_id: "DatasetId") -> int:
     marked = context.node.store.list_absent_objects(dataset_id)
     return sum(not context.node.objects.has(item) for item in marked)
+
+
+def _list_unchecked(store: "MetadataStore", record: "DatasetRecord") -> list[str]:
+    from odf_node.services.unchecked import find_unchecked
+
+    unchecked = find_unchecked(store, record)
+    return list(unchecked.what) if unchecked else []
 
 
 def _is_disputed(store: "MetadataStore", dataset_id: "DatasetId") -> bool:

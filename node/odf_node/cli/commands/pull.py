@@ -52,15 +52,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
         const="metadata-only",
         default="everything",
         help="of others' datasets bring blocks, signatures and replay records, no files: shown as metadata-only until "
-        "a pull without this option fetches and verifies the rest",
+        "a pull without this option fetches and checks the rest",
     )
     what.add_argument(
         "--rows-later",
         dest="portion",
         action="store_const",
         const="rows-later",
-        help="of others' datasets bring the files of new blocks too, with the right hashes, and read none: rows are "
-        "checked before anybody reads them, or by the next pull without this option; shown as metadata-only until then",
+        help="of others' datasets bring all files too, also those that --metadata-only left out, each with the hash in "
+        "its block, and read none: rows are checked before somebody here reads them, and by the next pull without this "
+        "option; shown as metadata-only until that pull",
     )
     parser.add_argument("--set-watermark", metavar="T", help="state that no event before T is expected; pulls nothing")
     add_rate_limit(parser)
