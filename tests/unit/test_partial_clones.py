@@ -379,6 +379,21 @@ def test_absent_files_are_no_damage(home: Home, node: Node, chain: PeerChain, tm
         assert pull(other, chain).record.trust is Trust.SIGNED
 
 
+def test_backup_takes_unread_files_along(node: Node, home: Home, chain: PeerChain, tmp_path: Path) -> None:
+    pull(node, chain, ROWS_LATER)
+    back_up(home, tmp_path / "backup", Silence().advance)
+    gone, kept = chain.files
+    node.objects.delete(gone)
+    back_up(home, tmp_path / "later", Silence().advance)
+
+    for folder, files in (("backup", {gone, kept}), ("later", {kept})):
+        restored = Home(tmp_path / f"restored-{folder}")
+        restore(restored, tmp_path / folder, Silence().advance)
+        with closing(Node(restored, FixedClock(NOW))) as other:
+            assert set(other.objects.iter_hashes()) == files
+            assert pull(other, chain).completed_files.fetched_files == 2 - len(files)
+
+
 def test_file_that_was_here_and_is_lost_is_damage(node: Node, chain: PeerChain) -> None:
     pull(node, chain.up_to(2))
     pull(node, chain, METADATA)

@@ -77,7 +77,9 @@ def back_up(home: Home, target: Path, on_bytes: OnBytes) -> BackupReport:
         try:
             database = folder / f".{_DATABASE}.{secrets.token_hex(4)}"
             _copy_database(home, database)
-            wanted, datasets = _read_named(database, home.database)
+            wanted, more, datasets = _read_named(database, home.database)
+            # Files that need not be here and are may be had nowhere else by the time of the restore (PART-4).
+            wanted |= {item for item in more if objects.has(item)}
             if is_file:
                 part = draft.with_suffix(".part")
                 report = _fill_archive(part, objects, database, wanted, datasets, on_bytes)
@@ -123,7 +125,7 @@ def restore(home: Home, source: Path, on_bytes: OnBytes) -> BackupReport:
             raise MalformedError(
                 "backup", where=str(source), expected=f"{_DATABASE} and {MANIFEST}", found="no whole one"
             )
-        wanted, datasets = _read_named(draft, source)
+        wanted, _, datasets = _read_named(draft, source)
         missing = [str(item) for item in wanted if not objects.has(item)]
         if missing:
             raise MalformedError("backup", where=str(source), expected="all objects", found=f"without {missing[0]}")
@@ -202,14 +204,18 @@ def _copy_database(home: Home, target: Path) -> None:
         raise HomeCorruptError(home.database, f"the database is damaged: {verdict}")
 
 
-def _read_named(database: Path, origin: Path) -> tuple[set[Multihash], int]:
-    """Read from a database copied from ``origin`` which objects have to be with it, and how many datasets it has."""
+def _read_named(database: Path, origin: Path) -> tuple[set[Multihash], set[Multihash], int]:
+    """Read from a database copied from ``origin`` which objects have to be with it, and which need not.
+
+    The third is how many datasets it has.
+    """
     folder = database.parent / f".reading-{secrets.token_hex(4)}"
     folder.mkdir(mode=0o700)
     try:
         os.link(database, folder / _DATABASE)
         with closing(SqliteMetadataStore(Home(folder))) as store:
-            return set(store.list_expected_objects()), len(store.list_datasets())
+            expected = store.list_expected_objects()
+            return set(expected), set(store.list_referenced_objects() - expected), len(store.list_datasets())
     except HomeVersionError as error:
         raise HomeVersionError(origin, str(error.supported), str(error.found), is_newer=error.is_newer) from error
     finally:
