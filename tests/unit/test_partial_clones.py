@@ -28,7 +28,7 @@ from odf_protocol.policy import Policy, Trust
 from odf_protocol.timestamp import Timestamp
 from support.offering_peer import OfferingPeer
 from support.offers import CITIES, NOW, Judge, PeerChain, PublisherHome, root_chain, select, slice_table
-from support.signing import OTHER_KEY, dataset_of
+from support.signing import NEW_KEY, OTHER_KEY, dataset_of
 
 METADATA = Wishes(published=True, force=False, portion=Portion.METADATA_ONLY)
 ROWS_LATER = Wishes(published=True, force=False, portion=Portion.ROWS_LATER)
@@ -324,6 +324,27 @@ def test_own_dataset_is_not_taken_on_its_metadata(tmp_path: Path) -> None:
                 progress=Silence(), portion=Portion.METADATA_ONLY,
             )
         )  # fmt: skip
+
+
+def test_own_datasets_beside_those_of_others_are_pulled_as_ever(
+    tmp_path: Path, source: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    judge = Judge.create(tmp_path / "own")
+    root = PeerChain(tmp_path, name="root", key=OTHER_KEY)
+    root.add(Seed(dataset_id=root.id, dataset_kind=DatasetKind.ROOT))
+    derivative = PeerChain(tmp_path, name="large", key=NEW_KEY)
+    derivative.add(Seed(dataset_id=derivative.id, dataset_kind=DatasetKind.DERIVATIVE))
+    derivative.add(select("SELECT * FROM root", root.id))
+    for each in (root, derivative):
+        PublisherHome(judge).keep(each)
+    assert main(["--home", str(judge.home.path), "pull", "--all", "--rows-later"]) == 2
+    assert "--rows-later is for datasets of others" in capsys.readouterr().err
+
+    show(judge.home, capsys, "pull", source, "--metadata-only")
+    cities, large = show(judge.home, capsys, "pull", "--all", "--rows-later")
+
+    assert (large["dataset"], large["upToDate"]) == ("large", True)
+    assert (cities["completedBlocks"], cities["portion"]) == (4, "rows-later")
 
 
 def test_everything_that_shows_trust_says_that_files_are_not_here(

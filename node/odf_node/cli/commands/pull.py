@@ -112,10 +112,13 @@ async def run(context: Context, arguments: argparse.Namespace) -> int:
         if arguments.recursive:
             targets = await node.planner.plan_with_inputs(targets)
         failures: list[int] = []
-        for target in targets:
+        own = [target.record is not None and target.record.origin is Origin.OWN for target in targets]
+        for target, is_own in zip(targets, own, strict=True):
             is_named = target.alias is not None
+            # Where there are others' datasets, the option is about those; with own ones alone, it makes no sense.
+            how_much = Portion.EVERYTHING if is_own and not all(own) else portion
             try:
-                if target.record is not None and target.record.origin is Origin.OWN:
+                if is_own and target.record is not None:
                     tell_writing_time(context, target.record)
                 with context.console.progress(f"{target.label}: starting") as progress:
                     report = await node.pulling.pull(
@@ -125,7 +128,7 @@ async def run(context: Context, arguments: argparse.Namespace) -> int:
                         expected_id=expected_id if is_named else None,
                         progress=progress,
                         force=arguments.force,
-                        portion=portion,
+                        portion=how_much,
                     )
             except OdfError as error:
                 if len(targets) == 1:
@@ -134,7 +137,7 @@ async def run(context: Context, arguments: argparse.Namespace) -> int:
                 failures.append(tell_failure(f"pull: {target.label}", error))
                 continue
             if report.new_blocks or getattr(report, "completed_blocks", 0):
-                how = "" if portion is Portion.EVERYTHING else f" ({portion})"
+                how = "" if how_much is Portion.EVERYTHING else f" ({how_much})"
                 node.record("pull", report.record.name, f"block {report.record.head.sequence_number}{how}")
             if target.alias is not None and not arguments.no_alias:
                 node.remotes.add_alias(report.record, RemoteDirection.PULL, target.alias)
