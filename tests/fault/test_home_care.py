@@ -284,7 +284,7 @@ def test_commands_say_what_they_did_and_end_with_the_code_of_damage(tmp_path: Pa
     made = run(tmp_path / "home", "backup", target, "--keys", keys, "-o", "json")
     assert json.loads(made.stdout) == {"datasets": 1, "objects": 6, "copied": 6, "copied_bytes": 35_010, "keys": 1}
     back = run(tmp_path / "other", "restore", target, "--keys", keys)
-    assert (back.returncode, "1 datasets and 6 objects are back" in back.stdout) == (0, True)
+    assert (back.returncode, "1 dataset and 6 objects are back" in back.stdout) == (0, True)
     assert run(tmp_path / "home", "scrub").returncode == 0
     decay(node, b"slice 3" * 1000)
     found = run(tmp_path / "home", "scrub", "-o", "json")

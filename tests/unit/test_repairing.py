@@ -211,5 +211,5 @@ def test_command_says_what_it_mended_and_what_it_could_not(
     assert main(["repair", "--home", str(home.path)]) == 6
     assert "NOT MENDED" in capsys.readouterr().out
     assert main(["repair", "cities", "--from", source, "--home", str(home.path)]) == 0
-    assert "mended 0 blocks and 1 objects" in capsys.readouterr().out
+    assert "mended 0 blocks and 1 object " in capsys.readouterr().out
     assert main(["repair", "--home", str(home.path)]) == 0

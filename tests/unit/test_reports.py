@@ -64,6 +64,12 @@ def test_report_of_growth_names_rows_block_and_the_end_of_its_hash() -> None:
     assert line == f"a.b: 1,234 rows ingested, block 7 ({RECORD.head.hash.short})"
 
 
+def test_one_of_a_thing_is_not_told_as_several() -> None:
+    lines = describe_report(ingested(new_rows=1, quarantined_rows=1))
+    assert "1 row ingested," in lines[0]
+    assert "1 row could not be read:" in lines[1]
+
+
 def test_report_without_news_says_up_to_date() -> None:
     for report in (ingested(up_to_date=True), accepted(new_blocks=0, replayed_steps=0)):
         assert describe_report(report) == ["a.b: up to date"]

@@ -9,6 +9,7 @@ from odf_node.services.acceptance import AcceptanceReport, FileCount
 from odf_node.services.ingestion import IngestReport
 from odf_node.services.transforms import TransformReport
 from odf_node.services.unchecked import FILES
+from odf_node.wording import count_of
 
 Report = IngestReport | TransformReport | AcceptanceReport
 
@@ -44,15 +45,15 @@ def describe_report(report: Report) -> list[str]:
     name = report.record.name
     match report:
         case IngestReport():
-            lines = [f"{name}: up to date"] if report.up_to_date else [_grown(report, "rows ingested")]
+            lines = [f"{name}: up to date"] if report.up_to_date else [_grown(report, "ingested")]
             if report.quarantined_rows:
                 lines.append(
-                    f"{name}: {report.quarantined_rows:,} rows could not be read and are kept aside; "
+                    f"{name}: {count_of(report.quarantined_rows, 'row')} could not be read: kept aside; "
                     f"'odf-node inspect quarantine {name}' shows them"
                 )
             return lines
         case TransformReport():
-            return [f"{name}: up to date"] if report.up_to_date else [_grown(report, "rows derived")]
+            return [f"{name}: up to date"] if report.up_to_date else [_grown(report, "derived")]
         case AcceptanceReport():
             lines = []
             if report.completed_blocks:
@@ -63,7 +64,7 @@ def describe_report(report: Report) -> list[str]:
             if not lines:
                 lines.append(f"{name}: up to date")
             if report.replayed_steps:
-                lines.append(f"{name}: {_count(report.replayed_steps, 'step')} re-executed here with an equal result")
+                lines.append(f"{name}: {count_of(report.replayed_steps, 'step')} re-executed here with an equal result")
             if report.first_contact:
                 known = "must be signed by the key of" if report.record.pinned_key else "stands for"
                 lines.append(f"{name}: first contact; from now on this name {known} {report.record.id}")
@@ -106,9 +107,9 @@ def report_to_json(report: Report) -> dict[str, Any]:
 
 
 def _describe_new(report: AcceptanceReport) -> str:
-    count, blocks, rows = report.new_files, _count(report.new_blocks, "new block"), _count(report.new_rows, "row")
+    count, blocks, rows = report.new_files, count_of(report.new_blocks, "new block"), count_of(report.new_rows, "row")
     here = count.files - count.fetched_files if report.portion.has_files else 0
-    files = f"{_count(count.files, 'file')} ({count.size_bytes:,} bytes{f', {here:,} here already' if here else ''})"
+    files = f"{count_of(count.files, 'file')} ({count.size_bytes:,} bytes{f', {here:,} here already' if here else ''})"
     if report.portion.has_rows:
         return f"accepted {blocks} with {rows}" + (f" in {files}" if count.files else "")
     if not count.files:
@@ -119,11 +120,11 @@ def _describe_new(report: AcceptanceReport) -> str:
 
 
 def _describe_completed(report: AcceptanceReport) -> str:
-    count, blocks = report.completed_files, _count(report.completed_blocks, "block")
-    fetched = f"fetched {_count(count.fetched_files, 'file')} ({count.fetched_bytes:,} bytes)"
+    count, blocks = report.completed_files, count_of(report.completed_blocks, "block")
+    fetched = f"fetched {count_of(count.fetched_files, 'file')} ({count.fetched_bytes:,} bytes)"
     if not report.portion.has_rows:
         return f"{fetched} of {blocks} taken without" if count.fetched_files else f"all files of {blocks} are here"
-    checked = f"checked {_count(report.completed_rows, 'row')} of {blocks} taken unchecked"
+    checked = f"checked {count_of(report.completed_rows, 'row')} of {blocks} taken unchecked"
     return f"{fetched} and {checked}" if count.fetched_files else checked
 
 
@@ -143,10 +144,7 @@ def _count_to_json(count: FileCount) -> dict[str, int]:
     }
 
 
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
 def _grown(report: IngestReport | TransformReport, what: str) -> str:
     head = report.record.head
-    return f"{report.record.name}: {report.new_rows:,} {what}, block {head.sequence_number} ({head.hash.short})"
+    rows = count_of(report.new_rows, "row")
+    return f"{report.record.name}: {rows} {what}, block {head.sequence_number} ({head.hash.short})"

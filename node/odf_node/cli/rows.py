@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from odf_node.cli.console import Console, ResultNotWrittenError
 from odf_node.errors import UsageError
+from odf_node.wording import count_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -34,7 +35,7 @@ def write_rows(
         # A file that holds a part of the answer would be taken for the answer.
         path.unlink(missing_ok=True)
         raise ResultNotWrittenError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
-    console.note(f"{rows.num_rows:,} rows written to {path}")
+    console.note(f"{count_of(rows.num_rows, 'row')} written to {path}")
 
 
 def check_output_path(path: Path) -> None:

@@ -24,6 +24,7 @@ from odf_node.ports.keys import PrivateKey
 from odf_node.services.disputes import Disputes
 from odf_node.services.key_logs import KeyLogs
 from odf_node.services.trees import KeptTrees
+from odf_node.wording import count_of
 from odf_protocol.did import DidKey
 
 
@@ -117,7 +118,7 @@ def _prepare(node: Node) -> PrivateKey:
 def _announce(node: Node, listening: ListeningAddress, ready_file: Path | None, console: Console) -> None:
     """Tell people, scripts and the supervisor that requests are answered."""
     count = sum(record.published for record in node.store.list_datasets())
-    console.note(f"serving {count} dataset{'' if count == 1 else 's'} at {listening.url} (Ctrl-C ends)")
+    console.note(f"serving {count_of(count, 'dataset')} at {listening.url} (Ctrl-C ends)")
     if ready_file is not None:
         _write_whole(ready_file, f"{listening.url}\n")
     notify_supervisor(os.environ, "READY=1", f"STATUS=serving at {listening.url}")

@@ -31,6 +31,7 @@ from odf_node.services.verification import (
     stored_piece,
     view_at,
 )
+from odf_node.wording import count_of
 from odf_protocol import block_traits as traits
 from odf_protocol.chain import ChainState, Strictness
 from odf_protocol.did import DatasetId
@@ -102,14 +103,14 @@ class Finding:
         """Say it in lines for people."""
         if self.problem:
             return [f"{self.name}: NOT VALID: {self.problem}"]
-        checked = [f"{self.blocks} blocks", f"{self.rows:,} rows"]
+        checked = [count_of(self.blocks, "block"), count_of(self.rows, "row")]
         if self.slices < self.slices_in_range:
             checked.append(f"a sample of {self.slices} of {self.slices_in_range} slices")
         checked.append("all signed by the dataset's key" if self.signed else "signed by nobody")
         if self.replayed_steps is not None:
-            checked.append(f"{self.replayed_steps} steps re-executed with an equal result")
+            checked.append(f"{count_of(self.replayed_steps, 'step')} re-executed with an equal result")
         if self.remembered:
-            checked.append(f"{self.remembered} blocks verified before")
+            checked.append(f"{count_of(self.remembered, 'block')} verified before")
         lines = [f"{self.name}: valid: {', '.join(checked)}"]
         if self.not_checked:
             lines.append(f"{self.name}: not re-executed: {self.not_checked}")

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from odf_node.cli.context import Context
 from odf_node.cli.parsing import add_output_format
+from odf_node.wording import count_of
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -33,7 +34,8 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
         console.json(asdict(report) | {"keys": keys})
         return 0
     console.text(
-        f"{arguments.target}: {report.datasets:,} datasets, {report.objects:,} objects, of which {report.copied:,} "
+        f"{arguments.target}: {count_of(report.datasets, 'dataset')}, {count_of(report.objects, 'object')}, "
+        f"of which {report.copied:,} "
         f"({report.copied_bytes:,} bytes) were copied now"
     )
     if keys is None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from odf_node.cli.context import Context
 from odf_node.cli.main import nested_options
 from odf_node.cli.parsing import add_output_format
+from odf_node.wording import count_of
 
 if TYPE_CHECKING:
     from odf_node.ports import DatasetRecord
@@ -124,12 +125,14 @@ async def _rebuild(context: Context, arguments: argparse.Namespace, records: "li
         if not report.rebuilt_files and not report.fetched_files:
             context.console.text(f"{record.name}: every file is here")
         if report.rebuilt_files:
-            context.console.text(f"{record.name}: {report.rebuilt_files:,} files computed again, equal to the bit")
+            context.console.text(
+                f"{record.name}: {count_of(report.rebuilt_files, 'file')} computed again, equal to the bit"
+            )
         for failure in report.failures:
             context.console.text(f"{record.name}: note: {failure}")
         if report.fetched_files:
             where = ", ".join(report.sources) or "earlier downloads"
-            context.console.text(f"{record.name}: {report.fetched_files:,} files fetched from {where}")
+            context.console.text(f"{record.name}: {count_of(report.fetched_files, 'file')} fetched from {where}")
     if arguments.output_format == "json":
         context.console.json(
             [
@@ -162,7 +165,7 @@ def _clear(context: Context, arguments: argparse.Namespace) -> int:
         )
         return 0
     context.console.text(
-        f"removed {report.objects:,} object{'' if report.objects == 1 else 's'} and {report.staged_files:,} "
-        f"unfinished file{'' if report.staged_files == 1 else 's'}, {report.freed_bytes:,} bytes"
+        f"removed {count_of(report.objects, 'object')} and "
+        f"{count_of(report.staged_files, 'unfinished file')}, {report.freed_bytes:,} bytes"
     )
     return 0

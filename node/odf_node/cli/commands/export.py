@@ -4,6 +4,7 @@ import argparse
 
 from odf_node.cli.context import Context
 from odf_node.cli.parsing import add_output_format, add_rate_limit
+from odf_node.wording import count_of
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -40,8 +41,8 @@ async def run(context: Context, arguments: argparse.Namespace) -> int:
             continue
         if report.new_blocks:
             console.text(
-                f"{record.name}: wrote {report.new_blocks:,} blocks and {report.written_objects:,} objects "
-                f"({report.written_bytes:,} bytes) to {report.url}"
+                f"{record.name}: wrote {count_of(report.new_blocks, 'block')} and "
+                f"{count_of(report.written_objects, 'object')} ({report.written_bytes:,} bytes) to {report.url}"
             )
         else:
             console.text(f"{record.name}: {report.url} has everything already")

@@ -4,6 +4,7 @@ import argparse
 
 from odf_node.cli.context import Context
 from odf_node.cli.parsing import add_output_format
+from odf_node.wording import count_of
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -25,7 +26,7 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
         )
         return 0
     context.console.text(
-        f"removed {report.objects:,} objects and {report.staged_files:,} unfinished files or refusals, "
+        f"removed {count_of(report.objects, 'object')} and {report.staged_files:,} unfinished files or refusals, "
         f"{report.freed_bytes:,} bytes"
     )
     return 0

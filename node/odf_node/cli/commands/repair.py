@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from odf_node.cli.context import Context, parse_place
 from odf_node.cli.parsing import add_output_format, add_parallel, add_rate_limit
+from odf_node.wording import count_of
 
 if TYPE_CHECKING:
     from odf_node.services.repairing import RepairReport
@@ -57,11 +58,13 @@ def describe(report: "RepairReport") -> list[str]:
     lines = []
     if report.mended_blocks or report.mended_objects:
         lines.append(
-            f"{name}: mended {report.mended_blocks:,} blocks and {report.mended_objects:,} objects "
+            f"{name}: mended {count_of(report.mended_blocks, 'block')} and {count_of(report.mended_objects, 'object')} "
             f"({report.mended_bytes:,} bytes) from {', '.join(report.sources)}"
         )
     if report.is_whole:
-        lines.append(f"{name}: whole: {report.checked_blocks:,} blocks, {report.checked_objects:,} objects")
+        lines.append(
+            f"{name}: whole: {count_of(report.checked_blocks, 'block')}, {count_of(report.checked_objects, 'object')}"
+        )
         if report.absent_objects:
             lines.append(f"{name}: {report.absent_objects:,} of these objects are not here by choice")
         return lines

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from odf_node.cli.context import Context
 from odf_node.cli.parsing import add_output_format
+from odf_node.wording import count_of
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -27,7 +28,9 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
     if arguments.output_format == "json":
         console.json(asdict(report) | {"keys": keys})
         return 0
-    console.text(f"{home.path}: {report.datasets:,} datasets and {report.objects:,} objects are back")
+    console.text(
+        f"{home.path}: {count_of(report.datasets, 'dataset')} and {count_of(report.objects, 'object')} are back"
+    )
     if keys is None:
         console.note("without --keys FILE this node cannot continue its own datasets")
     return 0
