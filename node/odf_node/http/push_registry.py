@@ -116,11 +116,12 @@ class PushRegistry:
         async with self._locks[session.push_id]:
             if session.status is PushStatus.RECEIVING:
                 session.status = PushStatus.FAILED
-            self._sessions.pop(session.push_id, None)
-            self._tasks.pop(session.push_id, None)
             if for_good:
                 await finish_in_thread(lambda: self._node.objects.release(session.request.to_dataset_id()))
             await finish_in_thread(session.close)
+            # Last: who finds the push no more finds its lease ended too.
+            self._sessions.pop(session.push_id, None)
+            self._tasks.pop(session.push_id, None)
         self._locks.pop(session.push_id, None)
 
     async def forget_idle(self) -> None:
