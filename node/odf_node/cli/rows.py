@@ -1,5 +1,6 @@
 """Write rows (an Arrow table) as a table, CSV, JSON or Parquet."""
 
+import json
 from datetime import date, datetime, time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -120,6 +121,8 @@ def _cell(value: Any) -> str:
         return _shortest(value).replace("+00:00", "Z")
     if isinstance(value, date | time):
         return value.isoformat()
+    if isinstance(value, dict | list):
+        return json.dumps(_plain_value(value), ensure_ascii=False)
     return str(value)
 
 

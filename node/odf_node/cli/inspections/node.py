@@ -1,0 +1,70 @@
+"""The node itself: who it is to others, what was done with it, what it refused."""
+
+from odf_node.cli.context import Context
+
+
+def show_node(context: Context, *, as_json: bool) -> None:
+    """Show who this node is to others."""
+    from odf_protocol.did import DidKey
+
+    # Made when it is first asked for, so that others can be told before anything was signed.
+    identity = str(DidKey(context.node.keys.get_or_create_node_key().public_key()))
+    console = context.console
+    console.json({"node": identity}) if as_json else console.text(identity)
+
+
+def show_audit(context: Context, limit: int, *, as_json: bool) -> None:
+    """Show what was done with this node, newest first."""
+    entries = [
+        {
+            "at": str(entry.at),
+            "actor": entry.actor,
+            "command": entry.command,
+            "subject": entry.subject,
+            "outcome": entry.outcome.value,
+            "detail": entry.detail,
+        }
+        for entry in context.node.store.iter_audit(limit=limit)
+    ]
+    if as_json:
+        context.console.json(entries)
+        return
+    columns = {
+        "at": "AT",
+        "actor": "BY",
+        "command": "COMMAND",
+        "subject": "ON",
+        "outcome": "OUTCOME",
+        "detail": "DETAIL",
+    }
+    context.console.table(entries, columns, empty="nothing was changed in this node so far")
+
+
+def show_refusals(context: Context, refusal_id: str | None, *, as_json: bool) -> None:
+    """Show one refusal with its evidence, or list them all.
+
+    Raises:
+        UnknownDatasetError: No refusal, or more than one, has an id that begins so.
+    """
+    from odf_node.cli.refusal_text import describe_refusal
+
+    console, refusals = context.console, context.node.refusals
+    if refusal_id:
+        report = refusals.get_report(refusal_id)
+        console.json(report) if as_json else console.text("\n".join(describe_refusal(report)))
+        return
+    reports = list(refusals.iter_reports())
+    if as_json:
+        console.json(reports)
+        return
+    columns = {
+        "id": "ID",
+        "refusedAt": "REFUSED AT",
+        "dataset": "DATASET",
+        "source": "OFFERED BY",
+        "block": ">BLOCK",
+        "rule": "RULE",
+    }
+    console.table(reports, columns, empty="nothing was refused so far")
+    if reports:
+        console.note("'odf-node inspect refusals ID' shows one with its evidence")

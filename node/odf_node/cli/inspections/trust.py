@@ -1,0 +1,93 @@
+"""What the data of a dataset rest on."""
+
+import json
+from typing import Any
+
+from odf_node.cli.context import Context
+from odf_node.ports import DatasetRecord, Origin
+
+
+def show_trust(context: Context, record: DatasetRecord, *, as_json: bool) -> None:
+    """Show every acceptance with its grounds, who attests what, and what to worry about."""
+    from odf_node.services.key_reports import KeyReports
+    from odf_node.services.presence import Presence
+    from odf_node.services.unchecked import find_unchecked
+
+    store = context.node.store
+    unchecked = find_unchecked(store, record)
+    found = {
+        "dataset": record.name,
+        "id": str(record.id),
+        "trust": record.trust.value,
+        "absentFiles": len(Presence(store, context.node.objects).find_absent(record)),
+        "notChecked": list(unchecked.what) if unchecked else [],
+        "pinnedKey": str(record.pinned_key) if record.pinned_key else None,
+        "keyWarnings": KeyReports(store).list_doubts(record),
+        "acceptances": _list_acceptances(context, record),
+        "attestations": _list_attestations(context, record),
+    }
+    if as_json:
+        context.console.json(found)
+    else:
+        _tell_trust(context, record, found)
+
+
+def _list_acceptances(context: Context, record: DatasetRecord) -> list[dict[str, Any]]:
+    return [
+        {
+            "at": str(item.accepted_at),
+            "block": item.head.sequence_number,
+            "head": item.head.hash.short,
+            "trust": item.trust.value,
+            "source": item.source_url,
+            **json.loads(item.detail),
+        }
+        for item in context.node.store.iter_acceptances(record.id)
+    ]
+
+
+def _list_attestations(context: Context, record: DatasetRecord) -> list[dict[str, Any]]:
+    from odf_node.services.attesting import describe_attestation
+
+    return [
+        {
+            "attester": str(item.attester),
+            "blocks": [item.first_sequence_number, item.last_sequence_number],
+            "says": describe_attestation(item.raw),
+            "id": item.id.short,
+        }
+        for item in context.node.store.iter_attestations(record.id)
+    ]
+
+
+def _tell_trust(context: Context, record: DatasetRecord, found: dict[str, Any]) -> None:
+    from odf_node.services.presence import say_how_to_get
+    from odf_node.wording import count_of
+
+    console = context.console
+    console.text(f"{record.name} rests on: {found['trust']}")
+    console.text(f"  identity    {record.id}")
+    if record.origin is not Origin.OWN:
+        console.text(f"  pinned key  {found['pinnedKey'] or 'none: nobody signed'}")
+    for warning in found["keyWarnings"]:
+        console.text(f"  WARNING     {warning}")
+    if found["absentFiles"]:
+        console.text(f"  not here    {count_of(found['absentFiles'], 'file')}; {say_how_to_get(record)}")
+    if found["notChecked"]:
+        left = ", ".join(found["notChecked"])
+        console.text(f"  unchecked   {left} when it was taken; 'odf-node pull {record.name}' checks them")
+    console.text("")
+    rows = [{**item, "blocks": f"{item['blocks'][0]} to {item['blocks'][1]}"} for item in found["acceptances"]]
+    columns = {
+        "at": "ACCEPTED AT",
+        "blocks": "BLOCKS",
+        "replayedSteps": ">STEPS RE-EXECUTED",
+        "policy": "POLICY",
+        "reason": "ON WHAT GROUNDS",
+    }
+    console.table(rows, columns, empty="written in this node; nothing was accepted from others")
+    for item in found["attestations"]:
+        first, last = item["blocks"]
+        console.text(
+            f"\n{item['attester']} states:\n  blocks {first} to {last} {item['says']} (statement {item['id']})"
+        )
