@@ -85,6 +85,11 @@ def test_word_that_is_not_known_gets_the_nearest_one_and_where_help_is(
     [
         (["list", "countris.daily"], 3, ["did you mean 'countries.daily'?"]),
         (["tail", "nothing"], 3, ["'odf-node list' shows what there is"]),
+        (["pull", "localhost:8080/x"], 2, ["write the address as http://localhost:8080/x"]),
+        (["push", "countries.daily", "--to", "10.0.0.1:8080/x"], 2, ["as http://10.0.0.1:8080/x"]),
+        (["verify", "localhost:8080/x"], 3, ["an address is written http://localhost:8080/x"]),
+        (["import", "nowhere.tar"], 3, ["nowhere.tar: there is no such file or folder"]),
+        (["import", str(EXAMPLE)], 3, [f"{EXAMPLE}: no such dataset is there: it has no file refs/head"]),
         (["list", "zzz%"], 3, ["no dataset of this node matches"]),
         (["log", "did:odf:nonsense"], 7, ["malformed"]),
         (["--system-time", "yesterday", "list"], 2, ["--system-time 'yesterday'", "2020-10-01T12:00:00Z"]),
@@ -185,7 +190,11 @@ def test_dataset_that_is_there_already_is_not_added_again(home: Path) -> None:
 @pytest.mark.parametrize(
     ("source", "code", "parts"),
     [
-        ("file:///no-such-file.gz", 3, ["file:///no-such-file.gz", "no such file"]),
+        (
+            "file:///no-such-file.gz",
+            3,
+            ["no such file; $COVID_SOURCE of the environment says"],
+        ),
         (EXAMPLE.as_uri(), 7, ["a folder"]),
         (ROOT.as_uri(), 7, ["malformed gzip file", "countries.daily.yaml"]),
         ("http://127.0.0.1:1/x.gz", 5, ["http://127.0.0.1:1/x.gz"]),
@@ -235,7 +244,7 @@ def test_file_without_a_column_and_query_without_sense_are_told_with_what_is_exp
         ("http://[::1/x", 2, ["--as"]),
         ("http://127.0.0.1:99999/x", 7, ["scheme://host/dataset"]),
         ("ftp://host/x", 8, ["supported: http"]),
-        ("file:///no-such-folder/x", 3, ["no such dataset"]),
+        ("file:///no-such-folder/x", 3, ["/no-such-folder/x: there is no such file or folder"]),
     ],
 )
 def test_address_that_leads_nowhere_is_told_what_is_wrong_with_it(

@@ -47,6 +47,13 @@ MISTAKES = {
         "    - kind: SETINFO\n",
         "DisablePollingSource), found SETINFO; did you mean 'SetInfo'?",
     ),
+    "columns-in-ddl-under-the-name-of-a-schema": (
+        (
+            "    - kind: AddPushSource\n      sourceName: a\n      read: {kind: Csv, schema: [a INT]}\n"
+            "      merge: {kind: Append}\n"
+        ),
+        "expected a map with the fields of DataSchema, found a list of 1; did you mean 'ddlSchema'?",
+    ),
     "unknown-field-in-snake-case": (
         "    - kind: SetLicense\n      short_name: x\n",
         (

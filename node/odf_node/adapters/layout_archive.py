@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import BinaryIO, Final, Self, cast
 
 from odf_node.ports.layouts import HEAD_PATH, OpenedFile
-from odf_node.ports.peer_errors import PeerNotFoundError, PeerUnavailableError
+from odf_node.ports.peer_errors import PeerNotFoundError, PeerUnavailableError, PlaceNotFoundError
 from odf_protocol.errors import MalformedError, UnsupportedError
 
 MAX_MEMBERS: Final = 4_000_000  # guess: a million blocks with signature, replay record and slice
@@ -42,7 +42,7 @@ class LayoutArchive:
                         self._places[member.name.removeprefix("./")] = (member.offset_data, member.size)
                     archive.members = []  # type: ignore[attr-defined]  # it would keep every header for ever
         except FileNotFoundError:
-            raise PeerNotFoundError(str(path), "file") from None
+            raise PlaceNotFoundError(str(path), "dataset", "there is no such file") from None
         except OSError as error:
             raise PeerUnavailableError(str(path), error.strerror or str(error), "check the file") from error
         except (tarfile.TarError, ValueError) as error:
@@ -66,7 +66,7 @@ class LayoutArchive:
         """See ``LayoutSource``."""
         found = self._places.get(f"{self._folder}/{path}" if self._folder else path)
         if found is None:
-            raise PeerNotFoundError(f"{self.url}/{path}", what)
+            raise PlaceNotFoundError(str(self._path), what, f"no such {what} is there: it has no file {path}")
         offset, size_bytes = found
         with _mapped_errors(self._path):
             return OpenedFile(cast("BinaryIO", io.BufferedReader(_Part(self._path, offset, size_bytes))), size_bytes)

@@ -12,7 +12,7 @@ from typing import BinaryIO, Final, Self
 
 from odf_node.home import fsync_folder
 from odf_node.ports.layouts import OpenedFile
-from odf_node.ports.peer_errors import PeerNotFoundError, PeerUnavailableError
+from odf_node.ports.peer_errors import PeerUnavailableError, PlaceNotFoundError
 from odf_protocol.errors import MalformedError
 
 _PENDING_PREFIX: Final = ".pending-"
@@ -43,7 +43,11 @@ class LayoutFolder:
             # Non-blocking: a pipe in our way must not wait for a writer.
             descriptor = os.open(whole, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         except (FileNotFoundError, NotADirectoryError):
-            raise PeerNotFoundError(str(whole), what) from None
+            if not self._folder.exists():
+                reason = "there is no such file or folder"
+            else:
+                reason = f"no such {what} is there: it has no file {path}"
+            raise PlaceNotFoundError(str(self._folder), what, reason) from None
         except OSError as error:
             raise PeerUnavailableError(str(whole), error.strerror or str(error), "check the folder") from error
         status = os.fstat(descriptor)

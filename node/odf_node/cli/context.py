@@ -111,7 +111,16 @@ def parse_place(text: str) -> str:
 
 
 def parse_reference(text: str) -> str:
-    """Read a reference to a dataset; what can only be a path becomes an address, everything else stays as it is."""
+    """Read a reference to a dataset; what can only be a path becomes an address, everything else stays as it is.
+
+    Raises:
+        UsageError: It is an address but for how to get there.
+    """
+    from odf_node.services.naming import find_missing_scheme
+
+    address = find_missing_scheme(text)
+    if address is not None:
+        raise UsageError(f"'{text}' says a host, but not how to ask it; write the address as {address}")
     return parse_place(text) if text.startswith(("/", "./", "../", "~")) else text
 
 

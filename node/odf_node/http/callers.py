@@ -40,7 +40,7 @@ class Caller:
     peer: str
     token: AccessToken | None
     reads: ReadGrants
-    lack: str = "send 'Authorization: Bearer TOKEN'; whoever runs this node makes tokens"
+    lack: str = "none was shown"
 
 
 _CALLER: Final = web.RequestKey("caller", Caller)

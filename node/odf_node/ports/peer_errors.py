@@ -5,6 +5,7 @@
     OdfError
     ├── NotFoundError
     │   └── PeerNotFoundError        the peer has no such dataset, block or object
+    │       └── PlaceNotFoundError   there is no such folder or archive, or it holds no dataset
     ├── UnavailableError
     │   ├── PeerUnavailableError     the peer does not answer, or the line broke: try again
     │   │   └── PeerPreparesError    it makes the object again: ask later
@@ -17,6 +18,7 @@
 
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import urlsplit
 
 from odf_protocol.errors import NotFoundError, RejectedError, UnavailableError
 
@@ -28,6 +30,15 @@ class PeerNotFoundError(NotFoundError):
         super().__init__(f"{url}: the peer has no such {what}")
         self.url = url
         self.what = what
+
+
+class PlaceNotFoundError(PeerNotFoundError):
+    """Files were named instead of a peer, and there are none: ``reason`` says what is missing at ``place``."""
+
+    def __init__(self, place: str, what: str, reason: str) -> None:
+        super().__init__(place, what)
+        self.args = (f"{place}: {reason}",)
+        self.reason = reason
 
 
 class PeerUnavailableError(UnavailableError):
@@ -70,8 +81,12 @@ class PeerForbidsError(RejectedError):
 
     def __init__(self, url: str, status: int, detail: str = "") -> None:
         super().__init__("EX-17 token")
-        wants = "a token that it knows" if status == 401 else "a token that allows this"
-        self.args = (f"{url}: the peer wants {wants}{f': {detail}' if detail else ''}",)
+        place = urlsplit(url)
+        wants, advice = "a token that allows this", ""
+        if status == 401:
+            wants = "a token that it knows"
+            advice = f"; ask its operator for one, and keep it with 'odf-node login {place.scheme}://{place.netloc}'"
+        self.args = (f"{url}: the peer wants {wants}{f': {detail}' if detail else ''}{advice}",)
         self.url = url
         self.status = status
 

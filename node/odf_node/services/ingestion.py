@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 from odf_engines.contract import IngestRequest, IngestResponse
 from odf_node.errors import UsageError
 from odf_node.ports import DatasetRecord, KeyStore, MetadataStore, ObjectStore, QuarantineFile
-from odf_node.ports.sources import SourceReader, UpToDate
+from odf_node.ports.sources import SourceNotFoundError, SourceReader, UpToDate
 from odf_node.services.chains import iter_slices, load_view
 from odf_node.services.engines import EngineHost
 from odf_node.services.outputs import StagedOutputs
@@ -76,7 +76,14 @@ class Ingestor:
         step = fill_in(source.fetch, self.environment)
         self.scratch.mkdir(parents=True, exist_ok=True)
         with self.objects.writing(), TemporaryDirectory(dir=self.scratch, prefix="source-") as folder:
-            fetched = await self.sources.fetch(step, state=view.source_state, now=system_time, folder=Path(folder))
+            try:
+                fetched = await self.sources.fetch(step, state=view.source_state, now=system_time, folder=Path(folder))
+            except SourceNotFoundError as error:
+                names = _list_variables(source.fetch)
+                if not names:
+                    raise
+                reason = f"{error.reason}; ${' or $'.join(names)} of the environment says where the source is"
+                raise SourceNotFoundError(error.source, reason) from error
             if isinstance(fetched, UpToDate):
                 return IngestReport(record, up_to_date=True)
             path = await self.sources.prepare(
@@ -289,6 +296,19 @@ class Ingestor:
             source=shown_as,
             created_at=system_time,
         )
+
+
+def _list_variables(step: FetchStep) -> tuple[str, ...]:
+    """Name the variables with which whoever runs a node may say where a source is."""
+    from odf_protocol.manifest.templates import find_variables
+
+    match step:
+        case FetchStepUrl():
+            return find_variables(step.url)
+        case FetchStepFilesGlob():
+            return find_variables(step.path)
+        case _:
+            return ()
 
 
 def fill_in(step: FetchStep, environment: Mapping[str, str]) -> FetchStep:

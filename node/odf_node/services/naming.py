@@ -1,11 +1,15 @@
 """From what a user typed to the datasets that are meant."""
 
 import difflib
+import re
 from collections.abc import Sequence
+from typing import Final
 
 from odf_node.errors import UnknownDatasetError
 from odf_node.ports import DatasetRecord, MetadataStore
 from odf_protocol.did import DatasetId
+
+_HOST_AND_PORT: Final = re.compile(r"[A-Za-z0-9.-]+:[0-9]{1,5}(/.*)?")
 
 
 def get_dataset(store: MetadataStore, text: str) -> DatasetRecord:
@@ -23,9 +27,17 @@ def get_dataset(store: MetadataStore, text: str) -> DatasetRecord:
     for record in records:
         if record.name.lower() == text.lower():
             return record
+    address = find_missing_scheme(text)
+    if address is not None:
+        raise UnknownDatasetError(f"this node has no dataset '{text}'; an address is written {address}")
     near = difflib.get_close_matches(text, [record.name for record in records], n=1)
     hint = f"did you mean '{near[0]}'?" if near else "'odf-node list' shows what there is"
     raise UnknownDatasetError(f"this node has no dataset '{text}'; {hint}")
+
+
+def find_missing_scheme(text: str) -> str | None:
+    """Give the address that somebody meant who left out how to get there (``host:8080/name``), else None."""
+    return f"http://{text}" if _HOST_AND_PORT.fullmatch(text) else None
 
 
 def select_datasets(store: MetadataStore, patterns: Sequence[str]) -> list[DatasetRecord]:

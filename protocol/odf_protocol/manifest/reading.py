@@ -16,6 +16,7 @@ from functools import cache
 from typing import Any, NoReturn
 
 from odf_protocol.errors import OdfError
+from odf_protocol.events.data_schema import DataSchema
 from odf_protocol.events.declaration import (
     BytesKind,
     EnumKind,
@@ -110,7 +111,10 @@ class _TableReader:
     def read(self, node: Node, path: Path, place: Place) -> object:
         """Read a map."""
         if type(node) is not MapNode:
-            place.fail(node, path, f"a map with the fields of {self._table.__name__}", describe(node))
+            # ODF's own types came later than its DDL: what `schema` was then is `ddlSchema` now.
+            is_ddl = self._table is DataSchema and type(node) is ListNode
+            expected = f"a map with the fields of {self._table.__name__}"
+            place.fail(node, path, expected, describe(node), "ddlSchema" if is_ddl else None)
         return self.read_fields(node, node.entries, path, place)
 
     def read_fields(self, node: Node, entries: Iterable[tuple[Scalar, Node]], path: Path, place: Place) -> object:
