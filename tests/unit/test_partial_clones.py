@@ -17,8 +17,8 @@ from odf_node.composition import Node
 from odf_node.errors import ObjectsAbsentError, RefusedError, UsageError
 from odf_node.home import Home
 from odf_node.ports import DatasetRecord
-from odf_node.ports.peer_errors import PeerNotFoundError
 from odf_node.ports.progress import Silence
+from odf_node.services import file_fetching
 from odf_node.services.acceptance import AcceptanceReport, FileCount
 from odf_node.services.offers import EVERYTHING, Portion, Wishes
 from odf_node.services.pull_planning import PullTarget
@@ -252,20 +252,25 @@ def test_unread_file_that_is_not_here_any_more_comes_again(node: Node, chain: Pe
     assert node.objects.has(gone)
 
 
-def test_peer_that_lacks_a_file_of_held_blocks_gives_all_others_and_changes_no_record(
-    node: Node, chain: PeerChain
+@pytest.mark.parametrize("patience", [1, 2])
+def test_peer_that_lacks_a_file_of_held_blocks_gives_the_others_and_changes_no_record(
+    node: Node, chain: PeerChain, patience: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(file_fetching, "MAX_ABSENT", patience)
     pull(node, chain, METADATA)
     before = (held(node), grounds(node))
     lacked, other = chain.files
     lacking = chain.copy(files={other: chain.files[other]})
 
-    with pytest.raises(PeerNotFoundError):
+    with pytest.raises(ObjectsAbsentError, match=f"'cities' lacks {3 - patience} file") as caught:
         pull(node, lacking, ROWS_LATER)
 
-    assert (held(node), grounds(node), list(node.objects.iter_hashes())) == (*before, [other])
-    report = pull(node, chain, ROWS_LATER)
-    assert report.completed_files == FileCount(2, sum(map(len, chain.files.values())), 1, len(chain.files[lacked]))
+    assert str(lacked) in str(caught.value)
+    # Who lacks as many as that is asked for no more.
+    here = [other] if patience == 2 else []
+    assert (held(node), grounds(node), list(node.objects.iter_hashes())) == (*before, here)
+    count = pull(node, chain, ROWS_LATER).completed_files
+    assert (count.files, count.fetched_files) == (2, 2 - len(here))
 
 
 def test_file_of_a_held_block_with_other_bytes_is_refused_and_the_copy_stays_as_it_was(

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from odf_node.errors import ObjectsAbsentError
 from odf_node.exchange.wanted import iter_wanted
 from odf_node.ports import ObjectStore
 from odf_node.ports.objects import ArrivingObjects
@@ -32,7 +33,8 @@ class FileFetching:
         """Bring the files and say how many came; the caller holds a writing lease.
 
         Raises:
-            PeerNotFoundError: The peer lacks some. Where the blocks are held already, all others that it has are here.
+            PeerNotFoundError: The peer lacks some.
+            ObjectsAbsentError: It lacks some of blocks that are held already; the others are here now (PART-13).
             OdfError: As ``PeerDataset.fetch_objects``.
         """
         blocks = candidate.chain.iter_blocks(ROWS | CHECKPOINT)
@@ -51,10 +53,13 @@ class FileFetching:
             arriving = self.reader.hearing(self.objects)
             try:
                 await peer.fetch_objects(missing, arriving, self.progress.advance)
-            except PeerNotFoundError:
-                if candidate.is_held:
-                    await self._fetch_what_is_there(peer, missing, arriving)
-                raise
+            except PeerNotFoundError as error:
+                if not candidate.is_held:
+                    raise
+                await self._fetch_what_is_there(peer, missing, arriving)
+                left = sum(not self.objects.has(item.hash) for item in missing)
+                if left:
+                    raise ObjectsAbsentError(candidate.offer.name, left, str(error)) from error
         return FileCount(fetched_files=len(missing), fetched_bytes=size_bytes)
 
     async def _fetch_what_is_there(
