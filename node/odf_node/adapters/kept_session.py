@@ -9,14 +9,15 @@ Source: clauses WARM-1 to WARM-6 in ``spec/extensions/engine-contract.md``.
 import contextlib
 import os
 import select
+import signal
 import socket
 import struct
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from multiprocessing import AuthenticationError
-from multiprocessing.connection import Client, Connection
+from multiprocessing.connection import Connection, answer_challenge, deliver_challenge
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -38,7 +39,10 @@ from odf_protocol.events import TransformSql
 from odf_protocol.vocabulary import Vocabulary
 
 APPEAR_S: Final = 60.0  # guess: a Python process starts within a second on an idle machine, and some are not idle
-END_S: Final = 60.0  # guess: an engine ends within a second on an idle machine
+ANSWER_S: Final = 30.0
+"""How long either side waits for the other's part of a greeting: a process that is stopped (SIGSTOP) answers never.
+Guess: a keeper may be about to end an engine, on a machine that is busy."""
+END_S: Final = 10.0  # guess: an engine ends within a second on an idle machine, and is killed after five
 WELCOME: Final = "welcome"
 OTHER_BUILD: Final = "other build"
 
@@ -79,9 +83,7 @@ class KeptSession:
 
     def stop(self) -> None:
         """See ``EngineSession``; the keeper ends the engine when its command goes away."""
-        # Closing alone would not wake a thread that waits for an answer.
-        with contextlib.suppress(OSError), socket.socket(fileno=os.dup(self._connection.fileno())) as line:
-            line.shutdown(socket.SHUT_RDWR)
+        hang_up(self._connection)
 
     def close(self) -> None:
         """See ``EngineSession``."""
@@ -114,6 +116,12 @@ class TakenSession(KeptSession):
     The descriptor is that of its process.
     """
 
+    def __init__(self, connection: Connection, descriptor: int, process_id: int, say: Callable[[str], None]) -> None:
+        """As ``KeptSession``; ``say`` hears of a process that had to be killed."""
+        super().__init__(connection, descriptor)
+        self._process_id = process_id
+        self._say = say
+
     def has_ended(self) -> bool:
         """Say whether the keeper was ended by somebody else."""
         return self._wait(0)
@@ -122,7 +130,15 @@ class TakenSession(KeptSession):
         """See ``EngineSession``; returns when the keeper, and so its engine, is gone."""
         if not self._connection.closed:
             self.stop()
-            self._wait(END_S)
+            if not self._wait(END_S):
+                # It is stopped, or busy beyond hope; the sandbox of its engine dies with it.
+                with contextlib.suppress(ProcessLookupError):
+                    signal.pidfd_send_signal(self._descriptor, signal.SIGKILL)
+                self._say(
+                    f"process {self._process_id}, which kept an engine warm, did not end within {END_S:g} s "
+                    "and was killed"
+                )
+                self._wait(END_S)
             super().close()
 
     def _wait(self, limit_s: float) -> bool:
@@ -165,14 +181,20 @@ def find_warm_session(place: KeeperPlace, build: str, idle_s: float) -> KeptSess
     return KeptSession(connection, lock)
 
 
-def take_over(place: KeeperPlace, build: str) -> TakenSession | None:
-    """Connect to the keeper that is there, for as long as it lives; None: there is none to be had."""
+def take_over(place: KeeperPlace, build: str, say: Callable[[str], None]) -> TakenSession | None:
+    """Connect to the keeper that is there, for as long as it lives; None: there is none to be had.
+
+    Args:
+        place: Where the keeper is found.
+        build: This program.
+        say: Hears when it had to be killed at its end.
+    """
     if (connection := _connect(place, build)) is None:
         return None
     try:
         with socket.socket(fileno=os.dup(connection.fileno())) as line:
             process_id, *_ = struct.unpack("3i", line.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
-        return TakenSession(connection, os.pidfd_open(process_id))
+        return TakenSession(connection, os.pidfd_open(process_id), process_id, say)
     except OSError:  # of a kernel without such descriptors
         connection.close()
         return None
@@ -180,20 +202,44 @@ def take_over(place: KeeperPlace, build: str) -> TakenSession | None:
 
 def _connect(place: KeeperPlace, build: str) -> Connection | None:
     try:
-        with place.address() as address:
-            connection = Client(address, "AF_UNIX", authkey=place.key.read_bytes())
-    except (OSError, EOFError, AuthenticationError):
+        key = place.key.read_bytes()
+        with place.address() as address, socket.socket(socket.AF_UNIX) as line:
+            line.settimeout(ANSWER_S)
+            line.connect(address)
+            line.setblocking(True)
+            connection = Connection(line.detach())
+    except OSError:
         return None
-    with contextlib.suppress(OSError, EOFError):
+    with contextlib.suppress(OSError, EOFError, AuthenticationError):
+        limit_wait(connection, ANSWER_S)
+        answer_challenge(connection, key)
+        deliver_challenge(connection, key)
         connection.send(build)
         if connection.recv() == WELCOME:
+            limit_wait(connection, 0)
             return connection
     connection.close()
     return None
 
 
+def limit_wait(connection: Connection, limit_s: float) -> None:
+    """Let whoever reads or writes fail with ``OSError`` after this time; 0: never."""
+    whole_s = int(limit_s)
+    limit = struct.pack("ll", whole_s, int((limit_s - whole_s) * 1e6))
+    with socket.socket(fileno=os.dup(connection.fileno())) as line:
+        line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, limit)
+        line.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
+
+
+def hang_up(connection: Connection) -> None:
+    """End a connection for both sides, from any thread: closing alone would not wake one that waits for an answer."""
+    with contextlib.suppress(OSError), socket.socket(fileno=os.dup(connection.fileno())) as line:
+        line.shutdown(socket.SHUT_RDWR)
+
+
 def _start_and_connect(place: KeeperPlace, build: str, idle_s: float) -> Connection | None:
     """Start a keeper that outlives this command; None where it does not come up."""
+    before = _identify(place.socket)  # of one that does not answer
     program = [sys.executable, "-m", "odf_node.adapters.warm_engines", str(place.folder), place.engine]
     keeper = subprocess.Popen(
         [*program, build, str(idle_s)],
@@ -204,7 +250,15 @@ def _start_and_connect(place: KeeperPlace, build: str, idle_s: float) -> Connect
     )
     deadline = time.monotonic() + APPEAR_S
     while time.monotonic() < deadline and keeper.poll() is None:
-        if (connection := _connect(place, build)) is not None:
+        if _identify(place.socket) != before and (connection := _connect(place, build)) is not None:
             return connection
         time.sleep(0.01)
     return None
+
+
+def _identify(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_ctime_ns

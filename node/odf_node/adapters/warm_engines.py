@@ -21,11 +21,12 @@ import socket
 import sys
 import threading
 import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import wait as wait_for_futures
 from dataclasses import dataclass, field
 from multiprocessing import AuthenticationError
-from multiprocessing.connection import Connection, Listener, wait
+from multiprocessing.connection import Connection, Listener, answer_challenge, deliver_challenge, wait
 from pathlib import Path
 from typing import Any, Final
 
@@ -34,7 +35,15 @@ from odf_engines.errors import EngineError, EngineFailureError, LimitExceededErr
 from odf_engines.registry import get_engine
 from odf_engines.spark.messages import error_to_fields
 from odf_node.adapters.keeper_place import KeeperPlace
-from odf_node.adapters.kept_session import OTHER_BUILD, WELCOME, TakenSession, take_over
+from odf_node.adapters.kept_session import (
+    ANSWER_S,
+    OTHER_BUILD,
+    WELCOME,
+    TakenSession,
+    hang_up,
+    limit_wait,
+    take_over,
+)
 from odf_node.engine_workspace import EngineWorkspace
 
 WATCH_S: Final = 1.0
@@ -47,7 +56,8 @@ class Keeper:
     """Serves one engine session to the commands of one home, one command at a time.
 
     ``build`` names the program's files; a command of another build makes the keeper end. ``idle_s`` after the last
-    command the session is closed, and with ``ends_when_idle`` the keeper too.
+    command the session is closed, and with ``ends_when_idle`` the keeper too. ``say`` hears what is not as it should
+    be.
     """
 
     place: KeeperPlace
@@ -55,12 +65,16 @@ class Keeper:
     build: str
     idle_s: float
     ends_when_idle: bool
+    say: Callable[[str], None] = field(default=lambda _text: None)
     _session: EngineSession | None = None
     _requests: int = 0
     _outputs: list[Path] = field(default_factory=list)
     _is_ending: threading.Event = field(default_factory=threading.Event)
     # Who waits for commands waits for the second too, which hears what is sent by the first.
     _waking: "tuple[socket.socket, socket.socket]" = field(default_factory=socket.socketpair)
+    # The command that has its turn. It may be stopped and say nothing for ever, also while it holds an engine.
+    _line: Connection | None = None
+    _line_lock: threading.Lock = field(default_factory=threading.Lock)
     # One thread for all requests: the sandbox ends with the thread that started it (PR_SET_PDEATHSIG).
     _worker: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "engine"))
 
@@ -81,10 +95,10 @@ class Keeper:
             return
         try:
             if lock is not None:
-                self._session = take_over(self.place, self.build)
+                self._session = take_over(self.place, self.build, self.say)
             self.place.socket.unlink(missing_ok=True)
             with self.place.address() as address:
-                listener = Listener(address, "AF_UNIX", backlog=8, authkey=key)
+                listener = Listener(address, "AF_UNIX", backlog=8)
         except BaseException:
             self._end_session()
             raise
@@ -103,8 +117,8 @@ class Keeper:
                     if self.ends_when_idle and time.monotonic() - last_used > self.idle_s:
                         break
                     continue
-                with contextlib.suppress(AuthenticationError, OSError, EOFError), listener.accept() as connection:
-                    self._serve(connection)
+                with contextlib.suppress(AuthenticationError, OSError, EOFError), self._accept(listener) as connection:
+                    self._serve(connection, key)
                 last_used = time.monotonic()
         finally:
             self._end_session()
@@ -129,13 +143,33 @@ class Keeper:
             self._waking[0].send(b".")
         if (session := self._session) is not None:
             session.stop()
+        with self._line_lock:
+            if self._line is not None:
+                hang_up(self._line)
 
-    def _serve(self, connection: Connection) -> None:
+    @contextlib.contextmanager
+    def _accept(self, listener: Listener) -> Iterator[Connection]:
+        with listener.accept() as connection:
+            with self._line_lock:
+                self._line = connection
+            try:
+                if self._is_ending.is_set():
+                    raise EOFError  # whoever ends this may have looked before there was a line
+                yield connection
+            finally:
+                with self._line_lock:
+                    self._line = None
+
+    def _serve(self, connection: Connection, key: bytes) -> None:
+        limit_wait(connection, ANSWER_S)
+        deliver_challenge(connection, key)
+        answer_challenge(connection, key)
         if connection.recv() != self.build:
             connection.send(OTHER_BUILD)
             self._is_ending.set()
             return
         connection.send(WELCOME)
+        limit_wait(connection, 0)
         try:
             while True:
                 operation, arguments, options = connection.recv()

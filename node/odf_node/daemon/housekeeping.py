@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from odf_node.adapters.keeper_place import KeeperPlace
+from odf_node.adapters.kept_session import END_S
 from odf_node.adapters.warm_engines import Keeper
 from odf_node.composition import Node
 from odf_node.daemon.background_rebuild import BackgroundRebuild
@@ -22,6 +23,9 @@ from odf_node.program_files import build_of_program
 
 KEPT_ENGINE: Final = "spark"
 KEPT_IDLE_S: Final = 600.0  # guess: memory of an engine that nobody used for ten minutes is better spent elsewhere
+
+KEEPER_END_S: Final = 2 * END_S + 10.0
+"""What the end of the keeper may take: that of another one that was taken over, which is killed, or of an engine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +73,7 @@ async def keep_house(
         await asyncio.to_thread(care.end)
         await asyncio.to_thread(background.renewal.end)
         keeper.end()
-        await asyncio.to_thread(thread.join)
+        await asyncio.to_thread(_await_keeper, thread, say)
 
 
 async def _stop_engines_late(node: Node, stop: asyncio.Event, grace_s: float) -> None:
@@ -93,6 +97,7 @@ def _start_keeper(node: Node, say: Callable[[str], None]) -> tuple[Keeper, threa
         build_of_program(),
         KEPT_IDLE_S,
         ends_when_idle=False,
+        say=say,
     )
 
     def keep() -> None:
@@ -105,3 +110,10 @@ def _start_keeper(node: Node, say: Callable[[str], None]) -> tuple[Keeper, threa
     thread = threading.Thread(target=keep, name="engine keeper", daemon=True)
     thread.start()
     return keeper, thread
+
+
+def _await_keeper(thread: threading.Thread, say: Callable[[str], None]) -> None:
+    thread.join(KEEPER_END_S)
+    if thread.is_alive():
+        # Its processes die with this one, and so does the thread.
+        say(f"the keeper of the engine did not end within {KEEPER_END_S:g} s and is left behind")
