@@ -80,3 +80,10 @@ def test_links_to_files_lead_somewhere(path: Path) -> None:
 @pytest.mark.parametrize("name", sorted(set(re.findall(r"`?(examples/[\w./-]+\.\w+)", README))))
 def test_files_that_are_named_are_there(name: str) -> None:
     assert (REPOSITORY / name).exists()
+
+
+def test_places_to_which_contributors_are_sent_exist() -> None:
+    text = (REPOSITORY / "CONTRIBUTING.md").read_text()
+    named = set(re.findall(r"`((?:protocol|engines|node|spec|tests)/[\w./-]+)`", text))
+    assert len(named) > 15
+    assert sorted(place for place in named if not (REPOSITORY / place).exists()) == []

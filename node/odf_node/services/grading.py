@@ -31,7 +31,7 @@ class GradedTransform:
     def describe(self) -> list[str]:
         """Say it in lines for people."""
         if self.grade is None:
-            return [f"{self.dataset}: not graded before its first step: {self.reason}"]
+            return [f"{self.dataset}: whether others can repeat its query shows at its first step: {self.reason}"]
         lines = [f"{self.dataset}: {self.grade.level.value}"]
         lines += [f"  {each.expression}: {each.reason}" for each in self.grade.findings]
         return lines
