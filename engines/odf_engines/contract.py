@@ -65,7 +65,7 @@ _MIB = 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """How much one request may use. All defaults are guesses that fit a laptop.
+    """How much one request may use (ENGINE-16). All defaults are guesses that fit a laptop.
 
     Attributes:
         memory_bytes: Resident memory of all processes of the session. A session that keeps half of the room that it
@@ -121,7 +121,7 @@ class TransformInput:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransformRequest:
-    """One step of a derivative.
+    """One step of a derivative (ENGINE-15).
 
     Attributes:
         dataset_id: The derivative's DID, text.

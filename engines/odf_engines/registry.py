@@ -3,7 +3,7 @@
 Engines are found by the entry point group ``odf_engines``: each names a function without arguments that returns an
 ``Engine``. A package on its own can so bring another engine.
 
-Source: clause ENGINE-2 in ``spec/extensions/engine-contract.md``.
+Source: clauses ENGINE-2 and ENGINE-14 in ``spec/extensions/engine-contract.md``.
 """
 
 from importlib.metadata import EntryPoint, entry_points

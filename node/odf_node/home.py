@@ -114,7 +114,7 @@ class Home:
 
     @property
     def commands(self) -> Path:
-        """Where commands find who runs them: ``staging/commands``."""
+        """Where commands find who runs them: ``staging/commands`` (HOME-22)."""
         return self.staging / "commands"
 
     def exists(self) -> bool:

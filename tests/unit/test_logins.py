@@ -1,4 +1,4 @@
-"""Tokens for other servers: checked, kept from others, sent to their origin and nowhere else (SMART-12, HOME-21)."""
+"""Tokens for other servers: checked, kept from others, sent to their origin and nowhere else (SMART-12, HOME-23)."""
 
 import json
 import stat

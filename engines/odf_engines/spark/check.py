@@ -1,6 +1,6 @@
 """The operation ``check``: a grade for a transform, before it is published.
 
-Source: clauses ENGINE-7 and GATE-6.
+Source: clauses ENGINE-7, GATE-6 and GATE-13.
 """
 
 from pathlib import Path

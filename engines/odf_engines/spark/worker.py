@@ -15,7 +15,7 @@ The host side of an operation is a function that checks the answer and the files
 The sandbox has Python's standard library, pyspark, py4j, msgspec, numpy, pyarrow, ``odf_protocol`` and ``odf_engines``,
 nothing else.
 
-Source: clauses ENGINE-3 to ENGINE-6 in ``spec/extensions/engine-contract.md``.
+Source: clauses ENGINE-3 to ENGINE-6 and ENGINE-21 in ``spec/extensions/engine-contract.md``.
 """
 
 import base64

@@ -1,4 +1,4 @@
-"""Clocks: the machine's, and one that stands still for runs that must repeat."""
+"""Clocks: the machine's, and one that stands still for runs that must repeat (DAEMON-14)."""
 
 import time
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""A copy of a home that is in use, and a home made of such a copy (HOME-40 to HOME-46).
+"""A copy of a home that is in use, and a home made of such a copy (HOME-40 to HOME-44).
 
 A backup is a folder, or one tar file with the same in it: ``odf-node.sqlite``, ``objects/...`` as in a home, and
 ``backup.json``, which is written last and says how many there are. Keys are never among them; they have a file of their

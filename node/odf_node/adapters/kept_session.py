@@ -3,7 +3,7 @@
 Both sides are this program, run by this user, so requests travel pickled; a keeper of another build is told to end and
 replaced.
 
-Source: clauses WARM-1 to WARM-6 in ``spec/extensions/engine-contract.md``.
+Source: clauses WARM-1 to WARM-7 in ``spec/extensions/engine-contract.md``.
 """
 
 import contextlib

@@ -1,4 +1,4 @@
-"""Access tokens for other servers in one file of the home, which nobody else may read (HOME-21)."""
+"""Access tokens for other servers in one file of the home, which nobody else may read (HOME-23)."""
 
 import json
 import os

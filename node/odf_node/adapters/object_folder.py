@@ -214,6 +214,7 @@ class ObjectFolder:
             with try_exclusive(self._home) as alone:
                 if not alone:
                     return SweepReport(ran=False)
+                # A clock that is ahead ends what is kept, and nothing that was committed (DAEMON-16).
                 kept_since_s = now.seconds - KEEP_DOWNLOADS_S if keep_arrived else math.inf
                 return self._sweep(set(find_referenced()), kept_since_s)
         except HomeReadOnlyError:

@@ -4,7 +4,7 @@ Small files per dataset, ``$XDG_STATE_HOME/odf-node/signed/<public key>`` for th
 behind it for the newest key event; ``ODF_NODE_SIGNED_MARKS`` names another folder, and empty, none. A memory that
 cannot be read or written is no memory: it is a second line behind what other nodes have seen.
 
-Source: clause HEAD-9 in ``spec/extensions/heads.md``.
+Source: clauses HEAD-9 in ``spec/extensions/heads.md`` and KEY-19 in ``spec/extensions/keys.md``.
 """
 
 import os

@@ -11,7 +11,7 @@ The sandbox is the same, and so are the checks of what comes out of it: the sess
 The socket and the key that commands show to it are readable by the owner of the home alone (``keeper_place``); what
 commands do is in ``kept_session``.
 
-Source: clauses WARM-1 to WARM-6 in ``spec/extensions/engine-contract.md``.
+Source: clauses WARM-1 to WARM-7 in ``spec/extensions/engine-contract.md``.
 """
 
 import contextlib

@@ -3,7 +3,7 @@
 ``declaration`` is the single source: the reader, the JSON schema in ``spec/schemas`` and the table in
 ``spec/daemon.md`` follow it, and tests hold them together.
 
-Source: clauses DAEMON-1 to DAEMON-6 in ``spec/daemon.md``.
+Source: clauses DAEMON-1 to DAEMON-5 in ``spec/daemon.md``.
 """
 
 from odf_node.configuration.declaration import (

@@ -1,4 +1,4 @@
-"""Run gossip and subscriptions beside the HTTP server of a node."""
+"""Run gossip and subscriptions beside the HTTP server of a node (GOSSIP-52)."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable

@@ -1,4 +1,4 @@
-"""What goes on beside the server for the home's sake, and the order in which it ends."""
+"""What goes on beside the server for the home's sake, and the order in which it ends (DAEMON-17)."""
 
 import asyncio
 import os
@@ -90,7 +90,7 @@ async def _end_commands(commands: CommandOffer, stop: asyncio.Event, grace_s: fl
 
 
 def _start_keeper(node: Node, say: Callable[[str], None]) -> tuple[Keeper, threading.Thread]:
-    """Keep one engine for the commands of this home: started by the first that needs it, then warm."""
+    """Keep one engine for the commands of this home (DAEMON-19): started by the first that needs it, then warm."""
     keeper = Keeper(
         KeeperPlace(node.home.engines, KEPT_ENGINE),
         EngineWorkspace(node.home.engines),
@@ -104,7 +104,7 @@ def _start_keeper(node: Node, say: Callable[[str], None]) -> tuple[Keeper, threa
         try:
             keeper.run()
         except OSError as error:
-            # A home that cannot be written is served all the same; its commands start engines of their own.
+            # A home that cannot be written is served all the same (DAEMON-18); its commands start engines of their own.
             say(f"no engine is kept warm: {error.filename or node.home.engines}: {error.strerror or error}")
 
     thread = threading.Thread(target=keep, name="engine keeper", daemon=True)

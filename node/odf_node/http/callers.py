@@ -1,4 +1,7 @@
-"""Who is asking, and what they may read: a token, a node that signed, or nobody in particular (EX-50 to EX-55)."""
+"""Who is asking, and what they may read: a token, a node that signed, or nobody in particular.
+
+Source: clauses EX-50 to EX-55 in ``spec/extensions/exchange.md`` and DAEMON-15 in ``spec/daemon.md``.
+"""
 
 import asyncio
 import hashlib

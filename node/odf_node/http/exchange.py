@@ -1,4 +1,4 @@
-"""Our reading routes: who is here, what is published, signed heads, packs, attestations (EX-7, EX-8, EX-14)."""
+"""Our reading routes: nodes, published datasets, heads, packs, statements, key logs (EX-7, EX-8, EX-14, KEY-21)."""
 
 import asyncio
 from itertools import islice

@@ -210,7 +210,9 @@ class ObjectStore(Protocol):
         ...
 
     def delete_later(self, hashes: Iterable[Multihash]) -> None:
-        """Note objects that may be superseded. The caller holds a writing lease, and calls ``delete_unnamed`` after it.
+        """Note objects that may be superseded (HOME-20).
+
+        The caller holds a writing lease, and calls ``delete_unnamed`` after it.
 
         If it is killed before that, or others are writing then, a later ``delete_unnamed`` or sweep removes them.
         """

@@ -1,4 +1,4 @@
-"""Free the files of derivatives, which can be computed again (CACHE-1, CACHE-2)."""
+"""Free the files of derivatives, which can be computed again (CACHE-1, CACHE-2), and say what is here (CACHE-7)."""
 
 from dataclasses import dataclass
 from functools import cache

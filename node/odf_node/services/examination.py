@@ -1,7 +1,7 @@
 """Steps (0) to (3) of an acceptance (``acceptance``): what can be known from the metadata, while they arrive.
 
-Blocks are checked batch by batch and wait in a stage, so that a chain of any length takes a bounded memory. What comes
-after a block that is refused is kept unchecked: it belongs to the evidence.
+Blocks are checked batch by batch and wait in a stage, so that a chain of any length takes a bounded memory (ACCEPT-11).
+What comes after a block that is refused is kept unchecked: it belongs to the evidence.
 """
 
 from collections.abc import Callable, Iterable
@@ -63,7 +63,7 @@ class Examination:
         self._error: OdfError | None = None
 
     def note_fork(self, parts_after: int | None) -> None:
-        """Say which block was found to be the last one that the offer has in common with what is held here.
+        """Say which block was found to be the last one that the offer has in common with what is held here (ACCEPT-12).
 
         -1: none; None: nobody could say.
         """

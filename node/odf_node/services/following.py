@@ -117,6 +117,7 @@ class Follower:
         self.log("subscription-waits", dataset=subscription.name, text=reason, retry_in_s=wait_s)
 
     def _look_around(self, dataset_id: DatasetId, head: Item | None) -> Circumstances:
+        """Collect what can make a pull succeed that failed before, as a settlement does (EQUIV-14)."""
         policies: PolicySet | None = None
         with suppress(OdfError):  # who pulls is told what is wrong with them
             policies = self.read_policies()

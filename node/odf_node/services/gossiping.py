@@ -77,7 +77,7 @@ class HomeView:
 
 @dataclass
 class HomeReader:
-    """Finds what is new in the node's own database; remembers what it has told."""
+    """Finds what is new in the node's own database (GOSSIP-54); remembers what it has told."""
 
     store: GossipHome
     bootstrap: tuple[PeerAddress, ...]

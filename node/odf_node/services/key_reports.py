@@ -1,4 +1,4 @@
-"""What there is to know about a dataset's keys: who speaks, since when, which blocks a stolen key signed."""
+"""What there is to know about a dataset's keys: who speaks, since when, which blocks a stolen key signed (KEY-22)."""
 
 from dataclasses import dataclass
 from typing import Any, Final

@@ -14,7 +14,10 @@ from odf_protocol.did import DatasetId
 
 
 class Portion(StrEnum):
-    """How much of a dataset is taken; each portion has what the next one has. Options of ``pull`` are called so too."""
+    """How much of a dataset is taken; each portion has what the next one has. Options of ``pull`` are called so too.
+
+    Datasets of this node itself are always taken whole (PART-15).
+    """
 
     EVERYTHING = "everything"
     ROWS_LATER = "rows-later"

@@ -1,4 +1,4 @@
-"""Tokens by which others prove that they may push."""
+"""Tokens by which others prove that they may push or read; of their secrets the hash alone is kept (HOME-16)."""
 
 import secrets
 from collections.abc import Sequence

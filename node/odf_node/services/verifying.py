@@ -289,6 +289,7 @@ class Verifier:
             missing = find_missing_inputs(chain, self.store)
             divergence = _missing_inputs(missing).to_json() if missing else divergence
             not_checked = self._obstacle(chain, options, missing)
+            # As those that come with an offer (REPLAY-12).
             engine_notes = check_records(
                 chain,
                 paths,

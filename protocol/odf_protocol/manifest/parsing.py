@@ -1,6 +1,6 @@
 """Text of manifests to objects: the entry points of reading.
 
-Text is untrusted: it is bounded, then parsed, then read by the declarations, then judged. Every failure is a
+Text is untrusted: it is bounded, then parsed, then read by the declarations, then judged (MAN-9). Every failure is a
 :class:`~odf_protocol.manifest.errors.ManifestError` with line and column.
 
 All functions take the same arguments:

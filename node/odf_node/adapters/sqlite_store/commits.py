@@ -136,7 +136,7 @@ def _move_head(connection: sqlite3.Connection, commit: Commit) -> int:
     if found != commit.expected_head:
         raise HeadMovedError(commit.dataset_id, commit.expected_head, found)
     if row[3] == Origin.PULLED.value and commit.acceptance is None:
-        raise ValueError("blocks of others are committed with an acceptance")
+        raise ValueError("blocks of others are committed with an acceptance (HOME-17)")
     if commit.replaces_after is not None:
         if row[3] != Origin.PULLED.value or not 0 <= commit.replaces_after < number:
             raise ValueError("only blocks of others, behind their first one, are replaced")
