@@ -11,6 +11,7 @@ from typing import Final
 
 from odf_protocol.did import DatasetId, DidKey
 from odf_protocol.heard import without_mark
+from odf_protocol.names import fits_pattern
 from odf_protocol.policy import AcceptRule, Auditor
 
 __all__ = ["NO_POLICIES", "PolicyRule", "PolicySet"]
@@ -28,7 +29,7 @@ class PolicyRule:
     def matches(self, name: str, dataset_id: DatasetId, source_url: str) -> bool:
         """Say whether the rule is for a dataset that a peer offers (POLICY-4)."""
         if (self.patterns or self.identities) and not (
-            dataset_id in self.identities or any(_is_like(name, pattern) for pattern in self.patterns)
+            dataset_id in self.identities or any(fits_pattern(pattern, name) for pattern in self.patterns)
         ):
             return False
         return not self.peers or any(_is_below(source_url, peer) for peer in self.peers)
@@ -58,23 +59,6 @@ class PolicySet:
 
 NO_POLICIES: Final = PolicySet((), AcceptRule.of(None))
 """What is in force where there is no file."""
-
-
-def _is_like(name: str, pattern: str) -> bool:
-    """Match as SQL's LIKE does, ``%`` standing for any text, case ignored."""
-    first, *rest = pattern.lower().split("%")
-    text = name.lower()
-    if not rest:
-        return text == first
-    if not text.startswith(first):
-        return False
-    text = text[len(first) :]
-    for part in rest[:-1]:
-        position = text.find(part)
-        if position < 0:
-            return False
-        text = text[position + len(part) :]
-    return text.endswith(rest[-1])
 
 
 def _is_below(url: str, prefix: str) -> bool:

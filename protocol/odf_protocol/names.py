@@ -24,6 +24,7 @@ __all__ = [
     "RemoteAlias",
     "RemoteId",
     "RepoName",
+    "fits_pattern",
     "parse_any_ref",
     "parse_dataset_ref",
 ]
@@ -224,16 +225,19 @@ class DatasetPattern:
 
     def matches(self, alias: DatasetAlias) -> bool:
         """Tell whether an alias fits; a pattern without account fits any account."""
-        if self.account is not None and not _fits(self.account, alias.account.text if alias.account else ""):
+        if self.account is not None and not fits_pattern(self.account, alias.account.text if alias.account else ""):
             return False
-        return _fits(self.name, alias.name.text)
+        return fits_pattern(self.name, alias.name.text)
 
     def __str__(self) -> str:
         return f"{self.account}/{self.name}" if self.account is not None else self.name
 
 
-def _fits(pattern: str, text: str) -> bool:
-    """Match with ``%``: fixed ends, then the middle parts left to right, so the cost is linear in practice."""
+def fits_pattern(pattern: str, text: str) -> bool:
+    """Match as SQL's LIKE does, ``%`` standing for any text, case ignored (NAME-7).
+
+    Fixed ends first, then the middle parts left to right, so the cost is linear in practice.
+    """
     first, *middle = pattern.lower().split("%")
     text = text.lower()
     if not middle:

@@ -8,6 +8,7 @@ from typing import Final
 from odf_node.errors import UnknownDatasetError
 from odf_node.ports import DatasetRecord, MetadataStore
 from odf_protocol.did import DatasetId
+from odf_protocol.names import fits_pattern
 
 _HOST_AND_PORT: Final = re.compile(r"[A-Za-z0-9.-]+:[0-9]{1,5}(/.*)?")
 
@@ -52,23 +53,8 @@ def select_datasets(store: MetadataStore, patterns: Sequence[str]) -> list[Datas
             record = get_dataset(store, pattern)
             chosen[record.id] = record
             continue
-        matching = [record for record in store.list_datasets() if _matches(record.name, pattern)]
+        matching = [record for record in store.list_datasets() if fits_pattern(pattern, record.name)]
         if not matching:
             raise UnknownDatasetError(f"no dataset of this node matches '{pattern}'")
         chosen.update((record.id, record) for record in matching)
     return list(chosen.values())
-
-
-def _matches(name: str, pattern: str) -> bool:
-    """Match as SQL's LIKE does, ``%`` standing for any text, case ignored."""
-    first, *rest = pattern.lower().split("%")
-    text = name.lower()
-    if not text.startswith(first):
-        return False
-    text = text[len(first) :]
-    for part in rest[:-1]:
-        position = text.find(part)
-        if position < 0:
-            return False
-        text = text[position + len(part) :]
-    return text.endswith(rest[-1])
