@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from odf_node.cli.context import Context, parse_time
-from odf_node.cli.main import COMMANDS, build_parser, find_command, main
+from odf_node.cli.main import COMMANDS, TOPICS, build_parser, find_command, main
 from odf_node.cli.parsing import Parser, suggest, whole_number
 from odf_node.errors import UsageError
 
@@ -146,12 +146,24 @@ def test_command_is_a_module_that_declares_and_runs_it(command: str) -> None:
     assert callable(module.run)
 
 
+def test_help_shows_each_command_once_under_its_topic(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    found: dict[str, list[str]] = {}
+    for line in capsys.readouterr().out.splitlines():
+        if heading := re.fullmatch(r"([a-z].*):", line):
+            topic = heading[1]
+        elif command := re.match(r"  ([a-z]+)  ", line):
+            found.setdefault(topic, []).append(command[1])
+    assert found == {topic: list(lines) for topic, lines in TOPICS.items()}
+
+
 @pytest.mark.parametrize("words", [["--help"], ["-h", "list"], ["--quiet", "--help", "pull"]])
 def test_help_before_a_command_names_all(capsys: pytest.CaptureFixture[str], words: list[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(words)
     assert ended.value.code == 0
-    assert set(re.findall(r"^    ([a-z]+) ", capsys.readouterr().out, re.MULTILINE)) >= set(COMMANDS)
+    assert set(re.findall(r"^  ([a-z]+) ", capsys.readouterr().out, re.MULTILINE)) >= set(COMMANDS)
 
 
 def test_no_command_shows_the_help_and_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:

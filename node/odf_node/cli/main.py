@@ -14,43 +14,54 @@ from typing import Final
 from odf_node import __version__
 from odf_node.cli.parsing import USAGE_ERROR, Parser, suggest
 
-COMMANDS: Final[dict[str, str]] = {
-    "add": "create datasets from manifests",
-    "cache": "free what can be had again, and bring it back",
-    "backup": "copy this node while it runs",
-    "delete": "delete datasets and their data",
-    "doctor": "show what this machine offers, what is missing and how to mend it",
-    "engine": "list engines, inspect them, prepare a faster start",
-    "evidence": "show what is proved against datasets; settle, export, recover",
-    "export": "write datasets as files that any ODF program reads: folders, archives, buckets",
-    "gc": "remove files that no dataset needs: of deleted datasets, of refused and stopped transfers",
-    "import": "take datasets from files (folders, archives, buckets), verified as if they came from a stranger",
-    "ingest": "push files or standard input into a root dataset",
-    "inspect": "look closely at a dataset, block, data file, quarantine or refusal",
-    "judge": "say what a bundle of evidence proves, offline",
-    "key": "show and change who speaks for a dataset; recover from a stolen key",
-    "list": "list the datasets of this node",
-    "login": "keep an access token for another server",
-    "logout": "forget an access token for another server",
-    "locate": "find where a node's slice differs from a file, by a few hashes",
-    "log": "show the metadata chain of a dataset, newest first",
-    "peer": "name the nodes to gossip with",
-    "publish": "serve datasets to others again, or with --off no longer (new ones are served)",
-    "pull": "ingest a root dataset, run a derivative, or bring a dataset from another node",
-    "push": "offer a dataset to another node",
-    "repair": "find what is missing or damaged in this node's data, and fetch it again",
-    "repo": "name repositories; say where datasets are pulled from and pushed to",
-    "restore": "fill a new --home from a backup",
-    "scrub": "read every object again and compare it with its name",
-    "serve": "run the node: serve datasets, take pushes",
-    "sql": "query datasets, as they are or as they were known at a time",
-    "subscribe": "bring datasets up to date by themselves when there is news of them",
-    "tail": "show the newest rows of a dataset",
-    "token": "manage the tokens that allow others to push and to read",
-    "trust": "show what data rest on, by which rule, and what other policies would change",
-    "verify": "check chains, data and derivations again",
+TOPICS: Final[dict[str, dict[str, str]]] = {
+    "make and read datasets": {
+        "add": "create datasets from manifests",
+        "pull": "ingest a root dataset, run a derivative, or bring a dataset from another node",
+        "ingest": "push files or standard input into a root dataset",
+        "list": "list the datasets of this node",
+        "tail": "show the newest rows of a dataset",
+        "sql": "query datasets, as they are or as they were known at a time",
+        "log": "show the metadata chain of a dataset, newest first",
+        "inspect": "look closely at a dataset, block, data file, quarantine or refusal",
+        "delete": "delete datasets and their data",
+    },
+    "exchange with others": {
+        "serve": "run the node: serve datasets, take pushes",
+        "push": "offer a dataset to another node",
+        "import": "take datasets from files (folders, archives, buckets), verified as if they came from a stranger",
+        "export": "write datasets as files that any ODF program reads: folders, archives, buckets",
+        "publish": "serve datasets to others again, or with --off no longer (new ones are served)",
+        "token": "manage the tokens that allow others to push and to read",
+        "login": "keep an access token for another server",
+        "logout": "forget an access token for another server",
+        "repo": "name repositories; say where datasets are pulled from and pushed to",
+        "peer": "name the nodes to gossip with",
+        "subscribe": "bring datasets up to date by themselves when there is news of them",
+    },
+    "check and trust": {
+        "verify": "check chains, data and derivations again",
+        "trust": "show what data rest on, by which rule, and what other policies would change",
+        "locate": "find where a node's slice differs from a file, by a few hashes",
+        "evidence": "show what is proved against datasets; settle, export, recover",
+        "judge": "say what a bundle of evidence proves, offline",
+        "key": "show and change who speaks for a dataset; recover from a stolen key",
+    },
+    "care for this node": {
+        "doctor": "show what this machine offers, what is missing and how to mend it",
+        "engine": "list engines, inspect them, prepare a faster start",
+        "cache": "free what can be had again, and bring it back",
+        "gc": "remove files that no dataset needs: of deleted datasets, of refused and stopped transfers",
+        "scrub": "read every object again and compare it with its name",
+        "repair": "find what is missing or damaged in this node's data, and fetch it again",
+        "backup": "copy this node while it runs",
+        "restore": "fill a new --home from a backup",
+    },
 }
-"""Command and its line in the help; the module of the same name in ``commands`` implements it."""
+"""Commands by what they are for, with their lines in the help; modules of the same names in ``commands`` are they."""
+
+COMMANDS: Final[dict[str, str]] = {name: line for topic in TOPICS.values() for name, line in topic.items()}
+"""All of them."""
 
 _GLOBAL_VALUES: Final = frozenset({"--home", "--system-time"})
 _HELP: Final = frozenset({"-h", "--help"})
@@ -115,6 +126,7 @@ def build_parser(command: str | None) -> Parser:
     parser.add_argument("--version", action="version", version=f"odf-node {__version__}")
     add_global_options(parser, default=None)
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands", parser_class=Parser)
+    parser.topics = {topic: tuple(lines) for topic, lines in TOPICS.items()}
     for name in COMMANDS if command is None else [command]:
         line = COMMANDS[name]
         child = commands.add_parser(name, help=line, description=line[0].upper() + line[1:] + ".")

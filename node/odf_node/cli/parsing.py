@@ -3,7 +3,7 @@
 import argparse
 import difflib
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NoReturn
 
 USAGE_ERROR: Final = 2
@@ -16,6 +16,28 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, **settings: Any) -> None:
         # An abbreviation that works today is ambiguous after the next option is added.
         super().__init__(**{"allow_abbrev": False, **settings})
+        self.topics: Mapping[str, Sequence[str]] = {}
+        """Headings of the help under which commands stand, where there are too many for one list."""
+
+    def format_help(self) -> str:
+        """Give the help, commands by topic."""
+        commands = next((each for each in self._actions if isinstance(each, argparse._SubParsersAction)), None)  # noqa: SLF001 - argparse gives it no public name
+        if not self.topics or commands is None:
+            return super().format_help()
+        shown = {each.dest: each for each in commands._choices_actions}  # noqa: SLF001 - nor these
+        formatter = self._get_formatter()
+        formatter.add_usage(self.usage, self._actions, self._mutually_exclusive_groups)
+        formatter.add_text(self.description)
+        for topic, names in self.topics.items():
+            formatter.start_section(topic)
+            formatter.add_arguments([shown[name] for name in names if name in shown])
+            formatter.end_section()
+        for group in self._action_groups:
+            formatter.start_section(group.title)
+            formatter.add_arguments([each for each in group._group_actions if each is not commands])  # noqa: SLF001
+            formatter.end_section()
+        formatter.add_text(self.epilog)
+        return formatter.format_help()
 
     def error(self, message: str) -> NoReturn:
         """End the program: what is wrong, and where help is."""
