@@ -83,7 +83,7 @@ class Node:
         sweep_workspaces(self.home.engines)
 
     def collect_garbage(self) -> "SweepReport":
-        """Remove what nothing names and nobody will go on with, and the oldest evidence beyond its share."""
+        """Remove what nothing names and nobody will go on with, and evidence of refusals beyond its share."""
         report = self.objects.sweep(self.store.list_referenced_objects, now=SystemClock().now())
         if not report.ran:
             return report

@@ -390,12 +390,7 @@ class Judge:
         return [path.name for path in self.home.staging.iterdir() if path.name not in kept]
 
     def _check_evidence(self, folder: Path, offer: Offer) -> None:
-        blocks = folder / "blocks"
-        for position, block in enumerate(offer.blocks):
-            kept = [blocks / f"{position:06}{suffix}" for suffix in ("", ".signature", ".replay")]
-            for path, content in zip(kept, (block.raw, block.signature, block.replay_record), strict=True):
-                assert path.exists() == (content is not None)
-                assert content is None or path.read_bytes() == content
+        assert list(self.refusals.iter_offered(folder)) == list(offer.blocks)
         head = folder / "signed-head"
         assert (head.read_bytes() if head.exists() else None) == offer.signed_head
 

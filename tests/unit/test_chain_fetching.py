@@ -20,6 +20,7 @@ from odf_node.services import chain_fetching
 from odf_node.services.acceptance import AcceptanceReport
 from odf_node.services.checked_chain import ChainCheck, CheckedChain
 from odf_node.services.pulling import Pulling
+from odf_node.services.refusals import Refusals
 from odf_protocol.block import encode_block
 from odf_protocol.chain import Strictness
 from odf_protocol.events import AddData, DatasetKind, Event, Seed, SetInfo
@@ -79,8 +80,8 @@ def test_evidence_has_also_what_came_after_the_block_at_fault(pulling: Pulling, 
         pull(pulling, bad)
     assert (caught.value.rule, caught.value.sequence_number) == ("SIG-1 signature", 5)
     assert caught.value.folder is not None
-    kept = {path.name: path.read_bytes() for path in (caught.value.folder / "blocks").iterdir() if not path.suffix}
-    assert kept == {f"{n:06}": block.raw for n, block in enumerate(bad.blocks[2:])}
+    kept = Refusals(caught.value.folder.parent).iter_offered(caught.value.folder)
+    assert [block.raw for block in kept] == [block.raw for block in bad.blocks[2:]]
     assert judge.snapshot() == before
 
 

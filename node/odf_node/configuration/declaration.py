@@ -97,7 +97,7 @@ class Storage:
 
     quota_bytes: int = _setting(0, "pushes that would make the objects larger than this are refused")
     least_free_bytes: int = _setting(0, "pushes that would leave less room on the disk are refused")
-    refused_bytes: int = _setting(1_000_000_000, "evidence of refusals that is kept; the oldest goes first")
+    refused_bytes: int = _setting(1_000_000_000, "evidence of refusals that is kept (HOME-45)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,5 +1,6 @@
 """Evidence put together for somebody who believes nobody: documents only, no opinions of this node."""
 
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +10,7 @@ from odf_node.exchange.messages import KeyLogMessage, decode_message
 from odf_node.ports import DatasetRecord, DocumentKind, MetadataStore
 from odf_node.services.disputes import Disputes
 from odf_node.services.key_logs import KeyLogs
-from odf_node.services.refusals import KEY_LOG_FILE
+from odf_node.services.refusals import KEY_LOG_FILE, Refusals
 from odf_protocol.block import decode_block
 from odf_protocol.did import DatasetId
 from odf_protocol.equivocation import block_statement
@@ -67,21 +68,21 @@ class Bundles:
         if (folder / KEY_LOG_FILE).is_file():
             shown = decode_message((folder / KEY_LOG_FILE).read_bytes(), KeyLogMessage)
             found += [BundleDocument(DocumentSort.KEY_EVENT, raw) for raw in shown.events]
-        return [*found, *self._offered_statements(folder / "blocks", _dataset_of(folder / "signed-head"))]
+        return [*found, *self._offered_statements(folder, _dataset_of(folder / "signed-head"))]
 
     def _offered_statements(self, folder: Path, dataset_id: DatasetId | None) -> Iterator[BundleDocument]:
         # The newest ones: what is refused stands at the end.
-        for path in sorted(folder.glob("??????"))[-MAX_BLOCKS:]:
-            signature = path.with_suffix(".signature")
-            raw = path.read_bytes()
+        offered = Refusals(folder.parent).iter_offered(folder)
+        newest = deque(((each.raw, each.signature) for each in offered), MAX_BLOCKS)
+        for raw, signature in newest:
             try:
                 event = decode_block(raw, expected_hash=None).event
             except OdfError:
                 continue
             dataset_id = event.dataset_id if isinstance(event, Seed) else dataset_id
-            if dataset_id is not None and signature.is_file():
+            if dataset_id is not None and signature is not None:
                 try:
-                    yield _block_statement(KeyLogs(self.store).get_history(dataset_id), raw, signature.read_bytes())
+                    yield _block_statement(KeyLogs(self.store).get_history(dataset_id), raw, signature)
                 except ValueError:
                     continue
 

@@ -250,8 +250,8 @@ def _describe(block: Block | None) -> str:
 
 def _iter_refused(refusals: Refusals) -> Iterator[Block]:
     for report in refusals.iter_reports():
-        for path in sorted((Path(report["folder"]) / "blocks").glob("??????")):
+        for offered in refusals.iter_offered(Path(report["folder"])):
             try:
-                yield decode_block(path.read_bytes(), expected_hash=None)
+                yield decode_block(offered.raw, expected_hash=None)
             except OdfError:
                 continue
