@@ -8,6 +8,7 @@ from typing import Final
 import aiohttp
 from yarl import URL
 
+from odf_node.adapters.answer_body import AnswerBody, open_body
 from odf_node.adapters.http_client import HttpClient, read_bounded
 from odf_node.adapters.http_failures import error_of_status
 from odf_node.adapters.staged_stream import StagedStream
@@ -161,33 +162,34 @@ class _ObjectDownload:
             raise PeerUnavailableError(str(self._url), "the connection was cut", "try again; what arrived is kept")
 
     async def _receive(self, answer: aiohttp.ClientResponse, staged: StagedObject) -> None:
-        position = staged.size_bytes
+        settings = self._client.settings
+        with open_body(answer, answer.content_length, rate=settings.rate, stall_s=settings.stall_s) as body:
+            async with StagedStream(staged) as stream:
+                await self._copy(body, stream, staged.size_bytes)
+                await stream.finish()
+
+    async def _copy(self, body: AnswerBody, stream: StagedStream, position: int) -> None:
+        rate = self._client.settings.rate
         loop = asyncio.get_running_loop()
         window_end, window_bytes = loop.time() + RATE_WINDOW_S, 0
-        async with StagedStream(staged) as stream:
-            rate = self._client.settings.rate
-            while True:
-                paused_at = loop.time()
-                await rate.wait()
-                # What we hold back is not the peer's slowness.
-                window_end += loop.time() - paused_at
-                content = answer.content
-                if not (data := await (content.read(rate.piece_bytes) if rate.is_limited else content.readany())):
-                    break
-                rate.take(len(data))
-                position += len(data)
-                if position > self._item.size_bytes:
-                    raise self._wrong_size("more")
-                await stream.write(data)
-                self._tell(position)
-                window_bytes += len(data)
-                if loop.time() >= window_end:
-                    if window_bytes < MIN_RATE_BYTES_PER_S * RATE_WINDOW_S:
-                        raise PeerUnavailableError(
-                            str(self._url), f"it sends {window_bytes} bytes in {RATE_WINDOW_S} s"
-                        )
-                    window_end, window_bytes = loop.time() + RATE_WINDOW_S, 0
-            await stream.finish()
+        while True:
+            paused_at = loop.time()
+            await rate.wait()
+            # What we hold back is not the peer's slowness.
+            window_end += loop.time() - paused_at
+            if not (data := await body.read()):
+                break
+            rate.take(len(data))
+            position += len(data)
+            if position > self._item.size_bytes:
+                raise self._wrong_size("more")
+            await stream.write(data)
+            self._tell(position)
+            window_bytes += len(data)
+            if loop.time() >= window_end:
+                if window_bytes < MIN_RATE_BYTES_PER_S * RATE_WINDOW_S:
+                    raise PeerUnavailableError(str(self._url), f"it sends {window_bytes} bytes in {RATE_WINDOW_S} s")
+                window_end, window_bytes = loop.time() + RATE_WINDOW_S, 0
 
     def _check_part(self, answer: aiohttp.ClientResponse, start: int) -> None:
         part = find_content_range(answer.headers.get("Content-Range"))
