@@ -1,11 +1,13 @@
 """Tokens: shown once, kept as a hash, limited to datasets, revoked for good."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from odf_node.adapters.clocks import FixedClock
+from odf_node.cli.main import main
 from odf_node.composition import Node
 from odf_node.errors import UnknownDatasetError
 from odf_node.home import Home
@@ -32,6 +34,23 @@ def test_secret_is_found_by_its_hash_and_kept_nowhere(node: Node) -> None:
     kept = b"".join(path.read_bytes() for path in node.home.path.rglob("*") if path.is_file())
     assert secret.encode() not in kept
     assert secret.removeprefix(PREFIX).encode() not in kept
+
+
+def test_list_tells_what_each_token_still_opens(node: Node, capsys: pytest.CaptureFixture[str]) -> None:
+    later = Timestamp(NOON.seconds + 1)
+    for label, expires_at in (("for ever", None), ("until later", later), ("until now", NOON), ("ended", None)):
+        token, _ = node.tokens.create(label, datasets=[], expires_at=expires_at)
+    node.tokens.revoke(token.id)
+
+    assert main(["token", "list", "-o", "json", "--home", str(node.home.path), "--system-time", str(NOON)]) == 0
+
+    listed = json.loads(capsys.readouterr().out)
+    assert {row["label"]: row["state"] for row in listed} == {
+        "for ever": "valid",
+        "until later": "valid",
+        "until now": "expired",
+        "ended": "revoked",
+    }
 
 
 def test_no_two_tokens_are_alike(node: Node) -> None:

@@ -18,7 +18,7 @@ from odf_node.http.live import LIVE
 from odf_node.http.middleware import Handler
 from odf_node.http.problems import ProblemError
 from odf_node.http.served_node import NODE
-from odf_node.ports.access import AccessToken, ReadGrants, read_grants
+from odf_node.ports.access import AccessToken, ReadGrants, TokenState, read_grants
 from odf_protocol.did import DidKey
 from odf_protocol.errors import MalformedError, RejectedError, UnsupportedError
 from odf_protocol.http_signatures import CONTENT_DIGEST, decode_signature, signature_base
@@ -165,10 +165,7 @@ def _without_usual_port(authority: str, scheme: str) -> str:
 async def _find_valid(request: web.Request, secret_hash: bytes) -> AccessToken | None:
     node = request.app[NODE]
     token = await asyncio.to_thread(node.store.find_token, secret_hash)
-    now = node.clock.now()
-    if token is None or token.revoked_at is not None or (token.expires_at is not None and token.expires_at <= now):
-        return None
-    return token
+    return token if token is not None and token.state_at(node.clock.now()) is TokenState.VALID else None
 
 
 def unauthorized(detail: str) -> ProblemError:

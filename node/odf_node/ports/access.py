@@ -1,6 +1,7 @@
 """How others prove who they are, and what they may read."""
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Final
 
 from odf_protocol.did import DatasetId
@@ -12,6 +13,14 @@ PUSH_SCOPE: Final = "push"
 """Allows pushes of any dataset; ``push:did:odf:...`` allows those of one."""
 REPLACE_SCOPE: Final = "replace"
 """Lets forced pushes replace the history of a dataset that the other scopes allow to push (ACCEPT-10)."""
+
+
+class TokenState(StrEnum):
+    """Whether a token opens anything; only a valid one does."""
+
+    VALID = "valid"
+    EXPIRED = "expired"
+    REVOKED = "revoked"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +39,12 @@ class AccessToken:
     created_at: Timestamp
     expires_at: Timestamp | None = None
     revoked_at: Timestamp | None = None
+
+    def state_at(self, now: Timestamp) -> TokenState:
+        """Say whether it opens anything at a time of the clock (DAEMON-15)."""
+        if self.revoked_at is not None:
+            return TokenState.REVOKED
+        return TokenState.EXPIRED if self.expires_at is not None and self.expires_at <= now else TokenState.VALID
 
 
 @dataclass(frozen=True, slots=True)

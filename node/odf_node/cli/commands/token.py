@@ -1,7 +1,6 @@
 """``odf-node token``: manage the tokens that allow others to push and to read."""
 
 import argparse
-from typing import Any
 
 from odf_node.cli.context import Context, parse_time
 from odf_node.cli.main import nested_options
@@ -56,58 +55,69 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(context: Context, arguments: argparse.Namespace) -> int:
     """Do it; a running node follows at its next request."""
-    from odf_protocol.did import DidKey
-
-    tokens, console = context.node.tokens, context.console
     match arguments.action:
         case "create":
-            expires = parse_time(arguments.expires, option="--expires") if arguments.expires else None
-            token, secret = tokens.create(
-                arguments.label,
-                datasets=arguments.dataset,
-                expires_at=expires,
-                reads=arguments.read,
-                reads_all=arguments.read_all,
-                node=DidKey.parse(arguments.node) if arguments.node else None,
-                may_replace=arguments.may_replace,
-            )
-            context.node.record("token create", token.id, token.label)
-            if arguments.output_format == "json":
-                shown_secret = {"token": secret} if secret else {"node": arguments.node}
-                console.json({"id": token.id, "label": token.label, "scopes": token.scopes} | shown_secret)
-                return 0
-            if not secret:
-                console.note(f"token {token.id} for {token.label}: what {arguments.node} signs stands for it")
-                return 0
-            console.note(f"token {token.id} for {token.label}; it is shown only now, keep it secret:")
-            console.text(secret)
+            _create(context, arguments)
         case "list":
-            rows: list[dict[str, Any]] = [
-                {
-                    "id": token.id,
-                    "label": token.label,
-                    "scopes": list(token.scopes),
-                    "created": str(token.created_at),
-                    "expires": str(token.expires_at) if token.expires_at else None,
-                    "state": "revoked" if token.revoked_at else "valid",
-                }
-                for token in tokens.list_tokens()
-            ]
-            if arguments.output_format == "json":
-                console.json(rows)
-                return 0
-            shown = [{**row, "scopes": ", ".join(row["scopes"]), "expires": row["expires"] or "never"} for row in rows]
-            columns = {
-                "id": "ID",
-                "label": "FOR",
-                "scopes": "ALLOWS",
-                "created": "CREATED",
-                "expires": "EXPIRES",
-                "state": "STATE",
-            }
-            console.table(shown, columns, empty="there are no tokens: nobody can push, or read what is not published")
+            _list(context, as_json=arguments.output_format == "json")
         case _:
-            tokens.revoke(arguments.token_id)
-            context.node.record("token revoke", arguments.token_id)
-            console.text(f"token {arguments.token_id} is revoked")
+            _revoke(context, arguments.token_id)
     return 0
+
+
+def _create(context: Context, arguments: argparse.Namespace) -> None:
+    from odf_protocol.did import DidKey
+
+    console = context.console
+    token, secret = context.node.tokens.create(
+        arguments.label,
+        datasets=arguments.dataset,
+        expires_at=parse_time(arguments.expires, option="--expires") if arguments.expires else None,
+        reads=arguments.read,
+        reads_all=arguments.read_all,
+        node=DidKey.parse(arguments.node) if arguments.node else None,
+        may_replace=arguments.may_replace,
+    )
+    context.node.record("token create", token.id, token.label)
+    if arguments.output_format == "json":
+        shown_secret = {"token": secret} if secret else {"node": arguments.node}
+        console.json({"id": token.id, "label": token.label, "scopes": token.scopes} | shown_secret)
+    elif secret:
+        console.note(f"token {token.id} for {token.label}; it is shown only now, keep it secret:")
+        console.text(secret)
+    else:
+        console.note(f"token {token.id} for {token.label}: what {arguments.node} signs stands for it")
+
+
+def _list(context: Context, *, as_json: bool) -> None:
+    now = context.node.now()
+    rows = [
+        {
+            "id": token.id,
+            "label": token.label,
+            "scopes": list(token.scopes),
+            "created": str(token.created_at),
+            "expires": str(token.expires_at) if token.expires_at else None,
+            "state": token.state_at(now).value,
+        }
+        for token in context.node.tokens.list_tokens()
+    ]
+    if as_json:
+        context.console.json(rows)
+        return
+    shown = [{**row, "scopes": ", ".join(row["scopes"] or ()), "expires": row["expires"] or "never"} for row in rows]
+    columns = {
+        "id": "ID",
+        "label": "FOR",
+        "scopes": "ALLOWS",
+        "created": "CREATED",
+        "expires": "EXPIRES",
+        "state": "STATE",
+    }
+    context.console.table(shown, columns, empty="there are no tokens: nobody can push, or read what is not published")
+
+
+def _revoke(context: Context, token_id: str) -> None:
+    context.node.tokens.revoke(token_id)
+    context.node.record("token revoke", token_id)
+    context.console.text(f"token {token_id} is revoked")
