@@ -1,4 +1,4 @@
-"""Clause WARM-6: a keeper whose place another one takes; no engine starts here, since none is asked anything."""
+"""Clauses WARM-6, WARM-7: a keeper whose place another one takes, or that is stopped; no engine starts here."""
 
 import math
 import os

@@ -10,7 +10,7 @@ The blocks are in one file: a chain has up to a million of them, and a disk give
 which it has not many. It is a tar, and not the packs of the exchange, because a signature that is there and empty is
 evidence too.
 
-Source: clauses ACCEPT-6 and HOME-45 in ``spec``.
+Source: clauses ACCEPT-6 in ``spec/extensions/acceptance.md``, HOME-45 and HOME-48 in ``spec/home.md``.
 """
 
 import io
