@@ -97,6 +97,7 @@ def test_encrypted_daemon_takes_a_renewed_certificate_at_sighup(tmp_path: Path) 
 def test_reload_takes_limits_over_and_says_what_needs_a_restart(tmp_path: Path) -> None:
     publish(tmp_path / "home")
     with daemon(tmp_path / "home") as node:
+        assert f"serving 1 dataset at {node.url}, to this machine alone; --address" in node.log_file.read_text()
         file = tmp_path / "home.toml"
         file.write_text("[limits]\nrequests = 3\nsend_bytes_per_second = 1000000000\n[observe]\nport = 0\n")
         line = node.reload()

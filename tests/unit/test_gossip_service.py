@@ -421,6 +421,11 @@ async def test_findings_are_told_of_a_dataset_that_is_published_later(tmp_path: 
     store.close()
 
 
+def test_only_addresses_of_this_machine_are_local() -> None:
+    hosts = ("127.0.0.1", "127.8.8.8", "::1", "localhost", "0.0.0.0", "::", "10.0.0.1", "data.example.org")
+    assert [host for host in hosts if ListeningAddress(host, 1).is_local] == list(hosts[:4])
+
+
 def test_node_says_where_it_is_only_where_that_is_of_use() -> None:
     from odf_node.configuration.declaration import Gossip as Section
     from odf_node.daemon.gossip_tasks import find_own_addresses

@@ -118,7 +118,8 @@ def _prepare(node: Node) -> PrivateKey:
 def _announce(node: Node, listening: ListeningAddress, ready_file: Path | None, console: Console) -> None:
     """Tell people, scripts and the supervisor that requests are answered."""
     count = sum(record.published for record in node.store.list_datasets())
-    console.note(f"serving {count_of(count, 'dataset')} at {listening.url} (Ctrl-C ends)")
+    reach = ", to this machine alone; --address lets others in" if listening.is_local else ""
+    console.note(f"serving {count_of(count, 'dataset')} at {listening.url}{reach} (Ctrl-C ends)")
     if ready_file is not None:
         _write_whole(ready_file, f"{listening.url}\n")
     notify_supervisor(os.environ, "READY=1", f"STATUS=serving at {listening.url}")

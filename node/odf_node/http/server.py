@@ -7,6 +7,7 @@ import ssl
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from ipaddress import ip_address
 from typing import Final
 
 from aiohttp import web
@@ -57,6 +58,14 @@ class ListeningAddress:
         """The address as others write it."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"http{'s' if self.is_encrypted else ''}://{host}:{self.port}"
+
+    @property
+    def is_local(self) -> bool:
+        """Nobody on another machine gets here."""
+        try:
+            return ip_address(self.host).is_loopback
+        except ValueError:
+            return self.host == "localhost"
 
 
 def create_app(node: ServedNode, *, live: Live | None = None, push_grace_s: float = GRACE_S) -> web.Application:
