@@ -91,7 +91,7 @@ class RowsCheck:
             EngineFailureError: It is no such slice; says which column or row.
             LimitExceededError: Too many rows, or too much in them.
         """
-        rows = self.interval.end - self.interval.start + 1
+        rows = self.interval.row_count
         if rows > self.most_rows:
             raise LimitExceededError("output_rows", allowed=self.most_rows, found=rows)
         with _opened(path) as file, ThreadPoolExecutor(_HASHING_THREADS) as threads:

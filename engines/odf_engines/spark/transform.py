@@ -43,7 +43,7 @@ def run(spark: "SparkSession", request: TransformRequest, folder: Path) -> dict[
 
     rows_in = rows_out = 0
     if source.offset_interval is not None and source.slices:
-        rows_in = source.offset_interval.end - source.offset_interval.start + 1
+        rows_in = source.offset_interval.row_count
 
         pieces = _compute(spark, known, source, folder / "work")
         try:

@@ -58,7 +58,7 @@ class BlockOutlines:
         self._shapes.remember(block)
         event, rows = block.event, 0
         if isinstance(event, AddData | ExecuteTransform) and event.new_data is not None:
-            rows = event.new_data.offset_interval.end - event.new_data.offset_interval.start + 1
+            rows = event.new_data.offset_interval.row_count
         return BlockOutline(
             block.hash,
             block.sequence_number,

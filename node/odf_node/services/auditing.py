@@ -125,7 +125,7 @@ def _recount(dataset_id: DatasetId, first: Head, last: Head, store: MetadataStor
     for block in iter_decoded(store, dataset_id, after=first.sequence_number - 1, upto=last.sequence_number):
         if isinstance(block.event, AddData | ExecuteTransform) and block.event.new_data is not None:
             interval = block.event.new_data.offset_interval
-            slices, rows = slices + 1, rows + interval.end - interval.start + 1
+            slices, rows = slices + 1, rows + interval.row_count
         steps += isinstance(block.event, ExecuteTransform)
     return Checked(
         blocks=last.sequence_number - first.sequence_number + 1,

@@ -140,7 +140,7 @@ class CheckedChain:
         for block in self.iter_blocks(traits.ROWS):
             assert isinstance(block.event, AddData | ExecuteTransform)
             assert block.event.new_data is not None
-            rows += block.event.new_data.offset_interval.end - block.event.new_data.offset_interval.start + 1
+            rows += block.event.new_data.offset_interval.row_count
         return rows
 
     def count(self, wanted: int) -> int:

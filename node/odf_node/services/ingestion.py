@@ -218,7 +218,6 @@ class Ingestor:
         shown_as: str,
         system_time: Timestamp,
     ) -> IngestReport:
-        from odf_node.services.slices import describe_new_slice
         from odf_protocol.schema_arrow import data_schema_of
 
         writer = ChainWriter.continue_chain(self.store, self.keys, record.id)
@@ -226,18 +225,7 @@ class Ingestor:
             outputs = StagedOutputs(self.objects, stack)
             if view.schema is None:
                 writer.add(SetDataSchema(schema=data_schema_of(response.schema)), system_time=system_time)
-            named: tuple[Multihash, ...] = ()
-            new_data = None
-            if response.data_path is not None and response.offset_interval is not None:
-                part = outputs.stage(response.data_path)
-                new_data = describe_new_slice(
-                    part.path,
-                    response.offset_interval,
-                    part.hash,
-                    part.size_bytes,
-                    logical_hash=response.logical_hash,
-                )
-                named = (part.hash,)
+            new_data = outputs.stage_slice(response.data_path, response.offset_interval, response.logical_hash)
             if new_data or response.watermark != view.watermark or new_state != view.source_state:
                 event = AddData(
                     prev_checkpoint=view.prev_checkpoint,
@@ -249,14 +237,14 @@ class Ingestor:
                 writer.add(event, system_time=system_time)
             merge_state = outputs.stage(response.state_path).hash if response.state_path else None
             quarantine = self._quarantine(record, writer, response, outputs, shown_as, system_time)
-            rows = new_data.offset_interval.end - new_data.offset_interval.start + 1 if new_data else 0
+            rows = new_data.offset_interval.row_count if new_data else 0
             if writer.has_blocks:
                 superseded = self.store.find_newest_merge_state(record.id)
                 updated = writer.commit(
                     signed_at=system_time,
                     objects=self.objects,
                     staged=outputs.staged,
-                    named=named,
+                    named=(new_data.physical_hash,) if new_data else (),
                     quarantine=quarantine,
                     merge_state=merge_state,
                 )

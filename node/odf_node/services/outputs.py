@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from odf_node.ports import ObjectStore, StagedObject
+from odf_protocol.events import DataSlice, OffsetInterval
 from odf_protocol.multihash import Multihash
 
 
@@ -22,3 +23,14 @@ class StagedOutputs:
         part.flush()
         self.staged[part.hash] = part
         return part
+
+    def stage_slice(
+        self, path: Path | None, interval: OffsetInterval | None, logical_hash: Multihash | None
+    ) -> DataSlice | None:
+        """Stage the rows of a step and give their entry of the block; None where there are none."""
+        from odf_node.services.slices import describe_new_slice
+
+        if path is None or interval is None:
+            return None
+        part = self.stage(path)
+        return describe_new_slice(part.path, interval, part.hash, part.size_bytes, logical_hash=logical_hash)

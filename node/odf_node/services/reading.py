@@ -28,7 +28,7 @@ class DataReader:
             if rows >= count + skip:
                 break
             hashes.insert(0, item.physical_hash)
-            rows += item.offset_interval.end - item.offset_interval.start + 1
+            rows += item.offset_interval.row_count
         return hashes
 
     def tail(self, record: DatasetRecord, *, count: int, skip: int = 0) -> "pa.Table":

@@ -71,7 +71,7 @@ def check_slice(
         MalformedError: The file is no Parquet file.
     """
     with open_slice(path) as file, ThreadPoolExecutor(HASHING_THREADS) as threads:
-        rows = claimed.offset_interval.end - claimed.offset_interval.start + 1
+        rows = claimed.offset_interval.row_count
         problem = find_slice_incompatibility(schema, data_schema_of(_logical_schema(file)))
         if problem:
             raise RejectedError(

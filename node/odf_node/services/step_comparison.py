@@ -32,7 +32,7 @@ def find_divergence(
     """
     event = block.event
     assert isinstance(event, ExecuteTransform)
-    rows = event.new_data.offset_interval.end - event.new_data.offset_interval.start + 1 if event.new_data else 0
+    rows = event.new_data.offset_interval.row_count if event.new_data else 0
     if (event.new_data is None) != (response.data_path is None):
         found = "no rows" if response.data_path is None else "rows"
         return _plain("presence", rows, f"the step claims {rows:,} rows, re-execution gives {found}")

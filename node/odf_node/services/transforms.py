@@ -201,7 +201,6 @@ class Transformer:
     def _commit(
         self, record: DatasetRecord, view: DatasetView, step: Step, engine: Engine, response: TransformResponse
     ) -> TransformReport:
-        from odf_node.services.slices import describe_new_slice
         from odf_protocol.schema_arrow import data_schema_of
 
         writer = ChainWriter.continue_chain(self.store, self.keys, record.id)
@@ -210,16 +209,8 @@ class Transformer:
             outputs = StagedOutputs(self.objects, stack)
             if view.schema is None:
                 writer.add(SetDataSchema(schema=data_schema_of(response.schema)), system_time=system_time)
-            new_data = new_checkpoint = None
-            if response.data_path is not None and response.offset_interval is not None:
-                part = outputs.stage(response.data_path)
-                new_data = describe_new_slice(
-                    part.path,
-                    response.offset_interval,
-                    part.hash,
-                    part.size_bytes,
-                    logical_hash=response.logical_hash,
-                )
+            new_data = outputs.stage_slice(response.data_path, response.offset_interval, response.logical_hash)
+            new_checkpoint = None
             if response.checkpoint_path is not None:
                 part = outputs.stage(response.checkpoint_path)
                 new_checkpoint = Checkpoint(physical_hash=part.hash, size=part.size_bytes)
@@ -242,7 +233,7 @@ class Transformer:
         return TransformReport(
             updated,
             up_to_date=False,
-            new_rows=new_data.offset_interval.end - new_data.offset_interval.start + 1 if new_data else 0,
+            new_rows=new_data.offset_interval.row_count if new_data else 0,
             new_blocks=updated.head.sequence_number - record.head.sequence_number,
             seconds=response.statistics.seconds,
         )

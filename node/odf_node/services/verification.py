@@ -93,7 +93,7 @@ def check_rows(
             assert event.new_data is not None
             if step.after.schema is None:
                 raise RejectedError("ROWS-1 schema-comes-before-data", sequence_number=block.sequence_number)
-            count = event.new_data.offset_interval.end - event.new_data.offset_interval.start + 1
+            count = event.new_data.offset_interval.row_count
             say(f"checking {count:,} rows of block {block.sequence_number}, {rows:,} rows done")
             process.check(paths[event.new_data.physical_hash], block, step.after)
             rows += count

@@ -29,6 +29,11 @@ class OffsetInterval:
     start: U64
     end: U64
 
+    @property
+    def row_count(self) -> int:
+        """How many rows there are."""
+        return self.end - self.start + 1
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataSlice:

@@ -44,7 +44,7 @@ def receive_ingest(request: IngestRequest, answer: Answer, outputs: OutputFolder
     if quarantine_path is not None:
         # Shown to people, who read it whole.
         outputs.check(quarantine_path, SizeCheck(most_decoded_bytes=request.limits.output_bytes))
-    rows_out = 0 if interval is None else interval.end - interval.start + 1
+    rows_out = 0 if interval is None else interval.row_count
     return IngestResponse(
         schema=schema,
         data_path=data_path,

@@ -56,4 +56,4 @@ def describe_event(event: object) -> str:
     kind = type(event).__name__
     if new_data is None:
         return kind
-    return f"{kind}  +{new_data.offset_interval.end - new_data.offset_interval.start + 1:,} rows"
+    return f"{kind}  +{new_data.offset_interval.row_count:,} rows"
