@@ -26,6 +26,7 @@ from odf_protocol.multihash import Multihash
 from support.event_loop import in_loop
 from support.exchange_nodes import KAMU_DATA, Chain, TestNode, serving
 from support.offers import parquet_bytes
+from support.own_children import find_children
 
 TIGHT = ReadingLimits(memory_bytes=400 * 1024**2, cpu_s=20, cpu_s_per_megabyte=0)
 SLICE = parquet_bytes(pa.table({"a": [1, 2], "b": [{"c": "x"}, None]}))
@@ -44,10 +45,6 @@ def keep(folder: Path, *contents: bytes) -> TestNode:
     node = TestNode.create(folder)
     node.put_objects(contents)
     return node
-
-
-def count_children() -> int:
-    return sum(len(path.read_text().split()) for path in Path("/proc/self/task").glob("*/children"))
 
 
 @pytest.mark.parametrize(
@@ -143,15 +140,15 @@ async def test_cancelled_request_takes_its_reader_with_it(tmp_path: Path) -> Non
 
     name = Multihash.of_sha3_256(SLICE)
     os.mkfifo(tmp_path / str(name))  # opening it waits for somebody who writes
-    before = count_children()
+    before = len(find_children())
     asked = asyncio.create_task(KeptTrees(Endless(Home(tmp_path))).get_summary(name))
-    while count_children() == before:
+    while len(find_children()) == before:
         await asyncio.sleep(0.01)
         assert not asked.done()
     asked.cancel()
     with pytest.raises(asyncio.CancelledError):
         await asked
-    assert count_children() == before
+    assert len(find_children()) == before
 
 
 def test_few_bytes_that_stand_for_many_rows_have_no_tree(tmp_path: Path) -> None:

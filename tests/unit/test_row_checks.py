@@ -27,6 +27,7 @@ from odf_protocol.events import DataField, DataTypeInt64, DataTypeOption, SetDat
 from odf_protocol.timestamp import Timestamp
 from support.offering_peer import OfferingPeer
 from support.offers import CITY_SCHEMA, NOON, Judge, PeerChain, parquet_bytes, slice_table
+from support.own_children import find_children
 
 FIRST_SLICE, SECOND_SLICE = 2, 3
 WAIT_S = 120.0  # guess: a machine that is slow and busy
@@ -145,21 +146,7 @@ def test_pull_that_breaks_ends_its_readers_in_the_middle_of_a_slice(
             await super().fetch_objects(wanted, objects, on_bytes)
             raise UnavailableError("the line is cut")
 
-    before = readers()
+    before = find_children("slice_worker")
     with pytest.raises(UnavailableError, match="the line is cut"):
         pull(node, BreakingPeer(chain))
-    assert readers() <= before
-
-
-def readers() -> set[str]:
-    """Readers of slices that this process has started; it may have started other processes too."""
-    threads = Path("/proc/self/task").iterdir()
-    children = {word for thread in threads for word in (thread / "children").read_text().split()}
-    return {child for child in children if "slice_worker" in _words_of(child)}
-
-
-def _words_of(process: str) -> str:
-    try:
-        return Path("/proc", process, "cmdline").read_text()
-    except (FileNotFoundError, ProcessLookupError):
-        return ""  # it has ended
+    assert find_children("slice_worker") <= before
