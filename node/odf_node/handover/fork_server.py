@@ -38,6 +38,7 @@ from odf_node.handover.request import (
     identity_of_program,
 )
 from odf_node.program_files import build_of_program
+from odf_node.sha3.hashing import prepare as prepare_hashing
 
 PRELOADED: Final = (
     "cryptography.hazmat.primitives.asymmetric.ed25519",
@@ -344,7 +345,7 @@ class ForkServer:
 
 
 def load_commands() -> None:
-    """Load what commands need.
+    """Load what commands need, and prepare what they hash with.
 
     Raises:
         RuntimeError: Something that was loaded has started a thread, which no fork would copy.
@@ -354,6 +355,7 @@ def load_commands() -> None:
     os.environ.update(_WITHOUT_THREADS)
     for name in PRELOADED:
         importlib.import_module(name)
+    prepare_hashing()
     os.environ.clear()
     os.environ.update(before)
     gc.collect()
