@@ -9,7 +9,7 @@ from odf_node.sha3.compiled import Message, Programs
 from odf_node.sha3.keccak import RATE_BYTES
 from odf_node.sha3.lanes import Lanes
 
-DIGEST_BYTES: Final = 32
+_DIGEST_BYTES: Final = 32  # Source: FIPS 202, section 6.1
 
 _BEGIN_OF_PADDING: Final = 0x06
 """The two bits that tell SHA3 from other uses of Keccak, and the first of the padding. Source: FIPS 202, table 6."""
@@ -51,7 +51,7 @@ class LaneHash:
         """See ``hashing.Hash``."""
         message, block = self._message.copy(), self._rest + padding_after(len(self._rest))
         self._lanes.absorb(message, address_of(block), 1)
-        return message.state_bytes(DIGEST_BYTES)
+        return message.state_bytes(_DIGEST_BYTES)
 
     def copy(self) -> Self:
         """See ``hashing.Hash``."""
@@ -78,7 +78,7 @@ def are_right(programs: Programs) -> bool:
         for message, data in zip(messages, padded, strict=True):
             message.point_to(address_of(data), blocks)
         programs.absorb(messages, blocks)
-        computed = [message.state_bytes(DIGEST_BYTES) for message in messages]
+        computed = [message.state_bytes(_DIGEST_BYTES) for message in messages]
         if computed != [hashlib.sha3_256(content).digest() for content in contents]:
             return False
     return True
