@@ -16,6 +16,9 @@ _BEGIN_OF_PADDING: Final = 0x06
 _END_OF_PADDING: Final = 0x80
 """The last bit of the padding; in one byte with its begin where only one is left. Source: FIPS 202, table 6."""
 
+_HELD_BYTES: Final = 15 * RATE_BYTES
+"""Less than this is held back: calling the program takes as long as some blocks, and joining bytes nothing (guess)."""
+
 _CHECKED_BYTES: Final = 3 * RATE_BYTES + 7  # guess: into an empty state and into others; not whole blocks
 
 
@@ -23,7 +26,7 @@ class LaneHash:
     """See ``hashing.Hash``."""
 
     def __init__(self, lanes: Lanes, message: Message | None = None, rest: bytes = b"") -> None:
-        """Start one, or go on from the whole blocks of a message and the bytes that came after them."""
+        """Start one, or go on from blocks of a message that were taken in and the bytes that came after them."""
         self._lanes = lanes
         self._message = message or Message()
         self._rest = rest
@@ -35,13 +38,14 @@ class LaneHash:
             raise BufferError("only contiguous memory is hashed")
         if view.format != "B" or view.ndim != 1:
             view = _bytes_of(view)
+        if len(self._rest) + len(view) < _HELD_BYTES:
+            self._rest += view
+            return
         if self._rest:
-            missing = RATE_BYTES - len(self._rest)
-            self._rest += view[:missing]
+            missing = -len(self._rest) % RATE_BYTES
+            begun = self._rest + view[:missing]
+            self._lanes.absorb(self._message, address_of(begun), len(begun) // RATE_BYTES)
             view = view[missing:]
-            if len(self._rest) < RATE_BYTES:
-                return
-            self._lanes.absorb(self._message, address_of(self._rest), 1)
         blocks = len(view) // RATE_BYTES
         if blocks:
             self._lanes.absorb(self._message, address_of(view), blocks)
@@ -49,8 +53,8 @@ class LaneHash:
 
     def digest(self) -> bytes:
         """See ``hashing.Hash``."""
-        message, block = self._message.copy(), self._rest + padding_after(len(self._rest))
-        self._lanes.absorb(message, address_of(block), 1)
+        message, end = self._message.copy(), self._rest + padding_after(len(self._rest))
+        self._lanes.absorb(message, address_of(end), len(end) // RATE_BYTES)
         return message.state_bytes(_DIGEST_BYTES)
 
     def copy(self) -> Self:
