@@ -4,9 +4,11 @@ Both sides hold the same bytes, serve them from a process of their own over loop
 turn; the shortest time of each counts. Ours checks more: every row, beside the hashes.
 
 Ours is measured in three ways: *cold*, as a command that finds no daemon in its home; *handed over*, in a home whose
-daemon has taken a command before, as on every node that serves; and handed over with *rows later*, which checks what
-the other one checks when it pulls. The goals are held against the second: the other one is a single native program that
-has nothing to load, and a node that is part of a network runs its daemon.
+daemon has taken a command before, as on every node that serves, and with every row checked; and handed over with *rows
+later*, which checks what the other one checks when it pulls: blocks, and files by their hashes.
+
+The goals are held where both do the same: data against rows later, the chain, which has no rows, against the second.
+The other one is a single native program that has nothing to load, and a node of a network runs its daemon.
 
 `make compile` first: where Python keeps nothing, our command compiles all of itself.
 
@@ -112,7 +114,8 @@ async def measure(what: str, chain: PeerChain, folder: Path) -> bool:
     print(f"{what} of {len(chain.blocks):,} blocks and {size:.0f} MB: theirs {theirs}, goal {GOALS[what]:g} x as fast")
     for way, times in (("cold", cold), ("handed over", ours), ("handed over, rows later", rows_later)):
         print(f"  ours {way}: {times.least_s:.2f} s, {theirs.least_s / times.least_s:.1f} x as fast")
-    return theirs.least_s / ours.least_s >= GOALS[what]
+    alike = rows_later if what == "data" else ours
+    return theirs.least_s / alike.least_s >= GOALS[what]
 
 
 async def main(megabytes: int = 170, blocks: int = 4_000, slices: int = 2) -> int:

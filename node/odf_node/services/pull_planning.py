@@ -98,6 +98,12 @@ class PullPlanner:
         named = {id(target) for target in targets}
         return [t for t in planned if t.record is None or id(t) in named or self._can_be_pulled(t.record)]
 
+    def list_inputs(self, record: DatasetRecord) -> list[tuple[DatasetId, str]]:
+        """List what a dataset that is held here reads, and under which name; a root reads nothing."""
+        if record.kind is not DatasetKind.DERIVATIVE:
+            return []
+        return _inputs(load_view(self.store, record.id).transform)
+
     def _elsewhere(self, source: str) -> PullTarget:
         url = self.remotes.resolve(source)
         return PullTarget(source, None, url, alias=source)
@@ -126,10 +132,9 @@ class PullPlanner:
         def visit(record: DatasetRecord) -> None:
             if record.id in ordered:
                 return
-            if record.kind is DatasetKind.DERIVATIVE:
-                for dataset_id, _ in _inputs(load_view(self.store, record.id).transform):
-                    if dataset_id in wanted:
-                        visit(wanted[dataset_id])
+            for dataset_id, _ in self.list_inputs(record):
+                if dataset_id in wanted:
+                    visit(wanted[dataset_id])
             ordered[record.id] = record
 
         for record in records:

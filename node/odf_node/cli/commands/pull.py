@@ -1,9 +1,20 @@
 """``odf-node pull``: ingest a root, run a derivative, or bring a dataset from another node."""
 
 import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
 
 from odf_node.cli.context import Context, parse_reference, parse_time
 from odf_node.cli.parsing import add_output_format, add_parallel, add_rate_limit
+
+if TYPE_CHECKING:
+    from odf_node.cli.reports import ReportLog
+    from odf_node.services.offers import Portion
+    from odf_node.services.pull_planning import PullTarget
+    from odf_node.services.pulling import PullReport
+    from odf_protocol.did import DatasetId
+    from odf_protocol.policy import Policy
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -69,19 +80,49 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_output_format(parser, "text", "json")
 
 
+@dataclass(frozen=True, slots=True)
+class _Wishes:
+    """What is asked of datasets of others: the first two of the one that is named, the policy of all."""
+
+    local_name: str | None
+    expected_id: "DatasetId | None"
+    policy: "Policy | None"
+
+    @classmethod
+    def parse(cls, arguments: argparse.Namespace) -> Self:
+        from odf_protocol.did import DatasetId
+        from odf_protocol.names import DatasetName
+        from odf_protocol.policy import Policy
+
+        return cls(
+            str(DatasetName.parse(arguments.local_name)) if arguments.local_name else None,
+            DatasetId.parse(arguments.identity) if arguments.identity else None,
+            Policy(arguments.policy) if arguments.policy else None,
+        )
+
+
 async def run(context: Context, arguments: argparse.Namespace) -> int:
     """Bring the named datasets up to date, one after the other."""
     from odf_node.cli.reports import ReportLog
-    from odf_node.cli.run import tell_failure
-    from odf_node.cli.writing_time import tell_writing_time
+
+    _check(arguments)
+    wishes = _Wishes.parse(arguments)
+    context.limit_transfers(rate=arguments.limit_rate, parallel=arguments.parallel)
+    node = context.node
+    node.clean_up()
+    node.outgoing.also_from = tuple(arguments.also)
+    with ReportLog(context.console, arguments.output_format) as log:
+        if arguments.set_watermark:
+            _set_watermarks(context, arguments, log)
+            return 0
+        targets = node.planner.plan([parse_reference(each) for each in arguments.sources], everything=arguments.all)
+        if arguments.recursive:
+            targets = await node.planner.plan_with_inputs(targets)
+        return await _pull_each(context, arguments, wishes, targets, log)
+
+
+def _check(arguments: argparse.Namespace) -> None:
     from odf_node.errors import UsageError
-    from odf_node.ports import Origin, RemoteDirection
-    from odf_node.services.naming import get_dataset
-    from odf_node.services.offers import Portion
-    from odf_protocol.did import DatasetId
-    from odf_protocol.errors import OdfError
-    from odf_protocol.names import DatasetName
-    from odf_protocol.policy import Policy
 
     if arguments.all == bool(arguments.sources):
         raise UsageError("name what to pull, or say --all")
@@ -91,55 +132,82 @@ async def run(context: Context, arguments: argparse.Namespace) -> int:
             raise UsageError(f"{option} is for one dataset of another node, so pull one, by its URL or reference")
     if arguments.set_watermark and arguments.all:
         raise UsageError("--set-watermark is for datasets that are named")
-    local_name = str(DatasetName.parse(arguments.local_name)) if arguments.local_name else None
-    expected_id = DatasetId.parse(arguments.identity) if arguments.identity else None
-    portion = Portion(arguments.portion)
+
+
+def _set_watermarks(context: Context, arguments: argparse.Namespace, log: "ReportLog") -> None:
+    from odf_node.cli.writing_time import tell_writing_time
+    from odf_node.services.naming import get_dataset
+
     node = context.node
-    context.limit_transfers(rate=arguments.limit_rate, parallel=arguments.parallel)
-    node.clean_up()
-    node.outgoing.also_from = tuple(arguments.also)
-    with ReportLog(context.console, arguments.output_format) as log:
-        if arguments.set_watermark:
-            watermark = parse_time(arguments.set_watermark, option="--set-watermark")
-            for name in arguments.sources:
-                tell_writing_time(context, get_dataset(node.store, name))
-            for stated in node.pulling.set_watermarks(arguments.sources, watermark):
-                node.record("set-watermark", stated.record.name, str(watermark))
-                log.add(stated)
-            return 0
-        sources = [parse_reference(source) for source in arguments.sources]
-        targets = node.planner.plan(sources, everything=arguments.all)
-        if arguments.recursive:
-            targets = await node.planner.plan_with_inputs(targets)
-        failures: list[int] = []
-        own = [target.record is not None and target.record.origin is Origin.OWN for target in targets]
-        for target, is_own in zip(targets, own, strict=True):
-            is_named = target.alias is not None
-            # Where there are others' datasets, the option is about those; with own ones alone, it makes no sense.
-            how_much = Portion.EVERYTHING if is_own and not all(own) else portion
-            try:
-                if is_own and target.record is not None:
-                    tell_writing_time(context, target.record)
-                with context.console.progress(f"{target.label}: starting") as progress:
-                    report = await node.pulling.pull(
-                        target,
-                        local_name=local_name if is_named else None,
-                        policy=Policy(arguments.policy) if arguments.policy else None,
-                        expected_id=expected_id if is_named else None,
-                        progress=progress,
-                        force=arguments.force,
-                        portion=how_much,
-                    )
-            except OdfError as error:
-                if len(targets) == 1:
-                    raise
-                # One that fails does not stop the others (REPO-4).
-                failures.append(tell_failure(f"pull: {target.label}", error))
-                continue
-            if report.new_blocks or getattr(report, "completed_blocks", 0):
-                how = "" if how_much is Portion.EVERYTHING else f" ({how_much})"
-                node.record("pull", report.record.name, f"block {report.record.head.sequence_number}{how}")
-            if target.alias is not None and not arguments.no_alias:
-                node.remotes.add_alias(report.record, RemoteDirection.PULL, target.alias)
-            log.add(report)
+    watermark = parse_time(arguments.set_watermark, option="--set-watermark")
+    for name in arguments.sources:
+        tell_writing_time(context, get_dataset(node.store, name))
+    for stated in node.pulling.set_watermarks(arguments.sources, watermark):
+        node.record("set-watermark", stated.record.name, str(watermark))
+        log.add(stated)
+
+
+async def _pull_each(
+    context: Context,
+    arguments: argparse.Namespace,
+    wishes: _Wishes,
+    targets: "Sequence[PullTarget]",
+    log: "ReportLog",
+) -> int:
+    """Pull one after the other, inputs first; one that fails does not stop the others (REPO-4)."""
+    from odf_node.cli.run import tell_failure
+    from odf_node.ports import Origin
+    from odf_node.services.offers import Portion
+    from odf_protocol.errors import OdfError
+
+    own = [target.record is not None and target.record.origin is Origin.OWN for target in targets]
+    portion = Portion(arguments.portion)
+    behind: dict[DatasetId, str] = {}
+    failures: list[int] = []
+    for target, is_own in zip(targets, own, strict=True):
+        # Where there are others' datasets, the option is about those; with own ones alone, it makes no sense.
+        how_much = Portion.EVERYTHING if is_own and not all(own) else portion
+        try:
+            report = await _pull_one(context, arguments, wishes, target, how_much)
+        except OdfError as error:
+            if len(targets) == 1:
+                raise
+            failures.append(tell_failure(f"pull: {target.label}", error))
+            if target.record is not None:
+                behind[target.record.id] = target.label
+            continue
+        log.add(report)
+        failed = [behind[each] for each, _ in context.node.planner.list_inputs(report.record) if each in behind]
+        if is_own and failed:
+            behind[report.record.id] = target.label
+            context.console.warn(f"{target.label}: read of {', '.join(failed)} only what was here before")
     return failures[0] if failures else 0
+
+
+async def _pull_one(
+    context: Context, arguments: argparse.Namespace, wishes: _Wishes, target: "PullTarget", portion: "Portion"
+) -> "PullReport":
+    from odf_node.cli.writing_time import tell_writing_time
+    from odf_node.ports import Origin, RemoteDirection
+    from odf_node.services.offers import Portion
+
+    node = context.node
+    is_named = target.alias is not None
+    if target.record is not None and target.record.origin is Origin.OWN:
+        tell_writing_time(context, target.record)
+    with context.console.progress(f"{target.label}: starting") as progress:
+        report = await node.pulling.pull(
+            target,
+            local_name=wishes.local_name if is_named else None,
+            policy=wishes.policy,
+            expected_id=wishes.expected_id if is_named else None,
+            progress=progress,
+            force=arguments.force,
+            portion=portion,
+        )
+    if report.new_blocks or getattr(report, "completed_blocks", 0):
+        how = "" if portion is Portion.EVERYTHING else f" ({portion})"
+        node.record("pull", report.record.name, f"block {report.record.head.sequence_number}{how}")
+    if target.alias is not None and not arguments.no_alias:
+        node.remotes.add_alias(report.record, RemoteDirection.PULL, target.alias)
+    return report
