@@ -11,6 +11,7 @@ from odf_node.cli.run import EXIT_CODES
 
 REPOSITORY = Path(__file__).parents[2]
 README = (REPOSITORY / "README.md").read_text()
+GUIDES = [REPOSITORY / "examples/own-csv/README.md", REPOSITORY / "spec/guides/running-in-public.md"]
 PROSE = sorted(
     path
     for pattern in ("*.md", "spec/**/*.md", "examples/**/*.md", "tests/**/*.md")
@@ -57,8 +58,12 @@ def test_exit_codes_are_those_of_the_program() -> None:
     assert documented <= {0, 130, 143} | set(EXIT_CODES.values())
 
 
-def test_every_option_that_is_shown_with_a_command_exists() -> None:
-    shown = re.findall(r"odf-node ([a-z]+)([^\n#`]*)", README) + re.findall(r"`([a-z]+)( [^`]*--[^`]*)`", README)
+@pytest.mark.parametrize(
+    "path", [REPOSITORY / "README.md", *GUIDES], ids=lambda path: str(path.relative_to(REPOSITORY))
+)
+def test_every_option_that_is_shown_with_a_command_exists(path: Path) -> None:
+    text = path.read_text()
+    shown = re.findall(r"odf-node ([a-z]+)([^\n#`]*)", text) + re.findall(r"`([a-z]+)( [^`]*--[^`]*)`", text)
     used = [(command, option) for command, rest in shown for option in re.findall(r"(?<!\S)\[?(--?[a-z][a-z-]*)", rest)]
     assert len(used) > 3
     assert [(command, option) for command, option in used if option not in options_of(command)] == []
