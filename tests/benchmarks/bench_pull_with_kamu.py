@@ -20,6 +20,7 @@ Run: ODF_PEER=FOLDER python tests/benchmarks/bench_pull_with_kamu.py [MEGABYTES]
 import asyncio
 import os
 import resource
+import shutil
 import sys
 import tempfile
 import time
@@ -39,7 +40,7 @@ from support.offers import PeerChain, root_chain
 from support.signing import NOON
 
 ROW_BYTES = 132  # of a text of 128 characters that does not compress, and a number
-ROUNDS = 3
+ROUNDS = 5
 GOALS = {"data": 4.0, "chain": 10.0}
 
 
@@ -84,6 +85,15 @@ def long_chain(folder: Path, blocks: int) -> PeerChain:
     return chain
 
 
+@contextmanager
+def scratch(place: Path) -> Iterator[Path]:
+    """A place for a copy that is removed at once: memory that a machine lends anew for each would be measured too."""
+    try:
+        yield place
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+
+
 async def measure(what: str, chain: PeerChain, folder: Path) -> bool:
     layout = folder / "layout" / "cities"
     chain.write_layout(layout)
@@ -97,20 +107,22 @@ async def measure(what: str, chain: PeerChain, folder: Path) -> bool:
         with daemon(node.home) as serving:
             pull = ("pull", f"{serving.url}/cities", "--policy", "unsigned")
             for number in range(ROUNDS):
-                copy = await PeerWorkspace.create(folder / f"their-copy-{number}")
-                with theirs.measured():
-                    await copy.run("pull", f"{server.smart}/cities", "--as", "cities", "--no-alias")
-                with cold.measured():
-                    RealNode(folder / f"our-copy-{number}", is_apart=True).must(*pull)
+                with scratch(folder / f"their-copy-{number}") as place:
+                    copy = await PeerWorkspace.create(place)
+                    with theirs.measured():
+                        await copy.run("pull", f"{server.smart}/cities", "--as", "cities", "--no-alias")
+                    assert await copy.find_head("cities") == str(chain.head.hash)
+                with scratch(folder / f"our-copy-{number}") as place, cold.measured():
+                    RealNode(place, is_apart=True).must(*pull)
                 for times, options in ((ours, ()), (rows_later, ("--rows-later",))):
-                    clone = RealNode(folder / f"our-served-copy-{number}{''.join(options)}", is_apart=True)
-                    with daemon(clone.home) as taking:
-                        clone.must("list")
-                        taking.wait_for("commands-ready")
-                        with times.measured():
-                            clone.must(*pull, *options)
-                        taking.wait_for("command-began")
-    assert await copy.find_head("cities") == str(chain.head.hash)
+                    with scratch(folder / f"our-served-copy-{number}{''.join(options)}") as place:
+                        clone = RealNode(place, is_apart=True)
+                        with daemon(clone.home) as taking:
+                            clone.must("list")
+                            taking.wait_for("commands-ready")
+                            with times.measured():
+                                clone.must(*pull, *options)
+                            taking.wait_for("command-began")
     print(f"{what} of {len(chain.blocks):,} blocks and {size:.0f} MB: theirs {theirs}, goal {GOALS[what]:g} x as fast")
     for way, times in (("cold", cold), ("handed over", ours), ("handed over, rows later", rows_later)):
         print(f"  ours {way}: {times.least_s:.2f} s, {theirs.least_s / times.least_s:.1f} x as fast")
