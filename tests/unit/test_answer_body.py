@@ -34,7 +34,7 @@ async def fetch(client: HttpClient, url: str, rate: ByteRate | None = None) -> t
     """Get a body as a download does; return it with the kind of its reader."""
     read = bytearray()
     async with client.open("GET", URL(url)) as got:
-        with open_body(got, got.content_length, rate=rate or ByteRate(), stall_s=STALL_S) as body:
+        with open_body(got, rate=rate or ByteRate(), stall_s=STALL_S) as body:
             while data := await body.read():
                 read += data
             return bytes(read), type(body)

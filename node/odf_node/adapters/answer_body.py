@@ -43,21 +43,18 @@ class AnswerBody(Protocol):
 
 
 @contextmanager
-def open_body(
-    answer: aiohttp.ClientResponse, left_bytes: int | None, *, rate: ByteRate, stall_s: float
-) -> Iterator[AnswerBody]:
+def open_body(answer: aiohttp.ClientResponse, *, rate: ByteRate, stall_s: float) -> Iterator[AnswerBody]:
     """Open the body of an answer whose fields were read, and nothing else.
 
     Args:
         answer: The answer; to be left after this.
-        left_bytes: How long its body is by its own words; None: it does not say.
         rate: How fast it may come.
         stall_s: How long nothing may come, in seconds.
     """
+    left_bytes = answer.content_length or 0  # the client refuses answers with a length and frames
     client = None if answer.connection is None else answer.connection.protocol
     transport = None if client is None else client.transport
-    is_large = left_bytes is not None and left_bytes >= DIRECT_BYTES
-    if client is None or transport is None or left_bytes is None or not is_large or rate.is_limited:
+    if client is None or transport is None or left_bytes < DIRECT_BYTES or rate.is_limited:
         yield StreamedBody(answer.content, rate)
         return
     early = []

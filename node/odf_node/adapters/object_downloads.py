@@ -163,7 +163,7 @@ class _ObjectDownload:
 
     async def _receive(self, answer: aiohttp.ClientResponse, staged: StagedObject) -> None:
         settings = self._client.settings
-        with open_body(answer, answer.content_length, rate=settings.rate, stall_s=settings.stall_s) as body:
+        with open_body(answer, rate=settings.rate, stall_s=settings.stall_s) as body:
             async with StagedStream(staged) as stream:
                 await self._copy(body, stream, staged.size_bytes)
                 await stream.finish()
