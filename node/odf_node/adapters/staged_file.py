@@ -1,6 +1,7 @@
 """A file on its way to become an object: appended to, hashed while it is written, private until it is put."""
 
 import fcntl
+import hashlib
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -9,7 +10,6 @@ from typing import TYPE_CHECKING, Final, Self
 
 from odf_node.adapters.write_back import begin_write_back
 from odf_node.os_errors import mapped_os_errors
-from odf_node.sha3.hashing import sha3_256
 from odf_protocol.multihash import SHA3_256, Multihash
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class StagedFile:
         self._resumable = resumable
         self._size_bytes = 0
         self._written_back_bytes = 0
-        self._hasher = sha3_256()
+        self._hasher = hashlib.sha3_256()
         self._beside: ThreadPoolExecutor | None = None
 
     @classmethod
@@ -97,7 +97,7 @@ class StagedFile:
         with mapped_os_errors(self._path):
             os.ftruncate(self._descriptor, 0)
         self._size_bytes = self._written_back_bytes = 0
-        self._hasher = sha3_256()
+        self._hasher = hashlib.sha3_256()
 
     def move_to(self, target: Path) -> None:
         """Make the bytes durable, then give the file its final name, at which it replaces what is there."""

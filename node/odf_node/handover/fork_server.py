@@ -38,7 +38,6 @@ from odf_node.handover.request import (
     identity_of_program,
 )
 from odf_node.program_files import build_of_program
-from odf_node.sha3.hashing import prepare as prepare_hashing
 
 PRELOADED: Final = (
     "cryptography.hazmat.primitives.asymmetric.ed25519",
@@ -355,7 +354,6 @@ def load_commands() -> None:
     os.environ.update(_WITHOUT_THREADS)
     for name in PRELOADED:
         importlib.import_module(name)
-    prepare_hashing()
     os.environ.clear()
     os.environ.update(before)
     gc.collect()
