@@ -7,10 +7,10 @@ import pytest
 
 from odf_engines.contract import Limits
 from odf_engines.errors import EngineFailureError
+from odf_engines.host import compiled
+from odf_engines.host.compiled import compiled_mounts, find_compiled, make_compiled, python_command
 from odf_engines.sandbox.process import SandboxedProcess
 from odf_engines.sandbox.profile import Profile
-from odf_engines.spark import compiled
-from odf_engines.spark.compiled import compiled_mounts, find_compiled, make_compiled, python_command
 from odf_engines.spark.runtime import find_runtime
 
 HEADER_BYTES = 16
@@ -32,7 +32,7 @@ def listed(folder: Path) -> str:
     """Import the module in a sandbox that is shown the folder; what it answers."""
     runtime = find_runtime()
     profile = Profile(mounts=(*runtime.mounts(), *compiled_mounts(folder)), links=runtime.links())
-    program = [*python_command(folder, "module_list"), "odf_protocol.varint"]
+    program = [*python_command(folder, "odf_engines.host.module_list"), "odf_protocol.varint"]
     with SandboxedProcess(profile, program, Limits()) as process:
         return process.receive(60.0).decode()
 
@@ -44,10 +44,10 @@ def put_other_code(file: Path, *, header: bytes) -> None:
 def test_without_a_folder_python_starts_as_it_always_did(tmp_path):
     assert find_compiled(find_runtime(), tmp_path) is None
     assert compiled_mounts(None) == []
-    command = python_command(None, "worker")
+    command = python_command(None, "odf_engines.spark.worker")
     assert command[1:4] == ["-I", "-S", "-B"]
     assert not any("pycache_prefix" in each for each in command)
-    assert len(python_command(tmp_path, "worker")) == len(command) + 2
+    assert len(python_command(tmp_path, "odf_engines.spark.worker")) == len(command) + 2
 
 
 @pytest.mark.spark

@@ -19,9 +19,9 @@ import pytest
 
 from odf_engines.contract import Limits
 from odf_engines.errors import EngineFailureError, LimitExceededError
+from odf_engines.host.output_reader import OutputReader
+from odf_engines.host.output_rows import RowsCheck, SizeCheck
 from odf_engines.sandbox.resources import usage_of
-from odf_engines.spark.output_reader import OutputReader
-from odf_engines.spark.output_rows import RowsCheck, SizeCheck
 from odf_node.services.slices import logical_hash_of
 from odf_protocol.events import OffsetInterval
 from odf_protocol.vocabulary import Vocabulary

@@ -16,12 +16,12 @@ from pathlib import Path
 
 from odf_engines.contract import Limits, QueryRequest, QueryTable, TransformInput, TransformRequest
 from odf_engines.errors import EngineError, EngineFailureError
+from odf_engines.host.cache_shelf import CacheShelf
+from odf_engines.host.compiled import python_command
+from odf_engines.host.outputs import OutputFolder
 from odf_engines.sandbox.process import SandboxedProcess
-from odf_engines.spark.cache_shelf import CacheShelf
-from odf_engines.spark.compiled import python_command
 from odf_engines.spark.digest import class_data_key
 from odf_engines.spark.launch import SHORT_LIVED
-from odf_engines.spark.outputs import OutputFolder
 from odf_engines.spark.runtime import Runtime
 from odf_engines.spark.session import SparkSession
 from odf_protocol.events import DataField, DataSchema, DataTypeInt64, DataTypeString, OffsetInterval, TransformSql
@@ -88,7 +88,7 @@ def _make(runtime: Runtime, folder: Path, compiled: Path | None) -> Path:
         shutil.copyfile(classes, session.folder / "in" / _CLASS_LIST)
         options = ["-Xshare:dump", f"-XX:SharedClassListFile=/exchange/in/{_CLASS_LIST}"]
         options += ["-XX:SharedArchiveFile=/exchange/out/class-data.jsa", "-Xlog:disable"]
-        program = python_command(compiled, "launch")
+        program = python_command(compiled, "odf_engines.spark.launch")
         with SandboxedProcess(
             session.profile(), [*program, *options], _LIMITS, writable=[session.folder / "out"]
         ) as process:

@@ -18,9 +18,9 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from odf_engines.spark.file_facts import FileFacts
+from odf_engines.host.file_facts import FileFacts
+from odf_engines.host.own_code import own_modules
 from odf_engines.spark.launch import class_archives
-from odf_engines.spark.own_code import own_modules
 from odf_engines.spark.runtime import Runtime
 from odf_protocol.multihash import SHA3_256, Multihash
 

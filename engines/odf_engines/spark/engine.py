@@ -68,8 +68,8 @@ class SparkEngine:
 
     def open(self, workspace: Path, limits: Limits) -> EngineSession:
         """See ``Engine``."""
+        from odf_engines.host.compiled import find_compiled
         from odf_engines.spark.class_data import find_class_data
-        from odf_engines.spark.compiled import find_compiled
 
         missing = frozenset({Layer.NAMESPACES})
         if not self._is_confined_by_caller:
@@ -96,8 +96,8 @@ class SparkEngine:
         Raises:
             EngineError: It cannot be made; sessions start without it, only slower.
         """
+        from odf_engines.host.compiled import make_compiled
         from odf_engines.spark.class_data import make_class_data
-        from odf_engines.spark.compiled import make_compiled
 
         compiled = make_compiled(find_runtime(), self.cache)
         make_class_data(find_runtime(), self.cache, compiled)

@@ -30,14 +30,14 @@ from odf_engines.contract import (
     TransformResponse,
 )
 from odf_engines.errors import EngineError, EngineFailureError, LimitExceededError
+from odf_engines.host.compiled import compiled_mounts, python_command
+from odf_engines.host.messages import encode_message, error_from_fields
+from odf_engines.host.output_reader import OutputReader
+from odf_engines.host.outputs import Answer, OutputFolder
 from odf_engines.sandbox.disk import remove_tree
 from odf_engines.sandbox.process import SandboxedProcess
 from odf_engines.sandbox.profile import Mount, Profile, write_accounts
 from odf_engines.sandbox.resources import kernel_limits
-from odf_engines.spark.compiled import compiled_mounts, python_command
-from odf_engines.spark.messages import encode_message, error_from_fields
-from odf_engines.spark.output_reader import OutputReader
-from odf_engines.spark.outputs import Answer, OutputFolder
 from odf_engines.spark.runtime import Runtime
 from odf_protocol.events import TransformSql
 from odf_protocol.vocabulary import Vocabulary
@@ -117,19 +117,19 @@ class SparkSession:
 
     def transform(self, request: TransformRequest) -> TransformResponse:
         """See ``EngineSession``."""
-        from odf_engines.spark.receive import receive_transform
+        from odf_engines.host.receive import receive_transform
 
         return self._ask("transform", request, request.limits, receive_transform)
 
     def ingest(self, request: IngestRequest) -> IngestResponse:
         """See ``EngineSession``."""
-        from odf_engines.spark.ingest.receive import receive_ingest
+        from odf_engines.host.ingest_receive import receive_ingest
 
         return self._ask("ingest", request, request.limits, receive_ingest)
 
     def query(self, request: QueryRequest) -> QueryResponse:
         """See ``EngineSession``."""
-        from odf_engines.spark.query_receive import receive_query
+        from odf_engines.host.query_receive import receive_query
 
         return self._ask("query", request, request.limits, receive_query)
 
@@ -137,7 +137,7 @@ class SparkSession:
         self, transform: TransformSql, inputs: Sequence[QueryTable], *, vocabulary: Vocabulary | None = None
     ) -> Grade:
         """See ``EngineSession``."""
-        from odf_engines.spark.receive import receive_grade
+        from odf_engines.host.receive import receive_grade
 
         request = {"transform": transform, "inputs": tuple(inputs), "vocabulary": vocabulary or Vocabulary()}
         return self._ask("check", request, self._limits, receive_grade)
@@ -269,7 +269,7 @@ class SparkSession:
             "cores": self._cores,
             "java_options": self._java_options(),
         }
-        program = [*python_command(self._compiled, "worker"), json.dumps(arguments)]
+        program = [*python_command(self._compiled, "odf_engines.spark.worker"), json.dumps(arguments)]
         process = self._process_type(self.profile(), program, self._limits, writable=[self.folder / "out"])
         # Before it answers: whoever stops the session while it starts must find it.
         self._process = process

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from odf_engines.errors import InvalidQueryError
-from odf_engines.spark.slice_file import open_slice_file
+from odf_engines.host.slice_file import open_slice_file
 from odf_protocol.errors import UnsupportedError
 from odf_protocol.events import DataSchema
 from odf_protocol.schema_arrow import arrow_schema_of

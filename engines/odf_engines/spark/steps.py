@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from odf_engines.contract import Finding
 from odf_engines.errors import InvalidQueryError, NotReplayableError
+from odf_engines.host.query_names import quote_dotted_names
 from odf_engines.spark.gate.map_class import MapQuery, NoMapError, check_map
 from odf_engines.spark.gate.purity import check_purity
 from odf_engines.spark.gate.row_order import find_order_dependence
 from odf_engines.spark.gate.statement import analyse_query, parse_query
-from odf_engines.spark.query_names import quote_dotted_names
 from odf_engines.spark.relations import register
 from odf_protocol.events import SqlQueryStep, TransformSql
 from odf_protocol.vocabulary import Vocabulary

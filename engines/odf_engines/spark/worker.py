@@ -76,7 +76,7 @@ def main(arguments: dict[str, Any]) -> None:
     os.dup2(2, 1)
 
     from odf_engines.errors import LimitExceededError
-    from odf_engines.spark.messages import error_to_fields
+    from odf_engines.host.messages import error_to_fields
     from odf_engines.spark.preload import preload
 
     preload()
@@ -109,7 +109,7 @@ def schema_text(schema: "pa.Schema") -> str:
 
 def _answer(root: "SparkSession", line: str, memory_bytes: int) -> dict[str, Any]:
     from odf_engines.errors import EngineError, LimitExceededError
-    from odf_engines.spark.messages import decode_message, error_to_fields
+    from odf_engines.host.messages import decode_message, error_to_fields
 
     started = time.perf_counter()
     message = decode_message(line)
@@ -137,7 +137,7 @@ def _answer(root: "SparkSession", line: str, memory_bytes: int) -> dict[str, Any
 
 def _fields_of_failure(error: Exception, too_large: "LimitExceededError") -> dict[str, Any]:
     from odf_engines.errors import InvalidQueryError
-    from odf_engines.spark.messages import error_to_fields
+    from odf_engines.host.messages import error_to_fields
 
     if (cause := _cause_of_failed_job(error)) is not None:
         return error_to_fields(too_large if any(mark in cause for mark in _SHORTAGES) else InvalidQueryError(cause))

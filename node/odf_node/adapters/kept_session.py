@@ -32,7 +32,7 @@ from odf_engines.contract import (
     TransformResponse,
 )
 from odf_engines.errors import EngineFailureError, SandboxUnavailableError
-from odf_engines.spark.messages import error_from_fields
+from odf_engines.host.messages import error_from_fields
 from odf_node.adapters.keeper_place import KeeperPlace, idle_seconds
 from odf_node.program_files import build_of_program
 from odf_protocol.events import TransformSql

@@ -32,8 +32,8 @@ from typing import Any, Final
 
 from odf_engines.contract import EngineSession, Limits
 from odf_engines.errors import EngineError, EngineFailureError, LimitExceededError
+from odf_engines.host.messages import error_to_fields
 from odf_engines.registry import get_engine
-from odf_engines.spark.messages import error_to_fields
 from odf_node.adapters.keeper_place import KeeperPlace
 from odf_node.adapters.kept_session import (
     ANSWER_S,

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 from odf_engines.contract import Limits
 from odf_engines.errors import EngineFailureError, LimitExceededError
-from odf_engines.spark.output_rows import RowsCheck, SizeCheck
+from odf_engines.host.output_rows import RowsCheck, SizeCheck
 from odf_protocol.multihash import Multihash
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from odf_engines.spark.output_reader import OutputReader
+    from odf_engines.host.output_reader import OutputReader
 
 __all__ = ["Answer", "OutputFolder"]
 

@@ -15,8 +15,8 @@ from odf_engines.contract import (
     TransformResponse,
 )
 from odf_engines.errors import EngineFailureError
-from odf_engines.spark.output_rows import RowsCheck
-from odf_engines.spark.outputs import Answer, OutputFolder
+from odf_engines.host.output_rows import RowsCheck
+from odf_engines.host.outputs import Answer, OutputFolder
 from odf_protocol.errors import MalformedError
 from odf_protocol.events import OffsetInterval
 from odf_protocol.timestamp import Timestamp

@@ -7,9 +7,9 @@ Source: clauses ENGINE-5 and ENGINE-6 in ``spec/extensions/engine-contract.md``;
 
 from odf_engines.contract import IngestRequest, IngestResponse, Statistics
 from odf_engines.errors import EngineFailureError
-from odf_engines.spark.output_rows import SizeCheck
-from odf_engines.spark.outputs import Answer, OutputFolder
-from odf_engines.spark.receive import find_instant, slice_check
+from odf_engines.host.output_rows import SizeCheck
+from odf_engines.host.outputs import Answer, OutputFolder
+from odf_engines.host.receive import find_instant, slice_check
 from odf_protocol.events import OffsetInterval
 
 

@@ -11,7 +11,7 @@ import ast
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from odf_engines.spark.file_facts import FileFacts
+from odf_engines.host.file_facts import FileFacts
 
 __all__ = ["own_modules"]
 

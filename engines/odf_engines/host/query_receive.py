@@ -8,8 +8,8 @@ import pyarrow.parquet as pq
 
 from odf_engines.contract import QueryRequest, QueryResponse
 from odf_engines.errors import EngineFailureError, LimitExceededError
-from odf_engines.spark.output_rows import SizeCheck
-from odf_engines.spark.outputs import Answer, OutputFolder
+from odf_engines.host.output_rows import SizeCheck
+from odf_engines.host.outputs import Answer, OutputFolder
 
 
 def receive_query(request: QueryRequest, answer: Answer, outputs: OutputFolder) -> QueryResponse:

@@ -14,12 +14,12 @@ from typing import Any
 
 from odf_engines.contract import Limits
 from odf_engines.errors import EngineFailureError, LimitExceededError
+from odf_engines.host.compiled import compiled_mounts, python_command
+from odf_engines.host.messages import error_from_fields
+from odf_engines.host.output_rows import RowsCheck, SizeCheck
 from odf_engines.sandbox.process import SandboxedProcess
 from odf_engines.sandbox.profile import Mount, Profile
 from odf_engines.sandbox.resources import kernel_limits
-from odf_engines.spark.compiled import compiled_mounts, python_command
-from odf_engines.spark.messages import error_from_fields
-from odf_engines.spark.output_rows import RowsCheck, SizeCheck
 from odf_engines.spark.runtime import find_runtime
 from odf_protocol.errors import MalformedError
 from odf_protocol.multihash import Multihash
@@ -116,7 +116,7 @@ class OutputReader:
                 "limits": {**limits, "RLIMIT_DATA": self._limits.memory_bytes},
                 "memory_bytes": self._limits.memory_bytes,
             }
-            program = [*python_command(self._compiled, "output_program"), json.dumps(arguments)]
+            program = [*python_command(self._compiled, "odf_engines.host.output_program"), json.dumps(arguments)]
             self._process = SandboxedProcess(self._profile(), program, replace(self._limits, output_bytes=0))
         return self._process
 

@@ -16,10 +16,10 @@ from pathlib import Path, PurePosixPath
 
 from odf_engines.contract import Limits
 from odf_engines.errors import EngineFailureError
+from odf_engines.host.cache_shelf import CacheShelf
+from odf_engines.host.own_code import own_modules
 from odf_engines.sandbox.process import SandboxedProcess
 from odf_engines.sandbox.profile import Mount, Profile
-from odf_engines.spark.cache_shelf import CacheShelf
-from odf_engines.spark.own_code import own_modules
 from odf_engines.spark.preload import PRELOADED
 from odf_engines.spark.runtime import Runtime
 
@@ -29,15 +29,15 @@ _PLACE = "/runtime/compiled"
 _OURS = "/runtime/ours"
 
 # What runs inside the sandboxes: the worker of an engine, Java alone, the reader of outputs.
-_PROGRAMS = ("odf_engines.spark.worker", "odf_engines.spark.launch", "odf_engines.spark.output_program")
+_PROGRAMS = ("odf_engines.spark.worker", "odf_engines.spark.launch", "odf_engines.host.output_program")
 _LIMITS = Limits(wall_s=120.0, memory_bytes=1024**3)  # guess: takes two seconds and 200 MB
 _HEADER_BYTES = 16  # magic number, flags, time of change, size: PEP 552
 
 
 def python_command(compiled: Path | None, program: str) -> list[str]:
-    """Return how a program of ours is started inside the sandbox; nothing of the machine's Python settings counts."""
+    """Return how a module of ours is started inside the sandbox; nothing of the machine's Python settings counts."""
     prefix = [] if compiled is None else ["-X", f"pycache_prefix={_PLACE}"]
-    return ["/runtime/python/bin/python3", "-I", "-S", "-B", *prefix, f"{_OURS}/odf_engines/spark/{program}.py"]
+    return ["/runtime/python/bin/python3", "-I", "-S", "-B", *prefix, f"{_OURS}/{program.replace('.', '/')}.py"]
 
 
 def compiled_mounts(compiled: Path | None) -> list[Mount]:
@@ -100,7 +100,9 @@ def _listed(runtime: Runtime, ours: Iterable[PurePosixPath]) -> Sequence[str]:
             "SPARK_HOME": "/runtime/site/pyspark",
         },
     )
-    with SandboxedProcess(profile, [*python_command(None, "module_list"), *PRELOADED, *modules], _LIMITS) as process:
+    with SandboxedProcess(
+        profile, [*python_command(None, "odf_engines.host.module_list"), *PRELOADED, *modules], _LIMITS
+    ) as process:
         try:
             found = json.loads(process.receive(_LIMITS.wall_s))
         except ValueError as error:

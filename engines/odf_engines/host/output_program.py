@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from odf_engines.spark.output_rows import RowsCheck, SizeCheck
+    from odf_engines.host.output_rows import RowsCheck, SizeCheck
 
 __all__ = ["main"]
 
@@ -30,7 +30,7 @@ def main(arguments: dict[str, Any]) -> None:
     set_kernel_limits(arguments["limits"])
     # While the engine still works on what will be read. Nothing of it becomes garbage, so none is looked for.
     gc.disable()
-    for name in ("pyarrow.compute", "pyarrow.parquet", "odf_engines.spark.output_rows", "odf_protocol.hashing.arrow0"):
+    for name in ("pyarrow.compute", "pyarrow.parquet", "odf_engines.host.output_rows", "odf_protocol.hashing.arrow0"):
         importlib.import_module(name)
     gc.freeze()
     gc.enable()
@@ -40,7 +40,7 @@ def main(arguments: dict[str, Any]) -> None:
 
 def _answer(request: dict[str, Any], memory_bytes: int) -> dict[str, Any]:
     from odf_engines.errors import EngineError, EngineFailureError, LimitExceededError
-    from odf_engines.spark.messages import error_to_fields
+    from odf_engines.host.messages import error_to_fields
 
     try:
         found = _check_of(request).run(Path(request["path"]))
@@ -57,7 +57,7 @@ def _answer(request: dict[str, Any], memory_bytes: int) -> dict[str, Any]:
 def _check_of(request: dict[str, Any]) -> "RowsCheck | SizeCheck":
     import pyarrow as pa
 
-    from odf_engines.spark.output_rows import RowsCheck, SizeCheck
+    from odf_engines.host.output_rows import RowsCheck, SizeCheck
     from odf_protocol.events import OffsetInterval
     from odf_protocol.vocabulary import Vocabulary
 
