@@ -5,17 +5,17 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from odf_node.composition import Node
+from odf_node.datasets.chains import load_view
 from odf_node.errors import ObjectsAbsentError, RefusedError
+from odf_node.exchange.pulling import name_in_url
 from odf_node.home import Home
 from odf_node.ports import DatasetRecord
-from odf_node.services.auditing import Say, Task
-from odf_node.services.chains import load_view
-from odf_node.services.pulling import name_in_url
-from odf_node.services.transforms import input_ids
-from odf_node.services.verifying import Finding, VerifyOptions
+from odf_node.trust.auditing import Say, Task
+from odf_node.trust.verifying import Finding, VerifyOptions
 from odf_protocol.did import DatasetId
 from odf_protocol.enums import DatasetKind
 from odf_protocol.policy import Policy
+from odf_protocol.transform_plan import input_ids
 
 
 def list_tasks(

@@ -20,36 +20,36 @@ from odf_protocol.timestamp import Timestamp
 
 if TYPE_CHECKING:
     from odf_engines.contract import EngineSession
+    from odf_node.acceptance.acceptor import Acceptor
+    from odf_node.acceptance.refusals import Refusals
     from odf_node.adapters.outgoing import Outgoing
     from odf_node.byte_rate import ByteRate
+    from odf_node.datasets.creation import DatasetCreator
+    from odf_node.datasets.deletion import Deletion
+    from odf_node.datasets.exporting import Exporting
+    from odf_node.datasets.queries import QueryRunner
+    from odf_node.datasets.reading import DataReader
+    from odf_node.derive.grading import TransformGrader
+    from odf_node.derive.transforms import Transformer
+    from odf_node.engines.sessions import EngineHost
+    from odf_node.exchange.bringing import Bringing
+    from odf_node.exchange.following import Subscriptions
+    from odf_node.exchange.logins import Logins
+    from odf_node.exchange.pull_planning import PullPlanner
+    from odf_node.exchange.pulling import Pulling
+    from odf_node.exchange.pushing import Pushing
+    from odf_node.exchange.receiving import PushJudge
+    from odf_node.exchange.remotes import Remotes
+    from odf_node.exchange.tokens import Tokens
+    from odf_node.gossip.peering import Peers
+    from odf_node.ingest.ingestion import Ingestor
     from odf_node.ports.layouts import LayoutTarget
     from odf_node.ports.objects import SweepReport
-    from odf_node.services.acceptance import Acceptor
-    from odf_node.services.bringing import Bringing
-    from odf_node.services.creation import DatasetCreator
-    from odf_node.services.deletion import Deletion
-    from odf_node.services.derived_cache import DerivedCache
-    from odf_node.services.engines import EngineHost
-    from odf_node.services.exporting import Exporting
-    from odf_node.services.following import Subscriptions
-    from odf_node.services.grading import TransformGrader
-    from odf_node.services.ingestion import Ingestor
-    from odf_node.services.logins import Logins
-    from odf_node.services.peering import Peers
-    from odf_node.services.pull_planning import PullPlanner
-    from odf_node.services.pulling import Pulling
-    from odf_node.services.pushing import Pushing
-    from odf_node.services.queries import QueryRunner
-    from odf_node.services.reading import DataReader
-    from odf_node.services.receiving import PushJudge
-    from odf_node.services.refusals import Refusals
-    from odf_node.services.remotes import Remotes
-    from odf_node.services.repairing import Repairing
-    from odf_node.services.scrubbing import Scrubber
-    from odf_node.services.tokens import Tokens
-    from odf_node.services.transforms import Transformer
-    from odf_node.services.trusting import TrustReport
-    from odf_node.services.verifying import Verifier
+    from odf_node.trust.trusting import TrustReport
+    from odf_node.trust.verifying import Verifier
+    from odf_node.upkeep.derived_cache import DerivedCache
+    from odf_node.upkeep.repairing import Repairing
+    from odf_node.upkeep.scrubbing import Scrubber
     from odf_protocol.accept_policies import PolicySet
 
 REFUSED_BYTES: Final = 1_000_000_000
@@ -122,7 +122,7 @@ class Node:
     @cached_property
     def engines(self) -> "EngineHost":
         """Engine sessions of this run."""
-        from odf_node.services.engines import EngineHost
+        from odf_node.engines.sessions import EngineHost
 
         return EngineHost(EngineWorkspace(self.home.engines), find_warm=self._find_warm_engine)
 
@@ -149,42 +149,42 @@ class Node:
     @property
     def refusals(self) -> "Refusals":
         """Evidence of refusals; as much is kept as ``refused_bytes`` says now."""
-        from odf_node.services.refusals import Refusals
+        from odf_node.acceptance.refusals import Refusals
 
         return Refusals(self.home.refused, limit_bytes=self.refused_bytes)
 
     @cached_property
     def scrubber(self) -> "Scrubber":
         """Behind ``scrub``."""
-        from odf_node.services.scrubbing import Scrubber
+        from odf_node.upkeep.scrubbing import Scrubber
 
         return Scrubber(self.store, self.objects, self.home.cache)
 
     @cached_property
     def creator(self) -> "DatasetCreator":
         """Behind ``add``."""
-        from odf_node.services.creation import DatasetCreator
+        from odf_node.datasets.creation import DatasetCreator
 
         return DatasetCreator(self.store, self.objects, self.keys)
 
     @cached_property
     def grader(self) -> "TransformGrader":
         """Judges transforms before ``add`` makes datasets of them."""
-        from odf_node.services.grading import TransformGrader
+        from odf_node.derive.grading import TransformGrader
 
         return TransformGrader(self.store, self.engines)
 
     @cached_property
     def deletion(self) -> "Deletion":
         """Behind ``delete``."""
-        from odf_node.services.deletion import Deletion
+        from odf_node.datasets.deletion import Deletion
 
         return Deletion(self.store, self.objects, self.keys, self.clock)
 
     @cached_property
     def reader(self) -> "DataReader":
         """Behind ``tail``."""
-        from odf_node.services.reading import DataReader
+        from odf_node.datasets.reading import DataReader
 
         return DataReader(self.store, self.objects)
 
@@ -192,7 +192,7 @@ class Node:
     def ingestor(self) -> "Ingestor":
         """Behind ``ingest`` and ``pull`` of roots."""
         from odf_node.adapters.sources.reader import LocalSourceReader
-        from odf_node.services.ingestion import Ingestor
+        from odf_node.ingest.ingestion import Ingestor
 
         sources = LocalSourceReader(rate=self.rate)
         return Ingestor(self.store, self.objects, self.keys, self.engines, sources, os.environ, self.home.staging)
@@ -200,28 +200,28 @@ class Node:
     @cached_property
     def transformer(self) -> "Transformer":
         """Behind ``pull`` of derivatives."""
-        from odf_node.services.transforms import Transformer
+        from odf_node.derive.transforms import Transformer
 
         return Transformer(self.store, self.objects, self.keys, self.engines)
 
     @cached_property
     def queries(self) -> "QueryRunner":
         """Behind ``sql``."""
-        from odf_node.services.queries import QueryRunner
+        from odf_node.datasets.queries import QueryRunner
 
         return QueryRunner(self.store, self.objects, self.engines)
 
     @property
     def trust(self) -> "TrustReport":
         """Behind ``trust``."""
-        from odf_node.services.trusting import TrustReport
+        from odf_node.trust.trusting import TrustReport
 
         return TrustReport(self.store, self.engines, self.keys, self.refusals, self.read_policies())
 
     @cached_property
     def verifier(self) -> "Verifier":
         """Behind ``verify``."""
-        from odf_node.services.verifying import Verifier
+        from odf_node.trust.verifying import Verifier
 
         return Verifier(self.store, self.objects, self.engines, self.clock.now)
 
@@ -229,7 +229,7 @@ class Node:
     def pulling(self) -> "Pulling":
         """Behind ``pull``."""
         from odf_node.adapters.block_stage import FileStage
-        from odf_node.services.pulling import Pulling
+        from odf_node.exchange.pulling import Pulling
 
         parts = self.store, self.objects, self.clock, self.ingestor, self.transformer
         open_stage = partial(FileStage, self.home.staging)
@@ -242,8 +242,8 @@ class Node:
 
     def make_bringing(self, engines: "EngineHost") -> "Bringing":
         """Make what brings files here, with engines of the caller's."""
-        from odf_node.services.bringing import Bringing
-        from odf_node.services.rebuilding import Rebuilder
+        from odf_node.derive.rebuilding import Rebuilder
+        from odf_node.exchange.bringing import Bringing
 
         rebuilder = Rebuilder(self.store, self.objects, engines)
         return Bringing(self.store, self.objects, rebuilder, self.remotes, self.outgoing.open_peer)
@@ -251,21 +251,21 @@ class Node:
     @cached_property
     def derived_cache(self) -> "DerivedCache":
         """Behind ``cache drop`` and ``cache list``."""
-        from odf_node.services.derived_cache import DerivedCache
+        from odf_node.upkeep.derived_cache import DerivedCache
 
         return DerivedCache(self.store, self.objects, self.bringing.rebuilder, self.remotes)
 
     @cached_property
     def remotes(self) -> "Remotes":
         """Behind ``repo``."""
-        from odf_node.services.remotes import Remotes
+        from odf_node.exchange.remotes import Remotes
 
         return Remotes(self.store)
 
     @cached_property
     def planner(self) -> "PullPlanner":
         """Behind ``pull``: which datasets, from where, in which order."""
-        from odf_node.services.pull_planning import PullPlanner
+        from odf_node.exchange.pull_planning import PullPlanner
 
         return PullPlanner(self.store, self.remotes, self.outgoing.open_peer, self._iter_siblings)
 
@@ -273,14 +273,14 @@ class Node:
     def pushing(self) -> "Pushing":
         """Behind ``push``."""
         from odf_node.adapters.layout_places import find_layout_target
-        from odf_node.services.pushing import Pushing
+        from odf_node.exchange.pushing import Pushing
 
         return Pushing(self.store, self.objects, self.outgoing.send_push, self.exporting, find_layout_target)
 
     @cached_property
     def exporting(self) -> "Exporting":
         """Behind ``export``, and ``push`` to files."""
-        from odf_node.services.exporting import Exporting
+        from odf_node.datasets.exporting import Exporting
 
         return Exporting(self.store, self.objects, self.rate)
 
@@ -301,14 +301,14 @@ class Node:
     @cached_property
     def repairing(self) -> "Repairing":
         """Behind ``repair``."""
-        from odf_node.services.repairing import Repairing
+        from odf_node.upkeep.repairing import Repairing
 
         return Repairing(self.store, self.objects, self.verifier, self.remotes, self.outgoing.open_peer)
 
     @cached_property
     def push_judge(self) -> "PushJudge":
         """Judges what others push to this node."""
-        from odf_node.services.receiving import PushJudge
+        from odf_node.exchange.receiving import PushJudge
 
         return PushJudge(self.store, self.clock, self.pulling)
 
@@ -317,28 +317,28 @@ class Node:
         """Behind ``login`` and ``logout``."""
         from odf_node.adapters.accounts import ask_for_token, validate_token
         from odf_node.adapters.login_file import LoginFile
-        from odf_node.services.logins import Logins
+        from odf_node.exchange.logins import Logins
 
         return Logins(LoginFile(self.home), validate_token, ask_for_token)
 
     @cached_property
     def peers(self) -> "Peers":
         """Behind ``peer``."""
-        from odf_node.services.peering import Peers
+        from odf_node.gossip.peering import Peers
 
         return Peers(self.store, self.clock)
 
     @cached_property
     def subscriptions(self) -> "Subscriptions":
         """Behind ``subscribe``."""
-        from odf_node.services.following import Subscriptions
+        from odf_node.exchange.following import Subscriptions
 
         return Subscriptions(self.store, self.clock, self.outgoing.open_peer)
 
     @cached_property
     def tokens(self) -> "Tokens":
         """Behind ``token``."""
-        from odf_node.services.tokens import Tokens
+        from odf_node.exchange.tokens import Tokens
 
         return Tokens(self.store, self.clock)
 
@@ -355,7 +355,7 @@ class Node:
 
     def make_acceptor(self, say: Callable[[str], None]) -> "Acceptor":
         """Make the gate for blocks of others; ``say`` hears about each long step."""
-        from odf_node.services.acceptance import Acceptor
+        from odf_node.acceptance.acceptor import Acceptor
 
         return Acceptor(self.store, self.objects, self.keys, self.engines, self.refusals, say, self.read_policies())
 

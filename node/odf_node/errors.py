@@ -1,4 +1,4 @@
-"""Errors of the node's services: what the user asked cannot be done, or what a peer offered is refused."""
+"""Errors of the node's use cases: what the user asked cannot be done, or what a peer offered is refused."""
 
 from collections.abc import Mapping
 from pathlib import Path

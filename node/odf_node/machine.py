@@ -121,7 +121,7 @@ def _home(folder: Path) -> MachineFinding:
 
 
 def _objects(folder: Path) -> MachineFinding:
-    from odf_node.services.scrubbing import read_scrub_state
+    from odf_node.upkeep.scrubbing import read_scrub_state
 
     state = read_scrub_state(Home(folder).cache)
     when = f"read again from {state.began_at}" if state.began_at else "never read again; 'odf-node scrub' does it"

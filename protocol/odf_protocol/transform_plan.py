@@ -12,7 +12,14 @@ from dataclasses import dataclass
 from odf_protocol.block import Block
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import RejectedError
-from odf_protocol.events import AddData, DataSlice, ExecuteTransform, ExecuteTransformInput, OffsetInterval
+from odf_protocol.events import (
+    AddData,
+    DataSlice,
+    ExecuteTransform,
+    ExecuteTransformInput,
+    OffsetInterval,
+    SetTransform,
+)
 from odf_protocol.multihash import Multihash
 from odf_protocol.timestamp import Timestamp
 
@@ -118,3 +125,8 @@ def previous_inputs(
 
 def _offset_text(offset: int | None) -> str:
     return "none" if offset is None else str(offset)
+
+
+def input_ids(transform: SetTransform) -> tuple[DatasetId, ...]:
+    """Return the identities of the inputs in their declared order."""
+    return tuple(DatasetId.parse(item.dataset_ref) for item in transform.inputs)

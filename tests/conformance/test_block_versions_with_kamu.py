@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from odf_node.adapters.key_files import KeyFiles
-from odf_node.services.creation import DatasetCreator
-from odf_node.services.writer import ChainWriter
+from odf_node.datasets.creation import DatasetCreator
+from odf_node.datasets.writer import ChainWriter
 from odf_protocol.block import decode_block
 from odf_protocol.events import DatasetKind, SetInfo
 from odf_protocol.manifest import DatasetSnapshot

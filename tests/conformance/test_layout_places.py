@@ -11,21 +11,21 @@ from typing import BinaryIO
 
 import pytest
 
+from odf_node.acceptance.acceptor import AcceptanceReport
 from odf_node.adapters.clocks import FixedClock
 from odf_node.adapters.layout_archive import LayoutArchive
 from odf_node.adapters.layout_bucket import LayoutBucket, parse_bucket_url
 from odf_node.adapters.layout_places import find_layout_target
 from odf_node.byte_rate import ByteRate
 from odf_node.composition import Node
+from odf_node.datasets.exporting import ExportReport
 from odf_node.errors import RefusedError
+from odf_node.exchange.pull_planning import PullTarget
 from odf_node.home import Home
 from odf_node.ports import HomeFullError
 from odf_node.ports.layouts import HEAD_PATH, LayoutTarget
 from odf_node.ports.peer_errors import PeerNotFoundError, PeerUnavailableError
 from odf_node.ports.progress import Silence
-from odf_node.services.acceptance import AcceptanceReport
-from odf_node.services.exporting import ExportReport
-from odf_node.services.pull_planning import PullTarget
 from odf_protocol.errors import MalformedError, OdfError, RejectedError
 from odf_protocol.policy import Policy, Trust
 from support.bucket_server import CREDENTIALS, bucket_server, make_bucket

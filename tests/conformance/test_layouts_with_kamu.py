@@ -8,8 +8,8 @@ import pytest
 from conformance.test_exchange_with_kamu import pull
 from odf_node.adapters.layout_places import find_layout_target
 from odf_node.byte_rate import ByteRate
+from odf_node.datasets.exporting import Exporting
 from odf_node.ports.progress import Silence
-from odf_node.services.exporting import Exporting
 from support.bucket_server import CREDENTIALS, bucket_server, make_bucket
 from support.event_loop import in_loop
 from support.exchange_nodes import TestNode, read_kamu_chain

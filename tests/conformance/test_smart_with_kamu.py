@@ -12,13 +12,13 @@ from odf_node.adapters.accounts import validate_token
 from odf_node.adapters.http_client import ClientSettings
 from odf_node.adapters.http_push import push_dataset
 from odf_node.adapters.peer_addresses import open_peer
-from odf_node.exchange.wanted import iter_wanted
 from odf_node.ports.peer_client import PeerSpeaks
 from odf_node.ports.peer_errors import PeerForbidsError, PeerNotFoundError, PushRefusedError
 from odf_node.ports.push_client import PushedHead, PushOutcome
 from odf_protocol.block import decode_block, encode_block
 from odf_protocol.errors import RejectedError
 from odf_protocol.events import AddData, DatasetKind, Event, Seed, SetInfo
+from odf_protocol.exchange.wanted import iter_wanted
 from support.chains import later, push_source, schema
 from support.event_loop import in_loop
 from support.exchange_nodes import KAMU_DATA, TOKEN, Chain, TestNode, dataset_id, read_kamu_chain

@@ -426,7 +426,7 @@ def test_streams_that_are_closed_are_stood_in_for(home: Path) -> None:
 # Faults of our own
 
 
-BROKEN = "import odf_node.services.naming as n, sys; n.select_datasets = None\n"
+BROKEN = "import odf_node.datasets.naming as n, sys; n.select_datasets = None\n"
 BROKEN += "from odf_node.cli.main import main; sys.exit(main(['list', 'x', '--home', sys.argv[1]]))"
 
 

@@ -12,19 +12,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from odf_node.acceptance.offers import EVERYTHING, Portion, Wishes
 from odf_node.adapters.clocks import FixedClock
 from odf_node.adapters.layout_places import find_layout_target
 from odf_node.composition import Node
 from odf_node.daemon.background_rebuild import BackgroundRebuild
 from odf_node.errors import NodeBusyError, ObjectsAbsentError, UsageError
-from odf_node.exchange.routes import ObjectKind, object_path
+from odf_node.exchange.pull_planning import PullTarget
 from odf_node.home import Home
 from odf_node.http.server import create_app
 from odf_node.ports import DatasetRecord, Remote, RemoteDirection
 from odf_node.ports.progress import Silence
-from odf_node.services.offers import EVERYTHING, Portion, Wishes
-from odf_node.services.pull_planning import PullTarget
 from odf_protocol.events import DatasetKind, ExecuteTransform, Seed
+from odf_protocol.exchange.routes import ObjectKind, object_path
 from odf_protocol.policy import Trust
 from odf_protocol.timestamp import Timestamp
 from support.exchange_nodes import RecordingReceiver, TestNode, serving

@@ -34,7 +34,7 @@ from odf_engines.spark.ingest.source_records import ROW_GROUP_ROWS
 from odf_engines.spark.launch import SHORT_LIVED
 from odf_engines.spark.runtime import find_runtime
 from odf_engines.spark.session import SparkSession
-from odf_node.services.slices import logical_hash_of
+from odf_node.rows.slices import logical_hash_of
 from odf_protocol.events import (
     DatasetKind,
     MergeStrategyAppend,

@@ -18,8 +18,8 @@ from odf_engines.contract import Limits
 from odf_engines.errors import LimitExceededError
 from odf_node.ports import MetadataStore
 from odf_node.ports import ReplayRecord as StoredRecord
-from odf_node.services.slices import logical_hash_of, read_slice
-from odf_node.services.verifying import Finding, Verifier
+from odf_node.rows.slices import logical_hash_of, read_slice
+from odf_node.trust.verifying import Finding, Verifier
 from odf_protocol.attestations import Attestation, decode_attestation
 from odf_protocol.divergence_cause import CAUSE_TEXTS, Cause
 from odf_protocol.errors import MalformedError

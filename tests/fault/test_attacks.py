@@ -22,20 +22,20 @@ from odf_node.adapters.http_client import ClientSettings
 from odf_node.adapters.peer_addresses import open_peer
 from odf_node.composition import Node
 from odf_node.errors import RefusedError
-from odf_node.exchange.messages import (
-    HeadAnswer,
-    HeadMessage,
-)
-from odf_node.exchange.packs import PackedBlock, encode_pack
 from odf_node.home import Home
+from odf_node.keys.disputes import Disputes
+from odf_node.keys.freshness import Freshness
 from odf_node.ports.progress import Silence
-from odf_node.services.disputes import Disputes
-from odf_node.services.freshness import Freshness
 from odf_protocol.attestations import BlockRef
 from odf_protocol.block import decode_block, encode_block
 from odf_protocol.equivocation import EquivocationKind, prove_equivocation
 from odf_protocol.errors import OdfError
 from odf_protocol.events import DatasetKind, OffsetInterval, Seed, SetDataSchema, SetInfo
+from odf_protocol.exchange.messages import (
+    HeadAnswer,
+    HeadMessage,
+)
+from odf_protocol.exchange.packs import PackedBlock, encode_pack
 from odf_protocol.multihash import Multihash
 from odf_protocol.settlements import sign_settlement
 from odf_protocol.signatures import sign_block

@@ -12,8 +12,8 @@ from yarl import URL
 
 from odf_node.adapters.clocks import SystemClock
 from odf_node.adapters.request_signing import NodeSigner
+from odf_node.exchange.tokens import Tokens
 from odf_node.ports.keys import PrivateKey
-from odf_node.services.tokens import Tokens
 from odf_protocol.did import DidKey
 from odf_protocol.timestamp import Timestamp
 from support.daemons import daemon

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from odf_node.acceptance.refusals import Refusals
 from odf_node.adapters.home_backup import back_up, back_up_keys, restore, restore_keys
 from odf_node.adapters.key_files import KeyFiles
 from odf_node.composition import open_node
 from odf_node.errors import UsageError
 from odf_node.home import Home
 from odf_node.ports.errors import HomeVersionError, ObjectCorruptError, ObjectMismatchError
-from odf_node.services.refusals import Refusals
-from odf_node.services.scrubbing import Scrubber, read_scrub_state
+from odf_node.upkeep.scrubbing import Scrubber, read_scrub_state
 from odf_protocol.errors import MalformedError
 from odf_protocol.multihash import Multihash
 from support.command_line import run_command as run

@@ -12,18 +12,18 @@ from typing import Any
 
 import pytest
 
+from odf_node.acceptance.histories import lay_side_by_side
+from odf_node.acceptance.offers import Wishes
 from odf_node.adapters.clocks import FixedClock
 from odf_node.adapters.http_client import ClientSettings
 from odf_node.adapters.peer_addresses import open_peer
 from odf_node.composition import Node
 from odf_node.errors import RefusedError
 from odf_node.home import Home
+from odf_node.keys.disputes import Disputes
+from odf_node.keys.logs import KeyLogs
 from odf_node.ports.progress import Silence
-from odf_node.services.bundles import Bundles
-from odf_node.services.disputes import Disputes
-from odf_node.services.histories import lay_side_by_side
-from odf_node.services.key_logs import KeyLogs
-from odf_node.services.offers import Wishes
+from odf_node.trust.bundles import Bundles
 from odf_protocol.errors import OdfError
 from odf_protocol.events import SetInfo
 from odf_protocol.judging import judge

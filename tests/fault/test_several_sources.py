@@ -14,13 +14,12 @@ from odf_node.adapters.http_client import ClientSettings, HttpClient
 from odf_node.adapters.peer_addresses import open_peer, open_peers
 from odf_node.adapters.several_peers import SHARED_BYTES, SeveralPeers
 from odf_node.adapters.several_sources import Source, fetch_from_several
-from odf_node.exchange.hash_tree import HASH_BYTES, LEAF_BYTES, HashTree, count_leaves, leaf_hash
-from odf_node.exchange.routes import ObjectKind, leaves_path, object_path
-from odf_node.exchange.wanted import iter_wanted
 from odf_node.http.server import create_app
-from odf_node.ports.peer_client import WantedObject
 from odf_node.ports.peer_errors import PeerLiedError, PeerNotFoundError, PeerPreparesError, PeerUnavailableError
 from odf_protocol.errors import MalformedError
+from odf_protocol.exchange.hash_tree import HASH_BYTES, LEAF_BYTES, HashTree, count_leaves, leaf_hash
+from odf_protocol.exchange.routes import ObjectKind, leaves_path, object_path
+from odf_protocol.exchange.wanted import WantedObject, iter_wanted
 from odf_protocol.multihash import Multihash
 from support.event_loop import in_loop
 from support.exchange_nodes import Chain, TestNode, serving

@@ -18,7 +18,6 @@ from pathlib import Path
 from fuzz.file_targets import FILE_TARGETS
 from fuzz.smart_targets import SMART_TARGETS
 from fuzz.target import Target
-from odf_node.exchange.packs import PackedBlock, decode_pack, encode_pack
 from odf_protocol.acceptance_statements import decode_acceptance, sign_acceptance
 from odf_protocol.annotate import annotate_block
 from odf_protocol.attestations import BlockRef, decode_attestation
@@ -31,6 +30,7 @@ from odf_protocol.equivocation import check_equivocation
 from odf_protocol.errors import CorruptError, MalformedError, OdfError, RejectedError, UnsupportedError
 from odf_protocol.events import DataSchema, SetDataSchema
 from odf_protocol.events.equality import means_the_same
+from odf_protocol.exchange.packs import PackedBlock, decode_pack, encode_pack
 from odf_protocol.hashing.v1_proof import verify_cell
 from odf_protocol.heads import decode_signed_head
 from odf_protocol.in_toto import PAYLOAD_TYPE

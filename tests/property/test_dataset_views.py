@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from odf_node.adapters.sqlite_store import SqliteMetadataStore
+from odf_node.datasets.chains import iter_slices, load_view
 from odf_node.home import Home
 from odf_node.ports import Commit, NewBlock, NewDataset, Origin
-from odf_node.services.chains import iter_slices, load_view
 from odf_protocol.block_traits import traits_of
 from odf_protocol.dataset_view import DatasetView, apply, start_view
 from odf_protocol.events import (

@@ -10,19 +10,19 @@ from aiohttp import web
 
 from odf_node.adapters.object_folder import ObjectFolder
 from odf_node.adapters.sqlite_store import SqliteMetadataStore
-from odf_node.exchange.wanted import iter_wanted
 from odf_node.home import Home
 from odf_node.http.bearer import secret_hash_of
 from odf_node.http.served_node import ServedNode
 from odf_node.http.server import create_app, listen, make_runner
+from odf_node.keys.disputes import Disputes
+from odf_node.keys.logs import KeyLogs
 from odf_node.ports import AccessToken, Commit, DatasetRecord, Head, NewBlock, NewDataset, Origin
 from odf_node.ports.peer_client import PeerDataset, PeerHead
-from odf_node.services.disputes import Disputes
-from odf_node.services.key_logs import KeyLogs
-from odf_node.services.trees import KeptTrees
+from odf_node.rows.trees import KeptTrees
 from odf_protocol.block import Block, decode_block, encode_block
 from odf_protocol.did import DatasetId, DidKey
 from odf_protocol.events import AddData, Checkpoint, DatasetKind, DataSlice, OffsetInterval, Seed
+from odf_protocol.exchange.wanted import iter_wanted
 from odf_protocol.multihash import ARROW0_SHA3_256, Multihash
 from odf_protocol.timestamp import Timestamp
 

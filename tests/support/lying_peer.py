@@ -7,7 +7,8 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from odf_node.composition import Node
-from odf_node.exchange.messages import (
+from odf_protocol.did import DatasetId
+from odf_protocol.exchange.messages import (
     AttestationPage,
     DisputeList,
     HeadAnswer,
@@ -16,8 +17,7 @@ from odf_node.exchange.messages import (
     NodeInfo,
     encode_message,
 )
-from odf_node.exchange.packs import PackedBlock, encode_pack
-from odf_protocol.did import DatasetId
+from odf_protocol.exchange.packs import PackedBlock, encode_pack
 from odf_protocol.policy import Policy
 from support.hostile_peer import Request, Script, answer, not_found
 from support.offers import PeerChain

@@ -4,12 +4,13 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Self
 
-from odf_node.exchange.packs import PackedBlock
 from odf_node.ports import Head
 from odf_node.ports.errors import ObjectMismatchError
 from odf_node.ports.objects import ArrivingObjects
-from odf_node.ports.peer_client import OnBytes, PeerDescription, PeerHead, PeerSpeaks, WantedObject
+from odf_node.ports.peer_client import OnBytes, PeerDescription, PeerHead, PeerSpeaks
 from odf_node.ports.peer_errors import PeerLiedError, PeerNotFoundError
+from odf_protocol.exchange.packs import PackedBlock
+from odf_protocol.exchange.wanted import WantedObject
 from support.offers import PeerChain
 
 Hook = Callable[[], Awaitable[None]]

@@ -11,21 +11,21 @@ import pyarrow.parquet as pq
 import pytest
 
 from odf_engines.contract import EngineSession
+from odf_node.acceptance.acceptor import AcceptanceReport, Acceptor
+from odf_node.acceptance.offers import Offer
+from odf_node.acceptance.refusals import Refusals
 from odf_node.adapters.key_files import KeyFiles
 from odf_node.adapters.object_folder import ObjectFolder
 from odf_node.adapters.sqlite_store import SqliteMetadataStore
 from odf_node.commit_point import commit_with_objects
+from odf_node.derive.transforms import Transformer, TransformReport
 from odf_node.engine_workspace import EngineWorkspace
+from odf_node.engines.sessions import EngineHost
 from odf_node.errors import RefusedError
 from odf_node.home import Home
 from odf_node.ports import Commit, DatasetRecord, Head, NewBlock, NewDataset, Origin, PrivateKey
 from odf_node.ports.block_stage import OfferedBlock
-from odf_node.services.acceptance import AcceptanceReport, Acceptor
-from odf_node.services.engines import EngineHost
-from odf_node.services.offers import Offer
-from odf_node.services.refusals import Refusals
-from odf_node.services.slices import logical_hash_of
-from odf_node.services.transforms import Transformer, TransformReport
+from odf_node.rows.slices import logical_hash_of
 from odf_protocol.block import Block, decode_block, encode_block
 from odf_protocol.chain import ChainState, Strictness, append
 from odf_protocol.did import DatasetId

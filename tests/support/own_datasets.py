@@ -1,8 +1,8 @@
 """The one dataset of a node that wrote it itself."""
 
 from odf_node.composition import Node
+from odf_node.datasets.writer import ChainWriter
 from odf_node.ports import DatasetRecord
-from odf_node.services.writer import ChainWriter
 from odf_protocol.events import SetInfo
 from support.offers import NOW
 

@@ -5,7 +5,7 @@ import urllib.error
 import urllib.request
 from typing import Any
 
-from odf_node.exchange.packs import PackedBlock, encode_pack
+from odf_protocol.exchange.packs import PackedBlock, encode_pack
 from odf_protocol.multihash import Multihash
 from support.daemons import Daemon
 from support.exchange_nodes import TOKEN, Chain

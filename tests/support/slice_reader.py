@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from subprocess import Popen
 from typing import Any
 
-from odf_node.services.slice_process import ReadingLimits, SliceProcess
+from odf_node.rows.slice_process import ReadingLimits, SliceProcess
 
 
 class StayingReader(SliceProcess):

@@ -29,9 +29,9 @@ from odf_engines.spark.session import SparkSession
 from odf_node.adapters.keeper_place import KeeperPlace
 from odf_node.adapters.warm_engines import Keeper
 from odf_node.engine_workspace import EngineWorkspace
+from odf_node.engines.sessions import EngineHost
 from odf_node.home import Home
 from odf_node.program_files import build_of_program
-from odf_node.services.engines import EngineHost
 from odf_protocol.events import TransformSql
 from odf_protocol.vocabulary import Vocabulary
 

@@ -14,8 +14,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from odf_node.acceptance import acceptor as acceptance
 from odf_node.ports import Head, HeadMovedError, Origin
-from odf_node.services import acceptance
 from odf_protocol.equivocation import check_equivocation
 from odf_protocol.events import (
     AddData,

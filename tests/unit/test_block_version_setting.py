@@ -8,9 +8,9 @@ from odf_node.adapters.key_files import KeyFiles
 from odf_node.adapters.object_folder import ObjectFolder
 from odf_node.adapters.sqlite_store import SqliteMetadataStore
 from odf_node.cli.main import main
+from odf_node.datasets.creation import DatasetCreator
+from odf_node.datasets.writer import ChainWriter
 from odf_node.home import Home
-from odf_node.services.creation import DatasetCreator
-from odf_node.services.writer import ChainWriter
 from odf_protocol.block import LATEST_VERSION, decode_block
 from odf_protocol.events import DatasetKind, SetInfo
 from odf_protocol.manifest import DatasetSnapshot

@@ -12,10 +12,10 @@ from odf_node.adapters.peer_addresses import open_peer, open_peers
 from odf_node.byte_rate import ByteRate
 from odf_node.cli.parsing import byte_rate
 from odf_node.configuration import Configuration, Limits
-from odf_node.exchange.limits import LEAST_SET_RATE_BYTES_PER_S
-from odf_node.exchange.wanted import iter_wanted
 from odf_node.http.live import Live
 from odf_node.ports.push_client import PushedHead
+from odf_protocol.exchange.limits import LEAST_SET_RATE_BYTES_PER_S
+from odf_protocol.exchange.wanted import iter_wanted
 from support.event_loop import in_loop
 from support.exchange_nodes import TOKEN, Chain, TestNode
 

@@ -9,18 +9,18 @@ from pathlib import Path
 
 import pytest
 
+from odf_node.acceptance.acceptor import AcceptanceReport
+from odf_node.acceptance.checked_chain import ChainCheck, CheckedChain
+from odf_node.acceptance.refusals import Refusals
 from odf_node.adapters.block_stage import FileStage
 from odf_node.adapters.clocks import FixedClock
 from odf_node.composition import Node
 from odf_node.errors import RefusedError
+from odf_node.exchange import chain_fetching
+from odf_node.exchange.pulling import Pulling
 from odf_node.home import Home
 from odf_node.ports.block_stage import OfferedBlock
 from odf_node.ports.progress import Silence
-from odf_node.services import chain_fetching
-from odf_node.services.acceptance import AcceptanceReport
-from odf_node.services.checked_chain import ChainCheck, CheckedChain
-from odf_node.services.pulling import Pulling
-from odf_node.services.refusals import Refusals
 from odf_protocol.block import encode_block
 from odf_protocol.chain import Strictness
 from odf_protocol.events import AddData, DatasetKind, Event, Seed, SetInfo

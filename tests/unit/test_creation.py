@@ -7,11 +7,11 @@ import pytest
 
 from odf_node.adapters.clocks import FixedClock
 from odf_node.composition import Node
+from odf_node.datasets.chains import iter_decoded, load_view
 from odf_node.errors import UnknownDatasetError, UsageError
 from odf_node.home import Home
 from odf_node.ports import Origin
-from odf_node.services.chains import iter_decoded, load_view
-from odf_node.services.verifying import Verifier
+from odf_node.trust.verifying import Verifier
 from odf_protocol.events import DatasetKind, SetTransform, TransformInput
 from odf_protocol.manifest import DatasetSnapshot
 from support.chains import push_source, sql

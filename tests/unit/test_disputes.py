@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
+from odf_node.acceptance.histories import lay_side_by_side
 from odf_node.adapters.peer_addresses import open_peer
 from odf_node.composition import Node
+from odf_node.datasets.writer import ChainWriter
 from odf_node.errors import FrozenDatasetError, RefusedError, UsageError
+from odf_node.keys.disputes import MAX_PROOFS, Disputes
 from odf_node.ports import DocumentKind
 from odf_node.ports.progress import Silence
-from odf_node.services.bundles import Bundles
-from odf_node.services.disputes import MAX_PROOFS, Disputes
-from odf_node.services.histories import lay_side_by_side
-from odf_node.services.writer import ChainWriter
+from odf_node.trust.bundles import Bundles
 from odf_protocol.equivocation import EquivocationKind, EquivocationProof, check_equivocation, prove_equivocation
 from odf_protocol.events import SetInfo
 from odf_protocol.judging import Weight, decode_bundle, encode_bundle

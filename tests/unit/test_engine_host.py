@@ -4,7 +4,7 @@ from pathlib import Path
 
 from odf_engines.spark.session import SparkSession
 from odf_node.engine_workspace import EngineWorkspace
-from odf_node.services.engines import EngineHost
+from odf_node.engines.sessions import EngineHost
 
 
 def test_only_own_work_asks_for_a_warm_engine_and_every_foreign_dataset_gets_its_own(tmp_path: Path) -> None:

@@ -2,12 +2,25 @@
 
 import pytest
 
-from odf_node.exchange.limits import MAX_JSON_BYTES
-from odf_node.exchange.messages import HeadAnswer, HeadMessage, NodeInfo, PushRequest, decode_message, encode_message
-from odf_node.exchange.ranges import ByteRange, UnsatisfiableRangeError, find_content_range, find_range, matches_etag
 from odf_node.ports import Head
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import MalformedError
+from odf_protocol.exchange.limits import MAX_JSON_BYTES
+from odf_protocol.exchange.messages import (
+    HeadAnswer,
+    HeadMessage,
+    NodeInfo,
+    PushRequest,
+    decode_message,
+    encode_message,
+)
+from odf_protocol.exchange.ranges import (
+    ByteRange,
+    UnsatisfiableRangeError,
+    find_content_range,
+    find_range,
+    matches_etag,
+)
 from odf_protocol.multihash import Multihash
 
 HASH = Multihash.of_sha3_256(b"block")

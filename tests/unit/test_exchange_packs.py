@@ -5,9 +5,9 @@ import struct
 import pytest
 import zstandard
 
-from odf_node.exchange.limits import MAX_PACK_BLOCKS, MAX_PACK_BYTES, MAX_PACK_RAW_BYTES, PACK_TARGET_BYTES
-from odf_node.exchange.packs import PackedBlock, decode_pack, encode_pack
 from odf_protocol.errors import MalformedError
+from odf_protocol.exchange.limits import MAX_PACK_BLOCKS, MAX_PACK_BYTES, MAX_PACK_RAW_BYTES, PACK_TARGET_BYTES
+from odf_protocol.exchange.packs import PackedBlock, decode_pack, encode_pack
 from odf_protocol.wire.limits import MAX_BLOCK_SIZE_BYTES
 
 BLOCKS = (

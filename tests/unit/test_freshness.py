@@ -8,12 +8,12 @@ import pytest
 
 from odf_node.adapters.signed_marks import FOLDER_VARIABLE, read_mark, write_mark
 from odf_node.composition import Node
+from odf_node.datasets.writer import ChainWriter
 from odf_node.errors import FrozenDatasetError, RestoredBackupError, UsageError
+from odf_node.keys.disputes import Disputes
+from odf_node.keys.freshness import Freshness
 from odf_node.ports.progress import Silence
-from odf_node.services.disputes import Disputes
-from odf_node.services.freshness import Freshness
-from odf_node.services.recovery import Recovery
-from odf_node.services.writer import ChainWriter
+from odf_node.trust.recovery import Recovery
 from odf_protocol.equivocation import EquivocationKind
 from odf_protocol.errors import RejectedError
 from odf_protocol.events import SetInfo

@@ -7,21 +7,21 @@ from pathlib import Path
 
 import pytest
 
+from odf_node.acceptance.statements import row_of
 from odf_node.adapters.clocks import FixedClock
 from odf_node.adapters.sqlite_store import SqliteMetadataStore
 from odf_node.errors import UnknownDatasetError, UsageError
+from odf_node.exchange.following import Follower, Subscriptions
+from odf_node.gossip.gossiping import Gossip
+from odf_node.gossip.hearsay import Hearsay
+from odf_node.gossip.peering import Peers
 from odf_node.home import Home
 from odf_node.http.server import ListeningAddress
+from odf_node.keys.disputes import Disputes
 from odf_node.ports import SignedHead
 from odf_node.ports.gossip import Subscription
 from odf_node.ports.peer_client import PeerDataset
 from odf_node.ports.peer_errors import PeerUnavailableError
-from odf_node.services.disputes import Disputes
-from odf_node.services.following import Follower, Subscriptions
-from odf_node.services.gossiping import Gossip
-from odf_node.services.hearsay import Hearsay
-from odf_node.services.peering import Peers
-from odf_node.services.statements import row_of
 from odf_protocol.accept_policies import NO_POLICIES, PolicySet
 from odf_protocol.did import DatasetId
 from odf_protocol.equivocation import EquivocationKind, prove_equivocation

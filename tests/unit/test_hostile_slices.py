@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from odf_node.services.slice_process import ReadingLimits, SliceProcess
-from odf_node.services.slices import hash_values_of, logical_hash_of
+from odf_node.rows.slice_process import ReadingLimits, SliceProcess
+from odf_node.rows.slices import hash_values_of, logical_hash_of
 from odf_protocol.block import Block
 from odf_protocol.dataset_view import DatasetView, apply, start_view
 from odf_protocol.errors import MalformedError, RejectedError, UnavailableError, UnsupportedError
@@ -222,7 +222,7 @@ def test_column_names_that_are_no_text_are_refused(reader: SliceProcess, tmp_pat
 def test_bomb_is_refused_by_the_gate_with_evidence_and_without_change(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from odf_node.services import verification
+    from odf_node.acceptance import verification
 
     monkeypatch.setattr(verification, "SliceProcess", lambda: SliceProcess(TIGHT))
     chain = chain_with(tmp_path, dictionary_bomb(65_536, 100_000), 65_536)

@@ -16,13 +16,13 @@ from odf_node.adapters.http_client import ClientSettings
 from odf_node.adapters.http_push import push_dataset
 from odf_node.configuration import Configuration, Storage
 from odf_node.errors import RefusedError
-from odf_node.exchange import limits
-from odf_node.exchange.packs import PackedBlock, encode_pack
 from odf_node.http import push_registry
 from odf_node.http.live import Live
 from odf_node.ports.peer_errors import PeerForbidsError, PeerUnavailableError, PushRefusedError
 from odf_node.ports.push_client import PushedHead, PushOutcome
 from odf_protocol.errors import MalformedError, RejectedError, UnavailableError, UnsupportedError
+from odf_protocol.exchange import limits
+from odf_protocol.exchange.packs import PackedBlock, encode_pack
 from odf_protocol.multihash import Multihash
 from odf_protocol.timestamp import Timestamp
 from support.event_loop import in_loop
@@ -130,7 +130,7 @@ async def test_chain_that_another_implementation_wrote_can_be_pushed(tmp_path: P
 
 @in_loop
 async def test_chain_longer_than_a_pack_is_pushed_in_several(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("odf_node.exchange.packs.PACK_TARGET_BYTES", 600)
+    monkeypatch.setattr("odf_protocol.exchange.packs.PACK_TARGET_BYTES", 600)
     async with pair(tmp_path) as nodes:
         chain = Chain("demo.data")
         for n in range(12):

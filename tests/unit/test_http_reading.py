@@ -12,10 +12,10 @@ import pytest
 from yarl import URL
 
 from odf_node.configuration import Configuration, Limits
-from odf_node.exchange.packs import PACK_MEDIA_TYPE, PackedBlock, decode_pack
 from odf_node.http.live import Live
 from odf_node.ports import Attestation
 from odf_protocol.did import DidKey
+from odf_protocol.exchange.packs import PACK_MEDIA_TYPE, PackedBlock, decode_pack
 from odf_protocol.multihash import ARROW0_SHA3_256, Multihash
 from support.event_loop import in_loop
 from support.exchange_nodes import NODE_ID, NOON, Chain, TestNode

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import threading
 from pathlib import Path
 
 import aiohttp
@@ -11,16 +10,16 @@ import pyarrow as pa
 import pytest
 
 from odf_node.adapters.object_folder import ObjectFolder
-from odf_node.exchange.hash_tree import LEAF_BYTES, read_tree
-from odf_node.exchange.limits import MAX_WAITING_TREES
 from odf_node.home import Home
 from odf_node.http.served_node import NODE
 from odf_node.http.server import create_app
 from odf_node.ports.errors import ObjectNotFoundError, TooManyWaitingError
-from odf_node.services.slice_process import ReadingLimits, SliceProcess
-from odf_node.services.slices import summarise
-from odf_node.services.trees import KeptTrees
+from odf_node.rows.slice_process import ReadingLimits, SliceProcess
+from odf_node.rows.slices import summarise
+from odf_node.rows.trees import KeptTrees
 from odf_protocol.errors import MalformedError, RejectedError, UnsupportedError
+from odf_protocol.exchange.hash_tree import LEAF_BYTES, hash_leaves
+from odf_protocol.exchange.limits import MAX_WAITING_TREES
 from odf_protocol.hashing.v1 import HASH_BYTES, TableSummary
 from odf_protocol.multihash import Multihash
 from support.event_loop import in_loop
@@ -176,14 +175,8 @@ async def test_trees_that_were_not_asked_for_longest_make_room(tmp_path: Path) -
     assert list(trees._kept) == [name, others[1]]
 
 
-def test_leaves_that_nobody_waits_for_are_not_read(tmp_path: Path) -> None:
-    path = tmp_path / "object"
-    path.write_bytes(bytes(3 * LEAF_BYTES))
-    stopped = threading.Event()
-    with path.open("rb") as file:
-        assert len(read_tree(file, 3 * LEAF_BYTES, stopped=stopped)) == 3
-        file.seek(0)
-        stopped.set()
-        with pytest.raises(MalformedError):
-            read_tree(file, 3 * LEAF_BYTES, stopped=stopped)
-        assert file.tell() == 0
+def test_leaves_of_a_read_that_was_stopped_are_no_tree() -> None:
+    leaves = [bytes(LEAF_BYTES)] * 3
+    assert len(hash_leaves(leaves, 3 * LEAF_BYTES)) == 3
+    with pytest.raises(MalformedError):
+        hash_leaves(leaves[:1], 3 * LEAF_BYTES)

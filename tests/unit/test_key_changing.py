@@ -9,20 +9,20 @@ from typing import Any
 
 import pytest
 
+from odf_node.acceptance.offers import Wishes
 from odf_node.adapters.clocks import FixedClock
 from odf_node.adapters.recovery_key_files import read_recovery_key, written_recovery_key
 from odf_node.adapters.signed_marks import FOLDER_VARIABLE
 from odf_node.composition import Node
+from odf_node.datasets.writer import ChainWriter
 from odf_node.errors import FrozenDatasetError, RefusedError, RestoredBackupError, UsageError
 from odf_node.home import Home
+from odf_node.keys.changing import KeyChanging
+from odf_node.keys.logs import KeyLogs
+from odf_node.keys.reports import KeyReports
 from odf_node.ports import HeadMovedError, KeyLogMovedError, PrivateKey, SigningKeyLostError
 from odf_node.ports.errors import UnsafeKeyFileError
 from odf_node.ports.progress import Silence
-from odf_node.services.key_changing import KeyChanging
-from odf_node.services.key_logs import KeyLogs
-from odf_node.services.key_reports import KeyReports
-from odf_node.services.offers import Wishes
-from odf_node.services.writer import ChainWriter
 from odf_protocol.block import decode_block
 from odf_protocol.errors import RejectedError
 from odf_protocol.events import SetInfo

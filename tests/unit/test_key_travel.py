@@ -15,15 +15,15 @@ from odf_node.adapters.layout_folder import LayoutFolder
 from odf_node.adapters.peer_addresses import open_peer
 from odf_node.composition import Node
 from odf_node.daemon.late_push_judge import LatePushJudge
+from odf_node.gossip.gossiping import HomeReader
+from odf_node.gossip.hearsay import Hearsay
 from odf_node.home import Home
+from odf_node.keys.changing import KeyChanging
+from odf_node.keys.logs import KeyLogs
 from odf_node.ports.gossip import Subscription
 from odf_node.ports.progress import Silence
 from odf_node.ports.push_client import PushedHead
-from odf_node.services.gossiping import HomeReader
-from odf_node.services.hearsay import Hearsay
-from odf_node.services.key_changing import KeyChanging
-from odf_node.services.key_logs import KeyLogs
-from odf_node.services.recovery import Recovery
+from odf_node.trust.recovery import Recovery
 from odf_protocol.gossip.item import ItemKind, read_item
 from support.exchange_nodes import TOKEN, TestNode
 from support.key_logs import RECOVERY_KEY, KeyLog

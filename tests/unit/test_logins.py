@@ -12,11 +12,11 @@ from odf_node.adapters.accounts import ask_for_token, validate_token
 from odf_node.adapters.login_file import LoginFile
 from odf_node.composition import open_node
 from odf_node.errors import UnknownDatasetError, UsageError
+from odf_node.exchange.logins import Logins, parse_origin
 from odf_node.home import Home
 from odf_node.http.live import LIVE, Live
 from odf_node.ports.errors import HomeCorruptError, UnsafeKeyFileError
 from odf_node.ports.peer_errors import PeerForbidsError
-from odf_node.services.logins import Logins, parse_origin
 from odf_protocol.errors import MalformedError
 from support.event_loop import in_loop
 from support.exchange_nodes import TOKEN, Chain, TestNode, serving

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from odf_node.adapters.sqlite_store import SqliteMetadataStore
+from odf_node.datasets.naming import get_dataset, select_datasets
 from odf_node.errors import UnknownDatasetError
 from odf_node.home import Home
-from odf_node.services.naming import get_dataset, select_datasets
 from odf_protocol.errors import MalformedError
 from support.store_values import creation, dataset_id
 

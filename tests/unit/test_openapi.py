@@ -10,10 +10,10 @@ import pytest
 import yaml
 from aiohttp.hdrs import METH_HEAD
 
-from odf_node.exchange import limits, messages
-from odf_node.exchange.packs import PACK_MEDIA_TYPE
-from odf_node.exchange.routes import PROTOCOL_VERSION, ObjectKind
 from odf_node.http.server import create_app
+from odf_protocol.exchange import limits, messages
+from odf_protocol.exchange.packs import PACK_MEDIA_TYPE
+from odf_protocol.exchange.routes import PROTOCOL_VERSION, ObjectKind
 from support.exchange_nodes import TestNode
 
 ROOT = Path(__file__).parent.parent.parent

@@ -22,7 +22,7 @@ from odf_engines.errors import EngineFailureError, LimitExceededError
 from odf_engines.host.output_reader import OutputReader
 from odf_engines.host.output_rows import RowsCheck, SizeCheck
 from odf_engines.sandbox.resources import usage_of
-from odf_node.services.slices import logical_hash_of
+from odf_node.rows.slices import logical_hash_of
 from odf_protocol.events import OffsetInterval
 from odf_protocol.vocabulary import Vocabulary
 

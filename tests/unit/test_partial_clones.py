@@ -9,20 +9,20 @@ from typing import Any
 
 import pytest
 
+from odf_node.acceptance.acceptor import AcceptanceReport, FileCount
+from odf_node.acceptance.offers import EVERYTHING, Portion, Wishes
 from odf_node.adapters.clocks import FixedClock
 from odf_node.adapters.home_backup import back_up, restore
 from odf_node.adapters.layout_places import find_layout_target
 from odf_node.cli.main import main
 from odf_node.composition import Node
 from odf_node.errors import ObjectsAbsentError, RefusedError, UsageError
+from odf_node.exchange import file_fetching
+from odf_node.exchange.pull_planning import PullTarget
 from odf_node.home import Home
 from odf_node.ports import DatasetRecord
 from odf_node.ports.progress import Silence
-from odf_node.services import file_fetching
-from odf_node.services.acceptance import AcceptanceReport, FileCount
-from odf_node.services.offers import EVERYTHING, Portion, Wishes
-from odf_node.services.pull_planning import PullTarget
-from odf_node.services.slice_process import SliceProcess
+from odf_node.rows.slice_process import SliceProcess
 from odf_protocol.events import DatasetKind, Seed
 from odf_protocol.policy import Policy, Trust
 from odf_protocol.timestamp import Timestamp

@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
+from odf_node.acceptance import row_checks
+from odf_node.acceptance.acceptor import AcceptanceReport
 from odf_node.composition import Node
 from odf_node.errors import FrozenDatasetError, RefusedError, UnknownDatasetError, UsageError
+from odf_node.exchange.pulling import name_in_url
+from odf_node.exchange.receiving import PushJudge
 from odf_node.ports.peer_client import PeerHead
 from odf_node.ports.progress import Silence
-from odf_node.services import row_checks
-from odf_node.services.acceptance import AcceptanceReport
-from odf_node.services.pulling import name_in_url
-from odf_node.services.receiving import PushJudge
-from odf_node.services.slice_process import SliceProcess
+from odf_node.rows.slice_process import SliceProcess
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import RejectedError
 from odf_protocol.events import DatasetKind, Seed, SetInfo

@@ -1,7 +1,7 @@
 """Token buckets under a clock that the test turns."""
 
-from odf_node.exchange import rate_limits
-from odf_node.exchange.rate_limits import TokenBuckets
+from odf_node.http import rate_limits
+from odf_node.http.rate_limits import TokenBuckets
 
 
 def test_bucket_is_empty_after_its_window_and_fills_again() -> None:

@@ -13,8 +13,8 @@ from odf_node.cli.console import Console
 from odf_node.cli.context import Context
 from odf_node.cli.inspections.quarantine import show_quarantine
 from odf_node.composition import Node
+from odf_node.datasets.chains import iter_decoded
 from odf_node.ports import DatasetRecord, QuarantineFile
-from odf_node.services.chains import iter_decoded
 from odf_protocol.events import AddData
 from odf_protocol.multihash import Multihash
 from support.offers import NOW, Judge, PublisherHome, root_chain

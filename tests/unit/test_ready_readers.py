@@ -13,8 +13,8 @@ from dataclasses import replace
 from pathlib import Path
 from odf_node.handover.fork_server import load_commands
 load_commands()
-from odf_node.services.ready_readers import end_readers, find_ready_reader, fork_readers
-from odf_node.services.slice_process import ReadingLimits, SliceProcess
+from odf_node.rows.ready_readers import end_readers, find_ready_reader, fork_readers
+from odf_node.rows.slice_process import ReadingLimits, SliceProcess
 from odf_protocol.block import decode_block
 from odf_protocol.dataset_view import apply, start_view
 from odf_protocol.errors import UnavailableError

@@ -14,11 +14,11 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
+from odf_node.acceptance import refusals as refusals_module
+from odf_node.acceptance.offers import Offer
+from odf_node.acceptance.refusals import Refusals
 from odf_node.errors import RefusedError, UnknownDatasetError
 from odf_node.ports.block_stage import OfferedBlock
-from odf_node.services import refusals as refusals_module
-from odf_node.services.offers import Offer
-from odf_node.services.refusals import Refusals
 from odf_protocol.timestamp import Timestamp
 from support.signing import NOON
 

@@ -9,16 +9,16 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
+from odf_node.acceptance.acceptor import AcceptanceReport
 from odf_node.adapters.clocks import FixedClock
 from odf_node.adapters.layout_places import find_layout_target
 from odf_node.cli.main import main
 from odf_node.composition import Node
 from odf_node.errors import UnknownDatasetError, UsageError
+from odf_node.exchange.remotes import UnknownRepositoryError
 from odf_node.home import Home
 from odf_node.ports import RemoteDirection
 from odf_node.ports.progress import Silence
-from odf_node.services.acceptance import AcceptanceReport
-from odf_node.services.remotes import UnknownRepositoryError
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import MalformedError
 from odf_protocol.events import DatasetKind, Seed

@@ -10,8 +10,8 @@ from odf_node.adapters.clocks import FixedClock
 from odf_node.adapters.signed_marks import FOLDER_VARIABLE, write_mark
 from odf_node.composition import Node
 from odf_node.home import Home
-from odf_node.services.disputes import Disputes
-from odf_node.services.renewing import AFTER_FAILURE_S, HeadRenewal
+from odf_node.keys.disputes import Disputes
+from odf_node.keys.renewing import AFTER_FAILURE_S, HeadRenewal
 from odf_protocol.equivocation import EquivocationKind, prove_equivocation
 from odf_protocol.heads import Renewal, SignedHead, verify_head
 from odf_protocol.multihash import Multihash

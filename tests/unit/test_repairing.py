@@ -15,7 +15,7 @@ from odf_node.composition import Node
 from odf_node.home import Home
 from odf_node.ports import Remote, RemoteDirection
 from odf_node.ports.progress import Silence
-from odf_node.services.repairing import RepairReport
+from odf_node.upkeep.repairing import RepairReport
 from support.offers import NOW, Judge, PeerChain, PublisherHome
 
 NOWHERE = "http://127.0.0.1:9/cities"

@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
+from odf_node.acceptance.acceptor import AcceptanceReport
+from odf_node.acceptance.offers import Wishes
 from odf_node.adapters.clocks import FixedClock
 from odf_node.cli.main import main
 from odf_node.composition import Node
 from odf_node.errors import RefusedError
+from odf_node.exchange.receiving import PushJudge
 from odf_node.home import Home
 from odf_node.ports import DatasetRecord, Head
 from odf_node.ports.progress import Silence
-from odf_node.services.acceptance import AcceptanceReport
-from odf_node.services.offers import Wishes
-from odf_node.services.receiving import PushJudge
 from odf_protocol.multihash import Multihash
 from odf_protocol.policy import Policy
 from support.offering_peer import OfferingPeer

@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
+from odf_node.acceptance.acceptor import AcceptanceReport, FileCount
+from odf_node.acceptance.offers import Portion
 from odf_node.cli.commands.log import describe_event
 from odf_node.cli.console import Console
 from odf_node.cli.refusal_text import describe_refusal
 from odf_node.cli.reports import Report, ReportLog, describe_report, report_to_json
+from odf_node.derive.transforms import TransformReport
+from odf_node.ingest.ingestion import IngestReport
 from odf_node.ports import DatasetRecord, Head, Origin
-from odf_node.services.acceptance import AcceptanceReport, FileCount
-from odf_node.services.ingestion import IngestReport
-from odf_node.services.offers import Portion
-from odf_node.services.transforms import TransformReport
 from odf_protocol.events import AddData, DatasetKind, DataSlice, OffsetInterval
 from odf_protocol.policy import Decision, Trust
 from support.store_values import NOON, dataset_id, did_key, object_hash

@@ -11,19 +11,21 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from odf_node.acceptance import row_checks
+from odf_node.acceptance.acceptor import AcceptanceReport
+from odf_node.acceptance.row_checks import RowChecks
 from odf_node.composition import Node
 from odf_node.errors import RefusedError
+from odf_node.exchange import file_fetching, pulling
 from odf_node.ports.objects import ArrivingObjects
-from odf_node.ports.peer_client import OnBytes, WantedObject
+from odf_node.ports.peer_client import OnBytes
 from odf_node.ports.progress import Silence
-from odf_node.services import file_fetching, pulling, row_checks
-from odf_node.services.acceptance import AcceptanceReport
-from odf_node.services.row_checks import RowChecks
-from odf_node.services.slice_process import SliceProcess
+from odf_node.rows.slice_process import SliceProcess
 from odf_protocol.block import Block
 from odf_protocol.dataset_view import DatasetView
 from odf_protocol.errors import UnavailableError
 from odf_protocol.events import DataField, DataTypeInt64, DataTypeOption, SetDataSchema
+from odf_protocol.exchange.wanted import WantedObject
 from odf_protocol.timestamp import Timestamp
 from support.offering_peer import OfferingPeer
 from support.offers import CITY_SCHEMA, NOON, Judge, PeerChain, parquet_bytes, slice_table

@@ -15,12 +15,12 @@ from yarl import URL
 from odf_node.adapters.http_client import ClientSettings, HttpClient
 from odf_node.adapters.smart_peer import SmartPeer
 from odf_node.configuration import Configuration, Listen
-from odf_node.exchange.wanted import iter_wanted
 from odf_node.http.live import Live
 from odf_node.ports import Head
-from odf_node.ports.peer_client import PeerSpeaks, WantedObject
+from odf_node.ports.peer_client import PeerSpeaks
 from odf_node.ports.peer_errors import PeerForbidsError, PeerLiedError, PeerNotFoundError, PeerUnavailableError
 from odf_protocol.errors import MalformedError, OdfError, UnsupportedError
+from odf_protocol.exchange.wanted import WantedObject, iter_wanted
 from odf_protocol.multihash import Multihash
 from odf_protocol.smart_transfer import batches
 from odf_protocol.smart_transfer.batches import encode_batch

@@ -7,10 +7,10 @@ import pyarrow as pa
 import pytest
 
 from odf_node.adapters.tree_questions import Located, locate_difference
-from odf_node.exchange.messages import TreeHeader, TreeNodes, encode_message
 from odf_node.ports.peer_errors import PeerLiedError, PeerNotFoundError
-from odf_node.services.slices import summarise
+from odf_node.rows.slices import summarise
 from odf_protocol.errors import MalformedError, OdfError, RejectedError
+from odf_protocol.exchange.messages import TreeHeader, TreeNodes, encode_message
 from odf_protocol.multihash import Multihash
 from support.exchange_nodes import Chain, TestNode
 from support.hostile_peer import answer, hostile_peer

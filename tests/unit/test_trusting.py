@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from odf_node.acceptance.statements import MAX_STRANGERS
 from odf_node.composition import Node
 from odf_node.errors import RefusedError
 from odf_node.ports.progress import Silence
-from odf_node.services.statements import MAX_STRANGERS
 from odf_protocol.accept_policy_text import parse_policies
 from odf_protocol.attestations import BlockRef
 from odf_protocol.errors import MalformedError

@@ -18,9 +18,9 @@ from odf_node.cli.audit_page import render_audit
 from odf_node.composition import Node
 from odf_node.home import Home
 from odf_node.ports import DatasetRecord, Head
-from odf_node.services import verifying
-from odf_node.services.auditing import publish_finding, run_tasks
-from odf_node.services.verifying import Finding, VerifyOptions
+from odf_node.trust import verifying
+from odf_node.trust.auditing import publish_finding, run_tasks
+from odf_node.trust.verifying import Finding, VerifyOptions
 from odf_protocol.events import DatasetKind, Seed
 from odf_protocol.multihash import Multihash
 from odf_protocol.policy import Policy

@@ -1,1 +1,1 @@
-"""The ports filled with real things: SQLite, folders, key files, HTTP. Adapters see ports, never services."""
+"""The ports filled with real things: SQLite, folders, key files, HTTP. Adapters see ports, never use cases."""

@@ -16,7 +16,7 @@ from typing import Final, Protocol
 import aiohttp
 
 from odf_node.byte_rate import ByteRate
-from odf_node.exchange.limits import MIB
+from odf_protocol.exchange.limits import MIB
 
 DIRECT_BYTES: Final = 16 * MIB
 """From here on a body is received directly (guess: several pieces, so that the memory is used again)."""

@@ -6,13 +6,13 @@ from contextlib import closing
 from pathlib import Path
 
 from odf_node.adapters.block_stage import FileStage
-from odf_node.exchange.block_outlines import BlockOutlines
-from odf_node.exchange.limits import MAX_WALK_BLOCKS, MAX_WALK_BYTES
-from odf_node.exchange.packs import PackedBlock
 from odf_node.ports.block_stage import OfferedBlock, StagedBlock
-from odf_node.ports.datasets import Head
 from odf_node.ports.peer_errors import PeerLiedError
 from odf_protocol.errors import MalformedError, UnsupportedError
+from odf_protocol.exchange.block_outlines import BlockOutlines
+from odf_protocol.exchange.limits import MAX_WALK_BLOCKS, MAX_WALK_BYTES
+from odf_protocol.exchange.packs import PackedBlock
+from odf_protocol.head import Head
 from odf_protocol.multihash import Multihash
 
 

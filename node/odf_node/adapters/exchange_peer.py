@@ -9,14 +9,20 @@ from yarl import URL
 from odf_node.adapters.http_client import HttpClient
 from odf_node.adapters.object_downloads import ObjectDownloads
 from odf_node.adapters.several_sources import Source
-from odf_node.exchange.limits import (
+from odf_node.ports.objects import ArrivingObjects
+from odf_node.ports.peer_client import OnBytes, PeerDescription, PeerHead, PeerSpeaks
+from odf_node.ports.peer_errors import PeerLiedError
+from odf_node.threads import finish_in_thread
+from odf_protocol.enums import DatasetKind
+from odf_protocol.errors import MalformedError, UnsupportedError
+from odf_protocol.exchange.limits import (
     MAX_ATTESTATIONS_BYTES,
     MAX_JSON_BYTES,
     MAX_PACK_BYTES,
     MAX_PULL_BLOCKS,
     MAX_PULL_BYTES,
 )
-from odf_node.exchange.messages import (
+from odf_protocol.exchange.messages import (
     AttestationPage,
     DisputeList,
     HashAnswer,
@@ -25,15 +31,10 @@ from odf_node.exchange.messages import (
     NodeInfo,
     decode_message,
 )
-from odf_node.exchange.packs import PackedBlock, decode_pack
-from odf_node.exchange.routes import PREFIX, dataset_path, head_path, leaves_path, object_path
-from odf_node.ports.datasets import Head
-from odf_node.ports.objects import ArrivingObjects
-from odf_node.ports.peer_client import OnBytes, PeerDescription, PeerHead, PeerSpeaks, WantedObject
-from odf_node.ports.peer_errors import PeerLiedError
-from odf_node.threads import finish_in_thread
-from odf_protocol.enums import DatasetKind
-from odf_protocol.errors import MalformedError, UnsupportedError
+from odf_protocol.exchange.packs import PackedBlock, decode_pack
+from odf_protocol.exchange.routes import PREFIX, dataset_path, head_path, leaves_path, object_path
+from odf_protocol.exchange.wanted import WantedObject
+from odf_protocol.head import Head
 from odf_protocol.multihash import Multihash
 
 _Answer = TypeVar("_Answer")

@@ -17,8 +17,8 @@ from aiohttp.resolver import DefaultResolver
 from odf_node import __version__
 from odf_node.adapters.http_client import read_bounded
 from odf_node.adapters.http_failures import error_of_status, mapped_failures
-from odf_node.exchange.routes import gossip_path
 from odf_protocol.errors import MalformedError, RejectedError
+from odf_protocol.exchange.routes import gossip_path
 from odf_protocol.gossip.addresses import PeerAddress, is_public_ip
 from odf_protocol.gossip.messages import MAX_MESSAGE_BYTES, Reply, Request, decode_reply, encode_gossip
 

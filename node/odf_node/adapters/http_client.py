@@ -22,7 +22,9 @@ from yarl import URL
 from odf_node import __version__
 from odf_node.adapters.http_failures import error_of_status, mapped_failures
 from odf_node.byte_rate import ByteRate
-from odf_node.exchange.limits import (
+from odf_node.ports.peer_errors import PeerUnavailableError
+from odf_protocol.errors import MalformedError, UnsupportedError
+from odf_protocol.exchange.limits import (
     MAX_HEADER_FIELD_BYTES,
     MAX_JSON_BYTES,
     MAX_REDIRECTS,
@@ -32,8 +34,6 @@ from odf_node.exchange.limits import (
     STALL_S,
     message_limit_s,
 )
-from odf_node.ports.peer_errors import PeerUnavailableError
-from odf_protocol.errors import MalformedError, UnsupportedError
 from odf_protocol.http_signatures import content_digest
 
 _Result = TypeVar("_Result")

@@ -9,7 +9,6 @@ from typing import Final
 
 import aiohttp
 
-from odf_node.exchange.messages import OBJECT_ABSENT, PROBLEM_MEDIA_TYPE, Problem, decode_message
 from odf_node.ports.peer_errors import (
     PeerForbidsError,
     PeerNotFoundError,
@@ -18,6 +17,7 @@ from odf_node.ports.peer_errors import (
     PushRefusedError,
 )
 from odf_protocol.errors import MalformedError, OdfError, UnsupportedError
+from odf_protocol.exchange.messages import OBJECT_ABSENT, PROBLEM_MEDIA_TYPE, Problem, decode_message
 
 _UNAVAILABLE: Final[tuple[tuple[type[BaseException], str, str], ...]] = (
     (aiohttp.ClientConnectorDNSError, "no such host is known", "check the address"),

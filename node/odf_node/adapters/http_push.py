@@ -15,8 +15,14 @@ from odf_node.adapters.packing import ServedStore, iter_packed
 from odf_node.adapters.peer_addresses import is_smart, parse_peer_url
 from odf_node.adapters.smart_push import SmartPush
 from odf_node.adapters.task_errors import first_error
-from odf_node.exchange.limits import MAX_JSON_BYTES, PUSH_WAIT_S
-from odf_node.exchange.messages import (
+from odf_node.ports.objects import ObjectStore
+from odf_node.ports.peer_client import OnBytes
+from odf_node.ports.peer_errors import PeerLiedError, PeerNotFoundError, PeerUnavailableError, PushRefusedError
+from odf_node.ports.push_client import PushedHead, PushOutcome
+from odf_node.threads import finish_in_thread
+from odf_protocol.errors import MalformedError, UnsupportedError
+from odf_protocol.exchange.limits import MAX_JSON_BYTES, PUSH_WAIT_S
+from odf_protocol.exchange.messages import (
     HeadMessage,
     MissingObject,
     NodeInfo,
@@ -27,15 +33,9 @@ from odf_node.exchange.messages import (
     decode_message,
     encode_message,
 )
-from odf_node.exchange.packs import PACK_MEDIA_TYPE, encode_pack
-from odf_node.exchange.routes import pushes_path
-from odf_node.ports.datasets import Head
-from odf_node.ports.objects import ObjectStore
-from odf_node.ports.peer_client import OnBytes
-from odf_node.ports.peer_errors import PeerLiedError, PeerNotFoundError, PeerUnavailableError, PushRefusedError
-from odf_node.ports.push_client import PushedHead, PushOutcome
-from odf_node.threads import finish_in_thread
-from odf_protocol.errors import MalformedError, UnsupportedError
+from odf_protocol.exchange.packs import PACK_MEDIA_TYPE, encode_pack
+from odf_protocol.exchange.routes import pushes_path
+from odf_protocol.head import Head
 
 _JSON: Final = {"Content-Type": "application/json"}
 

@@ -10,18 +10,19 @@ from odf_node.adapters.layout_proofs import LayoutProofs
 from odf_node.adapters.plain_peer import parse_head_text
 from odf_node.adapters.task_errors import first_error
 from odf_node.byte_rate import ByteRate
-from odf_node.exchange.limits import MAX_HEAD_TEXT_BYTES
-from odf_node.exchange.packs import PackedBlock
-from odf_node.exchange.routes import block_path, object_path
-from odf_node.ports.datasets import Head
 from odf_node.ports.errors import ObjectMismatchError
 from odf_node.ports.layouts import HEAD_PATH, LayoutSource
 from odf_node.ports.objects import ArrivingObjects, StagedObject
-from odf_node.ports.peer_client import OnBytes, PeerDescription, PeerHead, PeerSpeaks, SilentPeer, WantedObject
+from odf_node.ports.peer_client import OnBytes, PeerDescription, PeerHead, PeerSpeaks, SilentPeer
 from odf_node.ports.peer_errors import PeerLiedError, PeerNotFoundError, PeerUnavailableError
 from odf_node.threads import finish_in_thread
 from odf_protocol.block import decode_block
 from odf_protocol.errors import MalformedError
+from odf_protocol.exchange.limits import MAX_HEAD_TEXT_BYTES
+from odf_protocol.exchange.packs import PackedBlock
+from odf_protocol.exchange.routes import block_path, object_path
+from odf_protocol.exchange.wanted import WantedObject
+from odf_protocol.head import Head
 from odf_protocol.multihash import SHA3_256, Multihash
 from odf_protocol.wire.limits import MAX_BLOCK_SIZE_BYTES
 

@@ -3,12 +3,17 @@
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 
-from odf_node.exchange.limits import MAX_JSON_BYTES, MAX_REPLAY_RECORD_BYTES, MAX_SIGNATURE_BYTES, MAX_SIGNED_HEAD_BYTES
-from odf_node.exchange.messages import KeyLogMessage, decode_message
-from odf_node.exchange.packs import PackedBlock
-from odf_node.ports.datasets import Head
 from odf_node.ports.layouts import KEY_LOG_PATH, replay_record_path, signature_path, signed_head_path
 from odf_protocol.errors import MalformedError
+from odf_protocol.exchange.limits import (
+    MAX_JSON_BYTES,
+    MAX_REPLAY_RECORD_BYTES,
+    MAX_SIGNATURE_BYTES,
+    MAX_SIGNED_HEAD_BYTES,
+)
+from odf_protocol.exchange.messages import KeyLogMessage, decode_message
+from odf_protocol.exchange.packs import PackedBlock
+from odf_protocol.head import Head
 from odf_protocol.multihash import Multihash
 from odf_protocol.signatures import SIGNATURE_BYTES
 

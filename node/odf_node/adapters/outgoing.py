@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Outgoing:
-    """Opens connections for the services; nothing heavy is imported before one is opened.
+    """Opens connections for the use cases; nothing heavy is imported before one is opened.
 
     ``also_from`` says where else the dataset that is pulled can be had; ``heard_private``, whether private addresses
     that peers named may be used (None: as the settings in the home say); ``parallel``, how many objects move at once

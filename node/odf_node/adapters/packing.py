@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from typing import Protocol
 
-from odf_node.exchange.limits import MAX_PACK_BLOCKS
-from odf_node.exchange.packs import PackedBlock
 from odf_node.ports.metadata import MetadataStore
 from odf_node.ports.serving import ServedChains
 from odf_protocol.did import DatasetId
+from odf_protocol.exchange.limits import MAX_PACK_BLOCKS
+from odf_protocol.exchange.packs import PackedBlock
 
 
 class ServedStore(MetadataStore, ServedChains, Protocol):

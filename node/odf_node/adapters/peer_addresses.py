@@ -11,12 +11,12 @@ from yarl import URL
 from odf_node.adapters.exchange_peer import ExchangePeer, node_info_url
 from odf_node.adapters.http_client import ClientSettings, HttpClient
 from odf_node.adapters.peer_urls import is_http, is_smart, parse_peer_url
-from odf_node.exchange.messages import JSON_MEDIA_TYPE, NodeInfo, decode_message
-from odf_node.exchange.routes import PROTOCOL_VERSION
 from odf_node.ports.peer_client import PeerDataset
 from odf_node.ports.peer_errors import PeerUnavailableError
 from odf_node.threads import finish_in_thread
 from odf_protocol.errors import MalformedError, UnsupportedError
+from odf_protocol.exchange.messages import JSON_MEDIA_TYPE, NodeInfo, decode_message
+from odf_protocol.exchange.routes import PROTOCOL_VERSION
 
 __all__ = ["is_smart", "open_peer", "parse_peer_url"]
 

@@ -10,15 +10,16 @@ from odf_node.adapters.block_walk import walk_back
 from odf_node.adapters.http_client import HttpClient
 from odf_node.adapters.layout_proofs import LayoutProofs
 from odf_node.adapters.object_downloads import ObjectDownloads
-from odf_node.exchange.limits import MAX_HEAD_TEXT_BYTES
-from odf_node.exchange.packs import PackedBlock
-from odf_node.exchange.routes import block_path, object_path
-from odf_node.ports.datasets import Head
 from odf_node.ports.objects import ArrivingObjects
-from odf_node.ports.peer_client import OnBytes, PeerDescription, PeerHead, PeerSpeaks, SilentPeer, WantedObject
+from odf_node.ports.peer_client import OnBytes, PeerDescription, PeerHead, PeerSpeaks, SilentPeer
 from odf_node.ports.peer_errors import PeerForbidsError, PeerNotFoundError
 from odf_protocol.block import decode_block
 from odf_protocol.errors import MalformedError
+from odf_protocol.exchange.limits import MAX_HEAD_TEXT_BYTES
+from odf_protocol.exchange.packs import PackedBlock
+from odf_protocol.exchange.routes import block_path, object_path
+from odf_protocol.exchange.wanted import WantedObject
+from odf_protocol.head import Head
 from odf_protocol.multihash import Multihash
 from odf_protocol.wire.limits import MAX_BLOCK_SIZE_BYTES
 

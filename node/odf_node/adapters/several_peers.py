@@ -9,12 +9,13 @@ from typing import Final, Self
 
 from odf_node.adapters.exchange_peer import ExchangePeer
 from odf_node.adapters.several_sources import fetch_from_several
-from odf_node.exchange.hash_tree import LEAF_BYTES
-from odf_node.exchange.packs import PackedBlock
-from odf_node.ports.datasets import Head
 from odf_node.ports.objects import ArrivingObjects
-from odf_node.ports.peer_client import OnBytes, PeerDescription, PeerHead, WantedObject
+from odf_node.ports.peer_client import OnBytes, PeerDescription, PeerHead
 from odf_node.ports.peer_errors import PeerNotFoundError
+from odf_protocol.exchange.hash_tree import LEAF_BYTES
+from odf_protocol.exchange.packs import PackedBlock
+from odf_protocol.exchange.wanted import WantedObject
+from odf_protocol.head import Head
 from odf_protocol.multihash import Multihash
 
 SHARED_BYTES: Final = 4 * LEAF_BYTES

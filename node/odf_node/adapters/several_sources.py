@@ -18,14 +18,15 @@ from yarl import URL
 
 from odf_node.adapters.http_client import HttpClient, read_bounded
 from odf_node.adapters.http_failures import error_of_status
-from odf_node.exchange.hash_tree import LEAF_BYTES, MAX_LEAVES, HashTree, count_leaves
-from odf_node.exchange.ranges import find_content_range
 from odf_node.ports.errors import ObjectMismatchError
 from odf_node.ports.objects import ArrivingObjects
-from odf_node.ports.peer_client import OnBytes, WantedObject
+from odf_node.ports.peer_client import OnBytes
 from odf_node.ports.peer_errors import PeerLiedError, PeerUnavailableError
 from odf_node.threads import finish_in_thread
 from odf_protocol.errors import OdfError, RejectedError, UnsupportedError
+from odf_protocol.exchange.hash_tree import LEAF_BYTES, MAX_LEAVES, HashTree, count_leaves
+from odf_protocol.exchange.ranges import find_content_range
+from odf_protocol.exchange.wanted import WantedObject
 
 
 @dataclass(slots=True)

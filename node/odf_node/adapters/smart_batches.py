@@ -6,9 +6,10 @@ from typing import Final
 
 from odf_node.adapters.packing import ServedStore
 from odf_node.adapters.smart_connection import object_file_of
-from odf_node.exchange.block_outlines import BlockOutlines
-from odf_node.ports.datasets import Head, StoredBlock
+from odf_node.ports.datasets import StoredBlock
 from odf_protocol.did import DatasetId
+from odf_protocol.exchange.block_outlines import BlockOutlines
+from odf_protocol.head import Head
 from odf_protocol.multihash import Multihash
 from odf_protocol.smart_transfer.batches import encode_batch
 from odf_protocol.smart_transfer.messages import BlocksBatch, ObjectFile, TransferPlan

@@ -15,16 +15,17 @@ from odf_node.adapters.plain_peer import parse_head_text
 from odf_node.adapters.smart_connection import name_peer, object_file_of, open_conversation
 from odf_node.adapters.smart_socket import Conversation
 from odf_node.adapters.transfer_urls import PublicResolver, read_transfer_url
-from odf_node.exchange.limits import MAX_HEAD_TEXT_BYTES, MAX_PULL_BLOCKS, MAX_PULL_BYTES
-from odf_node.exchange.packs import PackedBlock
-from odf_node.exchange.routes import block_path
-from odf_node.ports.datasets import Head
 from odf_node.ports.objects import ArrivingObjects
-from odf_node.ports.peer_client import OnBytes, PeerDescription, PeerHead, PeerSpeaks, SilentPeer, WantedObject
+from odf_node.ports.peer_client import OnBytes, PeerDescription, PeerHead, PeerSpeaks, SilentPeer
 from odf_node.ports.peer_errors import PeerLiedError, PeerNotFoundError, PeerUnavailableError
 from odf_node.threads import finish_in_thread
 from odf_protocol.block import decode_block
 from odf_protocol.errors import MalformedError, UnsupportedError
+from odf_protocol.exchange.limits import MAX_HEAD_TEXT_BYTES, MAX_PULL_BLOCKS, MAX_PULL_BYTES
+from odf_protocol.exchange.packs import PackedBlock
+from odf_protocol.exchange.routes import block_path
+from odf_protocol.exchange.wanted import WantedObject
+from odf_protocol.head import Head
 from odf_protocol.multihash import Multihash
 from odf_protocol.smart_transfer.asking import Refused
 from odf_protocol.smart_transfer.batches import decode_batch

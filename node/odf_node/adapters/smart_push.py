@@ -18,14 +18,14 @@ from odf_node.adapters.smart_connection import name_peer, open_conversation
 from odf_node.adapters.smart_socket import Conversation
 from odf_node.adapters.task_errors import first_error
 from odf_node.adapters.transfer_urls import PublicResolver, read_transfer_url
-from odf_node.exchange.limits import KIB, MAX_HEAD_TEXT_BYTES
-from odf_node.ports.datasets import Head
 from odf_node.ports.objects import ObjectStore
 from odf_node.ports.peer_client import OnBytes
 from odf_node.ports.peer_errors import PeerLiedError, PeerNotFoundError, PeerUnavailableError, PushRefusedError
 from odf_node.ports.push_client import PushedHead, PushOutcome
 from odf_node.threads import finish_in_thread
 from odf_protocol.errors import RejectedError
+from odf_protocol.exchange.limits import KIB, MAX_HEAD_TEXT_BYTES
+from odf_protocol.head import Head
 from odf_protocol.multihash import Multihash
 from odf_protocol.smart_transfer.asking import Refused
 from odf_protocol.smart_transfer.conversation import Ended, Failed, Opened

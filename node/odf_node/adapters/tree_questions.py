@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 from odf_node.adapters.exchange_peer import split_dataset_url
 from odf_node.adapters.http_client import ClientSettings, HttpClient
 from odf_node.adapters.peer_addresses import parse_peer_url
-from odf_node.exchange.limits import MAX_JSON_BYTES, MAX_TREE_QUESTIONS, MAX_TREE_SCHEMA_BYTES
-from odf_node.exchange.messages import TreeHeader, TreeNodes, decode_message
-from odf_node.exchange.routes import dataset_path
 from odf_node.ports.peer_errors import PeerLiedError
 from odf_protocol.errors import MalformedError
+from odf_protocol.exchange.limits import MAX_JSON_BYTES, MAX_TREE_QUESTIONS, MAX_TREE_SCHEMA_BYTES
+from odf_protocol.exchange.messages import TreeHeader, TreeNodes, decode_message
+from odf_protocol.exchange.routes import dataset_path
 from odf_protocol.multihash import Multihash
 
 if TYPE_CHECKING:

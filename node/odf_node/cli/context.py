@@ -116,7 +116,7 @@ def parse_reference(text: str) -> str:
     Raises:
         UsageError: It is an address but for how to get there.
     """
-    from odf_node.services.naming import find_missing_scheme
+    from odf_node.datasets.naming import find_missing_scheme
 
     address = find_missing_scheme(text)
     if address is not None:

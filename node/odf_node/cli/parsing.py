@@ -97,7 +97,7 @@ def whole_number(lowest: int, highest: int | None = None) -> Callable[[str], int
 
 def byte_rate(text: str) -> int:
     """Read a rate as ``5M``, ``500k`` or ``250000``: bytes a second; 0: no limit."""
-    from odf_node.exchange.limits import LEAST_SET_RATE_BYTES_PER_S
+    from odf_protocol.exchange.limits import LEAST_SET_RATE_BYTES_PER_S
 
     found = re.fullmatch(r"(\d{1,6}(?:\.\d{1,3})?)([kMG]?)", text) or re.fullmatch(r"(\d{1,15})()", text)
     rate = -1 if found is None else int(float(found[1]) * {"": 1, "k": 1_000, "M": 1_000_000, "G": 10**9}[found[2]])
@@ -122,7 +122,7 @@ def add_rate_limit(parser: argparse.ArgumentParser) -> None:
 
 def add_parallel(parser: argparse.ArgumentParser) -> None:
     """Add ``--parallel``."""
-    from odf_node.exchange.limits import MAX_PARALLEL_TRANSFERS
+    from odf_protocol.exchange.limits import MAX_PARALLEL_TRANSFERS
 
     parser.add_argument(
         "--parallel",

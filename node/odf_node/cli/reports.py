@@ -4,11 +4,11 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self
 
+from odf_node.acceptance.acceptor import AcceptanceReport, FileCount
+from odf_node.acceptance.unchecked import FILES
 from odf_node.cli.console import Console
-from odf_node.services.acceptance import AcceptanceReport, FileCount
-from odf_node.services.ingestion import IngestReport
-from odf_node.services.transforms import TransformReport
-from odf_node.services.unchecked import FILES
+from odf_node.derive.transforms import TransformReport
+from odf_node.ingest.ingestion import IngestReport
 from odf_node.wording import count_of
 
 Report = IngestReport | TransformReport | AcceptanceReport

@@ -3,8 +3,8 @@
 from typing import Final
 
 from odf_node.cli.context import Context
+from odf_node.datasets.writer import find_writing_time
 from odf_node.ports import DatasetRecord
-from odf_node.services.writer import find_writing_time
 from odf_protocol.timestamp import Timestamp
 
 TOLERATED_S: Final = 2  # guess: what time services correct at once without anybody noticing

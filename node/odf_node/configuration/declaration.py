@@ -6,7 +6,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
-from odf_node.exchange.limits import MAX_CONCURRENT_REQUESTS, MAX_CONNECTIONS, MAX_PARALLEL_TRANSFERS
+from odf_protocol.exchange.limits import MAX_CONCURRENT_REQUESTS, MAX_CONNECTIONS, MAX_PARALLEL_TRANSFERS
 
 HIGHEST_PORT: Final = 65_535
 HIGHEST_NUMBER: Final = 2**53

@@ -9,7 +9,7 @@ from odf_node.adapters.clocks import SystemClock
 from odf_node.composition import Node
 from odf_node.http.access_log import write_line
 from odf_node.http.live import Live
-from odf_node.services.scrubbing import ScrubState, read_scrub_state
+from odf_node.upkeep.scrubbing import ScrubState, read_scrub_state
 from odf_protocol.errors import OdfError
 
 FIRST_WAIT_S: Final = 60.0  # guess: who has just started the node wants the disk for something else

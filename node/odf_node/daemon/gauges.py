@@ -5,7 +5,7 @@ import shutil
 from odf_node.composition import Node
 from odf_node.daemon.supervisor import open_descriptors, process_memory_bytes
 from odf_node.metrics import Metrics
-from odf_node.services.scrubbing import read_scrub_state
+from odf_node.upkeep.scrubbing import read_scrub_state
 from odf_protocol.errors import OdfError
 
 

@@ -11,11 +11,11 @@ from odf_node.adapters.policy_file import WatchedPolicies
 from odf_node.composition import Node
 from odf_node.configuration.declaration import Gossip as Section
 from odf_node.errors import UsageError
+from odf_node.exchange.following import Follower
+from odf_node.gossip.gossiping import Gossip
+from odf_node.gossip.hearsay import Hearsay
 from odf_node.http.access_log import write_line
 from odf_node.http.server import ListeningAddress
-from odf_node.services.following import Follower
-from odf_node.services.gossiping import Gossip
-from odf_node.services.hearsay import Hearsay
 from odf_protocol.did import DidKey
 from odf_protocol.errors import MalformedError, OdfError
 from odf_protocol.gossip import GossipSettings, PeerAddress

@@ -20,10 +20,10 @@ from odf_node.http.live import Live
 from odf_node.http.served_node import ServedNode
 from odf_node.http.server import ListeningAddress
 from odf_node.http.server import serve as serve_http
+from odf_node.keys.disputes import Disputes
+from odf_node.keys.logs import KeyLogs
 from odf_node.ports.keys import PrivateKey
-from odf_node.services.disputes import Disputes
-from odf_node.services.key_logs import KeyLogs
-from odf_node.services.trees import KeptTrees
+from odf_node.rows.trees import KeptTrees
 from odf_node.wording import count_of
 from odf_protocol.did import DidKey
 

@@ -1,6 +1,1 @@
-"""The wire form of the exchange between nodes: limits, JSON messages, packs of blocks, byte ranges, problems.
-
-Both ends use it: the server in ``odf_node.http`` and the clients in ``odf_node.adapters``. Nothing here does I/O.
-
-Source: clauses EX-1 to EX-24 in ``spec/extensions/exchange.md``.
-"""
+"""Datasets between nodes: pull, push, subscriptions, repositories, and the tokens that open other servers."""

@@ -20,12 +20,12 @@ import traceback
 from dataclasses import dataclass
 from typing import Final, NoReturn
 
+from odf_node.acceptance.row_checks import MOST_READERS
 from odf_node.cli.main import find_command
 from odf_node.handover.likeness import become_like
 from odf_node.handover.request import ENDED, GO, READY
-from odf_node.services.ready_readers import end_readers, fork_readers
-from odf_node.services.row_checks import MOST_READERS
-from odf_node.services.slice_process import ReadingLimits
+from odf_node.rows.ready_readers import end_readers, fork_readers
+from odf_node.rows.slice_process import ReadingLimits
 
 GO_S: Final = 20.0  # guess: a client that is stopped or swapped out must not hold a place for long
 NEW_OBJECTS: Final = 20_000

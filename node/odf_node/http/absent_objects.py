@@ -6,11 +6,11 @@ from contextlib import contextmanager
 from http import HTTPStatus
 from typing import Final
 
-from odf_node.exchange.messages import OBJECT_ABSENT
 from odf_node.http.problems import ProblemError
 from odf_node.http.served_node import ServedNode
 from odf_node.ports.datasets import DatasetRecord
 from odf_node.ports.errors import ObjectNotFoundError
+from odf_protocol.exchange.messages import OBJECT_ABSENT
 from odf_protocol.multihash import Multihash
 
 RETRY_AFTER_S: Final = "15"  # guess: an engine's start and a step

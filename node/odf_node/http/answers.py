@@ -6,11 +6,11 @@ from typing import BinaryIO, Final
 import msgspec
 from aiohttp import web
 
-from odf_node.exchange.messages import JSON_MEDIA_TYPE, encode_message
-from odf_node.exchange.ranges import UnsatisfiableRangeError, find_range, matches_etag
 from odf_node.http.problems import ProblemError
 from odf_node.http.request_id import HEADER, request_id_of
 from odf_node.http.sending import send_file
+from odf_protocol.exchange.messages import JSON_MEDIA_TYPE, encode_message
+from odf_protocol.exchange.ranges import UnsatisfiableRangeError, find_range, matches_etag
 
 OCTETS: Final = "application/octet-stream"
 

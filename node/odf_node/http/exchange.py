@@ -7,13 +7,19 @@ import msgspec
 from aiohttp import web
 
 from odf_node.adapters.packing import iter_packed
-from odf_node.exchange.limits import (
+from odf_node.http.addressed import get_followed, get_number, get_readable
+from odf_node.http.answers import CHANGING, answer_bytes, answer_message
+from odf_node.http.callers import get_caller
+from odf_node.http.sending import wait_to_send
+from odf_node.http.served_node import NODE
+from odf_node.ports.datasets import DatasetRecord
+from odf_protocol.exchange.limits import (
     MAX_CONCURRENT_PACKS,
     PAGE_ATTESTATION_BYTES,
     PAGE_ATTESTATIONS,
     PAGE_DATASETS,
 )
-from odf_node.exchange.messages import (
+from odf_protocol.exchange.messages import (
     AttestationPage,
     DatasetPage,
     DatasetSummary,
@@ -25,14 +31,8 @@ from odf_node.exchange.messages import (
     Kind,
     NodeInfo,
 )
-from odf_node.exchange.packs import PACK_MEDIA_TYPE, encode_pack
-from odf_node.exchange.routes import PREFIX, PROTOCOL_VERSION
-from odf_node.http.addressed import get_followed, get_number, get_readable
-from odf_node.http.answers import CHANGING, answer_bytes, answer_message
-from odf_node.http.callers import get_caller
-from odf_node.http.sending import wait_to_send
-from odf_node.http.served_node import NODE
-from odf_node.ports.datasets import DatasetRecord
+from odf_protocol.exchange.packs import PACK_MEDIA_TYPE, encode_pack
+from odf_protocol.exchange.routes import PREFIX, PROTOCOL_VERSION
 
 
 def add_routes(app: web.Application) -> None:

@@ -7,12 +7,12 @@ from typing import Final
 
 from aiohttp import web
 
-from odf_node.exchange.limits import message_limit_s
-from odf_node.exchange.messages import JSON_MEDIA_TYPE
-from odf_node.exchange.routes import gossip_path
 from odf_node.http.problems import ProblemError
 from odf_node.http.served_node import NODE
 from odf_protocol.errors import MalformedError
+from odf_protocol.exchange.limits import message_limit_s
+from odf_protocol.exchange.messages import JSON_MEDIA_TYPE
+from odf_protocol.exchange.routes import gossip_path
 from odf_protocol.gossip.addresses import bucket_of_ip
 from odf_protocol.gossip.messages import MAX_MESSAGE_BYTES
 

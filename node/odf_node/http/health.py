@@ -5,10 +5,10 @@ from http import HTTPStatus
 
 from aiohttp import web
 
-from odf_node.exchange.routes import PREFIX
 from odf_node.http.middleware import DRAINING
 from odf_node.http.problems import ProblemError
 from odf_node.http.served_node import NODE
+from odf_protocol.exchange.routes import PREFIX
 
 
 def add_routes(app: web.Application) -> None:

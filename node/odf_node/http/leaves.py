@@ -6,9 +6,6 @@ from typing import Final
 
 from aiohttp import web
 
-from odf_node.exchange.hash_tree import LEAF_BYTES, MAX_LEAVES, TREE_MEDIA_TYPE, count_leaves, read_tree
-from odf_node.exchange.limits import MAX_WAITING_LEAVES
-from odf_node.exchange.routes import PREFIX
 from odf_node.http.absent_objects import get_size_bytes
 from odf_node.http.addressed import get_hash, get_readable
 from odf_node.http.answers import IMMUTABLE, answer_bytes
@@ -17,6 +14,9 @@ from odf_node.ports import ObjectStore
 from odf_node.ports.errors import ObjectNotFoundError
 from odf_node.threads import finish_in_thread
 from odf_node.turns import Turns
+from odf_protocol.exchange.hash_tree import LEAF_BYTES, MAX_LEAVES, TREE_MEDIA_TYPE, count_leaves, hash_leaves
+from odf_protocol.exchange.limits import MAX_WAITING_LEAVES
+from odf_protocol.exchange.routes import PREFIX
 from odf_protocol.multihash import Multihash
 
 KEPT_BYTES: Final = 16 * 1024 * 1024
@@ -52,7 +52,8 @@ async def _read_leaves(objects: ObjectStore, object_hash: Multihash, size_bytes:
 
     def read() -> bytes:
         with objects.open(object_hash) as file:
-            return read_tree(file, size_bytes, stopped=stopped).raw
+            leaves = iter(lambda: b"" if stopped.is_set() else file.read(LEAF_BYTES), b"")
+            return hash_leaves(leaves, size_bytes).raw
 
     # A terabyte takes long: a daemon that is told to end must not wait for it.
     return await finish_in_thread(read, stop=stopped.set)

@@ -11,12 +11,12 @@ from typing import Final
 
 from aiohttp import web
 
-from odf_node.exchange.limits import STALL_S
 from odf_node.http.access_log import sent_bytes_of, write_line
 from odf_node.http.live import LIVE
 from odf_node.http.problems import RETRY_AFTER_S, ProblemError, answer_error
 from odf_node.http.request_id import HEADER, request_id_of
 from odf_protocol.errors import OdfError
+from odf_protocol.exchange.limits import STALL_S
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 

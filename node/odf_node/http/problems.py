@@ -6,8 +6,6 @@ from typing import Any, Final
 from aiohttp import web
 
 from odf_node.errors import FrozenDatasetError
-from odf_node.exchange.limits import MAX_PROBLEM_TEXT_CHARACTERS
-from odf_node.exchange.messages import PROBLEM_MEDIA_TYPE, Problem, encode_message
 from odf_node.http.request_id import request_id_of
 from odf_node.ports.errors import HomeFullError, TooManyWaitingError
 from odf_protocol.errors import (
@@ -19,6 +17,8 @@ from odf_protocol.errors import (
     UnavailableError,
     UnsupportedError,
 )
+from odf_protocol.exchange.limits import MAX_PROBLEM_TEXT_CHARACTERS
+from odf_protocol.exchange.messages import PROBLEM_MEDIA_TYPE, Problem, encode_message
 
 _STATUS: Final[dict[type[OdfError], tuple[HTTPStatus, str]]] = {
     FrozenDatasetError: (HTTPStatus.CONFLICT, "frozen"),

@@ -9,19 +9,6 @@ from aiohttp import web
 
 from odf_node.adapters.staged_stream import StagedStream
 from odf_node.byte_rate import ByteRate
-from odf_node.exchange.limits import (
-    HELD_BACK_S,
-    MAX_JSON_BYTES,
-    MAX_PACK_BYTES,
-    MAX_SIGNED_HEAD_BYTES,
-    MIN_RATE_BYTES_PER_S,
-    PUSH_WAIT_S,
-    RATE_WINDOW_S,
-    STALL_S,
-    message_limit_s,
-)
-from odf_node.exchange.messages import PushRequest, PushState, PushStatus, UploadProgress, decode_message
-from odf_node.exchange.routes import PREFIX
 from odf_node.http.addressed import get_hash, get_number
 from odf_node.http.answers import answer_message
 from odf_node.http.bearer import get_token, require_scope
@@ -33,9 +20,22 @@ from odf_node.http.served_node import NODE
 from odf_node.http.uploads import UPLOADS
 from odf_node.ports.errors import HomeFullError, ObjectNotFoundError
 from odf_node.ports.objects import StagedObject
-from odf_node.ports.peer_client import WantedObject
 from odf_node.threads import finish_in_thread
 from odf_protocol.errors import MalformedError
+from odf_protocol.exchange.limits import (
+    HELD_BACK_S,
+    MAX_JSON_BYTES,
+    MAX_PACK_BYTES,
+    MAX_SIGNED_HEAD_BYTES,
+    MIN_RATE_BYTES_PER_S,
+    PUSH_WAIT_S,
+    RATE_WINDOW_S,
+    STALL_S,
+    message_limit_s,
+)
+from odf_protocol.exchange.messages import PushRequest, PushState, PushStatus, UploadProgress, decode_message
+from odf_protocol.exchange.routes import PREFIX
+from odf_protocol.exchange.wanted import WantedObject
 from odf_protocol.http_signatures import CONTENT_DIGEST, content_digest
 from odf_protocol.multihash import Multihash
 from odf_protocol.names import DatasetName

@@ -10,8 +10,6 @@ from typing import Final
 
 from aiohttp import web
 
-from odf_node.exchange.limits import MAX_ENDED_PUSHES, MAX_PUSH_SESSIONS, PUSH_IDLE_S
-from odf_node.exchange.messages import Problem, PushRequest, PushStatus
 from odf_node.http.access_log import write_line
 from odf_node.http.problems import TYPE_PREFIX, ProblemError, problem_of
 from odf_node.http.push_session import PushedDataset, PushSession, offered_head
@@ -21,6 +19,8 @@ from odf_node.metrics import Metrics
 from odf_node.ports.pushes import PushReceiver
 from odf_node.threads import finish_in_thread
 from odf_protocol.errors import MalformedError, OdfError, RejectedError, UnsupportedError
+from odf_protocol.exchange.limits import MAX_ENDED_PUSHES, MAX_PUSH_SESSIONS, PUSH_IDLE_S
+from odf_protocol.exchange.messages import Problem, PushRequest, PushStatus
 from odf_protocol.multihash import Multihash
 
 IDLE_LOOK_S: Final = 30.0

@@ -19,16 +19,17 @@ from typing import Self
 
 import msgspec
 
-from odf_node.exchange.block_outlines import BlockOutlines
-from odf_node.exchange.limits import MAX_PUSH_BLOCK_BYTES, MAX_PUSH_BLOCKS, PAGE_MISSING_OBJECTS
-from odf_node.exchange.messages import HeadMessage, MissingObject, Problem, PushRequest, PushState, PushStatus
-from odf_node.exchange.packs import PackedBlock, decode_pack
 from odf_node.http.spool import Spool
-from odf_node.ports.datasets import Head
 from odf_node.ports.errors import ObjectNotFoundError
 from odf_node.ports.objects import ArrivingObjects, ObjectStore
-from odf_node.ports.peer_client import OnBytes, PeerDescription, PeerHead, PeerSpeaks, SilentPeer, WantedObject
+from odf_node.ports.peer_client import OnBytes, PeerDescription, PeerHead, PeerSpeaks, SilentPeer
 from odf_protocol.errors import MalformedError, RejectedError
+from odf_protocol.exchange.block_outlines import BlockOutlines
+from odf_protocol.exchange.limits import MAX_PUSH_BLOCK_BYTES, MAX_PUSH_BLOCKS, PAGE_MISSING_OBJECTS
+from odf_protocol.exchange.messages import HeadMessage, MissingObject, Problem, PushRequest, PushState, PushStatus
+from odf_protocol.exchange.packs import PackedBlock, decode_pack
+from odf_protocol.exchange.wanted import WantedObject
+from odf_protocol.head import Head
 from odf_protocol.multihash import SHA3_256, Multihash
 
 

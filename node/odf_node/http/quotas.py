@@ -7,12 +7,12 @@ from typing import Final
 
 from aiohttp import web
 
-from odf_node.exchange.rate_limits import TokenBuckets
 from odf_node.http.access_log import sent_bytes_of
 from odf_node.http.callers import get_caller
 from odf_node.http.live import LIVE
 from odf_node.http.middleware import Handler
 from odf_node.http.problems import ProblemError
+from odf_node.http.rate_limits import TokenBuckets
 
 _MINUTE_S: Final = 60.0
 _DAY_S: Final = 24 * 3600.0

@@ -6,9 +6,9 @@ from typing import BinaryIO, Final
 from aiohttp import web
 
 from odf_node.byte_rate import ByteRate
-from odf_node.exchange.limits import HELD_BACK_S, KIB, MIB, MIN_RATE_BYTES_PER_S, RATE_WINDOW_S
 from odf_node.http.access_log import note_sent
 from odf_node.http.live import LIVE
+from odf_protocol.exchange.limits import HELD_BACK_S, KIB, MIB, MIN_RATE_BYTES_PER_S, RATE_WINDOW_S
 
 _PIECE_BYTES: Final = 8 * MIB
 """What is handed to the kernel at once; what was sent is known to this precision."""

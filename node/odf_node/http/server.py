@@ -13,13 +13,6 @@ from typing import Final
 from aiohttp import web
 
 from odf_node.byte_rate import ByteRate
-from odf_node.exchange.limits import (
-    KEEPALIVE_S,
-    MAX_HEADER_FIELD_BYTES,
-    MAX_HEADERS,
-    MAX_PACK_BYTES,
-    MAX_REQUEST_LINE_BYTES,
-)
 from odf_node.http import exchange, gossip, health, leaves, push, simple_protocol, smart_pull, smart_push, trees
 from odf_node.http.access_log import LOGGER, JsonAccessLogger, log_to, write_line
 from odf_node.http.callers import NONCES, Nonces, identify_caller
@@ -33,6 +26,13 @@ from odf_node.http.sending import SEND_RATE
 from odf_node.http.served_node import NODE, ServedNode
 from odf_node.http.uploads import UPLOADS, Uploads
 from odf_node.ports.peer_errors import AddressInUseError
+from odf_protocol.exchange.limits import (
+    KEEPALIVE_S,
+    MAX_HEADER_FIELD_BYTES,
+    MAX_HEADERS,
+    MAX_PACK_BYTES,
+    MAX_REQUEST_LINE_BYTES,
+)
 
 GRACE_S: Final = 10.0
 """How long requests may go on after the node was told to stop.  # guess: supervisors kill after 10 to 90 s"""

@@ -9,7 +9,6 @@ from typing import BinaryIO
 
 from aiohttp import web
 
-from odf_node.exchange.routes import ObjectKind
 from odf_node.http.absent_objects import explained_absence
 from odf_node.http.addressed import get_followed, get_hash, get_readable
 from odf_node.http.answers import CHANGING, IMMUTABLE, answer_bytes, answer_object
@@ -17,6 +16,7 @@ from odf_node.http.bearer import get_token
 from odf_node.http.problems import ProblemError
 from odf_node.http.served_node import NODE
 from odf_node.ports.errors import BlockNotFoundError, ObjectNotFoundError
+from odf_protocol.exchange.routes import ObjectKind
 
 
 def add_routes(app: web.Application) -> None:

@@ -10,8 +10,6 @@ from yarl import URL
 from odf_node.adapters.packing import ServedStore
 from odf_node.adapters.smart_batches import EMPTY_PLAN, plan_batch
 from odf_node.adapters.smart_connection import VERSION, VERSION_HEADER
-from odf_node.exchange.limits import MAX_CONCURRENT_PACKS
-from odf_node.exchange.routes import ObjectKind, object_path
 from odf_node.http.addressed import get_followed
 from odf_node.http.live import LIVE
 from odf_node.http.served_node import NODE
@@ -20,6 +18,8 @@ from odf_node.ports.datasets import DatasetRecord
 from odf_node.ports.errors import BlockNotFoundError, ObjectNotFoundError
 from odf_node.threads import finish_in_thread
 from odf_protocol.did import DatasetId
+from odf_protocol.exchange.limits import MAX_CONCURRENT_PACKS
+from odf_protocol.exchange.routes import ObjectKind, object_path
 from odf_protocol.multihash import Multihash
 from odf_protocol.smart_transfer.messages import (
     Header,

@@ -8,7 +8,6 @@ from typing import Any, Final
 
 from aiohttp import web
 
-from odf_node.exchange.routes import PREFIX
 from odf_node.http.access_log import write_line
 from odf_node.http.addressed import find_dataset, get_hash
 from odf_node.http.bearer import get_token, require_scope
@@ -26,6 +25,7 @@ from odf_node.ports.errors import ObjectNotFoundError
 from odf_node.ports.peer_client import PeerHead
 from odf_node.threads import finish_in_thread
 from odf_protocol.errors import MalformedError, RejectedError, UnsupportedError
+from odf_protocol.exchange.routes import PREFIX
 from odf_protocol.multihash import Multihash
 from odf_protocol.names import DatasetName
 from odf_protocol.smart_transfer.messages import ObjectFile, PushRequest, PushStrategy, TransferUrl

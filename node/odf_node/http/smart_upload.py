@@ -10,16 +10,18 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from odf_node.exchange.block_outlines import BlockOutlines
-from odf_node.exchange.limits import MAX_PUSH_BLOCK_BYTES, MAX_PUSH_BLOCKS
-from odf_node.exchange.packs import PackedBlock
 from odf_node.http.spool import Spool
-from odf_node.ports.datasets import DatasetRecord, Head
+from odf_node.ports.datasets import DatasetRecord
 from odf_node.ports.errors import ObjectNotFoundError
 from odf_node.ports.objects import ArrivingObjects, ObjectStore
-from odf_node.ports.peer_client import OnBytes, PeerDescription, PeerHead, PeerSpeaks, SilentPeer, WantedObject
+from odf_node.ports.peer_client import OnBytes, PeerDescription, PeerHead, PeerSpeaks, SilentPeer
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import RejectedError
+from odf_protocol.exchange.block_outlines import BlockOutlines
+from odf_protocol.exchange.limits import MAX_PUSH_BLOCK_BYTES, MAX_PUSH_BLOCKS
+from odf_protocol.exchange.packs import PackedBlock
+from odf_protocol.exchange.wanted import WantedObject
+from odf_protocol.head import Head
 from odf_protocol.multihash import SHA3_256, Multihash
 from odf_protocol.smart_transfer.batches import decode_batch
 from odf_protocol.smart_transfer.messages import BlocksBatch

@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING, Final
 
 from aiohttp import web
 
-from odf_node.exchange.limits import MAX_TREE_QUESTIONS
-from odf_node.exchange.messages import TreeHeader, TreeNodes
-from odf_node.exchange.routes import PREFIX
 from odf_node.http.absent_objects import get_size_bytes
 from odf_node.http.addressed import get_hash, get_readable
 from odf_node.http.answers import answer_message
 from odf_node.http.served_node import NODE
 from odf_protocol.errors import MalformedError
+from odf_protocol.exchange.limits import MAX_TREE_QUESTIONS
+from odf_protocol.exchange.messages import TreeHeader, TreeNodes
+from odf_protocol.exchange.routes import PREFIX
 
 if TYPE_CHECKING:
     from odf_protocol.hashing.v1 import TableSummary

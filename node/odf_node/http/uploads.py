@@ -8,7 +8,7 @@ from aiohttp import web
 
 from odf_node.configuration import Storage
 from odf_node.ports.objects import ObjectStore
-from odf_node.ports.peer_client import WantedObject
+from odf_protocol.exchange.wanted import WantedObject
 from odf_protocol.multihash import Multihash
 
 

@@ -1,4 +1,4 @@
-"""What the node's services need from the outside, as protocols with their contracts, and the values that cross them.
+"""What the node's use cases need from the outside, as protocols with their contracts, and the values that cross them.
 
 The nouns:
 
@@ -26,7 +26,6 @@ from odf_node.ports.commits import Acceptance, Commit, NewBlock, NewDataset, Qua
 from odf_node.ports.datasets import (
     BlockRole,
     DatasetRecord,
-    Head,
     Origin,
     Remote,
     RemoteDirection,
@@ -77,6 +76,7 @@ from odf_node.ports.sources import (
     SourceUnavailableError,
     UpToDate,
 )
+from odf_protocol.head import Head
 
 __all__ = [
     "Acceptance",

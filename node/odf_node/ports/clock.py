@@ -6,7 +6,7 @@ from odf_protocol.timestamp import Timestamp
 
 
 class Clock(Protocol):
-    """The only source of time for services; one operation asks once and passes the answer on."""
+    """The only source of time for use cases; one operation asks once and passes the answer on."""
 
     def now(self) -> Timestamp:
         """Return the current time in UTC. Clocks are set: a later call may give an earlier time."""

@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from odf_node.ports.datasets import BlockRole, Head, Origin
+from odf_node.ports.datasets import BlockRole, Origin
 from odf_node.ports.evidence import Attestation
 from odf_protocol.did import DatasetId, DidKey
 from odf_protocol.enums import DatasetKind
+from odf_protocol.head import Head
 from odf_protocol.multihash import Multihash
 from odf_protocol.policy import Trust
 from odf_protocol.timestamp import Timestamp

@@ -5,6 +5,7 @@ from enum import IntEnum, StrEnum
 
 from odf_protocol.did import DatasetId, DidKey
 from odf_protocol.enums import DatasetKind
+from odf_protocol.head import Head
 from odf_protocol.multihash import Multihash
 from odf_protocol.policy import Trust
 from odf_protocol.timestamp import Timestamp
@@ -17,14 +18,6 @@ class Origin(StrEnum):
     """This node: it holds the dataset's private key."""
     PULLED = "pulled"
     """Somebody else; ``DatasetRecord.origin_url`` says from where it was brought."""
-
-
-@dataclass(frozen=True, slots=True)
-class Head:
-    """The newest block of a chain."""
-
-    sequence_number: int
-    hash: Multihash
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from odf_node.ports.datasets import Head
 from odf_protocol.did import DatasetId, DidKey
+from odf_protocol.head import Head
 from odf_protocol.multihash import Multihash
 from odf_protocol.timestamp import Timestamp
 

@@ -8,7 +8,6 @@ from odf_node.ports.audit import AuditEntry
 from odf_node.ports.commits import Acceptance, Commit, NewBlock, QuarantineFile
 from odf_node.ports.datasets import (
     DatasetRecord,
-    Head,
     Remote,
     RemoteDirection,
     ReplacedHistory,
@@ -27,6 +26,7 @@ from odf_node.ports.evidence import (
 )
 from odf_node.ports.peers import Peer
 from odf_protocol.did import DatasetId, DidKey
+from odf_protocol.head import Head
 from odf_protocol.multihash import Multihash
 from odf_protocol.policy import Trust
 from odf_protocol.timestamp import Timestamp

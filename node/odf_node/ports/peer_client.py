@@ -10,12 +10,13 @@ from enum import StrEnum
 from types import TracebackType
 from typing import Protocol, Self, runtime_checkable
 
-from odf_node.exchange.packs import PackedBlock
-from odf_node.exchange.routes import ObjectKind
-from odf_node.ports.datasets import Head
 from odf_node.ports.objects import ArrivingObjects
 from odf_protocol.did import DatasetId, DidKey
 from odf_protocol.enums import DatasetKind
+from odf_protocol.exchange.packs import PackedBlock
+from odf_protocol.exchange.routes import ObjectKind
+from odf_protocol.exchange.wanted import WantedObject
+from odf_protocol.head import Head
 from odf_protocol.multihash import Multihash
 
 __all__ = [
@@ -69,15 +70,6 @@ class PeerHead:
     dataset_id: DatasetId | None = None
     kind: DatasetKind | None = None
     signed_head: bytes | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class WantedObject:
-    """An object as its block names it."""
-
-    kind: ObjectKind
-    hash: Multihash
-    size_bytes: int
 
 
 class PeerDataset(Protocol):

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from odf_node.ports.datasets import Head
 from odf_protocol.did import DatasetId
+from odf_protocol.head import Head
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

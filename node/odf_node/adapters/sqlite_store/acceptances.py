@@ -8,10 +8,11 @@ from odf_node.adapters.sqlite_store.evidence import insert_attestation
 from odf_node.adapters.sqlite_store.object_names import note_present
 from odf_node.adapters.sqlite_store.rows import as_bytes, as_int, as_text, get_dataset_key
 from odf_node.ports.commits import Acceptance
-from odf_node.ports.datasets import Head, SignedHead
+from odf_node.ports.datasets import SignedHead
 from odf_node.ports.errors import BlockNotFoundError, HeadMovedError
 from odf_node.ports.evidence import Attestation
 from odf_protocol.did import DatasetId
+from odf_protocol.head import Head
 from odf_protocol.multihash import Multihash
 from odf_protocol.policy import Trust
 from odf_protocol.timestamp import Timestamp

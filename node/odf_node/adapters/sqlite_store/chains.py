@@ -8,9 +8,10 @@ from typing import Final
 from odf_node.adapters.sqlite_store.database import Database
 from odf_node.adapters.sqlite_store.rows import as_bytes, as_int, get_dataset_key, read_block
 from odf_node.ports.commits import NewBlock
-from odf_node.ports.datasets import BlockRole, Head, StoredBlock
+from odf_node.ports.datasets import BlockRole, StoredBlock
 from odf_node.ports.errors import BlockNotFoundError, DatasetNotFoundError, HomeCorruptError
 from odf_protocol.did import DatasetId
+from odf_protocol.head import Head
 from odf_protocol.multihash import Multihash
 
 # One read transaction serves one page: a reader that pauses must not keep SQLite from folding its log.

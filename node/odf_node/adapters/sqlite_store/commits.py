@@ -15,9 +15,10 @@ from odf_node.adapters.sqlite_store.key_events import insert_key_events, require
 from odf_node.adapters.sqlite_store.replacements import move_aside
 from odf_node.adapters.sqlite_store.rows import DATASET_COLUMNS, as_bytes, as_int, read_dataset
 from odf_node.ports.commits import Commit, NewDataset
-from odf_node.ports.datasets import DatasetRecord, Head, Origin
+from odf_node.ports.datasets import DatasetRecord, Origin
 from odf_node.ports.errors import DatasetNotFoundError, HeadMovedError, NameTakenError
 from odf_protocol.did import DatasetId
+from odf_protocol.head import Head
 from odf_protocol.multihash import Multihash
 from odf_protocol.policy import Trust, weakest
 

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 from odf_node.adapters.sqlite_store.database import Database
 from odf_node.adapters.sqlite_store.rows import as_bytes, as_int, get_dataset_key
-from odf_node.ports.datasets import Head
 from odf_node.ports.evidence import DocumentKind, EvidenceDocument, SeenHead, Verified
 from odf_protocol.did import DatasetId
+from odf_protocol.head import Head
 from odf_protocol.multihash import Multihash
 from odf_protocol.timestamp import Timestamp
 

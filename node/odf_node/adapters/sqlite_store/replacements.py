@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from odf_node.adapters.sqlite_store.database import Database
 from odf_node.adapters.sqlite_store.rows import as_bytes, as_int, get_dataset_key, read_block
 from odf_node.ports.commits import Commit
-from odf_node.ports.datasets import Head, ReplacedHistory, StoredBlock
+from odf_node.ports.datasets import ReplacedHistory, StoredBlock
 from odf_protocol.did import DatasetId
+from odf_protocol.head import Head
 from odf_protocol.multihash import Multihash
 from odf_protocol.timestamp import Timestamp
 

@@ -3,10 +3,11 @@
 import sqlite3
 from typing import Final
 
-from odf_node.ports.datasets import DatasetRecord, Head, Origin, StoredBlock
+from odf_node.ports.datasets import DatasetRecord, Origin, StoredBlock
 from odf_node.ports.errors import DatasetNotFoundError
 from odf_protocol.did import DatasetId, DidKey
 from odf_protocol.enums import DatasetKind
+from odf_protocol.head import Head
 from odf_protocol.multihash import SHA3_256, Multihash
 from odf_protocol.policy import Trust
 from odf_protocol.timestamp import Timestamp

@@ -38,7 +38,7 @@ async def run(context: Context, arguments: argparse.Namespace) -> int:
     """Do it."""
     if arguments.action == "clear":
         return _clear(context, arguments)
-    from odf_node.services.naming import select_datasets
+    from odf_node.datasets.naming import select_datasets
 
     store = context.node.store
     records = select_datasets(store, arguments.datasets) if arguments.datasets else list(store.list_datasets())

@@ -15,7 +15,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(context: Context, arguments: argparse.Namespace) -> int:
     """Delete chains and data; a dataset that another one here is derived from is kept."""
-    from odf_node.services.naming import select_datasets
+    from odf_node.datasets.naming import select_datasets
 
     node = context.node
     records = select_datasets(node.store, arguments.datasets)

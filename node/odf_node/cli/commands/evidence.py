@@ -46,7 +46,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 async def run(context: Context, arguments: argparse.Namespace) -> int:
     """Do it."""
-    from odf_node.services.naming import get_dataset
+    from odf_node.datasets.naming import get_dataset
 
     node = context.node
     if arguments.action == "export":
@@ -58,7 +58,7 @@ async def run(context: Context, arguments: argparse.Namespace) -> int:
         case "settle":
             _settle(context, record, arguments.reason)
         case "recover":
-            from odf_node.services.recovery import Recovery
+            from odf_node.trust.recovery import Recovery
 
             async with await node.outgoing.open_peer(arguments.source) as peer:
                 recovered = await Recovery(node.store, node.objects, node.keys).recover(record, peer, now=node.now())
@@ -70,7 +70,7 @@ async def run(context: Context, arguments: argparse.Namespace) -> int:
 
 
 def _settle(context: Context, record: Any, reason: str) -> None:
-    from odf_node.services.disputes import Disputes
+    from odf_node.keys.disputes import Disputes
 
     node = context.node
     for settlement in Disputes(node.store).settle(record, node.keys, reason=reason, now=node.now()):
@@ -81,9 +81,9 @@ def _settle(context: Context, record: Any, reason: str) -> None:
 
 
 def _renew(context: Context, record: Any, days: int) -> None:
+    from odf_node.datasets.writer import find_writing_time
     from odf_node.errors import UsageError
-    from odf_node.services.renewing import renew_head
-    from odf_node.services.writer import find_writing_time
+    from odf_node.keys.renewing import renew_head
     from odf_protocol.timestamp import Timestamp
 
     if days < 1:
@@ -97,8 +97,8 @@ def _renew(context: Context, record: Any, days: int) -> None:
 
 
 def _show(context: Context, record: Any, *, as_json: bool) -> None:
-    from odf_node.services.disputes import Disputes
-    from odf_node.services.histories import lay_side_by_side
+    from odf_node.acceptance.histories import lay_side_by_side
+    from odf_node.keys.disputes import Disputes
 
     node, console = context.node, context.console
     found = [
@@ -141,9 +141,9 @@ def _standing_of(dispute: dict[str, Any]) -> str:
 
 
 def _export(context: Context, arguments: argparse.Namespace) -> int:
+    from odf_node.datasets.naming import get_dataset
     from odf_node.errors import UnknownDatasetError
-    from odf_node.services.bundles import Bundles
-    from odf_node.services.naming import get_dataset
+    from odf_node.trust.bundles import Bundles
     from odf_protocol.judging import encode_bundle
 
     node = context.node

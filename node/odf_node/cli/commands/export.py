@@ -23,8 +23,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 async def run(context: Context, arguments: argparse.Namespace) -> int:
     """Write what is missing there, one dataset after the other."""
+    from odf_node.datasets.naming import select_datasets
     from odf_node.errors import UsageError
-    from odf_node.services.naming import select_datasets
 
     node, console, place = context.node, context.console, arguments.to
     context.limit_transfers(rate=arguments.limit_rate)

@@ -32,7 +32,7 @@ async def run(context: Context, arguments: argparse.Namespace) -> int:
     """Take one after the other; each is verified as if it came from a stranger."""
     from odf_node.cli.reports import ReportLog
     from odf_node.errors import UsageError
-    from odf_node.services.pull_planning import PullTarget
+    from odf_node.exchange.pull_planning import PullTarget
     from odf_protocol.did import DatasetId
     from odf_protocol.names import DatasetName
     from odf_protocol.policy import Policy

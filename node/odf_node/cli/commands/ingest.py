@@ -27,8 +27,8 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
     from odf_node.cli.input_files import check_input
     from odf_node.cli.reports import ReportLog
     from odf_node.cli.writing_time import tell_writing_time
+    from odf_node.datasets.naming import get_dataset
     from odf_node.errors import UsageError
-    from odf_node.services.naming import get_dataset
 
     if arguments.stdin == bool(arguments.files):
         raise UsageError("name the files to take in, or say --stdin")

@@ -49,7 +49,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(context: Context, arguments: argparse.Namespace) -> int:
     """Show it."""
     from odf_node.cli.inspections import definition, files, histories, node, quarantine, trust
-    from odf_node.services.naming import get_dataset
+    from odf_node.datasets.naming import get_dataset
 
     as_json = arguments.output_format == "json"
     of_datasets = {

@@ -41,7 +41,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(context: Context, arguments: argparse.Namespace) -> int:
     """Do it; works beside a running node, which signs with the new key at its next block."""
-    from odf_node.services.naming import get_dataset
+    from odf_node.datasets.naming import get_dataset
 
     record = get_dataset(context.node.store, arguments.subject)
     match arguments.action:
@@ -58,7 +58,7 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
 
 
 def _changing(context: Context) -> Any:
-    from odf_node.services.key_changing import KeyChanging
+    from odf_node.keys.changing import KeyChanging
 
     return KeyChanging(context.node.store, context.node.keys)
 
@@ -109,7 +109,7 @@ def _path(text: str) -> Path:
 
 
 def _show(context: Context, record: Any, *, as_json: bool) -> None:
-    from odf_node.services.key_reports import KeyReports
+    from odf_node.keys.reports import KeyReports
 
     console = context.console
     found = KeyReports(context.node.store).describe(record, context.node.keys)

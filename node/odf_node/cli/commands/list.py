@@ -20,7 +20,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(context: Context, arguments: argparse.Namespace) -> int:
     """List datasets with what their data rest on."""
-    from odf_node.services.naming import select_datasets
+    from odf_node.datasets.naming import select_datasets
 
     store = context.node.store
     records = select_datasets(store, arguments.patterns) if arguments.patterns else list(store.list_datasets())
@@ -83,7 +83,7 @@ def _count_absent(context: Context, dataset_id: "DatasetId") -> int:
 
 
 def _list_unchecked(store: "MetadataStore", record: "DatasetRecord") -> list[str]:
-    from odf_node.services.unchecked import find_unchecked
+    from odf_node.acceptance.unchecked import find_unchecked
 
     unchecked = find_unchecked(store, record)
     return list(unchecked.what) if unchecked else []
@@ -94,6 +94,6 @@ def _is_disputed(store: "MetadataStore", dataset_id: "DatasetId") -> bool:
 
     if next(iter(store.iter_documents(dataset_id, DocumentKind.EQUIVOCATION)), None) is None:
         return False  # as almost always: what reads proofs is not even loaded
-    from odf_node.services.disputes import Disputes
+    from odf_node.keys.disputes import Disputes
 
     return Disputes(store).find_obstacle(dataset_id) is not None

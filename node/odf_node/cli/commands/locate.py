@@ -25,7 +25,7 @@ async def run(context: Context, arguments: argparse.Namespace) -> int:
     """Ask, and say which rows of which columns differ; the exit code is that of a refusal where any do."""
     from odf_node.adapters.tree_questions import locate_difference
     from odf_node.cli.run import EXIT_CODES
-    from odf_node.services.slices import summarise
+    from odf_node.rows.slices import summarise
     from odf_protocol.errors import RejectedError
     from odf_protocol.multihash import Multihash
 

@@ -20,10 +20,10 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
     import json
     from itertools import islice
 
-    from odf_node.exchange.wanted import iter_wanted
-    from odf_node.services.naming import get_dataset
-    from odf_node.services.presence import Presence
+    from odf_node.datasets.naming import get_dataset
+    from odf_node.datasets.presence import Presence
     from odf_protocol.block import decode_block
+    from odf_protocol.exchange.wanted import iter_wanted
     from odf_protocol.manifest import block_to_json, iter_log_yaml
 
     store = context.node.store

@@ -15,7 +15,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(context: Context, arguments: argparse.Namespace) -> int:
     """Set the switch; a running node follows at its next request."""
-    from odf_node.services.naming import select_datasets
+    from odf_node.datasets.naming import select_datasets
 
     node = context.node
     for record in select_datasets(node.store, arguments.datasets):

@@ -9,10 +9,10 @@ from odf_node.cli.context import Context, parse_reference, parse_time
 from odf_node.cli.parsing import add_output_format, add_parallel, add_rate_limit
 
 if TYPE_CHECKING:
+    from odf_node.acceptance.offers import Portion
     from odf_node.cli.reports import ReportLog
-    from odf_node.services.offers import Portion
-    from odf_node.services.pull_planning import PullTarget
-    from odf_node.services.pulling import PullReport
+    from odf_node.exchange.pull_planning import PullTarget
+    from odf_node.exchange.pulling import PullReport
     from odf_protocol.did import DatasetId
     from odf_protocol.policy import Policy
 
@@ -136,7 +136,7 @@ def _check(arguments: argparse.Namespace) -> None:
 
 def _set_watermarks(context: Context, arguments: argparse.Namespace, log: "ReportLog") -> None:
     from odf_node.cli.writing_time import tell_writing_time
-    from odf_node.services.naming import get_dataset
+    from odf_node.datasets.naming import get_dataset
 
     node = context.node
     watermark = parse_time(arguments.set_watermark, option="--set-watermark")
@@ -155,9 +155,9 @@ async def _pull_each(
     log: "ReportLog",
 ) -> int:
     """Pull one after the other, inputs first; one that fails does not stop the others (REPO-4)."""
+    from odf_node.acceptance.offers import Portion
     from odf_node.cli.run import tell_failure
     from odf_node.ports import Origin
-    from odf_node.services.offers import Portion
     from odf_protocol.errors import OdfError
 
     own = [target.record is not None and target.record.origin is Origin.OWN for target in targets]
@@ -187,9 +187,9 @@ async def _pull_each(
 async def _pull_one(
     context: Context, arguments: argparse.Namespace, wishes: _Wishes, target: "PullTarget", portion: "Portion"
 ) -> "PullReport":
+    from odf_node.acceptance.offers import Portion
     from odf_node.cli.writing_time import tell_writing_time
     from odf_node.ports import Origin, RemoteDirection
-    from odf_node.services.offers import Portion
 
     node = context.node
     is_named = target.alias is not None

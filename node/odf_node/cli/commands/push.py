@@ -98,9 +98,9 @@ async def run(context: Context, arguments: argparse.Namespace) -> int:
 
 def _plan(context: Context, arguments: argparse.Namespace) -> "list[tuple[DatasetRecord, str]]":
     """Say which dataset goes where."""
+    from odf_node.datasets.naming import select_datasets
     from odf_node.errors import UsageError
     from odf_node.ports import RemoteDirection
-    from odf_node.services.naming import select_datasets
 
     node = context.node
     if arguments.all == bool(arguments.datasets):

@@ -8,7 +8,7 @@ from odf_node.cli.parsing import add_output_format, add_parallel, add_rate_limit
 from odf_node.wording import count_of
 
 if TYPE_CHECKING:
-    from odf_node.services.repairing import RepairReport
+    from odf_node.upkeep.repairing import RepairReport
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -30,7 +30,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 async def run(context: Context, arguments: argparse.Namespace) -> int:
     """Repair one dataset after the other; exit with the code of damage if anything is left."""
     from odf_node.cli.run import EXIT_CODES
-    from odf_node.services.naming import select_datasets
+    from odf_node.datasets.naming import select_datasets
     from odf_protocol.errors import CorruptError
 
     node, console = context.node, context.console

@@ -69,9 +69,9 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
 
 
 def _run_alias(context: Context, arguments: argparse.Namespace) -> int:
+    from odf_node.datasets.naming import get_dataset, select_datasets
     from odf_node.errors import UsageError
     from odf_node.ports import RemoteDirection
-    from odf_node.services.naming import get_dataset, select_datasets
 
     node, console = context.node, context.console
     if arguments.alias_action == "list":

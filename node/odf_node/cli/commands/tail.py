@@ -22,7 +22,7 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
     """Read only as many slices as the rows asked for need; no engine is started."""
     from odf_node.cli.missing_files import bring_files
     from odf_node.cli.rows import name_operations, write_rows
-    from odf_node.services.naming import get_dataset
+    from odf_node.datasets.naming import get_dataset
 
     node = context.node
     record = get_dataset(node.store, arguments.dataset)

@@ -25,8 +25,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(context: Context, arguments: argparse.Namespace) -> int:
     """Show it; nothing is changed."""
     from odf_node.adapters.policy_file import read_policies
+    from odf_node.datasets.naming import get_dataset
     from odf_node.errors import UnknownDatasetError, UsageError
-    from odf_node.services.naming import get_dataset
 
     node, as_json = context.node, arguments.output_format == "json"
     report = node.trust

@@ -60,8 +60,8 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
 
 def _verify_once(context: Context, arguments: argparse.Namespace) -> list[Any]:
     from odf_node.audits import list_tasks
-    from odf_node.services.auditing import publish_finding, run_tasks
-    from odf_node.services.verifying import VerifyOptions
+    from odf_node.trust.auditing import publish_finding, run_tasks
+    from odf_node.trust.verifying import VerifyOptions
 
     node, console = context.node, context.console
     options = VerifyOptions(replay=not arguments.integrity, everything=arguments.all, sample=arguments.sample)

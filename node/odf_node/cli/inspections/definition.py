@@ -16,7 +16,7 @@ def show_schema(context: Context, record: DatasetRecord, *, as_json: bool) -> No
     Raises:
         UsageError: The dataset never had data.
     """
-    from odf_node.services.chains import load_view
+    from odf_node.datasets.chains import load_view
     from odf_protocol.schema_compat import describe_type
 
     schema = load_view(context.node.store, record.id).schema
@@ -53,7 +53,7 @@ def show_query(context: Context, record: DatasetRecord, *, as_json: bool) -> Non
 
 
 def _find_transform(context: Context, record: DatasetRecord) -> "SetTransform | None":
-    from odf_node.services.chains import load_view
+    from odf_node.datasets.chains import load_view
 
     return load_view(context.node.store, record.id).transform
 

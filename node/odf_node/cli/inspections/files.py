@@ -46,7 +46,7 @@ def show_blocks(context: Context, files: list[str], *, as_json: bool) -> None:
 def show_data(context: Context, files: list[str], *, as_json: bool) -> None:
     """Show schema, rows and hashes of Parquet files."""
     from odf_node.cli.input_files import check_input
-    from odf_node.services.data_files import describe_data_file
+    from odf_node.rows.data_files import describe_data_file
 
     console = context.console
     for name in files:

@@ -9,9 +9,9 @@ from odf_node.ports import DatasetRecord, Origin
 
 def show_trust(context: Context, record: DatasetRecord, *, as_json: bool) -> None:
     """Show every acceptance with its grounds, who attests what, and what to worry about."""
-    from odf_node.services.key_reports import KeyReports
-    from odf_node.services.presence import Presence
-    from odf_node.services.unchecked import find_unchecked
+    from odf_node.acceptance.unchecked import find_unchecked
+    from odf_node.datasets.presence import Presence
+    from odf_node.keys.reports import KeyReports
 
     store = context.node.store
     unchecked = find_unchecked(store, record)
@@ -47,7 +47,7 @@ def _list_acceptances(context: Context, record: DatasetRecord) -> list[dict[str,
 
 
 def _list_attestations(context: Context, record: DatasetRecord) -> list[dict[str, Any]]:
-    from odf_node.services.attesting import describe_attestation
+    from odf_node.acceptance.attesting import describe_attestation
 
     return [
         {
@@ -61,7 +61,7 @@ def _list_attestations(context: Context, record: DatasetRecord) -> list[dict[str
 
 
 def _tell_trust(context: Context, record: DatasetRecord, found: dict[str, Any]) -> None:
-    from odf_node.services.presence import say_how_to_get
+    from odf_node.datasets.presence import say_how_to_get
     from odf_node.wording import count_of
 
     console = context.console

@@ -1,0 +1,1 @@
+"""Blocks of others: verify, then decode, then judge, then accept. ``acceptor`` is the one gate."""

@@ -1,0 +1,382 @@
+"""Take blocks of others: verify, then decode, then judge, then accept. The one gate for pull, push and import.
+
+To accept what a peer offers for a dataset, the following is done in this order, and the code repeats the numbers:
+
+(0) bound the offer: it has blocks, and not too many;
+(1) know whose dataset it is: the Seed's identity, and the identity pinned for the name it is held under (ACCEPT-8);
+(2) check the signed head against the dataset's key, and that it names the last block offered;
+(3) check every block: hash, link, chain rules, signature;
+(4) have every object that the blocks name, whole and with its hash;
+(5) check every row of every slice against its block (ROWS-1 to ROWS-5);
+(6) ask the policy what proof is needed (ACCEPT-1 to ACCEPT-4);
+(7) re-execute every step of a derivative from inputs accepted here, and compare (ACCEPT-7, PLAN-7);
+(8) store objects, then blocks, head, acceptance and our attestation (ACCEPT-6).
+
+Where the user wants metadata alone, (4), (5) and (7) are left out, and the acceptance says so (PART-1, PART-2); where
+rows come later, (5) and (7) are (PART-12). A later pull does them for the blocks that are held already, and (8) adds
+what was found (PART-3, PART-13).
+
+Nothing is visible before (8). A refusal at any step raises ``RefusedError`` and leaves its evidence in the staging
+area. (0) to (3) are an ``Examination``, which goes on while blocks arrive; the caller fetches the objects between it
+and ``accept`` (4 to 8).
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from odf_node.acceptance.attesting import Attester
+from odf_node.acceptance.checked_chain import CheckedChain, NeededObject
+from odf_node.acceptance.examination import MAX_BLOCKS, Examination
+from odf_node.acceptance.histories import find_equivocation
+from odf_node.acceptance.memory_stage import MemoryStage
+from odf_node.acceptance.offers import Candidate, Offer, Portion
+from odf_node.acceptance.proofs import gather_proof
+from odf_node.acceptance.records import acceptance_of, new_dataset_of
+from odf_node.acceptance.refusals import Refusals
+from odf_node.acceptance.statements import Statements
+from odf_node.acceptance.verification import ReplayMismatchError, check_rows, replay_steps
+from odf_node.commit_point import commit_with_objects
+from odf_node.engines.sessions import EngineHost
+from odf_node.errors import RefusedError
+from odf_node.ports import (
+    Attestation,
+    BlockNotFoundError,
+    Commit,
+    DatasetRecord,
+    KeyStore,
+    MetadataStore,
+    ObjectStore,
+)
+from odf_node.ports.block_stage import BlockStage, OfferedBlock
+from odf_node.rows.slice_process import RowReader
+from odf_protocol import block_traits as traits
+from odf_protocol.accept_policies import NO_POLICIES, PolicySet
+from odf_protocol.did import DatasetId, DidKey
+from odf_protocol.errors import MalformedError, OdfError, RejectedError, UnsupportedError
+from odf_protocol.multihash import Multihash
+from odf_protocol.policy import AcceptRule, Decision, Policy, Trust, decide, decide_on_metadata, weakest
+from odf_protocol.timestamp import Timestamp
+
+
+@dataclass(frozen=True, slots=True)
+class FileCount:
+    """The files that blocks name, each once, and how many of them came for this; the others were here, or are not."""
+
+    files: int = 0
+    size_bytes: int = 0
+    fetched_files: int = 0
+    fetched_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class AcceptanceReport:
+    """What was accepted, and on what grounds.
+
+    The completed blocks were held on their metadata alone; now their files came, or their rows were checked.
+    ``unchecked``: what no acceptance of the dataset has looked at yet (PART-14).
+    """
+
+    record: DatasetRecord
+    new_blocks: int
+    new_rows: int
+    replayed_steps: int
+    decision: Decision
+    warnings: tuple[str, ...]
+    first_contact: bool
+    portion: Portion = Portion.EVERYTHING
+    new_files: FileCount = FileCount()
+    completed_blocks: int = 0
+    completed_rows: int = 0
+    completed_files: FileCount = FileCount()
+    unchecked: tuple[str, ...] = ()
+
+
+class InsufficientProofError(RejectedError):
+    """Nothing is wrong with what was offered, but the policy asks for more proof than there is."""
+
+    def __init__(self, rule: str, reason: str) -> None:
+        super().__init__(rule)
+        self.args = (reason,)
+
+
+def _say_nothing(_text: str) -> None:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Acceptor:
+    """The use case; the module's docstring is its plan. ``say`` gets one line about each long step."""
+
+    store: MetadataStore
+    objects: ObjectStore
+    keys: KeyStore
+    engines: EngineHost
+    refusals: Refusals
+    say: Callable[[str], None] = field(default=_say_nothing)
+    policies: PolicySet = NO_POLICIES
+
+    def examine(self, offer: Offer, *, now: Timestamp) -> Candidate:
+        """Do steps (0) to (3) for an offer whose blocks are all here; errors as those of ``Examination``."""
+        if not 0 < len(offer.blocks) <= MAX_BLOCKS:  # (0)
+            limit = f"1 to {MAX_BLOCKS}"
+            error = RejectedError("EX-LIMIT blocks-in-one-offer", expected=limit, found=len(offer.blocks))
+            raise self._refuse(offer, error, now) from error
+        examination = self.begin(offer, MemoryStage(), now=now, last=offer.blocks[-1])
+        examination.take(offer.blocks)
+        return examination.finish()
+
+    def begin(
+        self, offer: Offer, stage: BlockStage, *, now: Timestamp, last: OfferedBlock | None = None
+    ) -> Examination:
+        """Begin steps (0) to (3), everything that can be known from the metadata alone, for blocks still to come.
+
+        Args:
+            offer: What is offered; its ``blocks`` are the evidence if it is refused.
+            stage: Where the blocks wait.
+            now: When.
+            last: The last block, where it is here already.
+        """
+
+        def refuse(examined: Offer, error: OdfError) -> RefusedError:
+            return self._refuse(examined, error, now)
+
+        return Examination(self.store, offer, stage, refuse, last=last)
+
+    def accept(
+        self, candidate: Candidate, *, policy: Policy | None, now: Timestamp, reader: RowReader | None = None
+    ) -> AcceptanceReport:
+        """Do steps (4) to (8). The caller holds a writing lease since before it fetched the needed objects.
+
+        Objects of a refused offer are named by nothing; the caller lets them be swept once its lease has ended.
+
+        Args:
+            candidate: From ``examine``.
+            policy: What the user named, None for the default.
+            now: Time of the acceptance.
+            reader: Reads the slices, where one was started while they were fetched, and may have read some already.
+
+        Raises:
+            RefusedError: A step failed; evidence is kept, nothing else changed.
+            HeadMovedError: Somebody wrote first; ask the peer again.
+            EngineError: The engine failed for reasons that say nothing about the peer.
+        """
+        offer, chain = candidate.offer, candidate.chain
+        paths: dict[Multihash, Path] = {}
+        rule = AcceptRule.of(policy)
+        if policy is None:
+            rule = self.policies.find_rule(offer.name, candidate.dataset_id, offer.source_url)
+        others = self._statements()
+        offered = others.read_about(candidate.dataset_id, offer.statements)
+        try:
+            if offer.portion.has_files:
+                self._locate_objects(candidate, paths)  # (4)
+            if offer.portion.has_rows:
+                check_rows(chain, paths, self.say, reader=reader)  # (5)
+            witnesses = others.witnesses(chain, offered) if rule.policy is Policy.ATTESTED else ()
+            named = offer.expected_id is not None or self.policies.names_identity(candidate.dataset_id)
+            proof = gather_proof(chain, self.store, self.engines, signed=candidate.signed, witnesses=witnesses)
+            proof = replace(proof, is_new=candidate.is_new, identity_named=named)
+            if offer.portion.has_rows:
+                decision = decide(rule, proof)  # (6)
+            else:
+                decision = decide_on_metadata(rule, proof, has_files=offer.portion.has_files)  # (6)
+            replayed = self._replay(candidate, decision, paths)  # (7)
+        except InsufficientProofError as error:
+            raise self._refuse(offer, error, now) from error  # nothing is wrong with the files, so they are no evidence
+        except (RejectedError, MalformedError, UnsupportedError, BlockNotFoundError) as error:
+            raise self._refuse(offer, error, now, paths=paths) from error
+        kept = others.select_new(candidate.dataset_id, offered, chain.hashes, now)
+        if candidate.is_held:
+            return self._confirm(candidate, decision, rule, replayed, kept, now)  # (8)
+        return self._commit(candidate, decision, rule, replayed, kept, now)  # (8)
+
+    def _locate_objects(self, candidate: Candidate, paths: dict[Multihash, Path]) -> None:
+        for needed in candidate.needed_objects():
+            found = self.objects.get_size(needed.hash)  # that it has its hash is the object store's promise
+            paths[needed.hash] = self.objects.get_path(needed.hash)
+            if found != needed.size_bytes:
+                raise RejectedError(
+                    f"EX-OBJECT size-is-what-the-block-says ({needed.hash})", expected=needed.size_bytes, found=found
+                )
+
+    def _statements(self) -> Statements:
+        key = self.keys.find_node_key()
+        return Statements(self.store, self.policies, DidKey(key.public_key()) if key else None)
+
+    def _replay(self, candidate: Candidate, decision: Decision, paths: Mapping[Multihash, Path]) -> int:
+        if not decision.accepted:
+            raise InsufficientProofError(decision.rule, f"{decision.reason}; {decision.mend}")
+        if not decision.reexecute:
+            return 0
+        return replay_steps(
+            candidate.chain, paths, store=self.store, objects=self.objects, engines=self.engines, say=self.say
+        )
+
+    def _commit(
+        self,
+        candidate: Candidate,
+        decision: Decision,
+        rule: AcceptRule,
+        replayed: int,
+        kept: tuple[Attestation, ...],
+        now: Timestamp,
+    ) -> AcceptanceReport:
+        offer, chain = candidate.offer, candidate.chain
+        needed = candidate.needed_objects()
+        follows = candidate.replaced or offer.base
+        new_blocks = chain.new_blocks(after=candidate.replaces_after)
+        commit = Commit(
+            dataset_id=candidate.dataset_id,
+            expected_head=follows.hash if follows else None,
+            blocks=new_blocks,
+            replaces_after=candidate.replaces_after,
+            chain_state=chain.state.to_bytes(),
+            objects=tuple(item.hash for item in needed),
+            absent=frozenset(item.hash for item in needed if not offer.portion.has_rows),
+            signed_head=offer.signed_head,
+            new_dataset=new_dataset_of(candidate, now) if candidate.is_new else None,
+            known_key_events=candidate.keys.kept,
+            key_events=candidate.keys.new,
+            attestations=(*self._attest(candidate, decision, rule.policy, replayed, now), *kept),
+            acceptance=acceptance_of(candidate, decision, rule, replayed, now),
+        )
+        record = commit_with_objects(self.store, self.objects, commit, {})
+        return AcceptanceReport(
+            record,
+            len(new_blocks),
+            chain.count_rows(),
+            replayed,
+            decision,
+            chain.warnings,
+            candidate.is_new,
+            offer.portion,
+            new_files=_count_files(needed),
+        )
+
+    def _confirm(
+        self,
+        candidate: Candidate,
+        decision: Decision,
+        rule: AcceptRule,
+        replayed: int,
+        kept: tuple[Attestation, ...],
+        now: Timestamp,
+    ) -> AcceptanceReport:
+        """Add to blocks that were taken on their metadata alone what was found since (PART-3, PART-13)."""
+        portion, needed = candidate.offer.portion, candidate.needed_objects()
+        acceptance = acceptance_of(candidate, decision, rule, replayed, now)
+        earlier = (item.trust for item in self.store.iter_acceptances(candidate.dataset_id))
+        self.store.put_acceptance(
+            candidate.dataset_id,
+            acceptance,
+            rests_on=weakest((acceptance.trust, *(trust for trust in earlier if trust is not Trust.METADATA))),
+            attestations=(*self._attest(candidate, decision, rule.policy, replayed, now), *kept),
+            present=[item.hash for item in needed if portion.has_rows],
+        )
+        record = self.store.find_dataset(candidate.dataset_id)
+        assert record is not None
+        return AcceptanceReport(
+            record,
+            0,
+            0,
+            replayed,
+            decision,
+            candidate.chain.warnings,
+            False,
+            portion,
+            completed_blocks=len(candidate.chain.stage),
+            completed_rows=candidate.chain.count_rows(),
+            completed_files=_count_files(needed),
+        )
+
+    def _attest(
+        self, candidate: Candidate, decision: Decision, policy: Policy | None, replayed: int, now: Timestamp
+    ) -> tuple[Attestation, ...]:
+        attester, chain, dataset_id = Attester(self.keys), candidate.chain, candidate.dataset_id
+        accepted = attester.attest_acceptance(
+            dataset_id,
+            chain.first,
+            chain.last,
+            policy=policy,
+            decision=decision,
+            replayed_steps=replayed,
+            now=now,
+        )
+        if not replayed:
+            return (accepted,)
+        engine = self.engines.get_engine(_engine_of(chain))
+        return (accepted, *attester.attest_success(chain.iter_blocks(traits.STEP), dataset_id, engine, now=now))
+
+    def keep_statements(self, dataset_id: DatasetId, raws: Sequence[bytes], *, now: Timestamp) -> None:
+        """Keep what others attest about blocks that are held already."""
+        others = self._statements()
+        for row in others.select_new(dataset_id, others.read_about(dataset_id, raws), {}, now):
+            self.store.put_attestation(row)
+
+    def refuse(self, offer: Offer, error: OdfError, *, now: Timestamp) -> RefusedError:
+        """Refuse an offer for what the caller found while it fetched the objects; return the error to raise."""
+        return self._refuse(offer, error, now)
+
+    def _refuse(
+        self, offer: Offer, error: OdfError, now: Timestamp, *, paths: Mapping[Multihash, Path] | None = None
+    ) -> RefusedError:
+        report: dict[str, Any] = {
+            "expected": _text(getattr(error, "expected", None)),
+            "found": _text(getattr(error, "found", None)),
+            "partsAfter": offer.parts_after,
+        }
+        files = {f"{object_hash}.offered": path for object_hash, path in (paths or {}).items()}
+        documents: dict[str, bytes] = {}
+        if isinstance(error, ReplayMismatchError):
+            if statement := self._state_divergence(error, now):
+                documents["attestation.json"] = statement
+            report["divergence"] = error.mismatch.divergence.to_json()
+            files = {"published.parquet": error.mismatch.published} if error.mismatch.published else {}
+            if error.mismatch.recomputed:
+                files["recomputed.parquet"] = error.mismatch.recomputed
+        if proof := find_equivocation(self.store, offer.signed_head, offer.blocks, name=offer.name):
+            documents["equivocation.json"] = proof.raw
+            report["equivocation"] = proof.explain()
+        return self.refusals.keep(
+            rule=getattr(error, "rule", type(error).__name__),
+            reason=str(error) + _describe_fork(offer.parts_after),
+            sequence_number=getattr(error, "sequence_number", None),
+            offer=offer,
+            files=files,
+            documents=documents,
+            report=report,
+            now=now,
+        )
+
+    def _state_divergence(self, error: ReplayMismatchError, now: Timestamp) -> bytes | None:
+        mismatch = error.mismatch
+        return Attester(self.keys).sign_divergence(
+            mismatch.block,
+            mismatch.dataset_id,
+            self.engines.get_engine(mismatch.engine),
+            mismatch.divergence,
+            recomputed=mismatch.recomputed_hash,
+            now=now,
+        )
+
+
+def _count_files(needed: Sequence[NeededObject]) -> FileCount:
+    return FileCount(len(needed), sum(item.size_bytes for item in needed))
+
+
+def _engine_of(chain: CheckedChain) -> str:
+    transform = chain.view.transform
+    assert transform is not None
+    return transform.transform.engine
+
+
+def _describe_fork(parts_after: int | None) -> str:
+    if parts_after is None:
+        return ""
+    return f"; the histories part after block {parts_after}" if parts_after >= 0 else "; they have no block in common"
+
+
+def _text(value: object) -> str | None:
+    return None if value is None else str(value)

@@ -1,0 +1,84 @@
+"""Files and proof for blocks that were taken on their metadata alone (PART-3, PART-13)."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from odf_node.acceptance.offers import Candidate, Offer, Portion
+from odf_node.acceptance.unchecked import find_unchecked
+from odf_node.acceptance.verification import check_chain, stored_piece, view_at
+from odf_node.datasets.presence import Presence
+from odf_node.keys.logs import KeyLogs
+from odf_node.ports import DatasetRecord, Head, MetadataStore, ObjectStore
+from odf_node.ports.block_stage import OfferedBlock
+from odf_protocol.chain import ChainState, Strictness
+
+_PIECE_BLOCKS: Final = 256
+"""Blocks that are in memory at once while the state of the rules is found.  # guess"""
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """Finds what a pull adds to a dataset that is held in a smaller portion than is wanted."""
+
+    store: MetadataStore
+    objects: ObjectStore
+
+    def find(
+        self, record: DatasetRecord, portion: Portion, url: str, statements: tuple[bytes, ...]
+    ) -> Candidate | None:
+        """Read the blocks that rest on metadata alone as if ``url`` had offered them again; None: nothing to add.
+
+        Raises:
+            RejectedError, MalformedError: What is held is damaged.
+        """
+        unchecked = find_unchecked(self.store, record)
+        if unchecked is None or not portion.has_files:
+            return None
+        if portion.has_rows or not unchecked.has_files:
+            return _read_held(self.store, record, unchecked.after, portion, url, statements)
+        # They were here. Those that went since are wanted as well, unless their blocks rest on more than metadata.
+        lost = Presence(self.store, self.objects).find_absent(record)
+        if not lost:
+            return None
+        held = _read_held(self.store, record, unchecked.after, portion, url, statements)
+        return held if any(item.hash in lost for item in held.needed_objects()) else None
+
+
+def _read_held(
+    store: MetadataStore, record: DatasetRecord, after: int, portion: Portion, url: str, statements: tuple[bytes, ...]
+) -> Candidate:
+    signed = record.pinned_key is not None
+    keys = KeyLogs(store).compare(record.id, ())
+    state: ChainState | None = None
+    for first in range(-1, after, _PIECE_BLOCKS):
+        upto = min(first + _PIECE_BLOCKS, after)
+        state = check_chain(
+            stored_piece(store, record, after=first, upto=upto),
+            keys=keys.history,
+            state=state,
+            before=None if first < 0 else view_at(store, record.id, first),
+            signed=signed,
+            strictness=Strictness.FOREIGN,
+        ).state
+    blocks: list[OfferedBlock] = list(stored_piece(store, record, after=after, upto=record.head.sequence_number))
+    chain = check_chain(
+        blocks,
+        keys=keys.history,
+        state=state,
+        before=None if after < 0 else view_at(store, record.id, after),
+        signed=signed,
+        strictness=Strictness.FOREIGN,
+    )
+    signed_head = store.find_signed_head(record.id)
+    base = None if after < 0 else store.find_block_by_number(record.id, after)
+    offer = Offer(
+        name=record.name,
+        source_url=url,
+        base=None if base is None else Head(base.sequence_number, base.hash),
+        blocks=blocks,
+        signed_head=None if signed_head is None else signed_head.raw,
+        expected_id=record.id,
+        statements=statements,
+        portion=portion,
+    )
+    return Candidate(offer, record.id, False, signed, chain, keys, is_held=True)

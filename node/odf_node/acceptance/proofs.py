@@ -1,0 +1,41 @@
+"""What is known of a checked chain before a policy is asked: who signed, what can be re-executed, who attests."""
+
+from dataclasses import replace
+
+from odf_engines.errors import EngineMissingError
+from odf_node.acceptance.checked_chain import CheckedChain
+from odf_node.acceptance.verification import find_missing_inputs
+from odf_node.engines.sessions import EngineHost
+from odf_node.ports import MetadataStore
+from odf_protocol.enums import DatasetKind
+from odf_protocol.policy import Proof, Witness
+
+
+def gather_proof(
+    chain: CheckedChain, store: MetadataStore, engines: EngineHost, *, signed: bool, witnesses: tuple[Witness, ...]
+) -> Proof:
+    """Say what there is to decide on.
+
+    Args:
+        chain: The blocks in question.
+        store: Knows the inputs that are accepted here.
+        engines: Knows the engines of this machine.
+        signed: Whether the dataset's key signed the blocks.
+        witnesses: Who attests them.
+    """
+    proof = Proof(kind=chain.view.kind, signed=signed, witnesses=witnesses)
+    if chain.view.kind is DatasetKind.ROOT or chain.view.transform is None:
+        return proof
+    engines_missing: list[str] = []
+    for name in chain.list_engines():
+        try:
+            engines.get_engine(name)
+        except EngineMissingError as error:
+            engines_missing.append(str(error))
+    inputs_missing = find_missing_inputs(chain, store)
+    return replace(
+        proof,
+        engine_available=not engines_missing,
+        inputs_accepted=not inputs_missing,
+        missing="; ".join(engines_missing + inputs_missing),
+    )

@@ -1,0 +1,138 @@
+"""Rows of large slices, checked as soon as their file is here, while others still arrive.
+
+Nothing follows from a check before its turn: what it found is told where the slice is asked about, in the order of the
+blocks, so an offer is refused for the same block and on the same grounds whatever arrived first.
+
+Source: clause ROWS-7 in ``spec/extensions/acceptance.md``.
+"""
+
+import os
+from collections.abc import Callable, Collection
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from queue import SimpleQueue
+from threading import Lock
+from typing import Final
+
+from odf_node.acceptance.checked_chain import CheckedChain
+from odf_node.ports.objects import ArrivingObjects, StagedObject
+from odf_node.rows.slice_process import SliceProcess
+from odf_protocol import block_traits as traits
+from odf_protocol.block import Block
+from odf_protocol.dataset_view import DatasetView
+from odf_protocol.events import AddData, ExecuteTransform
+from odf_protocol.multihash import Multihash
+
+LARGE_BYTES: Final = 16 * 1024 * 1024  # guess: reading it takes longer than to start a reader for it
+MOST_READERS: Final = 2
+"""Each may take the memory that one slice may cost."""
+MOST_AHEAD: Final = 64
+"""Slices whose blocks and schemas are kept in memory until they arrive; later ones are checked in their turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Awaited:
+    block: Block
+    view: DatasetView
+
+
+class RowChecks:
+    """Readers for the slices of one offer; asked as a single ``SliceProcess`` is. Closed by its maker."""
+
+    def __init__(self, path_of: Callable[[Multihash], Path]) -> None:
+        """Begin without readers; ``path_of`` says where the file of an object is that is here."""
+        self._path_of = path_of
+        self._arriving = Lock()
+        self._awaited: dict[Multihash, list[_Awaited]] = {}
+        self._found: dict[int, Future[None]] = {}
+        self._readers = [SliceProcess()]
+        self._idle: SimpleQueue[SliceProcess] = SimpleQueue()
+        self._threads: ThreadPoolExecutor | None = None
+
+    def expect(self, chain: CheckedChain, large: Collection[Multihash], here: Collection[Multihash]) -> None:
+        """Check these slices of the chain, each of which is large, when they arrive; now those that are ``here``."""
+        for step in chain.iter_steps(traits.ROWS):
+            assert isinstance(step.block.event, AddData | ExecuteTransform)
+            assert step.block.event.new_data is not None
+            name = step.block.event.new_data.physical_hash
+            if name in large and step.after.schema is not None:
+                self._awaited.setdefault(name, []).append(_Awaited(step.block, step.after))
+                if sum(map(len, self._awaited.values())) >= MOST_AHEAD:
+                    break
+        if self._awaited:
+            count = min(len(self._awaited), MOST_READERS, len(os.sched_getaffinity(0)))
+            self._readers += [SliceProcess() for _ in range(count - len(self._readers))]
+            self._threads = ThreadPoolExecutor(count, "row-checks")
+            for reader in self._readers:
+                self._idle.put(reader)
+            for name in here:
+                self._arrive(name)
+
+    def start(self) -> None:
+        """Start the readers: they are up when the first files are here."""
+        for reader in self._readers:
+            reader.start()
+
+    def hearing(self, objects: ArrivingObjects) -> ArrivingObjects:
+        """Give ``objects`` to those who bring them, so that what arrives is heard of here."""
+        return objects if self._threads is None else _Heard(objects, self._arrive)
+
+    def check(self, path: Path, block: Block, view: DatasetView) -> None:
+        """Say what was found, or find it now; as ``SliceProcess.check``."""
+        if self._threads is None:
+            self._readers[0].check(path, block, view)
+            return
+        found = self._found.get(block.sequence_number) or self._threads.submit(self._read, path, block, view)
+        found.result()
+
+    def close(self) -> None:
+        """End the readers, also in the middle of a slice."""
+        if self._threads is not None:
+            self._threads.shutdown(wait=False, cancel_futures=True)
+            for reader in self._readers:
+                reader.stop()
+            self._threads.shutdown()
+        for reader in self._readers:
+            reader.close()
+
+    def _arrive(self, name: Multihash) -> None:
+        assert self._threads is not None
+        with self._arriving:
+            for each in self._awaited.pop(name, ()):
+                found = self._threads.submit(self._read, self._path_of(name), each.block, each.view)
+                self._found[each.block.sequence_number] = found
+
+    def _read(self, path: Path, block: Block, view: DatasetView) -> None:
+        reader = self._idle.get()
+        try:
+            reader.check(path, block, view)
+        finally:
+            self._idle.put(reader)
+
+
+class _Heard:
+    """``ArrivingObjects`` that tell of each that is here, whole."""
+
+    def __init__(self, objects: ArrivingObjects, tell: Callable[[Multihash], None]) -> None:
+        self._objects = objects
+        self._tell = tell
+
+    def has(self, object_hash: Multihash) -> bool:
+        return self._objects.has(object_hash)
+
+    def get_size(self, object_hash: Multihash) -> int:
+        return self._objects.get_size(object_hash)
+
+    def stage(self) -> StagedObject:
+        return self._objects.stage()
+
+    def stage_copy(self, path: Path) -> StagedObject:
+        return self._objects.stage_copy(path)
+
+    def resume(self, object_hash: Multihash) -> StagedObject:
+        return self._objects.resume(object_hash)
+
+    def put(self, staged: StagedObject, expected_hash: Multihash) -> None:
+        self._objects.put(staged, expected_hash)
+        self._tell(expected_hash)

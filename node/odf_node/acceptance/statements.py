@@ -1,0 +1,105 @@
+"""Statements of others about datasets: which are worth keeping, and what they say about new blocks.
+
+A peer passes on whatever it has; each statement is verified by itself, so it does not matter who brought it. Strangers
+cannot fill the disk: of nodes that the policies do not name, only so many statements are kept for each dataset.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from odf_node.acceptance.checked_chain import CheckedChain
+from odf_node.ports import Attestation, MetadataStore
+from odf_protocol import block_traits as traits
+from odf_protocol.accept_policies import PolicySet
+from odf_protocol.did import DatasetId, DidKey
+from odf_protocol.errors import OdfError
+from odf_protocol.multihash import Multihash
+from odf_protocol.policy import Witness
+from odf_protocol.statements import Statement, decode_statement, list_witnesses
+from odf_protocol.timestamp import Timestamp
+
+MAX_STRANGERS: Final = 100
+"""Statements about one dataset by nodes that no policy names.  # guess: enough to see that others look at it"""
+
+
+@dataclass(frozen=True, slots=True)
+class Statements:
+    """What others say, over one store; ``own_key`` is this node's, None while it has none."""
+
+    store: MetadataStore
+    policies: PolicySet
+    own_key: DidKey | None
+
+    def read_about(self, dataset_id: DatasetId, raws: Iterable[bytes]) -> list[Statement]:
+        """Verify statements that a peer passed on; those that are none, or about other datasets, are passed over."""
+        found = []
+        for raw in raws:
+            try:
+                said = decode_statement(raw)
+            except OdfError:
+                continue  # a bad statement proves nothing, not even that its carrier is bad
+            if said.dataset_id == dataset_id:
+                found.append(said)
+        return found
+
+    def kept_about(self, dataset_id: DatasetId) -> list[Statement]:
+        """Read the statements that are kept; they are verified again."""
+        return self.read_about(dataset_id, (item.raw for item in self.store.iter_attestations(dataset_id)))
+
+    def witnesses(self, chain: CheckedChain, offered: Sequence[Statement]) -> tuple[Witness, ...]:
+        """Say who attests the new blocks, by what was offered and what is kept (POLICY-6)."""
+        statements = [*offered, *self.kept_about(chain.dataset_id)]
+        own = self.own_key
+        # This node's own word is no second opinion.
+        others = [said for said in statements if said.node != own]
+        return list_witnesses(chain.dataset_id, chain.iter_blocks(traits.DATA), chain.hashes, others)
+
+    def select_new(
+        self, dataset_id: DatasetId, offered: Sequence[Statement], hashes: Mapping[int, Multihash], now: Timestamp
+    ) -> tuple[Attestation, ...]:
+        """Choose what to keep of what was offered: about blocks that are held, by named auditors or a few others.
+
+        Args:
+            dataset_id: Whose statements.
+            offered: Verified.
+            hashes: Of the new blocks, by number; others are looked up.
+            now: When they arrived.
+        """
+        known = {item.id for item in self.store.iter_attestations(dataset_id)}
+        strangers = sum(self._is_stranger(item.attester) for item in self.store.iter_attestations(dataset_id))
+        chosen = []
+        for said in offered:
+            identity = Multihash.of_sha3_256(said.raw)
+            if identity in known or not self._is_held(dataset_id, said, hashes):
+                continue
+            if self._is_stranger(said.node):
+                if strangers >= MAX_STRANGERS:
+                    continue
+                strangers += 1
+            known.add(identity)
+            chosen.append(row_of(said, now))
+        return tuple(chosen)
+
+    def _is_stranger(self, node: DidKey) -> bool:
+        return node != self.own_key and self.policies.find_auditor(node) is None
+
+    def _is_held(self, dataset_id: DatasetId, said: Statement, hashes: Mapping[int, Multihash]) -> bool:
+        number, block_hash = said.last.sequence_number, said.last.hash
+        if number in hashes:
+            return hashes[number] == block_hash
+        return self.store.find_block(dataset_id, block_hash) is not None
+
+
+def row_of(said: Statement, received_at: Timestamp) -> Attestation:
+    """Give the row in which a statement is kept."""
+    return Attestation(
+        id=Multihash.of_sha3_256(said.raw),
+        dataset_id=said.dataset_id,
+        first_sequence_number=said.first.sequence_number,
+        last_sequence_number=said.last.sequence_number,
+        last_block_hash=said.last.hash,
+        attester=said.node,
+        raw=said.raw,
+        received_at=received_at,
+    )

@@ -1,0 +1,281 @@
+"""The one verifier: chain, objects, rows, re-execution. Pull, push, import and ``verify`` all go through it.
+
+Each function below does one of the steps that ``acceptance`` numbers, raises at the first thing that is wrong, and
+changes nothing.
+"""
+
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+
+from odf_engines.contract import Engine, EngineSession
+from odf_engines.errors import EngineMissingError, InvalidQueryError, LimitExceededError, NotReplayableError
+from odf_node.acceptance.checked_chain import ChainCheck, CheckedChain
+from odf_node.acceptance.memory_stage import MemoryStage
+from odf_node.datasets.chains import load_view
+from odf_node.derive.replay_records import check_record_engine
+from odf_node.derive.transforms import Replayer, StepMismatch
+from odf_node.engines.sessions import EngineHost
+from odf_node.ports import DatasetRecord, MetadataStore, ObjectStore
+from odf_node.ports.block_stage import OfferedBlock
+from odf_node.rows.slice_process import RowReader, SliceProcess
+from odf_protocol import block_traits as traits
+from odf_protocol.chain import ChainState, Strictness
+from odf_protocol.dataset_view import DatasetView
+from odf_protocol.did import DatasetId
+from odf_protocol.errors import RejectedError
+from odf_protocol.events import AddData, DatasetKind, ExecuteTransform, SetTransform
+from odf_protocol.key_history import KeyHistory
+from odf_protocol.multihash import Multihash
+from odf_protocol.replay import EngineIdentity
+from odf_protocol.transform_plan import input_ids
+
+
+class ReplayMismatchError(RejectedError):
+    """Re-execution of a step gave other data than was published; ``mismatch`` is the evidence."""
+
+    def __init__(self, mismatch: StepMismatch) -> None:
+        super().__init__("PLAN-7 step-is-reproduced", sequence_number=mismatch.block.sequence_number)
+        number, difference = mismatch.block.sequence_number, mismatch.divergence.explain()
+        self.args = (f"block {number} is not what its declared query gives: {difference}",)
+        self.mismatch = mismatch
+
+
+def check_chain(
+    offered: Iterable[OfferedBlock],
+    *,
+    keys: KeyHistory,
+    state: ChainState | None,
+    before: DatasetView | None,
+    signed: bool,
+    strictness: Strictness,
+) -> CheckedChain:
+    """Check blocks that follow ``state`` (None: they start with the Seed): decoding, link, every rule, signatures.
+
+    Raises:
+        MalformedError, UnsupportedError: Bytes that are no block of a known version.
+        RejectedError: A rule is broken or a signature is missing or wrong.
+    """
+    check = ChainCheck(MemoryStage(), keys=keys, state=state, before=before, signed=signed, strictness=strictness)
+    for item in offered:
+        check.take(item)
+    return check.finish()
+
+
+def check_rows(
+    chain: CheckedChain,
+    paths: Mapping[Multihash, Path],
+    say: Callable[[str], None],
+    *,
+    chosen: Container[int] | None = None,
+    reader: RowReader | None = None,
+) -> int:
+    """Check every row of every slice against its block; return how many rows that were.
+
+    Args:
+        chain: The blocks.
+        paths: Has each slice that is read, whole.
+        say: Hears about each slice.
+        chosen: Numbers of the blocks whose slices are read; None: all.
+        reader: Reads them and stays open; None: one that is started here.
+
+    Raises:
+        RejectedError, MalformedError, UnsupportedError: ROWS-1 to ROWS-6.
+    """
+    rows = 0
+    asked: AbstractContextManager[RowReader] = SliceProcess() if reader is None else nullcontext(reader)
+    with asked as process:
+        for step in chain.iter_steps(traits.ROWS):
+            block, event = step.block, step.block.event
+            if chosen is not None and block.sequence_number not in chosen:
+                continue
+            assert isinstance(event, AddData | ExecuteTransform)
+            assert event.new_data is not None
+            if step.after.schema is None:
+                raise RejectedError("ROWS-1 schema-comes-before-data", sequence_number=block.sequence_number)
+            count = event.new_data.offset_interval.row_count
+            say(f"checking {count:,} rows of block {block.sequence_number}, {rows:,} rows done")
+            process.check(paths[event.new_data.physical_hash], block, step.after)
+            rows += count
+    return rows
+
+
+def find_missing_inputs(chain: CheckedChain, store: MetadataStore) -> list[str]:
+    """Say which inputs, or blocks of inputs, the steps read and this node does not hold (ACCEPT-7)."""
+    missing: dict[str, None] = {}
+
+    def look_at(transform: SetTransform | None) -> None:
+        missing.update((text, None) for text in _missing_inputs(transform, store))
+
+    declared = None if chain.before is None else chain.before.transform
+    looked_at: SetTransform | None = None
+    for block in chain.iter_blocks(traits.DEFINITION | traits.STEP):
+        if isinstance(block.event, SetTransform):
+            declared = block.event
+        elif isinstance(block.event, ExecuteTransform):
+            if declared is not looked_at:
+                look_at(declared)
+                looked_at = declared
+            missing.update((text, None) for text in _missing_input_blocks(block.event, store))
+    look_at(chain.view.transform)
+    return list(missing)
+
+
+def replay_steps(
+    chain: CheckedChain,
+    paths: Mapping[Multihash, Path],
+    *,
+    store: MetadataStore,
+    objects: ObjectStore,
+    engines: EngineHost,
+    say: Callable[[str], None],
+) -> int:
+    """Run every recorded step again, all of one dataset in one engine process; return how many.
+
+    Raises:
+        ReplayMismatchError: A step gives something else; the recomputed slice is there until ``engines`` closes.
+        RejectedError: The query is one that nobody could repeat, or the step contradicts its inputs.
+        EngineError: The engine failed for reasons that say nothing about the publisher.
+    """
+    replayer = Replayer(store, objects, paths)
+    replayed = 0
+    with ExitStack() as stack:
+        sessions: dict[str, EngineSession] = {}
+        digests: dict[str, Multihash] = {}
+        for step in chain.iter_steps(traits.STEP):
+            block, before, record = step.block, step.before, step.record
+            if before is None or before.transform is None:
+                raise RejectedError("CHAIN-25 transform-is-declared", sequence_number=block.sequence_number)
+            name = before.transform.transform.engine
+            if name not in sessions:
+                say(f"starting the sandboxed engine '{name}'")
+                sessions[name] = stack.enter_context(engines.foreign_session(name))
+                digests[name] = engines.get_engine(name).digest()
+            say(f"re-executing block {block.sequence_number}")
+            engine = engines.get_engine(name)
+            if record is not None:
+                check_record_engine(record, engine, digests[name], block.sequence_number)
+            try:
+                mismatch = replayer.replay(
+                    sessions[name],
+                    before,
+                    block,
+                    record,
+                    engine=engine,
+                    limits=engines.limits,
+                    evidence=engines.workspace,
+                )
+            except LimitExceededError as error:
+                where = f"block {block.sequence_number}"
+                raise LimitExceededError(error.limit, allowed=error.allowed, found=error.found, where=where) from error
+            except (InvalidQueryError, NotReplayableError) as error:
+                raise RejectedError(
+                    "PLAN-7 query-can-be-repeated", sequence_number=block.sequence_number, found=error
+                ) from error
+            if mismatch is not None:
+                raise ReplayMismatchError(mismatch)
+            replayed += 1
+    return replayed
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedEngines:
+    """What the replay records of a chain say about engines: builds that are not installed here, and how many steps."""
+
+    steps: int
+    recorded: int
+    others: tuple[tuple[EngineIdentity, int], ...]
+
+    def describe(self) -> list[str]:
+        """Say in lines what a person should know."""
+        lines = [
+            f"{count} of {self.steps} steps were made by another build of the engine, {each.name} {each.version} "
+            f"({each.digest.short})"
+            for each, count in self.others
+        ]
+        if self.recorded < self.steps:
+            lines.append(f"{self.steps - self.recorded} of {self.steps} steps have no replay record")
+        return lines
+
+
+def check_records(
+    chain: CheckedChain,
+    paths: Mapping[Multihash, Path],
+    *,
+    store: MetadataStore,
+    objects: ObjectStore,
+    engines: EngineHost,
+    with_inputs: bool,
+) -> RecordedEngines:
+    """Check what replay records say beyond the chain itself: engine and, with ``with_inputs``, what was read.
+
+    Raises:
+        RejectedError: REPLAY-7, REPLAY-9.
+    """
+    replayer = Replayer(store, objects, paths)
+    steps = recorded = 0
+    others: dict[EngineIdentity, int] = {}
+    here: dict[str, tuple[Engine, Multihash] | None] = {}
+    for step in chain.iter_steps(traits.STEP):
+        steps += 1
+        record = step.record
+        if record is not None and step.before is not None:
+            recorded += 1
+            name = record.engine.name
+            if name not in here:
+                here[name] = _find_engine(engines, name)
+            found = here[name]
+            if found is None or not check_record_engine(record, *found, step.block.sequence_number):
+                others[record.engine] = others.get(record.engine, 0) + 1
+            if with_inputs:
+                replayer.check_inputs(step.before, step.block, record)
+    return RecordedEngines(steps, recorded, tuple(others.items()))
+
+
+def _find_engine(engines: EngineHost, name: str) -> tuple[Engine, Multihash] | None:
+    try:
+        engine = engines.get_engine(name)
+    except EngineMissingError:
+        return None
+    return engine, engine.digest()
+
+
+def stored_chain(store: MetadataStore, record: DatasetRecord) -> Iterable[OfferedBlock]:
+    """Read a chain of this node as if somebody had sent it, with the replay records that are kept beside it."""
+    return stored_piece(store, record, after=-1, upto=None)
+
+
+def stored_piece(
+    store: MetadataStore, record: DatasetRecord, *, after: int, upto: int | None
+) -> Iterable[OfferedBlock]:
+    """Read the blocks above ``after`` and not above ``upto`` like ``stored_chain``."""
+    has_steps = record.kind is DatasetKind.DERIVATIVE
+    for stored in store.iter_blocks(record.id, after=after, upto=upto):
+        replay_record = store.find_replay_record(record.id, stored.hash) if has_steps else None
+        yield OfferedBlock(stored.raw, stored.signature, None if replay_record is None else replay_record.raw)
+
+
+def view_at(store: MetadataStore, dataset_id: DatasetId, sequence_number: int) -> DatasetView:
+    """Fold our copy up to a block."""
+    return load_view(store, dataset_id, upto=sequence_number)
+
+
+def _missing_inputs(transform: SetTransform | None, store: MetadataStore) -> Iterator[str]:
+    if transform is None:
+        return
+    for dataset_id, item in zip(input_ids(transform), transform.inputs, strict=True):
+        if store.find_dataset(dataset_id) is None:
+            yield f"input '{item.alias or item.dataset_ref}' ({dataset_id}) is not in this node"
+        elif absent := store.list_absent_objects(dataset_id):
+            yield f"input '{item.alias or item.dataset_ref}' lacks {len(absent)} files here; pull it again"
+
+
+def _missing_input_blocks(event: ExecuteTransform, store: MetadataStore) -> Sequence[str]:
+    missing = []
+    for read in event.query_inputs:
+        record = store.find_dataset(read.dataset_id)
+        last = read.new_block_hash or read.prev_block_hash
+        if record is not None and last is not None and store.find_block(read.dataset_id, last) is None:
+            missing.append(f"input '{record.name}' has no block {last.short} in this node; pull it again")
+    return missing

@@ -1,0 +1,139 @@
+"""Creating datasets from snapshots."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from odf_node.datasets.writer import ChainWriter
+from odf_node.errors import UnknownDatasetError, UsageError
+from odf_node.ports import DatasetRecord, KeyStore, MetadataStore, NewDataset, ObjectStore, Origin
+from odf_protocol.block import LATEST_VERSION
+from odf_protocol.did import DatasetId
+from odf_protocol.errors import MalformedError
+from odf_protocol.events import DatasetKind, Seed, SetTransform, TransformInput
+from odf_protocol.manifest import DatasetSnapshot
+from odf_protocol.timestamp import Timestamp
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetCreator:
+    """The use case behind ``odf-node add``."""
+
+    store: MetadataStore
+    objects: ObjectStore
+    keys: KeyStore
+
+    def create_all(
+        self, snapshots: Sequence[DatasetSnapshot], *, system_time: Timestamp, block_version: int = LATEST_VERSION
+    ) -> list[DatasetRecord]:
+        """Create one dataset per snapshot, inputs before the derivatives that name them.
+
+        Everything that can be known to be wrong is found before the first dataset is made.
+
+        Raises:
+            UsageError, UnknownDatasetError: As ``check_all``.
+        """
+        self.check_all(snapshots)
+        return [
+            self.create(snapshot, system_time=system_time, block_version=block_version)
+            for snapshot in _inputs_first(snapshots)
+        ]
+
+    def check_all(self, snapshots: Sequence[DatasetSnapshot]) -> None:
+        """Check what can be known of names and inputs without running anything.
+
+        Raises:
+            UsageError: A name is taken, or given twice, or derivatives read each other in a circle.
+            UnknownDatasetError: A derivative's input is neither here nor among the snapshots.
+        """
+        names = [snapshot.name.lower() for snapshot in snapshots]
+        for name in names:
+            if names.count(name) > 1:
+                raise UsageError(f"'{name}' is defined twice in these manifests; each dataset needs a name of its own")
+            if any(record.name.lower() == name for record in self.store.list_datasets()):
+                raise UsageError(f"there is a dataset '{name}' already; delete it first, or choose another name")
+        for snapshot in snapshots:
+            self._check_inputs(snapshot, names)
+        _inputs_first(snapshots)
+
+    def create(
+        self, snapshot: DatasetSnapshot, *, system_time: Timestamp, block_version: int = LATEST_VERSION
+    ) -> DatasetRecord:
+        """Create one dataset: a new key, its Seed, one block per event, all with one system time.
+
+        Args:
+            snapshot: What the dataset shall be.
+            system_time: Of all its first blocks.
+            block_version: Of its blocks, these and later ones; older nodes read version 2 only.
+        """
+        key = self.keys.generate()
+        dataset_id = DatasetId(key.public_key())
+        writer = ChainWriter.start_chain(self.store, dataset_id, key, block_version=block_version)
+        writer.add(Seed(dataset_id=dataset_id, dataset_kind=snapshot.kind), system_time=system_time)
+        for event in snapshot.metadata:
+            resolved = self._resolve_inputs(event) if isinstance(event, SetTransform) else event
+            writer.add(resolved, system_time=system_time)
+        self.keys.put_dataset_key(key)
+        return writer.commit(
+            signed_at=system_time,
+            objects=self.objects,
+            staged={},
+            new_dataset=NewDataset(
+                name=str(snapshot.name), kind=snapshot.kind, origin=Origin.OWN, created_at=system_time
+            ),
+        )
+
+    def _check_inputs(self, snapshot: DatasetSnapshot, names: Sequence[str]) -> None:
+        for event in snapshot.metadata:
+            if not isinstance(event, SetTransform):
+                continue
+            for item in event.inputs:
+                if item.dataset_ref.lower() not in names and self._find(item.dataset_ref) is None:
+                    raise UnknownDatasetError(
+                        f"'{snapshot.name}' reads '{item.dataset_ref}', which is not in this node; "
+                        f"add or pull it first, or put its manifest beside this one"
+                    )
+
+    def _resolve_inputs(self, event: SetTransform) -> SetTransform:
+        """Write identities where the author wrote names; a missing alias becomes the name as written (ODF)."""
+        inputs = []
+        for item in event.inputs:
+            record = self._find(item.dataset_ref)
+            if record is None:
+                raise UnknownDatasetError(f"input '{item.dataset_ref}' is not in this node")
+            inputs.append(TransformInput(dataset_ref=str(record.id), alias=item.alias or item.dataset_ref))
+        return replace(event, inputs=tuple(inputs))
+
+    def _find(self, reference: str) -> DatasetRecord | None:
+        try:
+            return self.store.find_dataset(DatasetId.parse(reference))
+        except MalformedError:
+            wanted = reference.lower()
+            return next((record for record in self.store.list_datasets() if record.name.lower() == wanted), None)
+
+
+def _inputs_first(snapshots: Sequence[DatasetSnapshot]) -> list[DatasetSnapshot]:
+    """Order snapshots so that what a derivative reads is made before it.
+
+    Raises:
+        UsageError: Derivatives read each other in a circle.
+    """
+    waiting = {str(snapshot.name).lower(): snapshot for snapshot in snapshots}
+    ordered: list[DatasetSnapshot] = []
+    while waiting:
+        ready = [name for name, snapshot in waiting.items() if not _reads(snapshot) & (waiting.keys() - {name})]
+        ready = [name for name in ready if name not in _reads(waiting[name])]
+        if not ready:
+            raise UsageError(f"these derivatives read each other in a circle: {', '.join(sorted(waiting))}")
+        ordered.extend(waiting.pop(name) for name in ready)
+    return ordered
+
+
+def _reads(snapshot: DatasetSnapshot) -> set[str]:
+    if snapshot.kind is not DatasetKind.DERIVATIVE:
+        return set()
+    return {
+        item.dataset_ref.lower()
+        for event in snapshot.metadata
+        if isinstance(event, SetTransform)
+        for item in event.inputs
+    }

@@ -1,0 +1,89 @@
+"""Questions in SQL over the datasets of this node, as they are or as they were known at a time."""
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from odf_engines.contract import QueryRequest, QueryTable
+from odf_engines.errors import InvalidQueryError
+from odf_node.datasets.chains import iter_slices, load_view
+from odf_node.datasets.presence import Presence
+from odf_node.engines.sessions import EngineHost
+from odf_node.ports import DatasetRecord, MetadataStore, ObjectStore
+from odf_protocol.multihash import Multihash
+from odf_protocol.timestamp import Timestamp
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+QUERY_ENGINE = "spark"
+
+
+@dataclass(frozen=True, slots=True)
+class QueryRunner:
+    """The use case behind ``odf-node sql``."""
+
+    store: MetadataStore
+    objects: ObjectStore
+    engines: EngineHost
+
+    def list_absent(self, sql: str, *, as_of: Timestamp | None) -> list[tuple[DatasetRecord, frozenset[Multihash]]]:
+        """List the files that a query needs and that are not here by choice, by dataset (PART-9)."""
+        found = []
+        for record in self.store.list_datasets():
+            absent = self.store.list_absent_objects(record.id) if _names(sql, record) else frozenset()
+            if absent:
+                slices = iter_slices(self.store, record.id, as_of=as_of)
+                needed = absent & {item.physical_hash for item in slices}
+                found += [(record, needed)] if needed else []
+        return found
+
+    def run(self, sql: str, *, as_of: Timestamp | None, max_rows: int | None) -> "pa.Table":
+        """Answer one query.
+
+        Args:
+            sql: In the engine's dialect; datasets that have data are tables under their names.
+            as_of: Only rows that had been written by then are seen.
+            max_rows: Cut the answer there, None for all of it.
+
+        Raises:
+            ObjectsAbsentError: It names a dataset whose files are not all here.
+            InvalidQueryError: It is no query, names what is not there, or fails on a value.
+        """
+        import pyarrow.parquet as pq
+
+        records = self.store.list_datasets()
+        tables = tuple(table for each in records if (table := self._table(each, sql, as_of)) is not None)
+        request = QueryRequest(tables=tables, sql=sql, as_of=as_of, max_rows=max_rows, limits=self.engines.limits)
+        try:
+            response = self.engines.own_session(QUERY_ENGINE).query(request)
+        except InvalidQueryError as error:
+            empty = [each.name for each in records if self._is_asked_in_vain(each, sql)]
+            if not empty:
+                raise
+            reason = f"{', '.join(empty)} has no rows yet: 'odf-node pull' or 'odf-node ingest' brings some"
+            raise InvalidQueryError(reason, position=error.position) from error
+        return pq.read_table(response.result_path)
+
+    def _table(self, record: DatasetRecord, sql: str, as_of: Timestamp | None) -> QueryTable | None:
+        view = load_view(self.store, record.id)
+        if view.schema is None:
+            return None
+        hashes = [item.physical_hash for item in iter_slices(self.store, record.id, as_of=as_of)]
+        presence = Presence(self.store, self.objects)
+        if presence.find_absent(record):
+            if not _names(sql, record):
+                return None
+            presence.require(record, hashes)
+        slices = tuple(self.objects.get_path(item) for item in hashes)
+        return QueryTable(name=record.name, vocabulary=view.vocabulary, schema=view.schema, slices=slices)
+
+    def _is_asked_in_vain(self, record: DatasetRecord, sql: str) -> bool:
+        """Say whether a query names a dataset that never had data, and so is no table."""
+        word = rf"(?<![\w.-]){re.escape(record.name)}(?![\w-])"
+        return re.search(word, sql, re.IGNORECASE) is not None and load_view(self.store, record.id).schema is None
+
+
+def _names(sql: str, record: DatasetRecord) -> bool:
+    """Say whether a query may read a dataset; the engine looks at no other either."""
+    return record.name.lower() in sql.lower()

@@ -1,0 +1,60 @@
+"""Reading data without an engine: the newest rows, and rows set aside."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from odf_node.datasets.chains import iter_slices, load_view
+from odf_node.datasets.presence import Presence
+from odf_node.ports import DatasetRecord, MetadataStore, ObjectStore
+from odf_protocol.multihash import Multihash
+from odf_protocol.schema_arrow import arrow_schema_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@dataclass(frozen=True, slots=True)
+class DataReader:
+    """The use case behind ``odf-node tail`` and ``odf-node inspect quarantine``."""
+
+    store: MetadataStore
+    objects: ObjectStore
+
+    def list_tail(self, record: DatasetRecord, *, count: int, skip: int = 0) -> list[Multihash]:
+        """List the slices, oldest first, that ``tail`` reads with the same arguments."""
+        hashes: list[Multihash] = []
+        rows = 0
+        for item in iter_slices(self.store, record.id, newest_first=True):
+            if rows >= count + skip:
+                break
+            hashes.insert(0, item.physical_hash)
+            rows += item.offset_interval.row_count
+        return hashes
+
+    def tail(self, record: DatasetRecord, *, count: int, skip: int = 0) -> "pa.Table":
+        """Return the last ``count`` rows before the newest ``skip`` ones, oldest first; few slices are opened."""
+        import pyarrow as pa
+
+        from odf_node.rows.slices import read_last_rows
+
+        hashes = self.list_tail(record, count=count, skip=skip)
+        Presence(self.store, self.objects).require(record, hashes)
+        parts = [read_last_rows(self.objects.get_path(item), count + skip) for item in hashes]
+        if not parts:
+            schema = load_view(self.store, record.id).schema
+            return arrow_schema_of(schema).empty_table() if schema else pa.table({})
+        table = pa.concat_tables(parts, promote_options="permissive")
+        end = max(0, table.num_rows - skip)
+        return table.slice(max(0, end - count), min(count, end))
+
+    def quarantine(self, record: DatasetRecord) -> "pa.Table":
+        """Return every row that ingests of the dataset set aside, oldest first, with its errors."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        parts = []
+        for entry in self.store.iter_quarantine(record.id):
+            rows = pq.read_table(self.objects.get_path(entry.object_hash))
+            source = pa.array([entry.source] * rows.num_rows, pa.string())
+            parts.append(rows.append_column("source", source))
+        return pa.concat_tables(parts, promote_options="permissive") if parts else pa.table({})

@@ -1,0 +1,155 @@
+"""Growing a chain of our own: build blocks, judge them as strictly as a stranger's, sign, commit in one step."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from odf_node.commit_point import commit_with_objects
+from odf_node.keys.disputes import Disputes
+from odf_node.keys.freshness import require_newest
+from odf_node.keys.logs import KeyLogs
+from odf_node.ports import (
+    Clock,
+    Commit,
+    DatasetRecord,
+    KeyStore,
+    MetadataStore,
+    NewBlock,
+    NewDataset,
+    ObjectStore,
+    PrivateKey,
+    QuarantineFile,
+    StagedObject,
+)
+from odf_protocol.block import LATEST_VERSION, Block, decode_block, encode_block
+from odf_protocol.chain import ChainState, Strictness, append
+from odf_protocol.did import DatasetId
+from odf_protocol.events import Event
+from odf_protocol.heads import sign_head
+from odf_protocol.multihash import Multihash
+from odf_protocol.signatures import sign_block
+from odf_protocol.timestamp import Timestamp
+
+
+def find_writing_time(store: MetadataStore, clock: Clock, dataset_id: DatasetId) -> Timestamp:
+    """Return the time of the next block: the clock's, or the newest block's where the clock was set back behind it."""
+    _, state = store.get_chain_state(dataset_id)
+    return clock.not_before(ChainState.from_bytes(state).system_time)
+
+
+@dataclass(slots=True)
+class ChainWriter:
+    """Blocks to be added to one chain; nothing is stored before ``commit``.
+
+    The rules are applied block by block as they are added, so a mistake of ours is refused before anything is written.
+    """
+
+    store: MetadataStore
+    dataset_id: DatasetId
+    key: PrivateKey
+    expected_head: Multihash | None
+    state: ChainState | None
+    block_version: int = LATEST_VERSION
+    keys: KeyStore | None = None
+    known_key_events: int = 0
+    _blocks: list[NewBlock] = field(default_factory=list)
+
+    @classmethod
+    def continue_chain(cls, store: MetadataStore, keys: KeyStore, dataset_id: DatasetId) -> "ChainWriter":
+        """Start where the chain ends now, and go on in the version of its last block.
+
+        Raises:
+            KeyNotFoundError: The dataset is not ours to write.
+            SigningKeyLostError: The key that speaks for it now is not in this home.
+            FrozenDatasetError: Two histories of it are signed; settle first.
+            RestoredBackupError: The chain held here is behind what was published.
+        """
+        key, known = KeyLogs(store).get_signing_key(dataset_id, keys)
+        head, state = store.get_chain_state(dataset_id)
+        Disputes(store).require_undisputed(dataset_id, str(dataset_id))
+        require_newest(store, keys, dataset_id, head)
+        last = store.find_block(dataset_id, head.hash)
+        assert last is not None, "the store names a head that it does not hold"
+        version = decode_block(last.raw, expected_hash=head.hash).version
+        return cls(store, dataset_id, key, head.hash, ChainState.from_bytes(state), version, keys, known.kept)
+
+    @classmethod
+    def start_chain(
+        cls, store: MetadataStore, dataset_id: DatasetId, key: PrivateKey, *, block_version: int = LATEST_VERSION
+    ) -> "ChainWriter":
+        """Start a chain that does not exist yet; ``block_version`` is that of all its blocks."""
+        return cls(store, dataset_id, key, None, None, block_version)
+
+    def add(self, event: Event, *, system_time: Timestamp, replay_record: bytes | None = None) -> Block:
+        """Append a block with ``event``.
+
+        Raises:
+            RejectedError: The event breaks a chain rule.
+        """
+        raw = encode_block(
+            event,
+            system_time=system_time,
+            prev_block_hash=self._blocks[-1].hash if self._blocks else self.expected_head,
+            sequence_number=0 if self.state is None else self.state.sequence_number + 1,
+            version=self.block_version,
+        )
+        block = decode_block(raw, expected_hash=None)
+        self.state, _warnings = append(self.state, block, strictness=Strictness.OWN)
+        signature = sign_block(self.key.seed, self.dataset_id, block.sequence_number, block.hash)
+        self._blocks.append(NewBlock.of(block, signature, replay_record))
+        return block
+
+    @property
+    def has_blocks(self) -> bool:
+        """Whether there is anything to commit."""
+        return bool(self._blocks)
+
+    def commit(
+        self,
+        *,
+        signed_at: Timestamp,
+        objects: ObjectStore,
+        staged: Mapping[Multihash, StagedObject],
+        named: tuple[Multihash, ...] = (),
+        new_dataset: NewDataset | None = None,
+        quarantine: QuarantineFile | None = None,
+        merge_state: Multihash | None = None,
+    ) -> DatasetRecord:
+        """Sign the new head and write everything at the one commit point.
+
+        Args:
+            signed_at: Time that the signed head states.
+            objects: Where objects go.
+            staged: New objects of any kind, not yet stored.
+            named: Objects that the blocks name (slices, checkpoints).
+            new_dataset: For a chain that starts.
+            quarantine: Rows set aside on the way.
+            merge_state: Projected state after the last block.
+
+        Raises:
+            HeadMovedError, KeyLogMovedError: Somebody wrote, or changed the key, first; nothing was written.
+        """
+        if self.state is None or not self._blocks:
+            raise ValueError("there is nothing to commit")
+        last = self._blocks[-1]
+        commit = Commit(
+            dataset_id=self.dataset_id,
+            expected_head=self.expected_head,
+            blocks=tuple(self._blocks),
+            chain_state=self.state.to_bytes(),
+            objects=named,
+            signed_head=sign_head(
+                self.key.seed,
+                dataset_id=self.dataset_id,
+                sequence_number=last.sequence_number,
+                block_hash=last.hash,
+                time=signed_at,
+            ),
+            new_dataset=new_dataset,
+            quarantine=quarantine,
+            merge_state=merge_state,
+            known_key_events=self.known_key_events,
+        )
+        record = commit_with_objects(self.store, objects, commit, staged)
+        if self.keys is not None:
+            self.keys.note_signed(self.dataset_id, last.sequence_number, last.hash)
+        return record

@@ -1,0 +1,1 @@
+"""Derivative datasets: the next step, and re-execution of recorded steps."""

@@ -1,0 +1,351 @@
+"""Derivative datasets: run the next step, and run a recorded step again to see whether it says the same.
+
+Both build the same request (``StepBuilder``) from a plan; they differ in where the plan comes from and in what is done
+with the answer. Clauses: PLAN-1 to PLAN-7 in ``spec/transform.md``.
+"""
+
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from odf_engines.contract import Engine, EngineSession, Limits, TransformInput, TransformRequest, TransformResponse
+from odf_engines.contract import Watermark as EngineWatermark
+from odf_node.datasets.chains import blocks_between, get_block, last_offset_at, load_view
+from odf_node.datasets.presence import Presence
+from odf_node.datasets.writer import ChainWriter
+from odf_node.derive.replay_records import check_record_inputs, make_record, sign_record
+from odf_node.engines.outputs import StagedOutputs
+from odf_node.engines.sessions import EngineHost
+from odf_node.errors import UsageError
+from odf_node.ports import DatasetNotFoundError, DatasetRecord, KeyStore, MetadataStore, ObjectStore
+from odf_protocol.block import Block
+from odf_protocol.dataset_view import DatasetView
+from odf_protocol.did import DatasetId
+from odf_protocol.divergence import Divergence
+from odf_protocol.divergence_cause import Cause
+from odf_protocol.errors import RejectedError
+from odf_protocol.events import (
+    Checkpoint,
+    ExecuteTransform,
+    ExecuteTransformInput,
+    SetDataSchema,
+    SetTransform,
+)
+from odf_protocol.multihash import Multihash
+from odf_protocol.replay import ReplayRecord
+from odf_protocol.timestamp import Timestamp
+from odf_protocol.transform_plan import InputHead, PlannedInput, input_ids, next_interval, plan_input, previous_inputs
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step of a derivative, ready for an engine: what is read, and the request that says so."""
+
+    engine: str
+    transform: SetTransform
+    inputs: tuple[PlannedInput, ...]
+    request: TransformRequest
+
+
+@dataclass(frozen=True, slots=True)
+class TransformReport:
+    """What a run of a derivative did; no rows and no new watermark means that it was up to date."""
+
+    record: DatasetRecord
+    up_to_date: bool
+    new_rows: int = 0
+    new_blocks: int = 0
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class StepBuilder:
+    """Turns plans into requests, with inputs read from this node's own accepted copies (ACCEPT-7)."""
+
+    store: MetadataStore
+    objects: ObjectStore
+    paths: Mapping[Multihash, Path] = field(default_factory=dict)
+
+    def plan_next(self, view: DatasetView) -> tuple[PlannedInput, ...]:
+        """Plan what the inputs gained since the newest step.
+
+        Raises:
+            UsageError: The dataset declares no transform.
+            DatasetNotFoundError: An input is not held here.
+        """
+        if view.transform is None:
+            raise UsageError(f"dataset {view.dataset_id} declares no transform")
+        ids = input_ids(view.transform)
+        planned = []
+        for dataset_id, previous in zip(ids, previous_inputs(view.last_execution, ids), strict=True):
+            if self.store.find_dataset(dataset_id) is None:
+                raise DatasetNotFoundError(dataset_id)
+            source = load_view(self.store, dataset_id)
+            recorded = next_interval(previous, InputHead(dataset_id, source.head, source.last_offset))
+            planned.append(self.plan_recorded(recorded))
+        return tuple(planned)
+
+    def plan_recorded(self, recorded: ExecuteTransformInput) -> PlannedInput:
+        """Collect what a recorded interval holds in the copy held here.
+
+        Raises:
+            BlockNotFoundError: The copy lacks a block that the step names.
+            RejectedError: PLAN-5.
+        """
+        self._check_start(recorded)
+        blocks = blocks_between(self.store, recorded.dataset_id, recorded.prev_block_hash, recorded.new_block_hash)
+        return plan_input(recorded, blocks)
+
+    def _check_start(self, recorded: ExecuteTransformInput) -> None:
+        """Check that an interval starts where it says, so that none of the input's rows is left out (PLAN-5)."""
+        if recorded.prev_block_hash is None:
+            last_offset = None
+        else:
+            first = get_block(self.store, recorded.dataset_id, recorded.prev_block_hash).sequence_number
+            last_offset = last_offset_at(self.store, recorded.dataset_id, first)
+            if recorded.new_block_hash is not None:
+                last = get_block(self.store, recorded.dataset_id, recorded.new_block_hash).sequence_number
+                if last <= first:
+                    raise RejectedError(
+                        f"PLAN-5 recorded-blocks-go-forward (input {recorded.dataset_id})",
+                        expected=f"a block after {first}",
+                        found=f"block {last}",
+                    )
+        if recorded.prev_offset != last_offset:
+            raise RejectedError(
+                f"PLAN-5 recorded-offset-is-of-recorded-blocks (input {recorded.dataset_id})",
+                expected="none before" if last_offset is None else f"{last_offset} before",
+                found="none before" if recorded.prev_offset is None else f"{recorded.prev_offset} before",
+            )
+
+    def build(
+        self, view: DatasetView, inputs: Sequence[PlannedInput], *, system_time: Timestamp, limits: Limits
+    ) -> Step:
+        """Make the request for one step of the dataset that ``view`` (the state before the step) shows."""
+        transform = view.transform
+        assert transform is not None
+        request = TransformRequest(
+            dataset_id=str(view.dataset_id),
+            transform=transform.transform,
+            vocabulary=view.vocabulary,
+            inputs=tuple(
+                self._engine_input(planned, alias.alias or alias.dataset_ref)
+                for planned, alias in zip(inputs, transform.inputs, strict=True)
+            ),
+            system_time=system_time,
+            next_offset=view.next_offset,
+            prev_checkpoint=self._path(view.prev_checkpoint) if view.prev_checkpoint else None,
+            prev_watermark=view.watermark,
+            limits=limits,
+        )
+        return Step(transform.transform.engine, transform, tuple(inputs), request)
+
+    def _path(self, object_hash: Multihash) -> Path:
+        return self.paths.get(object_hash) or self.objects.get_path(object_hash)
+
+    def _engine_input(self, planned: PlannedInput, alias: str) -> TransformInput:
+        last = planned.recorded.new_block_hash or planned.recorded.prev_block_hash
+        upto = None
+        if last is not None:
+            stored = self.store.find_block(planned.recorded.dataset_id, last)
+            upto = stored.sequence_number if stored else None
+        record = self.store.find_dataset(planned.recorded.dataset_id)
+        if record is not None:
+            Presence(self.store, self.objects).require(record, (item.physical_hash for item in planned.slices))
+        source = load_view(self.store, planned.recorded.dataset_id, upto=upto)
+        if source.schema is None:
+            raise UsageError(f"input '{alias}' has no schema yet: put data into it first")
+        return TransformInput(
+            dataset_id=str(planned.recorded.dataset_id),
+            alias=alias,
+            vocabulary=source.vocabulary,
+            schema=source.schema,
+            slices=tuple(self.objects.get_path(item.physical_hash) for item in planned.slices),
+            offset_interval=planned.offset_interval,
+            watermarks=tuple(
+                EngineWatermark(system_time=mark.system_time, event_time=mark.event_time) for mark in planned.watermarks
+            ),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Transformer:
+    """The use case behind ``odf-node pull`` of a derivative of our own."""
+
+    store: MetadataStore
+    objects: ObjectStore
+    keys: KeyStore
+    engines: EngineHost
+
+    def run_next(self, record: DatasetRecord, *, system_time: Timestamp) -> TransformReport:
+        """Run one step over everything the inputs gained, and commit it.
+
+        Raises:
+            EngineError: The engine refused the query, failed, or is not installed.
+        """
+        view = load_view(self.store, record.id)
+        builder = StepBuilder(self.store, self.objects)
+        planned = builder.plan_next(view)
+        if all(item.is_empty for item in planned) and view.schema is not None:
+            return TransformReport(record, up_to_date=True)
+        if any(load_view(self.store, item.recorded.dataset_id).schema is None for item in planned):
+            return TransformReport(record, up_to_date=True)
+        step = builder.build(view, planned, system_time=system_time, limits=self.engines.limits)
+        engine = self.engines.get_engine(step.engine)
+        with self.objects.writing():
+            response = self.engines.own_session(step.engine).transform(step.request)
+            return self._commit(record, view, step, engine, response)
+
+    def _commit(
+        self, record: DatasetRecord, view: DatasetView, step: Step, engine: Engine, response: TransformResponse
+    ) -> TransformReport:
+        from odf_protocol.schema_arrow import data_schema_of
+
+        writer = ChainWriter.continue_chain(self.store, self.keys, record.id)
+        system_time = step.request.system_time
+        with ExitStack() as stack:
+            outputs = StagedOutputs(self.objects, stack)
+            if view.schema is None:
+                writer.add(SetDataSchema(schema=data_schema_of(response.schema)), system_time=system_time)
+            new_data = outputs.stage_slice(response.data_path, response.offset_interval, response.logical_hash)
+            new_checkpoint = None
+            if response.checkpoint_path is not None:
+                part = outputs.stage(response.checkpoint_path)
+                new_checkpoint = Checkpoint(physical_hash=part.hash, size=part.size_bytes)
+            if new_data or new_checkpoint or response.watermark != view.watermark:
+                event = ExecuteTransform(
+                    query_inputs=tuple(item.recorded for item in step.inputs),
+                    prev_checkpoint=view.prev_checkpoint,
+                    prev_offset=view.last_offset,
+                    new_data=new_data,
+                    new_checkpoint=new_checkpoint,
+                    new_watermark=response.watermark,
+                )
+                replay = sign_record(writer.key, make_record(step.request, step.inputs, view, engine))
+                writer.add(event, system_time=system_time, replay_record=replay)
+            if not writer.has_blocks:
+                return TransformReport(record, up_to_date=True)
+            updated = writer.commit(
+                signed_at=system_time, objects=self.objects, staged=outputs.staged, named=tuple(outputs.staged)
+            )
+        return TransformReport(
+            updated,
+            up_to_date=False,
+            new_rows=new_data.offset_interval.row_count if new_data else 0,
+            new_blocks=updated.head.sequence_number - record.head.sequence_number,
+            seconds=response.statistics.seconds,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepMismatch:
+    """A step that says something else than its re-execution: the claim, and how it differs (PLAN-7).
+
+    ``recomputed`` is the slice that re-execution gave, in the folder that ``replay`` was given for it.
+    """
+
+    block: Block
+    dataset_id: DatasetId
+    engine: str
+    divergence: Divergence
+    published: Path | None
+    recomputed: Path | None
+    recomputed_hash: Multihash | None
+
+
+@dataclass(frozen=True, slots=True)
+class Replayer:
+    """Runs recorded steps again and compares; keeps nothing.
+
+    ``paths`` has the slices and checkpoints of the chain under test, which may not be in the object store yet.
+    """
+
+    store: MetadataStore
+    objects: ObjectStore
+    paths: Mapping[Multihash, Path]
+
+    def check_inputs(self, view: DatasetView, block: Block, record: ReplayRecord) -> None:
+        """Check what a record says of a step's inputs against the copies held here, without an engine (REPLAY-7).
+
+        Raises:
+            RejectedError, BlockNotFoundError: It says something else, or they are not held here.
+        """
+        event = block.event
+        assert isinstance(event, ExecuteTransform)
+        builder = StepBuilder(self.store, self.objects, self.paths)
+        planned = tuple(builder.plan_recorded(recorded) for recorded in event.query_inputs)
+        step = builder.build(view, planned, system_time=block.system_time, limits=Limits())
+        check_record_inputs(record, planned, step.request, block.sequence_number)
+
+    def replay(
+        self,
+        session: EngineSession,
+        view: DatasetView,
+        block: Block,
+        record: ReplayRecord | None,
+        *,
+        engine: Engine,
+        limits: Limits,
+        evidence: Path,
+    ) -> StepMismatch | None:
+        """Run the step that ``block`` records and compare the answer with what it claims.
+
+        Args:
+            session: An engine of the kind that the transform in force names.
+            view: The derivative before the step.
+            block: With an ExecuteTransform event.
+            record: The replay record that came with the block, where one did.
+            engine: That the session is of.
+            limits: For the run.
+            evidence: Existing folder that outlives the session; gets the slice of a step that is not reproduced.
+
+        Returns:
+            None where the step is reproduced.
+
+        Raises:
+            RejectedError, BlockNotFoundError: The step contradicts its inputs, or they are not held here.
+        """
+        event = block.event
+        assert isinstance(event, ExecuteTransform)
+        builder = StepBuilder(self.store, self.objects, self.paths)
+        planned = tuple(builder.plan_recorded(recorded) for recorded in event.query_inputs)
+        step = builder.build(view, planned, system_time=block.system_time, limits=limits)
+        if record is not None:
+            check_record_inputs(record, planned, step.request, block.sequence_number)
+        from odf_node.derive.step_comparison import find_divergence, recomputed_hash_of
+
+        response = session.transform(step.request)
+        published = self.paths[event.new_data.physical_hash] if event.new_data else None
+        divergence = find_divergence(block, view, response, published)
+        if divergence is None:
+            return None
+        divergence = replace(divergence, cause=divergence.cause or _find_cause_in_record(record, engine))
+        recomputed = recomputed_hash = None
+        if response.data_path is not None:
+            recomputed_hash = recomputed_hash_of(response)
+            # Not read: it may hold more than fits into memory.
+            recomputed = evidence / f"recomputed-{block.hash}.parquet"
+            shutil.move(response.data_path, recomputed)
+        return StepMismatch(
+            block=block,
+            dataset_id=view.dataset_id,
+            engine=step.engine,
+            divergence=divergence,
+            published=published,
+            recomputed=recomputed,
+            recomputed_hash=recomputed_hash,
+        )
+
+
+def _find_cause_in_record(record: ReplayRecord | None, engine: Engine) -> Cause:
+    """Tell another engine from tampering, where rows alone did not show the cause (REPLAY-10)."""
+    if record is not None and record.engine.digest != engine.digest():
+        return Cause.ENGINE_VERSION
+    return Cause.TAMPERING
+
+
+def iter_steps(blocks: Iterator[Block]) -> Iterator[Block]:
+    """Yield the blocks that record a step."""
+    return (block for block in blocks if isinstance(block.event, ExecuteTransform))

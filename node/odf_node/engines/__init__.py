@@ -1,0 +1,1 @@
+"""Engine sessions of one run of the node, and the files that engines hand back."""

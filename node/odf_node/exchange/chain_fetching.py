@@ -1,0 +1,127 @@
+"""Bring the blocks that a peer offers under examination, while they arrive, from where they continue what is here."""
+
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Final
+
+from odf_node.acceptance.examination import Examination
+from odf_node.acceptance.histories import ask_last_common
+from odf_node.acceptance.offers import Candidate, Offer
+from odf_node.errors import UsageError
+from odf_node.ports import DatasetRecord, Head, MetadataStore, Origin
+from odf_node.ports.block_stage import BlockStage, OfferedBlock
+from odf_node.ports.peer_client import PackedBlock, PeerDataset, PeerHead, SearchableHistory
+from odf_node.threads import finish_in_thread
+from odf_protocol.block import Block, decode_block
+from odf_protocol.errors import MalformedError, UnsupportedError
+from odf_protocol.events import Seed
+
+BATCH_BLOCKS: Final = 1_000
+BATCH_BYTES: Final = 1024 * 1024
+"""What is checked at once, outside of the event loop.  # guess: some milliseconds of work"""
+
+
+@dataclass(frozen=True, slots=True)
+class ChainFetching:
+    """Fetches for one pull; ``begin`` makes the examination of an offer whose blocks go into the stage."""
+
+    store: MetadataStore
+    begin: Callable[[Offer], Examination]
+
+    async def fetch(
+        self, peer: PeerDataset, offer: Offer, record: DatasetRecord | None, offered: PeerHead, stage: BlockStage
+    ) -> Candidate | DatasetRecord:
+        """Fetch and examine the chain up to the head that the peer claims.
+
+        Args:
+            peer: Has it.
+            offer: Whose, from where, with which wishes; name, base and blocks are filled in here.
+            record: The copy held here, as far as it can be known before any block is here.
+            offered: What the peer claims.
+            stage: Empty; where the blocks wait.
+
+        Returns:
+            What was found, or the record of the dataset where there is nothing new.
+
+        Raises:
+            RefusedError: The blocks are not accepted; evidence is kept.
+            UsageError: The dataset is this node's own.
+        """
+        is_here = record is not None and offered.dataset_id in {None, record.id}
+        base = _base_in(record, offered) if is_here and record is not None else None
+        search = record is None or not is_here
+        while True:
+            stage.clear()
+            name = offer.name if record is None else record.name
+            examination = self.begin(replace(offer, name=name, base=base, blocks=stage))
+            blocks = peer.iter_blocks(after=base, upto=offered.head)
+            batches = _batches(blocks)
+            try:
+                batch: list[OfferedBlock] = await anext(batches, [])
+                first = _decode(batch[0]) if batch else None
+                if base is None and search:
+                    held, search = self._find_held(first), False
+                    if held is not None and self.store.find_block(held.id, offered.head.hash) is not None:
+                        return held
+                    if held is not None and _base_in(held, offered) is not None:
+                        # It continues what is here under another name, or was taken meanwhile.
+                        record, base = held, held.head
+                        continue
+                is_fork = base is not None and first is not None and first.prev_block_hash != base.hash
+                if is_fork and offer.replaces_history:
+                    base, search = None, False
+                    continue
+                if is_fork and record is not None and isinstance(peer, SearchableHistory):
+                    examination.note_fork(await ask_last_common(self.store, record, peer, offered.head))
+                while batch:
+                    await finish_in_thread(partial(examination.take, batch))
+                    batch = await anext(batches, [])
+                return await finish_in_thread(examination.finish)
+            finally:
+                await _close(batches)
+                await _close(blocks)
+
+    def _find_held(self, first: Block | None) -> DatasetRecord | None:
+        if first is None or not isinstance(first.event, Seed):
+            return None  # the examination says what is wrong with it
+        held = self.store.find_dataset(first.event.dataset_id)
+        if held is not None and held.origin is Origin.OWN:
+            raise UsageError(f"'{held.name}' is this node's own; it is written here only")
+        return held
+
+
+def _base_in(record: DatasetRecord, offered: PeerHead) -> Head | None:
+    """Give the block from which on to ask, None for all blocks.
+
+    A chain that is no longer than ours, and whose head is not in ours, is another history. It is fetched whole, so that
+    what is refused can be shown.
+    """
+    return record.head if offered.head.sequence_number > record.head.sequence_number else None
+
+
+async def _batches(blocks: AsyncIterator[PackedBlock]) -> AsyncIterator[list[OfferedBlock]]:
+    batch: list[OfferedBlock] = []
+    size_bytes = 0
+    async for block in blocks:
+        batch.append(OfferedBlock(block.raw, block.signature, block.replay_record))
+        size_bytes += len(block.raw) + len(block.replay_record or b"")
+        if len(batch) == BATCH_BLOCKS or size_bytes >= BATCH_BYTES:
+            yield batch
+            batch, size_bytes = [], 0
+    if batch:
+        yield batch
+
+
+def _decode(offered: OfferedBlock) -> Block | None:
+    try:
+        return decode_block(offered.raw, expected_hash=None)
+    except (MalformedError, UnsupportedError):
+        return None
+
+
+async def _close(blocks: AsyncIterator[object]) -> None:
+    """End a source before its end, where it is one that has to be told."""
+    close = getattr(blocks, "aclose", None)
+    if close is not None:
+        await close()

@@ -1,0 +1,208 @@
+"""Subscriptions: a dataset is brought up to date by itself when a head arrives that is newer than what is here."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+from odf_node.datasets.naming import get_dataset
+from odf_node.errors import UsageError
+from odf_node.exchange.attempts import Attempts, Circumstances
+from odf_node.ports import Clock, DocumentKind, MetadataStore, Origin
+from odf_node.ports.gossip import GossipStore, Subscription
+from odf_node.ports.peer_client import PeerDataset
+from odf_node.ports.progress import Silence
+from odf_protocol.accept_policies import PolicySet
+from odf_protocol.did import DatasetId
+from odf_protocol.errors import OdfError
+from odf_protocol.gossip.addresses import PeerAddress
+from odf_protocol.gossip.item import Item
+from odf_protocol.heard import as_heard
+from odf_protocol.names import DatasetName
+
+if TYPE_CHECKING:
+    from odf_node.exchange.pulling import Pulling
+
+OpenPeer = Callable[[str], Awaitable[PeerDataset]]
+
+
+class FollowStore(MetadataStore, GossipStore, Protocol):
+    """The store as subscriptions need it."""
+
+
+class News(Protocol):
+    """Where heads come from; ``Gossip`` is such."""
+
+    @property
+    def subscriptions(self) -> tuple[Subscription, ...]:
+        """What is subscribed to."""
+        ...
+
+    def find_news(self) -> dict[DatasetId, Item]:
+        """Return the newest head of each dataset that is subscribed to."""
+        ...
+
+    def list_sources(self) -> list[PeerAddress]:
+        """Return peers that may have it."""
+        ...
+
+
+@dataclass
+class Follower:
+    """Pulls, verifies and accepts what there is news of: the same gate and the same policy as for ``pull``.
+
+    Args:
+        store: Of this node.
+        pulling: Gives the use case behind ``pull``, which takes a while to load, once there is news.
+        open_peer: Opens addresses; those that are marked as heard, with the care that they need.
+        read_policies: Reads what the operator accepts on what proof.
+        log: Hears what happened: event and facts.
+    """
+
+    store: FollowStore
+    pulling: "Callable[[], Pulling]"
+    open_peer: OpenPeer
+    read_policies: Callable[[], PolicySet]
+    log: Callable[..., None]
+    _attempts: Attempts = field(default_factory=Attempts)
+
+    async def run(self, news: News, every_s: float, stop: asyncio.Event) -> None:
+        """Look for news until told to stop."""
+        while not stop.is_set():
+            await self.look(news, stop)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(every_s):
+                    await stop.wait()
+
+    async def look(self, news: News, stop: asyncio.Event) -> None:
+        """Bring every dataset up to date that is behind and due."""
+        heads = news.find_news()
+        for subscription in news.subscriptions:
+            if stop.is_set():
+                return
+            head = heads.get(subscription.dataset_id)
+            if head is None and subscription.url is None:
+                continue  # nobody knows it yet, and there is no address to ask
+            if not await self._has(subscription.dataset_id, head):
+                await self._bring(news, subscription, head)
+
+    async def _bring(self, news: News, subscription: Subscription, head: Item | None) -> None:
+        dataset_id, now_s = subscription.dataset_id, asyncio.get_running_loop().time()
+        circumstances = await asyncio.to_thread(self._look_around, dataset_id, head)
+        if not self._attempts.is_due(dataset_id, circumstances, now_s):
+            return
+        reason = "nobody has it"
+        async for url in self._sources(news, subscription):
+            try:
+                async with await self.open_peer(url) as peer:
+                    pulling = await asyncio.to_thread(self.pulling)
+                    await pulling.take(
+                        peer,
+                        url=url,
+                        name=subscription.name,
+                        policy=None,
+                        expected_id=dataset_id,
+                        progress=Silence(),
+                    )
+            except (OdfError, UsageError) as error:
+                reason = f"{url}: {error}"
+                continue
+            if await self._has(dataset_id, head):
+                self._attempts.succeed(dataset_id)
+                self.log("subscription-updated", dataset=subscription.name, source=url)
+                return
+            reason = f"{url} has no newer head than is here"
+        wait_s = self._attempts.fail(dataset_id, circumstances, now_s)
+        self.log("subscription-waits", dataset=subscription.name, text=reason, retry_in_s=wait_s)
+
+    def _look_around(self, dataset_id: DatasetId, head: Item | None) -> Circumstances:
+        """Collect what can make a pull succeed that failed before, as a settlement does (EQUIV-14)."""
+        policies: PolicySet | None = None
+        with suppress(OdfError):  # who pulls is told what is wrong with them
+            policies = self.read_policies()
+        auditors = frozenset(auditor.key for auditor in policies.auditors) if policies else frozenset()
+        said = self.store.iter_attestations(dataset_id)
+        kinds = (DocumentKind.EQUIVOCATION, DocumentKind.SETTLEMENT)
+        followed = {subscription.dataset_id for subscription in self.store.list_subscriptions()} - {dataset_id}
+        return Circumstances(
+            head=None if head is None else head.id,
+            statements=frozenset(statement.id for statement in said if statement.attester in auditors),
+            documents=sum(1 for kind in kinds for _ in self.store.iter_documents(dataset_id, kind)),
+            inputs=frozenset((r.id, r.head) for r in self.store.list_datasets() if r.id in followed),
+            policies=policies,
+        )
+
+    async def _has(self, dataset_id: DatasetId, head: Item | None) -> bool:
+        record = await asyncio.to_thread(self.store.find_dataset, dataset_id)
+        if record is None or record.origin is Origin.OWN:
+            return record is not None
+        return head is None or record.head.sequence_number >= head.rank[0]
+
+    async def _sources(self, news: News, subscription: Subscription) -> AsyncIterator[str]:
+        record = await asyncio.to_thread(self.store.find_dataset, subscription.dataset_id)
+        origin = None if record is None else record.origin_url
+        if subscription.url is not None:
+            yield subscription.url
+        if origin is not None and "://" in origin and origin != subscription.url:
+            yield origin
+        named = set(await asyncio.to_thread(self.store.list_named_peers))
+        for address in news.list_sources():
+            url = f"{address}/{subscription.dataset_id}"
+            yield url if address.text in named else as_heard(url)
+
+
+@dataclass(frozen=True, slots=True)
+class Subscriptions:
+    """The use case behind ``odf-node subscribe``."""
+
+    store: FollowStore
+    clock: Clock
+    open_peer: OpenPeer
+
+    async def add(self, source: str, *, local_name: str | None) -> Subscription:
+        """Subscribe to a dataset that is named by its name here, its identity, or its address elsewhere.
+
+        Raises:
+            UnknownDatasetError: There is no dataset of this name here.
+            UsageError: It is this node's own, or has no name yet and none was given.
+        """
+        url: str | None = None
+        if source.startswith(DatasetId.scheme):
+            dataset_id: DatasetId | None = DatasetId.parse(source)
+        elif "://" in source:
+            url = source
+            async with await self.open_peer(source) as peer:
+                dataset_id = (await peer.get_head()).dataset_id
+            if dataset_id is None:
+                raise UsageError(f"{source} does not say whose dataset it is; pull it, then subscribe to it by name")
+        else:
+            dataset_id = get_dataset(self.store, source).id
+        assert dataset_id is not None
+        record = self.store.find_dataset(dataset_id)
+        if record is not None and record.origin is Origin.OWN:
+            raise UsageError(f"'{record.name}' is this node's own; nobody else has news of it")
+        if record is not None:
+            name = record.name
+        elif local_name or url:
+            from odf_node.exchange.pulling import name_in_url
+
+            name = str(DatasetName.parse(local_name)) if local_name else name_in_url(url or "")
+        else:
+            raise UsageError(f"{source} is not here yet; say with --as what it is to be called")
+        origin = record.origin_url if record is not None and "://" in (record.origin_url or "") else None
+        subscription = Subscription(dataset_id=dataset_id, name=name, url=url or origin, since=self.clock.now())
+        self.store.put_subscription(subscription)
+        return subscription
+
+    def remove(self, source: str) -> Subscription:
+        """End a subscription that is named by name or identity.
+
+        Raises:
+            UsageError: There is none.
+        """
+        for subscription in self.store.list_subscriptions():
+            if source in {subscription.name, str(subscription.dataset_id)}:
+                self.store.delete_subscription(subscription.dataset_id)
+                return subscription
+        raise UsageError(f"nothing called '{source}' is subscribed to; 'odf-node subscribe --list' shows what is")

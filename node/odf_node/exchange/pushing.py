@@ -1,0 +1,81 @@
+"""Offer a dataset of this node to another one, which verifies everything before it accepts."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from odf_node.datasets.exporting import Exporting
+from odf_node.datasets.presence import Presence
+from odf_node.keys.disputes import Disputes
+from odf_node.keys.logs import KeyLogs
+from odf_node.ports import DatasetRecord, MetadataStore, ObjectStore
+from odf_node.ports.errors import ObjectNotFoundError
+from odf_node.ports.layouts import LayoutTarget
+from odf_node.ports.peer_client import OnBytes
+from odf_node.ports.progress import ProgressLine
+from odf_node.ports.push_client import PushedHead, PushOutcome
+from odf_node.threads import finish_in_thread
+
+SendPush = Callable[[str, PushedHead, str | None, OnBytes | None], Awaitable[PushOutcome]]
+
+
+@dataclass(frozen=True, slots=True)
+class Pushing:
+    """The use case behind ``odf-node push``."""
+
+    store: MetadataStore
+    objects: ObjectStore
+    send: SendPush
+    exporting: Exporting
+    find_files: Callable[[str, str], LayoutTarget | None]
+    """The place at an address to write files to, None for the address of a server."""
+
+    async def push(
+        self,
+        record: DatasetRecord,
+        url: str,
+        *,
+        token: str | None,
+        progress: ProgressLine,
+        force: bool = False,
+        public: bool = False,
+    ) -> PushOutcome:
+        """Bring the other node's copy up to our head.
+
+        Args:
+            record: Of the dataset.
+            url: The other node, and what the dataset is called there.
+            token: What the other node gave.
+            progress: Hears how far it is.
+            force: Ask to replace another history there.
+            public: Ask to show a dataset that is new there to everybody.
+
+        Raises:
+            PushRefusedError: The other node checked and refused; ``reason`` and ``report`` say why.
+            PeerForbidsError: It wants a token, or another one.
+            PeerUnavailableError: It does not answer.
+            ObjectsAbsentError: The other node needs files that are not here.
+            FrozenDatasetError: Two histories of the dataset are signed.
+        """
+        Disputes(self.store).require_undisputed(record.id, record.name)
+        files = self.find_files(url, record.name)
+        if files is not None:
+            report = await self.exporting.export(record, files, progress)
+            return PushOutcome(
+                url=report.url, known_head=report.known, sent_blocks=report.new_blocks, sent_bytes=report.written_bytes
+            )
+        signed_head = self.store.find_signed_head(record.id)
+        offered = PushedHead(
+            dataset_id=record.id,
+            head=record.head,
+            signed_head=signed_head.raw if signed_head else None,
+            key_events=KeyLogs(self.store).documents_about(record.id),
+            replaces_history=force,
+            is_public=public,
+        )
+        progress.say(f"{record.name}: pushing to {url}")
+        try:
+            return await self.send(url, offered, token, progress.advance)
+        except ObjectNotFoundError:
+            # Which files the other node lacks is known only now.
+            await finish_in_thread(lambda: Presence(self.store, self.objects).require(record))
+            raise

@@ -1,0 +1,1 @@
+"""What nodes tell each other without being asked: heads, proofs, attestations, peers."""

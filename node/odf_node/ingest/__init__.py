@@ -1,0 +1,1 @@
+"""Root datasets: fetch, read, merge and commit what outside sources have."""

@@ -1,0 +1,336 @@
+"""Root datasets: fetch, prepare, read, convert, validate, merge, commit; and set a watermark by hand."""
+
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from odf_engines.contract import IngestRequest, IngestResponse
+from odf_node.datasets.chains import iter_slices, load_view
+from odf_node.datasets.writer import ChainWriter
+from odf_node.engines.outputs import StagedOutputs
+from odf_node.engines.sessions import EngineHost
+from odf_node.errors import UsageError
+from odf_node.ports import DatasetRecord, KeyStore, MetadataStore, ObjectStore, QuarantineFile
+from odf_node.ports.sources import SourceNotFoundError, SourceReader, UpToDate
+from odf_node.threads import finish_in_thread
+from odf_protocol.dataset_view import DatasetView
+from odf_protocol.events import (
+    AddData,
+    AddPushSource,
+    DatasetKind,
+    FetchStep,
+    FetchStepFilesGlob,
+    FetchStepUrl,
+    MergeStrategyAppend,
+    MergeStrategyChangelogStream,
+    SetDataSchema,
+    SetPollingSource,
+    SourceState,
+)
+from odf_protocol.multihash import Multihash
+from odf_protocol.timestamp import Timestamp
+
+INGEST_ENGINE = "spark"
+"""Reading and merging run on this engine, whichever one a preprocess query names (which must then be the same)."""
+
+
+@dataclass(frozen=True, slots=True)
+class IngestReport:
+    """What an ingest did; ``up_to_date`` means that the source had nothing new, or nothing that changes anything."""
+
+    record: DatasetRecord
+    up_to_date: bool
+    new_rows: int = 0
+    quarantined_rows: int = 0
+    new_blocks: int = 0
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Ingestor:
+    """The use case behind ``odf-node pull`` of a root dataset and ``odf-node ingest``."""
+
+    store: MetadataStore
+    objects: ObjectStore
+    keys: KeyStore
+    engines: EngineHost
+    sources: SourceReader
+    environment: Mapping[str, str]
+    scratch: Path
+
+    async def poll(self, record: DatasetRecord, *, system_time: Timestamp) -> IngestReport:
+        """Fetch what the polling source has, and take in what is new.
+
+        Raises:
+            UsageError: The dataset declares no polling source.
+            SourceUnavailableError, SourceNotFoundError: The source did not answer, or has nothing there.
+            InvalidSourceError: What it gave cannot be read at all.
+        """
+        view = load_view(self.store, record.id)
+        source = view.polling_source
+        if source is None:
+            hint = "push data with 'odf-node ingest'" if view.push_sources else "it declares no source at all"
+            raise UsageError(f"'{record.name}' has no polling source; {hint}")
+        step = fill_in(source.fetch, self.environment)
+        self.scratch.mkdir(parents=True, exist_ok=True)
+        with self.objects.writing(), TemporaryDirectory(dir=self.scratch, prefix="source-") as folder:
+            try:
+                fetched = await self.sources.fetch(step, state=view.source_state, now=system_time, folder=Path(folder))
+            except SourceNotFoundError as error:
+                names = _list_variables(source.fetch)
+                if not names:
+                    raise
+                reason = f"{error.reason}; ${' or $'.join(names)} of the environment says where the source is"
+                raise SourceNotFoundError(error.source, reason) from error
+            if isinstance(fetched, UpToDate):
+                return IngestReport(record, up_to_date=True)
+            path = await self.sources.prepare(
+                source.prepare or (), path=fetched.path, name=fetched.name, folder=Path(folder)
+            )
+            name, new_state = fetched.name, fetched.source_state
+            event_time = fetched.event_time or system_time
+            report = await finish_in_thread(
+                lambda: self._take(record, view, source, path, name, new_state, event_time, system_time)
+            )
+        await finish_in_thread(self._drop_superseded)
+        return report
+
+    def push(
+        self,
+        record: DatasetRecord,
+        path: Path,
+        *,
+        source_name: str | None,
+        shown_as: str,
+        event_time: Timestamp | None,
+        system_time: Timestamp,
+    ) -> IngestReport:
+        """Take in one file through a push source.
+
+        Raises:
+            UsageError: There is no such push source, or several and none was named.
+            InvalidSourceError: The file cannot be read at all.
+        """
+        view = load_view(self.store, record.id)
+        source = _choose_push_source(record, view, source_name)
+        with self.objects.writing():
+            report = self._take(record, view, source, path, shown_as, None, event_time or system_time, system_time)
+        self._drop_superseded()
+        return report
+
+    def _drop_superseded(self) -> None:
+        """Remove the projected state before the ingest, as large as the dataset itself, which nothing names any more.
+
+        Called after the lease has ended; where somebody else writes, the next ingest or clean-up removes it.
+        """
+        self.objects.delete_unnamed(self.store.is_referenced_object)
+
+    def set_watermark(self, record: DatasetRecord, watermark: Timestamp, *, system_time: Timestamp) -> IngestReport:
+        """State that no older event is expected, without adding rows.
+
+        Raises:
+            UsageError: The dataset is a derivative, or its watermark is later already.
+        """
+        view = load_view(self.store, record.id)
+        if view.kind is not DatasetKind.ROOT:
+            raise UsageError(f"'{record.name}' is a derivative: its watermark follows from its inputs")
+        if view.watermark == watermark:
+            return IngestReport(record, up_to_date=True)
+        if view.watermark is not None and watermark < view.watermark:
+            raise UsageError(f"the watermark of '{record.name}' is {view.watermark} already and cannot go back")
+        writer = ChainWriter.continue_chain(self.store, self.keys, record.id)
+        event = AddData(
+            prev_checkpoint=view.prev_checkpoint,
+            prev_offset=view.last_offset,
+            new_watermark=watermark,
+            new_source_state=view.source_state,
+        )
+        writer.add(event, system_time=system_time)
+        # No row changed, so the projected state after the new block is the one before it.
+        updated = writer.commit(
+            signed_at=system_time,
+            objects=self.objects,
+            staged={},
+            merge_state=self._kept_merge_state(view),
+        )
+        return IngestReport(updated, up_to_date=False, new_blocks=1)
+
+    def _take(
+        self,
+        record: DatasetRecord,
+        view: DatasetView,
+        source: SetPollingSource | AddPushSource,
+        path: Path,
+        shown_as: str,
+        new_state: SourceState | None,
+        event_time: Timestamp,
+        system_time: Timestamp,
+    ) -> IngestReport:
+        session = self.engines.own_session(INGEST_ENGINE)
+        response = session.ingest(
+            IngestRequest(
+                dataset_id=str(record.id),
+                read=source.read,
+                preprocess=source.preprocess,
+                merge=source.merge,
+                vocabulary=view.vocabulary,
+                source_path=path,
+                source_name=shown_as,
+                known_schema=view.schema,
+                state_path=self._merge_state(view, source),
+                system_time=system_time,
+                fallback_event_time=event_time,
+                next_offset=view.next_offset,
+                prev_watermark=view.watermark,
+                limits=self.engines.limits,
+            )
+        )
+        return self._commit(record, view, response, new_state, shown_as, system_time)
+
+    def _merge_state(self, view: DatasetView, source: SetPollingSource | AddPushSource) -> Path | None:
+        """Find the projected state after the head; compute it from history where it is missing."""
+        if view.last_offset is None or isinstance(source.merge, MergeStrategyAppend | MergeStrategyChangelogStream):
+            return None
+        from odf_engines.spark.ingest.state import fits_state, rebuild_state
+
+        known = self._kept_merge_state(view)
+        # Another push source of the dataset may have left it, with another key or strategy.
+        if known is not None and fits_state(self.objects.get_path(known), source.merge, view.next_offset):
+            return self.objects.get_path(known)
+        slices = [self.objects.get_path(item.physical_hash) for item in iter_slices(self.store, view.dataset_id)]
+        target = self.engines.workspace / "rebuilt-state.parquet"
+        target.parent.mkdir(parents=True, exist_ok=True)
+        rebuild_state(slices, source.merge, view.vocabulary, target)
+        return target
+
+    def _kept_merge_state(self, view: DatasetView) -> Multihash | None:
+        known = self.store.find_merge_state(view.dataset_id, view.head)
+        return known if known is not None and self.objects.has(known) else None
+
+    def _commit(
+        self,
+        record: DatasetRecord,
+        view: DatasetView,
+        response: IngestResponse,
+        new_state: SourceState | None,
+        shown_as: str,
+        system_time: Timestamp,
+    ) -> IngestReport:
+        from odf_protocol.schema_arrow import data_schema_of
+
+        writer = ChainWriter.continue_chain(self.store, self.keys, record.id)
+        with ExitStack() as stack:
+            outputs = StagedOutputs(self.objects, stack)
+            if view.schema is None:
+                writer.add(SetDataSchema(schema=data_schema_of(response.schema)), system_time=system_time)
+            new_data = outputs.stage_slice(response.data_path, response.offset_interval, response.logical_hash)
+            if new_data or response.watermark != view.watermark or new_state != view.source_state:
+                event = AddData(
+                    prev_checkpoint=view.prev_checkpoint,
+                    prev_offset=view.last_offset,
+                    new_data=new_data,
+                    new_watermark=response.watermark,
+                    new_source_state=new_state,
+                )
+                writer.add(event, system_time=system_time)
+            merge_state = outputs.stage(response.state_path).hash if response.state_path else None
+            quarantine = self._quarantine(record, writer, response, outputs, shown_as, system_time)
+            rows = new_data.offset_interval.row_count if new_data else 0
+            if writer.has_blocks:
+                superseded = self.store.find_newest_merge_state(record.id)
+                updated = writer.commit(
+                    signed_at=system_time,
+                    objects=self.objects,
+                    staged=outputs.staged,
+                    named=(new_data.physical_hash,) if new_data else (),
+                    quarantine=quarantine,
+                    merge_state=merge_state,
+                )
+                if merge_state is not None and superseded not in {None, merge_state}:
+                    self.objects.delete_later([superseded])
+            else:
+                updated = record
+                if quarantine is not None:
+                    self.objects.put(outputs.staged[quarantine.object_hash], quarantine.object_hash)
+                    self.store.put_quarantine(quarantine)
+        return IngestReport(
+            updated,
+            up_to_date=not writer.has_blocks,
+            new_rows=rows,
+            quarantined_rows=response.quarantined_rows,
+            new_blocks=updated.head.sequence_number - record.head.sequence_number,
+            seconds=response.statistics.seconds,
+        )
+
+    def _quarantine(
+        self,
+        record: DatasetRecord,
+        writer: ChainWriter,
+        response: IngestResponse,
+        outputs: StagedOutputs,
+        shown_as: str,
+        system_time: Timestamp,
+    ) -> QuarantineFile | None:
+        if response.quarantine_path is None:
+            return None
+        assert writer.state is not None
+        return QuarantineFile(
+            dataset_id=record.id,
+            sequence_number=writer.state.sequence_number if writer.has_blocks else None,
+            object_hash=outputs.stage(response.quarantine_path).hash,
+            row_count=response.quarantined_rows,
+            source=shown_as,
+            created_at=system_time,
+        )
+
+
+def _list_variables(step: FetchStep) -> tuple[str, ...]:
+    """Name the variables with which whoever runs a node may say where a source is."""
+    from odf_protocol.manifest.templates import find_variables
+
+    match step:
+        case FetchStepUrl():
+            return find_variables(step.url)
+        case FetchStepFilesGlob():
+            return find_variables(step.path)
+        case _:
+            return ()
+
+
+def fill_in(step: FetchStep, environment: Mapping[str, str]) -> FetchStep:
+    """Put values of the environment where a fetch step names them (``${{ env.NAME || 'default' }}``).
+
+    Raises:
+        TemplateError: A template is not written as one, or names a variable that is not set and has no default.
+    """
+    from odf_protocol.manifest.templates import substitute
+
+    match step:
+        case FetchStepUrl():
+            headers = step.headers and tuple(
+                replace(header, value=substitute(header.value, environment)) for header in step.headers
+            )
+            return replace(step, url=substitute(step.url, environment), headers=headers)
+        case FetchStepFilesGlob():
+            return replace(step, path=substitute(step.path, environment))
+        case _:
+            return step
+
+
+def _choose_push_source(record: DatasetRecord, view: DatasetView, name: str | None) -> AddPushSource:
+    sources = view.push_sources
+    if view.kind is not DatasetKind.ROOT:
+        raise UsageError(f"'{record.name}' is a derivative: 'odf-node pull {record.name}' runs its query")
+    if not sources:
+        hint = "it is polled with 'odf-node pull'" if view.polling_source else "add one to its manifest"
+        raise UsageError(f"'{record.name}' has no push source; {hint}")
+    if name is None and len(sources) == 1:
+        return next(iter(sources.values()))
+    chosen = sources.get(name or "default")
+    if chosen is None:
+        raise UsageError(
+            f"'{record.name}' has the push sources {', '.join(sorted(sources))}; choose one with --source-name"
+        )
+    return chosen

@@ -1,1 +1,0 @@
-"""What a node does for its users, one use case per module; services see ports, never adapters."""

@@ -1,0 +1,80 @@
+"""Bringing a restored backup of a publisher up to what it published before it was lost (HEAD-9)."""
+
+from dataclasses import dataclass
+
+from odf_node.acceptance.verification import check_chain, check_rows, view_at
+from odf_node.commit_point import commit_with_objects
+from odf_node.errors import UsageError
+from odf_node.keys.logs import KeyLogs
+from odf_node.ports import Commit, DatasetRecord, KeyStore, MetadataStore, ObjectStore, Origin
+from odf_node.ports.block_stage import OfferedBlock
+from odf_node.ports.peer_client import PeerDataset
+from odf_node.threads import finish_in_thread
+from odf_protocol.block_traits import CHECKPOINT, ROWS
+from odf_protocol.chain import ChainState, Strictness
+from odf_protocol.errors import RejectedError
+from odf_protocol.exchange.wanted import iter_wanted
+from odf_protocol.heads import verify_head
+from odf_protocol.timestamp import Timestamp
+
+
+@dataclass(frozen=True, slots=True)
+class Recovery:
+    """Takes blocks that this node's own key signed back from a peer that kept them."""
+
+    store: MetadataStore
+    objects: ObjectStore
+    keys: KeyStore
+
+    async def recover(self, record: DatasetRecord, peer: PeerDataset, *, now: Timestamp) -> DatasetRecord:
+        """Take the key events that the peer holds, then the blocks above our head; each is signed by our own keys.
+
+        Raises:
+            UsageError: The dataset is not our own, or the peer holds nothing newer.
+            RejectedError: What the peer holds does not continue our chain, or was not signed by our key.
+        """
+        if record.origin is not Origin.OWN:
+            raise UsageError(f"'{record.name}' is not this node's own; pull it")
+        had = KeyLogs(self.store).read(record.id).kept
+        key_events = await peer.list_key_events()
+        await finish_in_thread(lambda: KeyLogs(self.store).learn(record.id, key_events, now=now))
+        known = KeyLogs(self.store).read(record.id)
+        offered = await peer.get_head()
+        if offered.signed_head is None:
+            raise RejectedError("HEAD-9 missing-blocks-are-signed", expected="a signed head", found="none")
+        head = verify_head(offered.signed_head, record.id, keys=known.history)
+        if head.sequence_number <= record.head.sequence_number:
+            if known.kept > had:
+                return record
+            raise UsageError(f"the peer holds nothing that is newer than block {record.head.sequence_number}")
+        packed = [block async for block in peer.iter_blocks(after=record.head, upto=offered.head)]
+        blocks = [OfferedBlock(block.raw, block.signature, block.replay_record) for block in packed]
+        _, state = self.store.get_chain_state(record.id)
+        chain = check_chain(
+            blocks,
+            keys=known.history,
+            state=ChainState.from_bytes(state),
+            before=view_at(self.store, record.id, record.head.sequence_number),
+            signed=True,
+            strictness=Strictness.FOREIGN,
+        )
+        if chain.last.hash != head.block_hash:
+            raise RejectedError("HEAD-4 head-is-the-last-block", expected=head.block_hash, found=chain.last.hash)
+        with self.objects.writing():
+            named = (item for block in chain.iter_blocks(ROWS | CHECKPOINT) for item in iter_wanted(block.event))
+            wanted = list({item.hash: item for item in named}.values())
+            await peer.fetch_objects([item for item in wanted if not self.objects.has(item.hash)], self.objects)
+            paths = {item.hash: self.objects.get_path(item.hash) for item in wanted}
+            await finish_in_thread(lambda: check_rows(chain, paths, lambda _text: None))
+            commit = Commit(
+                dataset_id=record.id,
+                expected_head=record.head.hash,
+                blocks=chain.new_blocks(),
+                chain_state=chain.state.to_bytes(),
+                objects=tuple(item.hash for item in wanted),
+                signed_head=offered.signed_head,
+                known_key_events=known.kept,
+            )
+            recovered = await finish_in_thread(lambda: commit_with_objects(self.store, self.objects, commit, {}))
+        self.keys.note_signed(record.id, recovered.head.sequence_number, recovered.head.hash)
+        return recovered

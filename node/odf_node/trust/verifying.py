@@ -1,0 +1,343 @@
+"""Verify what this node holds, with the verifier that guards acceptance; what was verified is remembered.
+
+A chain is verified piece by piece. After each piece that holds, its end is remembered, so a verification that was
+stopped goes on there, and the next one costs what is new. Files of remembered blocks are still looked for; whoever
+wants their bytes read again says so.
+
+Source: clauses VERIFY-1 to VERIFY-8 in ``spec/extensions/verification.md``.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from random import Random
+from typing import Any, Final
+
+from odf_engines.errors import EngineError, EngineMissingError
+from odf_node.acceptance.checked_chain import CheckedChain
+from odf_node.acceptance.verification import (
+    ReplayMismatchError,
+    check_chain,
+    check_records,
+    check_rows,
+    find_missing_inputs,
+    replay_steps,
+    stored_piece,
+    view_at,
+)
+from odf_node.datasets.chains import iter_decoded, load_view
+from odf_node.datasets.naming import select_datasets
+from odf_node.datasets.presence import Presence
+from odf_node.engines.sessions import EngineHost
+from odf_node.keys.logs import KeyLogs
+from odf_node.ports import DatasetRecord, Head, MetadataStore, ObjectStore, Origin, Verified
+from odf_node.wording import count_of
+from odf_protocol import block_traits as traits
+from odf_protocol.chain import ChainState, Strictness
+from odf_protocol.did import DatasetId
+from odf_protocol.divergence import Divergence
+from odf_protocol.divergence_cause import Cause
+from odf_protocol.enums import DatasetKind
+from odf_protocol.errors import OdfError, RejectedError
+from odf_protocol.events import AddData, ExecuteTransform
+from odf_protocol.heads import verify_head
+from odf_protocol.multihash import Multihash
+from odf_protocol.timestamp import Timestamp
+from odf_protocol.transform_plan import input_ids
+
+PIECE_BLOCKS: Final = 256
+"""Blocks after which a verification can be resumed.  # guess: seconds to minutes of work"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifyOptions:
+    """How thoroughly.
+
+    Attributes:
+        replay: Re-execute derivatives.
+        everything: Forget what was verified before.
+        sample: Read so many slices, chosen at random, instead of all; None for all.
+        random: Chooses them.
+    """
+
+    replay: bool = True
+    everything: bool = False
+    sample: int | None = None
+    random: Random = field(default_factory=Random)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """What a verification found: what was checked, what could not be, and the first thing that is wrong.
+
+    ``first`` and ``last`` are the blocks that this run looked at, None where it got to none; ``remembered`` the number
+    of blocks that were verified before and not again; ``remembered_head`` the last of them, where all of it was
+    verified that can be, re-execution included.
+    """
+
+    name: str
+    dataset_id: DatasetId | None
+    blocks: int
+    rows: int
+    signed: bool
+    replayed_steps: int | None
+    slices: int = 0
+    slices_in_range: int = 0
+    steps_in_range: int = 0
+    remembered: int = 0
+    remembered_head: Head | None = None
+    first: Head | None = None
+    last: Head | None = None
+    not_checked: str = ""
+    problem: str = ""
+    rule: str = ""
+    problem_block: int | None = None
+    divergence: dict[str, Any] | None = None
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def is_valid(self) -> bool:
+        """Nothing that was checked is wrong."""
+        return not self.problem
+
+    def describe(self) -> list[str]:
+        """Say it in lines for people."""
+        if self.problem:
+            return [f"{self.name}: NOT VALID: {self.problem}"]
+        checked = [count_of(self.blocks, "block"), count_of(self.rows, "row")]
+        if self.slices < self.slices_in_range:
+            checked.append(f"a sample of {self.slices} of {self.slices_in_range} slices")
+        checked.append("all signed by the dataset's key" if self.signed else "signed by nobody")
+        if self.replayed_steps is not None:
+            checked.append(f"{count_of(self.replayed_steps, 'step')} re-executed with an equal result")
+        if self.remembered:
+            checked.append(f"{count_of(self.remembered, 'block')} verified before")
+        lines = [f"{self.name}: valid: {', '.join(checked)}"]
+        if self.not_checked:
+            lines.append(f"{self.name}: not re-executed: {self.not_checked}")
+        return lines + [f"{self.name}: note: {warning}" for warning in self.warnings[:5]]
+
+    def to_json(self) -> dict[str, Any]:
+        """Give the finding as plain values."""
+        return {
+            "dataset": self.name,
+            "id": str(self.dataset_id) if self.dataset_id else None,
+            "valid": self.is_valid,
+            "blocks": self.blocks,
+            "rows": self.rows,
+            "slices": self.slices,
+            "slicesInRange": self.slices_in_range,
+            "signed": self.signed,
+            "replayedSteps": self.replayed_steps,
+            "rememberedBlocks": self.remembered,
+            "notChecked": self.not_checked or None,
+            "problem": self.problem or None,
+            "problemBlock": self.problem_block,
+            "rule": self.rule or None,
+            "divergence": self.divergence,
+            "warnings": list(self.warnings),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Verifier:
+    """The use case behind ``odf-node verify``."""
+
+    store: MetadataStore
+    objects: ObjectStore
+    engines: EngineHost
+    now: Callable[[], Timestamp]
+
+    def select(self, patterns: Sequence[str], *, recursive: bool) -> list[DatasetRecord]:
+        """Find the datasets to verify; with ``recursive`` their inputs too, inputs first."""
+        chosen: dict[DatasetId, DatasetRecord] = {}
+
+        def visit(record: DatasetRecord) -> None:
+            if recursive and record.kind is DatasetKind.DERIVATIVE:
+                transform = load_view(self.store, record.id).transform
+                for dataset_id in input_ids(transform) if transform else ():
+                    source = self.store.find_dataset(dataset_id)
+                    if source is not None and source.id not in chosen:
+                        visit(source)
+            chosen.setdefault(record.id, record)
+
+        for record in select_datasets(self.store, patterns):
+            visit(record)
+        return list(chosen.values())
+
+    def verify(
+        self,
+        record: DatasetRecord,
+        *,
+        say: Callable[[str], None],
+        replay: bool = True,
+        options: VerifyOptions | None = None,
+    ) -> Finding:
+        """Check one dataset from its raw bytes on; a problem is a finding, not an error.
+
+        Args:
+            record: Which.
+            say: Hears about each long step.
+            replay: Re-execute derivatives, where ``options`` are not given.
+            options: How thoroughly; None: everything anew.
+
+        Raises:
+            ObjectsAbsentError: Not all of its files are here.
+            EngineError: The engine failed for reasons that say nothing about the dataset.
+        """
+        options = options or VerifyOptions(replay=replay, everything=True)
+        Presence(self.store, self.objects).require(record)
+        signed_head = self.store.find_signed_head(record.id)
+        # What began without signatures may have gained a signed head since; its first blocks stay unsigned.
+        signed = signed_head is not None and (record.origin is Origin.OWN or record.pinned_key is not None)
+        is_derivative = record.kind is DatasetKind.DERIVATIVE
+        known = None if options.everything else self._recall(record, replay=options.replay and is_derivative)
+        after = -1 if known is None else known.head.sequence_number
+        finding = Finding(
+            name=record.name,
+            dataset_id=record.id,
+            blocks=record.head.sequence_number + 1,
+            rows=0,
+            signed=signed,
+            replayed_steps=None,
+            remembered=after + 1,
+            remembered_head=known.head if known is not None and known.replayed else None,
+        )
+        try:
+            if signed_head is not None:
+                verify_head(signed_head.raw, record.id, keys=KeyLogs(self.store).get_history(record.id))
+            if known is not None:
+                self._look_for_files(record, after)
+            state = None if known is None else ChainState.from_bytes(known.chain_state)
+            while after < record.head.sequence_number:
+                upto = min(after + PIECE_BLOCKS, record.head.sequence_number)
+                chain = self._read(record, after, upto, state, signed=signed)
+                finding = self._check_piece(record, chain, finding, options, say)
+                state, after = chain.state, upto
+                if options.sample is None:
+                    self._remember(record, chain, replayed=not is_derivative or finding.replayed_steps is not None)
+        except EngineError:
+            raise
+        except OdfError as error:
+            return replace(
+                finding,
+                rows=0,
+                replayed_steps=None,
+                problem=str(error),
+                rule=getattr(error, "rule", type(error).__name__),
+                problem_block=getattr(error, "sequence_number", None),
+                divergence=_divergence_of(error),
+            )
+        return finding
+
+    def _recall(self, record: DatasetRecord, *, replay: bool) -> Verified | None:
+        known = self.store.find_verified(record.id)
+        if known is None or (replay and not known.replayed):
+            return None
+        held = self.store.find_block_by_number(record.id, known.head.sequence_number)
+        return known if held is not None and held.hash == known.head.hash else None
+
+    def _remember(self, record: DatasetRecord, chain: CheckedChain, *, replayed: bool) -> None:
+        self.store.put_verified(Verified(record.id, chain.last, replayed, chain.state.to_bytes(), self.now()))
+
+    def _read(
+        self, record: DatasetRecord, after: int, upto: int, state: ChainState | None, *, signed: bool
+    ) -> CheckedChain:
+        """Read a piece of the chain as if somebody had sent it."""
+        return check_chain(
+            stored_piece(self.store, record, after=after, upto=upto),
+            keys=KeyLogs(self.store).get_history(record.id),
+            state=state,
+            before=None if after < 0 else view_at(self.store, record.id, after),
+            signed=signed,
+            strictness=Strictness.FOREIGN,
+        )
+
+    def _look_for_files(self, record: DatasetRecord, upto: int) -> None:
+        """Check that the files of remembered blocks are there with their size; their bytes were read before."""
+        for block in iter_decoded(self.store, record.id, upto=upto):
+            if isinstance(block.event, AddData | ExecuteTransform):
+                for part in (block.event.new_data, block.event.new_checkpoint):
+                    if part is not None:
+                        self._require_size(part.physical_hash, part.size)
+
+    def _require_size(self, object_hash: Multihash, size_bytes: int) -> None:
+        found = self.objects.get_size(object_hash)
+        if found != size_bytes:
+            raise RejectedError("EX-OBJECT object-is-what-its-block-says", expected=size_bytes, found=found)
+
+    def _check_piece(
+        self,
+        record: DatasetRecord,
+        chain: CheckedChain,
+        before: Finding,
+        options: VerifyOptions,
+        say: Callable[[str], None],
+    ) -> Finding:
+        paths = {}
+        for needed in chain.needed_objects():
+            say(f"checking file {needed.hash.short}")
+            self.objects.check(needed.hash)
+            self._require_size(needed.hash, needed.size_bytes)
+            paths[needed.hash] = self.objects.get_path(needed.hash)
+        data = [block.sequence_number for block in chain.iter_blocks(traits.ROWS)]
+        chosen = data if options.sample is None else sorted(options.random.sample(data, min(options.sample, len(data))))
+        rows = check_rows(chain, paths, say, chosen=frozenset(chosen))
+        steps = chain.count(traits.STEP)
+        replayed, not_checked, divergence = before.replayed_steps, before.not_checked, before.divergence
+        engine_notes: list[str] = []
+        if record.kind is DatasetKind.DERIVATIVE:
+            missing = find_missing_inputs(chain, self.store)
+            divergence = _missing_inputs(missing).to_json() if missing else divergence
+            not_checked = self._obstacle(chain, options, missing)
+            # As those that come with an offer (REPLAY-12).
+            engine_notes = check_records(
+                chain,
+                paths,
+                store=self.store,
+                objects=self.objects,
+                engines=self.engines,
+                # Re-execution looks at them anyway.
+                with_inputs=bool(not_checked) and not missing,
+            ).describe()
+            if not not_checked:
+                done = replay_steps(chain, paths, store=self.store, objects=self.objects, engines=self.engines, say=say)
+                replayed = (replayed or 0) + done
+        return replace(
+            before,
+            rows=before.rows + rows,
+            slices=before.slices + len(chosen),
+            slices_in_range=before.slices_in_range + len(data),
+            steps_in_range=before.steps_in_range + steps,
+            replayed_steps=replayed,
+            not_checked=not_checked,
+            divergence=divergence,
+            first=before.first or chain.first,
+            last=chain.last,
+            warnings=(*before.warnings, *engine_notes, *chain.warnings),
+        )
+
+    def _obstacle(self, chain: CheckedChain, options: VerifyOptions, missing: Sequence[str]) -> str:
+        if not options.replay:
+            return "not asked for"
+        if options.sample is not None:
+            return "a sample reads rows only"
+        if chain.view.transform is None:
+            return "it declares no transform"
+        for name in chain.list_engines():
+            try:
+                self.engines.get_engine(name)
+            except EngineMissingError as error:
+                return str(error)
+        return "; ".join(missing)
+
+
+def _divergence_of(error: OdfError) -> dict[str, Any] | None:
+    if isinstance(error, ReplayMismatchError):
+        return error.mismatch.divergence.to_json()
+    if isinstance(error, RejectedError) and error.rule.startswith("REPLAY-7 slices"):
+        return _missing_inputs([str(error)]).to_json()
+    return None
+
+
+def _missing_inputs(missing: Sequence[str]) -> Divergence:
+    return Divergence("inputs", (), 0, 0, 0, (), "; ".join(missing), Cause.MISSING_INPUT)

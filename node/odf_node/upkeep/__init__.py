@@ -1,0 +1,1 @@
+"""Care for what is held: repair, scrub, and files of derivatives that can be computed again."""
