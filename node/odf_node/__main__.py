@@ -4,18 +4,13 @@ import atexit
 import gc
 import sys
 
-from odf_node.handover.client import hand_over
-
 _NEW_OBJECTS = 20_000  # measured: loading modules makes objects that stay, and looking through them takes a tenth of it
 
 
 def main() -> int:
-    """Run one command in a process that exists for it, or have the daemon of its home do so."""
+    """Run one command in a process that exists for it."""
     gc.set_threshold(_NEW_OBJECTS)
     atexit.register(gc.freeze)  # or all of them are looked through once more at the end, for nothing
-    code = hand_over(sys.argv[1:])
-    if code is not None:
-        return code
     from odf_node.cli.main import main as run_command_line
 
     return run_command_line()

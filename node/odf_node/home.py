@@ -112,11 +112,6 @@ class Home:
         """Workspaces of engines, and where commands find one that is warm: ``staging/engines``."""
         return self.staging / "engines"
 
-    @property
-    def commands(self) -> Path:
-        """Where commands find who runs them: ``staging/commands`` (HOME-22)."""
-        return self.staging / "commands"
-
     def exists(self) -> bool:
         """Say whether anything was ever written here."""
         return self.database.exists()

@@ -47,7 +47,6 @@ def examine_machine(home: Path | None) -> list[MachineFinding]:
         _home(folder),
         _space(folder),
         _objects(folder),
-        _commands(folder),
     ]
 
 
@@ -127,19 +126,6 @@ def _objects(folder: Path) -> MachineFinding:
     when = f"read again from {state.began_at}" if state.began_at else "never read again; 'odf-node scrub' does it"
     found = f"{len(state.damaged)} of them damaged, {when}" if state.damaged else f"none is known to be damaged, {when}"
     return MachineFinding("objects", not state.damaged, found, "'odf-node repair' fetches damaged objects again")
-
-
-def _commands(folder: Path) -> MachineFinding:
-    from odf_node.handover.client import connect
-
-    try:
-        line = connect(str(folder))
-    except OSError:
-        line = None
-    if line is None:
-        return MachineFinding("commands", True, "run by themselves: no daemon of this home takes them")
-    line.close()
-    return MachineFinding("commands", True, "the daemon of this home runs pull, push, verify, list and log")
 
 
 def _space(folder: Path) -> MachineFinding:

@@ -155,16 +155,6 @@ def test_version_is_told_by_the_standard_library_alone() -> None:
     assert strangers - loaded_by("pass") == set()
 
 
-def test_handing_a_command_over_loads_next_to_nothing(tmp_path: Path) -> None:
-    loaded = loaded_by(
-        f"import odf_node.__main__\nfrom odf_node.handover.client import hand_over\n"
-        f"assert hand_over(['pull', 'x', '--home', {str(tmp_path)!r}]) is None"
-    )
-    ours = {name for name in loaded - loaded_by("pass") if not name.startswith("_")}
-    handover = {"odf_node.handover", "odf_node.handover.client", "odf_node.handover.request"}
-    assert ours == {"odf_node", "odf_node.__main__", "atexit", "gc", *handover} - loaded_by("pass")
-
-
 @pytest.mark.parametrize(
     "words", [["list"], ["list", "-o", "json"], ["log", "a.b"], ["token", "list"], ["publish", "a"]]
 )

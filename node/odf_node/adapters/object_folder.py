@@ -241,7 +241,7 @@ class ObjectFolder:
         return SweepReport(ran=True, objects=objects, staged_files=staged_files, freed_bytes=freed_bytes)
 
     def _iter_staged(self) -> Iterator[Path]:
-        kept = {self._home.downloads, self._home.refused, self._home.engines, self._home.commands}
+        kept = {self._home.downloads, self._home.refused, self._home.engines}
         with suppress(FileNotFoundError):
             yield from (path for path in sorted(self._home.staging.iterdir()) if path not in kept)
 

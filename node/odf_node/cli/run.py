@@ -22,7 +22,7 @@ from odf_engines.errors import (
 )
 from odf_node.cli.console import Console, printable
 from odf_node.cli.context import Context
-from odf_node.cli.stopping import FORK_SERVER_ENDS, Stopped, exit_code_of_signal, finish_or_stop, stop_on_signals
+from odf_node.cli.stopping import Stopped, exit_code_of_signal, finish_or_stop, stop_on_signals
 from odf_node.errors import RefusedError, UsageError
 from odf_protocol.errors import (
     CorruptError,
@@ -67,10 +67,6 @@ def run_command(arguments: argparse.Namespace) -> int:
             return code
     except KeyboardInterrupt as stopped:
         number = stopped.number if isinstance(stopped, Stopped) else signal.SIGINT
-        if number == FORK_SERVER_ENDS:
-            _say(command, "the daemon that ran this command has ended; nothing was left half-done, run it again")
-            _leave_stdout()
-            return EXIT_CODES[UnavailableError]
         _say(command, "stopped; nothing was left half-done")
         _leave_stdout()
         return exit_code_of_signal(number)

@@ -11,10 +11,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any, Final, NoReturn
 
-FORK_SERVER_ENDS: Final = signal.SIGUSR1
-"""Sent to a command that was handed over when the process that runs such commands ends (HAND-6); by nobody else."""
-
-SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, FORK_SERVER_ENDS)
+SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 _KILLED: Final = 128  # shells report 128 + n for a process that signal n ended (POSIX "Exit Status for Commands")
 
 

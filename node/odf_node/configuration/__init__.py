@@ -8,7 +8,6 @@ Source: clauses DAEMON-1 to DAEMON-5 in ``spec/daemon.md``.
 
 from odf_node.configuration.declaration import (
     Access,
-    Commands,
     Configuration,
     Limits,
     Listen,
@@ -29,7 +28,6 @@ from odf_node.configuration.reading import (
 __all__ = [
     "CONFIGURATION_VARIABLE",
     "Access",
-    "Commands",
     "Configuration",
     "ConfigurationError",
     "Limits",

@@ -129,16 +129,6 @@ class Gossip:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Commands:
-    """Commands of this home that a process of the daemon runs, as it has loaded already what they need."""
-
-    hand_over: bool = _setting(True, "take them", reloads=False)
-    at_once: int = _setting(
-        4, "so many at once; more run in processes of their own", reloads=False, lowest=1, highest=1_000
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Shutdown:
     """How the node ends."""
 
@@ -158,7 +148,6 @@ class Configuration:
     scrub: Scrub = field(default_factory=Scrub)
     heads: Heads = field(default_factory=Heads)
     gossip: Gossip = field(default_factory=Gossip)
-    commands: Commands = field(default_factory=Commands)
     shutdown: Shutdown = field(default_factory=Shutdown)
 
 
@@ -173,7 +162,6 @@ SECTIONS: Final[Mapping[str, type]] = MappingProxyType(
         "scrub": Scrub,
         "heads": Heads,
         "gossip": Gossip,
-        "commands": Commands,
         "shutdown": Shutdown,
     }
 )

@@ -17,7 +17,6 @@ from odf_node.daemon.background_renewal import BackgroundRenewal
 from odf_node.daemon.background_scrub import BackgroundScrub
 from odf_node.daemon.supervisor import notify_supervisor
 from odf_node.engine_workspace import EngineWorkspace
-from odf_node.handover.offering import CommandOffer
 from odf_node.http.live import Live
 from odf_node.program_files import build_of_program
 
@@ -34,7 +33,6 @@ class Housekeeping:
 
     renewal: BackgroundRenewal
     rebuilds: BackgroundRebuild
-    commands: CommandOffer
 
 
 @asynccontextmanager
@@ -48,7 +46,7 @@ async def keep_house(
         live: The settings in force.
         say: Hears what is not as it should be.
         stop: Set when the node was told to stop.
-        grace_s: How long engines and commands may go on after that.
+        grace_s: How long engines may go on after that.
     """
     keeper, thread = _start_keeper(node, say)
     care = BackgroundScrub(node, live)
@@ -56,19 +54,14 @@ async def keep_house(
     background = Housekeeping(
         BackgroundRenewal(node, live),
         BackgroundRebuild(lambda: Node(node.home, node.clock)),
-        CommandOffer(node.home.commands, live.configuration.commands),
     )
     background.rebuilds.start()
     engines_end = asyncio.create_task(_stop_engines_late(node, stop, grace_s))
-    commands_end = asyncio.create_task(_end_commands(background.commands, stop, grace_s))
     try:
         yield background
     finally:
         notify_supervisor(os.environ, "STOPPING=1")
         engines_end.cancel()
-        # What ends without having been told to stop waits for nobody.
-        await (commands_end if stop.is_set() else background.commands.end(0))
-        commands_end.cancel()
         await asyncio.to_thread(background.rebuilds.end)
         await asyncio.to_thread(care.end)
         await asyncio.to_thread(background.renewal.end)
@@ -81,12 +74,6 @@ async def _stop_engines_late(node: Node, stop: asyncio.Event, grace_s: float) ->
     await stop.wait()
     await asyncio.sleep(grace_s)
     node.stop_engines()
-
-
-async def _end_commands(commands: CommandOffer, stop: asyncio.Event, grace_s: float) -> None:
-    """Let commands end beside the requests, in the same time."""
-    await stop.wait()
-    await commands.end(grace_s)
 
 
 def _start_keeper(node: Node, say: Callable[[str], None]) -> tuple[Keeper, threading.Thread]:

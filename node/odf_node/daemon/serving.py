@@ -83,7 +83,6 @@ async def serve(node: Node, setting: Setting, *, ready_file: Path | None, consol
         ):
 
             def announce(listening: ListeningAddress) -> None:
-                house.commands.start()
                 _announce(node, listening, ready_file, console)
                 if gossiping is not None:
                     gossiping.start(listening)  # which looks after the heads too

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
-from odf_node.rows.ready_readers import ReadyReader, find_ready_reader
 from odf_protocol.block import Block, encode_block
 from odf_protocol.dataset_view import DatasetView
 from odf_protocol.divergence import Divergence
@@ -65,7 +64,7 @@ class SliceProcess:
 
     def __init__(self, limits: ReadingLimits | None = None) -> None:
         self._limits = limits or ReadingLimits()
-        self._process: subprocess.Popen[bytes] | ReadyReader | None = None
+        self._process: subprocess.Popen[bytes] | None = None
         self._is_stopped = False
 
     def start(self) -> None:
@@ -201,9 +200,8 @@ class SliceProcess:
             raise self._explain_end(process, sequence_number, cpu_s, is_mute=True)
         return answer["result"], body
 
-    def _start(self) -> "subprocess.Popen[bytes] | ReadyReader":
-        ready = find_ready_reader() if self._limits == ReadingLimits() else None
-        process = self._process = ready or subprocess.Popen(
+    def _start(self) -> "subprocess.Popen[bytes]":
+        process = self._process = subprocess.Popen(
             [sys.executable, "-m", "odf_node.rows.slice_worker", str(self._limits.memory_bytes)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -223,7 +221,7 @@ class SliceProcess:
 
     def _explain_end(
         self,
-        process: "subprocess.Popen[bytes] | ReadyReader",
+        process: "subprocess.Popen[bytes]",
         sequence_number: int | None,
         cpu_s: int,
         *,

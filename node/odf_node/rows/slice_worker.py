@@ -24,20 +24,8 @@ _DIE_WITH_PARENT: Final = 1  # Source: prctl(2), PR_SET_PDEATHSIG
 
 
 def main() -> None:
-    """Be the program."""
-    serve(int(sys.argv[1]))
-
-
-def serve(memory_bytes: int, parent_id: int | None = None) -> None:
-    """Answer requests from standard input until it ends, or this process' parent does.
-
-    Args:
-        memory_bytes: What this process may use.
-        parent_id: Its parent, where that may have ended already.
-    """
-    _limit_process(memory_bytes)
-    if parent_id not in {None, os.getppid()}:
-        return
+    """Answer requests from standard input until it ends, or this process' parent does."""
+    _limit_process(int(sys.argv[1]))
     importlib.import_module("odf_node.rows.slices")  # now: whoever started us early has no request yet
     for line in sys.stdin:
         answer, body = _answer(json.loads(line))
