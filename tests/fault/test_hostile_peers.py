@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from odf_node.adapters import answer_body
 from odf_node.adapters.http_client import ClientSettings
 from odf_node.adapters.peer_addresses import open_peer
 from odf_node.ports import Head
@@ -97,15 +96,6 @@ class Store:
 # Objects
 
 
-@pytest.fixture(params=["by-the-client", "directly"])
-def each_way_to_receive(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Objects of any size take the way of large ones, too."""
-    if request.param == "directly":
-        monkeypatch.setattr(answer_body, "DIRECT_BYTES", 1)
-        monkeypatch.setattr(answer_body, "PIECE_BYTES", 256 * 1024)
-
-
-@pytest.mark.usefixtures("each_way_to_receive")
 @in_loop
 async def test_object_of_the_right_bytes_arrives_and_is_counted_once(tmp_path: Path) -> None:
     store = Store(tmp_path)
@@ -115,7 +105,6 @@ async def test_object_of_the_right_bytes_arrives_and_is_counted_once(tmp_path: P
     assert store.told_bytes == len(OBJECT)
 
 
-@pytest.mark.usefixtures("each_way_to_receive")
 @pytest.mark.parametrize("cuts", [1, 2, 4])
 @in_loop
 async def test_cut_download_goes_on_where_it_stopped(tmp_path: Path, cuts: int) -> None:
@@ -128,7 +117,6 @@ async def test_cut_download_goes_on_where_it_stopped(tmp_path: Path, cuts: int) 
     assert store.told_bytes == len(OBJECT)
 
 
-@pytest.mark.usefixtures("each_way_to_receive")
 @in_loop
 async def test_download_that_is_cut_for_good_is_kept_for_the_next_process(tmp_path: Path) -> None:
     store = Store(tmp_path)
@@ -143,7 +131,6 @@ async def test_download_that_is_cut_for_good_is_kept_for_the_next_process(tmp_pa
     store.node.objects.check(WANTED.hash)
 
 
-@pytest.mark.usefixtures("each_way_to_receive")
 @in_loop
 async def test_server_that_ignores_ranges_is_read_from_the_start_again(tmp_path: Path) -> None:
     store = Store(tmp_path)
@@ -154,7 +141,6 @@ async def test_server_that_ignores_ranges_is_read_from_the_start_again(tmp_path:
     assert store.told_bytes == len(OBJECT)
 
 
-@pytest.mark.usefixtures("each_way_to_receive")
 @in_loop
 async def test_server_that_cuts_at_the_same_place_for_ever_is_given_up(tmp_path: Path) -> None:
     store = Store(tmp_path)
@@ -165,7 +151,6 @@ async def test_server_that_cuts_at_the_same_place_for_ever_is_given_up(tmp_path:
     store.assert_nothing_accepted()
 
 
-@pytest.mark.usefixtures("each_way_to_receive")
 @in_loop
 async def test_bytes_kept_from_elsewhere_that_are_wrong_are_thrown_away_and_fetched_again(tmp_path: Path) -> None:
     store = Store(tmp_path)
@@ -176,7 +161,6 @@ async def test_bytes_kept_from_elsewhere_that_are_wrong_are_thrown_away_and_fetc
     store.node.objects.check(WANTED.hash)
 
 
-@pytest.mark.usefixtures("each_way_to_receive")
 @pytest.mark.parametrize("extra_bytes", [0, 10], ids=["as-many-as-the-object", "more-than-the-object"])
 @in_loop
 async def test_wrong_bytes_kept_at_full_length_are_fetched_again(tmp_path: Path, extra_bytes: int) -> None:
@@ -189,7 +173,6 @@ async def test_wrong_bytes_kept_at_full_length_are_fetched_again(tmp_path: Path,
     assert store.told_bytes == len(OBJECT)
 
 
-@pytest.mark.usefixtures("each_way_to_receive")
 @pytest.mark.parametrize(
     ("script", "rule"),
     [
@@ -242,7 +225,6 @@ async def test_object_that_is_gone_is_not_found(tmp_path: Path) -> None:
     store.assert_nothing_accepted()
 
 
-@pytest.mark.usefixtures("each_way_to_receive")
 @in_loop
 async def test_stalled_download_is_ended_and_kept(tmp_path: Path) -> None:
     store = Store(tmp_path)
@@ -260,7 +242,6 @@ async def test_compressed_object_is_refused_unread(tmp_path: Path) -> None:
             await store.fetch(peer, WANTED)
 
 
-@pytest.mark.usefixtures("each_way_to_receive")
 @in_loop
 async def test_download_that_is_cancelled_keeps_what_arrived_and_leaves_no_thread_writing(tmp_path: Path) -> None:
     store = Store(tmp_path)
@@ -274,7 +255,6 @@ async def test_download_that_is_cancelled_keeps_what_arrived_and_leaves_no_threa
     store.assert_nothing_accepted()
 
 
-@pytest.mark.usefixtures("each_way_to_receive")
 @in_loop
 async def test_one_lie_ends_all_downloads_of_the_dataset(tmp_path: Path) -> None:
     chain = Chain("demo.data").add(OBJECT).add(b"honest")

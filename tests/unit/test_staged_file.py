@@ -79,18 +79,6 @@ def test_restarted_file_is_hashed_from_its_start(staged: StagedFile) -> None:
 
 
 @in_loop
-async def test_stream_is_done_with_lent_memory_when_the_next_call_returns(tmp_path: Path) -> None:
-    pieces = [bytearray(1024), bytearray(1024)]
-    with StagedFile.create(tmp_path / "file") as file:
-        async with StagedStream(file) as stream:
-            for number in range(50):
-                pieces[number % 2][:] = bytes([number]) * 1024
-                await stream.write(memoryview(pieces[number % 2])[: number + 1])
-            await stream.write(b"end")
-        assert file.path.read_bytes() == b"".join(bytes([n]) * (n + 1) for n in range(50)) + b"end"
-
-
-@in_loop
 async def test_bytes_that_come_one_by_one_do_not_pile_up(tmp_path: Path) -> None:
     content = os.urandom(1000)
     counts: list[int] = []

@@ -8,7 +8,6 @@ from typing import Final
 import aiohttp
 from yarl import URL
 
-from odf_node.adapters.answer_body import AnswerBody, open_body
 from odf_node.adapters.http_client import HttpClient, read_bounded
 from odf_node.adapters.http_failures import error_of_status
 from odf_node.adapters.staged_stream import StagedStream
@@ -163,13 +162,11 @@ class _ObjectDownload:
             raise PeerUnavailableError(str(self._url), "the connection was cut", "try again; what arrived is kept")
 
     async def _receive(self, answer: aiohttp.ClientResponse, staged: StagedObject) -> None:
-        settings = self._client.settings
-        with open_body(answer, rate=settings.rate, stall_s=settings.stall_s) as body:
-            async with StagedStream(staged) as stream:
-                await self._copy(body, stream, staged.size_bytes)
-                await stream.finish()
+        async with StagedStream(staged) as stream:
+            await self._copy(answer.content, stream, staged.size_bytes)
+            await stream.finish()
 
-    async def _copy(self, body: AnswerBody, stream: StagedStream, position: int) -> None:
+    async def _copy(self, body: aiohttp.StreamReader, stream: StagedStream, position: int) -> None:
         rate = self._client.settings.rate
         loop = asyncio.get_running_loop()
         window_end, window_bytes = loop.time() + RATE_WINDOW_S, 0
@@ -178,7 +175,7 @@ class _ObjectDownload:
             await rate.wait()
             # What we hold back is not the peer's slowness.
             window_end += loop.time() - paused_at
-            if not (data := await body.read()):
+            if not (data := await (body.read(rate.piece_bytes) if rate.is_limited else body.readany())):
                 break
             rate.take(len(data))
             position += len(data)

@@ -19,19 +19,15 @@ class StagedStream:
 
     def __init__(self, staged: StagedObject) -> None:
         self._staged = staged
-        self._filling: list[bytes | memoryview] = []
+        self._filling: list[bytes] = []
         self._filling_bytes = 0
         self._writing: asyncio.Future[None] | None = None
 
-    async def write(self, data: bytes | memoryview) -> None:
-        """Take bytes; waits only while the chunk before is still being written.
-
-        A ``memoryview`` is lent: it begins to be written at once, and its memory is free when the next call returned.
-        """
+    async def write(self, data: bytes) -> None:
+        """Take bytes; waits only while the chunk before is still being written."""
         self._filling.append(data)
         self._filling_bytes += len(data)
-        is_enough = self._filling_bytes >= CHUNK_BYTES or len(self._filling) >= _MOST_PIECES
-        if is_enough or isinstance(data, memoryview):
+        if self._filling_bytes >= CHUNK_BYTES or len(self._filling) >= _MOST_PIECES:
             await self._flush()
 
     async def finish(self) -> None:
