@@ -60,8 +60,8 @@ _work_in_memory()
 
 # Engines are prepared while these are tested. After them the slow folders come first, so that what is left at the end
 # is small.
-ENGINELESS = ("simulation", "soak", "fuzz", "property", "unit")
-ORDER = ("simulation", "soak", "fuzz", "property", "conformance", "e2e", "escape", "fault", "unit")
+ENGINELESS = ("attacks", "simulation", "soak", "fuzz", "property", "unit")
+ORDER = ("attacks", "simulation", "soak", "fuzz", "property", "conformance", "e2e", "escape", "fault", "unit")
 
 
 def _folder(item: pytest.Item) -> str:

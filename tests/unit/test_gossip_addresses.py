@@ -5,7 +5,8 @@ from ipaddress import ip_address
 import pytest
 
 from odf_protocol.errors import MalformedError
-from odf_protocol.gossip import PeerAddress, bucket_of_ip, is_public_ip
+from odf_protocol.gossip import PeerAddress, bucket_of_ip
+from odf_protocol.public_addresses import is_public_ip
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,8 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.test_utils import TestClient as LoopbackClient
 from aiohttp.test_utils import TestServer as LoopbackServer
 
-from odf_node.adapters.gossip_client import GossipClient, GuardedResolver
+from odf_node.adapters.gossip_client import GossipClient
+from odf_node.adapters.public_resolver import PublicResolver
 from odf_node.http.server import create_app
 from odf_node.ports.peer_errors import PeerUnavailableError
 from odf_protocol.errors import MalformedError, OdfError, RejectedError
@@ -178,11 +179,10 @@ class Names(AbstractResolver):
 
 @in_loop
 async def test_name_leads_to_public_addresses_only() -> None:
-    resolver = GuardedResolver()
-    await resolver._resolver.close()
-    resolver._resolver = Names("127.0.0.1", "8.8.8.8", "10.0.0.1", "169.254.169.254", "::ffff:127.0.0.1")
+    names = Names("127.0.0.1", "8.8.8.8", "10.0.0.1", "169.254.169.254", "::ffff:127.0.0.1")
+    resolver = PublicResolver(system=names)
     assert [one["host"] for one in await resolver.resolve("liar.example", 80)] == ["8.8.8.8"]
-    resolver._resolver = Names("127.0.0.1", "::1")
+    names.hosts = ("127.0.0.1", "::1")
     with pytest.raises(OSError, match="not in the public internet"):
         await resolver.resolve("liar.example", 80)
 

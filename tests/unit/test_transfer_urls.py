@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 from yarl import URL
 
-from odf_node.adapters.transfer_urls import PublicResolver, read_transfer_url
+from odf_node.adapters.public_resolver import PublicResolver
+from odf_node.adapters.transfer_urls import read_transfer_url
 from odf_node.ports.peer_errors import PeerLiedError
 from odf_protocol.smart_transfer.messages import Header, TransferUrl
 from support.event_loop import in_loop
@@ -75,7 +76,7 @@ async def test_names_that_lead_into_private_networks_are_not_resolved() -> None:
     try:
         assert await resolver.resolve("localhost", 80, socket.AF_INET)
         other: Any = PublicResolver("node.example")
-        with pytest.raises(OSError, match="private network"):
+        with pytest.raises(OSError, match="not in the public internet"):
             await other.resolve("localhost", 80, socket.AF_INET)
         await other.close()
     finally:

@@ -5,52 +5,27 @@ before it is connected to, in the resolver of the very connection: what was judg
 """
 
 import asyncio
-import socket
-from ipaddress import ip_address
 from types import TracebackType
 from typing import Final, Self
 
 import aiohttp
-from aiohttp.abc import AbstractResolver, ResolveResult
-from aiohttp.resolver import DefaultResolver
+from aiohttp.abc import AbstractResolver
 
 from odf_node import __version__
 from odf_node.adapters.http_client import read_bounded
 from odf_node.adapters.http_failures import error_of_status, mapped_failures
 from odf_protocol.errors import MalformedError, RejectedError
 from odf_protocol.exchange.routes import gossip_path
-from odf_protocol.gossip.addresses import PeerAddress, is_public_ip
+from odf_protocol.gossip.addresses import PeerAddress
+from odf_node.adapters.public_resolver import PublicResolver
+from odf_node.exchange.routes import gossip_path
+from odf_protocol.gossip.addresses import PeerAddress
 from odf_protocol.gossip.messages import MAX_MESSAGE_BYTES, Reply, Request, decode_reply, encode_gossip
 
-__all__ = ["GossipClient", "GuardedResolver"]
+__all__ = ["GossipClient"]
 
 ANSWER_S: Final = 8.0  # guess: four rounds; a peer that needs longer is of little use as one
 CONNECTIONS: Final = 32  # guess: all links, and as many again
-
-
-class GuardedResolver(AbstractResolver):
-    """Resolves names to public addresses only (GOSSIP-9)."""
-
-    def __init__(self) -> None:
-        self._resolver = DefaultResolver()
-
-    async def resolve(
-        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
-    ) -> list[ResolveResult]:
-        """Resolve a name.
-
-        Raises:
-            OSError: It resolves to nothing, or to nothing public.
-        """
-        found = await self._resolver.resolve(host, port, family)
-        public = [one for one in found if is_public_ip(ip_address(one["host"]))]
-        if not public:
-            raise OSError(None, f"{host} is not in the public internet")
-        return public
-
-    async def close(self) -> None:
-        """Release the resolver."""
-        await self._resolver.close()
 
 
 class GossipClient:
@@ -64,7 +39,7 @@ class GossipClient:
 
     async def __aenter__(self) -> Self:
         self._named = _open_session(None)
-        self._strangers = _open_session(None if self._allow_private else GuardedResolver())
+        self._strangers = _open_session(None if self._allow_private else PublicResolver())
         return self
 
     async def __aexit__(

@@ -7,10 +7,10 @@ Source: clause GOSSIP-57 in ``spec/extensions/gossip.md``.
 
 from yarl import URL
 
-from odf_node.adapters.gossip_client import GuardedResolver
 from odf_node.adapters.http_client import ClientSettings
 from odf_node.adapters.peer_addresses import open_peer
 from odf_node.adapters.peer_urls import parse_peer_url
+from odf_node.adapters.public_resolver import PublicResolver
 from odf_node.ports.peer_client import PeerDataset
 from odf_protocol.errors import MalformedError, RejectedError
 from odf_protocol.gossip.addresses import PeerAddress
@@ -43,4 +43,4 @@ async def open_heard_peer(address: str, settings: ClientSettings, *, allow_priva
         raise RejectedError(
             "GOSSIP-9 address-is-public (only a peer named it; type the address itself if you trust it)", found=address
         )
-    return await open_peer(str(url), settings, resolver=GuardedResolver())
+    return await open_peer(str(url), settings, resolver=PublicResolver())

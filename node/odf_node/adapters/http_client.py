@@ -21,6 +21,7 @@ from yarl import URL
 
 from odf_node import __version__
 from odf_node.adapters.http_failures import error_of_status, mapped_failures
+from odf_node.adapters.public_resolver import SteadyResolver
 from odf_node.byte_rate import ByteRate
 from odf_node.ports.peer_errors import PeerUnavailableError
 from odf_protocol.errors import MalformedError, UnsupportedError
@@ -89,9 +90,9 @@ class HttpClient:
     """One session with one peer; an asynchronous context manager."""
 
     def __init__(self, settings: ClientSettings, *, resolver: AbstractResolver | None = None) -> None:
-        """Make it; ``resolver`` finds hosts, None: the system's."""
+        """Make it; ``resolver`` finds hosts, None: those that this node's user named."""
         self.settings = settings
-        self._resolver = resolver
+        self.resolver = resolver or SteadyResolver()
         self.may_sign = False
         """Set for peers that know what a node's signature is; others are not told who asks."""
         self._signs = False
@@ -101,7 +102,7 @@ class HttpClient:
     async def __aenter__(self) -> Self:
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(
-                limit=self.settings.objects_at_once + 2, socket_factory=self._open_socket, resolver=self._resolver
+                limit=self.settings.objects_at_once + 2, socket_factory=self._open_socket, resolver=self.resolver
             ),
             cookie_jar=aiohttp.DummyCookieJar(),
             timeout=aiohttp.ClientTimeout(

@@ -12,9 +12,14 @@ from odf_node.adapters.http_client import HttpClient
 from odf_node.adapters.http_failures import mapped_failures
 from odf_node.adapters.object_downloads import ObjectDownloads
 from odf_node.adapters.plain_peer import parse_head_text
+from odf_node.adapters.public_resolver import PublicResolver
 from odf_node.adapters.smart_connection import name_peer, object_file_of, open_conversation
 from odf_node.adapters.smart_socket import Conversation
-from odf_node.adapters.transfer_urls import PublicResolver, read_transfer_url
+from odf_node.adapters.transfer_urls import read_transfer_url
+from odf_node.exchange.limits import MAX_HEAD_TEXT_BYTES, MAX_PULL_BLOCKS, MAX_PULL_BYTES
+from odf_node.exchange.packs import PackedBlock
+from odf_node.exchange.routes import block_path
+from odf_node.ports.datasets import Head
 from odf_node.ports.objects import ArrivingObjects
 from odf_node.ports.peer_client import OnBytes, PeerDescription, PeerHead, PeerSpeaks, SilentPeer
 from odf_node.ports.peer_errors import PeerLiedError, PeerNotFoundError, PeerUnavailableError
@@ -110,7 +115,8 @@ class SmartPeer(SilentPeer):
         """See ``PeerDataset``; the peer says where each object is to be read."""
         distinct = list({item.hash: item for item in wanted}.values())
         settings = replace(self._client.settings, token=None)  # addresses bring their own
-        async with HttpClient(settings, resolver=PublicResolver(self._url.host or "")) as transfers:
+        resolver = PublicResolver(self._url.host, self._client.resolver)
+        async with HttpClient(settings, resolver=resolver) as transfers:
             for start in range(0, len(distinct), MAX_OBJECTS_PER_MESSAGE):
                 part = distinct[start : start + MAX_OBJECTS_PER_MESSAGE]
                 places = await self._client.retry(lambda part=part: self._locate(part))  # type: ignore[misc]

@@ -13,11 +13,14 @@ from odf_node.adapters.http_client import HttpClient, read_bounded
 from odf_node.adapters.http_failures import error_of_status, mapped_failures
 from odf_node.adapters.packing import ServedStore
 from odf_node.adapters.plain_peer import parse_head_text
+from odf_node.adapters.public_resolver import PublicResolver
 from odf_node.adapters.smart_batches import PlannedBatch, plan_batch
 from odf_node.adapters.smart_connection import name_peer, open_conversation
 from odf_node.adapters.smart_socket import Conversation
 from odf_node.adapters.task_errors import first_error
-from odf_node.adapters.transfer_urls import PublicResolver, read_transfer_url
+from odf_node.adapters.transfer_urls import read_transfer_url
+from odf_node.exchange.limits import KIB, MAX_HEAD_TEXT_BYTES
+from odf_node.ports.datasets import Head
 from odf_node.ports.objects import ObjectStore
 from odf_node.ports.peer_client import OnBytes
 from odf_node.ports.peer_errors import PeerLiedError, PeerNotFoundError, PeerUnavailableError, PushRefusedError
@@ -158,7 +161,8 @@ class SmartPush:
         settings = replace(self._client.settings, token=None)  # addresses bring their own
         slots = asyncio.Semaphore(settings.objects_at_once)
         done = 0
-        async with HttpClient(settings, resolver=PublicResolver(self._url.host or "")) as transfers:
+        resolver = PublicResolver(self._url.host, self._client.resolver)
+        async with HttpClient(settings, resolver=resolver) as transfers:
 
             async def put(item: PushStrategy) -> None:
                 nonlocal done

@@ -6,7 +6,7 @@ kept. Nothing here does I/O; ``GossipMachine.handle`` takes events and the time 
 Source: ``spec/extensions/gossip.md``.
 """
 
-from odf_protocol.gossip.addresses import PeerAddress, bucket_of_ip, is_public_ip
+from odf_protocol.gossip.addresses import PeerAddress, bucket_of_ip
 from odf_protocol.gossip.effects import (
     Accept,
     Effect,
@@ -63,7 +63,6 @@ __all__ = [
     "decode_reply",
     "decode_request",
     "encode_gossip",
-    "is_public_ip",
     "item_id",
     "read_item",
     "sign_peer",

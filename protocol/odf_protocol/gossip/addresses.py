@@ -8,12 +8,13 @@ Source: clauses GOSSIP-8 to GOSSIP-10 in ``spec/extensions/gossip.md``.
 
 import re
 from dataclasses import dataclass, field
-from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
+from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Final, Self
 
 from odf_protocol.errors import MalformedError
+from odf_protocol.public_addresses import is_public_ip
 
-__all__ = ["MAX_ADDRESS_CHARACTERS", "PeerAddress", "bucket_of_ip", "is_public_ip"]
+__all__ = ["MAX_ADDRESS_CHARACTERS", "PeerAddress", "bucket_of_ip"]
 
 MAX_ADDRESS_CHARACTERS: Final = 160
 """What one text of a canonical document holds."""
@@ -26,20 +27,6 @@ _TOP_LABEL = re.compile(r"[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?", re.ASCII)
 _DEFAULT_PORT: Final = {"http": 80, "https": 443}
 _HIGHEST_PORT: Final = 65_535
 _PRIVATE_NAMES: Final = ("localhost", "local", "internal", "home.arpa")  # RFC 6761, RFC 6762, RFC 8375, ICANN 2024
-_NAT64: Final = IPv6Network("64:ff9b::/96")  # RFC 6052
-
-
-def is_public_ip(ip: IPv4Address | IPv6Address) -> bool:
-    """Tell whether packets to an address leave for the public internet, also when it carries another one inside."""
-    if isinstance(ip, IPv6Address):
-        inner = ip.ipv4_mapped or ip.sixtofour or (ip.teredo[1] if ip.teredo else None)
-        if inner is None and ip in _NAT64:
-            inner = IPv4Address(int(ip) & 0xFFFFFFFF)
-        if inner is not None and not is_public_ip(inner):
-            return False
-        if ip.ipv4_mapped is not None:
-            return True
-    return ip.is_global and not ip.is_multicast and not ip.is_reserved
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -1,0 +1,94 @@
+"""Names of hosts found in the very connection that uses them, so that what was judged is what is connected to.
+
+A literal address never gets to a resolver: whoever lets a stranger name one asks ``is_public_host`` first.
+
+Source: clauses EX-13 and GOSSIP-9, SMART-11 in ``spec/smart-transfer.md``.
+"""
+
+import socket
+from ipaddress import ip_address
+
+from aiohttp.abc import AbstractResolver, ResolveResult
+from aiohttp.resolver import DefaultResolver
+
+from odf_protocol.public_addresses import is_public_ip
+
+__all__ = ["PublicResolver", "SteadyResolver"]
+
+
+class SteadyResolver(AbstractResolver):
+    """Finds hosts that this node's user named: one that led into the public internet once does so from then on.
+
+    Its name server could otherwise send what comes later, which the server there has a say in, into this network.
+    """
+
+    def __init__(self, system: AbstractResolver | None = None) -> None:
+        """Make it; ``system`` asks the name servers, None: as the machine does."""
+        self._system = system or DefaultResolver()
+        self._public_hosts: set[str] = set()
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
+    ) -> list[ResolveResult]:
+        """Resolve a name.
+
+        Raises:
+            OSError: It resolves to nothing, or no longer to anything public.
+        """
+        found = await self._system.resolve(host, port, family)
+        public = _choose_public(found)
+        if host not in self._public_hosts:
+            if public:
+                self._public_hosts.add(host)
+            return found
+        if not public:
+            raise OSError(None, f"{host} was in the public internet and leads into a private network now")
+        return public
+
+    async def close(self) -> None:
+        """Release the system's."""
+        await self._system.close()
+
+
+class PublicResolver(AbstractResolver):
+    """Resolves names that strangers say to public addresses only."""
+
+    def __init__(
+        self,
+        named_host: str | None = None,
+        named: AbstractResolver | None = None,
+        system: AbstractResolver | None = None,
+    ) -> None:
+        """Make it.
+
+        Args:
+            named_host: A host that this node's user named, and that may be anywhere.
+            named: Finds that host: the one that found it before.
+            system: Asks the name servers; None: as the machine does.
+        """
+        self._named_host = named_host
+        self._system = system or DefaultResolver()
+        self._named = named or SteadyResolver(self._system)
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
+    ) -> list[ResolveResult]:
+        """Resolve a name.
+
+        Raises:
+            OSError: It resolves to nothing, or to nothing public.
+        """
+        if host == self._named_host:
+            return await self._named.resolve(host, port, family)
+        public = _choose_public(await self._system.resolve(host, port, family))
+        if not public:
+            raise OSError(None, f"{host} is not in the public internet")
+        return public
+
+    async def close(self) -> None:
+        """Release the system's."""
+        await self._system.close()
+
+
+def _choose_public(found: list[ResolveResult]) -> list[ResolveResult]:
+    return [entry for entry in found if is_public_ip(ip_address(entry["host"].partition("%")[0]))]
