@@ -8,6 +8,7 @@ from http import HTTPStatus
 from typing import Final
 
 import aiohttp
+import msgspec
 
 from odf_node.ports.peer_errors import (
     PeerForbidsError,
@@ -101,6 +102,10 @@ def _find_problem(body: bytes, content_type: str) -> Problem | None:
     if content_type != PROBLEM_MEDIA_TYPE:
         return None
     try:
-        return decode_message(body, Problem)
+        problem = decode_message(body, Problem)
     except MalformedError:
         return None
+    # On one line: what a peer writes must not look like lines of ours.
+    return msgspec.structs.replace(
+        problem, detail=" ".join(problem.detail.split()), rule=" ".join(problem.rule.split())
+    )

@@ -18,7 +18,7 @@ from odf_protocol.errors import UnavailableError
 if TYPE_CHECKING:
     from odf_node.cli.progress import Progress
 
-_CONTROLS: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+_CONTROLS: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 """What moves a terminal's cursor or turns text around; newline and tab apart (ECMA-48; Unicode "Bidirectional")."""
 
 
@@ -95,7 +95,7 @@ class Console:
             moves=self.is_terminal,
             is_quiet=self.quiet,
             plain_each_s=plain_seconds(os.environ),
-            clean=_printable_cell,
+            clean=printable_line,
         )
         try:
             yield shown
@@ -116,9 +116,9 @@ class Console:
 
 def format_table(rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str]) -> Iterable[str]:
     """Lay rows out in columns as wide as their widest cell, under a heading."""
-    headings = [heading.removeprefix(">") for heading in columns.values()]
+    headings = [printable_line(heading.removeprefix(">")) for heading in columns.values()]
     right = [heading.startswith(">") for heading in columns.values()]
-    cells = [["" if row.get(key) is None else _printable_cell(row[key]) for key in columns] for row in rows]
+    cells = [["" if row.get(key) is None else printable_line(row[key]) for key in columns] for row in rows]
     widths = [max(len(line[i]) for line in [headings, *cells]) for i in range(len(headings))]
 
     def lay(line: Sequence[str]) -> str:
@@ -149,6 +149,6 @@ def printable(text: str) -> str:
     return _CONTROLS.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
 
 
-def _printable_cell(value: object) -> str:
+def printable_line(value: object) -> str:
     """As ``printable``, on one line."""
     return printable(str(value)).replace("\n", "\\n").replace("\t", "\\t")

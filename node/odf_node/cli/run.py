@@ -20,7 +20,7 @@ from odf_engines.errors import (
     NotReplayableError,
     SandboxUnavailableError,
 )
-from odf_node.cli.console import Console, printable
+from odf_node.cli.console import Console, printable, printable_line
 from odf_node.cli.context import Context
 from odf_node.cli.stopping import Stopped, exit_code_of_signal, finish_or_stop, stop_on_signals
 from odf_node.errors import RefusedError, UsageError
@@ -103,7 +103,7 @@ def tell_failure(command: str, error: OdfError) -> int:
         from odf_node.cli.refusal_text import describe_cells, describe_refusal
 
         if isinstance(error, RefusedError):
-            print(printable("\n".join(describe_refusal(report))), file=sys.stderr)
+            print("\n".join(map(printable_line, describe_refusal(report))), file=sys.stderr)
         else:
             _say(command, "\n".join([str(error), *describe_cells(report)]))
     else:
