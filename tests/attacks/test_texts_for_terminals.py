@@ -13,8 +13,8 @@ from odf_node.adapters.http_failures import error_of_status
 from odf_node.cli.console import Console, printable_line
 from odf_node.cli.refusal_text import describe_cells
 from odf_node.cli.rows import write_rows
-from odf_node.exchange.messages import PROBLEM_MEDIA_TYPE, Problem, encode_message
 from odf_protocol.errors import OdfError
+from odf_protocol.exchange.messages import PROBLEM_MEDIA_TYPE, Problem, encode_message
 from support.event_loop import in_loop
 from support.http_server import serving
 

@@ -116,7 +116,7 @@ def test_connections_that_say_nothing_do_not_keep_others_out(tmp_path: Path) -> 
             if number % 3 == 1:
                 connection.sendall(b"GET /demo.data/refs/head HTTP/1.1\r\nHost")
             elif number % 3 == 2:
-                connection.sendall(f"GET /demo.data/data/{HASH} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+                connection.sendall(f"GET /demo.data/data/{HASH} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
         assert is_ready(node)
         fetch(node.url, chain, tmp_path / "copy")
         for connection in silent:

@@ -17,6 +17,7 @@ def ask(node: Daemon, method: str, path: str, body: bytes | None = None) -> tupl
     """Send one request with the token that tests know; give status and body."""
     request = urllib.request.Request(node.url + path, data=body, method=method)
     request.add_header("Authorization", f"Bearer {TOKEN}")
+    request.add_header("Content-Type", "application/json")
     try:
         with urllib.request.urlopen(request, timeout=240) as answer:
             return int(answer.status), answer.read()

@@ -31,6 +31,7 @@ MESSAGES = [
     name for name in gossip_messages.__all__ if isinstance(getattr(gossip_messages, name), type(msgspec.Struct))
 ]
 ROUTE = "/_odf/v1/gossip"
+JSON = {"Content-Type": "application/json"}
 
 
 class Echo:
@@ -58,7 +59,7 @@ def client_of(tmp_path: Path, gossip: Echo | None) -> LoopbackClient[web.Request
 async def test_route_hands_on_the_message_and_the_network_it_came_from(tmp_path: Path) -> None:
     echo = Echo(b'{"type":"taken"}')
     async with client_of(tmp_path, echo) as client:
-        answer = await client.post(ROUTE, data=b"hello")
+        answer = await client.post(ROUTE, data=b"hello", headers=JSON)
         assert (answer.status, answer.content_type, await answer.read()) == (200, "application/json", echo.reply)
     assert echo.asked == [("127.0.0.1", b"hello")]
 
@@ -66,13 +67,13 @@ async def test_route_hands_on_the_message_and_the_network_it_came_from(tmp_path:
 @in_loop
 async def test_route_says_what_is_wrong(tmp_path: Path) -> None:
     async with client_of(tmp_path, Echo(None)) as client:
-        refused = await client.post(ROUTE, data=b"x")
+        refused = await client.post(ROUTE, data=b"x", headers=JSON)
         assert (refused.status, refused.headers["Retry-After"]) == (429, "10")
-        assert (await client.post(ROUTE, data=b"{}")).status == 400
-        assert (await client.post(ROUTE, data=bytes(MAX_MESSAGE_BYTES + 1))).status == 400
+        assert (await client.post(ROUTE, data=b"{}", headers=JSON)).status == 400
+        assert (await client.post(ROUTE, data=bytes(MAX_MESSAGE_BYTES + 1), headers=JSON)).status == 400
         assert (await client.get(ROUTE)).status == 405
     async with client_of(tmp_path / "mute", None) as client:
-        assert (await client.post(ROUTE, data=b"x")).status == 404
+        assert (await client.post(ROUTE, data=b"x", headers=JSON)).status == 404
 
 
 @in_loop
@@ -83,7 +84,7 @@ async def test_message_without_length_is_cut_off_at_the_limit(tmp_path: Path) ->
 
     echo = Echo(b"")
     async with client_of(tmp_path, echo) as client:
-        assert (await client.post(ROUTE, data=endless())).status == 400
+        assert (await client.post(ROUTE, data=endless(), headers=JSON)).status == 400
     assert echo.asked == []
 
 

@@ -435,7 +435,7 @@ async def test_connections_beyond_the_limit_are_closed_and_others_go_on(tmp_path
         opened = [await asyncio.open_connection(address.host, address.port) for _ in range(4)]
         assert [await reader.read(1) for reader, _ in opened[2:]] == [b"", b""]
         for reader, writer in opened[:2]:
-            writer.write(b"GET /_odf/v1/health HTTP/1.1\r\nHost: x\r\n\r\n")
+            writer.write(b"GET /_odf/v1/health HTTP/1.1\r\nHost: localhost\r\n\r\n")
             assert (await reader.readline()).startswith(b"HTTP/1.1 200")
         for _, writer in opened:
             writer.close()

@@ -14,11 +14,9 @@ from aiohttp.abc import AbstractResolver
 from odf_node import __version__
 from odf_node.adapters.http_client import read_bounded
 from odf_node.adapters.http_failures import error_of_status, mapped_failures
+from odf_node.adapters.public_resolver import PublicResolver
 from odf_protocol.errors import MalformedError, RejectedError
 from odf_protocol.exchange.routes import gossip_path
-from odf_protocol.gossip.addresses import PeerAddress
-from odf_node.adapters.public_resolver import PublicResolver
-from odf_node.exchange.routes import gossip_path
 from odf_protocol.gossip.addresses import PeerAddress
 from odf_protocol.gossip.messages import MAX_MESSAGE_BYTES, Reply, Request, decode_reply, encode_gossip
 

@@ -16,10 +16,6 @@ from odf_node.adapters.public_resolver import PublicResolver
 from odf_node.adapters.smart_connection import name_peer, object_file_of, open_conversation
 from odf_node.adapters.smart_socket import Conversation
 from odf_node.adapters.transfer_urls import read_transfer_url
-from odf_node.exchange.limits import MAX_HEAD_TEXT_BYTES, MAX_PULL_BLOCKS, MAX_PULL_BYTES
-from odf_node.exchange.packs import PackedBlock
-from odf_node.exchange.routes import block_path
-from odf_node.ports.datasets import Head
 from odf_node.ports.objects import ArrivingObjects
 from odf_node.ports.peer_client import OnBytes, PeerDescription, PeerHead, PeerSpeaks, SilentPeer
 from odf_node.ports.peer_errors import PeerLiedError, PeerNotFoundError, PeerUnavailableError

@@ -19,8 +19,6 @@ from odf_node.adapters.smart_connection import name_peer, open_conversation
 from odf_node.adapters.smart_socket import Conversation
 from odf_node.adapters.task_errors import first_error
 from odf_node.adapters.transfer_urls import read_transfer_url
-from odf_node.exchange.limits import KIB, MAX_HEAD_TEXT_BYTES
-from odf_node.ports.datasets import Head
 from odf_node.ports.objects import ObjectStore
 from odf_node.ports.peer_client import OnBytes
 from odf_node.ports.peer_errors import PeerLiedError, PeerNotFoundError, PeerUnavailableError, PushRefusedError

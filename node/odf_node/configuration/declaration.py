@@ -41,6 +41,11 @@ class Listen:
         "http(s)://host:port by which others reach it; requests that nodes sign must be to there, gossip names it",
         reloads=False,
     )
+    hosts: str | None = _setting(
+        None,
+        "further names of this node, between spaces; without any and without a public_url it answers to every name by "
+        "which other machines call it",
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,7 @@ from typing import Final
 
 from aiohttp import web
 
+from odf_node.http.bodies import require_json
 from odf_node.http.problems import ProblemError
 from odf_node.http.served_node import NODE
 from odf_protocol.errors import MalformedError
@@ -30,6 +31,7 @@ async def _take_message(request: web.Request) -> web.Response:
     receiver = request.app[NODE].gossip
     if receiver is None:
         raise ProblemError(HTTPStatus.NOT_FOUND, "not-found", "this node does not gossip")
+    require_json(request)
     reply = receiver.receive(_bucket_of(request.remote), await _read_message(request))
     if reply is None:
         raise ProblemError(

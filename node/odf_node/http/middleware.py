@@ -82,6 +82,9 @@ async def answer_errors(request: web.Request, handler: Handler) -> web.StreamRes
         answer = answer_error(request, error)
     except web.HTTPException as error:
         answer = _answer_http_exception(request, error)
+    except web.RequestPayloadError:
+        text = "expected a body as its headers announce it"
+        answer = answer_error(request, ProblemError(HTTPStatus.BAD_REQUEST, "malformed", text))
     except TimeoutError:
         text = f"nothing came for {STALL_S:g} seconds"
         answer = answer_error(request, ProblemError(HTTPStatus.REQUEST_TIMEOUT, "stalled", text))

@@ -12,9 +12,10 @@ def create_observing_app(live: Live, main: web.Application) -> web.Application:
     """Make the application of the second port; its health and readiness are those of ``main``."""
     from odf_node.http import health
     from odf_node.http.middleware import DRAINING, answer_errors
+    from odf_node.http.origins import require_own_name
     from odf_node.http.served_node import NODE
 
-    app = web.Application(middlewares=[answer_errors])
+    app = web.Application(middlewares=[answer_errors, require_own_name])
     app[LIVE] = live
     app[NODE] = main[NODE]
     app[DRAINING] = main[DRAINING]

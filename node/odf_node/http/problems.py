@@ -30,6 +30,7 @@ _STATUS: Final[dict[type[OdfError], tuple[HTTPStatus, str]]] = {
     RejectedError: (HTTPStatus.UNPROCESSABLE_ENTITY, "refused"),
     UnavailableError: (HTTPStatus.SERVICE_UNAVAILABLE, "unavailable"),
     CorruptError: (HTTPStatus.INTERNAL_SERVER_ERROR, "broken"),
+    OdfError: (HTTPStatus.INTERNAL_SERVER_ERROR, "failed"),
 }
 """The first class that an error is an instance of decides."""
 
@@ -37,6 +38,7 @@ _OURS: Final = {
     "no-room": "this node has no room for it",
     "unavailable": "this node cannot do that now; try again later",
     "broken": "this node's storage needs its operator",
+    "failed": "this node could not do it: its engine failed; its log has the reason",
 }
 """Said instead of the error's own text, which names places on our disk."""
 

@@ -12,6 +12,7 @@ from odf_node.byte_rate import ByteRate
 from odf_node.http.addressed import get_hash, get_number
 from odf_node.http.answers import answer_message
 from odf_node.http.bearer import get_token, require_scope
+from odf_node.http.bodies import read_body, require_json, too_large
 from odf_node.http.live import LIVE
 from odf_node.http.problems import ProblemError
 from odf_node.http.push_registry import get_registry
@@ -31,7 +32,6 @@ from odf_protocol.exchange.limits import (
     PUSH_WAIT_S,
     RATE_WINDOW_S,
     STALL_S,
-    message_limit_s,
 )
 from odf_protocol.exchange.messages import PushRequest, PushState, PushStatus, UploadProgress, decode_message
 from odf_protocol.exchange.routes import PREFIX
@@ -61,7 +61,8 @@ def add_routes(app: web.Application) -> None:
 async def _begin(request: web.Request) -> web.Response:
     registry = get_registry(request)
     token = await get_token(request)
-    asked = decode_message(await _read_body(request, MAX_JSON_BYTES), PushRequest)
+    require_json(request)
+    asked = decode_message(await _read_signed(request, MAX_JSON_BYTES), PushRequest)
     DatasetName.parse(asked.name)
     if len(asked.signed_head or b"") > MAX_SIGNED_HEAD_BYTES:
         raise MalformedError("signed head", expected=f"at most {MAX_SIGNED_HEAD_BYTES} bytes", found="more")
@@ -89,7 +90,7 @@ async def _abandon(request: web.Request) -> web.Response:
 async def _add_blocks(request: web.Request) -> web.Response:
     session = await _get_receiving(request)
     after = get_number(request, "after", -1)
-    body = await _read_body(request, MAX_PACK_BYTES)
+    body = await _read_signed(request, MAX_PACK_BYTES)
     rate = request.app[RECEIVE_RATE]
     rate.set(request.app[LIVE].configuration.limits.receive_bytes_per_second)
     await rate.pay(len(body), most_s=HELD_BACK_S)  # it is here already, and paid for before it is answered
@@ -208,7 +209,7 @@ async def receive_body(
         HomeFullError: There is no room; what arrived is thrown away, as it would take the room of everybody else.
     """
     if request.content_length is not None and request.content_length > left_bytes:
-        raise _too_large(left_bytes)
+        raise too_large(left_bytes)
     try:
         await _receive(request, staged, left_bytes, on_data)
     except HomeFullError:
@@ -235,24 +236,14 @@ async def _receive(request: web.Request, staged: StagedObject, left_bytes: int, 
             rate.take(len(data))
             left_bytes -= len(data)
             if left_bytes < 0:
-                raise _too_large(left_bytes + len(data))
+                raise too_large(left_bytes + len(data))
             await stream.write(data)
             on_data()
         await stream.finish()
 
 
-async def _read_body(request: web.Request, limit_bytes: int) -> bytes:
-    if (request.content_length or 0) > limit_bytes:
-        raise _too_large(limit_bytes)
-    parts: list[bytes] = []
-    size_bytes = 0
-    async with asyncio.timeout(message_limit_s(limit_bytes)):
-        while data := await request.content.readany():
-            size_bytes += len(data)
-            if size_bytes > limit_bytes:
-                raise _too_large(limit_bytes)
-            parts.append(data)
-    body = b"".join(parts)
+async def _read_signed(request: web.Request, limit_bytes: int) -> bytes:
+    body = await read_body(request, limit_bytes)
     # Of a signed request the signature covers this field: so it covers the body (EX-52).
     said = request.headers.get(CONTENT_DIGEST)
     if said is not None and said != content_digest(body):
@@ -265,7 +256,3 @@ async def _answer_state(
 ) -> web.Response:
     state: PushState = await asyncio.to_thread(session.describe, request.app[NODE].objects)
     return answer_message(state, status=status)
-
-
-def _too_large(limit_bytes: int) -> ProblemError:
-    return ProblemError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "too-large", f"expected at most {limit_bytes} bytes more")

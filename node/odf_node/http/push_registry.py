@@ -136,8 +136,8 @@ class PushRegistry:
             await asyncio.wait(self._tasks.values(), timeout=grace_s)
         for task in self._tasks.values():
             task.cancel()
-            with suppress(asyncio.CancelledError):
-                await task
+        # Whatever they end with was said where it happened; here everything is to end.
+        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
         for session in tuple(self._sessions.values()):
             await self.forget(session)
 

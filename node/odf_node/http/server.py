@@ -15,10 +15,12 @@ from aiohttp import web
 from odf_node.byte_rate import ByteRate
 from odf_node.http import exchange, gossip, health, leaves, push, simple_protocol, smart_pull, smart_push, trees
 from odf_node.http.access_log import LOGGER, JsonAccessLogger, log_to, write_line
+from odf_node.http.bodies import refuse_encoded_bodies
 from odf_node.http.callers import NONCES, Nonces, identify_caller
 from odf_node.http.live import LIVE, Live
 from odf_node.http.middleware import DRAINING, RequestGate, answer_errors, count_requests
 from odf_node.http.observing import create_observing_app
+from odf_node.http.origins import refuse_foreign_pages, require_own_name
 from odf_node.http.push import RECEIVE_RATE
 from odf_node.http.push_registry import PUSHES, PushRegistry
 from odf_node.http.quotas import PeerQuotas
@@ -71,7 +73,16 @@ class ListeningAddress:
 def create_app(node: ServedNode, *, live: Live | None = None, push_grace_s: float = GRACE_S) -> web.Application:
     """Join all routes on one node."""
     app = web.Application(
-        middlewares=[count_requests, answer_errors, RequestGate().__call__, identify_caller, PeerQuotas().__call__],
+        middlewares=[
+            count_requests,
+            answer_errors,
+            require_own_name,
+            refuse_foreign_pages,
+            refuse_encoded_bodies,
+            RequestGate().__call__,
+            identify_caller,
+            PeerQuotas().__call__,
+        ],
         client_max_size=MAX_PACK_BYTES,
     )
     app[NODE] = node
@@ -116,6 +127,7 @@ def make_runner(app: web.Application, *, grace_s: float = GRACE_S) -> web.AppRun
         max_line_size=MAX_REQUEST_LINE_BYTES,
         max_field_size=MAX_HEADER_FIELD_BYTES,
         max_headers=MAX_HEADERS,
+        auto_decompress=False,
         shutdown_timeout=grace_s,
     )
 
