@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = [
+    "MAX_REASONS",
     "Engine",
     "EngineError",
     "EngineFailureError",
@@ -49,6 +50,7 @@ __all__ = [
     "LimitExceededError",
     "Limits",
     "NotReplayableError",
+    "QuarantineReason",
     "QueryRequest",
     "QueryResponse",
     "QueryTable",
@@ -61,6 +63,9 @@ __all__ = [
 ]
 
 _MIB = 1024 * 1024
+
+MAX_REASONS = 5
+"""Kinds of errors of an ingest that are told; its quarantine file has all of them.  # guess: as many as people read"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,7 +194,7 @@ class IngestRequest:
         preprocess: Query over the rows read, table ``input``.
         merge: How new rows meet those already there.
         vocabulary: Names of the dataset's system columns.
-        source_path: One local file, decompressed.
+        source_path: One local file, decompressed; absolute.
         source_name: What people call it, for messages.
         known_schema: Of the dataset, None before its first data.
         state_path: Projected state that the last ingest left, Parquet.
@@ -215,6 +220,32 @@ class IngestRequest:
     prev_watermark: Timestamp | None = None
     limits: Limits = field(default_factory=Limits)
 
+    def __post_init__(self) -> None:
+        # Whoever opens it has another working folder.
+        if not self.source_path.is_absolute():
+            raise ValueError(f"source_path: expected an absolute path, found {self.source_path}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuarantineReason:
+    """One thing that is wrong with rows in quarantine, for people; text of the source, and so untrusted.
+
+    Attributes:
+        rows: How many rows have it.
+        reason: What is wrong.
+        column: Where, None for the row as a whole.
+        value: The first value that has it, None for null or for the row as a whole.
+        record: Number of the record that it is in, None for a result of a query.
+        line: The line that begins on, None where a source has no lines.
+    """
+
+    rows: int
+    reason: str
+    column: str | None = None
+    value: str | None = None
+    record: int | None = None
+    line: int | None = None
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IngestResponse:
@@ -229,6 +260,7 @@ class IngestResponse:
         state_path: Projected state for the next ingest, Parquet.
         quarantine_path: Rows that could not be taken, with their errors, Parquet.
         quarantined_rows: How many.
+        quarantine_reasons: The commonest ones, at most ``MAX_REASONS``.
         statistics: For the operator.
     """
 
@@ -241,6 +273,7 @@ class IngestResponse:
     quarantined_rows: int
     statistics: Statistics
     logical_hash: Multihash | None = None
+    quarantine_reasons: tuple[QuarantineReason, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,7 @@ Source: clauses ENGINE-8 and SANDBOX-1 in ``spec/extensions``.
 
 from collections.abc import Sequence
 
-from odf_protocol.errors import OdfError
+from odf_protocol.errors import OdfError, shown
 
 __all__ = [
     "EngineError",
@@ -119,13 +119,17 @@ class EngineMissingError(EngineError):
     Attributes:
         engine: The name asked for.
         installed: Names of those that are there.
+        purpose: The step that it was asked for, where not every engine does.
     """
 
-    def __init__(self, engine: str, installed: Sequence[str] = ()) -> None:
+    def __init__(self, engine: str, installed: Sequence[str] = (), *, purpose: str = "") -> None:
         self.engine = engine
         self.installed = tuple(installed)
+        self.purpose = purpose
         there = ", ".join(self.installed) or "none"
-        super().__init__(f"engine {engine!r} is not installed (installed: {there})")
+        use = f"installed for {purpose}" if purpose else "installed"
+        mend = "; write one of these, and the query in its dialect" if purpose else ""
+        super().__init__(f"engine {shown(engine)!r} is not installed ({use}: {there}){mend}")
 
 
 class SandboxUnavailableError(EngineError):

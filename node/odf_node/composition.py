@@ -376,7 +376,8 @@ def open_node(home: Path | None, *, system_time: Timestamp | None = None) -> Nod
         UsageError: The folder is used for something else.
         HomeReadOnlyError: This user may not look into it.
     """
-    folder = Home(home if home is not None else find_default_home(os.environ))
+    # Engines and daemons of this home work in other folders, where a relative name is another place.
+    folder = Home((home if home is not None else find_default_home(os.environ)).absolute())
     with mapped_os_errors(folder.path):
         other_use = folder.find_other_use()
     if other_use is not None:

@@ -9,9 +9,9 @@ system_time     Timestamp(ms, UTC)          when the row was added
 event_time      Timestamp(ms, UTC) or Date  when it happened, by its source
 ==============  ==========================  ==================================================
 
-All are required. Their names are those of the dataset's vocabulary. The reference implementation only warns where they
-are wrong, and lets ``op`` be optional in a changelog stream whose input has it so; therefore foreign schemas are judged
-with ``find_system_mismatch`` as a warning, and our own are made with ``system_fields``.
+All are required, but ``op``, which is optional in a changelog stream whose input has it so (ODF "ChangelogStream"); no
+row lacks it. Their names are those of the dataset's vocabulary. The reference implementation only warns where they are
+wrong; therefore foreign schemas are judged with ``find_system_mismatch`` as a warning.
 
 Source: ODF "Common Data Schema"; chain rule 28.
 """
@@ -25,6 +25,7 @@ from odf_protocol.events import (
     DataTypeDate,
     DataTypeInt32,
     DataTypeInt64,
+    DataTypeOption,
     DataTypeTimestamp,
     TimeUnit,
 )
@@ -57,6 +58,8 @@ def find_system_mismatch(schema: DataSchema, vocabulary: Vocabulary) -> str | No
         allowed = [expected.type]
         if expected.name == vocabulary.event_time:
             allowed.append(DataTypeDate())
+        if expected.name == vocabulary.op:
+            allowed.append(DataTypeOption(inner=DataTypeInt32()))
         if with_defaults(field.type) not in allowed:
             return f"system column {expected.name} is {describe_type(field.type)}, not {describe_type(expected.type)}"
     return None

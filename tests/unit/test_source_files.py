@@ -1,5 +1,7 @@
 import asyncio
 import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -7,7 +9,7 @@ import pytest
 
 from odf_node.adapters.sources import LocalSourceReader, SourceLimits
 from odf_node.adapters.sources.source_state import etag_state, last_modified_state
-from odf_node.ports import Fetched, SourceNotFoundError, SourceTooLargeError, UpToDate
+from odf_node.ports import Fetched, SourceNotFoundError, SourceTooLargeError, SourceUnavailableError, UpToDate
 from odf_protocol.errors import MalformedError, UnsupportedError
 from odf_protocol.events import (
     EventTimeSourceFromMetadata,
@@ -40,11 +42,16 @@ def _fetch(
     return asyncio.run(reader.fetch(step, state=state, now=NOW, folder=folder))
 
 
-def test_file_is_read_where_it_is_and_dated_by_its_rounded_mtime(source: Path, tmp_path: Path) -> None:
-    result = _fetch(FetchStepUrl(url=source.as_uri()), tmp_path)
+def test_file_is_copied_and_dated_by_its_rounded_mtime(source: Path, tmp_path: Path) -> None:
+    (copies := tmp_path / "copies").mkdir()
+    result = _fetch(FetchStepUrl(url=source.as_uri()), copies)
+    assert isinstance(result, Fetched)
     assert result == Fetched(
-        path=source, name=source.as_uri(), source_state=last_modified_state(ROUNDED), event_time=ROUNDED
+        path=result.path, name=source.as_uri(), source_state=last_modified_state(ROUNDED), event_time=ROUNDED
     )
+    assert result.path.parent == copies
+    source.write_text("changed afterwards")
+    assert result.path.read_text() == "a\n1\n"
 
 
 def test_file_of_the_same_date_is_up_to_date(source: Path, tmp_path: Path) -> None:
@@ -102,10 +109,10 @@ def test_matches_are_taken_one_by_one_in_order_of_names(folder: Path) -> None:
     step = FetchStepFilesGlob(path=f"{folder}/d-*.csv", order=SourceOrdering.BY_NAME)
     state, taken, more = None, [], []
     while isinstance(result := _fetch(step, folder, state), Fetched):
-        taken.append(result.path.name)
+        taken.append(Path(result.name).name)
         more.append(result.has_more)
         state = result.source_state
-        assert state == etag_state(result.path.name)
+        assert state == etag_state(taken[-1])
         assert result.event_time == NOW
     assert taken == ["d-2020-01-01.csv", "d-2020-01-02.csv", "d-2020-01-03.csv"]
     assert more == [True, True, False]
@@ -148,3 +155,32 @@ def test_options_of_patterns_that_are_not_supported_are_named(folder: Path) -> N
     ):
         with pytest.raises(UnsupportedError):
             _fetch(step, folder)
+
+
+def test_file_that_changes_while_it_is_copied_is_unavailable_and_leaves_nothing(tmp_path: Path) -> None:
+    source, folder = tmp_path / "growing.csv", tmp_path / "copies"
+    folder.mkdir()
+    with source.open("wb") as file:
+        file.truncate(200 * 1024**2)
+    ended = threading.Event()
+
+    def touch() -> None:
+        number = 0
+        while not ended.is_set():
+            number += 1
+            os.utime(source, ns=(number, number))
+
+    with ThreadPoolExecutor(1) as writer:
+        writer.submit(touch)
+        try:
+            with pytest.raises(SourceUnavailableError, match="changed while it was read"):
+                _fetch(FetchStepUrl(url=source.as_uri()), folder, size_bytes=10**9)
+        finally:
+            ended.set()
+    assert list(folder.iterdir()) == []
+
+
+@pytest.mark.parametrize("pattern", ["*.csv", "data/*.csv", "./a.csv", "file:data/*.csv"])
+def test_relative_pattern_is_refused_as_nobody_knows_where_it_will_be_run(pattern: str, folder: Path) -> None:
+    with pytest.raises(MalformedError, match="absolute"):
+        _fetch(FetchStepFilesGlob(path=pattern), folder)

@@ -5,11 +5,12 @@ What the engine says about bad rows and state cannot be checked against anything
 Source: clauses ENGINE-5 and ENGINE-6 in ``spec/extensions/engine-contract.md``; spec/ingest.md ING-13.
 """
 
-from odf_engines.contract import IngestRequest, IngestResponse, Statistics
+from odf_engines.contract import MAX_REASONS, IngestRequest, IngestResponse, QuarantineReason, Statistics
 from odf_engines.errors import EngineFailureError
 from odf_engines.host.output_rows import SizeCheck
 from odf_engines.host.outputs import Answer, OutputFolder
 from odf_engines.host.receive import find_instant, slice_check
+from odf_protocol.errors import shown
 from odf_protocol.events import OffsetInterval
 
 
@@ -55,4 +56,19 @@ def receive_ingest(request: IngestRequest, answer: Answer, outputs: OutputFolder
         quarantined_rows=answer.get_count("quarantined_rows"),
         statistics=Statistics(rows_in=answer.get_count("rows_in"), rows_out=rows_out, seconds=answer.seconds),
         logical_hash=logical_hash,
+        quarantine_reasons=tuple(_reason(each) for each in answer.get_list("quarantine_reasons")[:MAX_REASONS]),
+    )
+
+
+def _reason(found: object) -> QuarantineReason:
+    """Read one reason; its texts are shown to people, who see it cut."""
+    answer = Answer(found, 0.0)
+    column, value = answer.find_text("column"), answer.find_text("value")
+    return QuarantineReason(
+        rows=answer.get_count("rows"),
+        reason=shown(answer.find_text("reason")),
+        column=None if column is None else shown(column),
+        value=None if value is None else shown(value),
+        record=answer.find_number("record"),
+        line=answer.find_number("line"),
     )

@@ -70,6 +70,10 @@ def error_from_fields(fields: object) -> EngineError:
                 found=found if isinstance(found, int | float) else None,
                 where=_cut(where) if isinstance(where, str) else "",
             )
+        case {"kind": "EngineMissingError", "engine": str(name), "installed": list(known), "purpose": str(purpose)}:
+            return odf_engines.errors.EngineMissingError(
+                _cut(name), [_cut(each) for each in known[:10] if isinstance(each, str)], purpose=_cut(purpose)
+            )
         case {"kind": "EngineFailureError", "message": str(message)}:
             return EngineFailureError(_cut(message))
     return EngineFailureError("the engine reported an error of no known kind")

@@ -8,6 +8,7 @@ from odf_node.acceptance.acceptor import AcceptanceReport, FileCount
 from odf_node.acceptance.unchecked import FILES
 from odf_node.cli.console import Console
 from odf_node.derive.transforms import TransformReport
+from odf_node.ingest.batch_limits import describe_reasons
 from odf_node.ingest.ingestion import IngestReport
 from odf_node.wording import count_of
 
@@ -47,9 +48,10 @@ def describe_report(report: Report) -> list[str]:
         case IngestReport():
             lines = [f"{name}: up to date"] if report.up_to_date else [_grown(report, "ingested")]
             if report.quarantined_rows:
+                why = describe_reasons(report.quarantine_reasons)
                 lines.append(
-                    f"{name}: {count_of(report.quarantined_rows, 'row')} could not be read: kept aside; "
-                    f"'odf-node inspect quarantine {name}' shows them"
+                    f"{name}: {count_of(report.quarantined_rows, 'row')} could not be read: kept aside"
+                    f"{f' ({why})' if why else ''}; 'odf-node inspect quarantine {name}' shows them"
                 )
             return lines
         case TransformReport():

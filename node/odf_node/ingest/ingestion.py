@@ -5,13 +5,16 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import BinaryIO
 
-from odf_engines.contract import IngestRequest, IngestResponse
+from odf_engines.contract import IngestRequest, IngestResponse, QuarantineReason
+from odf_engines.preprocess_engines import find_preprocess_engine
 from odf_node.datasets.chains import iter_slices, load_view
 from odf_node.datasets.writer import ChainWriter
 from odf_node.engines.outputs import StagedOutputs
 from odf_node.engines.sessions import EngineHost
 from odf_node.errors import UsageError
+from odf_node.ingest.batch_limits import LARGEST_BAD_SHARE, BatchRefusedError, is_beyond_limit
 from odf_node.ports import DatasetRecord, KeyStore, MetadataStore, ObjectStore, QuarantineFile
 from odf_node.ports.sources import SourceNotFoundError, SourceReader, UpToDate
 from odf_node.threads import finish_in_thread
@@ -44,6 +47,7 @@ class IngestReport:
     up_to_date: bool
     new_rows: int = 0
     quarantined_rows: int = 0
+    quarantine_reasons: tuple[QuarantineReason, ...] = ()
     new_blocks: int = 0
     seconds: float = 0.0
 
@@ -67,6 +71,7 @@ class Ingestor:
             UsageError: The dataset declares no polling source.
             SourceUnavailableError, SourceNotFoundError: The source did not answer, or has nothing there.
             InvalidSourceError: What it gave cannot be read at all.
+            BatchRefusedError: Too many of its rows cannot.
         """
         view = load_view(self.store, record.id)
         source = view.polling_source
@@ -100,22 +105,26 @@ class Ingestor:
     def push(
         self,
         record: DatasetRecord,
-        path: Path,
+        file: Path | BinaryIO,
         *,
         source_name: str | None,
         shown_as: str,
         event_time: Timestamp | None,
         system_time: Timestamp,
     ) -> IngestReport:
-        """Take in one file through a push source.
+        """Take in one file, or what is left of a stream, through a push source.
 
         Raises:
             UsageError: There is no such push source, or several and none was named.
+            SourceNotFoundError, SourceUnavailableError, SourceTooLargeError: The file is not to be had.
             InvalidSourceError: The file cannot be read at all.
+            BatchRefusedError: Too many of its rows cannot.
         """
         view = load_view(self.store, record.id)
         source = _choose_push_source(record, view, source_name)
-        with self.objects.writing():
+        self.scratch.mkdir(parents=True, exist_ok=True)
+        with self.objects.writing(), TemporaryDirectory(dir=self.scratch, prefix="source-") as folder:
+            path = self.sources.take(file, name=shown_as, folder=Path(folder))
             report = self._take(record, view, source, path, shown_as, None, event_time or system_time, system_time)
         self._drop_superseded()
         return report
@@ -168,6 +177,8 @@ class Ingestor:
         event_time: Timestamp,
         system_time: Timestamp,
     ) -> IngestReport:
+        if source.preprocess is not None:
+            find_preprocess_engine(source.preprocess.engine)
         session = self.engines.own_session(INGEST_ENGINE)
         response = session.ingest(
             IngestRequest(
@@ -187,7 +198,29 @@ class Ingestor:
                 limits=self.engines.limits,
             )
         )
+        if is_beyond_limit(response, LARGEST_BAD_SHARE):
+            self._keep_quarantine(record, response, shown_as, system_time)
+            raise BatchRefusedError(
+                record.name,
+                shown_as,
+                rows=response.statistics.rows_in,
+                bad_rows=response.quarantined_rows,
+                limit=LARGEST_BAD_SHARE,
+                reasons=response.quarantine_reasons,
+            )
         return self._commit(record, view, response, new_state, shown_as, system_time)
+
+    def _keep_quarantine(
+        self, record: DatasetRecord, response: IngestResponse, shown_as: str, system_time: Timestamp
+    ) -> None:
+        """Keep the rows of a batch of which nothing was taken; the same file again adds nothing."""
+        with ExitStack() as stack:
+            outputs = StagedOutputs(self.objects, stack)
+            quarantine = self._quarantine(record, None, response, outputs, shown_as, system_time)
+            known = {each.object_hash for each in self.store.iter_quarantine(record.id)}
+            if quarantine is not None and quarantine.object_hash not in known:
+                self.objects.put(outputs.staged[quarantine.object_hash], quarantine.object_hash)
+                self.store.put_quarantine(quarantine)
 
     def _merge_state(self, view: DatasetView, source: SetPollingSource | AddPushSource) -> Path | None:
         """Find the projected state after the head; compute it from history where it is missing."""
@@ -236,7 +269,8 @@ class Ingestor:
                 )
                 writer.add(event, system_time=system_time)
             merge_state = outputs.stage(response.state_path).hash if response.state_path else None
-            quarantine = self._quarantine(record, writer, response, outputs, shown_as, system_time)
+            block = writer if writer.has_blocks else None
+            quarantine = self._quarantine(record, block, response, outputs, shown_as, system_time)
             rows = new_data.offset_interval.row_count if new_data else 0
             if writer.has_blocks:
                 superseded = self.store.find_newest_merge_state(record.id)
@@ -260,6 +294,7 @@ class Ingestor:
             up_to_date=not writer.has_blocks,
             new_rows=rows,
             quarantined_rows=response.quarantined_rows,
+            quarantine_reasons=response.quarantine_reasons,
             new_blocks=updated.head.sequence_number - record.head.sequence_number,
             seconds=response.statistics.seconds,
         )
@@ -267,7 +302,7 @@ class Ingestor:
     def _quarantine(
         self,
         record: DatasetRecord,
-        writer: ChainWriter,
+        writer: ChainWriter | None,
         response: IngestResponse,
         outputs: StagedOutputs,
         shown_as: str,
@@ -275,10 +310,9 @@ class Ingestor:
     ) -> QuarantineFile | None:
         if response.quarantine_path is None:
             return None
-        assert writer.state is not None
         return QuarantineFile(
             dataset_id=record.id,
-            sequence_number=writer.state.sequence_number if writer.has_blocks else None,
+            sequence_number=writer.state.sequence_number if writer and writer.state else None,
             object_hash=outputs.stage(response.quarantine_path).hash,
             row_count=response.quarantined_rows,
             source=shown_as,

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, BinaryIO, Protocol
 
 from odf_protocol.errors import NotFoundError, RejectedError, UnavailableError
 from odf_protocol.timestamp import Timestamp
@@ -59,10 +59,9 @@ class UpToDate:
 class Fetched:
     """What the source has.
 
-    ``path`` lies in the given folder, except for local sources, whose own file it is: it is only read. ``name`` is
-    the source in words for messages. ``source_state`` None: the source states nothing by which a next fetch could
-    skip it. ``event_time`` None: the source states no time, so the time of the ingest stands in. ``has_more``: fetch
-    again with the new state, there is another piece.
+    ``path`` lies in the given folder. ``name`` is the source in words for messages. ``source_state`` None: the source
+    states nothing by which a next fetch could skip it. ``event_time`` None: the source states no time, so the time of
+    the ingest stands in. ``has_more``: fetch again with the new state, there is another piece.
     """
 
     path: Path
@@ -93,6 +92,19 @@ class SourceReader(Protocol):
             SourceRefusedError: It redirects too often, or from an encrypted to an open connection.
             MalformedError: The step does not make sense (URL, pattern, time format).
             UnsupportedError: A kind of step or an option of it that this node does not have.
+            HomeFullError: No room for the bytes.
+        """
+        ...
+
+    def take(self, source: Path | BinaryIO, *, name: str, folder: Path) -> Path:
+        """Copy a file that is pushed, or what is left of a stream, into ``folder``; return where it is now.
+
+        A relative path is one of this process.
+
+        Raises:
+            SourceNotFoundError: There is no such file.
+            SourceUnavailableError: It cannot be read, or changed meanwhile.
+            SourceTooLargeError: More bytes than allowed.
             HomeFullError: No room for the bytes.
         """
         ...

@@ -1,6 +1,7 @@
 """The operation `ingest` of the worker."""
 
 import shutil
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,7 @@ def _answer(response: IngestResponse) -> dict[str, object]:
         "state": _name(response.state_path),
         "quarantine": _name(response.quarantine_path),
         "quarantined_rows": response.quarantined_rows,
+        "quarantine_reasons": [asdict(each) for each in response.quarantine_reasons],
         "rows_in": response.statistics.rows_in,
     }
 

@@ -37,7 +37,7 @@ Broken = dict[int, tuple[FieldError, ...]]
 
 
 def read_parquet(
-    source: Path, source_name: str, declared: pa.Schema | None, vocabulary: Vocabulary, records_path: Path
+    source: Path, source_name: str, declared: pa.Schema | None, vocabulary: Vocabulary | None, records_path: Path
 ) -> tuple[SourceRecords, pa.Schema]:
     """Copy the rows of a Parquet file, cast to the declared types.
 
@@ -62,9 +62,9 @@ def read_parquet(
     return records, target
 
 
-def _adapted(found: pa.Schema, vocabulary: Vocabulary) -> pa.Schema:
+def _adapted(found: pa.Schema, vocabulary: Vocabulary | None) -> pa.Schema:
     fields = [slice_field_of(field) for field in found]
-    index = found.get_field_index(vocabulary.event_time)
+    index = -1 if vocabulary is None else found.get_field_index(vocabulary.event_time)
     if index >= 0 and (pa.types.is_integer(found.field(index).type) or pa.types.is_string(fields[index].type)):
         # Integers are UNIX seconds.  Source: ODF reference ingest, sources without schema
         fields[index] = fields[index].with_type(TIMESTAMP)

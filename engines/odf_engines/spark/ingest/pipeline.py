@@ -23,6 +23,7 @@ from odf_engines.spark.ingest.handover import Handover, handover_for
 from odf_engines.spark.ingest.merge import MergeOutcome, keeps_state, merge_rows, state_indexes
 from odf_engines.spark.ingest.preprocess import run_preprocess
 from odf_engines.spark.ingest.quarantine import (
+    Quarantine,
     QuarantinedRow,
     iter_broken,
     iter_refused,
@@ -81,9 +82,9 @@ def ingest(spark: Any, request: IngestRequest, folders: Folders) -> IngestRespon
     inputs = [request.source_path] + ([request.state_path] if request.state_path else [])
     handover = handover_for(folders.scratch, inputs)
     try:
-        result = read_source(
-            request.read, request.source_path, request.source_name, request.vocabulary, folders.scratch
-        )
+        # Rows that a query prepares are as they were read: what the event time is, it says itself (ING-3).
+        vocabulary = request.vocabulary if request.preprocess is None else None
+        result = read_source(request.read, request.source_path, request.source_name, vocabulary, folders.scratch)
         converted = handover.keep(convert_records(spark, result.records, result.target), "converted")
         response = _merge(spark, request, folders, result, converted, handover)
     except PySparkException as error:
@@ -108,7 +109,7 @@ class _Merged:
     data_path: Path
     state_path: Path | None
     quarantine_path: Path
-    quarantined_rows: int
+    quarantine: Quarantine
 
 
 def _merge(
@@ -140,8 +141,8 @@ def _merge(
     state_path = _write_state(request, outcome, columns, folders, handover, request.next_offset + written.row_count)
     quarantine_path = folders.output / "quarantine.parquet"
     rows = _quarantined(request, result, converted, outcome, columns, handover)
-    count = write_quarantine(quarantine_path, result.records, rows)
-    return _Merged(schema, written, data_path, state_path, quarantine_path, count)
+    quarantine = write_quarantine(quarantine_path, result.records, rows)
+    return _Merged(schema, written, data_path, state_path, quarantine_path, quarantine)
 
 
 def _slice_schema(request: IngestRequest, columns: Columns, known: pa.Schema | None) -> pa.Schema:
@@ -211,8 +212,9 @@ def _respond(request: IngestRequest, merged: _Merged, rows_in: int, seconds: flo
         offset_interval=interval,
         watermark=max(times, default=None),
         state_path=merged.state_path,
-        quarantine_path=merged.quarantine_path if merged.quarantined_rows else None,
-        quarantined_rows=merged.quarantined_rows,
+        quarantine_path=merged.quarantine_path if merged.quarantine.rows else None,
+        quarantined_rows=merged.quarantine.rows,
+        quarantine_reasons=merged.quarantine.reasons,
         statistics=Statistics(rows_in=rows_in, rows_out=count, seconds=seconds),
     )
 
@@ -229,7 +231,6 @@ def _configure(spark: Any, request: IngestRequest) -> None:
         # Every order that matters is sorted for, so files may be read and rows exchanged in parallel.
         "spark.sql.shuffle.partitions": str(partitions),
         "spark.sql.files.maxPartitionBytes": str(_BYTES_PER_PARTITION),
-        "spark.sql.legacy.timeParserPolicy": "EXCEPTION",
     }
     for name, value in settings.items():
         spark.conf.set(name, value)

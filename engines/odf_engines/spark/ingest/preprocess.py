@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from odf_engines.errors import InvalidQueryError
+from odf_engines.preprocess_engines import find_preprocess_engine
 from odf_engines.spark.canonical_order import in_canonical_order
 from odf_engines.spark.fixed_order import depends_on_order
 from odf_engines.spark.gate.analysed import check_analysed
@@ -36,12 +37,13 @@ def run_preprocess(spark: Any, transform: TransformSql, converted: Any, target: 
 
     Raises:
         InvalidQueryError: A query is wrong, or is anything but a query over `input` and earlier steps.
+        EngineMissingError: It is written for an engine that is not here.
     """
+    is_datafusion = find_preprocess_engine(transform.engine) == _DATAFUSION
     rows = converted.where(f"{ERRORS} IS NULL").coalesce(1).sortWithinPartitions(RECORD)
     values = [f"{_value(i, field)} AS {quoted(field.name)}" for i, field in enumerate(target)]
     rows.selectExpr(*values).createOrReplaceTempView(INPUT)
     known, result = {INPUT}, None
-    is_datafusion = transform.engine.lower() == _DATAFUSION
     steps = transform.queries or (SqlQueryStep(query=transform.query or ""),)
     if is_datafusion:
         # Its queries put identifiers in double quotes, and texts never.

@@ -5,8 +5,9 @@ Source: spec/ingest.md ING-6.
 
 import heapq
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import groupby, islice, tee
 from operator import attrgetter
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from odf_engines.contract import MAX_REASONS, QuarantineReason
 from odf_engines.spark.ingest.carriers import quoted
 from odf_engines.spark.ingest.handover import Handover
 from odf_engines.spark.ingest.merge.outcome import Refusal
@@ -42,6 +44,8 @@ SCHEMA = pa.schema(
 )
 
 _BATCH_ROWS = 4096
+_SHOWN_CHARACTERS = 100  # of a value in a report; the row itself stands in the file  # guess
+_MOST_KINDS = 1000  # guess: a table of some hundred columns with a few kinds of errors each
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +56,41 @@ class QuarantinedRow:
     stage: str
     errors: tuple[FieldError, ...]
     text: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Quarantine:
+    """What was written: how many rows, and the commonest things that are wrong with them."""
+
+    rows: int
+    reasons: tuple[QuarantineReason, ...]
+
+
+@dataclass(slots=True)
+class _Reasons:
+    """Counts what is wrong with rows; errors of one kind in one column are one reason."""
+
+    _rows: Counter[tuple[str | None, str]] = field(default_factory=Counter)
+    _first: dict[tuple[str | None, str], QuarantineReason] = field(default_factory=dict)
+
+    def add(self, row: QuarantinedRow, original: OriginalRecord | None) -> None:
+        """Count the errors of one row."""
+        for error in row.errors:
+            key = (error.column, error.reason)
+            # Texts of a library may differ with each row: what is seen late is not among the commonest.
+            if key not in self._first and len(self._first) >= _MOST_KINDS:
+                continue
+            self._rows[key] += 1
+            if key not in self._first:
+                line = None if original is None else original.line
+                value = None if error.value is None else error.value[:_SHOWN_CHARACTERS]
+                self._first[key] = QuarantineReason(
+                    rows=0, reason=error.reason, column=error.column, value=value, record=row.record, line=line
+                )
+
+    def list_commonest(self) -> tuple[QuarantineReason, ...]:
+        """List the commonest reasons, most rows first."""
+        return tuple(replace(self._first[key], rows=rows) for key, rows in self._rows.most_common(MAX_REASONS))
 
 
 def iter_broken(records: SourceRecords) -> Iterator[QuarantinedRow]:
@@ -98,7 +137,7 @@ def iter_refused(
             yield QuarantinedRow(None, "merge", errors, row["text"])
 
 
-def write_quarantine(target: Path, records: SourceRecords, rows: Iterable[Iterator[QuarantinedRow]]) -> int:
+def write_quarantine(target: Path, records: SourceRecords, rows: Iterable[Iterator[QuarantinedRow]]) -> "Quarantine":
     """Write rows to the Parquet file `target`, those of the source by record number; no file if there are none.
 
     Args:
@@ -107,14 +146,21 @@ def write_quarantine(target: Path, records: SourceRecords, rows: Iterable[Iterat
         rows: Several lists, each ordered by record number, and those without one.
 
     Returns:
-        How many rows were written: a record counts once, however many lists it is in.
+        What was written: a record counts once, however many lists it is in.
     """
     merged = heapq.merge(*rows, key=lambda row: (row.record is None, row.record or 0))
     numbered, listed = tee(_joined(merged))
     # Read once, in step with the rows: asking anew for each batch would scan the source as often.
     originals = records.find_originals(row.record for row in numbered if row.record is not None)
-    count = 0
-    lines = (_line(row, None if row.record is None else next(originals)) for row in listed)
+    count, reasons = 0, _Reasons()
+
+    def lines_of_rows() -> Iterator[dict[str, object]]:
+        for row in listed:
+            original = None if row.record is None else next(originals)
+            reasons.add(row, original)
+            yield _line(row, original)
+
+    lines = lines_of_rows()
     writer: pq.ParquetWriter | None = None
     try:
         while batch := list(islice(lines, _BATCH_ROWS)):
@@ -124,7 +170,7 @@ def write_quarantine(target: Path, records: SourceRecords, rows: Iterable[Iterat
     finally:
         if writer is not None:
             writer.close()
-    return count
+    return Quarantine(count, reasons.list_commonest())
 
 
 def _joined(rows: Iterable[QuarantinedRow]) -> Iterator[QuarantinedRow]:

@@ -49,14 +49,16 @@ class ReadResult:
     target: pa.Schema
 
 
-def read_source(step: ReadStep, source: Path, source_name: str, vocabulary: Vocabulary, scratch: Path) -> ReadResult:
+def read_source(
+    step: ReadStep, source: Path, source_name: str, vocabulary: Vocabulary | None, scratch: Path
+) -> ReadResult:
     """Read the file `source` as `step` says.
 
     Args:
         step: Format, options and schema.
         source: Local file, not compressed.
         source_name: How messages call it.
-        vocabulary: Names of the system columns.
+        vocabulary: Names of the system columns, to which a schema that nobody declared is adapted; None: it is not.
         scratch: Folder for the records file.
 
     Raises:
@@ -74,7 +76,7 @@ def read_source(step: ReadStep, source: Path, source_name: str, vocabulary: Voca
             result = _read_json(step, source, source_name, declared, records_path)
         case _:
             raise UnsupportedError("read step", found=type(step).__name__.removeprefix("ReadStep"))
-    if declared is None:
+    if declared is None and vocabulary is not None:
         return ReadResult(result.records, adapt_undeclared(result.target, vocabulary, step))
     return result
 

@@ -1,14 +1,22 @@
-"""Fetch local files: one by URL, or the next one that matches a pattern. Files are read where they are."""
+"""Fetch local files: one by URL, the next one that matches a pattern, or one that is pushed.
+
+Each is opened here, by the process that was asked for it, and copied: engines work elsewhere, where a relative path
+means another file, and read their input several times, while its owner may write to it.
+
+Source: clause ING-14 in ``spec/ingest.md``.
+"""
 
 import glob
+import os
 import re
+import secrets
 import stat
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 from urllib.parse import unquote, urlsplit
 
-from odf_node.adapters.sources.limits import SourceLimits
+from odf_node.adapters.sources.limits import BoundedFile, SourceLimits
 from odf_node.adapters.sources.source_state import etag_state, find_etag, find_last_modified, last_modified_state
 from odf_node.ports.sources import Fetched, SourceNotFoundError, SourceTooLargeError, SourceUnavailableError, UpToDate
 from odf_protocol.errors import MalformedError, UnsupportedError
@@ -25,20 +33,21 @@ from odf_protocol.timestamp import Timestamp
 
 _DEFAULT_TIME_FORMAT: Final = "%Y-%m-%d"
 _NANOSECONDS_PER_MS: Final = 1_000_000
+_CHUNK_BYTES: Final = 1024 * 1024
 
 
 def fetch_file(
-    step: FetchStepUrl, *, state: SourceState | None, now: Timestamp, limits: SourceLimits
+    step: FetchStepUrl, *, state: SourceState | None, now: Timestamp, folder: Path, limits: SourceLimits
 ) -> Fetched | UpToDate:
     """Fetch a ``file`` URL; see ``SourceReader.fetch``."""
     if isinstance(step.event_time, EventTimeSourceFromPath):
         raise UnsupportedError("event time of a URL source", found="FromPath", supported="FromMetadata, FromSystemTime")
     path = parse_file_url(step.url)
-    modified_at = _inspect(path, step.url, limits)
-    if find_last_modified(state) == modified_at:
+    if find_last_modified(state) == _dated(_inspect(path, step.url, limits)):
         return UpToDate()
+    copy, modified_at = _copy_file(path, step.url, folder, limits)
     return Fetched(
-        path=path,
+        path=copy,
         name=step.url,
         source_state=last_modified_state(modified_at),
         event_time=now if isinstance(step.event_time, EventTimeSourceFromSystemTime) else modified_at,
@@ -46,7 +55,7 @@ def fetch_file(
 
 
 def fetch_next_match(
-    step: FetchStepFilesGlob, *, state: SourceState | None, now: Timestamp, limits: SourceLimits
+    step: FetchStepFilesGlob, *, state: SourceState | None, now: Timestamp, folder: Path, limits: SourceLimits
 ) -> Fetched | UpToDate:
     """Fetch the file whose name follows the one in ``state``, in order of names; see ``SourceReader.fetch``."""
     if step.order is SourceOrdering.BY_EVENT_TIME:
@@ -54,7 +63,7 @@ def fetch_next_match(
     if isinstance(step.event_time, EventTimeSourceFromMetadata):
         raise UnsupportedError("event time of a files source", found="FromMetadata", supported="FromPath")
     last_name = find_etag(state)
-    pattern = str(parse_file_url(step.path)) if step.path.startswith("file:") else step.path
+    pattern = parse_pattern(step.path)
     matches = sorted((Path(match) for match in glob.glob(pattern)), key=lambda path: path.name)  # noqa: PTH207 - absolute patterns
     newer = [path for path in matches if last_name is None or path.name > last_name]
     if not newer:
@@ -62,12 +71,14 @@ def fetch_next_match(
             raise SourceNotFoundError(step.path, "no file matches")
         return UpToDate()
     path = newer[0]
+    event_time = _read_event_time(step, path.name, now)
     _inspect(path, str(path), limits)
+    copy, _ = _copy_file(path, str(path), folder, limits)
     return Fetched(
-        path=path,
+        path=copy,
         name=str(path),
         source_state=etag_state(path.name),
-        event_time=_read_event_time(step, path.name, now),
+        event_time=event_time,
         has_more=len(newer) > 1,
     )
 
@@ -85,7 +96,56 @@ def parse_file_url(url: str) -> Path:
     return Path(path)
 
 
-def _inspect(path: Path, source: str, limits: SourceLimits) -> Timestamp:
+def parse_pattern(text: str) -> str:
+    """Read the pattern of a files source: of absolute paths, as nobody knows in which folder a later pull is run.
+
+    Raises:
+        MalformedError: It is relative, or a URL that is no plain ``file`` URL.
+    """
+    pattern = str(parse_file_url(text)) if text.startswith("file:") else text
+    if not pattern.startswith("/"):
+        raise MalformedError("pattern of a files source", expected="an absolute path such as /data/*.csv", found=text)
+    return pattern
+
+
+def take_file(source: Path | BinaryIO, *, name: str, folder: Path, limits: SourceLimits) -> Path:
+    """Copy a file, or what is left of a stream, into ``folder``; see ``SourceReader.take``."""
+    if isinstance(source, Path):
+        return _copy_file(source, name, folder, limits)[0]
+    target = folder / f"taken-{secrets.token_hex(8)}"
+    _copy_stream(source, target, name, limits)
+    return target
+
+
+def _copy_file(path: Path, source: str, folder: Path, limits: SourceLimits) -> tuple[Path, Timestamp]:
+    """Return a copy, and the date of exactly the bytes that were copied."""
+    target = folder / f"taken-{secrets.token_hex(8)}"
+    try:
+        file = path.open("rb", buffering=0)
+    except FileNotFoundError:
+        raise SourceNotFoundError(source, "no such file") from None
+    except (OSError, ValueError) as error:
+        raise SourceUnavailableError(source, f"the file cannot be read: {error}") from error
+    with file:
+        before = os.fstat(file.fileno())
+        _copy_stream(file, target, source, limits)
+        after = os.fstat(file.fileno())
+    if stat.S_ISREG(before.st_mode) and (before.st_mtime_ns, before.st_size) != (after.st_mtime_ns, after.st_size):
+        target.unlink()
+        raise SourceUnavailableError(source, "the file changed while it was read; try again when it is complete")
+    return target, _dated(before)
+
+
+def _copy_stream(stream: BinaryIO, target: Path, source: str, limits: SourceLimits) -> None:
+    with BoundedFile(target, source, limits) as copy:
+        try:
+            while chunk := stream.read(_CHUNK_BYTES):
+                copy.write(chunk)
+        except OSError as error:
+            raise SourceUnavailableError(source, f"it cannot be read: {error.strerror or error}") from error
+
+
+def _inspect(path: Path, source: str, limits: SourceLimits) -> os.stat_result:
     try:
         entry = path.stat()
     except FileNotFoundError:
@@ -96,6 +156,10 @@ def _inspect(path: Path, source: str, limits: SourceLimits) -> Timestamp:
         raise MalformedError("source", where=source, expected="a plain file", found="a folder or special file")
     if entry.st_size > limits.size_bytes:
         raise SourceTooLargeError(source, "size_bytes", limits.size_bytes)
+    return entry
+
+
+def _dated(entry: os.stat_result) -> Timestamp:
     # Rounded, not cut, to the milliseconds that a state can hold: the reference implementation does so.
     return Timestamp.from_unix_ms((entry.st_mtime_ns + _NANOSECONDS_PER_MS // 2) // _NANOSECONDS_PER_MS)
 

@@ -4,10 +4,11 @@ import asyncio
 import secrets
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import BinaryIO
 
 from odf_node.adapters.sources.archives import decompress
 from odf_node.adapters.sources.commands import pipe
-from odf_node.adapters.sources.files import fetch_file, fetch_next_match
+from odf_node.adapters.sources.files import fetch_file, fetch_next_match, take_file
 from odf_node.adapters.sources.limits import SourceLimits
 from odf_node.adapters.sources.url import fetch_url
 from odf_node.byte_rate import ByteRate
@@ -44,13 +45,19 @@ class LocalSourceReader:
         if isinstance(step.cache, SourceCachingForever) and state is not None:
             return UpToDate()
         if isinstance(step, FetchStepFilesGlob):
-            return await asyncio.to_thread(fetch_next_match, step, state=state, now=now, limits=self.limits)
+            return await asyncio.to_thread(
+                fetch_next_match, step, state=state, now=now, folder=folder, limits=self.limits
+            )
         scheme = step.url.split(":", 1)[0].lower()
         if scheme in {"http", "https"}:
             return await fetch_url(step, state=state, now=now, folder=folder, limits=self.limits, rate=self.rate)
         if scheme == "file":
-            return await asyncio.to_thread(fetch_file, step, state=state, now=now, limits=self.limits)
+            return await asyncio.to_thread(fetch_file, step, state=state, now=now, folder=folder, limits=self.limits)
         raise UnsupportedError("URL scheme of a source", found=scheme, supported="http, https, file")
+
+    def take(self, source: Path | BinaryIO, *, name: str, folder: Path) -> Path:
+        """See ``SourceReader``."""
+        return take_file(source, name=name, folder=folder, limits=self.limits)
 
     async def prepare(self, steps: tuple[PrepStep, ...], *, path: Path, name: str, folder: Path) -> Path:
         """See ``SourceReader``."""

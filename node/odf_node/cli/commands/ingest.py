@@ -1,10 +1,9 @@
 """``odf-node ingest``: push files or standard input into a root dataset."""
 
 import argparse
-import shutil
 import sys
-import tempfile
 from pathlib import Path
+from typing import BinaryIO
 
 from odf_node.cli.context import Context, parse_time
 from odf_node.cli.parsing import add_output_format
@@ -38,27 +37,23 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
     node.clean_up()
     record = get_dataset(node.store, arguments.dataset)
     event_time = parse_time(arguments.event_time, option="--event-time") if arguments.event_time else None
-    with tempfile.TemporaryDirectory(prefix="odf-node-") as folder:
-        sources = [(path, str(path)) for path in arguments.files]
-        if arguments.stdin:
-            path = Path(folder) / "standard-input"
-            with path.open("wb") as file:
-                shutil.copyfileobj(sys.stdin.buffer, file)
-            sources = [(path, "standard input")]
-        with ReportLog(context.console, arguments.output_format) as log:
-            for path, shown_as in sources:
-                system_time = tell_writing_time(context, record)
-                with context.console.progress(f"{record.name}: taking in {shown_as}"):
-                    report = node.ingestor.push(
-                        record,
-                        path,
-                        source_name=arguments.source_name,
-                        shown_as=shown_as,
-                        event_time=event_time,
-                        system_time=system_time,
-                    )
-                record = report.record
-                if not report.up_to_date:
-                    node.record("ingest", record.name, f"{report.new_rows} rows from {shown_as}")
-                log.add(report)
+    sources: list[tuple[Path | BinaryIO, str]] = [(path, str(path)) for path in arguments.files]
+    if arguments.stdin:
+        sources = [(sys.stdin.buffer, "standard input")]
+    with ReportLog(context.console, arguments.output_format) as log:
+        for file, shown_as in sources:
+            system_time = tell_writing_time(context, record)
+            with context.console.progress(f"{record.name}: taking in {shown_as}"):
+                report = node.ingestor.push(
+                    record,
+                    file,
+                    source_name=arguments.source_name,
+                    shown_as=shown_as,
+                    event_time=event_time,
+                    system_time=system_time,
+                )
+            record = report.record
+            if not report.up_to_date:
+                node.record("ingest", record.name, f"{report.new_rows} rows from {shown_as}")
+            log.add(report)
     return 0

@@ -1,0 +1,134 @@
+"""Files that a user takes in by command: which file is read, what preprocess sees, and how failure is told."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from support.command_line import list_kept, run_command
+from support.nodes import RealNode
+from support.warm_engine import lent_engine
+
+pytestmark = pytest.mark.spark
+
+PUSHED = """
+kind: DatasetSnapshot
+version: 1
+content:
+  name: {name}
+  kind: Root
+  metadata:
+    - kind: AddPushSource
+      sourceName: default
+      read: {read}
+      {preprocess}
+      merge: {{kind: Append}}
+"""
+CSV = "{kind: Csv, header: true}"
+TYPED = "{kind: Csv, header: true, ddlSchema: [event_time TIMESTAMP, n BIGINT]}"
+GOOD = "event_time,n\n2024-01-01T00:00:00Z,1\n"
+BAD = "event_time,n\n01/02/2024,1\n02/02/2024,2\n2024-01-03,x\n"
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> RealNode:
+    return RealNode(tmp_path / "home", has_engine=True)
+
+
+def add(node: RealNode, name: str, read: str, *, query: str = "", engine: str = "spark") -> None:
+    path = node.home.with_name(f"{name}.yaml")
+    preprocess = f"preprocess: {{kind: Sql, engine: {engine}, query: {json.dumps(query)}}}" if query else ""
+    path.write_text(PUSHED.format(name=name, read=read, preprocess=preprocess), encoding="utf-8")
+    node.must("add", str(path))
+
+
+def rows(node: RealNode, name: str) -> list[dict]:
+    return [json.loads(line) for line in node.must("tail", name, "-n", "100", "-o", "ndjson").out.splitlines()]
+
+
+def test_relative_path_is_the_file_where_the_command_was_typed_not_where_the_engine_is(
+    node: RealNode, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    typed_in, engine_in = tmp_path / "typed", tmp_path / "engine"
+    for folder, value in ((typed_in, 1), (engine_in, 666)):
+        folder.mkdir()
+        (folder / "data.csv").write_text(f"event_time,n\n2024-01-01T00:00:00Z,{value}\n")
+    add(node, "pushed", TYPED)
+    # The warm engine is kept by this process, whose folder has another file of that name.
+    monkeypatch.chdir(engine_in)
+    home = os.path.relpath(node.home, typed_in)
+    with lent_engine(node.home) as lent:
+        ran = run_command(
+            Path(home), "ingest", "pushed", "data.csv", around=("env", f"--chdir={typed_in}"), environment=lent
+        )
+    assert ran.returncode == 0, ran.stderr
+    assert [row["n"] for row in rows(node, "pushed")] == [1]
+
+
+def test_pipe_that_only_the_command_can_read_is_taken_in(node: RealNode, tmp_path: Path) -> None:
+    add(node, "piped", TYPED)
+    (tmp_path / "data.csv").write_text(GOOD)
+    script = f'exec "$@" <(cat {tmp_path}/data.csv)'
+    with lent_engine(node.home) as lent:
+        ran = run_command(node.home, "ingest", "piped", around=("bash", "-c", script, "bash"), environment=lent)
+    assert ran.returncode == 0, ran.stderr
+    assert [row["n"] for row in rows(node, "piped")] == [1]
+
+
+def test_preprocess_of_a_source_without_schema_sees_the_texts_of_the_file(node: RealNode, tmp_path: Path) -> None:
+    source = tmp_path / "days.csv"
+    source.write_text("event_time,n\n01/02/2024,1\n2/2/2024,2\n,3\n2024-01-04,4\n")
+    query = (
+        "SELECT try_to_timestamp(event_time, 'dd/MM/yyyy') AS event_time, event_time AS said, typeof(n) AS t FROM input"
+    )
+    add(node, "days", CSV, query=query)
+    node.must("ingest", "days", str(source), "--event-time", "2024-03-01T00:00:00Z")
+    found = rows(node, "days")
+    assert sorted(str(row["said"]) for row in found) == ["01/02/2024", "2/2/2024", "2024-01-04", "None"]
+    assert {row["t"] for row in found} == {"string"}
+    assert "nothing was set aside" in node.must("inspect", "quarantine", "days").err
+
+
+def test_file_without_a_readable_row_fails_says_why_and_changes_nothing(node: RealNode, tmp_path: Path) -> None:
+    source = tmp_path / "bad.csv"
+    source.write_text(BAD)
+    add(node, "strict", TYPED)
+    before = list_kept(node.home)["datasets"]
+    for _ in range(2):
+        ran = node.run("ingest", "strict", str(source))
+        assert ran.code == 7
+        assert "none of 3 rows" in ran.err
+        assert (
+            "2 rows: event_time: not an RFC 3339 time such as 2020-12-31T23:59:59Z (first '01/02/2024' in line 2)"
+            in ran.err
+        )
+        assert "timestampFormat" in ran.err
+        assert "inspect quarantine strict" in ran.err
+        assert "up to date" not in ran.out
+    assert list_kept(node.home)["datasets"] == before
+    # Kept, and once: the second attempt found the same.
+    assert len(json.loads(node.must("inspect", "quarantine", "strict", "-o", "json").out)) == 3
+
+
+def test_file_of_which_some_rows_fail_is_taken_and_says_why(node: RealNode, tmp_path: Path) -> None:
+    source = tmp_path / "some.csv"
+    source.write_text(GOOD + "2024-01-02T00:00:00Z,2\n2024-01-03T00:00:00Z,x\n")
+    add(node, "some", TYPED)
+    ran = node.must("ingest", "some", str(source))
+    assert "1 row could not be read: kept aside (1 row: n: not a whole number (first 'x' in line 4))" in ran.out
+    assert [row["n"] for row in rows(node, "some")] == [1, 2]
+
+
+@pytest.mark.parametrize("engine", ["flink", "risingwave", "foo"])
+def test_preprocess_for_an_engine_that_is_not_here_is_not_run_on_another(
+    node: RealNode, tmp_path: Path, engine: str
+) -> None:
+    source = tmp_path / "good.csv"
+    source.write_text(GOOD)
+    add(node, "elsewhere", TYPED, query="SELECT * FROM input", engine=engine)
+    before = list_kept(node.home)
+    ran = node.run("ingest", "elsewhere", str(source))
+    assert ran.code == 8
+    assert f"engine '{engine}' is not installed (installed for preprocess: datafusion, spark)" in ran.err
+    assert list_kept(node.home) == before
