@@ -68,16 +68,25 @@ def plan_map(plan: Any, rows: "DataFrame", columns: Sequence[Any], alias: str, v
         make_alias = java_class("org.apache.spark.sql.catalyst.expressions.Alias")
         nothing, none = scala_sequence([]), java_class("scala.Option").empty()
         listed.append(make_alias(column.child(), name, attribute.exprId(), nothing, none, nothing))
-    return MapPlan((("Project", scala_sequence(listed)), *reversed([*_iter_layers(plan, alias, passed)])))
+    return MapPlan((("Project", scala_sequence(listed)), *reversed([*_iter_layers(plan, alias, given, passed)])))
 
 
-def _iter_layers(plan: Any, alias: str, passed: list[Any]) -> Iterator[tuple[str, Any]]:
-    """Yield the lists and filters of a map from the top, each list with the columns that it passes on."""
+def _iter_layers(plan: Any, alias: str, given: list[Any], passed: list[Any]) -> Iterator[tuple[str, Any]]:
+    """Yield the lists and filters of a map from the top, each list with the columns that it passes on.
+
+    Args:
+        plan: See ``plan_map``.
+        alias: See ``plan_map``.
+        given: Columns of the input.
+        passed: Columns that every list passes on.
+    """
     defined: dict[int, Any] = {}
     while view_name(plan) != alias:
         match simple_name(plan):
             case "CTERelationRef":
-                plan = defined[int(plan.cteId())]
+                table = defined[int(plan.cteId())]
+                yield "Project", scala_sequence([*_renumbered(items(table.output()), plan), *passed])
+                plan = table
             case "WithCTE":
                 defined.update({int(each.id()): each.child() for each in items(plan.cteDefs())})
                 plan = plan.plan()
@@ -94,3 +103,19 @@ def _iter_layers(plan: Any, alias: str, passed: list[Any]) -> Iterator[tuple[str
                 plan = plan.child()
             case name:
                 raise AssertionError(f"not a plan of a map: {name}")
+
+    yield "Project", scala_sequence([*_renumbered(given, plan), *passed])
+
+
+def _renumbered(columns: list[Any], reference: Any) -> Iterator[Any]:
+    """Yield the columns of a table under the numbers that a reference to it has given them.
+
+    An analyser that sees two references gives the columns of the second numbers of their own.
+    """
+    make_alias = java_class("org.apache.spark.sql.catalyst.expressions.Alias")
+    nothing, none = scala_sequence([]), java_class("scala.Option").empty()
+    for column, known_as in zip(columns, items(reference.output()), strict=True):
+        if column.exprId().equals(known_as.exprId()):
+            yield column
+        else:
+            yield make_alias(column, known_as.name(), known_as.exprId(), nothing, none, nothing)

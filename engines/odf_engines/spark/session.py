@@ -34,6 +34,7 @@ from odf_engines.host.compiled import compiled_mounts, python_command
 from odf_engines.host.messages import encode_message, error_from_fields
 from odf_engines.host.output_reader import OutputReader
 from odf_engines.host.outputs import Answer, OutputFolder
+from odf_engines.host.query_bounds import check_query_bounds, check_transform_bounds
 from odf_engines.sandbox.disk import remove_tree
 from odf_engines.sandbox.process import SandboxedProcess
 from odf_engines.sandbox.profile import Mount, Profile, write_accounts
@@ -119,18 +120,22 @@ class SparkSession:
         """See ``EngineSession``."""
         from odf_engines.host.receive import receive_transform
 
+        check_transform_bounds(request.transform)
         return self._ask("transform", request, request.limits, receive_transform)
 
     def ingest(self, request: IngestRequest) -> IngestResponse:
         """See ``EngineSession``."""
         from odf_engines.host.ingest_receive import receive_ingest
 
+        if request.preprocess is not None:
+            check_transform_bounds(request.preprocess)
         return self._ask("ingest", request, request.limits, receive_ingest)
 
     def query(self, request: QueryRequest) -> QueryResponse:
         """See ``EngineSession``."""
         from odf_engines.host.query_receive import receive_query
 
+        check_query_bounds(request.sql)
         return self._ask("query", request, request.limits, receive_query)
 
     def check(
@@ -139,6 +144,7 @@ class SparkSession:
         """See ``EngineSession``."""
         from odf_engines.host.receive import receive_grade
 
+        check_transform_bounds(transform)
         request = {"transform": transform, "inputs": tuple(inputs), "vocabulary": vocabulary or Vocabulary()}
         return self._ask("check", request, self._limits, receive_grade)
 

@@ -142,6 +142,10 @@ def _fields_of_failure(error: Exception, too_large: "LimitExceededError") -> dic
     if (cause := _cause_of_failed_job(error)) is not None:
         return error_to_fields(too_large if any(mark in cause for mark in _SHORTAGES) else InvalidQueryError(cause))
     text = f"{type(error).__name__}: {error}".split("\nJVM stacktrace")[0]
+    if "java.lang.StackOverflowError" in text:
+        from odf_engines.spark.gate.statement import TOO_DEEP
+
+        return error_to_fields(InvalidQueryError(TOO_DEEP))
     return {"kind": "EngineFailureError", "message": text[:2000]}
 
 

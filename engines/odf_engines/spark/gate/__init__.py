@@ -9,5 +9,5 @@ One question a module, asked in this order:
 
 The sandbox holds without the gate; the gate is there to say early and clearly what will not work, and why.
 
-Source: clauses GATE-1 to GATE-10 in ``spec/extensions/engine-contract.md``.
+Source: clauses GATE-1 to GATE-16 in ``spec/extensions/engine-contract.md``.
 """

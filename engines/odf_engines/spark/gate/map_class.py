@@ -5,12 +5,12 @@ A map treats every row by itself. That makes its result on a changelog a sound c
 Source: clauses GATE-7 to GATE-9; MAP-1 to MAP-3 in ``spec/extensions/changelog-maps.md``.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from odf_engines.errors import InvalidQueryError, NotReplayableError
-from odf_engines.spark.gate.trees import items, iter_expression, iter_plan, shown, simple_name, view_name
+from odf_engines.spark.gate.trees import items, iter_expression, shown, simple_name, view_name
 from odf_protocol.vocabulary import Vocabulary
 
 __all__ = ["MapQuery", "NoMapError", "check_map"]
@@ -20,9 +20,7 @@ class NoMapError(NotReplayableError):
     """A query that could be repeated, and is no map."""
 
 
-_MAP_PLANS = frozenset(
-    {"CTERelationDef", "CTERelationRef", "Filter", "PipeOperator", "Project", "SubqueryAlias", "View", "WithCTE"}
-)
+_MAP_PLANS = frozenset({"CTERelationRef", "Filter", "PipeOperator", "Project", "SubqueryAlias", "View", "WithCTE"})
 
 _CLAUSES = {
     "Aggregate": "GROUP BY or an aggregate function",
@@ -85,7 +83,7 @@ def check_map(plan: Any, inputs: Mapping[str, Vocabulary], vocabulary: Vocabular
         NotReplayableError: A use of the changelog's own columns.
         InvalidQueryError: Output columns that a transform must not have, or must have.
     """
-    nodes = list(iter_plan(plan, inputs))
+    nodes = list(_iter_read_plans(plan, inputs))
     for node in nodes:
         name = simple_name(node)
         if name not in _MAP_PLANS:
@@ -96,11 +94,28 @@ def check_map(plan: Any, inputs: Mapping[str, Vocabulary], vocabulary: Vocabular
         found = ", ".join(sorted(inputs)) or "no input"
         raise NoMapError(f"a query over {found}", _LATER, _LATER_REWRITE)
     alias, view = next(iter(inputs)), read[0]
-    own = _changelog_attributes(view, inputs[alias])
+    own = _changelog_attributes(view, inputs[alias], nodes)
     for node in nodes:
         _check_own_columns(node, own)
     selects_op = _check_output(plan, own, vocabulary, inputs[alias])
     return MapQuery(alias, selects_op, _passes_event_time(plan, nodes, view, inputs[alias], vocabulary))
+
+
+def _iter_read_plans(plan: Any, inputs: Collection[str]) -> Iterator[Any]:
+    """Yield the plans whose rows get into the result: of common table expressions only those that are referred to."""
+    tables: dict[int, Any] = {}
+    waiting = [plan]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        match simple_name(node):
+            case "WithCTE":
+                tables.update((int(each.id()), each.child()) for each in items(node.cteDefs()))
+                waiting.append(node.plan())
+            case "CTERelationRef":
+                waiting.append(tables[int(node.cteId())])
+            case _ if view_name(node) not in inputs:
+                waiting += reversed(items(node.children()))
 
 
 def _refuse_subqueries(node: Any) -> None:
@@ -110,10 +125,34 @@ def _refuse_subqueries(node: Any) -> None:
                 raise NoMapError("a subquery", _LATER, _LATER_REWRITE)
 
 
-def _changelog_attributes(view: Any, vocabulary: Vocabulary) -> dict[int, str]:
-    """Return the columns that describe the log and not the row, by Spark's number of them."""
+def _changelog_attributes(view: Any, vocabulary: Vocabulary, nodes: list[Any]) -> dict[int, str]:
+    """Return the columns that describe the log and not the row, by Spark's numbers of them.
+
+    Tables that a query defines, and steps, know the same column under numbers of their own.
+    """
     names = (vocabulary.offset, vocabulary.op, vocabulary.system_time)
-    return {int(each.exprId().id()): str(each.name()) for each in items(view.output()) if str(each.name()) in names}
+    found = {int(each.exprId().id()): str(each.name()) for each in items(view.output()) if str(each.name()) in names}
+    for known_as, column in reversed([*_iter_renumbered(nodes, view)]):
+        if (inner := int(column.exprId().id())) in found:
+            found[int(known_as.exprId().id())] = found[inner]
+    return found
+
+
+def _iter_renumbered(nodes: list[Any], view: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield each column of a reference that has a number of its own, with the column it stands for, from the top."""
+    tables = {
+        int(each.id()): each.child()
+        for node in nodes
+        if simple_name(node) == "WithCTE"
+        for each in items(node.cteDefs())
+    }
+    for node in nodes:
+        name = simple_name(node)
+        if name == "CTERelationRef" or (name == "View" and view_name(node) != view_name(view)):
+            below = tables[int(node.cteId())] if name == "CTERelationRef" else node.child()
+            for known_as, column in zip(items(node.output()), items(below.output()), strict=True):
+                if not known_as.exprId().equals(column.exprId()):
+                    yield known_as, column
 
 
 def _check_own_columns(node: Any, own: dict[int, str]) -> None:
@@ -189,22 +228,13 @@ def _passes_event_time(plan: Any, nodes: list[Any], view: Any, source: Vocabular
 
 def _definitions(nodes: list[Any], view: Any) -> dict[int, Any]:
     """Return what every column of a map's plans is made of, by Spark's number of it."""
-    tables = {
-        int(each.id()): each.child()
+    found: dict[int, Any] = {
+        int(each.exprId().id()): each
         for node in nodes
-        if simple_name(node) == "WithCTE"
-        for each in items(node.cteDefs())
+        if simple_name(node) == "Project"
+        for each in items(node.projectList())
     }
-    found: dict[int, Any] = {}
-    for node in nodes:
-        match simple_name(node):
-            case "Project":
-                found.update((int(each.exprId().id()), each) for each in items(node.projectList()))
-            case "CTERelationRef" | "View" as name if not (name == "View" and view_name(node) == view_name(view)):
-                below = tables[int(node.cteId())] if name == "CTERelationRef" else node.child()
-                for outer, inner in zip(items(node.output()), items(below.output()), strict=True):
-                    if int(outer.exprId().id()) != int(inner.exprId().id()):
-                        found[int(outer.exprId().id())] = inner
+    found.update((int(known_as.exprId().id()), column) for known_as, column in _iter_renumbered(nodes, view))
     # A column that a list passes on is made of itself: it is found further down.
     return {number: each for number, each in found.items() if not _is_itself(number, each)}
 

@@ -13,9 +13,7 @@ from odf_engines.spark.gate.functions import AGGREGATES, GENERATORS, IMPURE, SCA
 from odf_engines.spark.gate.trees import items, iter_expressions, iter_plan, shown, simple_name
 from odf_engines.spark.plans import java_session, resolve_plan
 
-__all__ = ["analyse_query", "invalid_query", "parse_query"]
-
-_MAX_QUERY_CHARACTERS = 200_000  # guess: two hundred times a long query
+__all__ = ["TOO_DEEP", "analyse_query", "invalid_query", "parse_query"]
 
 # Plans that only compute rows from rows. Everything else is a command, a script, a setting, or new and not looked at.
 _QUERY_PLAN_NAMES = """
@@ -37,6 +35,8 @@ _NAMED = {
 }
 
 _CALLABLE = SCALARS | AGGREGATES | WINDOWS | GENERATORS | IMPURE
+TOO_DEEP = "its parts stand deeper inside each other than the engine's stack is high; write it in several steps"
+_TOLD_CHARACTERS = 300  # guess: two lines
 _LISTED_NAMES = 10  # guess: a line
 _COMPARED_CHARACTERS = 100  # NAME-2
 _POSITION = re.compile(r"\(line (\d+), pos (\d+)\)|line (\d+) pos (\d+)")
@@ -63,8 +63,6 @@ def parse_query(spark: Any, sql: str, relations: Collection[str], *, known: Coll
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
 
-    if len(sql) > _MAX_QUERY_CHARACTERS:
-        raise InvalidQueryError(f"more than {_MAX_QUERY_CHARACTERS} characters")
     try:
         plan = java_session(spark).sessionState().sqlParser().parsePlan(sql)
     except PySparkException as error:
@@ -73,7 +71,7 @@ def parse_query(spark: Any, sql: str, relations: Collection[str], *, known: Coll
         # Scripts are switched off; the parser has no error of its own for that.
         if "SQL_SCRIPTING" in str(error.java_exception.getMessage()):
             raise InvalidQueryError(f"only a query is allowed, found {_NAMED['CompoundBody']}") from error
-        raise
+        raise _beyond_engine(error) from error
     nodes = list(iter_plan(plan))
     for node in nodes:
         name = simple_name(node)
@@ -96,12 +94,15 @@ def analyse_query(spark: Any, plan: Any) -> Any:
     Raises:
         InvalidQueryError: An unknown name or a type that does not fit.
     """
+    from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
 
     try:
         return resolve_plan(spark, plan)
     except PySparkException as error:
         raise invalid_query(error) from error
+    except Py4JJavaError as error:
+        raise _beyond_engine(error) from error
 
 
 def invalid_query(error: Exception) -> InvalidQueryError:
@@ -112,6 +113,14 @@ def invalid_query(error: Exception) -> InvalidQueryError:
     message = re.sub(r";?\s*line \d+ pos \d+;?.*", "", text, flags=re.DOTALL)
     message = re.sub(r"\s*SQLSTATE: \w+", "", message).replace("\n", " ").strip()
     return InvalidQueryError(message or type(error).__name__, position=position)
+
+
+def _beyond_engine(error: Any) -> InvalidQueryError:
+    """Say where Spark has no error of its own for a query that it cannot take in; rows have no part in it yet."""
+    told = str(error.java_exception.toString()).split("\n")[0]
+    if "StackOverflowError" in told:
+        return InvalidQueryError(TOO_DEEP)
+    return InvalidQueryError(f"the engine cannot take it in: {told[:_TOLD_CHARACTERS]}")
 
 
 def _defined_names(node: Any) -> list[str]:
