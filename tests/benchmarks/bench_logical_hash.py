@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 
 from odf_protocol.hashing.arrow0 import hash_batches
 from odf_protocol.hashing.arrow0_rows import row_bytes
-from odf_protocol.hashing.v1 import hash_table
+from support.logical_hash import hash_table
 
 BATCH_ROWS = 100_000
 ROUNDS = 7

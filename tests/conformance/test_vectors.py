@@ -9,7 +9,7 @@ import pytest
 
 from odf_protocol.events import Event
 from odf_protocol.events.declaration import UnionKind, declaration_of, union_kind_of
-from odf_protocol.vectors.__main__ import iter_checks, main
+from run_vectors import iter_checks, main
 from support.write_vectors import VECTORS, documents, text_of
 
 FILES = sorted(VECTORS.glob("*.json"))
@@ -123,8 +123,8 @@ def test_collection_of_the_reference_implementation_is_understood(
     assert "unheard of" in output[0]
 
 
-def test_program_runs_as_a_module() -> None:
-    command = [sys.executable, "-m", "odf_protocol.vectors", str(VECTORS / "names.json")]
+def test_program_runs_by_itself() -> None:
+    command = [sys.executable, str(Path(__file__).parents[1] / "run_vectors.py"), str(VECTORS / "names.json")]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout.endswith(" passed, 0 failed\n")
-    assert subprocess.run(command[:3], capture_output=True, check=False).returncode == 2
+    assert subprocess.run(command[:2], capture_output=True, check=False).returncode == 2

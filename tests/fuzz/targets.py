@@ -31,7 +31,6 @@ from odf_protocol.errors import CorruptError, MalformedError, OdfError, Rejected
 from odf_protocol.events import DataSchema, SetDataSchema
 from odf_protocol.events.equality import means_the_same
 from odf_protocol.exchange.packs import PackedBlock, decode_pack, encode_pack
-from odf_protocol.hashing.v1_proof import verify_cell
 from odf_protocol.heads import decode_signed_head
 from odf_protocol.in_toto import PAYLOAD_TYPE
 from odf_protocol.key_events import decode_key_event
@@ -303,7 +302,7 @@ def _signed_seeds() -> list[bytes]:
 
 
 def _decode_statement(data: bytes) -> None:
-    """The first byte chooses: envelopes, attestations (signed anew or not), proofs of equivocation, of cells."""
+    """The first byte chooses: envelopes, attestations (signed anew or not), proofs of equivocation."""
     kind, rest = data[:1], data[1:]
     if kind == b"e":
         decode_envelope(rest, payload_type=PAYLOAD_TYPE)
@@ -312,15 +311,8 @@ def _decode_statement(data: bytes) -> None:
         (decode_acceptance if b"acceptance/" in rest else decode_attestation)(envelope)
     elif kind == b"a":
         decode_attestation(rest)
-    elif kind == b"q":
-        check_equivocation(rest)
     else:
-        verify_cell(_cell_root(), rest)
-
-
-@cache
-def _cell_root() -> Multihash:
-    return Multihash.parse(_vectors("extensions/logical-hash-v1")["proof"]["root"])
+        check_equivocation(rest)
 
 
 def _statement_seeds() -> list[bytes]:
@@ -329,7 +321,6 @@ def _statement_seeds() -> list[bytes]:
         *(kind + case["envelope"].encode() for case in attestations for kind in (b"e", b"a")),
         *(b"s" + case["statement"].encode() for case in attestations),
         *(b"q" + case["proof"].encode() for case in _vectors("extensions/equivocation")["proofs"]),
-        b"c" + _vectors("extensions/logical-hash-v1")["proof"]["proof"].encode(),
         b"s" + base64.b64decode(json.loads(_acceptance())["payload"]),
     ]
 
@@ -348,32 +339,18 @@ def _acceptance() -> bytes:
     )
 
 
-def _decode_leaf(data: bytes) -> None:
-    """A schema and a leaf of the logical hash, as a proof carries them; here without the hashes in front."""
-    from odf_protocol.hashing.v1_leaf_reader import read_leaf
-    from odf_protocol.hashing.v1_types import decode_schema, encode_schema, iter_columns
+def _decode_schema(data: bytes) -> None:
+    """The schema of a hash tree, as the other node of ``locate`` sends it."""
+    from odf_protocol.hashing.v1_types import decode_schema, encode_schema
 
-    (length,) = struct.unpack_from("<H", data.ljust(2, b"\0"))
-    schema = decode_schema(data[2 : 2 + length])
-    assert encode_schema(schema) == data[2 : 2 + length]
-    for column in iter_columns(schema):
-        read_leaf(data[2 + length :], column.type, is_column=True).validate(full=True)
+    assert encode_schema(decode_schema(data)) == data
 
 
-def _leaf_seeds() -> list[bytes]:
-    from odf_protocol.hashing.v1 import column_array
-    from odf_protocol.hashing.v1_leaf import leaf_parts
-    from odf_protocol.hashing.v1_types import decode_schema, encode_schema, iter_columns
+def _schema_seeds() -> list[bytes]:
+    from odf_protocol.hashing.v1_types import encode_schema
     from support.extension_vectors import tables
 
-    seeds = []
-    for batch in tables().values():
-        batch = batch.slice(0, 100)
-        schema = encode_schema(batch.schema)
-        for column in iter_columns(decode_schema(schema)):
-            leaf = b"".join(leaf_parts(column_array(batch, column), is_column=True))
-            seeds.append(struct.pack("<H", len(schema)) + schema + leaf)
-    return seeds
+    return [encode_schema(batch.schema) for batch in tables().values()]
 
 
 def _decode_pack(data: bytes) -> None:
@@ -414,7 +391,7 @@ TARGETS: dict[str, Target] = {
         Target("identifier", _parse_identifier, _DECODING, _identifier_seeds),
         Target("signed", _decode_signed, _JUDGING, _signed_seeds),
         Target("statement", _decode_statement, _JUDGING, _statement_seeds),
-        Target("leaf", _decode_leaf, _DECODING, _leaf_seeds),
+        Target("schema", _decode_schema, _DECODING, _schema_seeds),
         Target("pack", _decode_pack, (MalformedError,), _pack_seeds),
         *FILE_TARGETS,
         *SMART_TARGETS,

@@ -7,15 +7,15 @@ import pyarrow.parquet as pq
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from odf_protocol.hashing.v1 import column_array, hash_table
-from odf_protocol.hashing.v1_difference import DifferenceSearch, answer_question, header_of
+from odf_protocol.hashing.v1 import column_array
+from odf_protocol.hashing.v1_difference import DifferenceSearch, answer_question
 from odf_protocol.hashing.v1_leaf import leaf_parts, normalized
-from odf_protocol.hashing.v1_leaf_reader import read_leaf
-from odf_protocol.hashing.v1_proof import prove_cell, verify_cell
 from odf_protocol.hashing.v1_types import decode_schema, encode_schema
 from odf_protocol.multihash import Multihash
 from support.arrow_data import batchings, random_array, seeds, split, tables
 from support.arrow_layouts import relaid_schema
+from support.leaf_reader import read_leaf
+from support.logical_hash import hash_table, header_of
 
 
 def root_of(table: pa.Table) -> Multihash:
@@ -89,19 +89,6 @@ def test_every_column_is_read_back_from_its_leaf(table: pa.Table) -> None:
         again = read_leaf(raw, column.type, is_column=False)
         assert b"".join(leaf_parts(normalized(again), is_column=False)) == raw
         assert again.is_valid().equals(array.is_valid())
-
-
-@settings(deadline=None)
-@given(st.data(), tables(min_rows=1))
-def test_every_cell_can_be_proved(data: st.DataObject, table: pa.Table) -> None:
-    summary = hash_table(table.schema, table.to_batches())
-    batch = table.combine_chunks().to_batches()[0]
-    column = data.draw(st.integers(0, len(summary.columns) - 1))
-    row = data.draw(st.integers(0, table.num_rows - 1))
-    values = column_array(batch, summary.columns[column])
-    cell = verify_cell(summary.root, prove_cell(summary, column, row, values))
-    is_struct = pa.types.is_struct(summary.columns[column].type)
-    assert (cell.value.as_py() if is_struct else cell.value.is_valid) == values[row].is_valid
 
 
 @given(tables())

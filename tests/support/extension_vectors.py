@@ -19,9 +19,8 @@ from odf_protocol.did import DatasetId, DidKey
 from odf_protocol.dsse import sign_envelope
 from odf_protocol.equivocation import EquivocationKind, block_statement, prove_equivocation
 from odf_protocol.events import OffsetInterval, SqlQueryStep, TransformSql
-from odf_protocol.hashing.v1 import column_array, hash_table
+from odf_protocol.hashing.v1 import column_array
 from odf_protocol.hashing.v1_leaf import LEAF_ROWS, leaf_parts
-from odf_protocol.hashing.v1_proof import prove_cell
 from odf_protocol.hashing.v1_types import decode_schema, encode_schema, iter_columns
 from odf_protocol.heads import sign_head
 from odf_protocol.in_toto import PAYLOAD_TYPE
@@ -34,6 +33,7 @@ from odf_protocol.signatures import Purpose, public_key_of, sign, sign_block, si
 from odf_protocol.timestamp import Timestamp
 from odf_protocol.vocabulary import Vocabulary
 from support.gossip_vectors import gossip_vectors
+from support.logical_hash import hash_table
 
 FOLDER = Path(__file__).parents[2] / "spec" / "vectors" / "extensions"
 
@@ -416,31 +416,16 @@ def _logical_hash() -> dict[str, Any]:
                 "root": str(summary.root),
             }
         )
-    batch = tables()["int16 [1, null, 3] and text [x, '', yz]"]
-    summary = hash_table(batch.schema, [batch])
-    proof = prove_cell(summary, 1, 2, column_array(batch, summary.columns[1]))
     return {
         "comment": "Roots of small tables (LH1-1), schemas (LH1-4); by column the bytes of a single leaf, and "
-        "leaf hashes (LH1-6); a proof (LH1-15).",
+        "leaf hashes (LH1-6).",
         "tables": cases,
-        "proof": {"root": str(summary.root), "column": "b", "row": 2, "value": "yz", "proof": proof.decode()},
-        "rejected": [
-            {"why": "another row", "refusal": "rejected", "proof": proof.decode().replace('"row":2', '"row":3')},
-            {"why": "another cell", "refusal": "rejected", "proof": _with_other_leaf(proof)},
-        ],
     }
 
 
 def _leaf_contents(batch: pa.RecordBatch) -> list[str]:
     columns = iter_columns(decode_schema(encode_schema(batch.schema)))
     return [b"".join(leaf_parts(column_array(batch, column), is_column=True)).hex() for column in columns]
-
-
-def _with_other_leaf(proof: bytes) -> str:
-    said = json.loads(proof)
-    leaf = bytearray(base64.b64decode(said["leaf"]))
-    leaf[-1] ^= 1
-    return json.dumps({**said, "leaf": base64.b64encode(leaf).decode()}, separators=(",", ":"))
 
 
 def _base64(raw: bytes) -> str:

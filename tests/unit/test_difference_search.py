@@ -3,16 +3,10 @@ import pyarrow as pa
 import pytest
 
 from odf_protocol.errors import RejectedError
-from odf_protocol.hashing.v1 import TableSummary, hash_table
-from odf_protocol.hashing.v1_difference import (
-    Difference,
-    DifferenceSearch,
-    NodeName,
-    TableHeader,
-    answer_question,
-    header_of,
-)
+from odf_protocol.hashing.v1 import TableSummary
+from odf_protocol.hashing.v1_difference import Difference, DifferenceSearch, NodeName, TableHeader, answer_question
 from odf_protocol.hashing.v1_leaf import LEAF_ROWS
+from support.logical_hash import hash_table, header_of
 
 LEAVES = 40
 

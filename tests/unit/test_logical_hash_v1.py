@@ -5,11 +5,12 @@ import pyarrow as pa
 import pytest
 
 from odf_protocol.errors import MalformedError, UnsupportedError
-from odf_protocol.hashing.v1 import LOGICAL_V1_SHA2_256, LogicalHasher, hash_table, leaf_hash, node_hash, root_hash
+from odf_protocol.hashing.v1 import LOGICAL_V1_SHA2_256, LogicalHasher, leaf_hash, node_hash, root_hash
 from odf_protocol.hashing.v1_leaf import LEAF_ROWS, leaf_parts
-from odf_protocol.hashing.v1_leaf_reader import read_leaf
 from odf_protocol.hashing.v1_types import decode_schema, encode_schema, iter_columns, logical_type
 from odf_protocol.multihash import Multihash
+from support.leaf_reader import read_leaf
+from support.logical_hash import hash_table
 
 
 def root_of(*arrays: pa.Array) -> Multihash:

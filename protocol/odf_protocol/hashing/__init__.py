@@ -3,5 +3,5 @@
 ``arrow0``
     ODF's own logical hash, needed to agree with other nodes; ambiguous in known ways.
 ``v1``
-    Our Merkle hash beside it: injective, proves single cells, and finds where two tables differ.
+    Our Merkle hash beside it: injective, and finds where two tables differ.
 """

@@ -5,7 +5,7 @@ stands a tree of *nodes* with up to 16 children each, whose top is the column's 
 tree of the same kind; the *root* of the table binds its top to the row count and the schema.
 
 Equal tables have equal roots whatever their batches and their layout; different tables have different roots unless
-SHA-256 collides. ``v1_difference`` finds where two tables differ, ``v1_proof`` proves single cells.
+SHA-256 collides. ``v1_difference`` finds where two tables differ.
 
 Source: clauses LH1-1 to LH1-14 in ``spec/extensions/logical-hash-v1.md``.
 """
@@ -31,7 +31,6 @@ __all__ = [
     "LogicalHasher",
     "PackedHashes",
     "TableSummary",
-    "hash_table",
     "leaf_count",
     "leaf_hash",
     "node_hash",
@@ -225,22 +224,6 @@ class LogicalHasher:
     def _add(self, batch: pa.RecordBatch) -> None:
         for _ in self._map(lambda column: column.leaves.extend(column.hash_leaves(batch)), self._columns):
             pass  # an executor's map raises what a column raised only when its results are read
-
-
-def hash_table(
-    schema: pa.Schema, batches: Iterable[pa.RecordBatch], *, executor: ColumnExecutor | None = None
-) -> TableSummary:
-    """Hash all rows of a table.
-
-    Args:
-        schema: As for ``LogicalHasher``, and so is ``executor``.
-        batches: Rows in order, read once and not kept.
-        executor: Runs the columns of a batch side by side.
-    """
-    hasher = LogicalHasher(schema, executor=executor)
-    for batch in batches:
-        hasher.update(batch)
-    return hasher.summary()
 
 
 class _ColumnLeaves:

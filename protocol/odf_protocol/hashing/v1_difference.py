@@ -34,7 +34,7 @@ from odf_protocol.hashing.v1_leaf import LEAF_ROWS
 from odf_protocol.hashing.v1_types import decode_schema, iter_columns
 from odf_protocol.multihash import Multihash
 
-__all__ = ["Difference", "DifferenceSearch", "NodeName", "TableHeader", "answer_question", "header_of"]
+__all__ = ["Difference", "DifferenceSearch", "NodeName", "TableHeader", "answer_question"]
 
 _MAX_FOUND: Final = 1000  # guess: more differing leaves than this are one finding: everything differs
 _MAX_OPEN: Final = 4096  # guess: questions waiting at once; bounds memory and the size of a round
@@ -75,11 +75,6 @@ class Difference:
     column: str
     start: int
     stop: int
-
-
-def header_of(summary: TableSummary) -> TableHeader:
-    """Return what a party sends before the first question."""
-    return TableHeader(summary.row_count, summary.schema, summary.columns_top)
 
 
 def answer_question(summary: TableSummary, question: NodeName) -> tuple[bytes, ...]:

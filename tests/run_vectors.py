@@ -1,4 +1,4 @@
-"""Run test vectors: ``python -m odf_protocol.vectors FILE...``; exit status 0 if all passed, 1 if one failed."""
+"""Run test vectors: ``python tests/run_vectors.py FILE...``; exit status 0 if all passed, 1 if one failed."""
 
 import json
 import sys
@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from odf_protocol.vectors.check import Check
-from odf_protocol.vectors.extension_forms import EXTENSION_FORMS
-from odf_protocol.vectors.forms import FORMS
-from odf_protocol.vectors.reference_form import SECTIONS
+from support.vectors.check import Check
+from support.vectors.extension_forms import EXTENSION_FORMS
+from support.vectors.forms import FORMS
+from support.vectors.reference_form import SECTIONS
 
 _FORMS = {**FORMS, **EXTENSION_FORMS}
 
@@ -34,7 +34,7 @@ def iter_checks(document: Any) -> Iterator[Check]:
 def main(arguments: Sequence[str]) -> int:
     """Run the files and print what failed, then the counts."""
     if not arguments:
-        print("usage: python -m odf_protocol.vectors FILE...", file=sys.stderr)
+        print("usage: python tests/run_vectors.py FILE...", file=sys.stderr)
         return 2
     passed = failed = 0
     for name in arguments:

@@ -14,7 +14,7 @@ from odf_protocol.multibase import encode_base16, encode_base58btc, encode_base6
 from odf_protocol.multihash import Multihash
 from odf_protocol.names import DatasetPattern, parse_any_ref
 from odf_protocol.timestamp import Timestamp
-from odf_protocol.vectors.check import Check, Checks, expect, expect_refusal
+from support.vectors.check import Check, Checks, expect, expect_refusal
 
 __all__ = ["FORMS", "check_block"]
 

@@ -7,7 +7,7 @@ from decimal import Decimal
 from functools import partial
 from typing import Any
 
-from odf_protocol.vectors.check import Check, Checks, VectorFailedError, expect
+from support.vectors.check import Check, Checks, VectorFailedError, expect
 
 __all__ = ["iter_logical_hashes"]
 

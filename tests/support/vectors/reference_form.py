@@ -12,9 +12,9 @@ from odf_protocol.events import SetDataSchema, SetInfo
 from odf_protocol.multibase import decode_multibase, encode_base58btc
 from odf_protocol.multihash import Multihash
 from odf_protocol.timestamp import Timestamp
-from odf_protocol.vectors.check import Check, Checks, expect
-from odf_protocol.vectors.forms import check_block
-from odf_protocol.vectors.reference_rows import iter_logical_hashes
+from support.vectors.check import Check, Checks, expect
+from support.vectors.forms import check_block
+from support.vectors.reference_rows import iter_logical_hashes
 
 __all__ = ["SECTIONS"]
 
