@@ -1,6 +1,7 @@
-"""What a node asks of an engine and what it gets back.
+"""What a node asks of an engine and what it gets back; who answers is in ``engine``.
 
-Nouns: an *engine* is a content-addressed runtime; a *session* is one running, sandboxed process of it that answers
+Nouns: an *engine* is a content-addressed runtime; it *offers* to run transforms, to ingest, to answer questions, or
+several of these, each with a contract of its own; a *session* is one running, sandboxed process of it that answers
 several requests; a *request* fixes everything its result depends on; a *response* points to files in the session's
 workspace, which the caller moves or deletes. Responses have been checked as hostile before they are returned.
 
@@ -9,11 +10,10 @@ Source: clauses ENGINE-1 to ENGINE-12 in ``spec/extensions/engine-contract.md``;
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING
 
 from odf_engines.errors import (
     EngineError,
@@ -35,11 +35,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MAX_REASONS",
-    "Engine",
     "EngineError",
     "EngineFailureError",
     "EngineMissingError",
-    "EngineSession",
     "Finding",
     "Grade",
     "GradeLevel",
@@ -350,110 +348,3 @@ class Grade:
     findings: tuple[Finding, ...] = ()
     schema: pa.Schema | None = None
     obstacle: Finding | None = None
-
-
-class EngineSession(Protocol):
-    """One sandboxed process, warm after the first request; requests block and are answered one at a time.
-
-    Files in responses live in the workspace until ``close``; the caller moves what it keeps. After
-    ``LimitExceededError`` or ``EngineFailureError`` the process is gone and the next request starts a new one.
-    """
-
-    def start(self) -> None:
-        """Start the process now instead of with the first request; nothing if it runs.
-
-        Raises:
-            SandboxUnavailableError, EngineFailureError, LimitExceededError
-        """
-        ...
-
-    def transform(self, request: TransformRequest) -> TransformResponse:
-        """Run one step.
-
-        Raises:
-            InvalidQueryError, NotReplayableError, LimitExceededError, EngineFailureError
-        """
-        ...
-
-    def ingest(self, request: IngestRequest) -> IngestResponse:
-        """Read, convert, preprocess and merge one source file.
-
-        Raises:
-            InvalidSourceError, InvalidQueryError, LimitExceededError, EngineFailureError
-        """
-        ...
-
-    def query(self, request: QueryRequest) -> QueryResponse:
-        """Answer a question.
-
-        Raises:
-            InvalidQueryError, LimitExceededError, EngineFailureError
-        """
-        ...
-
-    def check(
-        self, transform: TransformSql, inputs: Sequence[QueryTable], *, vocabulary: Vocabulary | None = None
-    ) -> Grade:
-        """Grade a transform over inputs of these schemas; a refusal is a grade, not an error.
-
-        Args:
-            transform: The query to be published.
-            inputs: Names and schemas; slices are not looked at.
-            vocabulary: Of the output, the usual names if None.
-        """
-        ...
-
-    def stop(self) -> None:
-        """End the process at once, from any thread: requests that run or come later raise EngineFailureError."""
-        ...
-
-    def close(self) -> None:
-        """End the process and delete the workspace; safe to repeat."""
-        ...
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(self, *exc_info: object) -> None: ...
-
-
-class Engine(Protocol):
-    """A runtime that executes transforms; making one costs nothing, opening a session starts a process."""
-
-    @property
-    def name(self) -> str:
-        """As ``TransformSql.engine`` spells it."""
-        ...
-
-    @property
-    def version(self) -> str:
-        """For people; ``digest`` is what identifies it."""
-        ...
-
-    @property
-    def settings(self) -> Mapping[str, str]:
-        """Settings that can change a result, as replay records state them."""
-        ...
-
-    def digest(self) -> Multihash:
-        """Hash every file that can change a result, independent of where it is installed (ENGINE-10)."""
-        ...
-
-    def open(self, workspace: Path, limits: Limits) -> EngineSession:
-        """Prepare a session.
-
-        Args:
-            workspace: Existing folder of the caller's, on the file system of its objects if links shall be possible.
-            limits: For the whole session.
-
-        Raises:
-            SandboxUnavailableError: Isolation does not work here.
-        """
-        ...
-
-    def prepare(self) -> None:
-        """Make, once per machine, what lets the engine start faster; never changes a result, safe to repeat.
-
-        Raises:
-            SandboxUnavailableError, EngineError: It cannot be made; the engine starts without it, only slower.
-        """
-        ...

@@ -1,16 +1,16 @@
 """What can go wrong when an engine works, and whose fault it is.
 
-========================  =====================================================  ============================
-error                     meaning                                                what to do
-========================  =====================================================  ============================
-InvalidQueryError         the query is wrong and fails every time                the author corrects it
+========================  ======================================================  ============================
+error                     meaning                                                 what to do
+========================  ======================================================  ============================
+InvalidQueryError         the query is wrong and fails every time                 the author corrects it
 NotReplayableError        the query runs, but others could not repeat its result  the author rewrites it
-InvalidSourceError        a source file is unusable as a whole                   the publisher corrects it
-LimitExceededError        the work was stopped at a limit                        give less work or more room
-EngineFailureError        the engine broke or answered nonsense                  report it, keep the evidence
-EngineMissingError        no engine of that name is installed                    install it, or refuse the data
-SandboxUnavailableError   this machine cannot isolate foreign queries            the operator repairs it
-========================  =====================================================  ============================
+InvalidSourceError        a source file is unusable as a whole                    the publisher corrects it
+LimitExceededError        the work was stopped at a limit                         give less work or more room
+EngineFailureError        the engine broke or answered nonsense                   report it, keep the evidence
+EngineMissingError        none of that name is installed, or it does not do this  install it, or refuse the data
+SandboxUnavailableError   this machine cannot isolate foreign queries             the operator repairs it
+========================  ======================================================  ============================
 
 Source: clauses ENGINE-8 and SANDBOX-1 in ``spec/extensions``.
 """
@@ -114,22 +114,25 @@ class EngineFailureError(EngineError):
 
 
 class EngineMissingError(EngineError):
-    """No engine of that name is installed here.
+    """No engine of that name is installed here, or the one that is does not offer what is asked.
 
     Attributes:
         engine: The name asked for.
-        installed: Names of those that are there.
+        installed: Names of those that are there, or of those that offer it.
         purpose: The step that it was asked for, where not every engine does.
+        offer: What was asked for, empty for the engine itself.
     """
 
-    def __init__(self, engine: str, installed: Sequence[str] = (), *, purpose: str = "") -> None:
+    def __init__(self, engine: str, installed: Sequence[str] = (), *, purpose: str = "", offer: str = "") -> None:
         self.engine = engine
         self.installed = tuple(installed)
         self.purpose = purpose
+        self.offer = offer
         there = ", ".join(self.installed) or "none"
         use = f"installed for {purpose}" if purpose else "installed"
         mend = "; write one of these, and the query in its dialect" if purpose else ""
-        super().__init__(f"engine {shown(engine)!r} is not installed ({use}: {there}){mend}")
+        lack = f"does not offer {offer} (offered by: {there})" if offer else f"is not installed ({use}: {there}){mend}"
+        super().__init__(f"engine {shown(engine)!r} {lack}")
 
 
 class SandboxUnavailableError(EngineError):

@@ -1,17 +1,17 @@
-"""Which engines are installed.
+"""Which engines are installed, and what they offer.
 
 Engines are found by the entry point group ``odf_engines``: each names a function without arguments that returns an
 ``Engine``. A package on its own can so bring another engine.
 
-Source: clauses ENGINE-2 and ENGINE-14 in ``spec/extensions/engine-contract.md``.
+Source: clauses ENGINE-2, ENGINE-14 and ENGINE-24 in ``spec/extensions/engine-contract.md``.
 """
 
 from importlib.metadata import EntryPoint, entry_points
 
-from odf_engines.contract import Engine
+from odf_engines.engine import Engine, IngestEngine, Offer
 from odf_engines.errors import EngineMissingError
 
-__all__ = ["ENTRY_POINT_GROUP", "get_engine", "installed_engines"]
+__all__ = ["ENTRY_POINT_GROUP", "engines_offering", "get_engine", "get_ingest_engine", "installed_engines"]
 
 ENTRY_POINT_GROUP = "odf_engines"
 
@@ -21,20 +21,38 @@ def installed_engines() -> tuple[str, ...]:
     return tuple(sorted({point.name for point in entry_points(group=ENTRY_POINT_GROUP)}))
 
 
-def get_engine(name: str) -> Engine:
+def engines_offering(offer: Offer) -> tuple[str, ...]:
+    """Return the names of the installed engines that offer this, sorted."""
+    return tuple(name for name in installed_engines() if offer in get_engine(name).offers)
+
+
+def get_engine(name: str, offer: Offer | None = None) -> Engine:
     """Load an engine.
 
     Args:
         name: As a transform names it; case does not matter (ODF engine ids).
+        offer: What it has to offer, None for anything.
 
     Raises:
-        EngineMissingError: Not installed.
+        EngineMissingError: Not installed, or it does not offer this.
     """
     point = _find_entry_point(name)
     if point is None:
         raise EngineMissingError(name, installed_engines())
     factory = point.load()
     engine: Engine = factory()
+    if offer is not None and offer not in engine.offers:
+        raise EngineMissingError(name, engines_offering(offer), offer=offer.value)
+    return engine
+
+
+def get_ingest_engine(name: str) -> IngestEngine:
+    """Load an engine that ingests.
+
+    Raises:
+        EngineMissingError: As ``get_engine``.
+    """
+    engine: IngestEngine = get_engine(name, Offer.INGEST)  # type: ignore[assignment]  # it says that it is one
     return engine
 
 

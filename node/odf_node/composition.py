@@ -19,11 +19,12 @@ from odf_node.ports import AuditEntry, Clock, Outcome
 from odf_protocol.timestamp import Timestamp
 
 if TYPE_CHECKING:
-    from odf_engines.contract import EngineSession
+    from odf_engines.engine import EngineSession
     from odf_node.acceptance.acceptor import Acceptor
     from odf_node.acceptance.refusals import Refusals
     from odf_node.adapters.outgoing import Outgoing
     from odf_node.byte_rate import ByteRate
+    from odf_node.configuration.declaration import Engines
     from odf_node.datasets.creation import DatasetCreator
     from odf_node.datasets.deletion import Deletion
     from odf_node.datasets.exporting import Exporting
@@ -124,7 +125,19 @@ class Node:
         """Engine sessions of this run."""
         from odf_node.engines.sessions import EngineHost
 
-        return EngineHost(EngineWorkspace(self.home.engines), find_warm=self._find_warm_engine)
+        workspace = EngineWorkspace(self.home.engines)
+        return EngineHost(workspace, find_warm=self._find_warm_engine, roles=self.engine_roles)
+
+    @cached_property
+    def engine_roles(self) -> "Engines":
+        """Which engine does what no manifest says; the daemon sets it from its own file of settings.
+
+        Raises:
+            ConfigurationError: The settings cannot be used.
+        """
+        from odf_node.configuration import find_configuration_file, load_configuration
+
+        return load_configuration(find_configuration_file(None, os.environ, self.home.path), os.environ).engines
 
     @cached_property
     def rate(self) -> "ByteRate":

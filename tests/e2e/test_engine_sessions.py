@@ -4,8 +4,8 @@ import pytest
 
 from odf_engines.contract import Limits
 from odf_engines.errors import EngineFailureError, InvalidQueryError, LimitExceededError
+from odf_engines.host.session import is_worn
 from odf_engines.sandbox.resources import usage_of
-from odf_engines.spark.session import is_worn
 from support.transforms import orders_input, output_rows, transform_request, write_orders
 
 pytestmark = pytest.mark.spark

@@ -81,7 +81,7 @@ def spark_without_gate(spark_engine, host_folder):
             asked = {"queries": queries, "settings": settings, "options": session._java_options(), "analysed": {}}
             if more:
                 asked["analysed"] = {name: query.format(**facts) for name, query, _ in ANALYSED}
-            *python, _ = python_command(session._compiled, "odf_engines.spark.worker")
+            *python, _ = python_command(session.guest.compiled, "odf_engines.spark.worker")
             program = [*python, "/exchange/in/program.py", json.dumps(asked)]
             descriptor = open_filter()
             try:

@@ -15,12 +15,13 @@ from pathlib import Path
 from typing import Any
 
 from odf_engines.contract import Limits
+from odf_engines.host.session import HostSession
 from odf_engines.sandbox.bubblewrap import find_bubblewrap
 from odf_engines.sandbox.profile import build_command
 from odf_engines.sandbox.resources import kernel_limits
 from odf_engines.sandbox.system_calls import open_filter
+from odf_engines.spark.guest import spark_guest
 from odf_engines.spark.runtime import find_runtime
-from odf_engines.spark.session import SparkSession
 
 PROGRAM = Path(__file__).with_name("escape_program.py")
 BY_THE_FILTER = 133  # EHWPOISON, which no system call here answers by itself
@@ -146,10 +147,10 @@ class Cage:
 
     folder: Path
     facts: Mapping[str, Any]
-    _session: SparkSession = field(init=False)
+    _session: HostSession = field(init=False)
 
     def __post_init__(self) -> None:
-        self._session = SparkSession(find_runtime(), self.folder, Limits(), cores=1)
+        self._session = HostSession(spark_guest(find_runtime(), cores=1), self.folder, Limits())
         (self._session.folder / "in" / "program.py").write_bytes(PROGRAM.read_bytes())
 
     def run(self, names: Sequence[str], less: str = "") -> dict[str, dict[str, Any]]:

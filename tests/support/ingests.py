@@ -8,7 +8,8 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from odf_engines.contract import EngineSession, IngestRequest, IngestResponse, QueryTable
+from odf_engines.contract import IngestRequest, IngestResponse, QueryTable
+from odf_engines.engine import EngineSession
 from odf_protocol.events import (
     DataField,
     DataSchema,

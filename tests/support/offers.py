@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from odf_engines.contract import EngineSession
+from odf_engines.engine import EngineSession
 from odf_node.acceptance.acceptor import AcceptanceReport, Acceptor
 from odf_node.acceptance.offers import Offer
 from odf_node.acceptance.refusals import Refusals

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, Self
 
 from odf_engines.contract import (
-    EngineSession,
     Grade,
     IngestRequest,
     IngestResponse,
@@ -23,9 +22,10 @@ from odf_engines.contract import (
     TransformRequest,
     TransformResponse,
 )
+from odf_engines.engine import EngineSession
 from odf_engines.errors import EngineError
+from odf_engines.host.session import HostSession
 from odf_engines.spark.engine import SparkEngine
-from odf_engines.spark.session import SparkSession
 from odf_node.adapters.keeper_place import KeeperPlace
 from odf_node.adapters.warm_engines import Keeper
 from odf_node.engine_workspace import EngineWorkspace
@@ -67,7 +67,7 @@ def warm_session() -> EngineSession:
     workspace = process_folder() / "engine"
     workspace.mkdir()
     session = prepared_engine().open(workspace, Limits(memory_bytes=2 * 1024**3, wall_s=600.0))
-    assert isinstance(session, SparkSession)
+    assert isinstance(session, HostSession)
     ask, turn = session._ask, threading.Lock()
 
     def ask_in_turn(*question: Any) -> Any:

@@ -7,7 +7,6 @@ import pytest
 
 from odf_engines.contract import Limits
 from odf_engines.errors import EngineFailureError
-from odf_engines.host import compiled
 from odf_engines.host.compiled import compiled_mounts, find_compiled, make_compiled, python_command
 from odf_engines.sandbox.process import SandboxedProcess
 from odf_engines.sandbox.profile import Profile
@@ -16,14 +15,14 @@ from odf_engines.spark.runtime import find_runtime
 HEADER_BYTES = 16
 MODULE = "runtime/ours/odf_protocol/varint.cpython-311.pyc"
 
+SMALL = ("odf_protocol.varint",)
+
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch) -> Path:
+def folder(tmp_path) -> Path:
     """What is compiled of one small module of ours and what it imports."""
-    monkeypatch.setattr(compiled, "_PROGRAMS", ("odf_protocol.varint",))
-    monkeypatch.setattr(compiled, "PRELOADED", ())
     assert find_compiled(find_runtime(), tmp_path) is None
-    made = make_compiled(find_runtime(), tmp_path)
+    made = make_compiled(find_runtime(), tmp_path, SMALL)
     assert find_compiled(find_runtime(), tmp_path) == made
     return made
 
@@ -64,16 +63,16 @@ def test_compiled_modules_run_in_the_sandbox_and_only_beside_their_source(folder
 
 
 @pytest.mark.spark
-def test_folder_is_kept_while_it_fits_and_made_anew_where_sources_changed(folder, tmp_path, monkeypatch):
+def test_folder_is_kept_while_it_fits_and_made_anew_where_sources_changed(folder, tmp_path):
     first = folder.stat().st_ino
-    assert make_compiled(find_runtime(), tmp_path) == folder
+    assert make_compiled(find_runtime(), tmp_path, SMALL) == folder
     assert folder.stat().st_ino == first
     whole = (folder / MODULE).read_bytes()
     (folder / MODULE).write_bytes(whole[: HEADER_BYTES - 1] + b"\xff" + whole[HEADER_BYTES:])
-    assert make_compiled(find_runtime(), tmp_path) == folder
+    assert make_compiled(find_runtime(), tmp_path, SMALL) == folder
     assert (folder / MODULE).read_bytes() == whole
     # A module that was added counts as one that changed.
-    monkeypatch.setattr(compiled, "_PROGRAMS", ("odf_protocol.varint", "odf_protocol.multibase"))
-    assert make_compiled(find_runtime(), tmp_path) == folder
+    more = (*SMALL, "odf_protocol.multibase")
+    assert make_compiled(find_runtime(), tmp_path, more) == folder
     assert (folder / MODULE).with_name("multibase.cpython-311.pyc").is_file()
     assert [path.name for path in folder.parent.iterdir() if path.name.startswith(".")] == []

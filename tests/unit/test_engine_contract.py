@@ -40,6 +40,10 @@ EVERY_ERROR = [
         (EVERY_ERROR[5], "limit wall_s reached: allowed 0.5"),
         (EVERY_ERROR[6], "engine failure: ended with code 1"),
         (errors.EngineMissingError("flink", ["spark"]), "engine 'flink' is not installed (installed: spark)"),
+        (
+            errors.EngineMissingError("loud", ["spark"], offer="ingest"),
+            "engine 'loud' does not offer ingest (offered by: spark)",
+        ),
         (errors.EngineMissingError("spark"), "engine 'spark' is not installed (installed: none)"),
         (errors.SandboxUnavailableError("no bwrap"), "no sandbox, so no foreign query is run: no bwrap"),
     ],

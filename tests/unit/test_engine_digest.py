@@ -25,7 +25,7 @@ FILES = {
     "ours/odf_protocol/did.py": b"from odf_protocol import errors",
     "ours/odf_protocol/errors.py": b"if TYPE_CHECKING:\n    import odf_protocol.block",
 }
-HOST_SIDE = ("ours/odf_engines/spark/session.py", "ours/odf_engines/sandbox/process.py", "ours/odf_protocol/block.py")
+HOST_SIDE = ("ours/odf_engines/spark/guest.py", "ours/odf_engines/sandbox/process.py", "ours/odf_protocol/block.py")
 
 
 def install(folder: Path) -> Runtime:
@@ -127,7 +127,7 @@ def test_installed_engine_has_its_parts_in_the_digest():
         "spark/spark-sql_2.13-4.3.0.jar",
     ):
         assert place in places
-    assert "odf/odf_engines/spark/session.py" not in places
+    assert "odf/odf_engines/host/session.py" not in places
     assert "odf/odf_protocol/chain/verify.py" not in places
 
 

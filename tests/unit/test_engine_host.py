@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from odf_engines.spark.session import SparkSession
+from odf_engines.host.session import HostSession
 from odf_node.engine_workspace import EngineWorkspace
 from odf_node.engines.sessions import EngineHost
 
@@ -11,8 +11,8 @@ def test_only_own_work_asks_for_a_warm_engine_and_every_foreign_dataset_gets_its
     asked: list[str] = []
     host = EngineHost(EngineWorkspace(tmp_path), find_warm=lambda name: asked.append(name))
     with host.foreign_session("spark") as first, host.foreign_session("spark") as second:
-        assert isinstance(first, SparkSession)
-        assert isinstance(second, SparkSession)
+        assert isinstance(first, HostSession)
+        assert isinstance(second, HostSession)
         assert first.folder != second.folder
     assert asked == []
 

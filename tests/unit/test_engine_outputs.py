@@ -10,10 +10,10 @@ import pytest
 
 from odf_engines.contract import Limits
 from odf_engines.errors import EngineFailureError, LimitExceededError
+from odf_engines.host.messages import schema_text
 from odf_engines.host.output_rows import RowsCheck
 from odf_engines.host.outputs import Answer, OutputFolder
 from odf_engines.host.receive import check_system_columns, receive_grade, receive_transform
-from odf_engines.spark.worker import schema_text
 from odf_protocol.events import OffsetInterval
 from odf_protocol.timestamp import Timestamp
 from odf_protocol.vocabulary import Vocabulary

@@ -13,7 +13,8 @@ from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
 
-from odf_engines.contract import Engine, EngineError, EngineMissingError, Limits
+from odf_engines.contract import EngineError, EngineMissingError, Limits
+from odf_engines.engine import Engine
 from odf_engines.registry import get_engine
 from odf_engines.spark.engine import SparkEngine
 

@@ -12,7 +12,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
 
-from odf_engines.contract import Engine, EngineFailureError, EngineSession, Limits
+from odf_engines.contract import EngineFailureError, Limits
+from odf_engines.engine import Engine, EngineSession
 
 __all__ = ["OnEnd", "SessionDesk"]
 

@@ -14,13 +14,8 @@ from typing import Any
 import grpc
 
 from odf_engines import contract
-from odf_engines.contract import (
-    EngineError,
-    EngineSession,
-    InvalidQueryError,
-    NotReplayableError,
-    TransformResponse,
-)
+from odf_engines.contract import EngineError, InvalidQueryError, NotReplayableError, TransformResponse
+from odf_engines.engine import EngineSession
 from odf_engines.grpc.carrier import unwrap, wrap
 from odf_engines.grpc.desk import OnEnd, SessionDesk
 from odf_engines.grpc.folders import ForbiddenPathError, SharedFolders, hand_over

@@ -15,9 +15,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["CacheShelf"]
+__all__ = ["CacheShelf", "user_cache"]
 
 _MOST_KEPT = 8  # guess: so many checkouts one user works in at a time; archives of them all take about a gigabyte
+
+
+def user_cache() -> Path:
+    """Return this user's folder for what engines can make again."""
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "odf-node"
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,18 +18,17 @@ from odf_engines.contract import Limits
 from odf_engines.errors import EngineFailureError
 from odf_engines.host.cache_shelf import CacheShelf
 from odf_engines.host.own_code import own_modules
+from odf_engines.host.runtime import Runtime
 from odf_engines.sandbox.process import SandboxedProcess
 from odf_engines.sandbox.profile import Mount, Profile
-from odf_engines.spark.preload import PRELOADED
-from odf_engines.spark.runtime import Runtime
 
 __all__ = ["compiled_mounts", "find_compiled", "make_compiled", "python_command"]
 
 _PLACE = "/runtime/compiled"
 _OURS = "/runtime/ours"
 
-# What runs inside the sandboxes: the worker of an engine, Java alone, the reader of outputs.
-_PROGRAMS = ("odf_engines.spark.worker", "odf_engines.spark.launch", "odf_engines.host.output_program")
+# What runs beside every guest, in a sandbox of its own.
+_READER = "odf_engines.host.output_program"
 _LIMITS = Limits(wall_s=120.0, memory_bytes=1024**3)  # guess: takes two seconds and 200 MB
 _HEADER_BYTES = 16  # magic number, flags, time of change, size: PEP 552
 
@@ -50,16 +49,22 @@ def find_compiled(runtime: Runtime, cache: Path) -> Path | None:
     return _shelf(cache).find(_name(runtime), is_good=Path.is_dir)
 
 
-def make_compiled(runtime: Runtime, cache: Path) -> Path:
+def make_compiled(runtime: Runtime, cache: Path, programs: Sequence[str], preloaded: Sequence[str] = ()) -> Path:
     """Return the folder, making it if need be, anew where sources changed; processes that want it make it once.
+
+    Args:
+        runtime: What is installed.
+        cache: Folder that has the shelf.
+        programs: Modules of ours that a guest starts in its sandboxes.
+        preloaded: Other modules that they load in the end.
 
     Raises:
         SandboxUnavailableError, EngineError: It cannot be made; the engine starts without one, only slower.
     """
-    ours = {PurePosixPath(_OURS, place) for place in own_modules(_PROGRAMS, dict(runtime.ours), cache)}
+    ours = {PurePosixPath(_OURS, place) for place in own_modules([*programs, _READER], dict(runtime.ours), cache)}
     return _shelf(cache).make(
         _name(runtime),
-        lambda folder: _make(runtime, ours, folder / "made"),
+        lambda folder: _make(runtime, ours, preloaded, folder / "made"),
         is_good=lambda folder: _is_current(runtime, ours, folder),
     )
 
@@ -73,11 +78,11 @@ def _name(runtime: Runtime) -> str:
     return hashlib.sha3_256(f"{sys.version}\n{places}".encode()).hexdigest()[:32]
 
 
-def _make(runtime: Runtime, ours: Iterable[PurePosixPath], folder: Path) -> Path:
+def _make(runtime: Runtime, ours: Iterable[PurePosixPath], preloaded: Sequence[str], folder: Path) -> Path:
     import py_compile
 
     # A module whose source is no file of the engine's is none of ours to compile.
-    for place in _listed(runtime, ours):
+    for place in _listed(runtime, ours, preloaded):
         if (source := _source_of(runtime, PurePosixPath(place))) is not None:
             compiled = folder / _compiled_name(PurePosixPath(place))
             compiled.parent.mkdir(parents=True, exist_ok=True)
@@ -88,20 +93,16 @@ def _make(runtime: Runtime, ours: Iterable[PurePosixPath], folder: Path) -> Path
     return folder
 
 
-def _listed(runtime: Runtime, ours: Iterable[PurePosixPath]) -> Sequence[str]:
+def _listed(runtime: Runtime, ours: Iterable[PurePosixPath], preloaded: Sequence[str]) -> Sequence[str]:
     """Return the files of all modules that are loaded once everything of ours, and what it preloads, is."""
     modules = sorted({_module_name(place) for place in ours})
     profile = Profile(
         mounts=runtime.mounts(),
         links=runtime.links(),
-        environment={
-            "LANG": "C.UTF-8",
-            "LD_LIBRARY_PATH": "/runtime/python/lib",
-            "SPARK_HOME": "/runtime/site/pyspark",
-        },
+        environment={"LANG": "C.UTF-8", "LD_LIBRARY_PATH": "/runtime/python/lib"},
     )
     with SandboxedProcess(
-        profile, [*python_command(None, "odf_engines.host.module_list"), *PRELOADED, *modules], _LIMITS
+        profile, [*python_command(None, "odf_engines.host.module_list"), *preloaded, *modules], _LIMITS
     ) as process:
         try:
             found = json.loads(process.receive(_LIMITS.wall_s))

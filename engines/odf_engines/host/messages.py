@@ -7,13 +7,16 @@ receiver checks field by field, and errors, of which only known kinds with plain
 Source: clause ENGINE-4 in ``spec/extensions/engine-contract.md``.
 """
 
+import base64
+import binascii
 import dataclasses
 import enum
 import json
+import sys
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import odf_engines.contract
 import odf_engines.errors
@@ -24,7 +27,17 @@ from odf_protocol.multihash import Multihash
 from odf_protocol.timestamp import Timestamp
 from odf_protocol.vocabulary import Vocabulary
 
-__all__ = ["decode_message", "encode_message", "error_from_fields", "error_to_fields"]
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = [
+    "decode_message",
+    "encode_message",
+    "error_from_fields",
+    "error_to_fields",
+    "schema_from_text",
+    "schema_text",
+]
 
 _TYPE = "$"
 _TEXT_LIMIT = 4000  # characters of any text in an error; guess: a long query and its complaint
@@ -43,6 +56,25 @@ def encode_message(message: object, place: Callable[[Path], str]) -> str:
 def decode_message(text: str) -> Any:
     """Read what ``encode_message`` wrote; lists come back as tuples."""
     return _value(json.loads(text))
+
+
+def schema_text(schema: "pa.Schema") -> str:
+    """Return an Arrow schema as text for an answer."""
+    return base64.b64encode(schema.remove_metadata().serialize().to_pybytes()).decode("ascii")
+
+
+def schema_from_text(text: str) -> "pa.Schema":
+    """Read what ``schema_text`` wrote.
+
+    Raises:
+        ValueError: It is no such text.
+    """
+    import pyarrow as pa
+
+    try:
+        return pa.ipc.read_schema(pa.BufferReader(base64.b64decode(text, validate=True))).remove_metadata()
+    except (binascii.Error, pa.ArrowException, OSError) as error:
+        raise ValueError(str(error)) from error
 
 
 def error_to_fields(error: EngineError) -> dict[str, Any]:
@@ -92,6 +124,8 @@ def _plain(value: object, place: Callable[[Path], str]) -> Any:
         return {_TYPE: "Path", "text": place(value)}
     if isinstance(value, bytes):
         return {_TYPE: "bytes", "hex": value.hex()}
+    if _is_schema(value):
+        return {_TYPE: "Schema", "ipc": schema_text(value)}
     if isinstance(value, tuple | list):
         return [_plain(item, place) for item in value]
     if isinstance(value, dict):
@@ -118,8 +152,16 @@ def _value(plain: Any) -> Any:
         return Path(values["text"])
     if name == "bytes":
         return bytes.fromhex(values["hex"])
+    if name == "Schema":
+        return schema_from_text(values["ipc"])
     kind = _types()[name]
     return kind[values["name"]] if issubclass(kind, enum.Enum) else kind(**values)
+
+
+def _is_schema(value: object) -> "TypeGuard[pa.Schema]":
+    # Whoever has a schema has loaded Arrow; whoever has none need not.
+    arrow = sys.modules.get("pyarrow")
+    return arrow is not None and isinstance(value, arrow.Schema)
 
 
 @cache

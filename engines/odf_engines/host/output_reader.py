@@ -17,16 +17,16 @@ from odf_engines.errors import EngineFailureError, LimitExceededError
 from odf_engines.host.compiled import compiled_mounts, python_command
 from odf_engines.host.messages import error_from_fields
 from odf_engines.host.output_rows import RowsCheck, SizeCheck
+from odf_engines.host.runtime import find_runtime
 from odf_engines.sandbox.process import SandboxedProcess
 from odf_engines.sandbox.profile import Mount, Profile
 from odf_engines.sandbox.resources import kernel_limits
-from odf_engines.spark.runtime import find_runtime
 from odf_protocol.errors import MalformedError
 from odf_protocol.multihash import Multihash
 
 __all__ = ["OutputReader"]
 
-_NOT_NEEDED = ("/runtime/java", "/runtime/site/pyspark", "/runtime/site/py4j", "/usr/bin/")
+_PACKAGES = ("msgspec", "numpy", "pyarrow")
 
 
 class OutputReader:
@@ -35,7 +35,7 @@ class OutputReader:
     Args:
         folder: Holds every file that is read; shown read only.
         limits: ``memory_bytes`` is what reading may take, ``cpu_s`` and ``processes`` as for an engine.
-        compiled: See ``SparkSession``.
+        compiled: See ``Guest``.
         has_filter: See ``Profile``.
     """
 
@@ -121,10 +121,9 @@ class OutputReader:
         return self._process
 
     def _profile(self) -> Profile:
-        runtime = find_runtime()
-        shown = [mount for mount in runtime.mounts() if not mount.target.startswith(_NOT_NEEDED)]
+        runtime = find_runtime(_PACKAGES)
         return Profile(
-            mounts=(*shown, *compiled_mounts(self._compiled), Mount(self._folder, "/exchange/done")),
+            mounts=(*runtime.mounts(), *compiled_mounts(self._compiled), Mount(self._folder, "/exchange/done")),
             links=runtime.links(),
             environment={
                 # Other allocators of Arrow's reserve more memory than they use, which the limit would count.

@@ -5,8 +5,6 @@ What Parquet files hold is looked at by ``output_rows``, in a sandbox of its own
 Source: clauses ENGINE-5, ENGINE-6 and ENGINE-19 in ``spec/extensions/engine-contract.md``.
 """
 
-import base64
-import binascii
 import os
 import re
 import stat
@@ -15,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from odf_engines.contract import Limits
 from odf_engines.errors import EngineFailureError, LimitExceededError
+from odf_engines.host.messages import schema_from_text
 from odf_engines.host.output_rows import RowsCheck, SizeCheck
 from odf_protocol.multihash import Multihash
 
@@ -73,13 +72,10 @@ class Answer:
         return value
 
     def get_schema(self, name: str = "schema") -> "pa.Schema":
-        """Return an Arrow schema from ``worker.schema_text``."""
-        import pyarrow as pa
-
+        """Return an Arrow schema from ``messages.schema_text``."""
         try:
-            raw = base64.b64decode(self.find_text(name) or "", validate=True)
-            return pa.ipc.read_schema(pa.BufferReader(raw)).remove_metadata()
-        except (binascii.Error, pa.ArrowException, OSError) as error:
+            return schema_from_text(self.find_text(name) or "")
+        except ValueError as error:
             raise EngineFailureError(f"answer.{name}: expected an Arrow schema ({error})") from error
 
 

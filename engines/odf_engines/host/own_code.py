@@ -20,7 +20,7 @@ def own_modules(programs: Iterable[str], packages: Mapping[str, Path], cache: Pa
     """Return place and path of every file of ours that some programs can import, themselves among them.
 
     Args:
-        programs: Names of modules, such as ``odf_engines.spark.worker``.
+        programs: Names of modules, such as ``odf_engines.host.output_program``.
         packages: Our packages: name and folder.
         cache: Folder for what is known of single files; None for none.
 

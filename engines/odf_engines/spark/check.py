@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from odf_engines.contract import Finding, GradeLevel
 from odf_engines.errors import InvalidQueryError, NotReplayableError
+from odf_engines.host.messages import schema_text
 from odf_engines.spark.known_maps import examine_transform
-from odf_engines.spark.worker import schema_text
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

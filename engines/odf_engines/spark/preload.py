@@ -7,7 +7,10 @@ Source: clause ENGINE-20 in ``spec/extensions/engine-contract.md``.
 
 import importlib
 
-__all__ = ["PRELOADED", "preload"]
+__all__ = ["PRELOADED", "PROGRAMS", "preload"]
+
+# What runs inside the sandboxes: the worker, and Java alone.
+PROGRAMS = ("odf_engines.spark.worker", "odf_engines.spark.launch")
 
 PRELOADED = (
     "encodings.idna", "ssl",  # by py4j when it connects

@@ -14,13 +14,13 @@ import pyarrow as pa
 
 from odf_engines.contract import TransformInput, TransformRequest
 from odf_engines.errors import InvalidQueryError, LimitExceededError
+from odf_engines.host.messages import schema_text
 from odf_engines.spark.changelog import mend_tables
 from odf_engines.spark.gate.statement import invalid_query
 from odf_engines.spark.known_maps import KnownMap, find_out_map
 from odf_engines.spark.pieces import PIECE_BYTES, collect_pieces, cut_even, fit_in_memory, store_pieces
 from odf_engines.spark.relations import MOST_SCANS, ordered_rows
 from odf_engines.spark.slices import write_slice
-from odf_engines.spark.worker import schema_text
 from odf_protocol.timestamp import Timestamp
 
 if TYPE_CHECKING:

@@ -4,40 +4,31 @@ How to add an operation: write a module inside ``odf_engines.spark`` with a func
 
     def run(spark: SparkSession, request: SomeRequest, folder: Path) -> dict[str, object]
 
-and name it in ``OPERATIONS``. It gets a fresh Spark session, the request as the dataclass that the host sent, with
-every path in it already a path inside the sandbox (inputs are read only), and a new empty folder for all the files it
-writes. It returns plain JSON values: file names relative to ``folder``, counts, offsets, milliseconds; an Arrow
-schema as ``schema_text`` of it. It raises the errors of ``odf_engines.errors`` for what is the query's or the
-source's fault; anything else is reported as a failure of the engine. The module is imported at the first request for
-it. What it prints goes to the log.
+and name it in ``OPERATIONS``. It gets a fresh Spark session, and the rest as ``host.worker`` says. It raises the errors
+of ``odf_engines.errors`` for what is the query's or the source's fault; anything else is reported as a failure of the
+engine. The module is imported at the first request for it. What it prints goes to the log.
 
-The host side of an operation is a function that checks the answer and the files as hostile: see ``session``.
 The sandbox has Python's standard library, pyspark, py4j, msgspec, numpy, pyarrow, ``odf_protocol`` and ``odf_engines``,
 nothing else.
 
 Source: clauses ENGINE-3 to ENGINE-6 and ENGINE-21 in ``spec/extensions/engine-contract.md``.
 """
 
-import base64
 import gc
 import importlib
 import json
-import os
 import signal
 import subprocess
 import sys
-import time
-import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import SparkSession
 
-    from odf_engines.errors import LimitExceededError
+    from odf_engines.errors import EngineError
 
-__all__ = ["OPERATIONS", "main", "schema_text"]
+__all__ = ["OPERATIONS", "main"]
 
 OPERATIONS = {
     "check": "odf_engines.spark.check",
@@ -45,8 +36,6 @@ OPERATIONS = {
     "query": "odf_engines.spark.query",
     "transform": "odf_engines.spark.transform",
 }
-
-OUTPUT = Path("/exchange/out")
 
 _OUT_OF_MEMORY = 3  # exit code of Java under -XX:+ExitOnOutOfMemoryError
 # How Spark says that memory is not enough for a sort or a join, or a row not for one buffer of Java (2 GiB).
@@ -59,8 +48,7 @@ def main(arguments: dict[str, Any]) -> None:
     """Serve until the input ends.
 
     Args:
-        arguments: ``limits`` for the kernel, ``memory_bytes`` of the session, ``heap_bytes``, ``cores`` and
-            ``java_options``.
+        arguments: ``limits`` for the kernel, ``memory_bytes`` of the session, ``cores`` and ``java_options``.
     """
     from odf_engines.sandbox.resources import set_kernel_limits
 
@@ -69,27 +57,28 @@ def main(arguments: dict[str, Any]) -> None:
     gc.disable()
     from odf_engines.spark.launch import connect_spark, start_java
 
-    # Java takes longest, so it comes first, and everything else while it starts.
-    java = start_java(heap_bytes=arguments["heap_bytes"], cores=arguments["cores"], options=arguments["java_options"])
-    # Answers keep the real output to themselves; whatever else is printed goes to the log.
-    answers = os.fdopen(os.dup(1), "w", encoding="ascii")
-    os.dup2(2, 1)
+    # Java takes longest, so it comes first, and everything else while it starts. The other half of the memory is for
+    # Java outside its heap, Python and Arrow.
+    memory_bytes = arguments["memory_bytes"]
+    java = start_java(heap_bytes=memory_bytes // 2, cores=arguments["cores"], options=arguments["java_options"])
 
     from odf_engines.errors import LimitExceededError
     from odf_engines.host.messages import error_to_fields
+    from odf_engines.host.worker import READY, answer_line, take_answers
     from odf_engines.spark.preload import preload
 
+    answers = take_answers()
     preload()
     root = connect_spark(java)
     gc.freeze()
     gc.enable()
-    print(json.dumps({"ready": True}), file=answers, flush=True)
+    print(json.dumps(READY), file=answers, flush=True)
     for line in sys.stdin:
-        answer = _answer(root, line, arguments["memory_bytes"])
+        answer = answer_line(line, lambda *asked: _run(root, *asked), lambda error: _explain(error, memory_bytes))
         if "error" in answer and _has_ended(java):
             # Without Java there is nothing left to ask; the host starts another worker.
             if java.returncode == _OUT_OF_MEMORY:
-                error = LimitExceededError("memory_bytes", allowed=arguments["memory_bytes"])
+                error = LimitExceededError("memory_bytes", allowed=memory_bytes)
                 answer["error"] = error_to_fields(error)
             elif java.returncode == -signal.SIGXCPU:
                 allowed = arguments["limits"]["RLIMIT_CPU"]
@@ -102,51 +91,33 @@ def main(arguments: dict[str, Any]) -> None:
     java.wait()
 
 
-def schema_text(schema: "pa.Schema") -> str:
-    """Return an Arrow schema as text for an answer."""
-    return base64.b64encode(schema.remove_metadata().serialize().to_pybytes()).decode("ascii")
+def _run(root: "SparkSession", operation: str, request: Any, folder: Path) -> dict[str, object]:
+    module = importlib.import_module(OPERATIONS[operation])
+    result: dict[str, object] = module.run(_fresh_session(root), request, folder)
+    return result
 
 
-def _answer(root: "SparkSession", line: str, memory_bytes: int) -> dict[str, Any]:
-    from odf_engines.errors import EngineError, LimitExceededError
-    from odf_engines.host.messages import decode_message, error_to_fields
+def _explain(error: Exception, memory_bytes: int) -> "EngineError":
+    """Say whose fault a failure is; Spark reports its own shortage of memory as a failure of the query."""
+    from odf_engines.errors import EngineError, EngineFailureError, InvalidQueryError, LimitExceededError
 
-    started = time.perf_counter()
-    message = decode_message(line)
-    too_large = LimitExceededError("memory_bytes", allowed=memory_bytes)
-    folder = OUTPUT / str(message["number"])
-    folder.mkdir(mode=0o700)
     try:
-        run = importlib.import_module(OPERATIONS[message["operation"]]).run
-        result = run(_fresh_session(root), message["request"], folder)
-    except MemoryError:
-        return {"number": message["number"], "error": error_to_fields(too_large)}
-    except EngineError as error:
-        # Spark reports its own shortage as a failure of the query.
-        is_shortage = any(mark in str(error) for mark in _SHORTAGES)
-        return {"number": message["number"], "error": error_to_fields(too_large if is_shortage else error)}
-    except Exception as error:  # noqa: BLE001 - the edge of the task: the host gets the kind, the log the rest
-        traceback.print_exc()
-        try:
-            fields = _fields_of_failure(error, too_large)
-        except Exception:  # noqa: BLE001 - Java, which knows what went wrong, ended while it was asked
-            fields = {"kind": "EngineFailureError", "message": f"{type(error).__name__}, and Java ended"}
-        return {"number": message["number"], "error": fields}
-    return {"number": message["number"], "seconds": time.perf_counter() - started, "result": result}
+        cause = _cause_of_failed_job(error)
+        told = str(error) if cause is None else cause
+        if isinstance(error, MemoryError) or any(mark in told for mark in _SHORTAGES):
+            return LimitExceededError("memory_bytes", allowed=memory_bytes)
+        if isinstance(error, EngineError):
+            return error
+        if cause is not None:
+            return InvalidQueryError(cause)
+        text = f"{type(error).__name__}: {told}".split("\nJVM stacktrace")[0]
+        if "java.lang.StackOverflowError" in text:
+            from odf_engines.spark.gate.statement import TOO_DEEP
 
-
-def _fields_of_failure(error: Exception, too_large: "LimitExceededError") -> dict[str, Any]:
-    from odf_engines.errors import InvalidQueryError
-    from odf_engines.host.messages import error_to_fields
-
-    if (cause := _cause_of_failed_job(error)) is not None:
-        return error_to_fields(too_large if any(mark in cause for mark in _SHORTAGES) else InvalidQueryError(cause))
-    text = f"{type(error).__name__}: {error}".split("\nJVM stacktrace")[0]
-    if "java.lang.StackOverflowError" in text:
-        from odf_engines.spark.gate.statement import TOO_DEEP
-
-        return error_to_fields(InvalidQueryError(TOO_DEEP))
-    return {"kind": "EngineFailureError", "message": text[:2000]}
+            return InvalidQueryError(TOO_DEEP)
+        return EngineFailureError(text[:2000])
+    except Exception:  # noqa: BLE001 - Java, which knows what went wrong, ended while it was asked
+        return EngineFailureError(f"{type(error).__name__}, and Java ended")
 
 
 def _cause_of_failed_job(error: Exception) -> str | None:

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice
 
-from odf_engines.contract import Engine
+from odf_engines.engine import Engine
 from odf_node.derive.replay_records import identity_of
 from odf_node.ports import Attestation, Head, KeyStore, PrivateKey
 from odf_protocol.acceptance_statements import AcceptanceStatement, sign_acceptance

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
-from odf_engines.contract import Engine, EngineSession
+from odf_engines.engine import Engine, EngineSession
 from odf_engines.errors import EngineMissingError, InvalidQueryError, LimitExceededError, NotReplayableError
 from odf_node.acceptance.checked_chain import ChainCheck, CheckedChain
 from odf_node.acceptance.memory_stage import MemoryStage

@@ -1,7 +1,7 @@
 """The session of an engine that a keeper holds for the commands of a home, and how a command comes by it.
 
-Both sides are this program, run by this user, so requests travel pickled; a keeper of another build is told to end and
-replaced.
+Both sides are this program, run by this user; requests and answers are one message of JSON each, as between host and
+guest. A keeper of another build is told to end and replaced.
 
 Source: clauses WARM-1 to WARM-7 in ``spec/extensions/engine-contract.md``.
 """
@@ -32,7 +32,7 @@ from odf_engines.contract import (
     TransformResponse,
 )
 from odf_engines.errors import EngineFailureError, SandboxUnavailableError
-from odf_engines.host.messages import error_from_fields
+from odf_engines.host.messages import decode_message, encode_message, error_from_fields
 from odf_node.adapters.keeper_place import KeeperPlace, idle_seconds
 from odf_node.program_files import build_of_program
 from odf_protocol.events import TransformSql
@@ -43,6 +43,7 @@ ANSWER_S: Final = 30.0
 """How long either side waits for the other's part of a greeting: a process that is stopped (SIGSTOP) answers never.
 Guess: a keeper may be about to end an engine, on a machine that is busy."""
 END_S: Final = 10.0  # guess: an engine ends within a second on an idle machine, and is killed after five
+MESSAGE_BYTES: Final = 256 * 1024 * 1024  # guess: a question over thousands of slices names each of them
 WELCOME: Final = "welcome"
 OTHER_BUILD: Final = "other build"
 
@@ -99,15 +100,15 @@ class KeptSession:
 
     def _ask(self, operation: str, *arguments: object, **options: object) -> Any:
         try:
-            self._connection.send((operation, arguments, options))
-            kind, value = self._connection.recv()
+            send(self._connection, {"operation": operation, "arguments": arguments, "options": options})
+            answer = receive(self._connection)
         except (OSError, EOFError) as error:
             raise EngineFailureError("the process that keeps the engine warm has ended") from error
-        if kind == "error":
-            if value["kind"] == SandboxUnavailableError.__name__:
-                raise SandboxUnavailableError(value["reason"])
-            raise error_from_fields(value)
-        return value
+        if (fields := answer.get("error")) is not None:
+            if fields["kind"] == SandboxUnavailableError.__name__:
+                raise SandboxUnavailableError(fields["reason"])
+            raise error_from_fields(fields)
+        return answer["result"]
 
 
 class TakenSession(KeptSession):
@@ -214,12 +215,27 @@ def _connect(place: KeeperPlace, build: str) -> Connection | None:
         limit_wait(connection, ANSWER_S)
         answer_challenge(connection, key)
         deliver_challenge(connection, key)
-        connection.send(build)
-        if connection.recv() == WELCOME:
+        send(connection, build)
+        if receive(connection) == WELCOME:
             limit_wait(connection, 0)
             return connection
     connection.close()
     return None
+
+
+def send(connection: Connection, message: object) -> None:
+    """Send one message of JSON; paths travel as they are, since both sides see the same files."""
+    connection.send_bytes(encode_message(message, str).encode())
+
+
+def receive(connection: Connection) -> Any:
+    """Wait for one message.
+
+    Raises:
+        EOFError: The other side is gone.
+        OSError: It is gone, or its message is larger than any.
+    """
+    return decode_message(connection.recv_bytes(MESSAGE_BYTES).decode())
 
 
 def limit_wait(connection: Connection, limit_s: float) -> None:

@@ -30,7 +30,8 @@ from multiprocessing.connection import Connection, Listener, answer_challenge, d
 from pathlib import Path
 from typing import Any, Final
 
-from odf_engines.contract import EngineSession, Limits
+from odf_engines.contract import Limits
+from odf_engines.engine import EngineSession
 from odf_engines.errors import EngineError, EngineFailureError, LimitExceededError
 from odf_engines.host.messages import error_to_fields
 from odf_engines.registry import get_engine
@@ -42,6 +43,8 @@ from odf_node.adapters.kept_session import (
     TakenSession,
     hang_up,
     limit_wait,
+    receive,
+    send,
     take_over,
 )
 from odf_node.engine_workspace import EngineWorkspace
@@ -164,25 +167,23 @@ class Keeper:
         limit_wait(connection, ANSWER_S)
         deliver_challenge(connection, key)
         answer_challenge(connection, key)
-        if connection.recv() != self.build:
-            connection.send(OTHER_BUILD)
+        if receive(connection) != self.build:
+            send(connection, OTHER_BUILD)
             self._is_ending.set()
             return
-        connection.send(WELCOME)
+        send(connection, WELCOME)
         limit_wait(connection, 0)
         try:
             while True:
-                operation, arguments, options = connection.recv()
+                asked = receive(connection)
                 self._forget_outputs()
-                connection.send(self._answer(connection, operation, arguments, options))
+                send(connection, self._answer(connection, asked))
         except EOFError:
             return
         finally:
             self._forget_outputs()
 
-    def _answer(
-        self, connection: Connection, operation: str, arguments: tuple[Any, ...], options: dict[str, Any]
-    ) -> tuple[str, Any]:
+    def _answer(self, connection: Connection, asked: dict[str, Any]) -> dict[str, Any]:
         """Run one request beside this thread, so that a command that goes away (Ctrl-C) ends it."""
         if isinstance(self._session, TakenSession) and self._session.has_ended():
             self._end_session()
@@ -191,9 +192,9 @@ class Keeper:
             try:
                 self._session, self._requests = get_engine(self.place.engine).open(self.workspace.path, Limits()), 0
             except EngineError as error:
-                return "error", error_to_fields(error)
+                return {"error": error_to_fields(error)}
         self._requests += 1
-        running = self._worker.submit(_run, self._session, operation, arguments, options)
+        running = self._worker.submit(_run, self._session, asked)
         while not running.done():
             # It asks nothing while it waits, so what can be read is its end.
             if connection.poll(POLL_S) and not running.done():
@@ -201,13 +202,13 @@ class Keeper:
                 wait_for_futures([running])
                 self._end_session()
                 raise EOFError
-        kind, value = running.result()
-        if dataclasses.is_dataclass(value):
-            found = (getattr(value, part.name) for part in dataclasses.fields(value))
+        answer = running.result()
+        if dataclasses.is_dataclass(result := answer.get("result")):
+            found = (getattr(result, part.name) for part in dataclasses.fields(result))
             self._outputs = [path for path in found if isinstance(path, Path)]
-        if kind == "error" and value["kind"] in {EngineFailureError.__name__, LimitExceededError.__name__}:
+        if "error" in answer and answer["error"]["kind"] in {EngineFailureError.__name__, LimitExceededError.__name__}:
             self._end_session()
-        return kind, value
+        return answer
 
     def _forget_outputs(self) -> None:
         """Remove what the last answer pointed to: the command asks for something else only after it took that."""
@@ -227,13 +228,11 @@ class Keeper:
             return False
 
 
-def _run(
-    session: EngineSession, operation: str, arguments: tuple[Any, ...], options: dict[str, Any]
-) -> tuple[str, Any]:
+def _run(session: EngineSession, asked: dict[str, Any]) -> dict[str, Any]:
     try:
-        return "result", getattr(session, operation)(*arguments, **options)
+        return {"result": getattr(session, asked["operation"])(*asked["arguments"], **asked["options"])}
     except EngineError as error:
-        return "error", error_to_fields(error)
+        return {"error": error_to_fields(error)}
 
 
 def main(folder: str, engine: str, build: str, idle_s: str) -> None:

@@ -134,6 +134,14 @@ class Gossip:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Engines:
+    """Which engine does what no manifest says, for the daemon and for every command."""
+
+    ingest: str = _setting("spark", "reads and merges what roots ingest; the daemon keeps it warm", reloads=False)
+    query: str = _setting("spark", "answers questions that name no engine", reloads=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Shutdown:
     """How the node ends."""
 
@@ -153,6 +161,7 @@ class Configuration:
     scrub: Scrub = field(default_factory=Scrub)
     heads: Heads = field(default_factory=Heads)
     gossip: Gossip = field(default_factory=Gossip)
+    engines: Engines = field(default_factory=Engines)
     shutdown: Shutdown = field(default_factory=Shutdown)
 
 
@@ -167,6 +176,7 @@ SECTIONS: Final[Mapping[str, type]] = MappingProxyType(
         "scrub": Scrub,
         "heads": Heads,
         "gossip": Gossip,
+        "engines": Engines,
         "shutdown": Shutdown,
     }
 )

@@ -20,7 +20,6 @@ from odf_node.engine_workspace import EngineWorkspace
 from odf_node.http.live import Live
 from odf_node.program_files import build_of_program
 
-KEPT_ENGINE: Final = "spark"
 KEPT_IDLE_S: Final = 600.0  # guess: memory of an engine that nobody used for ten minutes is better spent elsewhere
 
 KEEPER_END_S: Final = 2 * END_S + 10.0
@@ -79,7 +78,7 @@ async def _stop_engines_late(node: Node, stop: asyncio.Event, grace_s: float) ->
 def _start_keeper(node: Node, say: Callable[[str], None]) -> tuple[Keeper, threading.Thread]:
     """Keep one engine for the commands of this home (DAEMON-19): started by the first that needs it, then warm."""
     keeper = Keeper(
-        KeeperPlace(node.home.engines, KEPT_ENGINE),
+        KeeperPlace(node.home.engines, node.engine_roles.ingest),
         EngineWorkspace(node.home.engines),
         build_of_program(),
         KEPT_IDLE_S,

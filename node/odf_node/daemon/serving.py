@@ -143,6 +143,7 @@ def _make_served(node: Node, key: PrivateKey, house: Housekeeping, gossiping: Go
 def _limit(node: Node, configuration: Configuration) -> None:
     node.limit_transfers(configuration.limits.fetch_bytes_per_second, configuration.limits.parallel_transfers)
     node.refused_bytes = configuration.storage.refused_bytes
+    node.engine_roles = configuration.engines
 
 
 def _write_whole(path: Path, text: str) -> None:

@@ -16,8 +16,6 @@ from odf_protocol.timestamp import Timestamp
 if TYPE_CHECKING:
     import pyarrow as pa
 
-QUERY_ENGINE = "spark"
-
 
 @dataclass(frozen=True, slots=True)
 class QueryRunner:
@@ -38,15 +36,17 @@ class QueryRunner:
                 found += [(record, needed)] if needed else []
         return found
 
-    def run(self, sql: str, *, as_of: Timestamp | None, max_rows: int | None) -> "pa.Table":
+    def run(self, sql: str, *, as_of: Timestamp | None, max_rows: int | None, engine: str | None = None) -> "pa.Table":
         """Answer one query.
 
         Args:
             sql: In the engine's dialect; datasets that have data are tables under their names.
             as_of: Only rows that had been written by then are seen.
             max_rows: Cut the answer there, None for all of it.
+            engine: Which answers, None for the usual one.
 
         Raises:
+            EngineMissingError: No such engine is installed, or it answers no questions.
             ObjectsAbsentError: It names a dataset whose files are not all here.
             InvalidQueryError: It is no query, names what is not there, or fails on a value.
         """
@@ -56,7 +56,7 @@ class QueryRunner:
         tables = tuple(table for each in records if (table := self._table(each, sql, as_of)) is not None)
         request = QueryRequest(tables=tables, sql=sql, as_of=as_of, max_rows=max_rows, limits=self.engines.limits)
         try:
-            response = self.engines.own_session(QUERY_ENGINE).query(request)
+            response = self.engines.query_session(engine).query(request)
         except InvalidQueryError as error:
             empty = [each.name for each in records if self._is_asked_in_vain(each, sql)]
             if not empty:

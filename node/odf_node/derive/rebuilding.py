@@ -5,7 +5,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from odf_engines.contract import EngineSession, TransformResponse
+from odf_engines.contract import TransformResponse
+from odf_engines.engine import EngineSession
 from odf_engines.errors import EngineMissingError
 from odf_node.datasets.chains import iter_decoded, load_view
 from odf_node.derive.transforms import StepBuilder

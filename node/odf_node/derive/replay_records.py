@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from odf_engines.contract import Engine, TransformRequest
+from odf_engines.contract import TransformRequest
+from odf_engines.engine import Engine
 from odf_node.ports import PrivateKey
 from odf_protocol.block import Block
 from odf_protocol.dataset_view import DatasetView

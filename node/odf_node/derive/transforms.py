@@ -10,8 +10,9 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from odf_engines.contract import Engine, EngineSession, Limits, TransformInput, TransformRequest, TransformResponse
+from odf_engines.contract import Limits, TransformInput, TransformRequest, TransformResponse
 from odf_engines.contract import Watermark as EngineWatermark
+from odf_engines.engine import Engine, EngineSession
 from odf_node.datasets.chains import blocks_between, get_block, last_offset_at, load_view
 from odf_node.datasets.presence import Presence
 from odf_node.datasets.writer import ChainWriter

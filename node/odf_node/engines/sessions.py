@@ -9,8 +9,10 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from odf_engines.contract import Engine, EngineSession, Limits
-from odf_engines.registry import get_engine
+from odf_engines.contract import Limits
+from odf_engines.engine import Engine, EngineSession, IngestEngine, IngestSession, Offer, QuerySession
+from odf_engines.registry import get_engine, get_ingest_engine
+from odf_node.configuration.declaration import Engines
 from odf_node.engine_workspace import EngineWorkspace
 from odf_node.os_errors import mapped_os_errors
 
@@ -20,12 +22,13 @@ class EngineHost:
     """Opens engines in sandboxes; used by one thread at a time.
 
     ``find_warm`` gives a session that outlives this run, or None where there is none to be had; only work of the
-    node's operator goes there.
+    node's operator goes there. ``roles`` names the engines for work that no manifest gives to one.
     """
 
     own_workspace: EngineWorkspace
     limits: Limits = field(default_factory=Limits)
     find_warm: Callable[[str], EngineSession | None] = field(default=lambda _name: None)
+    roles: Engines = field(default_factory=Engines)
     _own: dict[str, EngineSession] = field(default_factory=dict)
     _stack: ExitStack = field(default_factory=ExitStack)
     _open_sessions: list[EngineSession] = field(default_factory=list)
@@ -43,6 +46,26 @@ class EngineHost:
             EngineMissingError: It is not installed here; the message names it and those that are.
         """
         return get_engine(name)
+
+    def get_ingest_engine(self) -> IngestEngine:
+        """Return the engine that ingests.
+
+        Raises:
+            EngineMissingError: It is not installed here, or does not ingest.
+        """
+        return get_ingest_engine(self.roles.ingest)
+
+    def ingest_session(self) -> IngestSession:
+        """Return the session that ingests, as ``own_session``."""
+        return self.own_session(self.get_ingest_engine().name)
+
+    def query_session(self, name: str | None = None) -> QuerySession:
+        """Return the session of an engine that answers questions, as ``own_session``; None: of the usual one.
+
+        Raises:
+            EngineMissingError: It is not installed here, or answers none.
+        """
+        return self.own_session(get_engine(name or self.roles.query, Offer.QUERY).name)
 
     def own_session(self, name: str) -> EngineSession:
         """Return the session for work of this node's operator, started at the first call."""

@@ -35,9 +35,6 @@ from odf_protocol.events import (
 from odf_protocol.multihash import Multihash
 from odf_protocol.timestamp import Timestamp
 
-INGEST_ENGINE = "spark"
-"""Reading and merging run on this engine, whichever one a preprocess query names (which must then be the same)."""
-
 
 @dataclass(frozen=True, slots=True)
 class IngestReport:
@@ -179,8 +176,7 @@ class Ingestor:
     ) -> IngestReport:
         if source.preprocess is not None:
             find_preprocess_engine(source.preprocess.engine)
-        session = self.engines.own_session(INGEST_ENGINE)
-        response = session.ingest(
+        response = self.engines.ingest_session().ingest(
             IngestRequest(
                 dataset_id=str(record.id),
                 read=source.read,
@@ -226,16 +222,15 @@ class Ingestor:
         """Find the projected state after the head; compute it from history where it is missing."""
         if view.last_offset is None or isinstance(source.merge, MergeStrategyAppend | MergeStrategyChangelogStream):
             return None
-        from odf_engines.spark.ingest.state import fits_state, rebuild_state
-
         known = self._kept_merge_state(view)
         # Another push source of the dataset may have left it, with another key or strategy.
-        if known is not None and fits_state(self.objects.get_path(known), source.merge, view.next_offset):
+        engine = self.engines.get_ingest_engine()
+        if known is not None and engine.fits_state(self.objects.get_path(known), source.merge, view.next_offset):
             return self.objects.get_path(known)
         slices = [self.objects.get_path(item.physical_hash) for item in iter_slices(self.store, view.dataset_id)]
         target = self.engines.workspace / "rebuilt-state.parquet"
         target.parent.mkdir(parents=True, exist_ok=True)
-        rebuild_state(slices, source.merge, view.vocabulary, target)
+        engine.rebuild_state(slices, source.merge, view.vocabulary, target)
         return target
 
     def _kept_merge_state(self, view: DatasetView) -> Multihash | None:

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from odf_engines.contract import Grade, GradeLevel, InvalidQueryError, Statistics, TransformResponse
+from odf_engines.engine import Offer
 from odf_protocol.events import OffsetInterval
 from odf_protocol.multihash import SHA3_256, Multihash
 from odf_protocol.schema_arrow import arrow_schema_of
@@ -19,6 +20,7 @@ from odf_protocol.schema_arrow import arrow_schema_of
 class LoudEngine:
     name = "loud"
     version = "1.0"
+    offers = frozenset({Offer.TRANSFORM})
     settings: ClassVar[dict[str, str]] = {}
 
     def digest(self):
@@ -29,6 +31,9 @@ class LoudEngine:
 
     def prepare(self):
         pass
+
+    def examine(self):
+        return ()
 
 
 class LoudSession:

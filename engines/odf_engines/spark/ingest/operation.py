@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from odf_engines.contract import IngestRequest, IngestResponse
+from odf_engines.host.messages import schema_text
 from odf_engines.spark.ingest.pipeline import Folders, ingest
 from odf_engines.spark.java_classes import java_class
 from odf_engines.spark.plans import java_session
-from odf_engines.spark.worker import schema_text
 
 
 def run(spark: Any, request: IngestRequest, folder: Path) -> dict[str, object]:

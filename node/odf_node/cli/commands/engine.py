@@ -19,7 +19,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
             name, help=line, description=line[0].upper() + line[1:] + ".", parents=[nested_options()]
         )
         if name != "list":
-            action.add_argument("engine", nargs="?", default="spark", metavar="ENGINE", help="which (default: spark)")
+            action.add_argument(
+                "engine", nargs="?", metavar="ENGINE", help="which (default: engines.ingest of the settings)"
+            )
         if name != "prepare":
             add_output_format(action, "text", "json")
 
@@ -31,14 +33,22 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
     console = context.console
     if arguments.action == "list":
         engines = [get_engine(name) for name in installed_engines()]
-        rows = [{"name": each.name, "version": each.version, "digest": str(each.digest())} for each in engines]
+        rows = [
+            {
+                "name": each.name,
+                "version": each.version,
+                "offers": ", ".join(sorted(each.offers)),
+                "digest": str(each.digest()),
+            }
+            for each in engines
+        ]
         if arguments.output_format == "json":
             console.json(rows)
         else:
-            headings = {"name": "ENGINE", "version": "VERSION", "digest": "DIGEST"}
+            headings = {"name": "ENGINE", "version": "VERSION", "offers": "OFFERS", "digest": "DIGEST"}
             console.table(rows, headings, empty="no engine is installed")
         return 0
-    engine = get_engine(arguments.engine)
+    engine = get_engine(arguments.engine or context.node.engine_roles.ingest)
     if arguments.action == "inspect":
         digest = str(engine.digest())
         if arguments.output_format == "json":

@@ -15,8 +15,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="QUERY",
         required=True,
         dest="query",
-        help="one Spark SQL query; datasets are tables, NAME__state is the newest state of each primary key",
+        help="one query, in the engine's SQL; datasets are tables, NAME__state is the newest state of each primary key",
     )
+    parser.add_argument("--engine", metavar="ENGINE", help="which answers (default: engines.query of the settings)")
     parser.add_argument("--as-of", metavar="T", help="answer as of this system time: later rows are not seen")
     add_output_format(parser, "table", "csv", "json", "ndjson", "parquet")
     parser.add_argument("--output-path", type=Path, metavar="FILE", help="write the answer there (needed for parquet)")
@@ -43,6 +44,8 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
     with context.console.progress("running the query") as progress:
         needed = context.node.queries.list_absent(arguments.query, as_of=as_of)
         bring_files(context, needed, progress)
-        rows = context.node.queries.run(arguments.query, as_of=as_of, max_rows=arguments.max_rows or None)
+        rows = context.node.queries.run(
+            arguments.query, as_of=as_of, max_rows=arguments.max_rows or None, engine=arguments.engine
+        )
     write_rows(context.console, rows, arguments.output_format, path=arguments.output_path)
     return 0

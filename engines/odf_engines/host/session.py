@@ -1,4 +1,4 @@
-"""A running Spark in its sandbox, as the host sees it: sends requests, keeps limits, checks what comes back.
+"""A running guest in its sandbox, as the host sees it: sends requests, keeps limits, checks what comes back.
 
 The session's folder below the workspace:
 
@@ -31,24 +31,23 @@ from odf_engines.contract import (
 )
 from odf_engines.errors import EngineError, EngineFailureError, LimitExceededError
 from odf_engines.host.compiled import compiled_mounts, python_command
+from odf_engines.host.guest import Guest
 from odf_engines.host.messages import encode_message, error_from_fields
 from odf_engines.host.output_reader import OutputReader
 from odf_engines.host.outputs import Answer, OutputFolder
 from odf_engines.host.query_bounds import check_query_bounds, check_transform_bounds
+from odf_engines.sandbox.caller import CallerConfinedProcess
 from odf_engines.sandbox.disk import remove_tree
+from odf_engines.sandbox.layers import Layer, accepted_layers, missing_layers
 from odf_engines.sandbox.process import SandboxedProcess
 from odf_engines.sandbox.profile import Mount, Profile, write_accounts
 from odf_engines.sandbox.resources import kernel_limits
-from odf_engines.spark.runtime import Runtime
 from odf_protocol.events import TransformSql
 from odf_protocol.vocabulary import Vocabulary
 
-__all__ = ["SparkSession"]
+__all__ = ["HostSession", "is_worn", "open_session"]
 
-_START_WALL_S = 180.0  # guess: a start takes 2 to 6 s on an idle machine, much longer on one that swaps
-_MIB = 1024 * 1024
-_SCRATCH_BYTES = 64 * _MIB  # guess: connection file and the like; Spark's own scratch is on disk
-_TEMPORARY_BYTES = 128 * _MIB  # guess: native libraries that Java archives unpack
+_START_WALL_S = 180.0  # guess: the slowest starts in 2 to 6 s on an idle machine, in much more on one that swaps
 
 _Response = TypeVar("_Response")
 
@@ -56,23 +55,19 @@ _Response = TypeVar("_Response")
 def is_worn(process: SandboxedProcess, fresh_bytes: int, limits: Limits) -> bool:
     """Say whether a process has used so much that the next request might reach a limit that is meant for one.
 
-    Processor time adds up, and Java keeps the memory of large requests: half of the time, or of the room that it had
-    when it was fresh, is the next request's.
+    Processor time adds up, and a guest may keep the memory of large requests: half of the time, or of the room that it
+    had when it was fresh, is the next request's.
     """
     return process.spent_cpu_s > limits.cpu_s / 2 or process.held_bytes > (fresh_bytes + limits.memory_bytes) / 2
 
 
-class SparkSession:
+class HostSession:
     """See ``EngineSession``. The process starts with the first request.
 
     Args:
-        runtime: What the sandbox runs.
+        guest: What the sandbox runs.
         workspace: Existing folder; the session makes one of its own in it.
         limits: Of the session.
-        cores: Tasks at the same time.
-        class_data: Class-data archive that shortens the start, if there is one.
-        compiled: Folder of compiled Python that does so, if there is one.
-        java_options: Further options of the Java runtime; none that could change a result.
         process: How the program is confined.
         has_filter: See ``Profile``.
     """
@@ -81,36 +76,28 @@ class SparkSession:
 
     def __init__(
         self,
-        runtime: Runtime,
+        guest: Guest,
         workspace: Path,
         limits: Limits,
         *,
-        cores: int,
-        class_data: Path | None = None,
-        compiled: Path | None = None,
-        java_options: Sequence[str] = (),
         process: type[SandboxedProcess] = SandboxedProcess,
         has_filter: bool = True,
     ) -> None:
-        self._runtime = runtime
+        self.guest = guest
         self._process_type = process
         self._has_filter = has_filter
         self._limits = limits
-        self._cores = cores
-        self._class_data = class_data
-        self._compiled = compiled
-        self._extra_options = tuple(java_options)
         self._number = 0
         self._process: SandboxedProcess | None = None
         self._fresh_bytes = 0
         self._is_stopped = False
-        self.folder = Path(tempfile.mkdtemp(prefix="spark-", dir=workspace))
+        self.folder = Path(tempfile.mkdtemp(prefix=f"{guest.name}-", dir=workspace))
         for name in ("etc", "in", "out", "done"):
             (self.folder / name).mkdir()
         # Where the caller confines this whole program, it confines the reading of outputs too.
         self._reader = None
         if process.is_sandbox:
-            self._reader = OutputReader(self.folder / "done", limits, compiled=compiled, has_filter=has_filter)
+            self._reader = OutputReader(self.folder / "done", limits, compiled=guest.compiled, has_filter=has_filter)
 
     def start(self) -> None:
         """See ``EngineSession``."""
@@ -158,7 +145,7 @@ class SparkSession:
         self._discard()
 
     def let_process_end(self) -> None:
-        """Let the process end by itself, which takes half a second, for what Java writes at its end."""
+        """Let the process end by itself, which may take half a second, for what it writes at its end."""
         if self._process is not None:
             self._process.close()
         self.end_process()
@@ -269,13 +256,10 @@ class SparkSession:
                 file_bytes=self._limits.output_bytes,
                 processes=self._limits.processes,
             ),
-            # The other half is for Java outside its heap, Python and Arrow.
             "memory_bytes": self._limits.memory_bytes,
-            "heap_bytes": self._limits.memory_bytes // 2,
-            "cores": self._cores,
-            "java_options": self._java_options(),
+            **self.guest.arguments,
         }
-        program = [*python_command(self._compiled, "odf_engines.spark.worker"), json.dumps(arguments)]
+        program = [*python_command(self.guest.compiled, self.guest.program), json.dumps(arguments)]
         process = self._process_type(self.profile(), program, self._limits, writable=[self.folder / "out"])
         # Before it answers: whoever stops the session while it starts must find it.
         self._process = process
@@ -299,37 +283,28 @@ class SparkSession:
         if ready.strip() != b'{"ready": true}':
             raise EngineFailureError("the engine did not say that it is ready", log=process.log)
 
-    def _java_options(self) -> list[str]:
-        if self._class_data is None:
-            return [*self._extra_options]
-        return [*self._extra_options, "-XX:SharedArchiveFile=/runtime/class-data.jsa", "-Xshare:auto", "-Xlog:cds=off"]
-
     def profile(self) -> Profile:
         """Return what the sandbox of this session contains."""
         mounts = [
-            *self._runtime.mounts(),
+            *self.guest.runtime.mounts(),
             *write_accounts(self.folder / "etc"),
             Mount(self.folder / "in", "/exchange/in"),
             Mount(self.folder / "out", "/exchange/out", is_writable=True),
+            *self.guest.mounts,
+            *compiled_mounts(self.guest.compiled),
         ]
-        if self._class_data is not None:
-            mounts.append(Mount(self._class_data, "/runtime/class-data.jsa"))
-        mounts += compiled_mounts(self._compiled)
         return Profile(
             mounts=tuple(mounts),
-            links=self._runtime.links(),
-            memory_folders={"/tmp": _TEMPORARY_BYTES, "/scratch": _SCRATCH_BYTES},  # noqa: S108 - inside the sandbox
+            links=self.guest.runtime.links(),
+            memory_folders={"/tmp": self.guest.temporary_bytes, "/scratch": self.guest.scratch_bytes},  # noqa: S108 - inside the sandbox
             environment={
                 "HOME": "/scratch",
-                "JAVA_HOME": "/runtime/java",
                 "LANG": "C.UTF-8",
                 "LD_LIBRARY_PATH": "/runtime/python/lib",
                 "MALLOC_ARENA_MAX": "2",
-                "PYSPARK_PIN_THREAD": "true",
-                "SPARK_HOME": "/runtime/site/pyspark",
-                "SPARK_LOCAL_IP": "127.0.0.1",
                 "TZ": "UTC",
                 "USER": "engine",
+                **self.guest.environment,
             },
             folder="/scratch",
             has_filter=self._has_filter,
@@ -339,4 +314,25 @@ class SparkSession:
         if self._process is not None:
             self._process.kill()
             self._process = None
-        remove_tree(self.folder / "out" / ".spark")
+        # What a guest keeps between requests is hidden; what a request wrote is gone with the request.
+        for kept in (self.folder / "out").glob(".*"):
+            remove_tree(kept)
+
+
+def open_session(guest: Guest, workspace: Path, limits: Limits, *, is_confined_by_caller: bool = False) -> HostSession:
+    """Open a session in the strictest sandbox that this machine has and its operator allows to do without.
+
+    Args:
+        guest: What the sandbox runs.
+        workspace: See ``HostSession``.
+        limits: See ``HostSession``.
+        is_confined_by_caller: Whether this whole program runs in a container of its own, which is the sandbox then.
+
+    Raises:
+        SandboxUnavailableError: A layer is missing that the operator does not do without.
+    """
+    missing = frozenset({Layer.NAMESPACES})
+    if not is_confined_by_caller:
+        missing = missing_layers(accepted_layers(os.environ))
+    process = CallerConfinedProcess if Layer.NAMESPACES in missing else SandboxedProcess
+    return HostSession(guest, workspace, limits, process=process, has_filter=Layer.FILTER not in missing)

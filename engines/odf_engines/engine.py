@@ -1,0 +1,206 @@
+"""Three small contracts: an engine runs transforms, ingests, answers questions, or does several of these.
+
+An engine says which it offers, and its sessions answer that; what they are asked and answer is in ``contract``. The
+registry says who offers what, and which engine is asked for what is the node's setting.
+
+Source: clauses ENGINE-1, ENGINE-14 and ENGINE-24 in ``spec/extensions/engine-contract.md``.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Protocol, Self
+
+from odf_engines.contract import (
+    Grade,
+    IngestRequest,
+    IngestResponse,
+    Limits,
+    QueryRequest,
+    QueryResponse,
+    QueryTable,
+    TransformRequest,
+    TransformResponse,
+)
+from odf_protocol.events import MergeStrategy, TransformSql
+from odf_protocol.multihash import Multihash
+from odf_protocol.vocabulary import Vocabulary
+
+__all__ = [
+    "Engine",
+    "EngineSession",
+    "IngestEngine",
+    "IngestSession",
+    "MachineNeed",
+    "Offer",
+    "QuerySession",
+    "Session",
+    "TransformSession",
+]
+
+
+class Session(Protocol):
+    """One sandboxed process, warm after the first request; requests block and are answered one at a time.
+
+    Files in responses live in the workspace until ``close``; the caller moves what it keeps. After
+    ``LimitExceededError`` or ``EngineFailureError`` the process is gone and the next request starts a new one.
+    """
+
+    def start(self) -> None:
+        """Start the process now instead of with the first request; nothing if it runs.
+
+        Raises:
+            SandboxUnavailableError, EngineFailureError, LimitExceededError
+        """
+        ...
+
+    def stop(self) -> None:
+        """End the process at once, from any thread: requests that run or come later raise EngineFailureError."""
+        ...
+
+    def close(self) -> None:
+        """End the process and delete the workspace; safe to repeat."""
+        ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *exc_info: object) -> None: ...
+
+
+class TransformSession(Session, Protocol):
+    """A session of an engine that offers ``Offer.TRANSFORM``."""
+
+    def transform(self, request: TransformRequest) -> TransformResponse:
+        """Run one step.
+
+        Raises:
+            InvalidQueryError, NotReplayableError, LimitExceededError, EngineFailureError
+        """
+        ...
+
+    def check(
+        self, transform: TransformSql, inputs: Sequence[QueryTable], *, vocabulary: Vocabulary | None = None
+    ) -> Grade:
+        """Grade a transform over inputs of these schemas; a refusal is a grade, not an error.
+
+        Args:
+            transform: The query to be published.
+            inputs: Names and schemas; slices are not looked at.
+            vocabulary: Of the output, the usual names if None.
+        """
+        ...
+
+
+class IngestSession(Session, Protocol):
+    """A session of an engine that offers ``Offer.INGEST``."""
+
+    def ingest(self, request: IngestRequest) -> IngestResponse:
+        """Read, convert, preprocess and merge one source file.
+
+        Raises:
+            InvalidSourceError, InvalidQueryError, LimitExceededError, EngineFailureError
+        """
+        ...
+
+
+class QuerySession(Session, Protocol):
+    """A session of an engine that offers ``Offer.QUERY``."""
+
+    def query(self, request: QueryRequest) -> QueryResponse:
+        """Answer a question.
+
+        Raises:
+            InvalidQueryError, LimitExceededError, EngineFailureError
+        """
+        ...
+
+
+class EngineSession(TransformSession, IngestSession, QuerySession, Protocol):
+    """A session; what its engine does not offer is not asked of it."""
+
+
+class Offer(StrEnum):
+    """What an engine can be asked for (ENGINE-24)."""
+
+    TRANSFORM = "transform"
+    INGEST = "ingest"
+    QUERY = "query"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineNeed:
+    """Something that an engine needs of a machine and that was tried: what, what was found, how to mend a lack."""
+
+    what: str
+    is_there: bool
+    found: str
+    mend: str
+
+
+class Engine(Protocol):
+    """A runtime; making one costs nothing, opening a session starts a process."""
+
+    @property
+    def name(self) -> str:
+        """As ``TransformSql.engine`` spells it."""
+        ...
+
+    @property
+    def version(self) -> str:
+        """For people; ``digest`` is what identifies it."""
+        ...
+
+    @property
+    def offers(self) -> frozenset[Offer]:
+        """What its sessions answer."""
+        ...
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        """Settings that can change a result, as replay records state them."""
+        ...
+
+    def digest(self) -> Multihash:
+        """Hash every file that can change a result, independent of where it is installed (ENGINE-10)."""
+        ...
+
+    def open(self, workspace: Path, limits: Limits) -> EngineSession:
+        """Prepare a session.
+
+        Args:
+            workspace: Existing folder of the caller's, on the file system of its objects if links shall be possible.
+            limits: For the whole session.
+
+        Raises:
+            SandboxUnavailableError: Isolation does not work here.
+        """
+        ...
+
+    def prepare(self) -> None:
+        """Make, once per machine, what lets the engine start faster; never changes a result, safe to repeat.
+
+        Raises:
+            SandboxUnavailableError, EngineError: It cannot be made; the engine starts without it, only slower.
+        """
+        ...
+
+    def examine(self) -> Sequence[MachineNeed]:
+        """Try what the engine needs of this machine beside the sandbox; starts no session."""
+        ...
+
+
+class IngestEngine(Engine, Protocol):
+    """An engine that offers ``Offer.INGEST``: it also knows the state that its ingests leave behind."""
+
+    def fits_state(self, path: Path, merge: MergeStrategy, next_offset: int) -> bool:
+        """Say whether a state file is the one that ``merge`` needs for the row of offset ``next_offset``."""
+        ...
+
+    def rebuild_state(self, slices: Sequence[Path], merge: MergeStrategy, vocabulary: Vocabulary, target: Path) -> None:
+        """Make the state file from all slices of a dataset, oldest first.
+
+        Raises:
+            EngineFailureError: There are no slices.
+        """
+        ...

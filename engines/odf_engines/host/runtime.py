@@ -1,0 +1,136 @@
+"""The parts of the machine that a guest runs on, and where the sandbox shows them.
+
+Everything appears at the same path on every machine, so that no result, and nothing made once per machine, can depend
+on where a node is installed. A guest that runs on more than Python adds its own parts in a subclass.
+
+Source: clauses SANDBOX-3 and ENGINE-10 in ``spec/extensions``.
+"""
+
+import importlib.util
+import sys
+import sysconfig
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from odf_engines.errors import SandboxUnavailableError
+from odf_engines.sandbox.profile import Mount
+
+__all__ = [
+    "Runtime",
+    "find_own_packages",
+    "find_packages",
+    "find_python",
+    "find_python_library",
+    "find_runtime",
+    "package_folder",
+]
+
+_OURS = ("odf_engines", "odf_protocol")
+
+_SYSTEM_LIBRARIES = Path("/usr/lib")
+_LOADER_CACHE = Path("/etc/ld.so.cache")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Runtime:
+    """Folders and files of this machine that make up a guest.
+
+    Attributes:
+        python: The interpreter, without the links of a virtual environment.
+        python_library: Its standard library.
+        packages: Import name and folder of what the guest needs beside it, sorted.
+        ours: The same for the node's own packages.
+    """
+
+    python: Path
+    python_library: Path
+    packages: tuple[tuple[str, Path], ...]
+    ours: tuple[tuple[str, Path], ...]
+
+    def parts(self) -> tuple[Mount, ...]:
+        """Return how the sandbox shows what this guest alone has."""
+        return ()
+
+    def mounts(self) -> tuple[Mount, ...]:
+        """Return how the sandbox shows it."""
+        version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+        shown = [
+            Mount(_SYSTEM_LIBRARIES, "/usr/lib"),
+            Mount(_LOADER_CACHE, "/etc/ld.so.cache"),
+            Mount(self.python, "/runtime/python/bin/python3"),
+            Mount(self.python_library, f"/runtime/python/lib/{version}"),
+            *self.parts(),
+        ]
+        if (loaders := Path("/usr/lib64")).is_dir() and not loaders.is_symlink():
+            shown.append(Mount(loaders, "/usr/lib64"))
+        shown += [
+            Mount(library, f"/runtime/python/lib/{library.name}")
+            for library in sorted((self.python.parent.parent / "lib").glob("libpython3*.so*"))
+        ]
+        shown += [Mount(folder, f"/runtime/site/{name}") for name, folder in self.packages]
+        shown += [Mount(folder, f"/runtime/ours/{name}") for name, folder in self.ours]
+        return tuple(shown)
+
+    def links(self) -> dict[str, str]:
+        """Return the links of the root folder that programs are built to expect."""
+        return {place: str(Path(place).readlink()) for place in ("/lib", "/lib64") if Path(place).is_symlink()}
+
+
+@cache
+def find_runtime(packages: tuple[str, ...]) -> Runtime:
+    """Locate Python, these packages and our own; nothing is imported.
+
+    Raises:
+        SandboxUnavailableError: A package is missing.
+    """
+    return Runtime(
+        python=find_python(),
+        python_library=find_python_library(),
+        packages=find_packages(packages),
+        ours=find_own_packages(),
+    )
+
+
+def find_python() -> Path:
+    """Return the interpreter itself."""
+    return Path(sys._base_executable).resolve()  # type: ignore[attr-defined]  # noqa: SLF001 - has no public name
+
+
+def find_python_library() -> Path:
+    """Return the folder of its standard library."""
+    return Path(sysconfig.get_path("stdlib", vars={"installed_base": sys.base_prefix})).resolve()
+
+
+def find_own_packages() -> tuple[tuple[str, Path], ...]:
+    """Return name and folder of what a sandbox needs of our own."""
+    return tuple((name, package_folder(name)) for name in _OURS)
+
+
+def find_packages(names: Iterable[str]) -> tuple[tuple[str, Path], ...]:
+    """Return name and folder of installed packages, and of the shared libraries that wheels put beside them, sorted.
+
+    Raises:
+        SandboxUnavailableError: One is missing.
+    """
+    packages = []
+    for name in names:
+        folder = package_folder(name)
+        packages.append((name, folder))
+        libraries = folder.parent / f"{name}.libs"
+        if libraries.is_dir():
+            packages.append((libraries.name, libraries))
+    return tuple(sorted(packages))
+
+
+def package_folder(name: str) -> Path:
+    """Return the folder of an installed package.
+
+    Raises:
+        SandboxUnavailableError: It is missing.
+    """
+    found = importlib.util.find_spec(name)
+    if found is None or not found.submodule_search_locations:
+        raise SandboxUnavailableError(f"the package {name} is not installed")
+    return Path(next(iter(found.submodule_search_locations))).resolve()

@@ -1,0 +1,57 @@
+"""The side of a guest that every engine has in common: one JSON line in, one out.
+
+A guest's program is a module with ``main(arguments)`` that takes its limits on itself, calls ``take_answers``, says
+``READY``, and answers each line of its input with ``answer_line``. Its operations get the request as the dataclass that
+the host sent, with every path in it already a path inside the sandbox (inputs are read only), and a new empty folder
+for all the files they write. They return plain JSON values: file names relative to the folder, counts, offsets,
+milliseconds; an Arrow schema as ``messages.schema_text`` of it.
+
+Source: clauses ENGINE-3 to ENGINE-6 and ENGINE-24 in ``spec/extensions/engine-contract.md``.
+"""
+
+import os
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TextIO
+
+from odf_engines.errors import EngineError
+from odf_engines.host.messages import decode_message, error_to_fields
+
+__all__ = ["OUTPUT", "READY", "answer_line", "take_answers"]
+
+OUTPUT = Path("/exchange/out")
+READY = {"ready": True}
+
+
+def take_answers() -> TextIO:
+    """Keep the real output for answers; whatever else is printed goes to the log."""
+    answers = os.fdopen(os.dup(1), "w", encoding="ascii")
+    os.dup2(2, 1)
+    return answers
+
+
+def answer_line(
+    line: str,
+    run: Callable[[str, Any, Path], dict[str, object]],
+    explain: Callable[[Exception], EngineError],
+) -> dict[str, Any]:
+    """Answer one request.
+
+    Args:
+        line: The request.
+        run: Does what an operation asks for: its name, the request, the folder for files.
+        explain: Says whose fault a failure is.
+    """
+    started = time.perf_counter()
+    message = decode_message(line)
+    folder = OUTPUT / str(message["number"])
+    folder.mkdir(mode=0o700)
+    try:
+        result = run(message["operation"], message["request"], folder)
+    except Exception as error:  # noqa: BLE001 - the edge of the task: the host gets the kind, the log the rest
+        if not isinstance(error, EngineError | MemoryError):
+            traceback.print_exc()
+        return {"number": message["number"], "error": error_to_fields(explain(error))}
+    return {"number": message["number"], "seconds": time.perf_counter() - started, "result": result}
