@@ -51,6 +51,7 @@ class _Predicate(Document, frozen=True):
     replayed_steps: Count
     grounds: Annotated[str, msgspec.Meta(min_length=1, max_length=1000)]
     time: Text
+    partial: Annotated[str, msgspec.Meta(max_length=1000)] = ""
 
 
 class _Statement(InTotoStatement, frozen=True):
@@ -72,6 +73,7 @@ class AcceptanceStatement:
         replayed_steps: How many steps were re-executed.
         grounds: The decision in words.
         time: When, by the node's clock.
+        partial: What makes the dataset less than its declared query over the whole input; empty where nothing does.
         raw: The envelope as received.
     """
 
@@ -84,6 +86,7 @@ class AcceptanceStatement:
     replayed_steps: int
     grounds: str
     time: Timestamp
+    partial: str
     raw: bytes = field(repr=False)
 
 
@@ -98,6 +101,7 @@ def sign_acceptance(
     replayed_steps: int,
     grounds: str,
     time: Timestamp,
+    partial: str = "",
 ) -> bytes:
     """Write down and sign on what blocks were accepted; the arguments are the fields of ``AcceptanceStatement``.
 
@@ -115,8 +119,9 @@ def sign_acceptance(
         policy=DEFAULT_POLICY if policy is None else policy.value,
         trust=trust.value,
         replayed_steps=replayed_steps,
-        grounds=grounds,
+        grounds=grounds[:1000],
         time=str(time),
+        partial=partial[:1000],
     )
     statement = _Statement(
         statement_type=STATEMENT_TYPE,
@@ -146,6 +151,7 @@ def decode_acceptance(raw: bytes) -> AcceptanceStatement:
         replayed_steps=said.replayed_steps,
         grounds=said.grounds,
         time=parse_exact(Timestamp, said.time, "acceptance time"),
+        partial=said.partial,
         raw=bytes(raw),
     )
     require_subject(document, statement.dataset_id, statement.last)

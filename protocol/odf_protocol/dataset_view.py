@@ -57,7 +57,6 @@ class DatasetView:
     info: SetInfo | None = None
     license: SetLicense | None = None
     attachments: SetAttachments | None = None
-    last_execution: ExecuteTransform | None = None
     last_offset: int | None = None
     prev_checkpoint: Multihash | None = None
     watermark: Timestamp | None = None
@@ -114,7 +113,7 @@ def apply(view: DatasetView, block: Block) -> DatasetView:
         case AddData() as event:
             return replace(_apply_data(view, event), source_state=event.new_source_state)
         case ExecuteTransform() as event:
-            return replace(_apply_data(view, event), last_execution=event)
+            return _apply_data(view, event)
         case _:
             return view
 

@@ -42,6 +42,14 @@ class Trust(StrEnum):
         order = (Trust.METADATA, Trust.UNSIGNED, Trust.SIGNED, Trust.ATTESTED, Trust.REEXECUTED, Trust.OWN)
         return order.index(self)
 
+    def in_words(self, partial: str) -> str:
+        """Write it as it is shown of data that are ``partial`` in some way: empty for those that are not (PLAN-10)."""
+        return f"{self.value} (partial: {partial})" if partial and self in _ABOUT_STEPS else self.value
+
+
+_ABOUT_STEPS: Final = (Trust.REEXECUTED, Trust.ATTESTED)
+"""What says that rows follow from a declared query."""
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class Auditor:
@@ -89,7 +97,9 @@ class Proof:
 
     ``engine_available`` and ``inputs_accepted`` matter for derivatives only; ``missing`` says what was not, in words.
     ``is_new``: the dataset is not held yet; ``identity_named``: the user said which identity it must have.
-    ``witnesses``: one for each new block with data.
+    ``witnesses``: one for each new block with data. ``lapses`` says which rows of inputs the new steps leave out or take
+    twice (PLAN-9), ``is_late`` that the query in force made none of the steps (PLAN-11), ``partial`` all that makes the
+    dataset less than its declared query over the whole input.
     """
 
     kind: DatasetKind
@@ -100,13 +110,17 @@ class Proof:
     is_new: bool = False
     identity_named: bool = False
     witnesses: tuple[Witness, ...] = ()
+    lapses: str = ""
+    is_late: bool = False
+    partial: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
     """What to do: accept on ``trust`` (after re-execution where ``reexecute``), or refuse with ``reason``.
 
-    ``rule`` is the clause that a refusal is recorded under; ``rests_on`` the auditors that an acceptance counted.
+    ``rule`` is the clause that a refusal is recorded under; ``rests_on`` the auditors that an acceptance counted;
+    ``partial`` is that of the proof.
     """
 
     accepted: bool
@@ -116,6 +130,12 @@ class Decision:
     mend: str = ""
     rule: str = ""
     rests_on: tuple[Auditor, ...] = ()
+    partial: str = ""
+
+    @property
+    def ground(self) -> str | None:
+        """What the data then rest on, as it is shown; None where they are refused."""
+        return None if self.trust is None else self.trust.in_words(self.partial)
 
 
 def default_policy(kind: DatasetKind) -> Policy:
@@ -142,12 +162,14 @@ def decide(asked: AcceptRule | Policy | None, proof: Proof) -> Decision:
         reason = f"root data: chain, rows and hashes hold, {_signed_text(proof.signed)}{first}"
         return Decision(True, trust, False, reason)
     possible = proof.engine_available and proof.inputs_accepted
+    if possible and effective is Policy.REEXECUTE and (refusal := _find_part_left_out(proof)) is not None:
+        return refusal
     if possible and effective is not Policy.INTEGRITY:
         # An unsigned derivative that replays is still replayed (ACCEPT-4): proof that can be had is not left out.
         trust = Trust.REEXECUTED if proof.signed else Trust.UNSIGNED
-        return Decision(
-            True, trust, True, f"re-executed here from accepted inputs, {_signed_text(proof.signed)}{first}"
-        )
+        part = f" (partial: {proof.partial})" if proof.partial else ""
+        reason = f"re-executed here from accepted inputs{part}, {_signed_text(proof.signed)}{first}"
+        return Decision(True, trust, True, reason, partial=proof.partial)
     if effective is Policy.REEXECUTE:
         return _refuse(
             f"its transforms cannot be re-executed here: {proof.missing}",
@@ -204,6 +226,24 @@ def _find_obstacle(rule: AcceptRule, proof: Proof) -> Decision | None:
     return None
 
 
+def _find_part_left_out(proof: Proof) -> Decision | None:
+    """Refuse to call something re-executed that is not the declared query over the whole input (PLAN-9, PLAN-11)."""
+    mend = "or take it knowingly with --policy integrity; it is then shown as not re-executed"
+    if proof.lapses:
+        return _refuse(
+            f"its steps do not take every input row once: {proof.lapses}",
+            f"ask its publisher to make it anew, {mend}",
+            "PLAN-9 steps-take-inputs-up-where-they-ended",
+        )
+    if proof.is_late:
+        return _refuse(
+            "its query was declared after all of its steps, so that no row is known to be of it",
+            f"pull again when the query has made a step, {mend}",
+            "PLAN-11 query-is-not-late",
+        )
+    return None
+
+
 def _decide_on_attestations(rule: AcceptRule, proof: Proof) -> Decision:
     """Count auditors block by block (POLICY-6): each new block with data needs ``threshold`` of them, and no denial."""
     by_key = {auditor.key: auditor for auditor in rule.auditors}
@@ -230,7 +270,9 @@ def _decide_on_attestations(rule: AcceptRule, proof: Proof) -> Decision:
     names = sorted(counted)
     said = f"{len(proof.witnesses)} blocks with data attested by {rule.threshold} of {len(rule.auditors)} auditors"
     grounds = f"{said} ({', '.join(a.name for a in names)})" if names else "no new block brings data"
-    return Decision(True, Trust.ATTESTED, False, f"{grounds}, {_signed_text(proof.signed)}", rests_on=tuple(names))
+    part = f" (partial: {proof.partial})" if proof.partial else ""
+    reason = f"{grounds}{part}, {_signed_text(proof.signed)}"
+    return Decision(True, Trust.ATTESTED, False, reason, rests_on=tuple(names), partial=proof.partial)
 
 
 def _refuse(reason: str, mend: str, rule: str) -> Decision:

@@ -3,13 +3,15 @@
 One function plans the next step, another rebuilds the plan of a step that somebody recorded; both end in the same
 ``PlannedInput``, so that running and re-running a transform cannot drift apart.
 
-Source: ODF "Derivative transformations"; clauses PLAN-1 to PLAN-5 in ``spec/transform.md``.
+Source: ODF "Derivative transformations"; clauses PLAN-1 to PLAN-5, PLAN-9 and PLAN-13 in ``spec/transform.md``.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Final
 
 from odf_protocol.block import Block
+from odf_protocol.chain.state import InputProgress
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import RejectedError
 from odf_protocol.events import (
@@ -18,6 +20,7 @@ from odf_protocol.events import (
     ExecuteTransform,
     ExecuteTransformInput,
     OffsetInterval,
+    SetDataSchema,
     SetTransform,
 )
 from odf_protocol.multihash import Multihash
@@ -26,9 +29,8 @@ from odf_protocol.timestamp import Timestamp
 
 @dataclass(frozen=True, slots=True)
 class InputHead:
-    """Where an input stands: its head block and the offset of its last row, None while it has none."""
+    """Where an input stands: its last block and the offset of its last row, None while it has none."""
 
-    dataset_id: DatasetId
     block_hash: Multihash
     last_offset: int | None
 
@@ -60,19 +62,68 @@ class PlannedInput:
         return self.offset_interval is None and not self.watermarks
 
 
-def next_interval(previous: ExecuteTransformInput | None, head: InputHead) -> ExecuteTransformInput:
+@dataclass(frozen=True, slots=True)
+class StepBound:
+    """How much of an input one step reads, if its blocks allow (PLAN-13): rows, and bytes of their files."""
+
+    rows: int = 20_000_000
+    size_bytes: int = 1 << 30
+
+    def widened(self) -> "StepBound":
+        """Give one that is twice as wide, for a step that gave nothing that a block could record."""
+        return StepBound(self.rows * 2, self.size_bytes * 2)
+
+
+STEP_BOUND: Final = StepBound()
+"""What one step reads at most by default.  # guess: some minutes of one core, well below the limits of a request"""
+
+
+def find_step_end(previous: InputProgress | None, blocks: Iterable[Block], bound: StepBound) -> InputHead | None:
+    """Say up to where the next step reads an input (PLAN-13).
+
+    It ends before a block with which it would pass its bound, and before one that changes the schema of rows that it
+    would read; a block is never cut. Reads no further block than the one after the end.
+
+    Args:
+        previous: How far earlier steps took the input.
+        blocks: The input's blocks after that, oldest first.
+        bound: How much is read.
+
+    Returns:
+        The end; None where there are no more blocks.
+    """
+    rows = size_bytes = 0
+    last_offset = None if previous is None else previous.offset
+    end: InputHead | None = None
+    for block in blocks:
+        if isinstance(block.event, SetDataSchema) and rows:
+            break
+        data = block.event.new_data if isinstance(block.event, AddData | ExecuteTransform) else None
+        if data is not None:
+            added = data.offset_interval.row_count
+            if rows and (rows + added > bound.rows or size_bytes + data.size > bound.size_bytes):
+                break
+            rows, size_bytes = rows + added, size_bytes + data.size
+            last_offset = data.offset_interval.end
+        end = InputHead(block.hash, last_offset)
+    return end
+
+
+def next_interval(
+    dataset_id: DatasetId, previous: InputProgress | None, head: InputHead | None
+) -> ExecuteTransformInput:
     """Say from where to where an input is read in the next step (PLAN-1, PLAN-2).
 
     Args:
-        previous: The same input in the newest ExecuteTransform of the derivative, None at the first run.
-        head: The input as it stands now.
+        dataset_id: The input.
+        previous: How far any earlier step of the derivative took it, None where none did (PLAN-9).
+        head: Up to where it is read, None where nothing is new.
     """
-    prev_block = (previous.new_block_hash or previous.prev_block_hash) if previous else None
-    prev_offset = previous.prev_offset if previous else None
-    if previous and previous.new_offset is not None:
-        prev_offset = previous.new_offset
+    prev_block, prev_offset = (None, None) if previous is None else (previous.block_hash, previous.offset)
+    if head is None:
+        return ExecuteTransformInput(dataset_id=dataset_id, prev_block_hash=prev_block, prev_offset=prev_offset)
     return ExecuteTransformInput(
-        dataset_id=head.dataset_id,
+        dataset_id=dataset_id,
         prev_block_hash=prev_block,
         new_block_hash=head.block_hash if head.block_hash != prev_block else None,
         prev_offset=prev_offset,
@@ -113,14 +164,6 @@ def plan_input(recorded: ExecuteTransformInput, blocks: Iterable[Block]) -> Plan
         start = 0 if recorded.prev_offset is None else recorded.prev_offset + 1
         interval = OffsetInterval(start=start, end=recorded.new_offset)
     return PlannedInput(recorded, tuple(slices), interval, tuple(watermarks))
-
-
-def previous_inputs(
-    execution: ExecuteTransform | None, inputs: Sequence[DatasetId]
-) -> tuple[ExecuteTransformInput | None, ...]:
-    """Pair the inputs of the transform in force with those of the newest execution, by dataset (PLAN-3)."""
-    recorded = {item.dataset_id: item for item in execution.query_inputs} if execution else {}
-    return tuple(recorded.get(dataset_id) for dataset_id in inputs)
 
 
 def _offset_text(offset: int | None) -> str:

@@ -62,6 +62,7 @@ class _Predicate(Document, frozen=True, kw_only=True):
     checked: _Checked
     verdict: Literal["success", "divergence"]
     problem: _Problem | None = None
+    partial: Annotated[str, msgspec.Meta(max_length=1000)] = ""
     time: Text
 
 
@@ -109,6 +110,7 @@ class VerificationStatement:
         checked: How much was.
         problem: What is wrong; None where nothing is.
         time: When, by the node's clock.
+        partial: What makes the dataset less than its declared query over the whole input; empty where nothing does.
         raw: The envelope as received.
     """
 
@@ -119,6 +121,7 @@ class VerificationStatement:
     checked: Checked
     problem: Problem | None
     time: Timestamp
+    partial: str
     raw: bytes = field(repr=False)
 
     @property
@@ -136,6 +139,7 @@ def sign_verification(
     checked: Checked,
     problem: Problem | None,
     time: Timestamp,
+    partial: str = "",
 ) -> bytes:
     """Write down and sign what a verification found; the arguments are the fields of ``VerificationStatement``.
 
@@ -170,6 +174,7 @@ def sign_verification(
         verdict="success" if problem is None else "divergence",
         problem=said,
         time=str(time),
+        partial=partial[:1000],
     )
     statement = _Statement(
         statement_type=STATEMENT_TYPE,
@@ -204,6 +209,7 @@ def decode_verification(raw: bytes) -> VerificationStatement:
         ),
         problem=None if said.problem is None else _problem(said.problem),
         time=parse_exact(Timestamp, said.time, "verification time"),
+        partial=said.partial,
         raw=bytes(raw),
     )
     require_subject(document, statement.dataset_id, statement.last)
@@ -216,6 +222,7 @@ def decode_verification(raw: bytes) -> VerificationStatement:
         0 < checked.blocks <= length
         and checked.slices <= checked.slices_in_range <= length
         and checked.steps <= checked.steps_in_range <= length
+        and checked.slices <= checked.rows  # no slice is empty
     ):
         raise RejectedError("ATTEST-22 counts-fit-the-range", expected=f"at most {length}", found=checked)
     return statement

@@ -54,6 +54,7 @@ class Attester:
             trust=decision.trust,
             replayed_steps=replayed_steps,
             grounds=decision.reason,
+            partial=decision.partial,
             time=now,
         )
         return _attestation(raw, key, dataset_id, first, last, now)
@@ -120,12 +121,13 @@ def describe_attestation(raw: bytes) -> str:
         return f"in a form that cannot be believed: {error}"
     match said:
         case AcceptanceStatement():
-            return f"accepted as {said.trust.value}: {said.grounds}"
+            return f"accepted as {said.trust.in_words(said.partial)}: {said.grounds}"
         case VerificationStatement(problem=problem) if problem is not None:
             return f"NOT VALID: {problem.detail}"
         case VerificationStatement(checked=checked):
             steps = f", {checked.steps} of {checked.steps_in_range} steps re-executed" if checked.steps_in_range else ""
-            return f"valid: {checked.rows:,} rows of {checked.slices} of {checked.slices_in_range} slices{steps}"
+            part = f" (partial: {said.partial})" if said.partial else ""
+            return f"valid: {checked.rows:,} rows of {checked.slices} of {checked.slices_in_range} slices{steps}{part}"
         case ReplayAttestation():
             agree = sum(step.agrees for step in said.steps)
             engine = f"{said.engine.name} {said.engine.version}"

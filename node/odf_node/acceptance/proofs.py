@@ -23,7 +23,15 @@ def gather_proof(
         signed: Whether the dataset's key signed the blocks.
         witnesses: Who attests them.
     """
-    proof = Proof(kind=chain.view.kind, signed=signed, witnesses=witnesses)
+    coverage = chain.state.coverage
+    proof = Proof(
+        kind=chain.view.kind,
+        signed=signed,
+        witnesses=witnesses,
+        lapses=coverage.describe_lapses(since=chain.first.sequence_number),
+        is_late=coverage.is_late,
+        partial=coverage.describe(),
+    )
     if chain.view.kind is DatasetKind.ROOT or chain.view.transform is None:
         return proof
     engines_missing: list[str] = []

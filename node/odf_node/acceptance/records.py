@@ -23,6 +23,7 @@ def acceptance_of(
         "reason": decision.reason,
         "auditors": [{"name": auditor.name, "key": str(auditor.key)} for auditor in decision.rests_on],
         "replayedSteps": replayed,
+        "partial": decision.partial or None,
         "blocks": [first.sequence_number, last.sequence_number],
         "warnings": list(candidate.chain.warnings),
         "replaced": str(candidate.replaced.hash) if candidate.replaced else None,

@@ -29,6 +29,7 @@ def _row(finding: Mapping[str, Any]) -> str:
     result = '<td class="good">valid</td>' if finding["valid"] else '<td class="bad">NOT VALID</td>'
     said = finding["problem"] or finding["notChecked"] or ("signed" if finding["signed"] else "signed by nobody")
     steps = "-" if finding["replayedSteps"] is None else f"{finding['replayedSteps']}"
+    steps += f"<br><small>partial: {escape(finding['partial'])}</small>" if finding["partial"] else ""
     return (
         f"<tr><td>{escape(finding['dataset'])}<br><small>{escape(finding['id'] or '')}</small></td>{result}"
         f'<td class="n">{finding["blocks"]:,}</td><td class="n">{finding["rows"]:,}</td>'

@@ -5,7 +5,7 @@ with the answer. Clauses: PLAN-1 to PLAN-7 in ``spec/transform.md``.
 """
 
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -22,6 +22,7 @@ from odf_node.engines.sessions import EngineHost
 from odf_node.errors import UsageError
 from odf_node.ports import DatasetNotFoundError, DatasetRecord, KeyStore, MetadataStore, ObjectStore
 from odf_protocol.block import Block
+from odf_protocol.chain import ChainState
 from odf_protocol.dataset_view import DatasetView
 from odf_protocol.did import DatasetId
 from odf_protocol.divergence import Divergence
@@ -37,7 +38,15 @@ from odf_protocol.events import (
 from odf_protocol.multihash import Multihash
 from odf_protocol.replay import ReplayRecord
 from odf_protocol.timestamp import Timestamp
-from odf_protocol.transform_plan import InputHead, PlannedInput, input_ids, next_interval, plan_input, previous_inputs
+from odf_protocol.transform_plan import (
+    STEP_BOUND,
+    PlannedInput,
+    StepBound,
+    find_step_end,
+    input_ids,
+    next_interval,
+    plan_input,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +61,17 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class TransformReport:
-    """What a run of a derivative did; no rows and no new watermark means that it was up to date."""
+    """What a run of a derivative did; no rows and no new watermark means that it was up to date.
+
+    ``reaches_heads``: the inputs were read to their ends.
+    """
 
     record: DatasetRecord
     up_to_date: bool
     new_rows: int = 0
     new_blocks: int = 0
     seconds: float = 0.0
+    reaches_heads: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +82,8 @@ class StepBuilder:
     objects: ObjectStore
     paths: Mapping[Multihash, Path] = field(default_factory=dict)
 
-    def plan_next(self, view: DatasetView) -> tuple[PlannedInput, ...]:
-        """Plan what the inputs gained since the newest step.
+    def plan_next(self, view: DatasetView, bound: StepBound = STEP_BOUND) -> tuple[PlannedInput, ...]:
+        """Plan what the inputs gained since the newest step that read them, up to a bound.
 
         Raises:
             UsageError: The dataset declares no transform.
@@ -78,15 +91,26 @@ class StepBuilder:
         """
         if view.transform is None:
             raise UsageError(f"dataset {view.dataset_id} declares no transform")
-        ids = input_ids(view.transform)
+        _head, state = self.store.get_chain_state(view.dataset_id)
+        taken = ChainState.from_bytes(state).progress_by_input()
         planned = []
-        for dataset_id, previous in zip(ids, previous_inputs(view.last_execution, ids), strict=True):
+        for dataset_id in input_ids(view.transform):
             if self.store.find_dataset(dataset_id) is None:
                 raise DatasetNotFoundError(dataset_id)
-            source = load_view(self.store, dataset_id)
-            recorded = next_interval(previous, InputHead(dataset_id, source.head, source.last_offset))
-            planned.append(self.plan_recorded(recorded))
+            previous = taken.get(dataset_id)
+            first = None if previous is None else previous.block_hash
+            gained = blocks_between(self.store, dataset_id, first, self.store.get_head(dataset_id).hash)
+            end = find_step_end(previous, gained, bound)
+            planned.append(self.plan_recorded(next_interval(dataset_id, previous, end)))
         return tuple(planned)
+
+    def reaches_heads(self, planned: Iterable[PlannedInput]) -> bool:
+        """Say whether inputs are read to their ends as they are held here."""
+        return all(
+            (item.recorded.new_block_hash or item.recorded.prev_block_hash)
+            == self.store.get_head(item.recorded.dataset_id).hash
+            for item in planned
+        )
 
     def plan_recorded(self, recorded: ExecuteTransformInput) -> PlannedInput:
         """Collect what a recorded interval holds in the copy held here.
@@ -179,28 +203,68 @@ class Transformer:
     objects: ObjectStore
     keys: KeyStore
     engines: EngineHost
+    bound: StepBound = STEP_BOUND
+
+    def run(self, record: DatasetRecord, *, writing_time: Callable[[], Timestamp]) -> TransformReport:
+        """Run steps until the derivative has seen everything that its inputs gained (PLAN-13).
+
+        Args:
+            record: Which.
+            writing_time: Gives the system time of the next step.
+
+        Raises:
+            EngineError: The engine refused the query, failed, or is not installed; steps before stay.
+        """
+        reports = []
+        while not reports or not (reports[-1].up_to_date or reports[-1].reaches_heads):
+            reports.append(self.run_next(record, system_time=writing_time()))
+        return TransformReport(
+            reports[-1].record,
+            up_to_date=reports[0].up_to_date,
+            new_rows=sum(report.new_rows for report in reports),
+            new_blocks=sum(report.new_blocks for report in reports),
+            seconds=sum(report.seconds for report in reports),
+        )
 
     def run_next(self, record: DatasetRecord, *, system_time: Timestamp) -> TransformReport:
-        """Run one step over everything the inputs gained, and commit it.
+        """Run one step over what the inputs gained, up to the bound, and commit it.
 
         Raises:
             EngineError: The engine refused the query, failed, or is not installed.
         """
+        bound = self.bound
+        while True:
+            report = self._run_bounded(record, bound, system_time)
+            if not report.up_to_date or report.reaches_heads:
+                return report
+            # Nothing that a block could record came of it (CHAIN-13), so the step has to read more.
+            bound = bound.widened()
+
+    def _run_bounded(self, record: DatasetRecord, bound: StepBound, system_time: Timestamp) -> TransformReport:
         view = load_view(self.store, record.id)
         builder = StepBuilder(self.store, self.objects)
-        planned = builder.plan_next(view)
-        if all(item.is_empty for item in planned) and view.schema is not None:
+        planned = builder.plan_next(view, bound)
+        if all(item.is_empty for item in planned) and view.schema is not None and builder.reaches_heads(planned):
             return TransformReport(record, up_to_date=True)
         if any(load_view(self.store, item.recorded.dataset_id).schema is None for item in planned):
             return TransformReport(record, up_to_date=True)
+        reaches_heads = builder.reaches_heads(planned)
         step = builder.build(view, planned, system_time=system_time, limits=self.engines.limits)
         engine = self.engines.get_engine(step.engine)
         with self.objects.writing():
             response = self.engines.own_session(step.engine).transform(step.request)
-            return self._commit(record, view, step, engine, response)
+            report = self._commit(record, view, step, engine, response, notes_progress=not reaches_heads)
+        return replace(report, reaches_heads=reaches_heads)
 
     def _commit(
-        self, record: DatasetRecord, view: DatasetView, step: Step, engine: Engine, response: TransformResponse
+        self,
+        record: DatasetRecord,
+        view: DatasetView,
+        step: Step,
+        engine: Engine,
+        response: TransformResponse,
+        *,
+        notes_progress: bool,
     ) -> TransformReport:
         from odf_protocol.schema_arrow import data_schema_of
 
@@ -215,7 +279,9 @@ class Transformer:
             if response.checkpoint_path is not None:
                 part = outputs.stage(response.checkpoint_path)
                 new_checkpoint = Checkpoint(physical_hash=part.hash, size=part.size_bytes)
-            if new_data or new_checkpoint or response.watermark != view.watermark:
+            is_news = new_data is not None or new_checkpoint is not None or response.watermark != view.watermark
+            # Without rows, a step that is not the last one notes how far it came, where a block can (CHAIN-13).
+            if is_news or (notes_progress and response.watermark is not None):
                 event = ExecuteTransform(
                     query_inputs=tuple(item.recorded for item in step.inputs),
                     prev_checkpoint=view.prev_checkpoint,

@@ -10,6 +10,7 @@ from odf_node.acceptance.acceptor import AcceptanceReport, Acceptor, FileCount
 from odf_node.acceptance.completion import Completion
 from odf_node.acceptance.offers import EVERYTHING, Candidate, Offer, Portion, Wishes
 from odf_node.acceptance.row_checks import RowChecks
+from odf_node.acceptance.grounds import find_partial
 from odf_node.acceptance.unchecked import find_unchecked
 from odf_node.datasets.naming import get_dataset
 from odf_node.datasets.writer import find_writing_time
@@ -110,7 +111,7 @@ class Pulling:
                 return await self.ingestor.poll(record, system_time=self._writing_time(record))
             await self.bringing.bring_inputs(record, progress)
             return await finish_in_thread(
-                lambda: self.transformer.run_next(record, system_time=self._writing_time(record))
+                lambda: self.transformer.run(record, writing_time=lambda: self._writing_time(record))
             )
         assert target.url is not None
         expected_id = expected_id or target.expected_id
@@ -219,7 +220,7 @@ class Pulling:
             Disputes(self.store).require_undisputed(record.id, record.name)
             await finish_in_thread(lambda: acceptor.keep_statements(record.id, statements, now=self.clock.now()))
             await finish_in_thread(lambda: hearing.remember(record.id, offered, url))
-            return replace(completed or _up_to_date(record, wishes), warnings=doubts)
+            return replace(completed or _up_to_date(self.store, record, wishes), warnings=doubts)
         offer = Offer(
             name=name,
             source_url=url,
@@ -237,7 +238,7 @@ class Pulling:
             fetching = ChainFetching(self.store, lambda each: acceptor.begin(each, stage, now=self.clock.now()))
             candidate = await fetching.fetch(peer, offer, record, offered, stage)
             if isinstance(candidate, DatasetRecord):
-                return _up_to_date(candidate, wishes)
+                return _up_to_date(self.store, candidate, wishes)
             report = await self._judge(peer, candidate, policy, acceptor, progress)
         await finish_in_thread(lambda: hearing.remember(candidate.dataset_id, offered, url))
         report = replace(report, warnings=report.warnings + doubts + self._remember_peer(peer.description))
@@ -330,8 +331,8 @@ def name_in_url(url: str) -> str:
         raise UsageError(f"{url} does not end in a dataset name; give one with --as") from error
 
 
-def _up_to_date(record: DatasetRecord, wishes: Wishes) -> AcceptanceReport:
-    nothing = Decision(True, record.trust, False, "nothing new")
+def _up_to_date(store: MetadataStore, record: DatasetRecord, wishes: Wishes) -> AcceptanceReport:
+    nothing = Decision(True, record.trust, False, "nothing new", partial=find_partial(store, record))
     return AcceptanceReport(record, 0, 0, 0, nothing, (), False, wishes.portion)
 
 

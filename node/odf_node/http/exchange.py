@@ -7,6 +7,7 @@ import msgspec
 from aiohttp import web
 
 from odf_node.adapters.packing import iter_packed
+from odf_node.acceptance.grounds import find_partial
 from odf_node.http.addressed import get_followed, get_number, get_readable
 from odf_node.http.answers import CHANGING, answer_bytes, answer_message
 from odf_node.http.callers import get_caller
@@ -71,6 +72,8 @@ async def _list_datasets(request: web.Request) -> web.Response:
         : PAGE_DATASETS + 1
     ]
     shown = page[:PAGE_DATASETS]
+    store = request.app[NODE].store
+    partials = await asyncio.to_thread(lambda: [find_partial(store, record) for record in shown])
     return answer_message(
         DatasetPage(
             datasets=tuple(
@@ -79,9 +82,9 @@ async def _list_datasets(request: web.Request) -> web.Response:
                     name=record.name,
                     kind=_kind(record),
                     head=HeadMessage.of(record.head),
-                    trust=record.trust.value,
+                    trust=record.trust.in_words("see its blocks" if partial else ""),
                 )
-                for record in shown
+                for record, partial in zip(shown, partials, strict=True)
             ),
             next_after=shown[-1].name if len(page) > len(shown) else None,
         )

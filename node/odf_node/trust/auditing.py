@@ -96,6 +96,7 @@ def publish_finding(finding: Finding, store: MetadataStore, keys: KeyStore, *, n
         checked=checked,
         problem=problem,
         time=now,
+        partial=finding.partial,
     )
     store.put_attestation(row_of(decode_statement(raw), now))
     return raw

@@ -1,11 +1,11 @@
 """What datasets rest on, by which rule, and what would change under other policies."""
 
-import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 from odf_node.acceptance.attesting import describe_attestation
+from odf_node.acceptance.grounds import describe_acceptance, find_partial
 from odf_node.acceptance.proofs import gather_proof
 from odf_node.acceptance.refusals import Refusals
 from odf_node.acceptance.statements import Statements
@@ -27,21 +27,26 @@ from odf_protocol.policy import AcceptRule, Auditor, Decision, Trust, decide, de
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """A dataset as it stands under some policies: the rule that is for it, and what the rule says today."""
+    """A dataset as it stands under some policies: the rule that is for it, and what the rule says today.
+
+    ``partial``: what makes it less than its declared query over the whole input (PLAN-10).
+    """
 
     record: DatasetRecord
     rule: AcceptRule
     decision: Decision
+    partial: str
 
     def to_json(self) -> dict[str, Any]:
         """Give it as plain values."""
         return {
             "dataset": self.record.name,
             "id": str(self.record.id),
-            "restsOn": self.record.trust.value,
+            "restsOn": self.record.trust.in_words(self.partial),
+            "partial": self.partial or None,
             "rule": self.rule.name,
             "accepted": self.decision.accepted,
-            "wouldRestOn": self.decision.trust.value if self.decision.trust else None,
+            "wouldRestOn": self.decision.ground,
             "reason": self.decision.reason,
         }
 
@@ -70,17 +75,20 @@ class TrustReport:
 
     def stand(self, record: DatasetRecord, policies: PolicySet | None = None) -> Standing:
         """Say how a dataset stands under policies (None: those in force), from what is known about it today."""
-        policies = policies or self.policies
+        rule, decision = self._judge(record, policies or self.policies)
+        return Standing(record, rule, decision, find_partial(self.store, record))
+
+    def _judge(self, record: DatasetRecord, policies: PolicySet) -> tuple[AcceptRule, Decision]:
         obstacle = Disputes(self.store).find_obstacle(record.id)
         if obstacle is not None:
-            return Standing(record, AcceptRule(name="EQUIV-9"), Decision(False, None, False, obstacle))
+            return AcceptRule(name="EQUIV-9"), Decision(False, None, False, obstacle)
         if record.origin is Origin.OWN:
-            return Standing(record, AcceptRule(name="own"), Decision(True, Trust.OWN, False, "written by this node"))
+            return AcceptRule(name="own"), Decision(True, Trust.OWN, False, "written by this node")
         rule = policies.find_rule(record.name, record.id, record.origin_url or "")
         try:
             KeyLogs(self.store).require_kept(record)
         except RejectedError as error:
-            return Standing(record, AcceptRule(name="KEY-14"), Decision(False, None, False, str(error)))
+            return AcceptRule(name="KEY-14"), Decision(False, None, False, str(error))
         signed = record.pinned_key is not None
         try:
             chain = check_chain(
@@ -92,7 +100,7 @@ class TrustReport:
                 strictness=Strictness.FOREIGN,
             )
         except OdfError as error:
-            return Standing(record, rule, Decision(False, None, False, f"what is held is damaged: {error}"))
+            return rule, Decision(False, None, False, f"what is held is damaged: {error}")
         key = self.keys.find_node_key()
         others = Statements(self.store, policies, DidKey(key.public_key()) if key else None)
         witnesses = others.witnesses(chain, ())
@@ -105,15 +113,15 @@ class TrustReport:
         # Of files that nobody looked at nothing is claimed, whatever the rule would say of them.
         unchecked = find_unchecked(self.store, record)
         if unchecked is None:
-            return Standing(record, rule, decide(rule, proof))
-        return Standing(record, rule, decide_on_metadata(rule, proof, has_files=unchecked.has_files))
+            return rule, decide(rule, proof)
+        return rule, decide_on_metadata(rule, proof, has_files=unchecked.has_files)
 
     def list_changes(self, policies: PolicySet) -> list[Change]:
         """Find the datasets that other policies would judge otherwise."""
         changes = []
         for record in self.store.list_datasets():
             before, after = self.stand(record), self.stand(record, policies)
-            if (before.decision.accepted, before.decision.trust) != (after.decision.accepted, after.decision.trust):
+            if (before.decision.accepted, before.decision.ground) != (after.decision.accepted, after.decision.ground):
                 changes.append(Change(before, after))
         return changes
 
@@ -125,13 +133,7 @@ class TrustReport:
             "pinnedKey": str(record.pinned_key) if record.pinned_key else None,
             "keyWarnings": KeyReports(self.store).list_doubts(record),
             "acceptances": [
-                {
-                    "at": str(item.accepted_at),
-                    "head": str(item.head.hash),
-                    "trust": item.trust.value,
-                    "source": item.source_url,
-                    **json.loads(item.detail),
-                }
+                {"head": str(item.head.hash), "source": item.source_url, **describe_acceptance(item)}
                 for item in self.store.iter_acceptances(record.id)
             ],
             "statements": list(self._iter_statements([record], lambda _key: True)),
@@ -161,10 +163,7 @@ class TrustReport:
             for item in self.store.iter_acceptances(record.id):
                 source = without_mark(item.source_url or "")
                 if source == below or source.startswith(below + "/"):
-                    detail = json.loads(item.detail)
-                    taken.append(
-                        {"dataset": record.name, "at": str(item.accepted_at), "trust": item.trust.value, **detail}
-                    )
+                    taken.append({"dataset": record.name, **describe_acceptance(item)})
         refused = [
             {key: report.get(key) for key in ("id", "dataset", "refusedAt", "rule", "reason")}
             for report in self.refusals.iter_reports()

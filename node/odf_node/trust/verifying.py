@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from odf_engines.errors import EngineError, EngineMissingError
 from odf_node.acceptance.checked_chain import CheckedChain
+from odf_node.acceptance.grounds import find_partial
 from odf_node.acceptance.verification import (
     ReplayMismatchError,
     check_chain,
@@ -71,7 +72,8 @@ class Finding:
 
     ``first`` and ``last`` are the blocks that this run looked at, None where it got to none; ``remembered`` the number
     of blocks that were verified before and not again; ``remembered_head`` the last of them, where all of it was
-    verified that can be, re-execution included.
+    verified that can be, re-execution included. ``partial`` says what makes the dataset less than its declared query
+    over the whole input (PLAN-10).
     """
 
     name: str
@@ -93,6 +95,7 @@ class Finding:
     problem_block: int | None = None
     divergence: dict[str, Any] | None = None
     warnings: tuple[str, ...] = ()
+    partial: str = ""
 
     @property
     def is_valid(self) -> bool:
@@ -108,7 +111,8 @@ class Finding:
             checked.append(f"a sample of {self.slices} of {self.slices_in_range} slices")
         checked.append("all signed by the dataset's key" if self.signed else "signed by nobody")
         if self.replayed_steps is not None:
-            checked.append(f"{count_of(self.replayed_steps, 'step')} re-executed with an equal result")
+            part = f" (partial: {self.partial})" if self.partial else ""
+            checked.append(f"{count_of(self.replayed_steps, 'step')} re-executed with an equal result{part}")
         if self.remembered:
             checked.append(f"{count_of(self.remembered, 'block')} verified before")
         lines = [f"{self.name}: valid: {', '.join(checked)}"]
@@ -128,6 +132,7 @@ class Finding:
             "slicesInRange": self.slices_in_range,
             "signed": self.signed,
             "replayedSteps": self.replayed_steps,
+            "partial": self.partial or None,
             "rememberedBlocks": self.remembered,
             "notChecked": self.not_checked or None,
             "problem": self.problem or None,
@@ -201,6 +206,7 @@ class Verifier:
             replayed_steps=None,
             remembered=after + 1,
             remembered_head=known.head if known is not None and known.replayed else None,
+            partial=find_partial(self.store, record),
         )
         try:
             if signed_head is not None:
@@ -313,6 +319,7 @@ class Verifier:
             divergence=divergence,
             first=before.first or chain.first,
             last=chain.last,
+            partial=chain.state.coverage.describe(),
             warnings=(*before.warnings, *engine_notes, *chain.warnings),
         )
 

@@ -66,6 +66,7 @@ class Cursor:
             state.has_data_block
             and state.watermark == state.highest_watermark
             and state.transform_inputs in (None, tuple(item.dataset_id for item in state.inputs))
+            and (state.coverage.has_step or state.transform_inputs is None)
             and all(known is None or known.code == SHA3_256 for known in hashes)
         )
 

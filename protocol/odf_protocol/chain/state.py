@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from odf_protocol.block import Block
 from odf_protocol.chain.fingerprint import push_source_fingerprint
+from odf_protocol.coverage import Coverage, Lapse
 from odf_protocol.did import DatasetId
 from odf_protocol.events import (
     AddData,
@@ -74,6 +75,8 @@ class ChainState:
         highest_watermark: Highest ever reported; differs from ``watermark`` where a foreign chain let it fall.
         source_state: That of the last AddData.
         inputs: Progress, as of the last ExecuteTransform.
+        earlier_inputs: Progress of inputs that earlier steps took and the last one did not.
+        coverage: What the steps are together, beside what each of them is.
     """
 
     dataset_id: DatasetId
@@ -94,6 +97,8 @@ class ChainState:
     highest_watermark: Timestamp | None = None
     source_state: SourceState | None = None
     inputs: tuple[InputProgress, ...] = ()
+    earlier_inputs: tuple[InputProgress, ...] = ()
+    coverage: Coverage = field(default_factory=Coverage)
 
     @property
     def has_schema(self) -> bool:
@@ -110,8 +115,8 @@ class ChainState:
         return next((source for source in self.push_sources if source.name == name), None)
 
     def progress_by_input(self) -> dict[DatasetId, InputProgress]:
-        """Return the progress of every input that some step has taken."""
-        return {progress.dataset_id: progress for progress in self.inputs}
+        """Return the progress of every input that some step has taken, whichever query was in force (PLAN-9)."""
+        return {progress.dataset_id: progress for progress in (*self.earlier_inputs, *self.inputs)}
 
     def to_bytes(self) -> bytes:
         """Encode for our own storage; see ``stored_state``."""
@@ -150,13 +155,13 @@ def advance(state: ChainState, block: Block) -> ChainState:
         case AddData() as event:
             return replace(_with_data(state, event), source_state=event.new_source_state)
         case ExecuteTransform() as event:
-            return replace(
-                _with_data(state, event),
-                inputs=tuple(_progress(item) for item in event.query_inputs),
-                transform_inputs=tuple(item.dataset_id for item in event.query_inputs),
-            )
+            return _with_step(_with_data(state, event), event)
         case SetTransform() as event:
-            return replace(state, transform_inputs=tuple(DatasetId.parse(item.dataset_ref) for item in event.inputs))
+            return replace(
+                state,
+                transform_inputs=tuple(DatasetId.parse(item.dataset_ref) for item in event.inputs),
+                coverage=state.coverage.with_query(state.next_offset),
+            )
         case SetDataSchema() as event:
             return replace(state, schema=event.schema, has_legacy_schema=event.schema is None)
         case SetVocab() as event:
@@ -181,6 +186,29 @@ def _with_data(state: ChainState, event: AddData | ExecuteTransform) -> ChainSta
         watermark=event.new_watermark,
         highest_watermark=max(filter(None, (state.highest_watermark, event.new_watermark)), default=None),
     )
+
+
+def _with_step(state: ChainState, event: ExecuteTransform) -> ChainState:
+    known = state.progress_by_input()
+    taken = tuple(item.dataset_id for item in event.query_inputs)
+    lapses = tuple(
+        lapse for item in event.query_inputs if (lapse := _find_lapse(known.get(item.dataset_id), item, state)) is not None
+    )
+    return replace(
+        state,
+        inputs=tuple(_progress(item) for item in event.query_inputs),
+        earlier_inputs=tuple(item for item in known.values() if item.dataset_id not in taken),
+        transform_inputs=taken,
+        coverage=state.coverage.with_step(lapses),
+    )
+
+
+def _find_lapse(last: InputProgress | None, item: ExecuteTransformInput, state: ChainState) -> Lapse | None:
+    """Compare where a step takes an input up with where the last step over it ended (PLAN-9)."""
+    expected = (None, None) if last is None else (last.block_hash, last.offset)
+    if (item.prev_block_hash, item.prev_offset) == expected:
+        return None
+    return Lapse(state.sequence_number, str(item.dataset_id), expected[1], item.prev_offset)
 
 
 def _progress(item: ExecuteTransformInput) -> InputProgress:

@@ -8,6 +8,7 @@ import base64
 import msgspec
 
 from odf_protocol.chain.state import ChainState, InputProgress, PushSource
+from odf_protocol.coverage import Coverage
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import CorruptError, OdfError
 from odf_protocol.events import DataSchema, DatasetKind, SourceState
@@ -43,6 +44,8 @@ class _Stored(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     highest_watermark: str | None = None
     source_state: tuple[str, str, str] | None = None
     inputs: tuple[tuple[str, str | None, int | None], ...] = ()
+    earlier_inputs: tuple[tuple[str, str | None, int | None], ...] = ()
+    coverage: Coverage = msgspec.field(default_factory=Coverage)
 
 
 def encode_state(state: ChainState) -> bytes:
@@ -68,7 +71,9 @@ def encode_state(state: ChainState) -> bytes:
             watermark=_text(state.watermark),
             highest_watermark=_text(state.highest_watermark),
             source_state=None if source is None else (source.source_name, source.kind, source.value),
-            inputs=tuple((str(item.dataset_id), _text(item.block_hash), item.offset) for item in state.inputs),
+            inputs=tuple(map(_progress_text, state.inputs)),
+            earlier_inputs=tuple(map(_progress_text, state.earlier_inputs)),
+            coverage=state.coverage,
         )
     )
 
@@ -108,8 +113,18 @@ def _state_of(stored: _Stored) -> ChainState:
         watermark=_time(stored.watermark),
         highest_watermark=_time(stored.highest_watermark),
         source_state=None if source is None else SourceState(source_name=source[0], kind=source[1], value=source[2]),
-        inputs=tuple(InputProgress(DatasetId.parse(name), _hash(head), offset) for name, head, offset in stored.inputs),
+        inputs=tuple(_progress(*item) for item in stored.inputs),
+        earlier_inputs=tuple(_progress(*item) for item in stored.earlier_inputs),
+        coverage=stored.coverage,
     )
+
+
+def _progress_text(item: InputProgress) -> tuple[str, str | None, int | None]:
+    return str(item.dataset_id), _text(item.block_hash), item.offset
+
+
+def _progress(name: str, head: str | None, offset: int | None) -> InputProgress:
+    return InputProgress(DatasetId.parse(name), _hash(head), offset)
 
 
 def _encode_schema(schema: DataSchema) -> str:

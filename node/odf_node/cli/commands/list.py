@@ -67,7 +67,7 @@ def describe(context: Context, record: Any) -> dict[str, Any]:
         "blocks": record.head.sequence_number + 1,
         "rows": progress.row_count,
         "watermark": str(progress.watermark) if progress.watermark else None,
-        "trust": "FROZEN" if _is_disputed(context.node.store, record.id) else record.trust.value,
+        "trust": "FROZEN" if _is_disputed(context.node.store, record.id) else record.trust.in_words(progress.partial),
         "absentFiles": _count_absent(context, record.id),
         "notChecked": _list_unchecked(context.node.store, record),
         "id": str(record.id),

@@ -1,6 +1,5 @@
 """What the data of a dataset rest on."""
 
-import json
 from typing import Any
 
 from odf_node.cli.context import Context
@@ -9,6 +8,7 @@ from odf_node.ports import DatasetRecord, Origin
 
 def show_trust(context: Context, record: DatasetRecord, *, as_json: bool) -> None:
     """Show every acceptance with its grounds, who attests what, and what to worry about."""
+    from odf_node.acceptance.grounds import describe_ground, find_partial
     from odf_node.acceptance.unchecked import find_unchecked
     from odf_node.datasets.presence import Presence
     from odf_node.keys.reports import KeyReports
@@ -18,7 +18,8 @@ def show_trust(context: Context, record: DatasetRecord, *, as_json: bool) -> Non
     found = {
         "dataset": record.name,
         "id": str(record.id),
-        "trust": record.trust.value,
+        "trust": describe_ground(store, record),
+        "partial": find_partial(store, record) or None,
         "absentFiles": len(Presence(store, context.node.objects).find_absent(record)),
         "notChecked": list(unchecked.what) if unchecked else [],
         "pinnedKey": str(record.pinned_key) if record.pinned_key else None,
@@ -33,14 +34,14 @@ def show_trust(context: Context, record: DatasetRecord, *, as_json: bool) -> Non
 
 
 def _list_acceptances(context: Context, record: DatasetRecord) -> list[dict[str, Any]]:
+    from odf_node.acceptance.grounds import describe_acceptance
+
     return [
         {
-            "at": str(item.accepted_at),
             "block": item.head.sequence_number,
             "head": item.head.hash.short,
-            "trust": item.trust.value,
             "source": item.source_url,
-            **json.loads(item.detail),
+            **describe_acceptance(item),
         }
         for item in context.node.store.iter_acceptances(record.id)
     ]

@@ -37,7 +37,7 @@ def _input_offset_advances(_state: ChainState, event: ExecuteTransform) -> Breac
 
 @event_rule("CHAIN-28", ExecuteTransform, odf="InvalidEvent: input prevBlockHash / prevOffset")
 def _input_continues(state: ChainState, event: ExecuteTransform) -> Breach | None:
-    known = state.progress_by_input()
+    known = {progress.dataset_id: progress for progress in state.inputs}
     for item in event.query_inputs:
         last = known.get(item.dataset_id)
         if last is not None and (item.prev_block_hash, item.prev_offset) != (last.block_hash, last.offset):
@@ -56,16 +56,19 @@ def _input_rows_come_with_a_block(_state: ChainState, event: ExecuteTransform) -
     return None
 
 
-# The reference implementation does not look at the first step, so foreign chains may begin in the middle.
+# The reference implementation does not look at the first step, nor at steps before a redefinition, so foreign chains
+# may begin in the middle. What such a chain proves is another matter: see ``coverage``.
 @event_rule("CHAIN-30", ExecuteTransform, odf=None, binds_foreign=False)
 def _new_input_is_taken_from_its_beginning(state: ChainState, event: ExecuteTransform) -> Breach | None:
     known = state.progress_by_input()
+    carried = {progress.dataset_id for progress in state.inputs}
     for item in event.query_inputs:
-        is_new = item.dataset_id not in known
-        if is_new and not (item.prev_block_hash is None and item.prev_offset is None):
-            return Breach(
-                f"{item.dataset_id} from its beginning", f"block {item.prev_block_hash}, row {item.prev_offset}"
-            )
+        found = (item.prev_block_hash, item.prev_offset)
+        last = known.get(item.dataset_id)
+        if item.dataset_id in carried or found == ((None, None) if last is None else (last.block_hash, last.offset)):
+            continue
+        expected = "its beginning" if last is None else f"block {last.block_hash}, row {last.offset}"
+        return Breach(f"{item.dataset_id} from {expected}", f"block {item.prev_block_hash}, row {item.prev_offset}")
     return None
 
 

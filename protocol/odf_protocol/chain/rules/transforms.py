@@ -1,6 +1,6 @@
 """Definitions of queries: of derivative datasets, and of what is done to new data of root datasets.
 
-Source: clauses CHAIN-31, CHAIN-37, CHAIN-38, CHAIN-39, CHAIN-40, CHAIN-41 of ``spec/chain.md``.
+Source: clauses CHAIN-31, CHAIN-37, CHAIN-38, CHAIN-39, CHAIN-40, CHAIN-41, CHAIN-52 of ``spec/chain.md``.
 """
 
 from collections import Counter
@@ -35,6 +35,15 @@ def _query_is_normalized(_state: ChainState, event: AddPushSource | SetPollingSo
 def _transform_has_inputs(_state: ChainState, event: SetTransform) -> Breach | None:
     if not 1 <= len(event.inputs) <= MAX_INPUTS:
         return Breach(f"1 to {MAX_INPUTS} inputs", len(event.inputs))
+    return None
+
+
+# Binds everybody: the progress of each input is kept for as long as the dataset lives (PLAN-9).
+@event_rule("CHAIN-52", SetTransform, odf=None)
+def _inputs_are_few_in_all(state: ChainState, event: SetTransform) -> Breach | None:
+    ids = {_find_id(item.dataset_ref) for item in event.inputs} | state.progress_by_input().keys()
+    if len(ids) > MAX_INPUTS:
+        return Breach(f"at most {MAX_INPUTS} inputs over the life of the dataset", len(ids))
     return None
 
 
@@ -87,4 +96,5 @@ RULES = (
     _transform_inputs_are_distinct,
     _transform_aliases_are_distinct,
     _transform_does_not_read_itself,
+    _inputs_are_few_in_all,
 )

@@ -1,0 +1,33 @@
+"""What a dataset rests on, in the words in which it is shown everywhere.
+
+Source: clauses ACCEPT-5 in ``spec/extensions/acceptance.md`` and PLAN-10 in ``spec/transform.md``.
+"""
+
+import json
+
+from odf_node.ports import Acceptance, DatasetRecord, MetadataStore
+from odf_protocol.chain_progress import decode_progress
+from odf_protocol.enums import DatasetKind
+
+
+def find_partial(store: MetadataStore, record: DatasetRecord) -> str:
+    """Say what makes a dataset less than its declared query over the whole input; empty where nothing does."""
+    if record.kind is DatasetKind.ROOT:
+        return ""  # it declares no query
+    _head, state = store.get_chain_state(record.id)
+    return decode_progress(state).partial
+
+
+def describe_ground(store: MetadataStore, record: DatasetRecord) -> str:
+    """Say what a dataset rests on."""
+    return record.trust.in_words(find_partial(store, record))
+
+
+def describe_acceptance(acceptance: Acceptance) -> dict[str, object]:
+    """Give an acceptance as plain values; what it says in ``partial`` is said in ``trust`` too."""
+    detail = json.loads(acceptance.detail)
+    return {
+        "at": str(acceptance.accepted_at),
+        "trust": acceptance.trust.in_words(detail.get("partial") or ""),
+        **detail,
+    }
