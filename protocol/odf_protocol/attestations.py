@@ -94,7 +94,7 @@ class StepResult:
         logical_hash: Of the rows that were found; None when there were none.
         replay_record: Hash of the record that was followed, if there was one.
         difference: Kind of the first difference (``schema``, ``row-count``, ``row-order``, ``cells``, ``watermark``,
-            ``presence``); given exactly when the step does not agree.
+            ``presence``, ``checkpoint``); given exactly when the step does not agree.
     """
 
     block: BlockRef

@@ -60,9 +60,7 @@ class Coverage:
 
     def with_query(self, next_row: int) -> Self:
         """Go on after a SetTransform; ``next_row`` is the number of the next row."""
-        return replace(
-            self, earlier_queries=self.earlier_queries + self.has_step, first_row=next_row, has_step=False
-        )
+        return replace(self, earlier_queries=self.earlier_queries + self.has_step, first_row=next_row, has_step=False)
 
     def with_step(self, lapses: tuple[Lapse, ...]) -> Self:
         """Go on after an ExecuteTransform."""

@@ -39,6 +39,8 @@ class DatasetView:
     """The definitions and counters in force after the block ``head``.
 
     ``last_offset`` counts rows from 0 and is None while there is no data; ``watermark`` is the newest one reported.
+    ``prev_checkpoint`` is what the next block of data has to name, ``query_checkpoint`` what the query in force left:
+    the state of another query is of no use to it.
 
     It follows from few blocks of a chain: those with definitions, the newest one of data, and the newest one of data
     that states a watermark. Applying only these, in order, gives the same view.
@@ -59,6 +61,7 @@ class DatasetView:
     attachments: SetAttachments | None = None
     last_offset: int | None = None
     prev_checkpoint: Multihash | None = None
+    query_checkpoint: Multihash | None = None
     watermark: Timestamp | None = None
     source_state: SourceState | None = None
 
@@ -103,7 +106,7 @@ def apply(view: DatasetView, block: Block) -> DatasetView:
             rest = {name: source for name, source in view.push_sources.items() if name != event.source_name}
             return replace(view, push_sources=MappingProxyType(rest))
         case SetTransform() as event:
-            return replace(view, transform=event)
+            return replace(view, transform=event, query_checkpoint=None)
         case SetInfo() as event:
             return replace(view, info=event)
         case SetLicense() as event:
@@ -124,5 +127,6 @@ def _apply_data(view: DatasetView, event: AddData | ExecuteTransform) -> Dataset
         view,
         last_offset=data.offset_interval.end if data else event.prev_offset,
         prev_checkpoint=checkpoint.physical_hash if checkpoint else None,
+        query_checkpoint=checkpoint.physical_hash if checkpoint else None,
         watermark=event.new_watermark or view.watermark,
     )

@@ -29,7 +29,8 @@ class CellDifference:
 class Divergence:
     """How a published slice differs from its re-execution.
 
-    ``kind`` is one of ``schema``, ``row-count``, ``row-order``, ``cells``, ``watermark``, ``presence``, ``inputs``.
+    ``kind`` is one of ``schema``, ``row-count``, ``row-order``, ``cells``, ``watermark``, ``presence``, ``checkpoint``,
+    ``inputs``.
     ``cause`` is a ``Cause``: what most likely lies behind it; None until somebody has looked.
     """
 

@@ -97,9 +97,9 @@ class Proof:
 
     ``engine_available`` and ``inputs_accepted`` matter for derivatives only; ``missing`` says what was not, in words.
     ``is_new``: the dataset is not held yet; ``identity_named``: the user said which identity it must have.
-    ``witnesses``: one for each new block with data. ``lapses`` says which rows of inputs the new steps leave out or take
-    twice (PLAN-9), ``is_late`` that the query in force made none of the steps (PLAN-11), ``partial`` all that makes the
-    dataset less than its declared query over the whole input.
+    ``witnesses``: one for each new block with data. ``lapses`` says which rows of inputs the new steps leave out or
+    take twice (PLAN-9), ``is_late`` that the query in force made none of the steps (PLAN-11), ``partial`` all that
+    makes the dataset less than its declared query over the whole input.
     """
 
     kind: DatasetKind

@@ -5,6 +5,8 @@ Source: clauses ATTEST-1 to ATTEST-24 in ``spec/extensions/attestations.md``; PO
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
 
 from odf_protocol.acceptance_statements import PREDICATE_TYPE as ACCEPTANCE
 from odf_protocol.acceptance_statements import AcceptanceStatement, decode_acceptance
@@ -21,9 +23,29 @@ from odf_protocol.policy import Witness
 from odf_protocol.verification_statements import PREDICATE_TYPE as VERIFICATION
 from odf_protocol.verification_statements import VerificationStatement, decode_verification
 
-__all__ = ["Statement", "decode_statement", "list_witnesses"]
+__all__ = ["KnownChain", "RangeCount", "Statement", "decode_statement", "list_witnesses"]
 
 Statement = Attestation | AcceptanceStatement | VerificationStatement
+
+
+@dataclass(frozen=True, slots=True)
+class RangeCount:
+    """How many blocks of a range add rows, and how many record a step."""
+
+    slices: int
+    steps: int
+
+
+class KnownChain(Protocol):
+    """The chain that statements are about, as it is known here: what statements say is compared with it."""
+
+    def find_hash(self, sequence_number: int) -> Multihash | None:
+        """Return the hash of a block, None where there is no such block."""
+        ...
+
+    def count(self, first: int, last: int) -> RangeCount:
+        """Count in a range of blocks that are known."""
+        ...
 
 
 def decode_statement(raw: bytes) -> Statement:
@@ -47,43 +69,52 @@ def decode_statement(raw: bytes) -> Statement:
 def list_witnesses(
     dataset_id: DatasetId,
     blocks: Iterable[Block],
-    known_hashes: Mapping[int, Multihash],
+    chain: KnownChain,
     statements: Iterable[Statement],
 ) -> tuple[Witness, ...]:
     """Find out who attests which of the blocks that bring data.
 
-    A verification statement counts for the blocks of its range if its last block is one of this chain, nothing was
-    left out, and for steps if they were re-executed. An acceptance statement vouches for nothing: its node may have
-    rested on others, and one word must not count twice (POLICY-7).
+    A statement counts if both ends of its range are blocks of this chain. It vouches for blocks of the range if it left
+    nothing out: every slice and step that the chain has there was read and re-executed. An acceptance statement vouches
+    for nothing: its node may have rested on others, and one word must not count twice (POLICY-7).
 
     Args:
         dataset_id: Whose blocks.
         blocks: The new blocks that bring data, checked; others among them are passed over.
-        known_hashes: Hashes of blocks of this chain by number, beside those of the data blocks.
+        chain: All of it that is known, the new blocks and those before.
         statements: Verified; about whatever.
     """
     vouchers: dict[int, set[DidKey]] = {}
     deniers: dict[int, set[DidKey]] = {}
     data_blocks = {b.sequence_number: b for b in blocks if isinstance(b.event, AddData | ExecuteTransform)}
     for said in statements:
-        if said.dataset_id != dataset_id:
+        if said.dataset_id != dataset_id or isinstance(said, AcceptanceStatement):
             continue
+        is_in_chain = _is_in_chain(said, chain)
+        counted = vouchers if is_in_chain and _is_whole(said, chain) else {}
         if isinstance(said, Attestation):
-            _count_steps(said, data_blocks, vouchers, deniers)
-        elif isinstance(said, VerificationStatement) and _is_in_chain(said, data_blocks, known_hashes):
-            _count_range(said, data_blocks, vouchers, deniers)
+            # What contradicts a step is heard whatever else the statement is about.
+            _count_steps(said, data_blocks, counted, deniers)
+        elif is_in_chain:
+            _count_range(said, data_blocks, counted, deniers)
     return tuple(
         Witness(number, frozenset(vouchers.get(number, ())), frozenset(deniers.get(number, ())))
         for number in sorted(data_blocks)
     )
 
 
-def _is_in_chain(
-    said: VerificationStatement, blocks: Mapping[int, Block], known_hashes: Mapping[int, Multihash]
-) -> bool:
-    number = said.last.sequence_number
-    found = blocks[number].hash if number in blocks else known_hashes.get(number)
-    return found == said.last.hash
+def _is_in_chain(said: Attestation | VerificationStatement, chain: KnownChain) -> bool:
+    return all(chain.find_hash(end.sequence_number) == end.hash for end in (said.first, said.last))
+
+
+def _is_whole(said: Attestation | VerificationStatement, chain: KnownChain) -> bool:
+    """Compare what a statement says it looked at with what the chain has in its range (ATTEST-25)."""
+    first, last = said.first.sequence_number, said.last.sequence_number
+    there = chain.count(first, last)
+    if isinstance(said, Attestation):
+        return len(said.steps) == there.steps
+    looked_at = RangeCount(said.checked.slices, said.checked.steps)
+    return said.checked.is_complete and looked_at == there and said.checked.blocks == last - first + 1
 
 
 def _count_steps(
@@ -113,5 +144,5 @@ def _count_range(
             at = said.problem.sequence_number if said.problem else None
             if at is None or at == number:
                 deniers.setdefault(number, set()).add(said.node)
-        elif said.checked.is_complete:
+        else:
             vouchers.setdefault(number, set()).add(said.node)

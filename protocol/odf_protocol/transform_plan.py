@@ -48,13 +48,14 @@ class PlannedInput:
     """What one input contributes to one step.
 
     ``slices`` are as the input's blocks state them, oldest first; ``offset_interval`` is the rows of them to be read,
-    None for none.
+    None for none; ``known_at`` is the system time of the newest block, None where there is none.
     """
 
     recorded: ExecuteTransformInput
     slices: tuple[DataSlice, ...]
     offset_interval: OffsetInterval | None
     watermarks: tuple[InputWatermark, ...]
+    known_at: Timestamp | None = None
 
     @property
     def is_empty(self) -> bool:
@@ -145,7 +146,9 @@ def plan_input(recorded: ExecuteTransformInput, blocks: Iterable[Block]) -> Plan
     slices: list[DataSlice] = []
     watermarks: list[InputWatermark] = []
     last_offset: int | None = None
+    known_at: Timestamp | None = None
     for block in blocks:
+        known_at = block.system_time
         if not isinstance(block.event, AddData | ExecuteTransform):
             continue
         if block.event.new_data is not None:
@@ -163,7 +166,26 @@ def plan_input(recorded: ExecuteTransformInput, blocks: Iterable[Block]) -> Plan
     if recorded.new_offset is not None:
         start = 0 if recorded.prev_offset is None else recorded.prev_offset + 1
         interval = OffsetInterval(start=start, end=recorded.new_offset)
-    return PlannedInput(recorded, tuple(slices), interval, tuple(watermarks))
+    return PlannedInput(recorded, tuple(slices), interval, tuple(watermarks), known_at)
+
+
+CLOCKS_DIFFER_S: Final = 600
+"""How far the clocks of two honest nodes may be apart.  # guess"""
+
+
+def check_step_time(system_time: Timestamp, inputs: Iterable[PlannedInput]) -> None:
+    """Check that a step was not made before what it reads was known (PLAN-14).
+
+    Raises:
+        RejectedError: It says so, and by more than clocks differ.
+    """
+    for planned in inputs:
+        if planned.known_at is not None and system_time.seconds < planned.known_at.seconds - CLOCKS_DIFFER_S:
+            raise RejectedError(
+                f"PLAN-14 step-is-not-older-than-what-it-reads (input {planned.recorded.dataset_id})",
+                expected=f"{planned.known_at} or later",
+                found=system_time,
+            )
 
 
 def _offset_text(offset: int | None) -> str:

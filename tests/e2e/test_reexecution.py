@@ -98,7 +98,7 @@ def verifier_of(judge: Judge, store: MetadataStore) -> Verifier:
 
 def test_honest_derivative_is_accepted_step_by_step_each_with_its_own_query(judge: Judge, published: Published) -> None:
     chain = published.derivative
-    early = chain.up_to(REDEFINED)
+    early = chain.up_to(FIRST_STEP)
     first = judge.accept(early)
     second = judge.accept(chain, base=early.head)
 
@@ -139,10 +139,10 @@ def test_forged_cell_is_found_by_re_execution_and_named(judge: Judge, published:
 
 
 def test_refused_forgery_is_attested_by_a_node_that_has_a_key(judge: Judge, published: Published) -> None:
-    judge.accept(published.derivative.up_to(REDEFINED))  # makes the node's key
+    judge.accept(published.derivative.up_to(FIRST_STEP))  # makes the node's key
     chain = with_cells(published, SECOND_STEP, "doubled", [15, 19])
 
-    report = judge.refuse(chain.offer(chain.up_to(REDEFINED).head), chain.files, rule="PLAN-7")
+    report = judge.refuse(chain.offer(chain.up_to(FIRST_STEP).head), chain.files, rule="PLAN-7")
 
     statement = decode_attestation((Path(report["folder"]) / "attestation.json").read_bytes())
     assert [step.agrees for step in statement.steps] == [False]
@@ -185,7 +185,7 @@ def test_other_parquet_file_of_the_same_values_is_accepted(judge: Judge, publish
         pytest.param(
             FIRST_STEP,
             lambda e: replace(e, query_inputs=(replace(e.query_inputs[0], prev_offset=0),)),
-            "PLAN-5",
+            "PLAN-9",
             id="first-row-skipped",
         ),
         pytest.param(
@@ -510,7 +510,7 @@ def test_derivative_whose_input_lacks_a_block_is_refused(
     report = judge.refuse(chain.offer(), chain.files, rule="ACCEPT-2")
 
     assert "pull it again" in report["reason"]
-    assert judge.accept(chain.up_to(REDEFINED)).replayed_steps == 1
+    assert judge.accept(chain.up_to(FIRST_STEP)).replayed_steps == 1
 
 
 @pytest.mark.parametrize("number", [1, REDEFINED])

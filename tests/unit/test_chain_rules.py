@@ -27,6 +27,7 @@ from odf_protocol.events import (
     DisablePushSource,
     Event,
     ExecuteTransform,
+    ExecuteTransformInput,
     ExtraAttributes,
     FetchStepEthereumLogs,
     ReadStepCsv,
@@ -97,6 +98,20 @@ FIRST_STEP = ExecuteTransform(
     query_inputs=(step(INPUT_A, None, 0), step(INPUT_B, None, None)), new_data=rows(0, 9), new_watermark=later(9)
 )
 WITH_STEP = (TRANSFORM, schema(), FIRST_STEP)
+
+
+AWAY_AND_BACK = (
+    *WITH_STEP,
+    transform(INPUT_B),
+    ExecuteTransform(
+        query_inputs=(step(INPUT_B, None, 0),), prev_offset=9, new_data=rows(10, 19), new_watermark=later(19)
+    ),
+    transform(INPUT_A),
+)
+
+
+def third_step(*inputs: ExecuteTransformInput) -> ExecuteTransform:
+    return ExecuteTransform(query_inputs=inputs, prev_offset=19, new_data=rows(20, 29), new_watermark=later(29))
 
 
 def second_step(**changes: object) -> ExecuteTransform:
@@ -213,6 +228,8 @@ OBEYED = [
     case("CHAIN-35", "chain-id-0", root(), polling_source(fetch=FetchStepEthereumLogs(chain_id=0))),
     case("CHAIN-36", "few", root(push_source("a")), push_source("b")),
     case("CHAIN-37", "one", derivative(), transform(INPUT_A)),
+    case("CHAIN-52", "the-same-again", derivative(*WITH_STEP), transform(INPUT_A)),
+    case("CHAIN-30", "back-where-it-was", derivative(*AWAY_AND_BACK), third_step(step(INPUT_A, 0, 3))),
     case("CHAIN-38", "ids-and-aliases", derivative(), TRANSFORM),
     case("CHAIN-39", "distinct", derivative(), TRANSFORM),
     case("CHAIN-40", "distinct", derivative(), TRANSFORM),
@@ -406,6 +423,12 @@ BROKEN = [
         derivative(),
         transform(*(DatasetId(n.to_bytes(32, "big")) for n in range(MAX_INPUTS + 1))),
     ),
+    case(
+        "CHAIN-52",
+        "too-many-with-those-before",
+        derivative(*WITH_STEP),
+        transform(*(DatasetId(n.to_bytes(32, "big")) for n in range(MAX_INPUTS - 1))),
+    ),
     case("CHAIN-38", "by-name", derivative(), transform(inputs=(TransformInput(dataset_ref="a", alias="a"),))),
     case("CHAIN-38", "no-alias", derivative(), transform(inputs=(TransformInput(dataset_ref=str(INPUT_A)),))),
     case("CHAIN-39", "twice", derivative(), transform(INPUT_A, INPUT_A)),
@@ -480,6 +503,8 @@ REPORTED = [
         derivative(TRANSFORM, schema()),
         replace(FIRST_STEP, query_inputs=(step(INPUT_A, 0, 1), step(INPUT_B, None, None))),
     ),
+    case("CHAIN-30", "back-behind-a-gap", derivative(*AWAY_AND_BACK), third_step(step(INPUT_A, 2, 3))),
+    case("CHAIN-30", "back-to-the-beginning", derivative(*AWAY_AND_BACK), third_step(step(INPUT_A, None, 3))),
     case(
         "CHAIN-40",
         "same-but-for-case",

@@ -1,19 +1,19 @@
 import pytest
 
 from odf_protocol.block import Block, decode_block, encode_block
+from odf_protocol.chain import InputProgress
 from odf_protocol.errors import RejectedError
 from odf_protocol.events import (
     AddData,
     DataSlice,
     Event,
-    ExecuteTransform,
     ExecuteTransformInput,
     OffsetInterval,
     SetInfo,
 )
 from odf_protocol.timestamp import Timestamp
-from odf_protocol.transform_plan import InputHead, next_interval, plan_input, previous_inputs
-from support.chains import INPUT_A, hash_of, later, logical_hash_of
+from odf_protocol.transform_plan import InputHead, StepBound, find_step_end, next_interval, plan_input
+from support.chains import INPUT_A, hash_of, later, logical_hash_of, optional, schema
 
 
 def data_slice(start: int, end: int) -> DataSlice:
@@ -35,29 +35,29 @@ def interval(**fields: object) -> ExecuteTransformInput:
 
 
 def test_first_step_reads_from_the_seed_to_the_head() -> None:
-    assert next_interval(None, InputHead(INPUT_A, hash_of("head"), 41)) == interval(
+    assert next_interval(INPUT_A, None, InputHead(hash_of("head"), 41)) == interval(
         new_block_hash=hash_of("head"), new_offset=41
     )
 
 
 def test_next_step_goes_on_where_the_last_one_stopped() -> None:
-    previous = interval(new_block_hash=hash_of("old"), new_offset=41)
+    previous = InputProgress(INPUT_A, hash_of("old"), 41)
 
-    assert next_interval(previous, InputHead(INPUT_A, hash_of("head"), 50)) == interval(
+    assert next_interval(INPUT_A, previous, InputHead(hash_of("head"), 50)) == interval(
         prev_block_hash=hash_of("old"), new_block_hash=hash_of("head"), prev_offset=41, new_offset=50
     )
 
 
 def test_step_after_one_without_news_carries_what_it_carried() -> None:
-    previous = interval(prev_block_hash=hash_of("old"), prev_offset=41)
+    previous = InputProgress(INPUT_A, hash_of("old"), 41)
 
-    assert next_interval(previous, InputHead(INPUT_A, hash_of("old"), 41)) == previous
+    assert next_interval(INPUT_A, previous, None) == interval(prev_block_hash=hash_of("old"), prev_offset=41)
 
 
 def test_new_blocks_without_rows_leave_the_offset_out() -> None:
-    previous = interval(new_block_hash=hash_of("old"), new_offset=41)
+    previous = InputProgress(INPUT_A, hash_of("old"), 41)
 
-    planned = next_interval(previous, InputHead(INPUT_A, hash_of("head"), 41))
+    planned = next_interval(INPUT_A, previous, InputHead(hash_of("head"), 41))
 
     assert (planned.prev_offset, planned.new_offset) == (41, None)
 
@@ -102,9 +102,53 @@ def test_recorded_offset_that_its_blocks_do_not_state_is_refused(claimed: int | 
     assert caught.value.expected == "9"
 
 
-def test_history_is_paired_by_dataset_not_by_place() -> None:
-    other = hash_of("other")
-    execution = ExecuteTransform(query_inputs=(interval(new_block_hash=other),), new_watermark=later(1))
+# Where a step ends (PLAN-13)
 
-    assert previous_inputs(execution, [INPUT_A]) == (interval(new_block_hash=other),)
-    assert previous_inputs(None, [INPUT_A]) == (None,)
+
+def rows_of(*counts: int, first: int = 0) -> list[Block]:
+    """Blocks with so many rows each, of 100 bytes."""
+    blocks = []
+    for number, count in enumerate(counts, start=5):
+        blocks.append(block(AddData(new_data=data_slice(first, first + count - 1)), number))
+        first += count
+    return blocks
+
+
+@pytest.mark.parametrize(
+    ("bound", "taken"),
+    [
+        pytest.param(StepBound(), 3, id="everything-that-fits"),
+        pytest.param(StepBound(rows=20), 2, id="up-to-the-rows"),
+        pytest.param(StepBound(rows=19), 1, id="a-block-is-not-cut"),
+        pytest.param(StepBound(rows=1), 1, id="one-block-at-least"),
+        pytest.param(StepBound(size_bytes=200), 2, id="up-to-the-bytes"),
+    ],
+)
+def test_step_ends_before_the_block_with_which_it_passes_its_bound(bound: StepBound, taken: int) -> None:
+    blocks = rows_of(10, 10, 10)
+
+    assert find_step_end(None, blocks, bound) == InputHead(blocks[taken - 1].hash, taken * 10 - 1)
+
+
+def test_blocks_without_rows_belong_to_the_step_before_them() -> None:
+    blocks = [*rows_of(10), block(SetInfo(description="x"), 6), *rows_of(10, first=10)]
+
+    assert find_step_end(None, blocks, StepBound(rows=10)) == InputHead(blocks[1].hash, 9)
+
+
+def test_step_ends_where_the_schema_of_its_input_changes() -> None:
+    blocks = [block(schema(), 4), *rows_of(10), block(schema(optional("b")), 6), *rows_of(10, first=10)]
+
+    assert find_step_end(None, blocks, StepBound()) == InputHead(blocks[1].hash, 9)
+    previous = InputProgress(INPUT_A, blocks[1].hash, 9)
+    assert find_step_end(previous, blocks[2:], StepBound()) == InputHead(blocks[3].hash, 19)
+
+
+def test_input_without_new_blocks_has_no_step_end() -> None:
+    assert find_step_end(InputProgress(INPUT_A, hash_of("a"), 9), [], StepBound()) is None
+
+
+def test_new_blocks_without_rows_keep_the_row_that_was_reached() -> None:
+    blocks = [block(SetInfo(description="x"))]
+
+    assert find_step_end(InputProgress(INPUT_A, hash_of("a"), 9), blocks, StepBound()) == InputHead(blocks[0].hash, 9)

@@ -352,7 +352,8 @@ def test_dataset_at_an_address_is_verified_without_being_taken(judge: Judge, tmp
 def test_page_escapes_what_strangers_wrote() -> None:
     finding = {
         "dataset": "<b>x", "id": None, "valid": False, "blocks": 1, "rows": 0, "slices": 0, "slicesInRange": 0,
-        "signed": True, "replayedSteps": None, "notChecked": None, "problem": "<script>alert(1)</script>",
+        "signed": True, "replayedSteps": None, "partial": None, "notChecked": None,
+        "problem": "<script>alert(1)</script>",
         "divergence": {"cells": [{"offset": 1, "column": "<i>", "published": "<u>", "recomputed": None}]},
     }  # fmt: skip
     page = render_audit([finding], "2024-01-01")

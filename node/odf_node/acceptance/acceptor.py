@@ -210,8 +210,15 @@ class Acceptor:
             raise InsufficientProofError(decision.rule, f"{decision.reason}; {decision.mend}")
         if not decision.reexecute:
             return 0
+        held = self.store.find_dataset(candidate.dataset_id)
         return replay_steps(
-            candidate.chain, paths, store=self.store, objects=self.objects, engines=self.engines, say=self.say
+            candidate.chain,
+            paths,
+            store=self.store,
+            objects=self.objects,
+            engines=self.engines,
+            say=self.say,
+            known_before=held is not None and held.trust is Trust.REEXECUTED,
         )
 
     def _commit(

@@ -4,19 +4,22 @@ A peer passes on whatever it has; each statement is verified by itself, so it do
 cannot fill the disk: of nodes that the policies do not name, only so many statements are kept for each dataset.
 """
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Self
 
 from odf_node.acceptance.checked_chain import CheckedChain
 from odf_node.ports import Attestation, MetadataStore
+from odf_node.ports.datasets import BlockRole
 from odf_protocol import block_traits as traits
 from odf_protocol.accept_policies import PolicySet
 from odf_protocol.did import DatasetId, DidKey
+from odf_protocol.enums import DatasetKind
 from odf_protocol.errors import OdfError
 from odf_protocol.multihash import Multihash
 from odf_protocol.policy import Witness
-from odf_protocol.statements import Statement, decode_statement, list_witnesses
+from odf_protocol.statements import RangeCount, Statement, decode_statement, list_witnesses
 from odf_protocol.timestamp import Timestamp
 
 MAX_STRANGERS: Final = 100
@@ -53,7 +56,9 @@ class Statements:
         own = self.own_key
         # This node's own word is no second opinion.
         others = [said for said in statements if said.node != own]
-        return list_witnesses(chain.dataset_id, chain.iter_blocks(traits.DATA), chain.hashes, others)
+        return list_witnesses(
+            chain.dataset_id, chain.iter_blocks(traits.DATA), _KnownChain.of(chain, self.store), others
+        )
 
     def select_new(
         self, dataset_id: DatasetId, offered: Sequence[Statement], hashes: Mapping[int, Multihash], now: Timestamp
@@ -89,6 +94,45 @@ class Statements:
         if number in hashes:
             return hashes[number] == block_hash
         return self.store.find_block(dataset_id, block_hash) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class _KnownChain:
+    """The blocks in question, and those before them that are held here."""
+
+    chain: CheckedChain
+    store: MetadataStore
+    slices: Sequence[int]
+    steps: Sequence[int]
+    """Numbers of new blocks."""
+
+    @classmethod
+    def of(cls, chain: CheckedChain, store: MetadataStore) -> Self:
+        first = chain.first.sequence_number
+        found = [(number, staged.traits) for number, staged in enumerate(chain.stage.iter_staged(), start=first)]
+        slices, steps = ([n for n, its in found if its & wanted] for wanted in (traits.ROWS, traits.STEP))
+        return cls(chain, store, slices, steps)
+
+    def find_hash(self, sequence_number: int) -> Multihash | None:
+        if sequence_number >= self.chain.first.sequence_number:
+            return self.chain.hashes.get(sequence_number)
+        stored = self.store.find_block_by_number(self.chain.dataset_id, sequence_number)
+        return None if stored is None else stored.hash
+
+    def count(self, first: int, last: int) -> RangeCount:
+        slices, steps = (bisect_right(each, last) - bisect_left(each, first) for each in (self.slices, self.steps))
+        before = min(last, self.chain.first.sequence_number - 1)
+        if first > before:
+            return RangeCount(slices, steps)
+        held = {
+            role: self.store.count_blocks(self.chain.dataset_id, role, first=first, last=before)
+            for role in BlockRole
+            if role is not BlockRole.DEFINITION
+        }
+        slices += held[BlockRole.ROWS] + held[BlockRole.ROWS_AND_WATERMARK]
+        # Blocks of data in a derivative are steps (CHAIN-10).
+        steps += sum(held.values()) if self.chain.view.kind is DatasetKind.DERIVATIVE else 0
+        return RangeCount(slices, steps)
 
 
 def row_of(said: Statement, received_at: Timestamp) -> Attestation:

@@ -4,6 +4,7 @@ Each function below does one of the steps that ``acceptance`` numbers, raises at
 changes nothing.
 """
 
+import itertools
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass
@@ -11,18 +12,19 @@ from pathlib import Path
 
 from odf_engines.engine import Engine, EngineSession
 from odf_engines.errors import EngineMissingError, InvalidQueryError, LimitExceededError, NotReplayableError
-from odf_node.acceptance.checked_chain import ChainCheck, CheckedChain
+from odf_node.acceptance.checked_chain import ChainCheck, ChainStep, CheckedChain
 from odf_node.acceptance.memory_stage import MemoryStage
-from odf_node.datasets.chains import load_view
+from odf_node.datasets.chains import iter_decoded, load_view
 from odf_node.derive.replay_records import check_record_engine
-from odf_node.derive.transforms import Replayer, StepMismatch
+from odf_node.derive.replaying import Replayer, StepMismatch
 from odf_node.engines.sessions import EngineHost
 from odf_node.ports import DatasetRecord, MetadataStore, ObjectStore
 from odf_node.ports.block_stage import OfferedBlock
 from odf_node.rows.slice_process import RowReader, SliceProcess
 from odf_protocol import block_traits as traits
+from odf_protocol.block import decode_block
 from odf_protocol.chain import ChainState, Strictness
-from odf_protocol.dataset_view import DatasetView
+from odf_protocol.dataset_view import DatasetView, apply
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import RejectedError
 from odf_protocol.events import AddData, DatasetKind, ExecuteTransform, SetTransform
@@ -130,8 +132,19 @@ def replay_steps(
     objects: ObjectStore,
     engines: EngineHost,
     say: Callable[[str], None],
+    known_before: bool = False,
 ) -> int:
     """Run every recorded step again, all of one dataset in one engine process; return how many.
+
+    Args:
+        chain: The blocks.
+        paths: Has their slices.
+        store: Knows inputs, and the blocks before.
+        objects: Has their files.
+        engines: Runs them.
+        say: Hears about each step.
+        known_before: What stands before these blocks was re-executed here, so that a checkpoint that it left is what
+            this node computed. Otherwise the steps that led to it are run again, too (PLAN-12).
 
     Raises:
         ReplayMismatchError: A step gives something else; the recomputed slice is there until ``engines`` closes.
@@ -140,10 +153,16 @@ def replay_steps(
     """
     replayer = Replayer(store, objects, paths)
     replayed = 0
+    state = None if chain.before is None else chain.before.query_checkpoint
+    earlier: Iterable[ChainStep] = ()
+    if state is not None and known_before:
+        replayer.checkpoints[state] = objects.get_path(state)
+    elif state is not None:
+        earlier = _steps_of_query(store, chain)
     with ExitStack() as stack:
         sessions: dict[str, EngineSession] = {}
         digests: dict[str, Multihash] = {}
-        for step in chain.iter_steps(traits.STEP):
+        for step in itertools.chain(earlier, chain.iter_steps(traits.STEP)):
             block, before, record = step.block, step.before, step.record
             if before is None or before.transform is None:
                 raise RejectedError("CHAIN-25 transform-is-declared", sequence_number=block.sequence_number)
@@ -175,8 +194,25 @@ def replay_steps(
                 ) from error
             if mismatch is not None:
                 raise ReplayMismatchError(mismatch)
-            replayed += 1
+            replayed += block.sequence_number >= chain.first.sequence_number
     return replayed
+
+
+def _steps_of_query(store: MetadataStore, chain: CheckedChain) -> Iterator[ChainStep]:
+    """Yield the steps of the query in force before ``chain`` that are held here, from its first one on."""
+    assert chain.before is not None
+    last = chain.before.sequence_number
+    declared = [
+        item.sequence_number
+        for item in store.iter_landmarks(chain.dataset_id, upto=last)
+        if isinstance(decode_block(item.raw, expected_hash=item.hash).event, SetTransform)
+    ]
+    view = load_view(store, chain.dataset_id, upto=declared[-1])
+    for block in iter_decoded(store, chain.dataset_id, after=declared[-1], upto=last):
+        after = apply(view, block)
+        if isinstance(block.event, ExecuteTransform):
+            yield ChainStep(block, view, after, None)
+        view = after
 
 
 @dataclass(frozen=True, slots=True)

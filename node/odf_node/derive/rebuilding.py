@@ -16,10 +16,11 @@ from odf_node.ports import DatasetRecord, MetadataStore, ObjectStore, Origin
 from odf_protocol.block import Block
 from odf_protocol.dataset_view import DatasetView, apply, start_view
 from odf_protocol.did import DatasetId
-from odf_protocol.errors import MalformedError, NotFoundError
+from odf_protocol.errors import MalformedError, NotFoundError, RejectedError
 from odf_protocol.events import ExecuteTransform
 from odf_protocol.exchange.wanted import iter_wanted
 from odf_protocol.multihash import Multihash
+from odf_protocol.policy import Trust
 from odf_protocol.replay_codec import decode_replay_record
 
 
@@ -63,8 +64,8 @@ class Rebuilder:
             lacks = frozenset(name for name in step.files & needed if not self.objects.has(name))
             if lacks:
                 lost.append(replace(step, files=lacks))
-                if step.before.prev_checkpoint is not None:
-                    needed.add(step.before.prev_checkpoint)
+                if step.before.query_checkpoint is not None:
+                    needed.add(step.before.query_checkpoint)
         return lost[::-1]
 
     def list_inputs(self, steps: Sequence[FileStep]) -> dict[DatasetId, set[Multihash]]:
@@ -89,8 +90,8 @@ class Rebuilder:
         for planned in StepBuilder(self.store, self.objects).plan_next(view):
             hashes = needed.setdefault(planned.recorded.dataset_id, set())
             hashes.update(item.physical_hash for item in planned.slices)
-        if view.prev_checkpoint is not None:
-            needed[record.id] = {view.prev_checkpoint}
+        if view.query_checkpoint is not None:
+            needed[record.id] = {view.query_checkpoint}
         return needed
 
     def find_obstacle(self, record: DatasetRecord) -> str:
@@ -156,7 +157,11 @@ class Rebuilder:
                 builder = StepBuilder(self.store, self.objects)
                 planned = tuple(builder.plan_recorded(recorded) for recorded in step.event.query_inputs)
                 request = builder.build(
-                    step.before, planned, system_time=step.block.system_time, limits=self.engines.limits
+                    step.before,
+                    planned,
+                    system_time=step.block.system_time,
+                    limits=self.engines.limits,
+                    checkpoint=self._find_checkpoint(record, step),
                 ).request
                 response = sessions[name].transform(request)
                 came_back, problem = self._put_back(step, response, name)
@@ -164,6 +169,17 @@ class Rebuilder:
                 size_bytes += sum(self.objects.get_size(item) for item in came_back)
                 problems += [problem] if problem else []
         return RebuildReport(files, size_bytes, tuple(problems))
+
+    def _find_checkpoint(self, record: DatasetRecord, step: FileStep) -> Path | None:
+        """Give the state that a step starts from, where it is this node's own or equal to it (PLAN-12)."""
+        name = step.before.query_checkpoint
+        if name is None:
+            return None
+        if record.trust not in {Trust.OWN, Trust.REEXECUTED}:
+            raise RejectedError(
+                "PLAN-12 checkpoint-was-computed-here", sequence_number=step.block.sequence_number, found=name
+            )
+        return self.objects.get_path(name)
 
     def _open(self, record: DatasetRecord, name: str, stack: ExitStack) -> EngineSession:
         if record.origin is Origin.OWN:

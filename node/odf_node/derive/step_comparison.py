@@ -55,6 +55,11 @@ def find_divergence(
                 return _plain("cells", rows, "equal values of another type or encoding")
     if response.watermark != event.new_watermark:
         return _plain("watermark", rows, f"watermark: published {event.new_watermark}, recomputed {response.watermark}")
+    claimed = None if event.new_checkpoint is None else event.new_checkpoint.physical_hash
+    made = None if response.checkpoint_path is None else physical_hash_of(response.checkpoint_path)
+    if made != claimed:
+        detail = f"checkpoint: published {claimed or 'none'}, made by re-execution {made or 'none'}"
+        return _plain("checkpoint", rows, detail)
     if view.schema is not None and not is_same(data_schema_of(response.schema), view.schema):
         return _plain("schema", rows, "the declared query gives other columns than the published schema has")
     return None

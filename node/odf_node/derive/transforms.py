@@ -1,32 +1,26 @@
-"""Derivative datasets: run the next step, and run a recorded step again to see whether it says the same.
+"""Derivative datasets: the request of a step (``StepBuilder``), and running the next ones.
 
-Both build the same request (``StepBuilder``) from a plan; they differ in where the plan comes from and in what is done
-with the answer. Clauses: PLAN-1 to PLAN-7 in ``spec/transform.md``.
+``replaying`` builds the same request of a recorded step. Clauses: PLAN-1 to PLAN-14 in ``spec/transform.md``.
 """
 
-import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from odf_engines.contract import Limits, TransformInput, TransformRequest, TransformResponse
 from odf_engines.contract import Watermark as EngineWatermark
-from odf_engines.engine import Engine, EngineSession
+from odf_engines.engine import Engine
 from odf_node.datasets.chains import blocks_between, get_block, last_offset_at, load_view
 from odf_node.datasets.presence import Presence
 from odf_node.datasets.writer import ChainWriter
-from odf_node.derive.replay_records import check_record_inputs, make_record, sign_record
+from odf_node.derive.replay_records import make_record, sign_record
 from odf_node.engines.outputs import StagedOutputs
 from odf_node.engines.sessions import EngineHost
 from odf_node.errors import UsageError
 from odf_node.ports import DatasetNotFoundError, DatasetRecord, KeyStore, MetadataStore, ObjectStore
-from odf_protocol.block import Block
 from odf_protocol.chain import ChainState
 from odf_protocol.dataset_view import DatasetView
-from odf_protocol.did import DatasetId
-from odf_protocol.divergence import Divergence
-from odf_protocol.divergence_cause import Cause
 from odf_protocol.errors import RejectedError
 from odf_protocol.events import (
     Checkpoint,
@@ -35,8 +29,6 @@ from odf_protocol.events import (
     SetDataSchema,
     SetTransform,
 )
-from odf_protocol.multihash import Multihash
-from odf_protocol.replay import ReplayRecord
 from odf_protocol.timestamp import Timestamp
 from odf_protocol.transform_plan import (
     STEP_BOUND,
@@ -80,7 +72,6 @@ class StepBuilder:
 
     store: MetadataStore
     objects: ObjectStore
-    paths: Mapping[Multihash, Path] = field(default_factory=dict)
 
     def plan_next(self, view: DatasetView, bound: StepBound = STEP_BOUND) -> tuple[PlannedInput, ...]:
         """Plan what the inputs gained since the newest step that read them, up to a bound.
@@ -146,9 +137,18 @@ class StepBuilder:
             )
 
     def build(
-        self, view: DatasetView, inputs: Sequence[PlannedInput], *, system_time: Timestamp, limits: Limits
+        self,
+        view: DatasetView,
+        inputs: Sequence[PlannedInput],
+        *,
+        system_time: Timestamp,
+        limits: Limits,
+        checkpoint: Path | None,
     ) -> Step:
-        """Make the request for one step of the dataset that ``view`` (the state before the step) shows."""
+        """Make the request for one step of the dataset that ``view`` (the state before the step) shows.
+
+        ``checkpoint`` is what the query in force left, as this node computed it (PLAN-12).
+        """
         transform = view.transform
         assert transform is not None
         request = TransformRequest(
@@ -161,14 +161,11 @@ class StepBuilder:
             ),
             system_time=system_time,
             next_offset=view.next_offset,
-            prev_checkpoint=self._path(view.prev_checkpoint) if view.prev_checkpoint else None,
+            prev_checkpoint=checkpoint,
             prev_watermark=view.watermark,
             limits=limits,
         )
         return Step(transform.transform.engine, transform, tuple(inputs), request)
-
-    def _path(self, object_hash: Multihash) -> Path:
-        return self.paths.get(object_hash) or self.objects.get_path(object_hash)
 
     def _engine_input(self, planned: PlannedInput, alias: str) -> TransformInput:
         last = planned.recorded.new_block_hash or planned.recorded.prev_block_hash
@@ -215,7 +212,7 @@ class Transformer:
         Raises:
             EngineError: The engine refused the query, failed, or is not installed; steps before stay.
         """
-        reports = []
+        reports: list[TransformReport] = []
         while not reports or not (reports[-1].up_to_date or reports[-1].reaches_heads):
             reports.append(self.run_next(record, system_time=writing_time()))
         return TransformReport(
@@ -249,7 +246,10 @@ class Transformer:
         if any(load_view(self.store, item.recorded.dataset_id).schema is None for item in planned):
             return TransformReport(record, up_to_date=True)
         reaches_heads = builder.reaches_heads(planned)
-        step = builder.build(view, planned, system_time=system_time, limits=self.engines.limits)
+        system_time = max(system_time, *(item.known_at for item in planned if item.known_at is not None), system_time)
+        # Our own chain: what it names was computed here.
+        checkpoint = None if view.query_checkpoint is None else self.objects.get_path(view.query_checkpoint)
+        step = builder.build(view, planned, system_time=system_time, limits=self.engines.limits, checkpoint=checkpoint)
         engine = self.engines.get_engine(step.engine)
         with self.objects.writing():
             response = self.engines.own_session(step.engine).transform(step.request)
@@ -304,115 +304,3 @@ class Transformer:
             new_blocks=updated.head.sequence_number - record.head.sequence_number,
             seconds=response.statistics.seconds,
         )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepMismatch:
-    """A step that says something else than its re-execution: the claim, and how it differs (PLAN-7).
-
-    ``recomputed`` is the slice that re-execution gave, in the folder that ``replay`` was given for it.
-    """
-
-    block: Block
-    dataset_id: DatasetId
-    engine: str
-    divergence: Divergence
-    published: Path | None
-    recomputed: Path | None
-    recomputed_hash: Multihash | None
-
-
-@dataclass(frozen=True, slots=True)
-class Replayer:
-    """Runs recorded steps again and compares; keeps nothing.
-
-    ``paths`` has the slices and checkpoints of the chain under test, which may not be in the object store yet.
-    """
-
-    store: MetadataStore
-    objects: ObjectStore
-    paths: Mapping[Multihash, Path]
-
-    def check_inputs(self, view: DatasetView, block: Block, record: ReplayRecord) -> None:
-        """Check what a record says of a step's inputs against the copies held here, without an engine (REPLAY-7).
-
-        Raises:
-            RejectedError, BlockNotFoundError: It says something else, or they are not held here.
-        """
-        event = block.event
-        assert isinstance(event, ExecuteTransform)
-        builder = StepBuilder(self.store, self.objects, self.paths)
-        planned = tuple(builder.plan_recorded(recorded) for recorded in event.query_inputs)
-        step = builder.build(view, planned, system_time=block.system_time, limits=Limits())
-        check_record_inputs(record, planned, step.request, block.sequence_number)
-
-    def replay(
-        self,
-        session: EngineSession,
-        view: DatasetView,
-        block: Block,
-        record: ReplayRecord | None,
-        *,
-        engine: Engine,
-        limits: Limits,
-        evidence: Path,
-    ) -> StepMismatch | None:
-        """Run the step that ``block`` records and compare the answer with what it claims.
-
-        Args:
-            session: An engine of the kind that the transform in force names.
-            view: The derivative before the step.
-            block: With an ExecuteTransform event.
-            record: The replay record that came with the block, where one did.
-            engine: That the session is of.
-            limits: For the run.
-            evidence: Existing folder that outlives the session; gets the slice of a step that is not reproduced.
-
-        Returns:
-            None where the step is reproduced.
-
-        Raises:
-            RejectedError, BlockNotFoundError: The step contradicts its inputs, or they are not held here.
-        """
-        event = block.event
-        assert isinstance(event, ExecuteTransform)
-        builder = StepBuilder(self.store, self.objects, self.paths)
-        planned = tuple(builder.plan_recorded(recorded) for recorded in event.query_inputs)
-        step = builder.build(view, planned, system_time=block.system_time, limits=limits)
-        if record is not None:
-            check_record_inputs(record, planned, step.request, block.sequence_number)
-        from odf_node.derive.step_comparison import find_divergence, recomputed_hash_of
-
-        response = session.transform(step.request)
-        published = self.paths[event.new_data.physical_hash] if event.new_data else None
-        divergence = find_divergence(block, view, response, published)
-        if divergence is None:
-            return None
-        divergence = replace(divergence, cause=divergence.cause or _find_cause_in_record(record, engine))
-        recomputed = recomputed_hash = None
-        if response.data_path is not None:
-            recomputed_hash = recomputed_hash_of(response)
-            # Not read: it may hold more than fits into memory.
-            recomputed = evidence / f"recomputed-{block.hash}.parquet"
-            shutil.move(response.data_path, recomputed)
-        return StepMismatch(
-            block=block,
-            dataset_id=view.dataset_id,
-            engine=step.engine,
-            divergence=divergence,
-            published=published,
-            recomputed=recomputed,
-            recomputed_hash=recomputed_hash,
-        )
-
-
-def _find_cause_in_record(record: ReplayRecord | None, engine: Engine) -> Cause:
-    """Tell another engine from tampering, where rows alone did not show the cause (REPLAY-10)."""
-    if record is not None and record.engine.digest != engine.digest():
-        return Cause.ENGINE_VERSION
-    return Cause.TAMPERING
-
-
-def iter_steps(blocks: Iterator[Block]) -> Iterator[Block]:
-    """Yield the blocks that record a step."""
-    return (block for block in blocks if isinstance(block.event, ExecuteTransform))

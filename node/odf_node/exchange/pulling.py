@@ -10,8 +10,8 @@ from odf_node.acceptance.acceptor import AcceptanceReport, Acceptor, FileCount
 from odf_node.acceptance.completion import Completion
 from odf_node.acceptance.offers import EVERYTHING, Candidate, Offer, Portion, Wishes
 from odf_node.acceptance.row_checks import RowChecks
-from odf_node.acceptance.grounds import find_partial
 from odf_node.acceptance.unchecked import find_unchecked
+from odf_node.datasets.grounds import find_partial
 from odf_node.datasets.naming import get_dataset
 from odf_node.datasets.writer import find_writing_time
 from odf_node.derive.transforms import Transformer, TransformReport

@@ -7,13 +7,14 @@ import msgspec
 from aiohttp import web
 
 from odf_node.adapters.packing import iter_packed
-from odf_node.acceptance.grounds import find_partial
 from odf_node.http.addressed import get_followed, get_number, get_readable
 from odf_node.http.answers import CHANGING, answer_bytes, answer_message
 from odf_node.http.callers import get_caller
 from odf_node.http.sending import wait_to_send
 from odf_node.http.served_node import NODE
 from odf_node.ports.datasets import DatasetRecord
+from odf_protocol.chain_progress import decode_progress
+from odf_protocol.enums import DatasetKind
 from odf_protocol.exchange.limits import (
     MAX_CONCURRENT_PACKS,
     PAGE_ATTESTATION_BYTES,
@@ -73,7 +74,7 @@ async def _list_datasets(request: web.Request) -> web.Response:
     ]
     shown = page[:PAGE_DATASETS]
     store = request.app[NODE].store
-    partials = await asyncio.to_thread(lambda: [find_partial(store, record) for record in shown])
+    states = await asyncio.to_thread(lambda: [store.get_chain_state(record.id)[1] for record in shown])
     return answer_message(
         DatasetPage(
             datasets=tuple(
@@ -82,13 +83,20 @@ async def _list_datasets(request: web.Request) -> web.Response:
                     name=record.name,
                     kind=_kind(record),
                     head=HeadMessage.of(record.head),
-                    trust=record.trust.in_words("see its blocks" if partial else ""),
+                    trust=_describe_trust(record, state),
                 )
-                for record, partial in zip(shown, partials, strict=True)
+                for record, state in zip(shown, states, strict=True)
             ),
             next_after=shown[-1].name if len(page) > len(shown) else None,
         )
     )
+
+
+def _describe_trust(record: DatasetRecord, state: bytes) -> str:
+    if record.kind is DatasetKind.ROOT:
+        return record.trust.value
+    # What makes it partial (PLAN-10) may be long; whoever asks has the chain, which says so.
+    return record.trust.in_words("see its chain" if decode_progress(state).partial else "")
 
 
 async def _get_head(request: web.Request) -> web.Response:

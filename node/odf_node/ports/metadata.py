@@ -7,6 +7,7 @@ from odf_node.ports.access import AccessToken
 from odf_node.ports.audit import AuditEntry
 from odf_node.ports.commits import Acceptance, Commit, NewBlock, QuarantineFile
 from odf_node.ports.datasets import (
+    BlockRole,
     DatasetRecord,
     Remote,
     RemoteDirection,
@@ -128,6 +129,10 @@ class MetadataStore(Protocol):
 
     def iter_blocks_with_rows(self, dataset_id: DatasetId, *, newest_first: bool = False) -> Iterator[StoredBlock]:
         """Yield the blocks that add rows, otherwise as ``iter_blocks``."""
+        ...
+
+    def count_blocks(self, dataset_id: DatasetId, role: BlockRole, *, first: int, last: int) -> int:
+        """Count the blocks from ``first`` to ``last`` that have a role, without reading them."""
         ...
 
     def find_block(self, dataset_id: DatasetId, block_hash: Multihash) -> StoredBlock | None:

@@ -5,12 +5,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from odf_node.acceptance.attesting import describe_attestation
-from odf_node.acceptance.grounds import describe_acceptance, find_partial
 from odf_node.acceptance.proofs import gather_proof
 from odf_node.acceptance.refusals import Refusals
 from odf_node.acceptance.statements import Statements
 from odf_node.acceptance.unchecked import find_unchecked
 from odf_node.acceptance.verification import check_chain, stored_chain
+from odf_node.datasets.grounds import describe_acceptance, find_partial
 from odf_node.engines.sessions import EngineHost
 from odf_node.errors import UnknownDatasetError
 from odf_node.keys.disputes import Disputes

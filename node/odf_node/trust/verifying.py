@@ -14,7 +14,6 @@ from typing import Any, Final
 
 from odf_engines.errors import EngineError, EngineMissingError
 from odf_node.acceptance.checked_chain import CheckedChain
-from odf_node.acceptance.grounds import find_partial
 from odf_node.acceptance.verification import (
     ReplayMismatchError,
     check_chain,
@@ -26,6 +25,7 @@ from odf_node.acceptance.verification import (
     view_at,
 )
 from odf_node.datasets.chains import iter_decoded, load_view
+from odf_node.datasets.grounds import find_partial
 from odf_node.datasets.naming import select_datasets
 from odf_node.datasets.presence import Presence
 from odf_node.engines.sessions import EngineHost
@@ -306,7 +306,16 @@ class Verifier:
                 with_inputs=bool(not_checked) and not missing,
             ).describe()
             if not not_checked:
-                done = replay_steps(chain, paths, store=self.store, objects=self.objects, engines=self.engines, say=say)
+                done = replay_steps(
+                    chain,
+                    paths,
+                    store=self.store,
+                    objects=self.objects,
+                    engines=self.engines,
+                    say=say,
+                    # What stands before was re-executed by this run, or by the one that is remembered.
+                    known_before=before.replayed_steps is not None or before.remembered_head is not None,
+                )
                 replayed = (replayed or 0) + done
         return replace(
             before,

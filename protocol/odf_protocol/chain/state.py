@@ -192,7 +192,9 @@ def _with_step(state: ChainState, event: ExecuteTransform) -> ChainState:
     known = state.progress_by_input()
     taken = tuple(item.dataset_id for item in event.query_inputs)
     lapses = tuple(
-        lapse for item in event.query_inputs if (lapse := _find_lapse(known.get(item.dataset_id), item, state)) is not None
+        lapse
+        for item in event.query_inputs
+        if (lapse := _find_lapse(known.get(item.dataset_id), item, state)) is not None
     )
     return replace(
         state,

@@ -36,6 +36,7 @@ _WITH_ROWS_BACKWARD: Final = (
     " WHERE dataset = ? AND role >= 3 AND sequence_number < ? ORDER BY sequence_number DESC LIMIT ?"
 )
 _OF_ROLE: Final = "SELECT sequence_number FROM blocks WHERE dataset = ? AND role = ? AND sequence_number <= ?"
+_COUNT_OF_ROLE: Final = "SELECT count(*) FROM blocks WHERE dataset = ? AND role = ? AND sequence_number BETWEEN ? AND ?"
 _NEWEST: Final = " ORDER BY sequence_number DESC LIMIT 1"
 _BY_HASH: Final = (
     "SELECT b.sequence_number, b.hash, b.raw, b.signature FROM blocks b JOIN datasets d ON d.key = b.dataset"
@@ -124,6 +125,12 @@ class ChainMethods:
         while page := self._find_page(statement, dataset_id, key, following, _PAGE_BLOCKS):
             yield from (block for block in page if block.sequence_number <= newest)
             following = page[-1].sequence_number
+
+    def count_blocks(self, dataset_id: DatasetId, role: BlockRole, *, first: int, last: int) -> int:
+        """See ``MetadataStore``."""
+        key, _newest = self._find_ends(dataset_id)
+        with self._database.reading() as connection:
+            return as_int(connection.execute(_COUNT_OF_ROLE, (key, role, first, last)).fetchone()[0])
 
     def find_block(self, dataset_id: DatasetId, block_hash: Multihash) -> StoredBlock | None:
         """See ``MetadataStore``."""

@@ -8,8 +8,8 @@ from odf_node.ports import DatasetRecord, Origin
 
 def show_trust(context: Context, record: DatasetRecord, *, as_json: bool) -> None:
     """Show every acceptance with its grounds, who attests what, and what to worry about."""
-    from odf_node.acceptance.grounds import describe_ground, find_partial
     from odf_node.acceptance.unchecked import find_unchecked
+    from odf_node.datasets.grounds import describe_ground, find_partial
     from odf_node.datasets.presence import Presence
     from odf_node.keys.reports import KeyReports
 
@@ -34,7 +34,7 @@ def show_trust(context: Context, record: DatasetRecord, *, as_json: bool) -> Non
 
 
 def _list_acceptances(context: Context, record: DatasetRecord) -> list[dict[str, Any]]:
-    from odf_node.acceptance.grounds import describe_acceptance
+    from odf_node.datasets.grounds import describe_acceptance
 
     return [
         {

@@ -1,0 +1,144 @@
+"""Running a recorded step of a derivative again, to see whether it says the same.
+
+Clauses: PLAN-5 to PLAN-14 in ``spec/transform.md``.
+"""
+
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from odf_engines.contract import Limits
+from odf_engines.engine import Engine, EngineSession
+from odf_node.derive.replay_records import check_record_inputs
+from odf_node.derive.transforms import StepBuilder
+from odf_node.ports import MetadataStore, ObjectStore
+from odf_protocol.block import Block
+from odf_protocol.dataset_view import DatasetView
+from odf_protocol.did import DatasetId
+from odf_protocol.divergence import Divergence
+from odf_protocol.divergence_cause import Cause
+from odf_protocol.events import ExecuteTransform
+from odf_protocol.multihash import Multihash
+from odf_protocol.replay import ReplayRecord
+from odf_protocol.transform_plan import check_step_time
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepMismatch:
+    """A step that says something else than its re-execution: the claim, and how it differs (PLAN-7).
+
+    ``recomputed`` is the slice that re-execution gave, in the folder that ``replay`` was given for it.
+    """
+
+    block: Block
+    dataset_id: DatasetId
+    engine: str
+    divergence: Divergence
+    published: Path | None
+    recomputed: Path | None
+    recomputed_hash: Multihash | None
+
+
+@dataclass(frozen=True, slots=True)
+class Replayer:
+    """Runs recorded steps again and compares; keeps nothing.
+
+    ``paths`` has the slices of the chain under test, which may not be in the object store yet; ``checkpoints`` what
+    re-executed steps left, never what a publisher sent (PLAN-12).
+    """
+
+    store: MetadataStore
+    objects: ObjectStore
+    paths: Mapping[Multihash, Path]
+    checkpoints: dict[Multihash, Path] = field(default_factory=dict)
+
+    def check_inputs(self, view: DatasetView, block: Block, record: ReplayRecord) -> None:
+        """Check what a record says of a step's inputs against the copies held here, without an engine (REPLAY-7).
+
+        Raises:
+            RejectedError, BlockNotFoundError: It says something else, or they are not held here.
+        """
+        event = block.event
+        assert isinstance(event, ExecuteTransform)
+        builder = StepBuilder(self.store, self.objects)
+        planned = tuple(builder.plan_recorded(recorded) for recorded in event.query_inputs)
+        step = builder.build(view, planned, system_time=block.system_time, limits=Limits(), checkpoint=None)
+        check_record_inputs(record, planned, step.request, block.sequence_number)
+
+    def replay(
+        self,
+        session: EngineSession,
+        view: DatasetView,
+        block: Block,
+        record: ReplayRecord | None,
+        *,
+        engine: Engine,
+        limits: Limits,
+        evidence: Path,
+    ) -> StepMismatch | None:
+        """Run the step that ``block`` records and compare the answer with what it claims.
+
+        Args:
+            session: An engine of the kind that the transform in force names.
+            view: The derivative before the step.
+            block: With an ExecuteTransform event.
+            record: The replay record that came with the block, where one did.
+            engine: That the session is of.
+            limits: For the run.
+            evidence: Existing folder that outlives the session; gets the slice of a step that is not reproduced.
+
+        Returns:
+            None where the step is reproduced.
+
+        Raises:
+            RejectedError, BlockNotFoundError: The step contradicts its inputs, or they are not held here.
+        """
+        event = block.event
+        assert isinstance(event, ExecuteTransform)
+        builder = StepBuilder(self.store, self.objects)
+        planned = tuple(builder.plan_recorded(recorded) for recorded in event.query_inputs)
+        check_step_time(block.system_time, planned)
+        checkpoint = None if view.query_checkpoint is None else self.checkpoints[view.query_checkpoint]
+        step = builder.build(view, planned, system_time=block.system_time, limits=limits, checkpoint=checkpoint)
+        if record is not None:
+            check_record_inputs(record, planned, step.request, block.sequence_number)
+        from odf_node.derive.step_comparison import find_divergence, recomputed_hash_of
+
+        response = session.transform(step.request)
+        published = self._find_published(event.new_data.physical_hash) if event.new_data else None
+        divergence = find_divergence(block, view, response, published)
+        if divergence is None:
+            if event.new_checkpoint is not None and response.checkpoint_path is not None:
+                # It outlives the session's next request; the hash was found equal.
+                kept = evidence / f"checkpoint-{block.hash}"
+                shutil.move(response.checkpoint_path, kept)
+                self.checkpoints[event.new_checkpoint.physical_hash] = kept
+            return None
+        divergence = replace(divergence, cause=divergence.cause or _find_cause_in_record(record, engine))
+        recomputed = recomputed_hash = None
+        if response.data_path is not None:
+            recomputed_hash = recomputed_hash_of(response)
+            # Not read: it may hold more than fits into memory.
+            recomputed = evidence / f"recomputed-{block.hash}.parquet"
+            shutil.move(response.data_path, recomputed)
+        return StepMismatch(
+            block=block,
+            dataset_id=view.dataset_id,
+            engine=step.engine,
+            divergence=divergence,
+            published=published,
+            recomputed=recomputed,
+            recomputed_hash=recomputed_hash,
+        )
+
+    def _find_published(self, name: Multihash) -> Path:
+        """Give a slice of the chain under test, or of its blocks that are held already."""
+        return self.paths.get(name) or self.objects.get_path(name)
+
+
+def _find_cause_in_record(record: ReplayRecord | None, engine: Engine) -> Cause:
+    """Tell another engine from tampering, where rows alone did not show the cause (REPLAY-10)."""
+    if record is not None and record.engine.digest != engine.digest():
+        return Cause.ENGINE_VERSION
+    return Cause.TAMPERING
