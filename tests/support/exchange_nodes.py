@@ -12,8 +12,10 @@ from odf_node.adapters.object_folder import ObjectFolder
 from odf_node.adapters.sqlite_store import SqliteMetadataStore
 from odf_node.home import Home
 from odf_node.http.bearer import secret_hash_of
+from odf_node.http.listening import CONNECTIONS, Connections, listen
+from odf_node.http.live import Live
 from odf_node.http.served_node import ServedNode
-from odf_node.http.server import create_app, listen, make_runner
+from odf_node.http.server import create_app, make_runner
 from odf_node.keys.disputes import Disputes
 from odf_node.keys.logs import KeyLogs
 from odf_node.ports import AccessToken, Commit, DatasetRecord, Head, NewBlock, NewDataset, Origin
@@ -200,7 +202,9 @@ async def serving(app: web.Application) -> AsyncIterator[str]:
     runner = make_runner(app, grace_s=1)
     await runner.setup()
     try:
-        listener = await listen(runner, "127.0.0.1", 0)
+        # Strange servers of tests count nothing.
+        connections = app.get(CONNECTIONS) or Connections(Live())
+        listener = await listen(runner, "127.0.0.1", 0, connections=connections)
         yield f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}"
         listener.close()
     finally:

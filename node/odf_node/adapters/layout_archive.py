@@ -33,13 +33,18 @@ class LayoutArchive:
         """
         self._path = path
         self._places: dict[str, tuple[int, int]] = {}
+        self._others: set[str] = set()
+        """Members that are no plain files: links, devices, folders."""
         try:
             with tarfile.open(path, "r:") as archive:
                 for count, member in enumerate(archive):
                     if count >= MAX_MEMBERS:
                         raise UnsupportedError(str(path), found="more", supported=f"{MAX_MEMBERS} files")
+                    name = member.name.removeprefix("./")
                     if member.isreg() and not member.issparse():
-                        self._places[member.name.removeprefix("./")] = (member.offset_data, member.size)
+                        self._places[name] = (member.offset_data, member.size)
+                    else:
+                        self._others.add(name)
                     archive.members = []  # type: ignore[attr-defined]  # it would keep every header for ever
         except FileNotFoundError:
             raise PlaceNotFoundError(str(path), "dataset", "there is no such file") from None
@@ -64,7 +69,10 @@ class LayoutArchive:
 
     def open(self, path: str, what: str) -> OpenedFile:
         """See ``LayoutSource``."""
-        found = self._places.get(f"{self._folder}/{path}" if self._folder else path)
+        whole = f"{self._folder}/{path}" if self._folder else path
+        found = self._places.get(whole)
+        if found is None and whole in self._others:
+            raise MalformedError(what, where=f"{self._path}: {whole}", expected="a plain file", found="something else")
         if found is None:
             raise PlaceNotFoundError(str(self._path), what, f"no such {what} is there: it has no file {path}")
         offset, size_bytes = found

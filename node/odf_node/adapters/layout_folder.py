@@ -15,6 +15,7 @@ from odf_node.ports.layouts import OpenedFile
 from odf_node.ports.peer_errors import PeerUnavailableError, PlaceNotFoundError
 from odf_protocol.errors import MalformedError
 
+_PLAIN: Final = "a plain file in the dataset's folder"
 _PENDING_PREFIX: Final = ".pending-"
 """Files on their way; readers of the layout pass over such names (ODF reference implementation)."""
 
@@ -43,6 +44,8 @@ class LayoutFolder:
             # Non-blocking: a pipe in our way must not wait for a writer.
             descriptor = os.open(whole, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         except (FileNotFoundError, NotADirectoryError):
+            if self._folder.is_dir() and (found := self._find_obstacle(path)) is not None:
+                raise MalformedError(what, where=str(found), expected=_PLAIN, found="something else") from None
             if not self._folder.exists():
                 reason = "there is no such file or folder"
             else:
@@ -51,10 +54,23 @@ class LayoutFolder:
         except OSError as error:
             raise PeerUnavailableError(str(whole), error.strerror or str(error), "check the folder") from error
         status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
+        if not (stat.S_ISREG(status.st_mode) and self._holds(descriptor)):
             os.close(descriptor)
-            raise MalformedError(what, where=str(whole), expected="a plain file", found="another kind of file")
+            raise MalformedError(what, where=str(whole), expected=_PLAIN, found="something else")
         return OpenedFile(os.fdopen(descriptor, "rb"), status.st_size)
+
+    def _holds(self, descriptor: int) -> bool:
+        """Say whether an open file lies in this folder, wherever links led on the way to it."""
+        # The kernel's own word about what was opened: names may be changed meanwhile.
+        return Path(f"/proc/self/fd/{descriptor}").readlink().is_relative_to(self._folder.resolve())
+
+    def _find_obstacle(self, path: str) -> Path | None:
+        """Return what stands in the way to a file that cannot be found and is no folder; None: it is just not there."""
+        places = [self._folder / path, *(self._folder / path).parents]
+        for place in reversed(places[: places.index(self._folder)]):
+            if not place.is_dir() and os.path.lexists(place):
+                return place
+        return None
 
     def find_size(self, path: str) -> int | None:
         """See ``LayoutTarget``."""

@@ -29,15 +29,15 @@ class LayoutProofs:
 
     async def find_signed_head(self, block_hash: Multihash) -> bytes | None:
         """Return the document that vouches for a block as the head."""
-        return await self._find_document(signed_head_path(block_hash), "signed head", MAX_SIGNED_HEAD_BYTES)
+        return await self.find(signed_head_path(block_hash), "signed head", MAX_SIGNED_HEAD_BYTES)
 
     async def find_key_events(self, where: str) -> tuple[bytes, ...]:
         """Return the dataset's key log; none where there is no such file.
 
         Raises:
-            MalformedError: What is there is no key log.
+            MalformedError: What is there is no key log, or no plain file.
         """
-        found = await self._find_document(KEY_LOG_PATH, "key log", MAX_JSON_BYTES)
+        found = await self.find(KEY_LOG_PATH, "key log", MAX_JSON_BYTES)
         if found is None:
             return ()
         try:
@@ -60,14 +60,12 @@ class LayoutProofs:
                 continue
             block_hash = Multihash.of_sha3_256(block.raw)
             path = replay_record_path(block_hash)
-            record = await self._find_document(path, "replay record", MAX_REPLAY_RECORD_BYTES)
+            record = await self.find(path, "replay record", MAX_REPLAY_RECORD_BYTES)
             yield PackedBlock(block.raw, await self._find_signature(block_hash), record)
 
     async def _find_signature(self, block_hash: Multihash) -> bytes | None:
-        found = await self.find(signature_path(block_hash), "signature", MAX_SIGNATURE_BYTES)
-        return found if found is None or len(found) == SIGNATURE_BYTES else None
-
-    async def _find_document(self, path: str, what: str, limit_bytes: int) -> bytes | None:
-        found = await self.find(path, what, limit_bytes)
-        # Some servers answer every path with a page of theirs.
-        return None if found is None or found.lstrip().startswith(b"<") else found
+        path = signature_path(block_hash)
+        found = await self.find(path, "signature", MAX_SIGNATURE_BYTES)
+        if found is not None and len(found) != SIGNATURE_BYTES:
+            raise MalformedError("signature", where=path, expected=f"{SIGNATURE_BYTES} bytes", found=len(found))
+        return found

@@ -10,6 +10,7 @@ from odf_node.adapters.block_walk import walk_back
 from odf_node.adapters.http_client import HttpClient
 from odf_node.adapters.layout_proofs import LayoutProofs
 from odf_node.adapters.object_downloads import ObjectDownloads
+from odf_node.ports.layouts import KEY_LOG_PATH
 from odf_node.ports.objects import ArrivingObjects
 from odf_node.ports.peer_client import OnBytes, PeerDescription, PeerHead, PeerSpeaks, SilentPeer
 from odf_node.ports.peer_errors import PeerForbidsError, PeerNotFoundError
@@ -76,10 +77,17 @@ class PlainPeer(SilentPeer):
 
     async def _find(self, path: str, what: str, limit_bytes: int) -> bytes | None:
         try:
-            return await self._client.get_bytes(self._url / path, what, limit_bytes=limit_bytes)
-        except (PeerNotFoundError, PeerForbidsError, MalformedError):
-            # Where there are no proofs, servers say so in many ways; what was signed once must stay so (ACCEPT-3).
+            found = await self._client.get_bytes(self._url / path, what, limit_bytes=limit_bytes)
+        except PeerNotFoundError:
             return None
+        except (PeerForbidsError, MalformedError):
+            # Where there are no proofs, servers say so in many ways; what was signed once must stay so (ACCEPT-3).
+            # A key log that is there and cannot be read is another matter: it may say that another key speaks now.
+            if path == KEY_LOG_PATH:
+                raise
+            return None
+        # Some servers answer every path with a page of theirs.
+        return None if path != KEY_LOG_PATH and found.lstrip().startswith(b"<") else found
 
     async def _get_block(self, block_hash: Multihash) -> bytes:
         return await self._client.get_bytes(

@@ -6,7 +6,13 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
-from odf_protocol.exchange.limits import MAX_CONCURRENT_REQUESTS, MAX_CONNECTIONS, MAX_PARALLEL_TRANSFERS
+from odf_protocol.exchange.limits import (
+    MAX_ADDRESS_CONNECTIONS,
+    MAX_ADDRESS_REQUESTS,
+    MAX_CONCURRENT_REQUESTS,
+    MAX_CONNECTIONS,
+    MAX_PARALLEL_TRANSFERS,
+)
 
 HIGHEST_PORT: Final = 65_535
 HIGHEST_NUMBER: Final = 2**53
@@ -77,6 +83,12 @@ class Limits:
 
     requests: int = _setting(MAX_CONCURRENT_REQUESTS, "requests that run at once", lowest=1)
     connections: int = _setting(MAX_CONNECTIONS, "open connections", lowest=1)
+    address_requests: int = _setting(
+        MAX_ADDRESS_REQUESTS, "requests of one address that run at once; behind a proxy as many as of all", lowest=1
+    )
+    address_connections: int = _setting(
+        MAX_ADDRESS_CONNECTIONS, "open connections of one address; behind a proxy as many as of all", lowest=1
+    )
     peer_requests_per_minute: int = _setting(0, "requests of one peer: a token, a node, or else an address")
     peer_bytes_per_day: int = _setting(0, "bytes sent to one peer in a day")
     send_bytes_per_second: int = _setting(

@@ -48,9 +48,15 @@ class Hearing:
         What is shown of a dataset that is new here, or of this node's own, is handed on and not kept. ``replaces`` says
         whether a history that its owner gave up may be replaced (KEY-14).
         """
-        events = await unless_mute(peer.list_key_events())
+        events: tuple[bytes, ...] = ()
+        unread: RejectedError | MalformedError | None = None
+        try:
+            events = await peer.list_key_events()
+        except (MalformedError, RejectedError) as error:
+            # Not as from one who has nothing to say: it may say that another key speaks now.
+            unread = error
         if record is None or record.origin is Origin.OWN:
-            return HeardKeys(events)
+            return HeardKeys(events, error=unread)
         logs = KeyLogs(self.store)
         try:
             found = await finish_in_thread(lambda: logs.learn(record.id, events, now=self.clock.now()))
@@ -59,7 +65,8 @@ class Hearing:
         except (MalformedError, RejectedError) as error:
             return HeardKeys(events, error=error)
         if not found.hidden:
-            return HeardKeys(events)
+            return HeardKeys(events, error=unread)
+        # The log that is kept here judges, whatever the peer shows of it.
         doubt = (
             f"the peer does not show the last {found.hidden} of {len(found.history.events)} key events of this "
             "dataset: it is behind, or hides who speaks for it now (KEY-15)"

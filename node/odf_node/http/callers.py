@@ -17,6 +17,7 @@ from yarl import URL
 from odf_node.http.live import LIVE
 from odf_node.http.middleware import Handler
 from odf_node.http.problems import ProblemError
+from odf_node.http.remote_addresses import share_of
 from odf_node.http.served_node import NODE
 from odf_node.ports.access import AccessToken, ReadGrants, TokenState, read_grants
 from odf_protocol.did import DidKey
@@ -77,7 +78,7 @@ def get_caller(request: web.Request) -> Caller:
 
 async def _identify(request: web.Request) -> Caller:
     anonymous = request.app[LIVE].configuration.access.anonymous
-    nobody = Caller(f"address:{request.remote}", None, read_grants((), anonymous=anonymous))
+    nobody = Caller(f"address:{share_of(request.remote)}", None, read_grants((), anonymous=anonymous))
     if "Signature-Input" in request.headers:
         token = await _find_node_token(request)
     elif "Authorization" in request.headers:

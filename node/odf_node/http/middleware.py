@@ -4,6 +4,7 @@ import logging
 import socket
 import time
 import traceback
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from http import HTTPStatus
@@ -14,6 +15,7 @@ from aiohttp import web
 from odf_node.http.access_log import sent_bytes_of, write_line
 from odf_node.http.live import LIVE
 from odf_node.http.problems import RETRY_AFTER_S, ProblemError, answer_error
+from odf_node.http.remote_addresses import share_of
 from odf_node.http.request_id import HEADER, request_id_of
 from odf_protocol.errors import OdfError
 from odf_protocol.exchange.limits import STALL_S
@@ -28,28 +30,31 @@ class RequestGate:
     """Counts the requests that run and turns the rest away, instead of letting them wait for memory."""
 
     def __init__(self) -> None:
-        self._running = 0
+        self._running: Counter[str] = Counter()
 
     @web.middleware
     async def __call__(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         """Run the handler, or answer 503 at once."""
-        limit = request.app[LIVE].configuration.limits.requests
-        if self._running >= limit:
+        limits, share = request.app[LIVE].configuration.limits, share_of(request.remote)
+        running = self._running.total()
+        if running >= limits.requests or self._running[share] >= limits.address_requests:
             request.app[LIVE].metrics.turned_away.add(reason="requests")
             return answer_error(
                 request,
                 ProblemError(
                     HTTPStatus.SERVICE_UNAVAILABLE,
                     "busy",
-                    f"{limit} requests are running; try again",
+                    f"{min(running, limits.requests)} requests are running; try again",
                     headers={"Retry-After": RETRY_AFTER_S},
                 ),
             )
-        self._running += 1
+        self._running[share] += 1
         try:
             return await handler(request)
         finally:
-            self._running -= 1
+            self._running[share] -= 1
+            if not self._running[share]:
+                del self._running[share]
 
 
 @web.middleware

@@ -17,6 +17,7 @@ from odf_node.http import exchange, gossip, health, leaves, push, simple_protoco
 from odf_node.http.access_log import LOGGER, JsonAccessLogger, log_to, write_line
 from odf_node.http.bodies import refuse_encoded_bodies
 from odf_node.http.callers import NONCES, Nonces, identify_caller
+from odf_node.http.listening import CONNECTIONS, Connections, Listener, listen, note_requests
 from odf_node.http.live import LIVE, Live
 from odf_node.http.middleware import DRAINING, RequestGate, answer_errors, count_requests
 from odf_node.http.observing import create_observing_app
@@ -38,9 +39,6 @@ from odf_protocol.exchange.limits import (
 
 GRACE_S: Final = 10.0
 """How long requests may go on after the node was told to stop.  # guess: supervisors kill after 10 to 90 s"""
-
-
-HANDSHAKE_S: Final = 10.0  # guess: a slow line; whoever never finishes holds one connection for no longer
 
 
 LINGER_S: Final = 2.0
@@ -74,6 +72,7 @@ def create_app(node: ServedNode, *, live: Live | None = None, push_grace_s: floa
     """Join all routes on one node."""
     app = web.Application(
         middlewares=[
+            note_requests,
             count_requests,
             answer_errors,
             require_own_name,
@@ -87,6 +86,7 @@ def create_app(node: ServedNode, *, live: Live | None = None, push_grace_s: floa
     )
     app[NODE] = node
     app[LIVE] = live or Live()
+    app[CONNECTIONS] = Connections(app[LIVE])
     app[SEND_RATE] = ByteRate()
     app[RECEIVE_RATE] = ByteRate()
     app[NONCES] = Nonces()
@@ -129,29 +129,6 @@ def make_runner(app: web.Application, *, grace_s: float = GRACE_S) -> web.AppRun
         max_headers=MAX_HEADERS,
         auto_decompress=False,
         shutdown_timeout=grace_s,
-    )
-
-
-async def listen(runner: web.AppRunner, host: str, port: int, *, tls: ssl.SSLContext | None = None) -> asyncio.Server:
-    """Open the port; connections beyond the limit are closed at once, so that files can always be opened.
-
-    Raises:
-        OSError, OverflowError: The address cannot be listened on.
-    """
-    server = runner.server
-    if server is None:
-        raise RuntimeError("the runner is set up before it listens")
-
-    live = runner.app[LIVE]
-
-    def accept() -> asyncio.BaseProtocol:
-        if len(server.connections) < live.configuration.limits.connections:
-            return server()
-        live.metrics.turned_away.add(reason="connections")
-        return _TurnedAway()
-
-    return await asyncio.get_running_loop().create_server(
-        accept, host, port, reuse_address=True, ssl=tls, ssl_handshake_timeout=HANDSHAKE_S if tls else None
     )
 
 
@@ -223,16 +200,9 @@ async def serve(
         LOGGER.removeHandler(handler)
 
 
-class _TurnedAway(asyncio.Protocol):
-    """A connection that is one too many."""
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        transport.close()
-
-
-async def _open(runner: web.AppRunner, host: str, port: int, tls: ssl.SSLContext | None) -> asyncio.Server:
+async def _open(runner: web.AppRunner, host: str, port: int, tls: ssl.SSLContext | None) -> Listener:
     try:
-        return await listen(runner, host, port, tls=tls)
+        return await listen(runner, host, port, connections=runner.app[CONNECTIONS], tls=tls)
     except (OSError, OverflowError) as error:
         raise AddressInUseError(host, port, _reason(error)) from error
 

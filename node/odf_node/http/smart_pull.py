@@ -21,6 +21,7 @@ from odf_protocol.did import DatasetId
 from odf_protocol.exchange.limits import MAX_CONCURRENT_PACKS
 from odf_protocol.exchange.routes import ObjectKind, object_path
 from odf_protocol.multihash import Multihash
+from odf_protocol.smart_transfer.limits import MAX_ASKING_MESSAGE_BYTES
 from odf_protocol.smart_transfer.messages import (
     Header,
     ObjectFile,
@@ -45,7 +46,7 @@ _PACKERS = web.AppKey("smart-packers", asyncio.Semaphore)
 
 def add_routes(app: web.Application) -> None:
     """Register the route."""
-    app[SOCKETS] = set()
+    app[SOCKETS] = {}
     app[_PACKERS] = asyncio.Semaphore(MAX_CONCURRENT_PACKS)
     app.on_shutdown.append(close_sockets)
     app.router.add_get("/{dataset}/pull", _pull)
@@ -68,7 +69,7 @@ def dataset_url(request: web.Request) -> URL:
 
 async def _pull(request: web.Request) -> web.StreamResponse:
     record = await get_followed(request)
-    socket = await open_socket(request)
+    socket = await open_socket(request, MAX_ASKING_MESSAGE_BYTES)
     store = request.app[NODE].store
 
     async def carry_out(effect: Prepare | LocateObjects) -> Any:

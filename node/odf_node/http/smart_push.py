@@ -28,6 +28,7 @@ from odf_protocol.errors import MalformedError, RejectedError, UnsupportedError
 from odf_protocol.exchange.routes import PREFIX
 from odf_protocol.multihash import Multihash
 from odf_protocol.names import DatasetName
+from odf_protocol.smart_transfer.limits import MAX_MESSAGE_BYTES
 from odf_protocol.smart_transfer.messages import ObjectFile, PushRequest, PushStrategy, TransferUrl
 from odf_protocol.smart_transfer.problems import (
     Empty,
@@ -85,7 +86,7 @@ async def _push(request: web.Request) -> web.StreamResponse:
     record = await find_dataset(request)
     if record is not None:
         require_scope(token, record.id)
-    socket = await open_socket(request)
+    socket = await open_socket(request, MAX_MESSAGE_BYTES)
     role = PushServer(asyncio.get_running_loop().time())
     push = _Push(role, token, name if record is None else record.name, record)
     try:

@@ -1,6 +1,7 @@
 """WebSockets of the Smart Transfer Protocol of the server: opened, driven by a role, ended (SMART-1, SMART-6)."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 from typing import Any, Final
@@ -13,20 +14,23 @@ from odf_node.http.access_log import write_line
 from odf_node.http.live import LIVE
 from odf_node.http.problems import ProblemError, problem_of
 from odf_node.http.push import RECEIVE_RATE
+from odf_node.http.remote_addresses import share_of
 from odf_node.http.request_id import request_id_of
 from odf_node.http.sending import SEND_RATE
 from odf_protocol.errors import OdfError
 from odf_protocol.exchange.limits import message_limit_s
 from odf_protocol.smart_transfer.conversation import Ended, Failed
-from odf_protocol.smart_transfer.limits import MAX_MESSAGE_BYTES
 
-SOCKETS: Final = web.AppKey("sockets", set[Any])
-"""Conversations that may be ended when the node stops."""
+SOCKETS: Final = web.AppKey("sockets", dict[Any, str])
+"""Conversations that may be ended when the node stops, and whose they are."""
 
 MAX_SOCKETS: Final = 32  # guess: each may hold a message of 16 MiB, and what it was made from
+MAX_ADDRESS_SOCKETS: Final = 8  # guess: a quarter of all; a puller has one for each dataset that it pulls
+FIRST_MESSAGE_S: Final = 10.0
+"""Who opens a conversation has something to say.  # guess: a slow line"""
 
 
-async def open_socket(request: web.Request) -> web.WebSocketResponse:
+async def open_socket(request: web.Request, max_message_bytes: int) -> web.WebSocketResponse:
     """Turn the request into a WebSocket.
 
     Raises:
@@ -37,23 +41,25 @@ async def open_socket(request: web.Request) -> web.WebSocketResponse:
         detail = "Incompatible client version" if found else f"missing header {VERSION_HEADER}"
         # The other implementation shows this member of the answer.
         raise ProblemError(HTTPStatus.BAD_REQUEST, "version", detail)
-    socket = web.WebSocketResponse(timeout=CLOSE_S, compress=False, max_msg_size=MAX_MESSAGE_BYTES)
+    socket = web.WebSocketResponse(timeout=CLOSE_S, compress=False, max_msg_size=max_message_bytes)
     if not socket.can_prepare(request).ok:
         raise ProblemError(
             HTTPStatus.UPGRADE_REQUIRED, "upgrade", "this is a WebSocket", headers={"Upgrade": "websocket"}
         )
-    if len(request.app[SOCKETS]) >= MAX_SOCKETS:
+    sockets, share = request.app[SOCKETS], share_of(request.remote)
+    if len(sockets) >= MAX_SOCKETS or Counter(sockets.values())[share] >= MAX_ADDRESS_SOCKETS:
+        request.app[LIVE].metrics.turned_away.add(reason="conversations")
         raise ProblemError(
             HTTPStatus.SERVICE_UNAVAILABLE,
             "busy",
-            f"{MAX_SOCKETS} conversations are running; try again",
+            f"{len(sockets)} conversations are running; try again",
             headers={"Retry-After": "30"},
         )
-    request.app[SOCKETS].add(socket)
+    sockets[socket] = share
     try:
         await socket.prepare(request)
     except BaseException:
-        request.app[SOCKETS].discard(socket)
+        del sockets[socket]
         raise
     return socket
 
@@ -69,6 +75,7 @@ async def converse(
     send_rate, receive_rate = request.app[SEND_RATE], request.app[RECEIVE_RATE]
     send_rate.set(limits.send_bytes_per_second)
     receive_rate.set(limits.receive_bytes_per_second)
+    role.deadline_s = asyncio.get_running_loop().time() + FIRST_MESSAGE_S
     conversation = Conversation(role, socket, send_s=message_limit_s, send_rate=send_rate, receive_rate=receive_rate)
     try:
         effects = await conversation.listen()
@@ -93,7 +100,7 @@ async def converse(
         pass  # the client is gone, or reads nothing; it knows no more than that the conversation has no end
     finally:
         await conversation.stop()
-        request.app[SOCKETS].discard(socket)
+        request.app[SOCKETS].pop(socket, None)
         if not socket.closed:
             await socket.close()
 

@@ -85,9 +85,11 @@ MAX_REQUEST_LINE_BYTES: Final = 8 * KIB  # Source: RFC 9112 section 3 asks for a
 MAX_HEADER_FIELD_BYTES: Final = 8 * KIB
 MAX_HEADERS: Final = 64
 MAX_CONCURRENT_REQUESTS: Final = 128  # guess: beyond this, two cores only add waiting
+MAX_ADDRESS_REQUESTS: Final = 96  # guess: three quarters, so that nobody alone can have all
 MAX_CONCURRENT_PACKS: Final = 4  # guess: each holds up to 20 MiB
 MAX_CONNECTIONS: Final = 512  # guess: half of the usual limit of open files
-KEEPALIVE_S: Final = 75.0  # Source: the default of nginx; also ends connections that never finish their headers
+MAX_ADDRESS_CONNECTIONS: Final = 256  # guess: half of all
+KEEPALIVE_S: Final = 75.0  # Source: the default of nginx
 PREPARE_S: Final = 600.0
 """A peer that computes an object again is waited for so long: what a step may take by default."""
 STALL_S: Final = 30.0

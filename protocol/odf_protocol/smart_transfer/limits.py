@@ -6,6 +6,8 @@ MAX_FRAME_BYTES: Final = 16 * 1024 * 1024
 """One message that we send is one frame. Source: the default of the library that the other implementation uses."""
 MAX_MESSAGE_BYTES: Final = 64 * 1024 * 1024
 """One message that we read. Source: as above, for whole messages."""
+MAX_ASKING_MESSAGE_BYTES: Final = 32 * 1024 * 1024
+"""One message of somebody who only reads.  # guess: 100,000 objects take some 15 MB"""
 MAX_SMALL_MESSAGE_BYTES: Final = 1024 * 1024
 """Messages without blocks.  # guess: a thousand objects with their URLs are below"""
 MAX_PAYLOAD_BYTES: Final = 4 * 1024 * 1024 - 64 * 1024
