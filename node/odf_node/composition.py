@@ -214,8 +214,10 @@ class Node:
     def transformer(self) -> "Transformer":
         """Behind ``pull`` of derivatives."""
         from odf_node.derive.transforms import Transformer
+        from odf_protocol.transform_plan import StepBound
 
-        return Transformer(self.store, self.objects, self.keys, self.engines)
+        bound = StepBound(self.engine_roles.step_rows, self.engine_roles.step_bytes)
+        return Transformer(self.store, self.objects, self.keys, self.engines, bound)
 
     @cached_property
     def queries(self) -> "QueryRunner":

@@ -67,19 +67,19 @@ class PlannedInput:
 class StepBound:
     """How much of an input one step reads, if its blocks allow (PLAN-13): rows, and bytes of their files."""
 
-    rows: int = 20_000_000
-    size_bytes: int = 1 << 30
+    rows: int
+    size_bytes: int
 
     def widened(self) -> "StepBound":
         """Give one that is twice as wide, for a step that gave nothing that a block could record."""
         return StepBound(self.rows * 2, self.size_bytes * 2)
 
 
-STEP_BOUND: Final = StepBound()
+STEP_BOUND: Final = StepBound(rows=20_000_000, size_bytes=1 << 30)
 """What one step reads at most by default.  # guess: some minutes of one core, well below the limits of a request"""
 
 
-def find_step_end(previous: InputProgress | None, blocks: Iterable[Block], bound: StepBound) -> InputHead | None:
+def find_step_end(previous: InputProgress | None, blocks: Iterable[Block], bound: StepBound | None) -> InputHead | None:
     """Say up to where the next step reads an input (PLAN-13).
 
     It ends before a block with which it would pass its bound, and before one that changes the schema of rows that it
@@ -88,7 +88,7 @@ def find_step_end(previous: InputProgress | None, blocks: Iterable[Block], bound
     Args:
         previous: How far earlier steps took the input.
         blocks: The input's blocks after that, oldest first.
-        bound: How much is read.
+        bound: How much is read; None: everything, whatever it takes.
 
     Returns:
         The end; None where there are no more blocks.
@@ -97,12 +97,13 @@ def find_step_end(previous: InputProgress | None, blocks: Iterable[Block], bound
     last_offset = None if previous is None else previous.offset
     end: InputHead | None = None
     for block in blocks:
-        if isinstance(block.event, SetDataSchema) and rows:
+        if isinstance(block.event, SetDataSchema) and rows and bound is not None:
             break
         data = block.event.new_data if isinstance(block.event, AddData | ExecuteTransform) else None
         if data is not None:
             added = data.offset_interval.row_count
-            if rows and (rows + added > bound.rows or size_bytes + data.size > bound.size_bytes):
+            is_full = bound is not None and (rows + added > bound.rows or size_bytes + data.size > bound.size_bytes)
+            if rows and is_full:
                 break
             rows, size_bytes = rows + added, size_bytes + data.size
             last_offset = data.offset_interval.end

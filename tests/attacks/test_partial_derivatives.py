@@ -5,6 +5,7 @@ are right. Each refused attack is checked to change no byte of the home (``Judge
 """
 
 import json
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,10 +16,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from odf_engines.contract import Limits
+from odf_node.acceptance.attesting import describe_attestation
 from odf_node.datasets.chains import load_view
 from odf_node.datasets.grounds import describe_ground
+from odf_node.derive.query_history import list_queries
 from odf_node.derive.transforms import StepBuilder
+from odf_node.trust.auditing import publish_finding
 from odf_node.trust.verifying import Finding, Verifier
+from odf_protocol.acceptance_statements import AcceptanceStatement
 from odf_protocol.events import (
     AddData,
     Checkpoint,
@@ -34,7 +39,10 @@ from odf_protocol.events import (
 from odf_protocol.multihash import Multihash
 from odf_protocol.policy import Policy, Trust
 from odf_protocol.schema_arrow import data_schema_of
+from odf_protocol.statements import decode_statement
 from odf_protocol.timestamp import Timestamp
+from odf_protocol.verification_statements import VerificationStatement
+from support.cli_in_process import run_here
 from support.offers import NOON, Judge, PeerChain, PublisherHome, hash_of_rows, root_chain, select
 from support.signing import NEW_KEY, OTHER_KEY
 
@@ -244,6 +252,59 @@ def test_rows_of_another_query_than_the_newest_are_named_wherever_trust_is_shown
     assert _verify(judge).partial == partial
 
 
+def test_commands_show_which_query_made_which_rows(judge: Judge, forger: Forger) -> None:
+    chain = forger.declare(FALSE_QUERY).step(None, 4).declare(QUERY).step(4, 5).chain
+    judge.accept(chain)
+    shown = "re-executed (partial: rows 0 to 5 are of an earlier query)"
+
+    def run(*words: str) -> Any:
+        code, out, _err = run_here(["--home", str(judge.home.path), *words, "-o", "json"], dict(os.environ), b"")
+        assert code == 0
+        return json.loads(out)
+
+    (listed,) = run("list", "doubled")
+    assert listed["trust"] == shown
+    inspected = run("inspect", "trust", "doubled")
+    assert (inspected["trust"], inspected["acceptances"][0]["trust"]) == (shown, shown)
+    standing = run("trust", "doubled")
+    assert (standing["restsOn"], standing["wouldRestOn"]) == (shown, shown)
+    query = run("inspect", "query", "doubled")
+    made = [(each["block"], each["steps"], each["rows"], each["inputs"][0]["read"]) for each in query["made"]]
+    assert made == [(1, 1, [0, 5], [0, 5]), (4, 1, [6, 7], [6, 7])]
+    assert query["inputs"][0]["heldRows"] == 9  # the newest row here was never read
+    _code, out, _err = run_here(
+        ["--home", str(judge.home.path), "log", "doubled", "-o", "oneline"], dict(os.environ), b""
+    )
+    said = [line.split("  ")[-1] for line in out.decode().splitlines()]
+    assert said == [
+        "by the query of block 4",
+        "made rows 6 to 7",
+        "by the query of block 1",
+        said[3],
+        "made rows 0 to 5",
+        said[5],
+    ]
+    _code, out, _err = run_here(["--home", str(judge.home.path), "inspect", "query", "doubled"], dict(os.environ), b"")
+    text = out.decode()
+    assert "block 1, earlier: made rows 0 to 5 of in0 rows 0 to 5" in text
+    assert "block 4, in force: made rows 6 to 7 of in0 rows 6 to 7" in text
+
+
+def test_what_is_signed_about_partial_data_says_so(judge: Judge, forger: Forger) -> None:
+    chain = forger.declare(FALSE_QUERY).step(None, 4).declare(QUERY).step(4, 5).chain
+    judge.accept(chain)
+    with judge.opened() as store:
+        publish_finding(_verify(judge), store, judge.keys, now=NOON)
+        said = [decode_statement(item.raw) for item in store.iter_attestations(chain.id)]
+
+    partial = "rows 0 to 5 are of an earlier query"
+    (accepted,) = [each for each in said if isinstance(each, AcceptanceStatement)]
+    (verified,) = [each for each in said if isinstance(each, VerificationStatement)]
+    assert (accepted.trust, accepted.partial) == (Trust.REEXECUTED, partial)
+    assert (verified.checked.steps, verified.partial) == (2, partial)
+    assert describe_attestation(verified.raw).endswith(f"2 of 2 steps re-executed (partial: {partial})")
+
+
 def test_query_that_eats_the_input_before_the_one_in_force_is_named(judge: Judge, forger: Forger) -> None:
     """No row is of the earlier query: it only made the input's rows disappear."""
     chain = forger.declare(f"{QUERY} WHERE false").step(None, 6).declare(QUERY).step(6, 7).chain
@@ -334,10 +395,11 @@ def test_watermark_of_a_derivative_that_was_never_stated_is_refused(judge: Judge
 def test_vocabulary_that_changes_in_the_middle_is_refused(judge: Judge, forger: Forger) -> None:
     honest = forger.declare().step(None, 3).step(3, 5).chain
     last = len(honest.blocks) - 1
-    chain = honest.up_to(last - 1).add(SetVocab(event_time_column="doubled"))
+    chain = honest.up_to(last - 1)
+    chain.add(SetVocab(event_time_column="doubled"), at=honest.blocks[last].system_time)
     chain.add(honest.blocks[last].event, at=honest.blocks[last].system_time)
 
-    judge.refuse(chain.offer(), chain.files, rule="")
+    judge.refuse(chain.offer(), chain.files, rule="PLAN-7 query-can-be-repeated")
 
 
 def test_step_that_claims_to_be_older_than_what_it_read_is_refused(judge: Judge, forger: Forger) -> None:
@@ -350,6 +412,35 @@ def test_step_that_claims_to_be_older_than_what_it_read_is_refused(judge: Judge,
     forger.step(None, 5, at=Timestamp(NOON.seconds - 80_000))
 
     judge.refuse(chain.offer(), chain.files, rule="PLAN-14 step-is-not-older-than-what-it-reads")
+
+
+def test_first_step_that_claims_rows_before_it_is_refused(judge: Judge, forger: Forger) -> None:
+    """CHAIN-18 lets foreign chains do so; nothing that this step gives shows it, and all later rows fit."""
+    honest = forger.declare(f"{QUERY} WHERE false").step(None, 6).chain
+    chain = honest.replacing(len(honest.blocks) - 1, lambda event: replace(event, prev_offset=99))
+
+    judge.refuse(chain.offer(), chain.files, rule="PLAN-15 step-continues-the-rows-before")
+
+
+def test_input_that_is_pinned_at_an_old_head_is_shown_to_be(judge: Judge, forger: Forger) -> None:
+    """Nobody can prove that a publisher knew more; how far each input was read is said."""
+    judge.accept(forger.declare().step(None, 2).chain)
+
+    with judge.opened() as store:
+        (span,) = list_queries(store, forger.chain.id)
+
+    assert [(dataset_id, str(rows)) for dataset_id, rows in span.read] == [(forger.root.id, "rows 0 to 1")]
+
+
+def test_rows_that_are_said_to_be_read_by_no_block_are_refused(judge: Judge, forger: Forger) -> None:
+    chain = forger.declare().step(None, 3).chain
+
+    def without_block(event: ExecuteTransform) -> ExecuteTransform:
+        return replace(event, query_inputs=(replace(event.query_inputs[0], new_block_hash=None),))
+
+    chain = chain.replacing(len(chain.blocks) - 1, without_block)
+
+    judge.refuse(chain.offer(), chain.files, rule="CHAIN-29")
 
 
 def test_schema_that_claims_a_column_the_query_does_not_give_is_refused(judge: Judge, forger: Forger) -> None:

@@ -205,6 +205,16 @@ class MetadataStoreSuite(ABC):
         with pytest.raises(DatasetNotFoundError):
             list(store.iter_blocks_with_rows(dataset_id(9)))
 
+    def test_blocks_of_a_role_are_counted_in_a_range(self, store: MetadataStore) -> None:
+        commit = creation(count=6)
+        store.commit(commit)
+        for first, last in ((0, 5), (1, 3), (5, 9), (3, 2)):
+            for role in BlockRole:
+                wanted = [b for b in commit.blocks if b.role is role and first <= b.sequence_number <= last]
+                assert store.count_blocks(dataset_id(), role, first=first, last=last) == len(wanted)
+        with pytest.raises(DatasetNotFoundError):
+            store.count_blocks(dataset_id(9), BlockRole.ROWS, first=0, last=9)
+
     def test_one_block_is_found_by_hash_and_by_number(self, store: MetadataStore) -> None:
         commit = creation(count=4)
         store.commit(commit)

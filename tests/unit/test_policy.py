@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from odf_protocol.events import DatasetKind
@@ -153,3 +155,48 @@ def test_metadata_alone_need_the_auditors_that_the_rule_asks_for() -> None:
 
 def test_metadata_alone_are_the_weakest_ground() -> None:
     assert weakest(Trust) is Trust.METADATA
+
+
+# Derivatives that are not their query over the whole input (PLAN-9 to PLAN-11)
+
+GAP = Proof(kind=DERIVATIVE, signed=True, lapses="block 3 leaves out rows 0 to 9 of x", partial="block 3 leaves out x")
+LATE = Proof(kind=DERIVATIVE, signed=True, is_late=True, partial="no step is of the query in force")
+
+
+@pytest.mark.parametrize("policy", [None, Policy.REEXECUTE])
+@pytest.mark.parametrize(("proof", "rule"), [(GAP, "PLAN-9"), (LATE, "PLAN-11")], ids=["gap", "late"])
+def test_what_is_not_the_whole_is_not_taken_as_re_executed(policy: Policy | None, proof: Proof, rule: str) -> None:
+    decision = decide(policy, proof)
+
+    assert (decision.accepted, decision.ground, decision.reexecute) == (False, None, False)
+    assert decision.rule.startswith(rule)
+    assert "--policy integrity" in decision.mend
+
+
+@pytest.mark.parametrize("proof", [GAP, LATE], ids=["gap", "late"])
+def test_part_that_is_taken_on_its_signatures_claims_nothing_about_the_query(proof: Proof) -> None:
+    assert decide(Policy.INTEGRITY, proof).ground == "signed"
+
+
+def test_part_that_auditors_attest_is_shown_as_partial() -> None:
+    witness = Witness(3, vouchers=frozenset({ALICE.key, BOB.key}))
+
+    decision = decide(TWO_OF_THREE, replace(GAP, witnesses=(witness,)))
+
+    assert (decision.accepted, decision.ground) == (True, "attested (partial: block 3 leaves out x)")
+    assert "(partial: block 3 leaves out x)" in decision.reason
+
+
+def test_rows_of_an_earlier_query_are_taken_and_shown_as_partial() -> None:
+    proof = Proof(kind=DERIVATIVE, signed=True, partial="rows 0 to 9 are of an earlier query")
+
+    decision = decide(None, proof)
+
+    assert decision.ground == "re-executed (partial: rows 0 to 9 are of an earlier query)"
+
+
+def test_unsigned_part_that_is_re_executed_says_so_in_its_grounds() -> None:
+    decision = decide(Policy.UNSIGNED, replace(GAP, signed=False))
+
+    assert (decision.accepted, decision.ground, decision.reexecute) == (True, "unsigned", True)
+    assert "(partial: block 3 leaves out x)" in decision.reason

@@ -12,7 +12,7 @@ from odf_protocol.events import (
     SetInfo,
 )
 from odf_protocol.timestamp import Timestamp
-from odf_protocol.transform_plan import InputHead, StepBound, find_step_end, next_interval, plan_input
+from odf_protocol.transform_plan import STEP_BOUND, InputHead, StepBound, find_step_end, next_interval, plan_input
 from support.chains import INPUT_A, hash_of, later, logical_hash_of, optional, schema
 
 
@@ -117,11 +117,11 @@ def rows_of(*counts: int, first: int = 0) -> list[Block]:
 @pytest.mark.parametrize(
     ("bound", "taken"),
     [
-        pytest.param(StepBound(), 3, id="everything-that-fits"),
-        pytest.param(StepBound(rows=20), 2, id="up-to-the-rows"),
-        pytest.param(StepBound(rows=19), 1, id="a-block-is-not-cut"),
-        pytest.param(StepBound(rows=1), 1, id="one-block-at-least"),
-        pytest.param(StepBound(size_bytes=200), 2, id="up-to-the-bytes"),
+        pytest.param(STEP_BOUND, 3, id="everything-that-fits"),
+        pytest.param(StepBound(20, 1_000), 2, id="up-to-the-rows"),
+        pytest.param(StepBound(19, 1_000), 1, id="a-block-is-not-cut"),
+        pytest.param(StepBound(1, 1_000), 1, id="one-block-at-least"),
+        pytest.param(StepBound(1_000, 200), 2, id="up-to-the-bytes"),
     ],
 )
 def test_step_ends_before_the_block_with_which_it_passes_its_bound(bound: StepBound, taken: int) -> None:
@@ -133,22 +133,23 @@ def test_step_ends_before_the_block_with_which_it_passes_its_bound(bound: StepBo
 def test_blocks_without_rows_belong_to_the_step_before_them() -> None:
     blocks = [*rows_of(10), block(SetInfo(description="x"), 6), *rows_of(10, first=10)]
 
-    assert find_step_end(None, blocks, StepBound(rows=10)) == InputHead(blocks[1].hash, 9)
+    assert find_step_end(None, blocks, StepBound(10, 1_000)) == InputHead(blocks[1].hash, 9)
 
 
 def test_step_ends_where_the_schema_of_its_input_changes() -> None:
     blocks = [block(schema(), 4), *rows_of(10), block(schema(optional("b")), 6), *rows_of(10, first=10)]
 
-    assert find_step_end(None, blocks, StepBound()) == InputHead(blocks[1].hash, 9)
+    assert find_step_end(None, blocks, STEP_BOUND) == InputHead(blocks[1].hash, 9)
+    assert find_step_end(None, blocks, None) == InputHead(blocks[3].hash, 19)
     previous = InputProgress(INPUT_A, blocks[1].hash, 9)
-    assert find_step_end(previous, blocks[2:], StepBound()) == InputHead(blocks[3].hash, 19)
+    assert find_step_end(previous, blocks[2:], STEP_BOUND) == InputHead(blocks[3].hash, 19)
 
 
 def test_input_without_new_blocks_has_no_step_end() -> None:
-    assert find_step_end(InputProgress(INPUT_A, hash_of("a"), 9), [], StepBound()) is None
+    assert find_step_end(InputProgress(INPUT_A, hash_of("a"), 9), [], STEP_BOUND) is None
 
 
 def test_new_blocks_without_rows_keep_the_row_that_was_reached() -> None:
     blocks = [block(SetInfo(description="x"))]
 
-    assert find_step_end(InputProgress(INPUT_A, hash_of("a"), 9), blocks, StepBound()) == InputHead(blocks[0].hash, 9)
+    assert find_step_end(InputProgress(INPUT_A, hash_of("a"), 9), blocks, STEP_BOUND) == InputHead(blocks[0].hash, 9)

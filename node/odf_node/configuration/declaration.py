@@ -147,10 +147,14 @@ class Gossip:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Engines:
-    """Which engine does what no manifest says, for the daemon and for every command."""
+    """Which engine does what no manifest says, and how much at once, for the daemon and for every command."""
 
     ingest: str = _setting("spark", "reads and merges what roots ingest; the daemon keeps it warm", reloads=False)
     query: str = _setting("spark", "answers questions that name no engine", reloads=False)
+    step_rows: int = _setting(
+        20_000_000, "rows of an input that one step of a derivative reads at most (PLAN-13)", reloads=False, lowest=1
+    )
+    step_bytes: int = _setting(1 << 30, "bytes of an input's files that one step reads", reloads=False, lowest=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -84,10 +84,10 @@ class Rebuilder:
         return needed
 
     def list_next_files(self, record: DatasetRecord) -> dict[DatasetId, set[Multihash]]:
-        """Say which files the next step of a derivative reads, by dataset; errors as ``StepBuilder.plan_next``."""
+        """Say which files the next steps of a derivative read, by dataset; errors as ``StepBuilder.plan_next``."""
         view = load_view(self.store, record.id)
         needed: dict[DatasetId, set[Multihash]] = {}
-        for planned in StepBuilder(self.store, self.objects).plan_next(view):
+        for planned in StepBuilder(self.store, self.objects).plan_next(view, None):
             hashes = needed.setdefault(planned.recorded.dataset_id, set())
             hashes.update(item.physical_hash for item in planned.slices)
         if view.query_checkpoint is not None:

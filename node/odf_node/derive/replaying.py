@@ -1,6 +1,6 @@
 """Running a recorded step of a derivative again, to see whether it says the same.
 
-Clauses: PLAN-5 to PLAN-14 in ``spec/transform.md``.
+Clauses: PLAN-5 to PLAN-15 in ``spec/transform.md``.
 """
 
 import shutil
@@ -18,6 +18,7 @@ from odf_protocol.dataset_view import DatasetView
 from odf_protocol.did import DatasetId
 from odf_protocol.divergence import Divergence
 from odf_protocol.divergence_cause import Cause
+from odf_protocol.errors import RejectedError
 from odf_protocol.events import ExecuteTransform
 from odf_protocol.multihash import Multihash
 from odf_protocol.replay import ReplayRecord
@@ -99,6 +100,14 @@ class Replayer:
         builder = StepBuilder(self.store, self.objects)
         planned = tuple(builder.plan_recorded(recorded) for recorded in event.query_inputs)
         check_step_time(block.system_time, planned)
+        if event.prev_offset != view.last_offset:
+            # Foreign chains may begin so; rows that nobody made are then counted before the first one.
+            raise RejectedError(
+                "PLAN-15 step-continues-the-rows-before",
+                sequence_number=block.sequence_number,
+                expected=view.last_offset,
+                found=event.prev_offset,
+            )
         checkpoint = None if view.query_checkpoint is None else self.checkpoints[view.query_checkpoint]
         step = builder.build(view, planned, system_time=block.system_time, limits=limits, checkpoint=checkpoint)
         if record is not None:

@@ -1,6 +1,6 @@
 """Derivative datasets: the request of a step (``StepBuilder``), and running the next ones.
 
-``replaying`` builds the same request of a recorded step. Clauses: PLAN-1 to PLAN-14 in ``spec/transform.md``.
+``replaying`` builds the same request of a recorded step. Clauses: PLAN-1 to PLAN-15 in ``spec/transform.md``.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -73,8 +73,8 @@ class StepBuilder:
     store: MetadataStore
     objects: ObjectStore
 
-    def plan_next(self, view: DatasetView, bound: StepBound = STEP_BOUND) -> tuple[PlannedInput, ...]:
-        """Plan what the inputs gained since the newest step that read them, up to a bound.
+    def plan_next(self, view: DatasetView, bound: StepBound | None) -> tuple[PlannedInput, ...]:
+        """Plan what the inputs gained since the newest step that read them, up to a bound; None: all of it.
 
         Raises:
             UsageError: The dataset declares no transform.

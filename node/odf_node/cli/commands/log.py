@@ -1,9 +1,15 @@
 """``odf-node log``: the metadata chain of a dataset."""
 
 import argparse
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from odf_node.cli.context import Context
 from odf_node.cli.parsing import add_output_format, whole_number
+
+if TYPE_CHECKING:
+    from odf_node.derive.query_history import QuerySpan
+    from odf_protocol.block import Block
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -22,32 +28,54 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
 
     from odf_node.datasets.naming import get_dataset
     from odf_node.datasets.presence import Presence
+    from odf_node.derive.query_history import list_queries
     from odf_protocol.block import decode_block
+    from odf_protocol.enums import DatasetKind
     from odf_protocol.exchange.wanted import iter_wanted
     from odf_protocol.manifest import block_to_json, iter_log_yaml
 
     store = context.node.store
     record = get_dataset(store, arguments.dataset)
     absent = Presence(store, context.node.objects).find_absent(record)
+    is_derivative = record.kind is DatasetKind.DERIVATIVE
+    queries = list_queries(store, record.id) if is_derivative else []
     for stored in islice(store.iter_blocks_backwards(record.id), arguments.limit):
         block = decode_block(stored.raw, expected_hash=stored.hash)
         signed = "signed by the dataset's key" if stored.signature else "not signed"
+        query = describe_query(block, queries)
         lacks_files = any(item.hash in absent for item in iter_wanted(block.event))
         if arguments.output_format == "json":
             plain = json.loads(block_to_json(block))
             shown = {"blockHash": str(block.hash), "signed": stored.signature is not None}
-            shown |= ({"filesAbsent": True} if lacks_files else {}) | plain
+            shown |= {"filesAbsent": True} if lacks_files else {}
+            shown |= ({"query": query} if query else {}) | plain
             context.console.json(shown, indent=None)
         elif arguments.output_format == "oneline":
             context.console.text(
                 f"{block.sequence_number:>6}  {block.hash.short}  {block.system_time}  {describe_event(block.event)}"
+                f"{f'  {query}' if query else ''}"
                 f"{'  (not here)' if lacks_files else ''}"
             )
         else:
             # As it is, line ends and all: they may belong to a text of the block.
             signed += ", its files are not here" if lacks_files else ""
+            signed += f", {query}" if query else ""
             context.console.raw(f"# Block {block.sequence_number} ({signed})\n" + "".join(iter_log_yaml([block])))
     return 0
+
+
+def describe_query(block: "Block", queries: "Sequence[QuerySpan]") -> str:
+    """Say of a step which query made it, of a query which rows it made; empty for other blocks (PLAN-10)."""
+    from odf_protocol.events import ExecuteTransform, SetTransform
+
+    if not isinstance(block.event, SetTransform | ExecuteTransform):
+        return ""
+    span = next((each for each in reversed(queries) if each.sequence_number <= block.sequence_number), None)
+    if span is None:
+        return ""
+    if isinstance(block.event, ExecuteTransform):
+        return f"by the query of block {span.sequence_number}"
+    return f"made {span.made or 'no rows'}"
 
 
 def describe_event(event: object) -> str:

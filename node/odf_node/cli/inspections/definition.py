@@ -7,6 +7,8 @@ from odf_node.errors import UsageError
 from odf_node.ports import DatasetRecord
 
 if TYPE_CHECKING:
+    from odf_node.derive.query_history import QuerySpan, Rows
+    from odf_protocol.did import DatasetId
     from odf_protocol.events import SetTransform
 
 
@@ -61,26 +63,68 @@ def _find_transform(context: Context, record: DatasetRecord) -> "SetTransform | 
 def _show_derivative(
     context: Context, record: DatasetRecord, declared: "SetTransform", *, as_json: bool, with_query: bool
 ) -> None:
+    from odf_node.derive.query_history import list_queries
+
     console, engine = context.console, declared.transform.engine
-    inputs = _describe_inputs(context, declared)
-    steps = [{"alias": step.alias or "", "query": step.query} for step in declared.transform.queries or ()]
+    queries = [_describe_query(context, span) for span in list_queries(context.node.store, record.id)]
+    newest = queries[-1]
     if as_json:
-        console.json({"dataset": record.name, "engine": engine, "inputs": inputs, "queries": steps})
+        shown = {"dataset": record.name, "engine": engine, "inputs": newest["inputs"], "queries": newest["queries"]}
+        console.json(shown | {"made": queries})
         return
     console.text(f"{record.name} ({record.id})")
-    for item in inputs:
+    for item in newest["inputs"]:
         name = item["name"] or "a dataset that is not in this node"
-        console.text(f"  reads {name} as {item['alias']} ({item['id']})")
-    for step in steps if with_query else ():
-        alias = f", {step['alias']}" if step["alias"] else ""
-        console.text(f"\n-- {engine}{alias}\n{step['query'].strip()}")
+        of = "" if item["heldRows"] is None else f" of {item['heldRows']:,} here"
+        console.text(f"  reads {name} as {item['alias']} ({item['id']}): {_words(item['read'])}{of}")
+    for query in queries if with_query else ():
+        # One query over everything, as almost always, needs no heading.
+        if len(queries) > 1:
+            state = "in force" if query is newest else "earlier"
+            read = ", ".join(f"{item['alias']} {_words(item['read'])}" for item in query["inputs"])
+            console.text(f"\nblock {query['block']}, {state}: made {_words(query['rows'])} of {read}")
+        for step in query["queries"]:
+            alias = f", {step['alias']}" if step["alias"] else ""
+            console.text(f"\n-- {query['engine']}{alias}\n{step['query'].strip()}")
 
 
-def _describe_inputs(context: Context, declared: "SetTransform") -> list[dict[str, Any]]:
-    from odf_protocol.did import DatasetId
+def _describe_query(context: Context, span: "QuerySpan") -> dict[str, Any]:
+    transform = span.declared.transform
+    return {
+        "block": span.sequence_number,
+        "engine": transform.engine,
+        "queries": [{"alias": step.alias or "", "query": step.query} for step in transform.queries or ()],
+        "steps": span.steps,
+        "rows": _plain(span.made),
+        "inputs": [
+            _describe_input(context, item.alias, dataset_id, rows)
+            for item, (dataset_id, rows) in zip(span.declared.inputs, span.read, strict=True)
+        ],
+    }
 
-    inputs = []
-    for item in declared.inputs:
-        source = context.node.store.find_dataset(DatasetId.parse(item.dataset_ref))
-        inputs.append({"alias": item.alias, "id": item.dataset_ref, "name": source.name if source else None})
-    return inputs
+
+def _describe_input(
+    context: Context, alias: str | None, dataset_id: "DatasetId", rows: "Rows | None"
+) -> dict[str, Any]:
+    from odf_protocol.chain_progress import decode_progress
+
+    store = context.node.store
+    source = store.find_dataset(dataset_id)
+    held = None if source is None else decode_progress(store.get_chain_state(dataset_id)[1]).row_count
+    return {
+        "alias": alias,
+        "id": str(dataset_id),
+        "name": source.name if source else None,
+        "read": _plain(rows),
+        "heldRows": held,
+    }
+
+
+def _plain(rows: "Rows | None") -> list[int] | None:
+    return None if rows is None else [rows.first, rows.last]
+
+
+def _words(rows: list[int] | None) -> str:
+    from odf_node.derive.query_history import Rows
+
+    return "no rows" if rows is None else str(Rows(*rows))
