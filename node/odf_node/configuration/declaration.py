@@ -12,6 +12,8 @@ from odf_protocol.exchange.limits import (
     MAX_CONCURRENT_REQUESTS,
     MAX_CONNECTIONS,
     MAX_PARALLEL_TRANSFERS,
+    MAX_VERIFICATIONS,
+    MAX_WAITING_VERIFICATIONS,
 )
 
 HIGHEST_PORT: Final = 65_535
@@ -88,6 +90,12 @@ class Limits:
     )
     address_connections: int = _setting(
         MAX_ADDRESS_CONNECTIONS, "open connections of one address; behind a proxy as many as of all", lowest=1
+    )
+    verifications: int = _setting(
+        MAX_VERIFICATIONS, "verifications of what others push, and of news by subscriptions, at once", lowest=1
+    )
+    waiting_verifications: int = _setting(
+        MAX_WAITING_VERIFICATIONS, "how many wait for that, half of them of one pusher; the rest is told to come later"
     )
     peer_requests_per_minute: int = _setting(0, "requests of one peer: a token, a node, or else an address")
     peer_bytes_per_day: int = _setting(0, "bytes sent to one peer in a day")

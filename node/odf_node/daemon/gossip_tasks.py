@@ -16,6 +16,7 @@ from odf_node.gossip.gossiping import Gossip
 from odf_node.gossip.hearsay import Hearsay
 from odf_node.http.access_log import write_line
 from odf_node.http.server import ListeningAddress
+from odf_node.turns import FairTurns
 from odf_protocol.did import DidKey
 from odf_protocol.errors import MalformedError, OdfError
 from odf_protocol.gossip import GossipSettings, PeerAddress
@@ -55,14 +56,14 @@ class GossipTasks:
     stop: asyncio.Event
     tasks: list[asyncio.Task[None]]
 
-    def start(self, listening: ListeningAddress) -> None:
-        """Begin; called on the event loop once requests are answered."""
+    def start(self, listening: ListeningAddress, verifications: FairTurns) -> None:
+        """Begin; called on the event loop once requests are answered. What is brought is verified in its turn."""
         own = find_own_addresses(self.section, listening, self.public_url)
         loop = asyncio.get_running_loop()
         self.node.outgoing.heard_private = self.section.allow_private
         follower = Follower(
             self.node.store,
-            lambda: self.node.pulling,
+            lambda: replace(self.node.pulling, turn=lambda: verifications.ask("subscriptions")),
             self.node.outgoing.open_peer,
             WatchedPolicies(self.node.home.policies).read,
             write_line,

@@ -24,6 +24,7 @@ from odf_node.keys.disputes import Disputes
 from odf_node.keys.logs import KeyLogs
 from odf_node.ports.keys import PrivateKey
 from odf_node.rows.trees import KeptTrees
+from odf_node.turns import FairTurns, TurnLimits
 from odf_node.wording import count_of
 from odf_protocol.did import DidKey
 
@@ -68,7 +69,11 @@ async def serve(node: Node, setting: Setting, *, ready_file: Path | None, consol
         reload(live, setting, tls)
         _limit(node, live.configuration)
 
-    stop = asyncio.Event()
+    def read_turns() -> TurnLimits:
+        limits = live.configuration.limits
+        return TurnLimits(limits.verifications, limits.waiting_verifications)
+
+    stop, verifications = asyncio.Event(), FairTurns(read_turns)
     try:
         async with (
             keep_house(node, live, console.warn, stop, grace_s) as house,
@@ -85,12 +90,12 @@ async def serve(node: Node, setting: Setting, *, ready_file: Path | None, consol
             def announce(listening: ListeningAddress) -> None:
                 _announce(node, listening, ready_file, console)
                 if gossiping is not None:
-                    gossiping.start(listening)  # which looks after the heads too
+                    gossiping.start(listening, verifications)  # which looks after the heads too
                 else:
                     house.renewal.start()
 
             await serve_http(
-                _make_served(node, key, house, gossiping),
+                _make_served(node, key, house, gossiping, verifications),
                 host=running.listen.address,
                 port=running.listen.port,
                 on_ready=announce,
@@ -124,7 +129,9 @@ def _announce(node: Node, listening: ListeningAddress, ready_file: Path | None, 
     notify_supervisor(os.environ, "READY=1", f"STATUS=serving at {listening.url}")
 
 
-def _make_served(node: Node, key: PrivateKey, house: Housekeeping, gossiping: GossipTasks | None) -> ServedNode:
+def _make_served(
+    node: Node, key: PrivateKey, house: Housekeeping, gossiping: GossipTasks | None, verifications: FairTurns
+) -> ServedNode:
     return ServedNode(
         software=f"odf-node/{__version__}",
         node_id=DidKey(key.public_key()),
@@ -137,6 +144,7 @@ def _make_served(node: Node, key: PrivateKey, house: Housekeeping, gossiping: Go
         pushes=LatePushJudge(node),
         rebuilds=house.rebuilds,
         gossip=None if gossiping is None else gossiping.gossip,
+        verifications=verifications,
     )
 
 

@@ -1,7 +1,7 @@
 """Bring a dataset up to date: poll a root, run a derivative, or take what another node offers."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import closing
+from contextlib import AbstractAsyncContextManager, closing, nullcontext
 from dataclasses import dataclass, replace
 from typing import Final
 from urllib.parse import urlsplit
@@ -74,6 +74,8 @@ class Pulling:
     open_peer: Callable[[str], Awaitable[PeerDataset]]
     open_stage: OpenStage
     bringing: Bringing
+    turn: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
+    """Entered to verify what was fetched; a daemon has foreign verifications wait for each other."""
 
     def set_watermarks(self, names: Sequence[str], watermark: Timestamp) -> list[IngestReport]:
         """State a watermark by hand for each of the named roots."""
@@ -269,9 +271,10 @@ class Pulling:
                 fetched = await FileFetching(self.objects, reader, progress).fetch(peer, candidate)
                 if policy is not Policy.INTEGRITY and offer.portion.has_rows:
                     await self.bringing.bring_for_steps(candidate.chain.view, progress)
-            report = await finish_in_thread(
-                lambda: acceptor.accept(candidate, policy=policy, now=self.clock.now(), reader=reader)
-            )
+            async with self.turn():
+                report = await finish_in_thread(
+                    lambda: acceptor.accept(candidate, policy=policy, now=self.clock.now(), reader=reader)
+                )
         except PeerForbidsError:
             raise
         except RefusedError:

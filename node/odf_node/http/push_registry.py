@@ -18,8 +18,9 @@ from odf_node.http.uploads import Uploads
 from odf_node.metrics import Metrics
 from odf_node.ports.pushes import PushReceiver
 from odf_node.threads import finish_in_thread
+from odf_node.turns import Turn
 from odf_protocol.errors import MalformedError, OdfError, RejectedError, UnsupportedError
-from odf_protocol.exchange.limits import MAX_ENDED_PUSHES, MAX_PUSH_SESSIONS, PUSH_IDLE_S
+from odf_protocol.exchange.limits import MAX_ENDED_PUSHES, MAX_PUSH_SESSIONS, MAX_TOKEN_PUSH_SESSIONS, PUSH_IDLE_S
 from odf_protocol.exchange.messages import Problem, PushRequest, PushStatus
 from odf_protocol.multihash import Multihash
 
@@ -46,11 +47,13 @@ class PushRegistry:
         receiver = self._get_receiver()
         await self._forget_idle()
         await self._replace(token_id, request)
-        if sum(session.is_open for session in self._sessions.values()) >= MAX_PUSH_SESSIONS:
+        running = [session.token_id for session in self._sessions.values() if session.is_open]
+        if len(running) >= MAX_PUSH_SESSIONS or running.count(token_id) >= MAX_TOKEN_PUSH_SESSIONS:
+            self._metrics.turned_away.add(reason="pushes")
             raise ProblemError(
                 HTTPStatus.SERVICE_UNAVAILABLE,
                 "busy",
-                f"{MAX_PUSH_SESSIONS} pushes are running; try again",
+                f"{len(running)} pushes are running; try again",
                 headers={"Retry-After": "30"},
             )
         record = await asyncio.to_thread(self._node.store.find_dataset, request.to_dataset_id())
@@ -100,9 +103,14 @@ class PushRegistry:
                 await finish_in_thread(lambda: session.reserve(self._node.objects))
 
     def verify(self, session: PushSession) -> None:
-        """Start judging a complete push."""
+        """Have a complete push judged, in its turn.
+
+        Raises:
+            TooManyWaitingError: Too many others wait; the push stays as it is, and may be committed later.
+        """
+        receiver, turn = self._get_receiver(), self._node.verifications.ask(session.token_id)
         session.status = PushStatus.VERIFYING
-        self._tasks[session.push_id] = asyncio.create_task(self._judge(session, self._get_receiver()))
+        self._tasks[session.push_id] = asyncio.create_task(self._judge(session, receiver, turn))
 
     async def wait(self, session: PushSession, wait_s: float) -> None:
         """Wait until the session is judged, or for ``wait_s`` seconds."""
@@ -132,6 +140,7 @@ class PushRegistry:
 
     async def close(self, grace_s: float) -> None:
         """Wait for what is being verified, then stop it, and drop everything."""
+        self._node.verifications.close()
         if self._tasks:
             await asyncio.wait(self._tasks.values(), timeout=grace_s)
         for task in self._tasks.values():
@@ -141,10 +150,11 @@ class PushRegistry:
         for session in tuple(self._sessions.values()):
             await self.forget(session)
 
-    async def _judge(self, session: PushSession, receiver: PushReceiver) -> None:
+    async def _judge(self, session: PushSession, receiver: PushReceiver, turn: Turn) -> None:
         status, problem = PushStatus.FAILED, None
         try:
-            await receiver.receive(PushedDataset(session), actor=session.token_id)
+            async with turn:
+                await receiver.receive(PushedDataset(session), actor=session.token_id)
             status = PushStatus.ACCEPTED
         except (RejectedError, MalformedError, UnsupportedError) as error:
             status, problem = PushStatus.REFUSED, problem_of(error)

@@ -1,6 +1,6 @@
 """What the routes work on."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -12,7 +12,9 @@ from odf_node.ports.gossip import GossipReceiver
 from odf_node.ports.objects import ObjectStore
 from odf_node.ports.pushes import PushReceiver
 from odf_node.ports.serving import DisputeBoard, KeyLogBoard, RebuildDesk, SliceTrees
+from odf_node.turns import FairTurns, TurnLimits
 from odf_protocol.did import DidKey
+from odf_protocol.exchange.limits import MAX_VERIFICATIONS, MAX_WAITING_VERIFICATIONS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +34,7 @@ class ServedNode:
         spool_folder: Where blocks that are being pushed wait; None: the system's folder for temporary files.
         rebuilds: Brings back files of derivatives of our own that were dropped; None: nobody does.
         gossip: Answers gossip; None: this node does not gossip.
+        verifications: Turns of those whose data are verified here.
     """
 
     software: str
@@ -46,6 +49,9 @@ class ServedNode:
     spool_folder: Path | None = None
     gossip: GossipReceiver | None = None
     rebuilds: RebuildDesk | None = None
+    verifications: FairTurns = field(
+        default_factory=lambda: FairTurns(lambda: TurnLimits(MAX_VERIFICATIONS, MAX_WAITING_VERIFICATIONS))
+    )
 
 
 NODE: Final = web.AppKey("node", ServedNode)

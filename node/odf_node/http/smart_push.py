@@ -191,12 +191,13 @@ async def _commit(request: web.Request, push: _Push) -> Agreed:
     assert node.pushes is not None
     await asyncio.to_thread(upload.check_complete, node.objects)
     try:
-        record = await node.pushes.receive(
-            upload,
-            actor=push.token.id,
-            published=push.is_public,
-            force=push.is_forced and REPLACE_SCOPE in push.token.scopes,
-        )
+        async with node.verifications.ask(push.token.id):
+            record = await node.pushes.receive(
+                upload,
+                actor=push.token.id,
+                published=push.is_public,
+                force=push.is_forced and REPLACE_SCOPE in push.token.scopes,
+            )
     except (RejectedError, MalformedError, UnsupportedError):
         await finish_in_thread(lambda: upload.release(node.objects))
         raise

@@ -1,4 +1,4 @@
-"""WebSockets of the Smart Transfer Protocol of the server: opened, driven by a role, ended (SMART-1, SMART-6, SMART-13)."""
+"""WebSockets of the Smart Transfer Protocol: opened, driven by a role, ended (SMART-1, SMART-6, SMART-13)."""
 
 import asyncio
 from collections import Counter

@@ -71,6 +71,11 @@ MAX_PULL_BYTES: Final = 1024 * MIB
 # Pushes
 
 MAX_PUSH_SESSIONS: Final = 16  # guess
+MAX_TOKEN_PUSH_SESSIONS: Final = 8
+"""Of one token: nobody alone can have all.  # guess: half"""
+MAX_VERIFICATIONS: Final = 2
+"""Each may take an engine with its memory.  # guess: as many as a small machine bears"""
+MAX_WAITING_VERIFICATIONS: Final = 16  # guess: as many as there may be pushes
 MAX_ENDED_PUSHES: Final = 256  # guess: answers that nobody has asked for yet
 MAX_PUSH_BLOCKS: Final = 1_000_000
 MAX_PUSH_BLOCK_BYTES: Final = 1024 * MIB
