@@ -54,6 +54,7 @@ __all__ = [
     "QueryTable",
     "SandboxUnavailableError",
     "Statistics",
+    "TransformClass",
     "TransformInput",
     "TransformRequest",
     "TransformResponse",
@@ -93,10 +94,14 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watermark:
-    """A watermark that a block of an input stated, and the system time of that block."""
+    """A watermark that a block of an input stated, and the system time of that block.
+
+    ``last_offset`` is the last row that the input had with the block, None without rows.
+    """
 
     system_time: Timestamp
     event_time: Timestamp
+    last_offset: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +115,11 @@ class TransformInput:
         schema: In force at the step; needed when there are no slices.
         slices: Parquet files of this node, oldest first; read only.
         offset_interval: Rows of them to read, None for none.
+        prev_offset: Last row before the step, None if there is none.
+        earlier_slices: With all rows before the step, oldest first, for a query over whole inputs (VIEW-3); the last
+            one may be the first of ``slices``. Empty for a map.
         watermarks: Every watermark its blocks in the step stated, oldest first.
+        prev_watermark: The newest that a block before the step stated.
     """
 
     dataset_id: str
@@ -119,7 +128,10 @@ class TransformInput:
     schema: DataSchema
     slices: tuple[Path, ...]
     offset_interval: OffsetInterval | None
+    prev_offset: int | None = None
+    earlier_slices: tuple[Path, ...] = ()
     watermarks: tuple[Watermark, ...] = ()
+    prev_watermark: Timestamp | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -316,6 +328,19 @@ class QueryResponse:
     rows: int
 
 
+class TransformClass(StrEnum):
+    """What a transform's output is, as the query alone decides (VIEW-1)."""
+
+    MAP = "map"  # each row of the output follows from one row of the input
+    MAINTAINED = "maintained"  # folded, the output is the query over the folded inputs
+    FINAL = "final"  # each row once, when the watermark allows no other answer
+
+    @property
+    def reads_whole_inputs(self) -> bool:
+        """Whether a step needs the rows before it as well (VIEW-3, WINDOW-3)."""
+        return self is not TransformClass.MAP
+
+
 class GradeLevel(StrEnum):
     """How far a transform can be repeated (ENGINE-7)."""
 
@@ -339,6 +364,7 @@ class Grade:
 
     Attributes:
         level: The lowest that any part of the query has.
+        transform_class: None if refused, or if there is an obstacle.
         findings: What lowers it; empty for ``REPLAYABLE``.
         schema: Of the output, system columns first; None if refused, or if there is an obstacle.
         obstacle: Why the engine cannot run it as a transform, although its result could be repeated.
@@ -346,5 +372,6 @@ class Grade:
 
     level: GradeLevel
     findings: tuple[Finding, ...] = ()
+    transform_class: TransformClass | None = None
     schema: pa.Schema | None = None
     obstacle: Finding | None = None

@@ -2,7 +2,7 @@
 
 import pytest
 
-from odf_engines.contract import GradeLevel, QueryTable
+from odf_engines.contract import GradeLevel, QueryTable, TransformClass
 from odf_engines.errors import InvalidQueryError, NotReplayableError
 from odf_protocol.events import SqlQueryStep, TemporalTable, TransformSql
 from odf_protocol.vocabulary import Vocabulary
@@ -96,25 +96,7 @@ NOT_REPLAYABLE = {
     "user": ("SELECT event_time, current_user() AS x FROM orders", "current_user()", "who runs"),
     "zone": ("SELECT event_time, current_timezone() AS x FROM orders", "current_timezone()", "who runs"),
     "version": ("SELECT event_time, version() AS x FROM orders", "version()", "who runs"),
-    "aggregate": ("SELECT max(event_time) AS event_time FROM orders", "aggregate", "stream processing"),
-    "group-by": ("SELECT event_time, count(*) AS n FROM orders GROUP BY 1", "GROUP BY", "stream processing"),
-    "window": ("SELECT event_time, row_number() OVER (ORDER BY id) AS n FROM orders", "window", "stream processing"),
-    "join": ("SELECT a.event_time FROM orders a JOIN orders b ON a.id = b.id", "JOIN", "stream processing"),
-    "sort": ("SELECT event_time FROM orders ORDER BY id", "ORDER BY", "stream processing"),
-    "limit": ("SELECT event_time FROM orders LIMIT 3", "LIMIT", "stream processing"),
-    "offset": ("SELECT event_time FROM orders OFFSET 3", "OFFSET", "stream processing"),
-    "distinct": ("SELECT DISTINCT event_time FROM orders", "DISTINCT", "stream processing"),
-    "union": ("SELECT event_time FROM orders UNION ALL SELECT event_time FROM orders", "UNION", "stream processing"),
-    "except": ("SELECT event_time FROM orders EXCEPT SELECT event_time FROM orders", "EXCEPT", "stream processing"),
-    "generator": ("SELECT event_time, explode(array(1, 2)) AS x FROM orders", "explode", "stream processing"),
-    "lateral-view": ("SELECT event_time, x FROM orders LATERAL VIEW explode(array(1)) AS x", "explode", "stream"),
     "sample": ("SELECT event_time FROM orders TABLESAMPLE (10 PERCENT)", "TABLESAMPLE", "other rows"),
-    "pivot": ("SELECT * FROM orders PIVOT (sum(amount) FOR status IN ('new'))", "aggregate", "stream processing"),
-    "constant": ("SELECT TIMESTAMP '2020-01-01 00:00:00' AS event_time", "without FROM", "stream processing"),
-    "values": ("SELECT * FROM VALUES (TIMESTAMP '2020-01-01 00:00:00') AS t (event_time)", "VALUES", "stream"),
-    "scalar-subquery": ("SELECT event_time, (SELECT max(id) FROM orders) AS m FROM orders", "subquery", "stream"),
-    "exists": ("SELECT event_time FROM orders o WHERE EXISTS (SELECT 1 FROM orders)", "subquery", "stream"),
-    "in-subquery": ("SELECT event_time FROM orders WHERE id IN (SELECT id FROM orders)", "subquery", "stream"),
     "filter-on-operation": ("SELECT event_time, id FROM orders WHERE op = 0", "op", "describes the change"),
     "expression-over-operation": ("SELECT event_time, op + 1 AS x FROM orders", "op", "describes the change"),
     "renamed-operation": ("SELECT event_time, op AS kind FROM orders", "op", "describes the change"),
@@ -126,6 +108,27 @@ NOT_REPLAYABLE = {
         "WITH t AS (SELECT * FROM orders) SELECT event_time, op * 1 AS x FROM t", "op", "describes the change",
     ),
 }  # fmt: skip
+
+VIEWS = {
+    "aggregate": "SELECT max(event_time) AS event_time FROM orders",
+    "group-by": "SELECT event_time, count(*) AS n FROM orders GROUP BY 1",
+    "window": "SELECT event_time, row_number() OVER (ORDER BY id) AS n FROM orders",
+    "join": "SELECT a.event_time FROM orders a JOIN orders b ON a.id = b.id",
+    "sort": "SELECT event_time FROM orders ORDER BY id",
+    "limit": "SELECT event_time FROM orders LIMIT 3",
+    "offset": "SELECT event_time FROM orders OFFSET 3",
+    "distinct": "SELECT DISTINCT event_time FROM orders",
+    "union": "SELECT event_time FROM orders UNION ALL SELECT event_time FROM orders",
+    "except": "SELECT event_time FROM orders EXCEPT SELECT event_time FROM orders",
+    "generator": "SELECT event_time, explode(array(1, 2)) AS x FROM orders",
+    "lateral-view": "SELECT event_time, x FROM orders LATERAL VIEW explode(array(1)) AS x",
+    "pivot": "SELECT * FROM (SELECT event_time, status, amount FROM orders) PIVOT (sum(amount) FOR status IN ('new'))",
+    "constant": "SELECT TIMESTAMP '2020-01-01 00:00:00' AS event_time",
+    "values": "SELECT * FROM VALUES (TIMESTAMP '2020-01-01 00:00:00') AS t (event_time)",
+    "scalar-subquery": "SELECT event_time, (SELECT max(id) FROM orders) AS m FROM orders",
+    "exists": "SELECT event_time FROM orders o WHERE EXISTS (SELECT 1 FROM orders)",
+    "in-subquery": "SELECT event_time FROM orders WHERE id IN (SELECT id FROM orders)",
+}
 
 ALLOWED = {
     "everything-but-the-log": "SELECT * EXCEPT (offset, system_time) FROM orders",
@@ -169,6 +172,15 @@ def test_what_cannot_be_replayed_is_refused_with_expression_reason_and_rewrite(
 def test_maps_pass(spark_session, query):
     grade = check(spark_session, query)
     assert grade.level is not GradeLevel.REFUSED, grade.findings
+    assert grade.transform_class is TransformClass.MAP
+
+
+@pytest.mark.parametrize("query", [pytest.param(query, id=name) for name, query in VIEWS.items()])
+def test_what_is_no_map_is_a_maintained_view(spark_session, query):
+    grade = check(spark_session, query)
+    assert grade.level is not GradeLevel.REFUSED, grade.findings
+    assert grade.transform_class is TransformClass.MAINTAINED
+    assert grade.schema.names[3] == "event_time"
 
 
 def test_refused_statements_have_no_effect_on_later_requests(spark_session, tmp_path):

@@ -1,7 +1,6 @@
 """Clause ENGINE-7: how far a query can be repeated, judged on its analysed plan. The catalogue was measured.
 
-Every query is graded, also those that need stream processing and are not run as transforms yet; then the grade has an
-obstacle beside it.
+Every query is graded, also those that cannot be run as transforms; then the grade has an obstacle beside it.
 """
 
 import pytest
@@ -176,11 +175,13 @@ def test_what_no_order_makes_repeatable_is_refused(spark_session, query, express
     assert rewrite in finding.rewrite
 
 
-def test_query_that_needs_streams_has_its_grade_and_the_obstacle_beside_it(spark_session):
-    grade = grade_of(spark_session, aggregate("sum(amount)"))
-    assert (grade.level, grade.schema) == (GradeLevel.PINNED, None)
+def test_query_that_cannot_be_executed_has_its_grade_and_the_obstacle_beside_it(spark_session):
+    grade = grade_of(
+        spark_session, "SELECT max(event_time) AS event_time, map(status, count(*)) AS m FROM orders GROUP BY status"
+    )
+    assert (grade.level, grade.schema, grade.transform_class) == (GradeLevel.REPLAYABLE, None, None)
     assert grade.obstacle is not None
-    assert "stream processing" in grade.obstacle.reason
+    assert "cannot be compared" in grade.obstacle.reason
     assert grade_of(spark_session, REPLAYABLE["map"]).obstacle is None
 
 

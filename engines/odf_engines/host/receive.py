@@ -11,6 +11,7 @@ from odf_engines.contract import (
     GradeLevel,
     IngestRequest,
     Statistics,
+    TransformClass,
     TransformRequest,
     TransformResponse,
 )
@@ -94,9 +95,13 @@ def receive_grade(_request: Any, answer: Answer, _outputs: OutputFolder) -> Grad
     findings = tuple(_finding(item) for item in answer.get_list("findings"))
     schema = None if answer.find_text("schema") is None else answer.get_schema()
     obstacle = answer.find("obstacle")
+    kind = answer.find_text("class")
+    if kind not in {None, *TransformClass}:
+        raise EngineFailureError(f"answer.class: no such class: {kind!r}")
     return Grade(
         level=GradeLevel(level),
         findings=findings,
+        transform_class=None if kind is None else TransformClass(kind),
         schema=schema,
         obstacle=None if obstacle is None else _finding(obstacle),
     )

@@ -3,19 +3,19 @@
 Source: ODF "TransformSql"; clause GATE-1.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from odf_engines.contract import Finding
-from odf_engines.errors import InvalidQueryError, NotReplayableError
+from odf_engines.errors import InvalidQueryError
 from odf_engines.host.query_names import quote_dotted_names
-from odf_engines.spark.gate.map_class import MapQuery, NoMapError, check_map
 from odf_engines.spark.gate.purity import check_purity
 from odf_engines.spark.gate.row_order import find_order_dependence
 from odf_engines.spark.gate.statement import analyse_query, parse_query
+from odf_engines.spark.plans import analysed_plan, rows_of
 from odf_engines.spark.relations import register
 from odf_protocol.events import SqlQueryStep, TransformSql
-from odf_protocol.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -27,30 +27,24 @@ _OUTPUT = "__output__"  # how other engines name the result of the last step
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """A transform that passed the gate.
+    """A transform whose result follows from its inputs.
 
     Attributes:
-        plan: Of its last step.
+        rows: Of its last step.
         findings: What pins it.
-        map: What is known of it if it is a map.
-        obstacle: Why it is none.
+        depends_on_order: Whether the result is exact only in one fixed order of execution.
+        parsed: Plans of all steps, before names were resolved.
     """
 
-    plan: Any
+    rows: "DataFrame"
     findings: tuple[Finding, ...]
-    map: MapQuery | None
-    obstacle: Finding | None = None
+    depends_on_order: bool
+    parsed: tuple[Any, ...]
 
-    def get_map(self) -> MapQuery:
-        """Return what is known of a map.
-
-        Raises:
-            NotReplayableError: It is none.
-        """
-        if self.map is None:
-            assert self.obstacle is not None
-            raise NotReplayableError(self.obstacle.expression, self.obstacle.reason, self.obstacle.rewrite)
-        return self.map
+    @property
+    def plan(self) -> Any:
+        """Of the last step, analysed."""
+        return analysed_plan(self.rows)
 
 
 def steps_of(transform: TransformSql) -> tuple[SqlQueryStep, ...]:
@@ -70,19 +64,13 @@ def steps_of(transform: TransformSql) -> tuple[SqlQueryStep, ...]:
     return steps
 
 
-def analyse_transform(
-    spark: "SparkSession",
-    transform: TransformSql,
-    inputs: "dict[str, tuple[DataFrame, Vocabulary]]",
-    vocabulary: Vocabulary,
-) -> Analysis:
-    """Take a transform through the gate.
+def analyse_transform(spark: "SparkSession", transform: TransformSql, inputs: "Mapping[str, DataFrame]") -> Analysis:
+    """Take a transform through the part of the gate that all kinds of transforms share.
 
     Args:
-        spark: A session without views.
+        spark: A session; views of the names of inputs and steps are replaced.
         transform: The queries.
-        inputs: Rows and vocabulary of every input by its alias.
-        vocabulary: Of the output.
+        inputs: Rows of every input by its alias.
 
     Raises:
         InvalidQueryError, NotReplayableError: The gate's refusal.
@@ -90,27 +78,26 @@ def analyse_transform(
     if transform.temporal_tables:
         raise InvalidQueryError("temporal tables need stream processing, which is not available yet")
     names = list(inputs)
-    for alias, (rows, _) in inputs.items():
+    for alias, rows in inputs.items():
         register(rows, alias)
-    plan = None
+    dataset = None
     findings: dict[str, Finding] = {}
+    depends_on_order = False
+    parsed: list[Any] = []
     steps = steps_of(transform)
     for position, step in enumerate(steps):
         is_last = position == len(steps) - 1
         sql = quote_dotted_names(step.query, names)
-        dataset = analyse_query(spark, parse_query(spark, sql, names))
+        parsed.append(parse_query(spark, sql, names))
+        dataset = analyse_query(spark, parsed[-1])
         plan = dataset.queryExecution().analyzed()
-        for finding in (*check_purity(plan, inputs), *find_order_dependence(plan, inputs)):
+        in_order = find_order_dependence(plan, inputs)
+        depends_on_order = depends_on_order or bool(in_order)
+        for finding in (*check_purity(plan, inputs), *in_order):
             findings.setdefault(finding.expression, finding)
         if not is_last and step.alias is not None:
             if step.alias in names or step.alias == _OUTPUT:
                 raise InvalidQueryError(f"two inputs or steps are called {step.alias}")
             dataset.createOrReplaceTempView(f"`{step.alias.replace('`', '``')}`")
             names.append(step.alias)
-    found = tuple(findings.values())
-    try:
-        query = check_map(plan, {alias: each for alias, (_, each) in inputs.items()}, vocabulary)
-    except NoMapError as error:
-        obstacle = Finding(expression=error.expression, reason=error.reason, rewrite=error.rewrite)
-        return Analysis(plan, found, None, obstacle)
-    return Analysis(plan, found, query)
+    return Analysis(rows_of(spark, dataset), tuple(findings.values()), depends_on_order, tuple(parsed))

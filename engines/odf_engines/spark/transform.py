@@ -1,23 +1,30 @@
 """The operation ``transform``: one step of a derivative.
 
-Only maps are executed so far. Spark computes the rows with the offsets and operations they came with, piece by piece;
-meanwhile the operations of those before are mended and the slice is written. Only some pieces are held in memory.
+Of a map Spark computes the rows with the offsets and operations they came with, piece by piece; meanwhile the
+operations of those before are mended and the slice is written. Only some pieces are held in memory. Any other query is
+a maintained view, of which Spark computes what changed, or has windows in event time, of which it computes those that
+close.
 
-Source: clauses ENGINE-11, ENGINE-12; MAP-1 to MAP-8 in ``spec/extensions/changelog-maps.md``.
+Source: clauses ENGINE-11, ENGINE-12; MAP-1 to MAP-8 in ``spec/extensions/changelog-maps.md``; VIEW-1 to VIEW-8 in
+``spec/extensions/maintained-views.md``.
 """
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from odf_engines.contract import TransformInput, TransformRequest
 from odf_engines.errors import InvalidQueryError, LimitExceededError
 from odf_engines.host.messages import schema_text
 from odf_engines.spark.changelog import mend_tables
+from odf_engines.spark.closed_windows import count_late_rows, iter_closed, promised_watermark
 from odf_engines.spark.gate.statement import invalid_query
-from odf_engines.spark.known_maps import KnownMap, find_out_map
+from odf_engines.spark.known_transforms import Known, KnownMap, KnownView, KnownWindows, find_out_transform
+from odf_engines.spark.maintained_view import iter_changes
 from odf_engines.spark.pieces import PIECE_BYTES, collect_pieces, cut_even, fit_in_memory, store_pieces
 from odf_engines.spark.relations import MOST_SCANS, ordered_rows
 from odf_engines.spark.slices import write_slice
@@ -27,6 +34,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 __all__ = ["run"]
+
+_Piece = tuple[pa.Table, npt.NDArray[np.int64]]  # rows, and the operation of each
 
 _PIECE_ROWS = 131_072  # guess: a few MB of rows in a row group of the slice
 
@@ -38,34 +47,42 @@ def run(spark: "SparkSession", request: TransformRequest, folder: Path) -> dict[
     aliases = [each.alias for each in request.inputs]
     if len(set(aliases)) != len(aliases):
         raise InvalidQueryError(f"two inputs have the same alias: {', '.join(aliases)}")
-    known = find_out_map(spark, request)
-    source = next(each for each in request.inputs if each.alias == known.query.input_alias)
-
-    rows_in = rows_out = 0
-    if source.offset_interval is not None and source.slices:
-        rows_in = source.offset_interval.row_count
-
-        pieces = _compute(spark, known, source, folder / "work")
-        try:
-            rows_out = write_slice(
-                mend_tables(cut_even(_bounded(pieces, request.limits.output_rows), _PIECE_ROWS)),
-                known.schema,
-                folder / "data.parquet",
-                next_offset=request.next_offset,
-                system_time_ms=request.system_time.unix_ms,
-            )
-        except PySparkException as error:
-            raise invalid_query(error) from error
-    watermark = _watermark(request, source if known.query.passes_event_time else None)
+    known = find_out_transform(spark, request)
+    work = folder / "work"
+    match known:
+        case KnownMap():
+            pieces = _map_pieces(spark, known, request, work)
+        case KnownView():
+            pieces = iter_changes(spark, request, known, work, _PIECE_ROWS)
+        case KnownWindows():
+            pieces = iter_closed(spark, request, known)
+    try:
+        rows_out = write_slice(
+            _bounded(pieces, request.limits.output_rows),
+            known.schema,
+            folder / "data.parquet",
+            next_offset=request.next_offset,
+            system_time_ms=request.system_time.unix_ms,
+        )
+    except PySparkException as error:
+        raise invalid_query(error) from error
+    watermark = _watermark(request, known)
     return {
         "schema": schema_text(known.schema),
         "data": "data.parquet" if rows_out else None,
-        "rows_in": rows_in,
+        "rows_in": sum(each.offset_interval.row_count for each in request.inputs if each.offset_interval is not None),
         "rows_out": rows_out,
-        "late_rows": 0,
+        "late_rows": count_late_rows(request.inputs[0], known.window) if isinstance(known, KnownWindows) else 0,
         "watermark_ms": None if watermark is None else watermark.unix_ms,
         "checkpoint": None,
     }
+
+
+def _map_pieces(spark: "SparkSession", known: KnownMap, request: TransformRequest, work: Path) -> Iterator[_Piece]:
+    source = next(each for each in request.inputs if each.alias == known.query.input_alias)
+    if source.offset_interval is None or not source.slices:
+        return iter(())
+    return mend_tables(cut_even(_compute(spark, known, source, work), _PIECE_ROWS))
 
 
 def _compute(spark: "SparkSession", known: KnownMap, source: TransformInput, work: Path) -> Iterator[pa.Table]:
@@ -86,23 +103,22 @@ def _is_small(each: TransformInput) -> bool:
     return sum(path.stat().st_size for path in each.slices) <= PIECE_BYTES
 
 
-def _bounded(pieces: Iterable[pa.Table], most_rows: int) -> Iterator[pa.Table]:
+def _bounded(pieces: Iterable[_Piece], most_rows: int) -> Iterator[_Piece]:
     count = 0
     for piece in pieces:
-        count += piece.num_rows
+        count += piece[0].num_rows
         if count > most_rows:
             raise LimitExceededError("output_rows", allowed=most_rows, found=count)
         yield piece
 
 
-def _watermark(request: TransformRequest, source: TransformInput | None) -> Timestamp | None:
-    """Return the newest watermark that the input stated, never below the one reported before (MAP-8).
-
-    Args:
-        request: The step.
-        source: The input, None where its watermarks say nothing about the output's event time.
-    """
-    known = [] if source is None else [mark.event_time for mark in source.watermarks]
+def _watermark(request: TransformRequest, known: Known) -> Timestamp | None:
+    """Return the watermark after the step, never below the one reported before (MAP-8, VIEW-8, WINDOW-6)."""
+    if isinstance(known, KnownWindows):
+        return promised_watermark(request, known.window)
+    stated: list[Timestamp] = []
+    if isinstance(known, KnownMap) and known.query.passes_event_time:
+        stated = [mark.event_time for mark in request.inputs[0].watermarks]
     if request.prev_watermark is not None:
-        known.append(request.prev_watermark)
-    return max(known, default=None)
+        stated.append(request.prev_watermark)
+    return max(stated, default=None)

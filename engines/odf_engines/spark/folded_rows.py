@@ -1,0 +1,107 @@
+"""The rows of an input that are in force after an offset: everything given and not taken again.
+
+Rows are compared by all columns of their data. Their order is none, or that of their content, which does not depend on
+how the rows arrived.
+
+Source: clauses VIEW-2 and VIEW-5 in ``spec/extensions/maintained-views.md``.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow.parquet as pq
+
+from odf_engines.contract import TransformInput
+from odf_engines.spark.changelog import APPEND, CORRECT_TO
+from odf_engines.spark.java_classes import scala_sequence
+from odf_engines.spark.plans import java_session, rows_of
+from odf_engines.spark.relations import empty_rows, list_columns, stated_columns, struct_of
+from odf_protocol.events import DataSchema
+from odf_protocol.schema_spark import quote_spark_name
+from odf_protocol.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["data_schema", "folded_rows"]
+
+# No name in a dataset can start with a NUL character, so these cannot meet a column of the data.
+_HASH, _COUNT = "\0hash", "\0count"
+
+
+def data_schema(schema: DataSchema, vocabulary: Vocabulary) -> DataSchema:
+    """Return the columns that describe a row and not its change."""
+    log = (vocabulary.offset, vocabulary.op, vocabulary.system_time)
+    return DataSchema(fields=tuple(each for each in schema.fields if each.name not in log))
+
+
+def folded_rows(
+    spark: "SparkSession",
+    source: TransformInput,
+    upto: int | None,
+    *,
+    in_content_order: bool,
+    event_times_us: tuple[int, int] | None = None,
+) -> "DataFrame":
+    """Return the rows in force after an offset, without the columns of the changelog.
+
+    Args:
+        spark: Session.
+        source: The input, with its slices from the first row on.
+        upto: Last offset that counts, None for no rows.
+        in_content_order: In one partition, ordered by all columns.
+        event_times_us: Only rows from the first of these times on and before the second; None for all.
+    """
+    data = data_schema(source.schema, source.vocabulary)
+    struct = struct_of(data, alias=source.alias)
+    slices = (*source.earlier_slices, *source.slices)
+    if upto is None or not slices:
+        rows = empty_rows(spark, struct)
+    else:
+        reader = java_session(spark).read().schema(struct_of(source.schema, alias=source.alias))
+        # A slice that a step's bound cuts is among the earlier ones and among those of the step.
+        stored = rows_of(spark, reader.parquet(scala_sequence(map(str, dict.fromkeys(slices)))))
+        stored = stored.where(f"{quote_spark_name(source.vocabulary.offset)} <= {upto}L")
+        if event_times_us is not None:
+            # Compared as times, so that files are passed over by what our writer says of them.
+            first, end = (f"timestamp_micros({each}L)" for each in event_times_us)
+            event_time = quote_spark_name(source.vocabulary.event_time)
+            stored = stored.where(f"{event_time} >= {first} AND {event_time} < {end}")
+        rows = _fold(stored, data, source.vocabulary, slices)
+    if in_content_order:
+        rows = rows.coalesce(1).sortWithinPartitions(*(quote_spark_name(each.name) for each in data.fields))
+    return list_columns(spark, rows, stated_columns(data, struct))
+
+
+def _fold(rows: "DataFrame", data: DataSchema, vocabulary: Vocabulary, slices: Sequence[Path]) -> "DataFrame":
+    from pyspark.sql.functions import broadcast, expr
+
+    names = [quote_spark_name(each.name) for each in data.fields]
+    op = quote_spark_name(vocabulary.op)
+    if not _take_rows(slices, vocabulary.op):
+        return rows.select(*names)
+    is_given = f"{op} IN ({APPEND}, {CORRECT_TO})"
+    given, taken = rows.where(is_given), rows.where(f"NOT {is_given}")
+    # Few rows are taken, as a rule: only those like them are grouped, all others are in force as they stand.
+    content = expr(f"xxhash64({', '.join(names)})").alias(_HASH)
+    hashed = given.select("*", content)
+    like_taken = broadcast(taken.select(content).distinct())
+    touched = hashed.join(like_taken, _HASH, "left_semi").drop(_HASH).unionAll(taken)
+    count = expr(f"sum(CASE WHEN {is_given} THEN 1 ELSE -1 END)").alias(_COUNT)
+    left = touched.groupBy(*names).agg(count).where(f"`{_COUNT}` > 0")
+    left = left.select(*names, expr(f"explode(array_repeat(0, CAST(`{_COUNT}` AS INT)))")).select(*names)
+    return hashed.join(like_taken, _HASH, "left_anti").select(*names).unionAll(left)
+
+
+def _take_rows(slices: Sequence[Path], op: str) -> bool:
+    """Say whether any row of these files, which our own writer made, takes another one away."""
+    for path in dict.fromkeys(slices):
+        with pq.ParquetFile(path) as file:
+            for number in range(file.metadata.num_row_groups):
+                group = file.metadata.row_group(number)
+                columns = map(group.column, range(group.num_columns))
+                statistics = next(each for each in columns if each.path_in_schema == op).statistics
+                if statistics is None or not statistics.has_min_max or statistics.max != APPEND:
+                    return True
+    return False

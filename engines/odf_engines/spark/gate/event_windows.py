@@ -1,0 +1,151 @@
+"""Windows in event time: the one window that a query groups by, and which of its ends the output's event time is.
+
+Source: clauses WINDOW-1 and WINDOW-2 in ``spec/extensions/event-windows.md``.
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from odf_engines.errors import NotReplayableError
+from odf_engines.spark.gate.map_class import column_definitions
+from odf_engines.spark.gate.trees import items, iter_expression, iter_plan, shown, simple_name, view_name
+from odf_engines.spark.gate.view_class import find_groups
+from odf_engines.spark.java_classes import java_class
+from odf_protocol.vocabulary import Vocabulary
+
+__all__ = ["EventWindow", "find_event_window"]
+
+_PLANS = frozenset(
+    {
+        "Aggregate",
+        "CTERelationDef",
+        "CTERelationRef",
+        "Expand",
+        "Filter",
+        "PipeOperator",
+        "Project",
+        "SubqueryAlias",
+        "View",
+        "WithCTE",
+    }
+)
+_REWRITE = "SELECT window.start AS event_time, ... FROM input GROUP BY window(event_time, '1 day'), ..."
+
+
+@dataclass(frozen=True, slots=True)
+class EventWindow:
+    """How a query cuts event time.
+
+    Attributes:
+        size_us: From the start of a window to its end.
+        slide_us: From the start of a window to that of the next; a divisor of what lies between any two starts.
+        start_us: Of any one window, since 1970.
+        shows_end: Whether the output's event time is the end of the window; else it is its start.
+    """
+
+    size_us: int
+    slide_us: int
+    start_us: int
+    shows_end: bool
+
+
+def find_event_window(
+    parsed: Collection[Any], plan: Any, inputs: Mapping[str, Vocabulary], vocabulary: Vocabulary
+) -> EventWindow | None:
+    """Find the window in event time that a query groups by; None where it has none.
+
+    Args:
+        parsed: Plans of all steps as they were parsed.
+        plan: Of the last step, analysed.
+        inputs: Vocabularies of the inputs by alias.
+        vocabulary: Of the output.
+
+    Raises:
+        NotReplayableError: A window that cannot be closed by a watermark.
+    """
+    calls = [
+        call
+        for each in parsed
+        for node in iter_plan(each)
+        for expression in items(node.expressions())
+        for call in iter_expression(expression)
+        if simple_name(call) == "UnresolvedFunction"
+        and str(call.nameParts().last()).lower() in {"window", "session_window"}
+    ]
+    if not calls or not _cuts_event_time(plan, inputs):
+        return None
+    if len(calls) > 1 and len({shown(call) for call in calls}) > 1:
+        raise NotReplayableError("several windows", "a query has one window in event time", _REWRITE)
+    nodes = list(iter_plan(plan, inputs))
+    reads = sum((view_name(node) or "") in inputs for node in nodes)
+    if len(inputs) != 1 or reads != 1 or any(simple_name(node) not in _PLANS for node in nodes):
+        reason = "a window in event time is over lists and filters of one input, whose watermark closes it"
+        raise NotReplayableError(shown(calls[0]), reason, "a derivative of its own for what stands below the window")
+    if str(calls[0].nameParts().last()).lower() == "session_window":
+        raise NotReplayableError(shown(calls[0]), "sessions that close by watermark are not available yet", _REWRITE)
+    end = _shown_end(plan, inputs, vocabulary)
+    if end is None:
+        reason = f"whether a row's window is closed is told by the output's {vocabulary.event_time}"
+        raise NotReplayableError(shown(calls[0]), f"{reason}, which is neither its start nor its end", _REWRITE)
+    time, size, *more = items(calls[0].arguments())  # window(time, size, slide, start)
+    slide = more[0] if more else size
+    made = java_class("org.apache.spark.sql.catalyst.expressions.TimeWindow")(time, size, slide, *more[1:])
+    return EventWindow(int(made.windowDuration()), int(made.slideDuration()), int(made.startTime()), end)
+
+
+def _cuts_event_time(plan: Any, inputs: Mapping[str, Vocabulary]) -> bool:
+    """Say whether any window of the query cuts the event time of an input, under whatever name."""
+    nodes = list(iter_plan(plan, inputs))
+    given: set[int] = set()
+    made_of: dict[int, Any] = {}
+    for view in (node for node in nodes if (view_name(node) or "") in inputs):
+        name = inputs[str(view_name(view))].event_time
+        given |= {_number(each) for each in items(view.output()) if str(each.name()) == name}
+        made_of |= column_definitions(nodes, view)
+    for node in nodes:
+        for expression in items(node.expressions()):
+            for each in iter_expression(expression):
+                if simple_name(each) in {"PreciseTimestampConversion", "SessionWindow"}:
+                    inner = iter_expression(each)
+                    columns = [one for one in inner if simple_name(one) == "AttributeReference"]
+                    if any(_leads_to(column, given, made_of) for column in columns):
+                        return True
+    return False
+
+
+def _leads_to(column: Any, given: Collection[int], made_of: Mapping[int, Any]) -> bool:
+    seen: set[int] = set()
+    while simple_name(column) in {"Alias", "AttributeReference"}:
+        if simple_name(column) == "Alias":
+            column = column.child()
+            continue
+        number = _number(column)
+        if number in given:
+            return True
+        if number in seen or number not in made_of:
+            return False
+        seen.add(number)
+        column = made_of[number]
+    return False
+
+
+def _shown_end(plan: Any, inputs: Collection[str], vocabulary: Vocabulary) -> bool | None:
+    """Say which end of the window the output's event time is: True the end, False the start, None neither."""
+    position = [str(each.name()) for each in items(plan.output())].index(vocabulary.event_time)
+    found = find_groups(plan, inputs)
+    if found is None or found.columns[position] is None:
+        return None
+    made = {_number(each): each for each in items(found.aggregate.aggregateExpressions())}
+    expression = made.get(_number(found.columns[position]))
+    if expression is not None and simple_name(expression) == "Alias":
+        expression = expression.child()
+    if expression is None or simple_name(expression) != "GetStructField":
+        return None
+    if not any(expression.child().semanticEquals(group) for group in items(found.aggregate.groupingExpressions())):
+        return None
+    return {"start": False, "end": True}.get(str(expression.childSchema().apply(expression.ordinal()).name()))
+
+
+def _number(column: Any) -> int:
+    return int(column.exprId().id())

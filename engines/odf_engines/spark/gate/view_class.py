@@ -1,0 +1,174 @@
+"""What is known of an analysed query that is no map: whether its result can be kept up to date, and by which key.
+
+A *maintained* view is any deterministic query over whole inputs. After every step its folded output is what the query
+gives over the folded inputs, so all that is asked of it is that two of its results can be compared row by row.
+
+Source: clauses VIEW-1 to VIEW-4 in ``spec/extensions/maintained-views.md``; GATE-7.
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from odf_engines.errors import InvalidQueryError, NotReplayableError
+from odf_engines.spark.gate.trees import items, iter_plan, simple_name, view_name
+from odf_protocol.vocabulary import Vocabulary
+
+__all__ = ["Groups", "NoViewError", "ViewQuery", "check_output_columns", "check_view", "find_groups"]
+
+_UNCOMPARABLE = ("map<", "variant", "interval")
+_ABOVE_GROUPS = frozenset({"Filter", "GlobalLimit", "LocalLimit", "PipeOperator", "Sort", "SubqueryAlias"})
+
+
+class NoViewError(NotReplayableError):
+    """A query that could be repeated, and cannot be kept up to date."""
+
+
+@dataclass(frozen=True, slots=True)
+class ViewQuery:
+    """What is known about a maintained view.
+
+    Attributes:
+        key: Positions of the output columns that tell its rows apart; none of them where there is only one row, None
+            where nothing is known.
+    """
+
+    key: tuple[int, ...] | None
+
+
+def check_view(plan: Any, inputs: Mapping[str, Any], vocabulary: Vocabulary) -> ViewQuery:
+    """Check an analysed plan over rows without the columns of the changelog.
+
+    Args:
+        plan: Analysed, over views that have the data columns of the inputs alone.
+        inputs: Java structs of these columns, by alias.
+        vocabulary: Of the output.
+
+    Raises:
+        NoViewError: Rows that cannot be compared, or what is not executed so far.
+        InvalidQueryError: Output columns that a transform must not have, or must have.
+    """
+    for alias, struct in inputs.items():
+        for name, kind in _types_of(list(struct.fields())):
+            if any(each in kind for each in _UNCOMPARABLE):
+                reason = f"column {name} is of type {kind}, so its rows cannot be compared with one another"
+                raise NoViewError(
+                    f"input {alias}", reason, f"a derivative that selects the columns of {alias} you need"
+                )
+    check_output_columns(plan, vocabulary)
+    for name, kind in _types_of(items(plan.output())):
+        if any(each in kind for each in _UNCOMPARABLE):
+            reason = f"it is of type {kind}, so rows before and after a step cannot be compared"
+            raise NoViewError(f"column {name}", reason, f"to_json({name}), or sort_array(map_entries({name}))")
+    return ViewQuery(_find_key(find_groups(plan, inputs)))
+
+
+def check_output_columns(plan: Any, vocabulary: Vocabulary) -> None:
+    """Check the names of an output and its event time.
+
+    Raises:
+        InvalidQueryError: A column twice, one that every step makes by itself, or no event time.
+    """
+    names = [str(each.name()) for each in items(plan.output())]
+    for name in names:
+        if name in (vocabulary.offset, vocabulary.op, vocabulary.system_time):
+            raise InvalidQueryError(f"the output must not contain {name}; every step makes its own")
+        if names.count(name) > 1:
+            raise InvalidQueryError(f"the output has more than one column {name}; give each its own name with AS")
+    for attribute in items(plan.output()):
+        if str(attribute.name()) == vocabulary.event_time:
+            kind = str(attribute.dataType().typeName())
+            if kind not in ("date", "timestamp", "timestamp_ntz"):
+                raise InvalidQueryError(f"column {vocabulary.event_time}: expected a date or timestamp, found {kind}")
+            return
+    raise InvalidQueryError(
+        f"the output lacks its event time; select a date or timestamp AS {vocabulary.event_time}, "
+        f"for a group max({vocabulary.event_time}) AS {vocabulary.event_time}"
+    )
+
+
+def _types_of(columns: list[Any]) -> list[tuple[str, str]]:
+    return [(str(each.name()), str(each.dataType().catalogString())) for each in columns]
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """The outermost GROUP BY of a query.
+
+    Attributes:
+        aggregate: Its plan.
+        columns: For each column of the query's output the one of the aggregate that it is, None for another value.
+    """
+
+    aggregate: Any
+    columns: tuple[Any, ...]
+
+
+def find_groups(plan: Any, inputs: Collection[str]) -> Groups | None:
+    """Find the outermost GROUP BY of an analysed query, below lists, filters and sorts; None where there is none."""
+    tables = {
+        int(each.id()): each.child()
+        for node in iter_plan(plan, inputs)
+        if simple_name(node) == "WithCTE"
+        for each in items(node.cteDefs())
+    }
+    columns: list[Any] = items(plan.output())
+    while simple_name(plan) != "Aggregate":
+        given: dict[int, Any] | None = None
+        match simple_name(plan):
+            case "Project":
+                given, below = {_number(each): _source_of(each) for each in items(plan.projectList())}, plan.child()
+            case "CTERelationRef":
+                below = tables[int(plan.cteId())]
+                given = _renamed(plan, below)
+            case "View" if view_name(plan) not in inputs:
+                below = plan.child()
+                given = _renamed(plan, below)
+            case "WithCTE":
+                below = plan.plan()
+            case name if name in _ABOVE_GROUPS:
+                below = plan.child()
+            case _:
+                return None
+        if given is not None:
+            columns = [None if each is None else given.get(_number(each)) for each in columns]
+        plan = below
+    return Groups(plan, tuple(columns))
+
+
+def _number(column: Any) -> int:
+    return int(column.exprId().id())
+
+
+def _renamed(plan: Any, below: Any) -> dict[int, Any]:
+    """Return the columns of a plan that stands under a name, by the numbers they have outside of it."""
+    return {_number(outer): inner for outer, inner in zip(items(plan.output()), items(below.output()), strict=True)}
+
+
+def _source_of(expression: Any) -> Any:
+    """Return the column that an item of a list passes on, None where it computes another value."""
+    inner = expression.child() if simple_name(expression) == "Alias" else expression
+    return inner if simple_name(inner) == "AttributeReference" else None
+
+
+def _find_key(groups: Groups | None) -> tuple[int, ...] | None:
+    """Find the columns of the output that a GROUP BY makes unique."""
+    if groups is None:
+        return None
+    aggregate, columns = groups.aggregate, groups.columns
+    made = {_number(each): each for each in items(aggregate.aggregateExpressions())}
+    key = []
+    for group in items(aggregate.groupingExpressions()):
+        for position, column in enumerate(columns):
+            found = None if column is None else made.get(_number(column))
+            if found is not None and _is_group(found, group):
+                key.append(position)
+                break
+        else:
+            return None
+    return tuple(key)
+
+
+def _is_group(expression: Any, group: Any) -> bool:
+    inner = expression.child() if simple_name(expression) == "Alias" else expression
+    return bool(inner.semanticEquals(group) or expression.semanticEquals(group))

@@ -1,0 +1,198 @@
+"""Transforms that passed the gate in this process, so that many steps of one dataset ask it once.
+
+A transform is known by everything that its analysis looks at: its text, and what its inputs and its output are called.
+What is kept of it is what follows from that alone, so no row, no file and no session of an earlier request is in it.
+
+Source: clause GATE-14 in ``spec/extensions/engine-contract.md``.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from odf_engines.contract import Finding, QueryTable, TransformRequest
+from odf_engines.errors import InvalidQueryError
+from odf_engines.spark.folded_rows import data_schema
+from odf_engines.spark.gate.event_windows import EventWindow, find_event_window
+from odf_engines.spark.gate.map_class import MapQuery, NoMapError, check_map
+from odf_engines.spark.gate.view_class import NoViewError, ViewQuery, check_view
+from odf_engines.spark.map_plan import MapPlan, plan_map
+from odf_engines.spark.relations import empty_rows, list_columns, stated_columns, struct_of
+from odf_engines.spark.slices import output_schema
+from odf_engines.spark.steps import Analysis, analyse_transform
+from odf_protocol.events import TransformSql
+from odf_protocol.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+__all__ = ["Examination", "Known", "KnownMap", "KnownView", "KnownWindows", "examine_transform", "find_out_transform"]
+
+_MOST_KNOWN = 16  # guess: a process serves one stranger's dataset, or the derivatives of one home
+
+
+@dataclass(frozen=True, slots=True)
+class KnownMap:
+    """A map that passed the gate.
+
+    Attributes:
+        query: What the gate says of it.
+        struct: Columns of its input's files.
+        plan: To be put over their rows.
+        result: Columns of what comes out.
+        schema: Of its slices.
+    """
+
+    query: MapQuery
+    struct: Any
+    plan: MapPlan
+    result: "StructType"
+    schema: pa.Schema
+
+
+@dataclass(frozen=True, slots=True)
+class KnownView:
+    """A maintained view that passed the gate.
+
+    Attributes:
+        query: What the gate says of it.
+        depends_on_order: Whether its result is exact only in one fixed order of execution.
+        result: Columns of the query.
+        schema: Of its slices.
+    """
+
+    query: ViewQuery
+    depends_on_order: bool
+    result: "StructType"
+    schema: pa.Schema
+
+
+@dataclass(frozen=True, slots=True)
+class KnownWindows:
+    """A query over windows in event time that passed the gate.
+
+    Attributes:
+        window: How it cuts event time.
+        depends_on_order: Whether its result is exact only in one fixed order of execution.
+        result: Columns of the query.
+        schema: Of its slices.
+    """
+
+    window: EventWindow
+    depends_on_order: bool
+    result: "StructType"
+    schema: pa.Schema
+
+
+Known = KnownMap | KnownView | KnownWindows
+
+
+@dataclass(frozen=True, slots=True)
+class Examination:
+    """What the gate found about a transform whose result could be repeated.
+
+    Attributes:
+        findings: What pins it.
+        known: What it takes to execute it, None if that cannot be done.
+        obstacle: Why it cannot.
+    """
+
+    findings: tuple[Finding, ...]
+    known: Known | None
+    obstacle: NoViewError | None = None
+
+
+_Key = tuple[TransformSql, tuple[QueryTable, ...], Vocabulary]
+_known: dict[_Key, Known] = {}
+
+
+def find_out_transform(spark: "SparkSession", request: TransformRequest) -> Known:
+    """Return what is known of the transform of a request; the gate is asked at the first request for it.
+
+    Raises:
+        InvalidQueryError, NotReplayableError: The gate's refusal, which is never kept.
+    """
+    inputs = tuple(
+        QueryTable(name=each.alias, vocabulary=each.vocabulary, schema=each.schema) for each in request.inputs
+    )
+    key = (request.transform, inputs, request.vocabulary)
+    known = _known.pop(key, None)
+    if known is None:
+        examination = examine_transform(spark, *key)
+        if examination.obstacle is not None:
+            raise examination.obstacle
+        known = examination.known
+        assert known is not None
+    while len(_known) >= _MOST_KNOWN:
+        del _known[next(iter(_known))]
+    # Last in the dictionary is what was used last.
+    _known[key] = known
+    return known
+
+
+def examine_transform(
+    spark: "SparkSession", transform: TransformSql, inputs: Sequence[QueryTable], vocabulary: Vocabulary
+) -> Examination:
+    """Take a transform through the gate, over inputs without rows: as a map, else as a maintained view.
+
+    Args:
+        spark: A session.
+        transform: The queries.
+        inputs: Names, vocabularies and schemas.
+        vocabulary: Of the output.
+
+    Raises:
+        InvalidQueryError, NotReplayableError: The gate's refusal.
+    """
+    structs = {each.name: struct_of(each.schema, alias=each.name) for each in inputs}
+    columns = {each.name: stated_columns(each.schema, structs[each.name]) for each in inputs}
+    stored = {name: empty_rows(spark, struct) for name, struct in structs.items()}
+    rows = {name: list_columns(spark, stored[name], columns[name]) for name in stored}
+    vocabularies = {each.name: each.vocabulary for each in inputs}
+    analysis = analyse_transform(spark, transform, rows)
+    try:
+        query = check_map(analysis.plan, vocabularies, vocabulary)
+    except NoMapError:
+        return _examine_view(spark, transform, inputs, vocabulary)
+    alias = query.input_alias
+    plan = plan_map(analysis.plan, rows[alias], columns[alias], alias, vocabularies[alias])
+    result = plan.over(spark, stored[alias]).schema
+    own = type(result)(result.fields[:-2])
+    known = KnownMap(query, structs[alias], plan, result, output_schema(own.json(), vocabulary))
+    return Examination(analysis.findings, known)
+
+
+def _examine_view(
+    spark: "SparkSession", transform: TransformSql, inputs: Sequence[QueryTable], vocabulary: Vocabulary
+) -> Examination:
+    schemas = {each.name: data_schema(each.schema, each.vocabulary) for each in inputs}
+    structs = {name: struct_of(schema, alias=name) for name, schema in schemas.items()}
+    rows = {
+        name: list_columns(spark, empty_rows(spark, structs[name]), stated_columns(schema, structs[name]))
+        for name, schema in schemas.items()
+    }
+    analysis = _analyse_over_data(spark, transform, rows)
+    try:
+        query = check_view(analysis.plan, structs, vocabulary)
+    except NoViewError as error:
+        return Examination(analysis.findings, None, error)
+    result = analysis.rows.schema
+    schema = output_schema(result.json(), vocabulary)
+    vocabularies = {each.name: each.vocabulary for each in inputs}
+    window = find_event_window(analysis.parsed, analysis.plan, vocabularies, vocabulary)
+    if window is not None:
+        return Examination(analysis.findings, KnownWindows(window, analysis.depends_on_order, result, schema))
+    return Examination(analysis.findings, KnownView(query, analysis.depends_on_order, result, schema))
+
+
+def _analyse_over_data(spark: "SparkSession", transform: TransformSql, rows: "Mapping[str, DataFrame]") -> Analysis:
+    try:
+        return analyse_transform(spark, transform, rows)
+    except InvalidQueryError as error:
+        if "UNRESOLVED_COLUMN" not in error.message:
+            raise
+        hint = "; a query over whole inputs sees the rows in force, without offset, operation and system time"
+        raise InvalidQueryError(error.message + hint, position=error.position) from error

@@ -1,0 +1,109 @@
+"""One step of a maintained view: its result before and after the step, and what changed between the two.
+
+Both results are computed from the rows of the inputs alone, and never from what the view said before. So there is no
+state that somebody could have made up, and whoever has the inputs can check any step by itself.
+
+Source: clauses VIEW-2 to VIEW-8 in ``spec/extensions/maintained-views.md``.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from odf_engines.contract import TransformInput, TransformRequest
+from odf_engines.spark.changelog import APPEND, CORRECT_FROM, CORRECT_TO, RETRACT
+from odf_engines.spark.fixed_order import unspilled
+from odf_engines.spark.folded_rows import folded_rows
+from odf_engines.spark.known_transforms import KnownView
+from odf_engines.spark.pieces import PIECE_BYTES, collect_pieces, store_pieces
+from odf_engines.spark.steps import analyse_transform
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["iter_changes"]
+
+_COUNT, _LEAST, _MOST, _OP = "count", "least", "most", "op"  # columns of the query are v0, v1, ... meanwhile
+_PARTITION_BYTES = 32 * 1024 * 1024  # guess: of files, for one task
+_MOST_PARTITIONS = 64  # guess: a task of its own for each of more would cost more than it does
+_COLLECTED_BYTES = 64 * 1024 * 1024  # guess: of input files whose result may be held in memory
+
+
+def iter_changes(
+    spark: "SparkSession", request: TransformRequest, known: KnownView, work: Path, piece_rows: int
+) -> Iterator[tuple[pa.Table, npt.NDArray[np.int64]]]:
+    """Yield the rows of one step, in their order, and the operation of each.
+
+    Args:
+        spark: A session of this request's own.
+        request: With the earlier slices of all inputs.
+        known: The view.
+        work: Folder that does not exist yet, for results that are not held in memory.
+        piece_rows: Rows of a table at most.
+
+    Raises:
+        PySparkException, LimitExceededError: The query failed on a row; or its order rests on more than memory holds.
+    """
+    size_bytes = sum(path.stat().st_size for each in request.inputs for path in (*each.earlier_slices, *each.slices))
+    if not known.depends_on_order:
+        spark.conf.set("spark.sql.files.maxPartitionBytes", max(PIECE_BYTES, _PARTITION_BYTES))
+        spark.conf.set("spark.sql.shuffle.partitions", min(_MOST_PARTITIONS, 1 + size_bytes // _PARTITION_BYTES))
+    changes = _changes(_result(spark, request, known, after=True), _result(spark, request, known, after=False), known)
+    with unspilled(spark, matters=known.depends_on_order):
+        is_held = size_bytes <= _COLLECTED_BYTES
+        pieces = collect_pieces(changes, changes.schema) if is_held else store_pieces(changes, work, piece_rows)
+        for piece in pieces:
+            if piece.num_rows:
+                rows = piece.drop_columns([_OP]).rename_columns(known.result.names)
+                yield rows, np.asarray(piece.column(_OP)).astype(np.int64)
+
+
+def _result(spark: "SparkSession", request: TransformRequest, known: KnownView, *, after: bool) -> "DataFrame | None":
+    """Return the result of the view after the step, or before it; None where no input had rows."""
+    ends = [_last_offset(each) if after else each.prev_offset for each in request.inputs]
+    if not after and all(end is None for end in ends):
+        return None
+    inputs = {
+        each.alias: folded_rows(spark, each, end, in_content_order=known.depends_on_order)
+        for each, end in zip(request.inputs, ends, strict=True)
+    }
+    return analyse_transform(spark, request.transform, inputs).rows
+
+
+def _last_offset(each: TransformInput) -> int | None:
+    return each.prev_offset if each.offset_interval is None else each.offset_interval.end
+
+
+def _changes(after: "DataFrame | None", before: "DataFrame | None", known: KnownView) -> "DataFrame":
+    """Return the rows that a step gives and takes, with their operations, in the one order that they have (VIEW-7)."""
+    from pyspark.sql import Window
+    from pyspark.sql.functions import col, expr, lit
+    from pyspark.sql.functions import max as most
+    from pyspark.sql.functions import min as least
+    from pyspark.sql.functions import sum as total
+
+    assert after is not None
+    columns = [f"v{position}" for position in range(len(after.columns))]
+    rows = after.toDF(*columns).withColumn(_COUNT, lit(1))
+    if before is not None:
+        rows = rows.unionAll(before.toDF(*columns).withColumn(_COUNT, lit(-1)))
+    counted = rows.groupBy(*columns).agg(total(_COUNT).alias(_COUNT)).where(col(_COUNT) != 0)
+    operation = f"CASE WHEN `{_COUNT}` > 0 THEN {APPEND} ELSE {RETRACT} END"
+    order = columns
+    if known.query.key is not None:
+        order = [columns[position] for position in known.query.key]
+        same_key = Window.partitionBy(*(order or [lit(0)]))
+        counted = counted.withColumns({_LEAST: least(_COUNT).over(same_key), _MOST: most(_COUNT).over(same_key)})
+        operation = (
+            f"CASE WHEN `{_LEAST}` > 0 THEN {APPEND} WHEN `{_MOST}` < 0 THEN {RETRACT} "
+            f"WHEN `{_COUNT}` < 0 THEN {CORRECT_FROM} ELSE {CORRECT_TO} END"
+        )
+    changed = counted.select(
+        *columns, expr(f"explode(array_repeat({operation}, CAST(abs(`{_COUNT}`) AS INT)))").alias(_OP)
+    )
+    # Of a pair the row that is taken comes first; other rows are equal in the order only if they are the same.
+    return changed.orderBy(*order, _OP)

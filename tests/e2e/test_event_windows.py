@@ -1,0 +1,131 @@
+"""Windows in event time in a real Spark: each closes once, by a watermark, over what was there in time."""
+
+from random import Random
+
+import pytest
+
+from odf_engines.contract import QueryTable, TransformClass
+from odf_protocol.vocabulary import Vocabulary
+from support.transforms import ORDERS, transform_sql
+from support.view_histories import SCHEMAS, Change, View, fold, random_changelog
+
+pytestmark = pytest.mark.spark
+
+DAY = 86_400_000
+START = 1_600_000_000_000 // DAY * DAY
+APPEND, RETRACT, CORRECT_FROM, CORRECT_TO = range(4)
+
+DAILY = "SELECT window.start AS event_time, k, sum(a) AS a FROM orders GROUP BY window(event_time, '1 day'), k"
+HOPPING = "SELECT window.end AS event_time, count(*) AS n FROM orders WHERE a > 0 GROUP BY window(event_time, '2 days', '1 day')"
+
+
+def order(day: float, k: int, a: int, op: int = APPEND) -> Change:
+    return Change(op, (START + round(day * DAY), k, None, a))
+
+
+def run(session, folder, query, steps):
+    """Run steps of (rows, watermark day); return the rows of each step and the view."""
+    view = View.over(session, query, folder, {"orders": SCHEMAS["orders"]})
+    given = []
+    for rows, watermark in steps:
+        before = len(view.changes)
+        view.step({"orders": rows}, {"orders": None if watermark is None else START + round(watermark * DAY)})
+        given.append(
+            [((row[0] - START) / DAY, *row[1:]) for _, row in map(lambda e: (e.op, e.row), view.changes[before:])]
+        )
+    assert {each.op for each in view.changes} <= {APPEND}
+    return given, view
+
+
+def test_window_closes_once_at_a_watermark_at_its_end(spark_session, tmp_path):
+    given, view = run(
+        spark_session,
+        tmp_path,
+        DAILY,
+        [
+            ([order(0.2, 1, 5), order(0.4, 1, 6), order(1.1, 2, 7)], 0.9),
+            ([order(0.99, 1, 100)], 1),  # older than its own watermark, and in time
+            ([order(0.5, 1, 1000), order(1.5, 2, 1)], None),  # the first is late
+            ([], 2),
+            ([], 3),
+        ],
+    )
+    assert given == [[], [(0.0, 1, 111)], [], [(1.0, 2, 8)], []]
+
+
+def test_changes_in_time_are_applied_and_those_too_late_are_counted(spark_session, tmp_path):
+    view = View.over(spark_session, DAILY, tmp_path, {"orders": SCHEMAS["orders"]})
+    view.step({"orders": [order(0.2, 1, 5), order(0.3, 1, 6)]}, {"orders": None})
+    view.step({"orders": [order(0.2, 1, 5, RETRACT), order(0.3, 1, 6, CORRECT_FROM), order(0.3, 1, 9, CORRECT_TO)]})
+    response = view.step({}, {"orders": START + DAY})
+    assert [each.row for each in view.changes] == [(START, 1, 9)]
+    assert (response.statistics.late_rows, response.watermark.unix_ms) == (0, START)
+    response = view.step({"orders": [order(0.3, 1, 9, RETRACT), order(1.5, 1, 1)]}, {"orders": START + 2 * DAY})
+    assert [each.row for each in view.changes[1:]] == [(START + DAY, 1, 1)]
+    assert (response.statistics.late_rows, response.watermark.unix_ms) == (1, START + DAY)
+
+
+def test_hopping_windows_count_a_row_in_each_that_is_open(spark_session, tmp_path):
+    given, _ = run(
+        spark_session,
+        tmp_path,
+        HOPPING,
+        [
+            ([order(0.5, 1, 1), order(1.5, 1, 1), order(1.6, 1, -1)], 1),
+            ([order(0.5, 1, 1)], 2),  # too late for the window that ended at 1, in time for the one that ends at 2
+            ([], 3),
+        ],
+    )
+    assert given == [[(1.0, 1)], [(2.0, 3)], [(3.0, 1)]]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_portions_change_nothing(spark_session, tmp_path, seed):
+    """The same blocks of an input, read in one step, or each in its own."""
+    random = Random(seed)
+    log = random_changelog(random, "orders", 24)
+    blocks, mark = [], START
+    while log:
+        size = random.randrange(1, 7)
+        mark += random.randrange(DAY)
+        blocks.append((log[:size], random.choice([None, mark])))
+        log = log[size:]
+    blocks.append(([], START + 9 * DAY))
+    ended = []
+    for portion in (1, 2, len(blocks)):
+        folder = tmp_path / str(portion)
+        folder.mkdir()
+        view = View.over(spark_session, random.choice([DAILY]), folder, {"orders": SCHEMAS["orders"]})
+        late = 0
+        for start in range(0, len(blocks), portion):
+            late += view.blocks({"orders": blocks[start : start + portion]}).statistics.late_rows
+        ended.append((fold(view.changes), late))
+    assert ended[0] == ended[1] == ended[2]
+    assert ended[0][0]
+
+
+def test_class_of_windows_is_final(spark_session):
+    table = QueryTable(name="orders", vocabulary=Vocabulary(), schema=ORDERS)
+    query = "SELECT window.end AS event_time, count(*) AS n FROM orders GROUP BY window(event_time, '1 hour')"
+    assert spark_session.check(transform_sql(query), [table]).transform_class is TransformClass.FINAL
+
+
+@pytest.mark.parametrize(
+    ("query", "reason"),
+    [
+        ("SELECT max(event_time) AS event_time FROM orders GROUP BY window(event_time, '1 day')", "neither its start"),
+        (
+            "SELECT session_window.start AS event_time FROM orders GROUP BY session_window(event_time, '1 day')",
+            "session",
+        ),
+        (
+            "SELECT window.end AS event_time FROM orders WHERE amount > (SELECT avg(amount) FROM orders) "
+            "GROUP BY window(event_time, '1 day')",
+            "lists and filters",
+        ),
+    ],
+)
+def test_window_that_no_watermark_could_close_is_refused(spark_session, query, reason):
+    table = QueryTable(name="orders", vocabulary=Vocabulary(), schema=ORDERS)
+    grade = spark_session.check(transform_sql(query), [table])
+    assert reason in (grade.findings[0].reason if grade.findings else grade.obstacle.reason)

@@ -1,0 +1,325 @@
+"""Random changelogs, random queries over them, and what another database says that the queries give.
+
+Two inputs: ``orders`` (k, s, a) and ``people`` (k, r), with nulls, duplicates, retractions and corrections. A query is
+composed of layers, each of which takes and gives the columns event_time, k, s and a, so that layers can be put over one
+another; text that Spark and DuckDB both read.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from math import isnan
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from odf_engines.contract import EngineSession, TransformInput, TransformRequest, TransformResponse, Watermark
+from odf_protocol.events import (
+    DataField,
+    DataSchema,
+    DataTypeInt64,
+    DataTypeOption,
+    DataTypeString,
+    OffsetInterval,
+    TransformSql,
+)
+from odf_protocol.schema_arrow import arrow_schema_of
+from odf_protocol.schema_system import system_fields
+from odf_protocol.timestamp import Timestamp
+from odf_protocol.vocabulary import Vocabulary
+from support.transforms import SYSTEM_TIME, transform_sql
+
+APPEND, RETRACT, CORRECT_FROM, CORRECT_TO = range(4)
+Row = tuple[Any, ...]  # event time in ms, then the columns of the data
+
+
+def _schema(**columns: type) -> DataSchema:
+    kinds = {int: DataTypeInt64(), str: DataTypeString()}
+    fields = (DataField(name=name, type=DataTypeOption(inner=kinds[kind])) for name, kind in columns.items())
+    return DataSchema(fields=(*system_fields(Vocabulary()), *fields))
+
+
+SCHEMAS = {"orders": _schema(k=int, s=str, a=int), "people": _schema(k=int, r=str)}
+
+
+@dataclass(frozen=True)
+class Change:
+    """A row of a changelog."""
+
+    op: int
+    row: Row
+
+
+def random_row(random: Random, name: str) -> Row:
+    """A row of which others will be equal."""
+    time = 1_600_000_000_000 + 86_400_000 * random.randrange(5)
+    key = random.choice([None, 1, 2, 3, 4])
+    if name == "people":
+        return time, key, random.choice([None, "north", "south"])
+    return time, key, random.choice([None, "x", "y", "z"]), random.choice([None, -3, 0, 1, 2, 2, 7])
+
+
+def random_changelog(random: Random, name: str, size: int) -> list[Change]:
+    """A sound changelog: what is taken was given before."""
+    live: list[Row] = []
+    changes: list[Change] = []
+    while len(changes) < size:
+        kind = random.random()
+        if kind < 0.65 or not live:
+            live.append(random_row(random, name))
+            changes.append(Change(APPEND, live[-1]))
+        elif kind < 0.8:
+            changes.append(Change(RETRACT, live.pop(random.randrange(len(live)))))
+        else:
+            position = random.randrange(len(live))
+            new = random_row(random, name)
+            changes += [Change(CORRECT_FROM, live[position]), Change(CORRECT_TO, new)]
+            live[position] = new
+    return changes
+
+
+def fold(changes: Sequence[Change]) -> Counter[Row]:
+    """What remains; fails where a row is taken that is not there."""
+    left: Counter[Row] = Counter()
+    for each in changes:
+        left[each.row] += 1 if each.op in {APPEND, CORRECT_TO} else -1
+        assert left[each.row] >= 0, f"{each} takes a row that is not there"
+    return +left
+
+
+def random_query(random: Random) -> str:
+    """Layers over the inputs."""
+    query = _source(random)
+    for _ in range(random.choice([1, 1, 2])):
+        query = _layer(random, query)
+    return query
+
+
+def _source(random: Random) -> str:
+    orders = random.choice(
+        [
+            "SELECT event_time, k, s, a FROM orders",
+            "SELECT event_time, k, s, a FROM orders WHERE a > 0 OR s IS NULL",
+            "SELECT event_time, coalesce(k, 0) AS k, upper(s) AS s, a * 2 AS a FROM orders",
+        ]
+    )
+    join = random.choice(["JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL OUTER JOIN"])
+    return random.choice(
+        [
+            orders,
+            orders,
+            (
+                f"SELECT coalesce(o.event_time, p.event_time) AS event_time, coalesce(o.k, p.k) AS k, p.r AS s, o.a "
+                f"FROM ({orders}) o {join} people p ON o.k = p.k"
+            ),
+            f"SELECT o.event_time, o.k, o.s, o.a FROM ({orders}) o LEFT SEMI JOIN people p ON o.k = p.k",
+            f"SELECT o.event_time, o.k, o.s, o.a FROM ({orders}) o LEFT ANTI JOIN people p ON o.k = p.k",
+            f"SELECT o.event_time, o.k, q.s, o.a FROM ({orders}) o JOIN orders q ON o.k = q.k AND o.a < q.a",
+            f"SELECT o.event_time, k, r AS s, o.a FROM ({orders}) o JOIN people p USING (k)",
+            f"{orders} UNION ALL SELECT event_time, k, r AS s, 1 AS a FROM people",
+            f"{orders} UNION SELECT event_time, k, r AS s, CAST(NULL AS BIGINT) AS a FROM people",
+            f"SELECT event_time, k, s, a FROM ({orders}) o WHERE EXISTS (SELECT 1 FROM people p WHERE p.k = o.k)",
+            f"SELECT event_time, k, s, a FROM ({orders}) o WHERE k IN (SELECT k FROM people WHERE r = 'north')",
+            f"SELECT event_time, k, s, a FROM ({orders}) o WHERE a >= (SELECT avg(a) FROM orders)",
+            f"SELECT event_time, k, s, (SELECT count(*) FROM people p WHERE p.k = o.k) AS a FROM ({orders}) o",
+            f"SELECT event_time, k, s, a FROM ({orders}) o CROSS JOIN (VALUES (1), (2)) AS v(n) WHERE a > n",
+        ]
+    )
+
+
+def _layer(random: Random, below: str) -> str:
+    group, columns = random.choice(
+        [
+            ("k", "k, CAST(NULL AS STRING) AS s"),
+            ("s", "CAST(NULL AS BIGINT) AS k, s"),
+            *((each, "k, s") for each in ("k, s", "ROLLUP (k, s)", "CUBE (k, s)", "GROUPING SETS ((k), (s), ())")),
+        ]
+    )
+    amount = random.choice(
+        [
+            "sum(a)", "count(*)", "count(a)", "min(a)", "max(a)", "count(DISTINCT a)",
+            "sum(a) FILTER (WHERE s = 'x')", "sum(DISTINCT a)", "max(a) - min(a)",
+            "CAST(round(avg(a), 3) * 1000 AS BIGINT)", "CAST(round(stddev_pop(a), 3) * 1000 AS BIGINT)",
+            "CAST(round(var_samp(a), 3) * 1000 AS BIGINT)",
+        ]
+    )  # fmt: skip
+    # Over no rows the grand total of grouping sets is no row in Spark, and one in DuckDB.
+    having = random.choice([" HAVING count(*) > 0", " HAVING count(*) > 1"])
+    total = "count(*) OVER (PARTITION BY k ORDER BY s NULLS FIRST)"
+    ranked = random.choice(
+        [
+            "rank() OVER (PARTITION BY k ORDER BY a NULLS FIRST)",
+            "dense_rank() OVER (PARTITION BY s ORDER BY a DESC NULLS LAST, k NULLS LAST)",
+            "sum(a) OVER (PARTITION BY k ORDER BY event_time RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)",
+            "max(a) OVER (PARTITION BY s)",
+            total,
+        ]
+    )
+    unique = "ORDER BY event_time, k NULLS FIRST, s NULLS FIRST, a NULLS FIRST"
+    return random.choice(
+        [
+            f"SELECT max(event_time) AS event_time, {columns}, {amount} AS a FROM ({below}) t GROUP BY {group}{having}",
+            (
+                f"SELECT coalesce(max(event_time), TIMESTAMP '2020-01-01 00:00:00') AS event_time, "
+                f"max(k) AS k, min(s) AS s, {amount} AS a FROM ({below}) t"
+            ),
+            f"SELECT DISTINCT event_time, k, s, a FROM ({below}) t",
+            f"SELECT event_time, k, s, {ranked} AS a FROM ({below}) t",
+            f"SELECT event_time, k, s, a FROM ({below}) t {unique} LIMIT 3",
+            (
+                f"SELECT event_time, k, s, a FROM (SELECT *, row_number() OVER (PARTITION BY k {unique}) AS nr FROM "
+                f"({below}) t) u WHERE nr <= 2"
+            ),
+            f"SELECT event_time, k, s, a FROM ({below}) t EXCEPT SELECT event_time, k, r AS s, 2 AS a FROM people",
+            f"SELECT event_time, k, s, a FROM ({below}) t INTERSECT SELECT event_time, k, s, a FROM orders",
+            (
+                f"WITH t AS ({below}), u AS (SELECT k, max(a) AS most FROM t GROUP BY k) "
+                f"SELECT t.event_time, t.k, t.s, t.a FROM t JOIN u ON t.k = u.k AND t.a = u.most"
+            ),
+        ]
+    )
+
+
+def expected_rows(query: str, inputs: dict[str, Counter[Row]]) -> Counter[Row]:
+    """What DuckDB says that a query gives over rows."""
+    connection = duckdb.connect()
+    connection.execute("SET TimeZone = 'UTC'")
+    for name, rows in inputs.items():
+        schema = arrow_schema_of(SCHEMAS[name])
+        fields = [schema.field(i) for i in range(3, len(schema))]
+        columns = list(zip(*rows.elements(), strict=True)) or [[] for _ in fields]
+        arrays = [_array(column, field.type) for column, field in zip(columns, fields, strict=True)]
+        connection.register(name, pa.table(arrays, names=[field.name for field in fields]))
+    query = query.replace("LEFT SEMI JOIN", "SEMI JOIN").replace("LEFT ANTI JOIN", "ANTI JOIN")
+    answer = connection.sql(query).to_arrow_table()
+    columns = [column.to_pylist() for column in answer.columns]
+    return Counter(tuple(map(plain, row)) for row in zip(*columns, strict=True))
+
+
+def plain(value: Any) -> Any:
+    """A value as both databases can be compared by."""
+    if isinstance(value, datetime):
+        return round((value if value.tzinfo else value.replace(tzinfo=UTC)).timestamp() * 1000)
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, Decimal):
+        return int(value) if value == int(value) else float(value)
+    if isinstance(value, float):
+        return "NaN" if isnan(value) else round(value, 9) + 0.0
+    return [plain(each) for each in value] if isinstance(value, list) else value
+
+
+def _array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    return pa.array(values, pa.int64()).cast(kind) if pa.types.is_timestamp(kind) else pa.array(values, kind)
+
+
+@dataclass
+class View:
+    """A derivative that runs step by step over changelogs which grow."""
+
+    session: EngineSession
+    transform: TransformSql
+    folder: Path
+    inputs: dict[str, TransformInput]
+    changes: list[Change]
+    next_offset: int = 0
+    watermark: Timestamp | None = None
+
+    @classmethod
+    def over(
+        cls, session: EngineSession, query: str | TransformSql, folder: Path, schemas: dict[str, DataSchema]
+    ) -> "View":
+        """A view that has not run."""
+        transform = transform_sql(query) if isinstance(query, str) else query
+        inputs = {
+            name: TransformInput(
+                dataset_id=f"did:odf:{name}",
+                alias=name,
+                vocabulary=Vocabulary(),
+                schema=schema,
+                slices=(),
+                offset_interval=None,
+            )
+            for name, schema in schemas.items()
+        }
+        return cls(session, transform, folder, inputs, [])
+
+    def step(
+        self, portions: dict[str, Sequence[Change]], watermarks: dict[str, int | None] | None = None
+    ) -> TransformResponse:
+        """Run one step over one more block of each input, with a watermark in ms where it states one."""
+        marks = watermarks or {}
+        names = {*portions, *marks}
+        return self.blocks({name: [(portions.get(name, ()), marks.get(name))] for name in names})
+
+    def blocks(self, gained: dict[str, Sequence[tuple[Sequence[Change], int | None]]]) -> TransformResponse:
+        """Run one step over more blocks of the inputs: rows, and the watermark in ms that each states."""
+        for name, each in self.inputs.items():
+            first = last = each.prev_offset if each.offset_interval is None else each.offset_interval.end
+            known = [mark.event_time for mark in each.watermarks]
+            known += [] if each.prev_watermark is None else [each.prev_watermark]
+            slices, stated = [], []
+            for rows, mark in gained.get(name, ()):
+                if rows:
+                    start = 0 if last is None else last + 1
+                    slices.append(self.folder / f"{name}-{start}.parquet")
+                    write_changes(slices[-1], each.schema, start, rows)
+                    last = start + len(rows) - 1
+                if mark is not None:
+                    event_time = Timestamp.from_unix_ms(mark)
+                    stated.append(Watermark(system_time=SYSTEM_TIME, event_time=event_time, last_offset=last))
+            interval = None
+            if last is not None and last != first:
+                interval = OffsetInterval(start=0 if first is None else first + 1, end=last)
+            self.inputs[name] = replace(
+                each,
+                earlier_slices=(*each.earlier_slices, *each.slices),
+                prev_offset=first,
+                prev_watermark=max(known, default=None),
+                slices=tuple(slices),
+                offset_interval=interval,
+                watermarks=tuple(stated),
+            )
+        request = TransformRequest(
+            dataset_id="did:odf:view",
+            transform=self.transform,
+            vocabulary=Vocabulary(),
+            inputs=tuple(self.inputs.values()),
+            system_time=SYSTEM_TIME,
+            next_offset=self.next_offset,
+            prev_watermark=self.watermark,
+        )
+        response = self.session.transform(request)
+        self.watermark = response.watermark
+        if response.data_path is not None:
+            table = pq.read_table(response.data_path)
+            columns = [table.column(i).to_pylist() for i in (1, *range(3, table.num_columns))]
+            self.changes += [Change(op, tuple(map(plain, row))) for op, *row in zip(*columns, strict=True)]
+            self.next_offset += table.num_rows
+        return response
+
+
+def write_changes(path: Path, schema: DataSchema, start: int, changes: Sequence[Change]) -> None:
+    """Write a slice."""
+    arrow = arrow_schema_of(schema)
+    columns = zip(*(each.row for each in changes), strict=True)
+    arrays = [
+        pa.array(range(start, start + len(changes)), pa.int64()),
+        pa.array([each.op for each in changes], pa.int32()),
+        pa.array([SYSTEM_TIME.unix_ms] * len(changes), pa.int64()).cast(arrow.types[2]),
+        *(_array(column, kind) for column, kind in zip(columns, arrow.types[3:], strict=True)),
+    ]
+    pq.write_table(pa.Table.from_arrays(arrays, schema=arrow), path)
+
+
+def cut(random: Random, changes: Sequence[Change], portions: int) -> list[Sequence[Change]]:
+    """Cut a changelog into portions at random; some may be empty, and a pair may be cut in two."""
+    ends = sorted(random.randrange(len(changes) + 1) for _ in range(portions - 1))
+    starts = [0, *ends]
+    return [changes[start:end] for start, end in zip(starts, [*ends, len(changes)], strict=True)]
