@@ -229,13 +229,3 @@ def test_views_of_one_request_are_unknown_to_the_next(spark_session):
 def test_steps_that_do_not_fit_together_are_invalid(spark_session, transform):
     with pytest.raises(InvalidQueryError):
         spark_session.transform(transform_request(transform))
-
-
-def test_query_over_two_inputs_needs_stream_processing(spark_session):
-    first = orders_input()
-    second = type(first)(
-        dataset_id="did:odf:more", alias="more", vocabulary=first.vocabulary, schema=first.schema, slices=(),
-        offset_interval=None,
-    )  # fmt: skip
-    with pytest.raises(NotReplayableError, match="more, orders"):
-        spark_session.transform(transform_request("SELECT event_time FROM orders", first, second))

@@ -22,7 +22,7 @@ from odf_engines.spark.fixed_order import unspilled
 from odf_engines.spark.folded_rows import folded_rows
 from odf_engines.spark.gate.event_windows import EventWindow
 from odf_engines.spark.known_transforms import KnownWindows
-from odf_engines.spark.pieces import collect_pieces
+from odf_engines.spark.pieces import bound_rows, collect_pieces
 from odf_engines.spark.steps import analyse_transform
 from odf_protocol.schema_spark import quote_spark_name
 from odf_protocol.timestamp import Timestamp
@@ -95,7 +95,8 @@ def iter_closed(
     for more in results[1:]:
         rows = rows.unionAll(more)
     with unspilled(spark, matters=known.depends_on_order):
-        for piece in collect_pieces(rows.orderBy(*rows.columns), rows.schema):
+        pieces = collect_pieces(rows.orderBy(*rows.columns), rows.schema)
+        for piece in bound_rows(pieces, request.limits.output_rows):
             if piece.num_rows:
                 yield piece.rename_columns(known.result.names), np.full(piece.num_rows, APPEND, dtype=np.int64)
 

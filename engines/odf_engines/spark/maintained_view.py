@@ -19,7 +19,7 @@ from odf_engines.spark.changelog import APPEND, CORRECT_FROM, CORRECT_TO, RETRAC
 from odf_engines.spark.fixed_order import unspilled
 from odf_engines.spark.folded_rows import folded_rows
 from odf_engines.spark.known_transforms import KnownView
-from odf_engines.spark.pieces import PIECE_BYTES, collect_pieces, store_pieces
+from odf_engines.spark.pieces import PIECE_BYTES, bound_rows, collect_pieces, store_pieces
 from odf_engines.spark.steps import analyse_transform
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def iter_changes(
     with unspilled(spark, matters=known.depends_on_order):
         is_held = size_bytes <= _COLLECTED_BYTES
         pieces = collect_pieces(changes, changes.schema) if is_held else store_pieces(changes, work, piece_rows)
-        for piece in pieces:
+        for piece in bound_rows(pieces, request.limits.output_rows):
             if piece.num_rows:
                 rows = piece.drop_columns([_OP]).rename_columns(known.result.names)
                 yield rows, np.asarray(piece.column(_OP)).astype(np.int64)

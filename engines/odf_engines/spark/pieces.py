@@ -21,13 +21,14 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from odf_engines.errors import LimitExceededError
 from odf_engines.spark.java_classes import java_class
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
-__all__ = ["PIECE_BYTES", "collect_pieces", "cut_even", "fit_in_memory", "store_pieces"]
+__all__ = ["PIECE_BYTES", "bound_rows", "collect_pieces", "cut_even", "fit_in_memory", "store_pieces"]
 
 PIECE_BYTES = 8 * 1024 * 1024  # guess: of a file; some row groups of usual size
 MOST_GROUP_BYTES = 64 * 1024 * 1024  # guess: of values; a query may make some times as much of it in half a gigabyte
@@ -84,6 +85,20 @@ def store_pieces(rows: "DataFrame", folder: Path, most_rows: int) -> Iterator[pa
                     yield pa.Table.from_batches([batch])
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def bound_rows(pieces: Iterable[pa.Table], most_rows: int) -> Iterator[pa.Table]:
+    """Pass pieces on as long as they have no more rows together.
+
+    Raises:
+        LimitExceededError: They have.
+    """
+    count = 0
+    for piece in pieces:
+        count += piece.num_rows
+        if count > most_rows:
+            raise LimitExceededError("output_rows", allowed=most_rows, found=count)
+        yield piece
 
 
 def cut_even(tables: Iterable[pa.Table], rows: int) -> Iterator[pa.Table]:

@@ -9,7 +9,7 @@ Source: clauses ENGINE-11, ENGINE-12; MAP-1 to MAP-8 in ``spec/extensions/change
 ``spec/extensions/maintained-views.md``.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,16 +18,16 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from odf_engines.contract import TransformInput, TransformRequest
-from odf_engines.errors import InvalidQueryError, LimitExceededError
-from odf_engines.host.messages import schema_text
+from odf_engines.errors import InvalidQueryError
 from odf_engines.spark.changelog import mend_tables
 from odf_engines.spark.closed_windows import count_late_rows, iter_closed, promised_watermark
 from odf_engines.spark.gate.statement import invalid_query
 from odf_engines.spark.known_transforms import Known, KnownMap, KnownView, KnownWindows, find_out_transform
 from odf_engines.spark.maintained_view import iter_changes
-from odf_engines.spark.pieces import PIECE_BYTES, collect_pieces, cut_even, fit_in_memory, store_pieces
+from odf_engines.spark.pieces import PIECE_BYTES, bound_rows, collect_pieces, cut_even, fit_in_memory, store_pieces
 from odf_engines.spark.relations import MOST_SCANS, ordered_rows
 from odf_engines.spark.slices import write_slice
+from odf_engines.host.messages import schema_text
 from odf_protocol.timestamp import Timestamp
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def run(spark: "SparkSession", request: TransformRequest, folder: Path) -> dict[
             pieces = iter_closed(spark, request, known)
     try:
         rows_out = write_slice(
-            _bounded(pieces, request.limits.output_rows),
+            pieces,
             known.schema,
             folder / "data.parquet",
             next_offset=request.next_offset,
@@ -82,7 +82,9 @@ def _map_pieces(spark: "SparkSession", known: KnownMap, request: TransformReques
     source = next(each for each in request.inputs if each.alias == known.query.input_alias)
     if source.offset_interval is None or not source.slices:
         return iter(())
-    return mend_tables(cut_even(_compute(spark, known, source, work), _PIECE_ROWS))
+    return mend_tables(
+        cut_even(bound_rows(_compute(spark, known, source, work), request.limits.output_rows), _PIECE_ROWS)
+    )
 
 
 def _compute(spark: "SparkSession", known: KnownMap, source: TransformInput, work: Path) -> Iterator[pa.Table]:
@@ -101,15 +103,6 @@ def _compute(spark: "SparkSession", known: KnownMap, source: TransformInput, wor
 
 def _is_small(each: TransformInput) -> bool:
     return sum(path.stat().st_size for path in each.slices) <= PIECE_BYTES
-
-
-def _bounded(pieces: Iterable[_Piece], most_rows: int) -> Iterator[_Piece]:
-    count = 0
-    for piece in pieces:
-        count += piece[0].num_rows
-        if count > most_rows:
-            raise LimitExceededError("output_rows", allowed=most_rows, found=count)
-        yield piece
 
 
 def _watermark(request: TransformRequest, known: Known) -> Timestamp | None:
