@@ -37,10 +37,14 @@ class InputHead:
 
 @dataclass(frozen=True, slots=True)
 class InputWatermark:
-    """A watermark that a block of the input stated, and the system time of that block."""
+    """A watermark that a block of the input stated, and the system time of that block.
+
+    ``last_offset`` is that of the newest row the input had with the block, None without rows.
+    """
 
     system_time: Timestamp
     event_time: Timestamp
+    last_offset: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +160,8 @@ def plan_input(recorded: ExecuteTransformInput, blocks: Iterable[Block]) -> Plan
             slices.append(block.event.new_data)
             last_offset = block.event.new_data.offset_interval.end
         if block.event.new_watermark is not None:
-            watermarks.append(InputWatermark(block.system_time, block.event.new_watermark))
+            reached = recorded.prev_offset if last_offset is None else last_offset
+            watermarks.append(InputWatermark(block.system_time, block.event.new_watermark, reached))
     if last_offset != recorded.new_offset:
         raise RejectedError(
             f"PLAN-5 recorded-offset-is-of-recorded-blocks (input {recorded.dataset_id})",

@@ -50,13 +50,21 @@ PINNED = {
     "histogram": (aggregate("histogram_numeric(amount, 3)"), "histogram", "width_bucket"),
     "limit": ("SELECT event_time FROM orders LIMIT 3", "LIMIT", "ORDER BY"),
     "limit-under-ties": ("SELECT event_time, id FROM orders ORDER BY id LIMIT 3", "LIMIT", "every row unique"),
-    "limit-in-a-subquery": ("SELECT max(event_time) AS event_time FROM (SELECT event_time FROM orders LIMIT 3)", "LIMIT", "ORDER BY"),
+    "limit-in-a-subquery": (
+        "SELECT max(event_time) AS event_time FROM (SELECT event_time FROM orders LIMIT 3)", "LIMIT", "ORDER BY",
+    ),
     "limit-in-a-condition": (
         "SELECT event_time FROM orders WHERE id IN (SELECT id FROM orders LIMIT 3)", "LIMIT", "ORDER BY",
     ),
-    "limit-in-a-table": ("WITH t AS (SELECT event_time FROM orders LIMIT 3) SELECT max(event_time) AS event_time FROM t", "LIMIT", "ORDER BY"),
+    "limit-in-a-table": (
+        "WITH t AS (SELECT event_time AS e FROM orders LIMIT 3) SELECT max(e) AS event_time FROM t",
+        "LIMIT",
+        "ORDER BY",
+    ),
     "offset": ("SELECT event_time FROM orders OFFSET 3", "OFFSET", "ORDER BY"),
-    "limit-after-a-join": ("SELECT a.event_time FROM orders a JOIN orders b ON a.id = b.id LIMIT 3", "LIMIT", "ORDER BY"),
+    "limit-after-a-join": (
+        "SELECT a.event_time FROM orders a JOIN orders b ON a.id = b.id LIMIT 3", "LIMIT", "ORDER BY",
+    ),
     "row-number-with-ties": (window("row_number() OVER (PARTITION BY status ORDER BY id)"), "row_number", "rank()"),
     "row-number-without-order": (
         window("row_number() OVER (PARTITION BY status ORDER BY 1)"), "row_number", "every row unique",
@@ -108,7 +116,9 @@ REPLAYABLE = {
     "intersect": "SELECT event_time FROM orders INTERSECT SELECT event_time FROM orders WHERE id > 3",
     "sort": "SELECT event_time FROM orders ORDER BY id",
     "limit-of-a-total-order": "SELECT event_time, id FROM orders ORDER BY id, event_time LIMIT 3",
-    "limit-of-groups": "SELECT max(event_time) AS event_time, status, count(*) AS n FROM orders GROUP BY status ORDER BY ALL LIMIT 3",
+    "limit-of-groups": """
+        SELECT max(event_time) AS event_time, status, count(*) AS n FROM orders GROUP BY status ORDER BY ALL LIMIT 3
+    """,
     "rank": window("rank() OVER (PARTITION BY status ORDER BY id)"),
     "dense-rank": window("dense_rank() OVER (ORDER BY id)"),
     "running-sum": window("sum(id) OVER (PARTITION BY status ORDER BY event_time)"),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from odf_engines.contract import Finding, GradeLevel, TransformClass
 from odf_engines.errors import InvalidQueryError, NotReplayableError
 from odf_engines.host.messages import schema_text
-from odf_engines.spark.known_transforms import KnownMap, KnownView, KnownWindows, examine_transform
+from odf_engines.spark.known_transforms import KnownMap, KnownView, KnownWindows, find_examination
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,7 +26,7 @@ _CLASSES = {
 def run(spark: "SparkSession", request: dict[str, Any], _folder: Path) -> dict[str, object]:
     """Grade the transform of a request; see ``worker`` for what goes in and out."""
     try:
-        found = examine_transform(spark, request["transform"], request["inputs"], request["vocabulary"])
+        found = find_examination(spark, request["transform"], request["inputs"], request["vocabulary"])
     except NotReplayableError as error:
         return _refusal(error.expression, error.reason, error.rewrite)
     except InvalidQueryError as error:

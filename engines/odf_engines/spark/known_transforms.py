@@ -29,7 +29,16 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-__all__ = ["Examination", "Known", "KnownMap", "KnownView", "KnownWindows", "examine_transform", "find_out_transform"]
+__all__ = [
+    "Examination",
+    "Known",
+    "KnownMap",
+    "KnownView",
+    "KnownWindows",
+    "examine_transform",
+    "find_examination",
+    "find_out_transform",
+]
 
 _MOST_KNOWN = 16  # guess: a process serves one stranger's dataset, or the derivatives of one home
 
@@ -106,31 +115,40 @@ class Examination:
 
 
 _Key = tuple[TransformSql, tuple[QueryTable, ...], Vocabulary]
-_known: dict[_Key, Known] = {}
+_known: dict[_Key, Examination] = {}
 
 
 def find_out_transform(spark: "SparkSession", request: TransformRequest) -> Known:
-    """Return what is known of the transform of a request; the gate is asked at the first request for it.
+    """Return what it takes to execute the transform of a request.
 
     Raises:
-        InvalidQueryError, NotReplayableError: The gate's refusal, which is never kept.
+        InvalidQueryError, NotReplayableError: The gate's refusal, or why it cannot be executed.
     """
     inputs = tuple(
         QueryTable(name=each.alias, vocabulary=each.vocabulary, schema=each.schema) for each in request.inputs
     )
-    key = (request.transform, inputs, request.vocabulary)
-    known = _known.pop(key, None)
-    if known is None:
-        examination = examine_transform(spark, *key)
-        if examination.obstacle is not None:
-            raise examination.obstacle
-        known = examination.known
-        assert known is not None
+    examination = find_examination(spark, request.transform, inputs, request.vocabulary)
+    if examination.known is None:
+        assert examination.obstacle is not None
+        raise examination.obstacle
+    return examination.known
+
+
+def find_examination(
+    spark: "SparkSession", transform: TransformSql, inputs: Sequence[QueryTable], vocabulary: Vocabulary
+) -> Examination:
+    """Return what the gate says; it is asked at the first request that says the same (GATE-14).
+
+    Raises:
+        InvalidQueryError, NotReplayableError: The gate's refusal, which is never kept.
+    """
+    key = (transform, tuple(inputs), vocabulary)
+    found = _known.pop(key, None) or examine_transform(spark, *key)
     while len(_known) >= _MOST_KNOWN:
         del _known[next(iter(_known))]
     # Last in the dictionary is what was used last.
-    _known[key] = known
-    return known
+    _known[key] = found
+    return found
 
 
 def examine_transform(

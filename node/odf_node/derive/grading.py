@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from odf_engines.contract import Grade, GradeLevel, QueryTable
+from odf_engines.contract import Grade, GradeLevel, QueryTable, TransformClass
 from odf_engines.errors import NotReplayableError
 from odf_node.datasets.chains import load_view
 from odf_node.engines.sessions import EngineHost
@@ -18,6 +18,14 @@ from odf_protocol.errors import MalformedError
 from odf_protocol.events import DatasetKind, SetTransform, SetVocab
 from odf_protocol.manifest import DatasetSnapshot
 from odf_protocol.vocabulary import Vocabulary
+
+
+_MEANINGS = {
+    TransformClass.MAP: "each row follows from one row of its input",
+    TransformClass.MAINTAINED: "corrected whenever its inputs change; each step computes the query over all of them",
+    TransformClass.FINAL: "each window is given once, when a watermark closes it; rows that come later are left out",
+}
+"""What a class means for who reads the dataset, and what it costs (VIEW-1)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +40,8 @@ class GradedTransform:
         """Say it in lines for people."""
         if self.grade is None:
             return [f"{self.dataset}: whether others can repeat its query shows at its first step: {self.reason}"]
-        lines = [f"{self.dataset}: {self.grade.level.value}"]
+        kind = self.grade.transform_class
+        lines = [f"{self.dataset}: {self.grade.level.value}{f', {kind.value}: {_MEANINGS[kind]}' if kind else ''}"]
         lines += [f"  {each.expression}: {each.reason}" for each in self.grade.findings]
         return lines
 
@@ -44,7 +53,8 @@ class GradedTransform:
             {"expression": each.expression, "reason": each.reason, "rewrite": each.rewrite}
             for each in self.grade.findings
         ]
-        return {"level": self.grade.level.value, "findings": findings}
+        kind = self.grade.transform_class
+        return {"level": self.grade.level.value, "class": kind.value if kind else None, "findings": findings}
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from odf_engines.engine import EngineSession
 from odf_engines.errors import EngineMissingError
 from odf_node.datasets.chains import iter_decoded, load_view
 from odf_node.derive.transforms import StepBuilder
+from odf_node.derive.whole_inputs import WholeInputs
 from odf_node.engines.outputs import StagedOutputs
 from odf_node.engines.sessions import EngineHost
 from odf_node.ports import DatasetRecord, MetadataStore, ObjectStore, Origin
@@ -147,6 +148,7 @@ class Rebuilder:
         problems: list[str] = []
         with ExitStack() as stack, self.objects.writing():
             sessions: dict[str, EngineSession] = {}
+            whole_inputs = WholeInputs(self.store, self.objects)
             for step in steps:
                 assert step.before.transform is not None
                 name = step.before.transform.transform.engine
@@ -163,7 +165,7 @@ class Rebuilder:
                     limits=self.engines.limits,
                     checkpoint=self._find_checkpoint(record, step),
                 ).request
-                response = sessions[name].transform(request)
+                response = sessions[name].transform(whole_inputs.complete(request, planned, sessions[name]))
                 came_back, problem = self._put_back(step, response, name)
                 files += len(came_back)
                 size_bytes += sum(self.objects.get_size(item) for item in came_back)

@@ -12,6 +12,7 @@ from odf_engines.contract import Limits
 from odf_engines.engine import Engine, EngineSession
 from odf_node.derive.replay_records import check_record_inputs
 from odf_node.derive.transforms import StepBuilder
+from odf_node.derive.whole_inputs import WholeInputs
 from odf_node.ports import MetadataStore, ObjectStore
 from odf_protocol.block import Block
 from odf_protocol.dataset_view import DatasetView
@@ -53,6 +54,10 @@ class Replayer:
     objects: ObjectStore
     paths: Mapping[Multihash, Path]
     checkpoints: dict[Multihash, Path] = field(default_factory=dict)
+    whole_inputs: WholeInputs = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "whole_inputs", WholeInputs(self.store, self.objects))
 
     def check_inputs(self, view: DatasetView, block: Block, record: ReplayRecord) -> None:
         """Check what a record says of a step's inputs against the copies held here, without an engine (REPLAY-7).
@@ -114,7 +119,7 @@ class Replayer:
             check_record_inputs(record, planned, step.request, block.sequence_number)
         from odf_node.derive.step_comparison import find_divergence, recomputed_hash_of
 
-        response = session.transform(step.request)
+        response = session.transform(self.whole_inputs.complete(step.request, planned, session))
         published = self._find_published(event.new_data.physical_hash) if event.new_data else None
         divergence = find_divergence(block, view, response, published)
         if divergence is None:

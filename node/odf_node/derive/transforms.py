@@ -15,6 +15,7 @@ from odf_node.datasets.chains import blocks_between, get_block, last_offset_at, 
 from odf_node.datasets.presence import Presence
 from odf_node.datasets.writer import ChainWriter
 from odf_node.derive.replay_records import make_record, sign_record
+from odf_node.derive.whole_inputs import WholeInputs
 from odf_node.engines.outputs import StagedOutputs
 from odf_node.engines.sessions import EngineHost
 from odf_node.errors import UsageError
@@ -187,7 +188,8 @@ class StepBuilder:
             slices=tuple(self.objects.get_path(item.physical_hash) for item in planned.slices),
             offset_interval=planned.offset_interval,
             watermarks=tuple(
-                EngineWatermark(system_time=mark.system_time, event_time=mark.event_time) for mark in planned.watermarks
+                EngineWatermark(system_time=mark.system_time, event_time=mark.event_time, last_offset=mark.last_offset)
+                for mark in planned.watermarks
             ),
         )
 
@@ -252,7 +254,9 @@ class Transformer:
         step = builder.build(view, planned, system_time=system_time, limits=self.engines.limits, checkpoint=checkpoint)
         engine = self.engines.get_engine(step.engine)
         with self.objects.writing():
-            response = self.engines.own_session(step.engine).transform(step.request)
+            session = self.engines.own_session(step.engine)
+            request = WholeInputs(self.store, self.objects).complete(step.request, planned, session)
+            response = session.transform(request)
             report = self._commit(record, view, step, engine, response, notes_progress=not reaches_heads)
         return replace(report, reaches_heads=reaches_heads)
 

@@ -1,0 +1,63 @@
+"""Derivatives with a published answer: what the publisher of the countries' table made of it on the same days.
+
+``tests/data/covid-derived`` has its sums per day and its pivot, as they were served. See examples/covid/data/README.md.
+"""
+
+import csv
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from support.nodes import RealNode
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "covid"
+ANSWERS = Path(__file__).parents[1] / "data" / "covid-derived"
+DAYS = ("2020-10-01", "2020-10-08", "2020-11-01")
+
+
+def published(name: str, day: str) -> list[list[str]]:
+    with gzip.open(ANSWERS / f"{name}-{day}.csv.gz", "rt") as file:
+        return list(csv.reader(file))[1:]
+
+
+def rows_in_force(node: RealNode, dataset: str) -> list[list[str]]:
+    query = f"SELECT * FROM {dataset}__state ORDER BY event_time"
+    found = json.loads(node.must("sql", "-c", query, "-o", "json").out)
+    return [[str(value) if value is not None else "" for value in row.values()] for row in found]
+
+
+def check_totals(node: RealNode, day: str) -> None:
+    ours = rows_in_force(node, "worldwide.daily")
+    theirs = published("worldwide-aggregate", day)
+    assert [[row[0][:10], *row[1:4]] for row in ours] == [row[:4] for row in theirs]
+    for mine, answer in zip(ours, theirs, strict=True):
+        assert (mine[4] == "") == (answer[4] == "")
+        assert not answer[4] or abs(float(mine[4]) - float(answer[4])) < 1e-9
+
+
+def check_pivot(node: RealNode, day: str) -> None:
+    ours = [[row[0][:10], *row[1:]] for row in rows_in_force(node, "key.countries")]
+    assert ours == published("key-countries-pivoted", day)
+
+
+def test_totals_and_pivot_are_those_of_the_publisher_after_every_correction(tmp_path):
+    node, auditor = (RealNode(tmp_path / name, has_engine=True) for name in ("agency", "auditor"))
+    node.must(
+        "add", *(str(EXAMPLE / f"{name}.yaml") for name in ("countries.daily", "worldwide.daily", "key.countries"))
+    )
+    for day in DAYS:
+        source = (EXAMPLE / "data" / f"countries-aggregated-{day}.csv.gz").as_uri()
+        node.must("pull", "countries.daily", environment={"COVID_SOURCE": source})
+        node.must("pull", "worldwide.daily", "key.countries")
+        check_totals(node, day)
+        check_pivot(node, day)
+    with node.serving() as address:
+        for name in ("countries.daily", "worldwide.daily", "key.countries"):
+            auditor.must("pull", f"{address}/{name}")
+    trust = {each["name"]: each["trust"] for each in json.loads(auditor.must("list", "-o", "json").out)}
+    assert trust == {"countries.daily": "signed", "worldwide.daily": "re-executed", "key.countries": "re-executed"}
+    check_totals(auditor, DAYS[-1])
