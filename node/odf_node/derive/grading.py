@@ -19,7 +19,6 @@ from odf_protocol.events import DatasetKind, SetTransform, SetVocab
 from odf_protocol.manifest import DatasetSnapshot
 from odf_protocol.vocabulary import Vocabulary
 
-
 _MEANINGS = {
     TransformClass.MAP: "each row follows from one row of its input",
     TransformClass.MAINTAINED: "corrected whenever its inputs change; each step computes the query over all of them",
