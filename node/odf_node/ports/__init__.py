@@ -36,7 +36,6 @@ from odf_node.ports.datasets import (
 )
 from odf_node.ports.errors import (
     BlockNotFoundError,
-    DatasetExistsError,
     DatasetNotFoundError,
     HeadMovedError,
     HomeBusyError,
@@ -87,7 +86,6 @@ __all__ = [
     "BlockRole",
     "Clock",
     "Commit",
-    "DatasetExistsError",
     "DatasetNotFoundError",
     "DatasetRecord",
     "DocumentKind",

@@ -10,7 +10,6 @@
     │   └── KeyNotFoundError         the private key is not held here
     ├── RejectedError
     │   ├── NameTakenError           another dataset has the name
-    │   ├── DatasetExistsError       the dataset is here already
     │   ├── ObjectMismatchError      bytes do not have the hash that was promised
     │   └── PeerKeyChangedError      a peer shows another identity than the one seen first
     ├── UnavailableError
@@ -88,15 +87,6 @@ class NameTakenError(RejectedError):
         self.args = (f"the name '{name}' belongs to dataset {holder}",)
         self.name = name
         self.holder = holder
-
-
-class DatasetExistsError(RejectedError):
-    """A dataset with this identity is here already."""
-
-    def __init__(self, dataset_id: DatasetId) -> None:
-        super().__init__("dataset-is-new", found=dataset_id)
-        self.args = (f"dataset {dataset_id} is in this node already",)
-        self.dataset_id = dataset_id
 
 
 class ObjectMismatchError(RejectedError):

@@ -160,10 +160,6 @@ class UnionKind:
         """Return how manifests call a member in ``kind:``."""
         return member.__name__.removeprefix(self.prefix)
 
-    def find_member(self, name: str) -> type[Any] | None:
-        """Find a member by the name that manifests use."""
-        return next((member for member in self.members if self.name_of(member) == name), None)
-
 
 Kind = ScalarKind | EnumKind | TimestampKind | TextKind | BytesKind | TableKind | VectorKind | UnionKind
 

@@ -38,7 +38,6 @@ __all__ = [
     "PullRequest",
     "PullResponse",
     "PullStrategy",
-    "PushAnswer",
     "PushBlocks",
     "PushProgress",
     "PushRequest",
@@ -255,9 +254,6 @@ class ObjectsPushResponse(_Result, frozen=True, kw_only=True):
     """Which are to be uploaded, or why the push ends."""
 
     ok: PushStrategies | UnsetType = UNSET
-
-
-PushAnswer = Answer | ObjectsPushResponse
 
 
 class _Uploaded(Message, frozen=True, kw_only=True):

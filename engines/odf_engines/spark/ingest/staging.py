@@ -19,8 +19,6 @@ from odf_protocol.vocabulary import Vocabulary
 
 ORD = "ord"
 
-OP_TYPE = pa.int32()
-
 
 class InvalidColumnsError(EngineError):
     """Rows have columns that the dataset's rules forbid or lack columns that they ask for."""

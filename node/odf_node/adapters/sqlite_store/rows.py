@@ -66,11 +66,6 @@ def read_time(column: object) -> Timestamp | None:
     return None if column is None else Timestamp.parse(str(column))
 
 
-def encode_hash(value: Multihash | None) -> bytes | None:
-    """Write an optional hash."""
-    return None if value is None else value.to_bytes()
-
-
 def as_bytes(column: object) -> bytes:
     """Narrow the type of a column; tables are STRICT."""
     assert isinstance(column, bytes)
