@@ -24,7 +24,6 @@ import pytest
 
 from odf_engines.contract import IngestRequest, Limits, QueryRequest, QueryTable
 from odf_engines.errors import LimitExceededError
-from odf_engines.host.compiled import find_compiled
 from odf_engines.host.session import HostSession
 from odf_engines.sandbox.profile import Mount, Profile
 from odf_engines.sandbox.resources import usage_of
@@ -123,10 +122,8 @@ def machines(
     spark_session: Any, spark_engine: Any, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[dict[str, Machine]]:
     runtime = find_runtime()
-    # Of our code what is compiled does not fit the copies: it is read from them.
     known = {
         "class_data": find_class_data(runtime, spark_engine.cache),
-        "compiled": find_compiled(runtime, spark_engine.cache),
     }
     folder = tmp_path_factory.mktemp("machines")
     for place, path in iter_engine_files(runtime):

@@ -17,7 +17,7 @@ import pytest
 
 from odf_engines.contract import Limits
 from odf_engines.errors import InvalidQueryError
-from odf_engines.host.compiled import python_command
+from odf_engines.host.python_program import python_command
 from odf_engines.sandbox.bubblewrap import find_bubblewrap
 from odf_engines.sandbox.profile import build_command
 from odf_engines.sandbox.system_calls import open_filter
@@ -81,7 +81,7 @@ def spark_without_gate(spark_engine, host_folder):
             asked = {"queries": queries, "settings": settings, "options": session._java_options(), "analysed": {}}
             if more:
                 asked["analysed"] = {name: query.format(**facts) for name, query, _ in ANALYSED}
-            *python, _ = python_command(session.guest.compiled, "odf_engines.spark.worker")
+            *python, _ = python_command("odf_engines.spark.worker")
             program = [*python, "/exchange/in/program.py", json.dumps(asked)]
             descriptor = open_filter()
             try:

@@ -1,4 +1,4 @@
-"""Clauses ENGINE-13, ENGINE-20: what takes long is made once, appears whole, and stays while it is used."""
+"""Clause ENGINE-13: what takes long is made once, appears whole, and stays while it is used."""
 
 import os
 import threading
@@ -17,18 +17,6 @@ def file_with(content: str):
     def make(folder: Path) -> Path:
         made = folder / "made"
         made.write_text(content)
-        return made
-
-    return make
-
-
-def folder_with(content: str):
-    """Give a way to make a folder with one file."""
-
-    def make(folder: Path) -> Path:
-        made = folder / "made"
-        made.mkdir()
-        (made / "file").write_text(content)
         return made
 
     return make
@@ -56,12 +44,11 @@ def test_what_is_good_is_not_made_again(shelf):
     assert path.read_text() == "first"
 
 
-def test_what_is_no_longer_good_is_made_anew(tmp_path):
-    shelf = CacheShelf(tmp_path)
+def test_what_is_no_longer_good_is_made_anew(shelf):
     for content in ("first", "second"):
-        path = shelf.make("a", folder_with(content), is_good=lambda _: False)
-        assert (path / "file").read_text() == content
-    assert names(shelf) == {"a"}
+        path = shelf.make("a", file_with(content), is_good=lambda _: False)
+        assert path.read_text() == content
+    assert names(shelf) == {"a.txt"}
 
 
 def test_what_cannot_be_made_leaves_what_was_there(shelf):
@@ -87,11 +74,10 @@ def test_two_that_want_it_make_it_once(shelf):
     assert len(counted) == 1
 
 
-@pytest.mark.parametrize("make", [file_with("it"), folder_with("it")], ids=["files", "folders"])
-def test_what_was_used_least_of_late_goes(tmp_path, make):
-    shelf = CacheShelf(tmp_path)
+def test_what_was_used_least_of_late_goes(shelf):
+    make = file_with("it")
     for number in range(MOST):
         os.utime(shelf.make(f"{number}", make, is_good=Path.exists), (number, number))
     shelf.find("0", is_good=Path.exists)
     shelf.make("new", make, is_good=Path.exists)
-    assert names(shelf) == {"0", *map(str, range(2, MOST)), "new"}
+    assert names(shelf) == {f"{name}.txt" for name in ("0", *range(2, MOST), "new")}

@@ -1,15 +1,14 @@
 """Shelves of the machine's cache: what engines keep there is made once, appears whole, and stays while it is used.
 
-A shelf is a folder of things that took long to make, each under a name that says what it was made for. Several
+A shelf is a folder of files that took long to make, each under a name that says what it was made for. Several
 processes may want one at the same time; all but one wait. Nothing on a shelf is needed: it can be deleted at any time.
 
-Source: clauses ENGINE-13 and ENGINE-20 in ``spec/extensions/engine-contract.md``.
+Source: clause ENGINE-13 in ``spec/extensions/engine-contract.md``.
 """
 
 import contextlib
 import fcntl
 import os
-import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -28,15 +27,15 @@ def user_cache() -> Path:
 
 @dataclass(frozen=True, slots=True)
 class CacheShelf:
-    """One folder of such things, files or folders.
+    """One folder of such files.
 
     Attributes:
         folder: Made if need be.
-        suffix: How the names of the things end; empty for folders.
+        suffix: How their names end.
     """
 
     folder: Path
-    suffix: str = ""
+    suffix: str
 
     def find(self, name: str, *, is_good: Callable[[Path], bool]) -> Path | None:
         """Return a good thing if there is one, and count it as used now."""
@@ -61,11 +60,7 @@ class CacheShelf:
                 return found
             path = self._path(name)
             with tempfile.TemporaryDirectory(dir=self.folder, prefix=".making-") as folder:
-                made = make(Path(folder))
-                if path.is_dir():
-                    # Sandboxes that run keep the old one, as it becomes empty.
-                    path.rename(Path(folder, ".old"))
-                made.replace(path)
+                make(Path(folder)).replace(path)
             self._forget()
         return path
 
@@ -80,10 +75,7 @@ class CacheShelf:
 
     def _forget(self) -> None:
         for old in sorted(self._iter_kept(), key=_used_ns, reverse=True)[_MOST_KEPT:]:
-            if old.is_dir():
-                shutil.rmtree(old, ignore_errors=True)
-            else:
-                old.unlink(missing_ok=True)
+            old.unlink(missing_ok=True)
 
     def _iter_kept(self) -> Iterator[Path]:
         """Yield what stands here, without what is being made and without locks."""

@@ -7,7 +7,6 @@ Source: clauses ENGINE-3, ENGINE-4 and ENGINE-24 in ``spec/extensions/engine-con
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from odf_engines.host.runtime import Runtime
 from odf_engines.sandbox.profile import Mount
@@ -31,7 +30,6 @@ class Guest:
         arguments: Plain values for the program.
         environment: Variables beside those that every guest has.
         mounts: What it is shown beside its runtime.
-        compiled: Folder of compiled Python that shortens the start, if there is one.
         scratch_bytes: Of its home folder, which lives in memory.
         temporary_bytes: Of its folder for temporary files, which lives in memory.
     """
@@ -42,6 +40,5 @@ class Guest:
     arguments: Mapping[str, object] = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=dict)
     mounts: tuple[Mount, ...] = ()
-    compiled: Path | None = None
     scratch_bytes: int = _SCRATCH_BYTES
     temporary_bytes: int = _TEMPORARY_BYTES

@@ -14,9 +14,9 @@ from typing import Any
 
 from odf_engines.contract import Limits
 from odf_engines.errors import EngineFailureError, LimitExceededError
-from odf_engines.host.compiled import compiled_mounts, python_command
 from odf_engines.host.messages import error_from_fields
 from odf_engines.host.output_rows import RowsCheck, SizeCheck
+from odf_engines.host.python_program import python_command
 from odf_engines.host.runtime import find_runtime
 from odf_engines.sandbox.process import SandboxedProcess
 from odf_engines.sandbox.profile import Mount, Profile
@@ -35,14 +35,12 @@ class OutputReader:
     Args:
         folder: Holds every file that is read; shown read only.
         limits: ``memory_bytes`` is what reading may take, ``cpu_s`` and ``processes`` as for an engine.
-        compiled: See ``Guest``.
         has_filter: See ``Profile``.
     """
 
-    def __init__(self, folder: Path, limits: Limits, *, compiled: Path | None = None, has_filter: bool = True) -> None:
+    def __init__(self, folder: Path, limits: Limits, *, has_filter: bool = True) -> None:
         self._folder = folder
         self._limits = limits
-        self._compiled = compiled
         self._has_filter = has_filter
         self._process: SandboxedProcess | None = None
 
@@ -116,14 +114,14 @@ class OutputReader:
                 "limits": {**limits, "RLIMIT_DATA": self._limits.memory_bytes},
                 "memory_bytes": self._limits.memory_bytes,
             }
-            program = [*python_command(self._compiled, "odf_engines.host.output_program"), json.dumps(arguments)]
+            program = [*python_command("odf_engines.host.output_program"), json.dumps(arguments)]
             self._process = SandboxedProcess(self._profile(), program, replace(self._limits, output_bytes=0))
         return self._process
 
     def _profile(self) -> Profile:
         runtime = find_runtime(_PACKAGES)
         return Profile(
-            mounts=(*runtime.mounts(), *compiled_mounts(self._compiled), Mount(self._folder, "/exchange/done")),
+            mounts=(*runtime.mounts(), Mount(self._folder, "/exchange/done")),
             links=runtime.links(),
             environment={
                 # Other allocators of Arrow's reserve more memory than they use, which the limit would count.

@@ -4,7 +4,7 @@ Found by reading the code, from the program on: each ``import``, also inside fun
 of a module of ours, which is how the worker names its operations. What stands under ``TYPE_CHECKING`` never runs. So a
 change of a module that no worker sees is not a new engine, and no list has to be kept.
 
-Source: clauses ENGINE-10 and ENGINE-20 in ``spec/extensions/engine-contract.md``.
+Source: clause ENGINE-10 in ``spec/extensions/engine-contract.md``.
 """
 
 import ast

@@ -30,11 +30,11 @@ from odf_engines.contract import (
     TransformResponse,
 )
 from odf_engines.errors import EngineError, EngineFailureError, LimitExceededError
-from odf_engines.host.compiled import compiled_mounts, python_command
 from odf_engines.host.guest import Guest
 from odf_engines.host.messages import encode_message, error_from_fields
 from odf_engines.host.output_reader import OutputReader
 from odf_engines.host.outputs import Answer, OutputFolder
+from odf_engines.host.python_program import python_command
 from odf_engines.host.query_bounds import check_query_bounds, check_transform_bounds
 from odf_engines.sandbox.caller import CallerConfinedProcess
 from odf_engines.sandbox.disk import remove_tree
@@ -97,7 +97,7 @@ class HostSession:
         # Where the caller confines this whole program, it confines the reading of outputs too.
         self._reader = None
         if process.is_sandbox:
-            self._reader = OutputReader(self.folder / "done", limits, compiled=guest.compiled, has_filter=has_filter)
+            self._reader = OutputReader(self.folder / "done", limits, has_filter=has_filter)
 
     def start(self) -> None:
         """See ``EngineSession``."""
@@ -259,7 +259,7 @@ class HostSession:
             "memory_bytes": self._limits.memory_bytes,
             **self.guest.arguments,
         }
-        program = [*python_command(self.guest.compiled, self.guest.program), json.dumps(arguments)]
+        program = [*python_command(self.guest.program), json.dumps(arguments)]
         process = self._process_type(self.profile(), program, self._limits, writable=[self.folder / "out"])
         # Before it answers: whoever stops the session while it starts must find it.
         self._process = process
@@ -291,7 +291,6 @@ class HostSession:
             Mount(self.folder / "in", "/exchange/in"),
             Mount(self.folder / "out", "/exchange/out", is_writable=True),
             *self.guest.mounts,
-            *compiled_mounts(self.guest.compiled),
         ]
         return Profile(
             mounts=tuple(mounts),

@@ -17,8 +17,8 @@ from pathlib import Path
 from odf_engines.contract import Limits, QueryRequest, QueryTable, TransformInput, TransformRequest
 from odf_engines.errors import EngineError, EngineFailureError
 from odf_engines.host.cache_shelf import CacheShelf
-from odf_engines.host.compiled import python_command
 from odf_engines.host.outputs import OutputFolder
+from odf_engines.host.python_program import python_command
 from odf_engines.host.session import HostSession
 from odf_engines.sandbox.process import SandboxedProcess
 from odf_engines.spark.digest import class_data_key
@@ -49,19 +49,18 @@ def find_class_data(runtime: Runtime, cache: Path) -> Path | None:
     return _shelf(cache).find(class_data_key(runtime, cache), is_good=_is_archive)
 
 
-def make_class_data(runtime: Runtime, cache: Path, compiled: Path | None = None) -> Path:
+def make_class_data(runtime: Runtime, cache: Path) -> Path:
     """Return the archive, making it if need be; processes that want it at the same time make it once.
 
     Args:
         runtime: What is installed.
         cache: Folder that has the shelf.
-        compiled: Folder of compiled Python for the sandboxes, if there is one.
 
     Raises:
         SandboxUnavailableError, EngineError: It cannot be made; the engine starts without one, only slower.
     """
     return _shelf(cache).make(
-        class_data_key(runtime, cache), lambda folder: _make(runtime, folder, compiled), is_good=_is_archive
+        class_data_key(runtime, cache), lambda folder: _make(runtime, folder), is_good=_is_archive
     )
 
 
@@ -77,20 +76,20 @@ def _is_archive(path: Path) -> bool:
         return False
 
 
-def _make(runtime: Runtime, folder: Path, compiled: Path | None) -> Path:
+def _make(runtime: Runtime, folder: Path) -> Path:
     done = folder / "done"
     done.mkdir()
     options = [*SHORT_LIVED, "-Xshare:off", f"-XX:DumpLoadedClassList=/exchange/out/{_CLASS_LIST}"]
-    guest = spark_guest(runtime, cores=1, compiled=compiled, java_options=options)
+    guest = spark_guest(runtime, cores=1, java_options=options)
     with HostSession(guest, folder, _LIMITS) as session:
         _train(session, folder)
         session.let_process_end()
         classes = OutputFolder(session.folder / "out", done, _LIMITS).take(_CLASS_LIST)
-    with HostSession(spark_guest(runtime, cores=1, compiled=compiled), folder, _LIMITS) as session:
+    with HostSession(spark_guest(runtime, cores=1), folder, _LIMITS) as session:
         shutil.copyfile(classes, session.folder / "in" / _CLASS_LIST)
         options = ["-Xshare:dump", f"-XX:SharedClassListFile=/exchange/in/{_CLASS_LIST}"]
         options += ["-XX:SharedArchiveFile=/exchange/out/class-data.jsa", "-Xlog:disable"]
-        program = python_command(compiled, "odf_engines.spark.launch")
+        program = python_command("odf_engines.spark.launch")
         with SandboxedProcess(
             session.profile(), [*program, *options], _LIMITS, writable=[session.folder / "out"]
         ) as process:

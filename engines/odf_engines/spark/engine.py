@@ -30,7 +30,7 @@ class SparkEngine:
     """See ``Engine``.
 
     Args:
-        cache: Folder for what can be made again: class-data archives, compiled Python, file digests. By default the
+        cache: Folder for what can be made again: class-data archives, file digests. By default the
             user's cache.
         cores: Tasks at the same time; by default those of the machine, at most 4. Never changes a result.
         is_confined_by_caller: Whether this whole program runs in a container of its own, in which no sandbox can be
@@ -74,13 +74,12 @@ class SparkEngine:
 
     def open(self, workspace: Path, limits: Limits) -> EngineSession:
         """See ``Engine``."""
-        from odf_engines.host.compiled import find_compiled
         from odf_engines.spark.class_data import find_class_data
 
         runtime = find_runtime()
-        class_data, compiled = find_class_data(runtime, self.cache), find_compiled(runtime, self.cache)
+        class_data = find_class_data(runtime, self.cache)
         options = () if self._is_long_lived else SHORT_LIVED
-        guest = spark_guest(runtime, cores=self._cores, class_data=class_data, compiled=compiled, java_options=options)
+        guest = spark_guest(runtime, cores=self._cores, class_data=class_data, java_options=options)
         return open_session(guest, workspace, limits, is_confined_by_caller=self._is_confined_by_caller)
 
     def prepare(self) -> None:
@@ -89,12 +88,11 @@ class SparkEngine:
         Raises:
             EngineError: It cannot be made; sessions start without it, only slower.
         """
-        from odf_engines.host.compiled import make_compiled
+        from odf_engines.host.python_program import compile_packages
         from odf_engines.spark.class_data import make_class_data
-        from odf_engines.spark.preload import PRELOADED, PROGRAMS
 
-        compiled = make_compiled(find_runtime(), self.cache, PROGRAMS, PRELOADED)
-        make_class_data(find_runtime(), self.cache, compiled)
+        compile_packages(find_runtime())
+        make_class_data(find_runtime(), self.cache)
 
     def examine(self) -> Sequence[MachineNeed]:
         """See ``Engine``: Java is asked who it is."""

@@ -20,7 +20,6 @@ def spark_guest(
     *,
     cores: int,
     class_data: Path | None = None,
-    compiled: Path | None = None,
     java_options: Sequence[str] = (),
 ) -> Guest:
     """Return what a session of Spark runs.
@@ -29,7 +28,6 @@ def spark_guest(
         runtime: What is installed.
         cores: Tasks at the same time.
         class_data: Class-data archive that shortens the start, if there is one.
-        compiled: Folder of compiled Python that does so, if there is one.
         java_options: Further options of the Java runtime; none that could change a result.
     """
     options, mounts = [*java_options], []
@@ -48,5 +46,4 @@ def spark_guest(
             "SPARK_LOCAL_IP": "127.0.0.1",
         },
         mounts=tuple(mounts),
-        compiled=compiled,
     )

@@ -1,18 +1,13 @@
 """What the worker imports while Java starts, when it has nothing else to do, and not during the first request.
 
 It is what a transform imports in the end; a name that is missing here costs time in the first request and nothing else.
-
-Source: clause ENGINE-20 in ``spec/extensions/engine-contract.md``.
 """
 
 import importlib
 
-__all__ = ["PRELOADED", "PROGRAMS", "preload"]
+__all__ = ["preload"]
 
-# What runs inside the sandboxes: the worker, and Java alone.
-PROGRAMS = ("odf_engines.spark.worker", "odf_engines.spark.launch")
-
-PRELOADED = (
+_PRELOADED = (
     "encodings.idna", "ssl",  # by py4j when it connects
     "numpy.ma", "pyarrow.compute", "pyarrow.parquet",
     "pyspark.sql.classic.column", "pyspark.sql.classic.dataframe", "pyspark.sql.pandas.map_ops",
@@ -22,5 +17,5 @@ PRELOADED = (
 
 def preload() -> None:
     """Import it."""
-    for name in PRELOADED:
+    for name in _PRELOADED:
         importlib.import_module(name)

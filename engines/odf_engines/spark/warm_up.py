@@ -5,8 +5,6 @@ a failure costs nothing but time. Classes of one family must be initialised by o
 class meanwhile and two that need each other would wait for ever. So what is done beside the context belongs to Spark's
 SQL, which the context knows nothing of, and what is done beside the first session are libraries that know nothing of
 either.
-
-Source: clause ENGINE-22 in ``spec/extensions/engine-contract.md``.
 """
 
 import contextlib

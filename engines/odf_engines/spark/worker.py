@@ -11,7 +11,7 @@ engine. The module is imported at the first request for it. What it prints goes 
 The sandbox has Python's standard library, pyspark, py4j, msgspec, numpy, pyarrow, ``odf_protocol`` and ``odf_engines``,
 nothing else.
 
-Source: clauses ENGINE-3 to ENGINE-6 and ENGINE-21 in ``spec/extensions/engine-contract.md``.
+Source: clauses ENGINE-3 to ENGINE-6 in ``spec/extensions/engine-contract.md``.
 """
 
 import gc
