@@ -4,7 +4,10 @@ import argparse
 import os
 
 from odf_node.cli.context import Context
+from odf_node.cli.input_files import read_input
 from odf_node.cli.parsing import add_output_format
+from odf_protocol.errors import MalformedError
+from odf_protocol.manifest import DatasetSnapshot, parse_snapshots
 
 BLOCK_VERSIONS = (2, 3)  # Source: SUPPORTED_VERSIONS of the protocol, which help need not load
 
@@ -27,10 +30,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(context: Context, arguments: argparse.Namespace) -> int:
     """Create every dataset that the manifests describe, or none where a mistake can be seen beforehand."""
-    from odf_node.cli.input_files import read_input
-    from odf_protocol.errors import MalformedError
-    from odf_protocol.manifest import DatasetSnapshot, parse_snapshots
-
     snapshots: list[DatasetSnapshot] = []
     for name in arguments.manifests:
         shown_as = "standard input" if name == "-" else name

@@ -1,8 +1,10 @@
 """``odf-node backup``: copy this node while it runs."""
 
 import argparse
+from dataclasses import asdict
 from pathlib import Path
 
+from odf_node.adapters.home_backup import back_up, back_up_keys
 from odf_node.cli.context import Context
 from odf_node.cli.parsing import add_output_format
 from odf_node.wording import count_of
@@ -22,10 +24,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(context: Context, arguments: argparse.Namespace) -> int:
     """Copy the database, then every object that it names."""
-    from dataclasses import asdict
-
-    from odf_node.adapters.home_backup import back_up, back_up_keys
-
     home, console = context.node.home, context.console
     with console.progress(f"{arguments.target}: copying") as progress:
         report = back_up(home, arguments.target, progress.advance)

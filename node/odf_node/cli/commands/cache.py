@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 from odf_node.cli.context import Context
 from odf_node.cli.main import nested_options
 from odf_node.cli.parsing import add_output_format
+from odf_node.datasets.naming import select_datasets
+from odf_node.errors import NodeBusyError
 from odf_node.wording import count_of
 
 if TYPE_CHECKING:
@@ -38,8 +40,6 @@ async def run(context: Context, arguments: argparse.Namespace) -> int:
     """Do it."""
     if arguments.action == "clear":
         return _clear(context, arguments)
-    from odf_node.datasets.naming import select_datasets
-
     store = context.node.store
     records = select_datasets(store, arguments.datasets) if arguments.datasets else list(store.list_datasets())
     if arguments.action == "list":
@@ -152,8 +152,6 @@ async def _rebuild(context: Context, arguments: argparse.Namespace, records: "li
 
 def _clear(context: Context, arguments: argparse.Namespace) -> int:
     """Clear, unless somebody is writing just now."""
-    from odf_node.errors import NodeBusyError
-
     report = context.node.clear_cache()
     if not report.ran:
         raise NodeBusyError("another command is writing; nothing was removed, try again when it has ended")

@@ -4,6 +4,7 @@ import argparse
 import sys
 
 from odf_node.cli.context import Context
+from odf_node.datasets.naming import select_datasets
 from odf_node.errors import UsageError
 
 
@@ -15,8 +16,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(context: Context, arguments: argparse.Namespace) -> int:
     """Delete chains and data; a dataset that another one here is derived from is kept."""
-    from odf_node.datasets.naming import select_datasets
-
     node = context.node
     records = select_datasets(node.store, arguments.datasets)
     readers = node.deletion.find_readers(records)

@@ -1,9 +1,11 @@
 """``odf-node doctor``: what this machine offers, what is missing, and how to mend it."""
 
 import argparse
+from dataclasses import asdict
 
 from odf_node.cli.context import Context
 from odf_node.cli.parsing import add_output_format
+from odf_node.machine import examine_machine
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -13,10 +15,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(context: Context, arguments: argparse.Namespace) -> int:
     """Try everything that the node relies on; exit with 1 if something is missing."""
-    from dataclasses import asdict
-
-    from odf_node.machine import examine_machine
-
     findings = examine_machine(context.home)
     if arguments.output_format == "json":
         context.console.json([asdict(finding) for finding in findings])

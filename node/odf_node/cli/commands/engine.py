@@ -2,6 +2,7 @@
 
 import argparse
 
+from odf_engines.registry import get_engine, installed_engines
 from odf_node.cli.context import Context
 from odf_node.cli.main import nested_options
 from odf_node.cli.parsing import add_output_format
@@ -28,8 +29,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(context: Context, arguments: argparse.Namespace) -> int:
     """Do it."""
-    from odf_engines.registry import get_engine, installed_engines
-
     console = context.console
     if arguments.action == "list":
         engines = [get_engine(name) for name in installed_engines()]

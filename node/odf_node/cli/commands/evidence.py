@@ -1,12 +1,25 @@
 """``odf-node evidence``: what is proved against datasets, and what an owner does about it."""
 
 import argparse
+import shutil
+import textwrap
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Final
 
+from odf_node.acceptance.histories import lay_side_by_side
 from odf_node.cli.context import Context
 from odf_node.cli.main import nested_options
 from odf_node.cli.parsing import add_output_format
+from odf_node.datasets.naming import get_dataset
+from odf_node.datasets.writer import find_writing_time
+from odf_node.errors import UnknownDatasetError, UsageError
+from odf_node.keys.disputes import Disputes
+from odf_node.keys.renewing import renew_head
+from odf_node.trust.bundles import Bundles
+from odf_node.trust.recovery import Recovery
+from odf_protocol.judging import encode_bundle
+from odf_protocol.timestamp import Timestamp
 
 _WIDE: Final = 160
 """Columns where nothing says how wide it is: a file, a pipe."""
@@ -46,8 +59,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 async def run(context: Context, arguments: argparse.Namespace) -> int:
     """Do it."""
-    from odf_node.datasets.naming import get_dataset
-
     node = context.node
     if arguments.action == "export":
         return _export(context, arguments)
@@ -58,8 +69,6 @@ async def run(context: Context, arguments: argparse.Namespace) -> int:
         case "settle":
             _settle(context, record, arguments.reason)
         case "recover":
-            from odf_node.trust.recovery import Recovery
-
             async with await node.outgoing.open_peer(arguments.source) as peer:
                 recovered = await Recovery(node.store, node.objects, node.keys).recover(record, peer, now=node.now())
             node.record("evidence recover", record.name, f"block {recovered.head.sequence_number}")
@@ -70,8 +79,6 @@ async def run(context: Context, arguments: argparse.Namespace) -> int:
 
 
 def _settle(context: Context, record: Any, reason: str) -> None:
-    from odf_node.keys.disputes import Disputes
-
     node = context.node
     for settlement in Disputes(node.store).settle(record, node.keys, reason=reason, now=node.now()):
         node.record("evidence settle", record.name, str(settlement.proof))
@@ -81,11 +88,6 @@ def _settle(context: Context, record: Any, reason: str) -> None:
 
 
 def _renew(context: Context, record: Any, days: int) -> None:
-    from odf_node.datasets.writer import find_writing_time
-    from odf_node.errors import UsageError
-    from odf_node.keys.renewing import renew_head
-    from odf_protocol.timestamp import Timestamp
-
     if days < 1:
         raise UsageError("--valid-days is at least 1")
     node = context.node
@@ -97,9 +99,6 @@ def _renew(context: Context, record: Any, days: int) -> None:
 
 
 def _show(context: Context, record: Any, *, as_json: bool) -> None:
-    from odf_node.acceptance.histories import lay_side_by_side
-    from odf_node.keys.disputes import Disputes
-
     node, console = context.node, context.console
     found = [
         lay_side_by_side(node.store, node.refusals, record, dispute)
@@ -121,10 +120,6 @@ def _show(context: Context, record: Any, *, as_json: bool) -> None:
 
 def _fold(row: dict[str, Any]) -> list[dict[str, Any]]:
     """Break what would make a row wider than the terminal."""
-    import shutil
-    import textwrap
-    from itertools import zip_longest
-
     # Number and gaps first, then two histories of equal width.
     width = max((shutil.get_terminal_size((_WIDE, 1)).columns - len(str(row["block"])) - 10) // 2, 20)
     sides = (textwrap.wrap(row[side], width) for side in ("first", "second"))
@@ -141,11 +136,6 @@ def _standing_of(dispute: dict[str, Any]) -> str:
 
 
 def _export(context: Context, arguments: argparse.Namespace) -> int:
-    from odf_node.datasets.naming import get_dataset
-    from odf_node.errors import UnknownDatasetError
-    from odf_node.trust.bundles import Bundles
-    from odf_protocol.judging import encode_bundle
-
     node = context.node
     bundles = Bundles(node.store)
     try:

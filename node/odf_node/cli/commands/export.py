@@ -4,6 +4,8 @@ import argparse
 
 from odf_node.cli.context import Context
 from odf_node.cli.parsing import add_output_format, add_rate_limit
+from odf_node.datasets.naming import select_datasets
+from odf_node.errors import UsageError
 from odf_node.wording import count_of
 
 
@@ -23,9 +25,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 async def run(context: Context, arguments: argparse.Namespace) -> int:
     """Write what is missing there, one dataset after the other."""
-    from odf_node.datasets.naming import select_datasets
-    from odf_node.errors import UsageError
-
     node, console, place = context.node, context.console, arguments.to
     context.limit_transfers(rate=arguments.limit_rate)
     records = select_datasets(node.store, arguments.datasets)

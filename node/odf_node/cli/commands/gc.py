@@ -4,6 +4,7 @@ import argparse
 
 from odf_node.cli.context import Context
 from odf_node.cli.parsing import add_output_format
+from odf_node.errors import NodeBusyError
 from odf_node.wording import count_of
 
 
@@ -14,8 +15,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(context: Context, arguments: argparse.Namespace) -> int:
     """Do it, unless somebody is writing just now."""
-    from odf_node.errors import NodeBusyError
-
     context.load_settings()
     report = context.node.collect_garbage()
     if not report.ran:

@@ -5,6 +5,12 @@ import argparse
 
 from odf_node.cli.context import Context, parse_place
 from odf_node.cli.parsing import add_output_format, add_parallel, add_rate_limit
+from odf_node.cli.reports import ReportLog
+from odf_node.errors import UsageError
+from odf_node.exchange.pull_planning import PullTarget
+from odf_protocol.did import DatasetId
+from odf_protocol.names import DatasetName
+from odf_protocol.policy import Policy
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -30,13 +36,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 async def run(context: Context, arguments: argparse.Namespace) -> int:
     """Take one after the other; each is verified as if it came from a stranger."""
-    from odf_node.cli.reports import ReportLog
-    from odf_node.errors import UsageError
-    from odf_node.exchange.pull_planning import PullTarget
-    from odf_protocol.did import DatasetId
-    from odf_protocol.names import DatasetName
-    from odf_protocol.policy import Policy
-
     for option, value in (("--as", arguments.local_name), ("--identity", arguments.identity)):
         if value and len(arguments.sources) != 1:
             raise UsageError(f"{option} is for one dataset, so import one")

@@ -6,7 +6,12 @@ from pathlib import Path
 from typing import BinaryIO
 
 from odf_node.cli.context import Context, parse_time
+from odf_node.cli.input_files import check_input
 from odf_node.cli.parsing import add_output_format
+from odf_node.cli.reports import ReportLog
+from odf_node.cli.writing_time import tell_writing_time
+from odf_node.datasets.naming import get_dataset
+from odf_node.errors import UsageError
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -23,12 +28,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(context: Context, arguments: argparse.Namespace) -> int:
     """Take the files in; each one is one slice, whole or not at all."""
-    from odf_node.cli.input_files import check_input
-    from odf_node.cli.reports import ReportLog
-    from odf_node.cli.writing_time import tell_writing_time
-    from odf_node.datasets.naming import get_dataset
-    from odf_node.errors import UsageError
-
     if arguments.stdin == bool(arguments.files):
         raise UsageError("name the files to take in, or say --stdin")
     for path in arguments.files:

@@ -4,8 +4,10 @@ import argparse
 from typing import Final
 
 from odf_node.cli.context import Context
+from odf_node.cli.inspections import definition, files, histories, node, quarantine, trust
 from odf_node.cli.main import nested_options
 from odf_node.cli.parsing import add_output_format, whole_number
+from odf_node.datasets.naming import get_dataset
 
 SUBJECTS: Final = {
     "DATASET": "name or identity",
@@ -48,9 +50,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(context: Context, arguments: argparse.Namespace) -> int:
     """Show it."""
-    from odf_node.cli.inspections import definition, files, histories, node, quarantine, trust
-    from odf_node.datasets.naming import get_dataset
-
     as_json = arguments.output_format == "json"
     of_datasets = {
         "schema": definition.show_schema,

@@ -5,6 +5,9 @@ from pathlib import Path
 
 from odf_node.cli.context import Context
 from odf_node.cli.parsing import add_output_format
+from odf_node.cli.run import EXIT_CODES
+from odf_protocol.errors import NotFoundError, RejectedError
+from odf_protocol.judging import MAX_BUNDLE_BYTES, decode_bundle, judge
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -15,10 +18,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(context: Context, arguments: argparse.Namespace) -> int:
     """Judge it; no home, no network and no clock is used. The exit code is that of a refusal if guilt is proved."""
-    from odf_node.cli.run import EXIT_CODES
-    from odf_protocol.errors import NotFoundError, RejectedError
-    from odf_protocol.judging import MAX_BUNDLE_BYTES, decode_bundle, judge
-
     try:
         with Path(arguments.file).open("rb") as file:
             raw = file.read(MAX_BUNDLE_BYTES + 1)

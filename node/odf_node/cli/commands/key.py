@@ -1,12 +1,18 @@
 """``odf-node key``: show and change who speaks for a dataset."""
 
 import argparse
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+from odf_node.adapters.recovery_key_files import read_recovery_key, written_recovery_key
 from odf_node.cli.context import Context
 from odf_node.cli.main import nested_options
 from odf_node.cli.parsing import add_output_format, whole_number
+from odf_node.datasets.naming import get_dataset
+from odf_node.keys.changing import KeyChanging
+from odf_node.keys.reports import KeyReports
+from odf_protocol.did import DidKey
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -41,8 +47,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(context: Context, arguments: argparse.Namespace) -> int:
     """Do it; works beside a running node, which signs with the new key at its next block."""
-    from odf_node.datasets.naming import get_dataset
-
     record = get_dataset(context.node.store, arguments.subject)
     match arguments.action:
         case "show":
@@ -58,15 +62,10 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
 
 
 def _changing(context: Context) -> Any:
-    from odf_node.keys.changing import KeyChanging
-
     return KeyChanging(context.node.store, context.node.keys)
 
 
 def _prepare(context: Context, record: Any, arguments: argparse.Namespace) -> None:
-    from odf_node.adapters.recovery_key_files import read_recovery_key, written_recovery_key
-    from odf_protocol.did import DidKey
-
     node = context.node
     before = None if arguments.recovery_key is None else read_recovery_key(_path(arguments.recovery_key))
     key = node.keys.generate()
@@ -77,11 +76,6 @@ def _prepare(context: Context, record: Any, arguments: argparse.Namespace) -> No
 
 
 def _recover(context: Context, record: Any, arguments: argparse.Namespace) -> None:
-    from contextlib import nullcontext
-
-    from odf_node.adapters.recovery_key_files import read_recovery_key, written_recovery_key
-    from odf_protocol.did import DidKey
-
     node = context.node
     recovery_key = read_recovery_key(_path(arguments.recovery_key))
     following = None if arguments.next is None else node.keys.generate()
@@ -109,8 +103,6 @@ def _path(text: str) -> Path:
 
 
 def _show(context: Context, record: Any, *, as_json: bool) -> None:
-    from odf_node.keys.reports import KeyReports
-
     console = context.console
     found = KeyReports(context.node.store).describe(record, context.node.keys)
     if as_json:

@@ -3,8 +3,13 @@
 import argparse
 from pathlib import Path
 
+from odf_node.adapters.tree_questions import locate_difference
 from odf_node.cli.context import Context
 from odf_node.cli.parsing import add_output_format
+from odf_node.cli.run import EXIT_CODES
+from odf_node.rows.slices import summarise
+from odf_protocol.errors import RejectedError
+from odf_protocol.multihash import Multihash
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -23,12 +28,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 async def run(context: Context, arguments: argparse.Namespace) -> int:
     """Ask, and say which rows of which columns differ; the exit code is that of a refusal where any do."""
-    from odf_node.adapters.tree_questions import locate_difference
-    from odf_node.cli.run import EXIT_CODES
-    from odf_node.rows.slices import summarise
-    from odf_protocol.errors import RejectedError
-    from odf_protocol.multihash import Multihash
-
     path = Path(arguments.file)
     with context.console.progress(f"hashing {path.name}"):
         mine = summarise(path)

@@ -1,11 +1,21 @@
 """``odf-node log``: the metadata chain of a dataset."""
 
 import argparse
+import json
 from collections.abc import Sequence
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from odf_node.cli.context import Context
 from odf_node.cli.parsing import add_output_format, whole_number
+from odf_node.datasets.naming import get_dataset
+from odf_node.datasets.presence import Presence
+from odf_node.derive.query_history import list_queries
+from odf_protocol.block import decode_block
+from odf_protocol.enums import DatasetKind
+from odf_protocol.events import ExecuteTransform, SetTransform
+from odf_protocol.exchange.wanted import iter_wanted
+from odf_protocol.manifest import block_to_json, iter_log_yaml
 
 if TYPE_CHECKING:
     from odf_node.derive.query_history import QuerySpan
@@ -23,17 +33,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(context: Context, arguments: argparse.Namespace) -> int:
     """Print blocks, newest first, with who signed them."""
-    import json
-    from itertools import islice
-
-    from odf_node.datasets.naming import get_dataset
-    from odf_node.datasets.presence import Presence
-    from odf_node.derive.query_history import list_queries
-    from odf_protocol.block import decode_block
-    from odf_protocol.enums import DatasetKind
-    from odf_protocol.exchange.wanted import iter_wanted
-    from odf_protocol.manifest import block_to_json, iter_log_yaml
-
     store = context.node.store
     record = get_dataset(store, arguments.dataset)
     absent = Presence(store, context.node.objects).find_absent(record)
@@ -66,8 +65,6 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
 
 def describe_query(block: "Block", queries: "Sequence[QuerySpan]") -> str:
     """Say of a step which query made it, of a query which rows it made; empty for other blocks (PLAN-10)."""
-    from odf_protocol.events import ExecuteTransform, SetTransform
-
     if not isinstance(block.event, SetTransform | ExecuteTransform):
         return ""
     span = next((each for each in reversed(queries) if each.sequence_number <= block.sequence_number), None)

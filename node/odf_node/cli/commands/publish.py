@@ -3,6 +3,7 @@
 import argparse
 
 from odf_node.cli.context import Context
+from odf_node.datasets.naming import select_datasets
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -15,8 +16,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(context: Context, arguments: argparse.Namespace) -> int:
     """Set the switch; a running node follows at its next request."""
-    from odf_node.datasets.naming import select_datasets
-
     node = context.node
     for record in select_datasets(node.store, arguments.datasets):
         node.store.set_published(record.id, not arguments.off)

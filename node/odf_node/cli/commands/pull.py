@@ -5,16 +5,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
+from odf_node.acceptance.offers import Portion
 from odf_node.cli.context import Context, parse_reference, parse_time
 from odf_node.cli.parsing import add_output_format, add_parallel, add_rate_limit
+from odf_node.cli.reports import ReportLog
+from odf_node.cli.run import tell_failure
+from odf_node.cli.writing_time import tell_writing_time
+from odf_node.datasets.naming import get_dataset
+from odf_node.errors import UsageError
+from odf_node.ports import Origin, RemoteDirection
+from odf_protocol.did import DatasetId
+from odf_protocol.errors import OdfError
+from odf_protocol.names import DatasetName
+from odf_protocol.policy import Policy
 
 if TYPE_CHECKING:
-    from odf_node.acceptance.offers import Portion
-    from odf_node.cli.reports import ReportLog
     from odf_node.exchange.pull_planning import PullTarget
     from odf_node.exchange.pulling import PullReport
-    from odf_protocol.did import DatasetId
-    from odf_protocol.policy import Policy
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -90,10 +97,6 @@ class _Wishes:
 
     @classmethod
     def parse(cls, arguments: argparse.Namespace) -> Self:
-        from odf_protocol.did import DatasetId
-        from odf_protocol.names import DatasetName
-        from odf_protocol.policy import Policy
-
         return cls(
             str(DatasetName.parse(arguments.local_name)) if arguments.local_name else None,
             DatasetId.parse(arguments.identity) if arguments.identity else None,
@@ -103,8 +106,6 @@ class _Wishes:
 
 async def run(context: Context, arguments: argparse.Namespace) -> int:
     """Bring the named datasets up to date, one after the other."""
-    from odf_node.cli.reports import ReportLog
-
     _check(arguments)
     wishes = _Wishes.parse(arguments)
     context.limit_transfers(rate=arguments.limit_rate, parallel=arguments.parallel)
@@ -122,8 +123,6 @@ async def run(context: Context, arguments: argparse.Namespace) -> int:
 
 
 def _check(arguments: argparse.Namespace) -> None:
-    from odf_node.errors import UsageError
-
     if arguments.all == bool(arguments.sources):
         raise UsageError("name what to pull, or say --all")
     for_one = {"--as": arguments.local_name, "--identity": arguments.identity, "--also": arguments.also}
@@ -135,9 +134,6 @@ def _check(arguments: argparse.Namespace) -> None:
 
 
 def _set_watermarks(context: Context, arguments: argparse.Namespace, log: "ReportLog") -> None:
-    from odf_node.cli.writing_time import tell_writing_time
-    from odf_node.datasets.naming import get_dataset
-
     node = context.node
     watermark = parse_time(arguments.set_watermark, option="--set-watermark")
     for name in arguments.sources:
@@ -155,11 +151,6 @@ async def _pull_each(
     log: "ReportLog",
 ) -> int:
     """Pull one after the other, inputs first; one that fails does not stop the others (REPO-4)."""
-    from odf_node.acceptance.offers import Portion
-    from odf_node.cli.run import tell_failure
-    from odf_node.ports import Origin
-    from odf_protocol.errors import OdfError
-
     own = [target.record is not None and target.record.origin is Origin.OWN for target in targets]
     portion = Portion(arguments.portion)
     behind: dict[DatasetId, str] = {}
@@ -187,10 +178,6 @@ async def _pull_each(
 async def _pull_one(
     context: Context, arguments: argparse.Namespace, wishes: _Wishes, target: "PullTarget", portion: "Portion"
 ) -> "PullReport":
-    from odf_node.acceptance.offers import Portion
-    from odf_node.cli.writing_time import tell_writing_time
-    from odf_node.ports import Origin, RemoteDirection
-
     node = context.node
     is_named = target.alias is not None
     if target.record is not None and target.record.origin is Origin.OWN:

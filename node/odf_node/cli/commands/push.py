@@ -6,6 +6,11 @@ from typing import TYPE_CHECKING
 
 from odf_node.cli.context import Context, parse_reference
 from odf_node.cli.parsing import add_output_format, add_parallel, add_rate_limit
+from odf_node.cli.run import tell_failure
+from odf_node.datasets.naming import select_datasets
+from odf_node.errors import UsageError
+from odf_node.ports import RemoteDirection
+from odf_protocol.errors import OdfError
 
 if TYPE_CHECKING:
     from odf_node.ports import DatasetRecord
@@ -46,10 +51,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 async def run(context: Context, arguments: argparse.Namespace) -> int:
     """Send what the other nodes lack; they verify everything before they accept."""
-    from odf_node.cli.run import tell_failure
-    from odf_node.ports import RemoteDirection
-    from odf_protocol.errors import OdfError
-
     node, console = context.node, context.console
     context.limit_transfers(rate=arguments.limit_rate, parallel=arguments.parallel)
     jobs = _plan(context, arguments)
@@ -98,10 +99,6 @@ async def run(context: Context, arguments: argparse.Namespace) -> int:
 
 def _plan(context: Context, arguments: argparse.Namespace) -> "list[tuple[DatasetRecord, str]]":
     """Say which dataset goes where."""
-    from odf_node.datasets.naming import select_datasets
-    from odf_node.errors import UsageError
-    from odf_node.ports import RemoteDirection
-
     node = context.node
     if arguments.all == bool(arguments.datasets):
         raise UsageError("name what to push, or say --all")

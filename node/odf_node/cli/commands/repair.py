@@ -5,7 +5,10 @@ from typing import TYPE_CHECKING
 
 from odf_node.cli.context import Context, parse_place
 from odf_node.cli.parsing import add_output_format, add_parallel, add_rate_limit
+from odf_node.cli.run import EXIT_CODES
+from odf_node.datasets.naming import select_datasets
 from odf_node.wording import count_of
+from odf_protocol.errors import CorruptError
 
 if TYPE_CHECKING:
     from odf_node.upkeep.repairing import RepairReport
@@ -29,10 +32,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 async def run(context: Context, arguments: argparse.Namespace) -> int:
     """Repair one dataset after the other; exit with the code of damage if anything is left."""
-    from odf_node.cli.run import EXIT_CODES
-    from odf_node.datasets.naming import select_datasets
-    from odf_protocol.errors import CorruptError
-
     node, console = context.node, context.console
     context.limit_transfers(rate=arguments.limit_rate, parallel=arguments.parallel)
     records = select_datasets(node.store, arguments.datasets) if arguments.datasets else node.store.list_datasets()

@@ -6,6 +6,9 @@ from typing import Any
 from odf_node.cli.context import Context, parse_reference
 from odf_node.cli.main import nested_options
 from odf_node.cli.parsing import add_output_format
+from odf_node.datasets.naming import get_dataset, select_datasets
+from odf_node.errors import UsageError
+from odf_node.ports import RemoteDirection
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -41,8 +44,6 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
     """Do it."""
     if arguments.action == "alias":
         return _run_alias(context, arguments)
-    from odf_node.errors import UsageError
-
     node, console = context.node, context.console
     match arguments.action:
         case "add":
@@ -69,10 +70,6 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
 
 
 def _run_alias(context: Context, arguments: argparse.Namespace) -> int:
-    from odf_node.datasets.naming import get_dataset, select_datasets
-    from odf_node.errors import UsageError
-    from odf_node.ports import RemoteDirection
-
     node, console = context.node, context.console
     if arguments.alias_action == "list":
         records = select_datasets(node.store, arguments.datasets) if arguments.datasets else node.store.list_datasets()

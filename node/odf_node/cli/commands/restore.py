@@ -1,8 +1,10 @@
 """``odf-node restore``: make a node of a backup."""
 
 import argparse
+from dataclasses import asdict
 from pathlib import Path
 
+from odf_node.adapters.home_backup import restore, restore_keys
 from odf_node.cli.context import Context
 from odf_node.cli.parsing import add_output_format
 from odf_node.wording import count_of
@@ -17,10 +19,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(context: Context, arguments: argparse.Namespace) -> int:
     """Fill an empty home; every object is compared with its name."""
-    from dataclasses import asdict
-
-    from odf_node.adapters.home_backup import restore, restore_keys
-
     home, console = context.node.home, context.console
     with console.progress(f"{home.path}: restoring") as progress:
         report = restore(home, arguments.source, progress.advance)

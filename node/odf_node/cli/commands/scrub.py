@@ -1,9 +1,13 @@
 """``odf-node scrub``: read every object again and compare it with its name."""
 
 import argparse
+import time
+from dataclasses import asdict
 
 from odf_node.cli.context import Context
 from odf_node.cli.parsing import add_output_format, whole_number
+from odf_node.cli.run import EXIT_CODES
+from odf_protocol.errors import CorruptError
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -16,12 +20,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(context: Context, arguments: argparse.Namespace) -> int:
     """Do one whole round; exit with the code of damage if any is found."""
-    import time
-    from dataclasses import asdict
-
-    from odf_node.cli.run import EXIT_CODES
-    from odf_protocol.errors import CorruptError
-
     node, console = context.node, context.console
 
     def wait(seconds: float) -> bool:

@@ -1,10 +1,14 @@
 """``odf-node serve``: run the node."""
 
 import argparse
+import os
 from pathlib import Path
 
 from odf_node.cli.context import Context
 from odf_node.cli.parsing import HIGHEST_PORT, whole_number
+from odf_node.configuration import find_configuration_file
+from odf_node.daemon.reloading import Setting
+from odf_node.daemon.serving import serve
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -31,12 +35,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 async def run(context: Context, arguments: argparse.Namespace) -> int:
     """Serve until told to stop (Ctrl-C or SIGTERM); running requests are finished first."""
-    import os
-
-    from odf_node.configuration import find_configuration_file
-    from odf_node.daemon.reloading import Setting
-    from odf_node.daemon.serving import serve
-
     named = {"address": arguments.address, "port": arguments.http_port}
     setting = Setting(
         find_configuration_file(arguments.config, os.environ, context.node.home.path),

@@ -4,7 +4,10 @@ import argparse
 from pathlib import Path
 
 from odf_node.cli.context import Context, parse_time
+from odf_node.cli.missing_files import bring_files
 from odf_node.cli.parsing import add_output_format, whole_number
+from odf_node.cli.rows import check_output_path, write_rows
+from odf_node.errors import UsageError
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -32,10 +35,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(context: Context, arguments: argparse.Namespace) -> int:
     """Run the query read-only in the sandboxed engine."""
-    from odf_node.cli.missing_files import bring_files
-    from odf_node.cli.rows import check_output_path, write_rows
-    from odf_node.errors import UsageError
-
     if arguments.output_format == "parquet" and arguments.output_path is None:
         raise UsageError("parquet is written to a file; name it with --output-path")
     if arguments.output_path is not None:

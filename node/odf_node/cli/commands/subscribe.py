@@ -4,6 +4,7 @@ import argparse
 
 from odf_node.cli.context import Context
 from odf_node.cli.parsing import add_output_format
+from odf_node.errors import UsageError
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -17,8 +18,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 async def run(context: Context, arguments: argparse.Namespace) -> int:
     """Change subscriptions; a running node follows at its next round."""
-    from odf_node.errors import UsageError
-
     subscriptions, console, node = context.node.subscriptions, context.console, context.node
     if not arguments.datasets and not arguments.listing:
         raise UsageError("name a dataset, or see with --list what is subscribed to")

@@ -3,7 +3,10 @@
 import argparse
 
 from odf_node.cli.context import Context
+from odf_node.cli.missing_files import bring_files
 from odf_node.cli.parsing import add_output_format, whole_number
+from odf_node.cli.rows import name_operations, write_rows
+from odf_node.datasets.naming import get_dataset
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -20,10 +23,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(context: Context, arguments: argparse.Namespace) -> int:
     """Read only as many slices as the rows asked for need; no engine is started."""
-    from odf_node.cli.missing_files import bring_files
-    from odf_node.cli.rows import name_operations, write_rows
-    from odf_node.datasets.naming import get_dataset
-
     node = context.node
     record = get_dataset(node.store, arguments.dataset)
     hashes = node.reader.list_tail(record, count=arguments.num_records, skip=arguments.skip_records)

@@ -5,6 +5,7 @@ import argparse
 from odf_node.cli.context import Context, parse_time
 from odf_node.cli.main import nested_options
 from odf_node.cli.parsing import add_output_format
+from odf_protocol.did import DidKey
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -66,8 +67,6 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
 
 
 def _create(context: Context, arguments: argparse.Namespace) -> None:
-    from odf_protocol.did import DidKey
-
     console = context.console
     token, secret = context.node.tokens.create(
         arguments.label,

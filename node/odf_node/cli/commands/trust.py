@@ -4,8 +4,11 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from odf_node.adapters.policy_file import read_policies
 from odf_node.cli.context import Context
 from odf_node.cli.parsing import add_output_format
+from odf_node.datasets.naming import get_dataset
+from odf_node.errors import UnknownDatasetError, UsageError
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -24,10 +27,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(context: Context, arguments: argparse.Namespace) -> int:
     """Show it; nothing is changed."""
-    from odf_node.adapters.policy_file import read_policies
-    from odf_node.datasets.naming import get_dataset
-    from odf_node.errors import UnknownDatasetError, UsageError
-
     node, as_json = context.node, arguments.output_format == "json"
     report = node.trust
     if arguments.other is not None:

@@ -5,8 +5,14 @@ import time
 from dataclasses import replace
 from typing import Any
 
+from odf_node.audits import list_tasks
+from odf_node.cli.audit_page import render_audit
 from odf_node.cli.context import Context
 from odf_node.cli.parsing import add_output_format, whole_number
+from odf_node.cli.run import EXIT_CODES
+from odf_node.trust.auditing import publish_finding, run_tasks
+from odf_node.trust.verifying import VerifyOptions
+from odf_protocol.errors import RejectedError
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -41,9 +47,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(context: Context, arguments: argparse.Namespace) -> int:
     """Verify each dataset; exit with the code of a refusal if any is not what it says."""
-    from odf_node.cli.run import EXIT_CODES
-    from odf_protocol.errors import RejectedError
-
     node = context.node
     if arguments.seconds:
         node.engines.limits = replace(node.engines.limits, wall_s=float(arguments.seconds))
@@ -59,10 +62,6 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
 
 
 def _verify_once(context: Context, arguments: argparse.Namespace) -> list[Any]:
-    from odf_node.audits import list_tasks
-    from odf_node.trust.auditing import publish_finding, run_tasks
-    from odf_node.trust.verifying import VerifyOptions
-
     node, console = context.node, context.console
     options = VerifyOptions(replay=not arguments.integrity, everything=arguments.all, sample=arguments.sample)
     findings = []
@@ -81,7 +80,5 @@ def _verify_once(context: Context, arguments: argparse.Namespace) -> list[Any]:
     if arguments.output_format == "json":
         console.json([finding.to_json() for finding in findings])
     if arguments.output_format == "html":
-        from odf_node.cli.audit_page import render_audit
-
         console.raw(render_audit([finding.to_json() for finding in findings], str(node.now())))
     return findings

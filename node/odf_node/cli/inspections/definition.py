@@ -3,11 +3,15 @@
 from typing import TYPE_CHECKING, Any
 
 from odf_node.cli.context import Context
+from odf_node.datasets.chains import load_view
+from odf_node.derive.query_history import Rows, list_queries
 from odf_node.errors import UsageError
 from odf_node.ports import DatasetRecord
+from odf_protocol.chain_progress import decode_progress
+from odf_protocol.schema_compat import describe_type
 
 if TYPE_CHECKING:
-    from odf_node.derive.query_history import QuerySpan, Rows
+    from odf_node.derive.query_history import QuerySpan
     from odf_protocol.did import DatasetId
     from odf_protocol.events import SetTransform
 
@@ -18,9 +22,6 @@ def show_schema(context: Context, record: DatasetRecord, *, as_json: bool) -> No
     Raises:
         UsageError: The dataset never had data.
     """
-    from odf_node.datasets.chains import load_view
-    from odf_protocol.schema_compat import describe_type
-
     schema = load_view(context.node.store, record.id).schema
     if schema is None:
         raise UsageError(f"'{record.name}' has no schema yet: it has never had data")
@@ -55,16 +56,12 @@ def show_query(context: Context, record: DatasetRecord, *, as_json: bool) -> Non
 
 
 def _find_transform(context: Context, record: DatasetRecord) -> "SetTransform | None":
-    from odf_node.datasets.chains import load_view
-
     return load_view(context.node.store, record.id).transform
 
 
 def _show_derivative(
     context: Context, record: DatasetRecord, declared: "SetTransform", *, as_json: bool, with_query: bool
 ) -> None:
-    from odf_node.derive.query_history import list_queries
-
     console, engine = context.console, declared.transform.engine
     queries = [_describe_query(context, span) for span in list_queries(context.node.store, record.id)]
     newest = queries[-1]
@@ -106,8 +103,6 @@ def _describe_query(context: Context, span: "QuerySpan") -> dict[str, Any]:
 def _describe_input(
     context: Context, alias: str | None, dataset_id: "DatasetId", rows: "Rows | None"
 ) -> dict[str, Any]:
-    from odf_protocol.chain_progress import decode_progress
-
     store = context.node.store
     source = store.find_dataset(dataset_id)
     held = None if source is None else decode_progress(store.get_chain_state(dataset_id)[1]).row_count
@@ -125,6 +120,4 @@ def _plain(rows: "Rows | None") -> list[int] | None:
 
 
 def _words(rows: list[int] | None) -> str:
-    from odf_node.derive.query_history import Rows
-
     return "no rows" if rows is None else str(Rows(*rows))

@@ -1,12 +1,12 @@
 """The node itself: who it is to others, what was done with it, what it refused."""
 
 from odf_node.cli.context import Context
+from odf_node.cli.refusal_text import describe_refusal
+from odf_protocol.did import DidKey
 
 
 def show_node(context: Context, *, as_json: bool) -> None:
     """Show who this node is to others."""
-    from odf_protocol.did import DidKey
-
     # Made when it is first asked for, so that others can be told before anything was signed.
     identity = str(DidKey(context.node.keys.get_or_create_node_key().public_key()))
     console = context.console
@@ -46,8 +46,6 @@ def show_refusals(context: Context, refusal_id: str | None, *, as_json: bool) ->
     Raises:
         UnknownDatasetError: No refusal, or more than one, has an id that begins so.
     """
-    from odf_node.cli.refusal_text import describe_refusal
-
     console, refusals = context.console, context.node.refusals
     if refusal_id:
         report = refusals.get_report(refusal_id)

@@ -2,17 +2,18 @@
 
 from typing import Any
 
+from odf_node.acceptance.attesting import describe_attestation
+from odf_node.acceptance.unchecked import find_unchecked
 from odf_node.cli.context import Context
+from odf_node.datasets.grounds import describe_acceptance, describe_ground, find_partial
+from odf_node.datasets.presence import Presence, say_how_to_get
+from odf_node.keys.reports import KeyReports
 from odf_node.ports import DatasetRecord, Origin
+from odf_node.wording import count_of
 
 
 def show_trust(context: Context, record: DatasetRecord, *, as_json: bool) -> None:
     """Show every acceptance with its grounds, who attests what, and what to worry about."""
-    from odf_node.acceptance.unchecked import find_unchecked
-    from odf_node.datasets.grounds import describe_ground, find_partial
-    from odf_node.datasets.presence import Presence
-    from odf_node.keys.reports import KeyReports
-
     store = context.node.store
     unchecked = find_unchecked(store, record)
     found = {
@@ -34,8 +35,6 @@ def show_trust(context: Context, record: DatasetRecord, *, as_json: bool) -> Non
 
 
 def _list_acceptances(context: Context, record: DatasetRecord) -> list[dict[str, Any]]:
-    from odf_node.datasets.grounds import describe_acceptance
-
     return [
         {
             "block": item.head.sequence_number,
@@ -48,8 +47,6 @@ def _list_acceptances(context: Context, record: DatasetRecord) -> list[dict[str,
 
 
 def _list_attestations(context: Context, record: DatasetRecord) -> list[dict[str, Any]]:
-    from odf_node.acceptance.attesting import describe_attestation
-
     return [
         {
             "attester": str(item.attester),
@@ -62,9 +59,6 @@ def _list_attestations(context: Context, record: DatasetRecord) -> list[dict[str
 
 
 def _tell_trust(context: Context, record: DatasetRecord, found: dict[str, Any]) -> None:
-    from odf_node.datasets.presence import say_how_to_get
-    from odf_node.wording import count_of
-
     console = context.console
     console.text(f"{record.name} rests on: {found['trust']}")
     console.text(f"  identity    {record.id}")
