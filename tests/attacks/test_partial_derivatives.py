@@ -43,7 +43,7 @@ from odf_protocol.statements import decode_statement
 from odf_protocol.timestamp import Timestamp
 from odf_protocol.verification_statements import VerificationStatement
 from support.cli_in_process import run_here
-from support.offers import NOON, Judge, PeerChain, PublisherHome, hash_of_rows, root_chain, select
+from support.offers import NOON, Judge, PeerChain, PublisherHome, SharedEngine, hash_of_rows, root_chain, select
 from support.signing import NEW_KEY, OTHER_KEY
 
 pytestmark = pytest.mark.spark
@@ -81,8 +81,12 @@ class Forger:
         view = _view_of(self.chain)
         with self.home.judge.opened() as store:
             builder = StepBuilder(store, self.home.judge.objects)
+            state = None
+            if view.query_checkpoint is not None:
+                state = self.chain.folder / "state"
+                state.write_bytes(self.chain.files[view.query_checkpoint])
             request = builder.build(
-                view, (builder.plan_recorded(recorded),), system_time=at, limits=Limits(), checkpoint=None
+                view, (builder.plan_recorded(recorded),), system_time=at, limits=Limits(), checkpoint=state
             ).request
             response = self.session.transform(request)
         if view.schema is None:
@@ -97,11 +101,18 @@ class Forger:
                 size=len(content),
             )
             self.chain.files[new_data.physical_hash] = content
+        new_checkpoint = None
+        if response.checkpoint_path is not None:
+            content = response.checkpoint_path.read_bytes()
+            new_checkpoint = Checkpoint(physical_hash=Multihash.of_sha3_256(content), size=len(content))
+            self.chain.files[new_checkpoint.physical_hash] = content
         self.chain.add(
             ExecuteTransform(
                 query_inputs=(recorded,),
+                prev_checkpoint=view.prev_checkpoint,
                 prev_offset=view.last_offset,
                 new_data=new_data,
+                new_checkpoint=new_checkpoint,
                 new_watermark=response.watermark,
             ),
             at=at,
@@ -351,6 +362,65 @@ def test_checkpoint_of_the_publisher_is_never_given_to_an_engine(judge: Judge, f
     assert report["block"] == before - 1
     assert report["divergence"]["kind"] == "checkpoint"
     assert _verify(judge).problem_block == before - 1
+
+
+class _RemembersRows:
+    """The real engine, with a state beside its rows as an engine of aggregates will have one: how many it has read."""
+
+    def __init__(self, session: Any, folder: Path) -> None:
+        self._session = session
+        self._path = folder / "made"
+        self.given: list[bytes | None] = []
+
+    def transform(self, request: Any) -> Any:
+        before = None if request.prev_checkpoint is None else request.prev_checkpoint.read_bytes()
+        self.given.append(before)
+        interval = request.inputs[0].offset_interval
+        self._path.write_text(f"{int(before or b'0') + interval.row_count}")
+        return replace(self._session.transform(request), checkpoint_path=self._path)
+
+
+@pytest.fixture
+def stateful(judge: Judge, forger: Forger, spark_session: Any, tmp_path: Path) -> _RemembersRows:
+    """Publisher and judge have an engine that makes checkpoints; what the judge's was given is kept."""
+    forger.session = _RemembersRows(spark_session, forger.chain.folder)
+    session = _RemembersRows(spark_session, tmp_path)
+    judge.engines = SharedEngine(tmp_path / "stateful", session)  # type: ignore[arg-type]
+    return session
+
+
+def test_engine_starts_from_the_state_that_it_left_here(judge: Judge, forger: Forger, stateful: _RemembersRows) -> None:
+    early = forger.declare().step(None, 2).step(2, 3).chain.copy()
+    judge.accept(early)
+    chain = forger.step(3, 5).declare(FALSE_QUERY).step(5, 7).chain
+
+    judge.accept(chain, base=early.head)
+
+    # The second query starts from nothing: the state of the first is not its own.
+    assert stateful.given == [None, b"2", b"4", None]
+    assert _verify(judge).replayed_steps == 4
+
+
+def test_state_that_was_not_computed_here_is_made_from_the_first_step_of_the_query(
+    judge: Judge, forger: Forger, stateful: _RemembersRows
+) -> None:
+    early = forger.declare(FALSE_QUERY).step(None, 2).declare().step(2, 3).chain.copy()
+    judge.accept(early, policy=Policy.INTEGRITY)
+    chain = forger.step(3, 5).chain
+
+    report = judge.accept(chain, base=early.head)
+
+    assert stateful.given == [None, b"2"]  # both steps of the query in force, none of the one before
+    assert report.replayed_steps == 1  # as many new ones
+
+
+def test_another_state_than_the_engine_left_is_refused(judge: Judge, forger: Forger, stateful: _RemembersRows) -> None:
+    chain = forger.declare().step(None, 3).chain
+    chain = _with_checkpoint(chain, len(chain.blocks) - 1)
+
+    report = judge.refuse(chain.offer(), chain.files, rule="PLAN-7 step-is-reproduced")
+
+    assert report["divergence"]["kind"] == "checkpoint"
 
 
 # Neighbours that held when they were tried
