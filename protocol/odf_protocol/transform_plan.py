@@ -69,14 +69,18 @@ class PlannedInput:
 
 @dataclass(frozen=True, slots=True)
 class StepBound:
-    """How much of an input one step reads, if its blocks allow (PLAN-13): rows, and bytes of their files."""
+    """How much of an input one step reads, if its blocks allow (PLAN-13): rows, and bytes of their files.
+
+    ``crosses_schemas``: a block that changes the schema of the input does not end the step.
+    """
 
     rows: int
     size_bytes: int
+    crosses_schemas: bool = False
 
     def widened(self) -> "StepBound":
         """Give one that is twice as wide, for a step that gave nothing that a block could record."""
-        return StepBound(self.rows * 2, self.size_bytes * 2)
+        return StepBound(self.rows * 2, self.size_bytes * 2, crosses_schemas=True)
 
 
 STEP_BOUND: Final = StepBound(rows=20_000_000, size_bytes=1 << 30)
@@ -101,7 +105,7 @@ def find_step_end(previous: InputProgress | None, blocks: Iterable[Block], bound
     last_offset = None if previous is None else previous.offset
     end: InputHead | None = None
     for block in blocks:
-        if isinstance(block.event, SetDataSchema) and rows and bound is not None:
+        if isinstance(block.event, SetDataSchema) and rows and bound is not None and not bound.crosses_schemas:
             break
         data = block.event.new_data if isinstance(block.event, AddData | ExecuteTransform) else None
         if data is not None:

@@ -372,6 +372,9 @@ class _RemembersRows:
         self._path = folder / "made"
         self.given: list[bytes | None] = []
 
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._session, name)
+
     def transform(self, request: Any) -> Any:
         before = None if request.prev_checkpoint is None else request.prev_checkpoint.read_bytes()
         self.given.append(before)

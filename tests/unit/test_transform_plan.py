@@ -141,6 +141,8 @@ def test_step_ends_where_the_schema_of_its_input_changes() -> None:
 
     assert find_step_end(None, blocks, STEP_BOUND) == InputHead(blocks[1].hash, 9)
     assert find_step_end(None, blocks, None) == InputHead(blocks[3].hash, 19)
+    # Else a step that gives nothing would be planned again for ever.
+    assert find_step_end(None, blocks, STEP_BOUND.widened()) == InputHead(blocks[3].hash, 19)
     previous = InputProgress(INPUT_A, blocks[1].hash, 9)
     assert find_step_end(previous, blocks[2:], STEP_BOUND) == InputHead(blocks[3].hash, 19)
 
