@@ -325,7 +325,7 @@ class Node:
         """Judges what others push to this node."""
         from odf_node.exchange.receiving import PushJudge
 
-        return PushJudge(self.store, self.clock, self.pulling)
+        return PushJudge(self.store, self.store, self.clock, self.pulling)
 
     @cached_property
     def logins(self) -> "Logins":

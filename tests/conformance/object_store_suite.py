@@ -1,11 +1,13 @@
 """What every ``ObjectStore`` must do; an adapter's test subclasses this and provides ``make_store``."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from odf_node.ports import ObjectMismatchError, ObjectNotFoundError, ObjectStore
+from odf_node.ports.objects import Arrivals
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import MalformedError
 from odf_protocol.multihash import ARROW0_SHA3_256, Multihash
@@ -15,6 +17,7 @@ DATA = b"slice of rows" * 1000
 HASH = Multihash.of_sha3_256(DATA)
 SOON = Timestamp.parse("2020-01-01T00:00:00Z")
 DATASET = DatasetId(bytes(range(32)))
+OTHER_DATASET = DatasetId(bytes(32))
 LONG_AFTER = Timestamp.parse("2200-01-01T00:00:00Z")
 
 
@@ -24,6 +27,19 @@ def put(store: ObjectStore, data: bytes) -> Multihash:
         staged.write(data)
         store.put(staged, staged.hash)
         return staged.hash
+
+
+def arrivals(
+    store: ObjectStore, *, brought_by: str = "pull", dataset: DatasetId = DATASET, already: Sequence[Multihash] = ()
+) -> Arrivals:
+    return store.arrivals(dataset, brought_by, already=already.__contains__)
+
+
+def bring(arrivals: Arrivals, content: bytes) -> None:
+    object_hash = Multihash.of_sha3_256(content)
+    with arrivals.resume(object_hash) as staged:
+        staged.write(content)
+        arrivals.put(staged, object_hash)
 
 
 class ObjectStoreSuite(ABC):
@@ -187,34 +203,92 @@ class ObjectStoreSuite(ABC):
         assert store.sweep(frozenset, now=LONG_AFTER).staged_files == 1
         assert not staged.path.exists()
 
-    def test_sweep_keeps_what_is_reserved_until_it_is_released(self, store: ObjectStore) -> None:
-        store.reserve(DATASET, [HASH])
+    def test_what_arrived_is_seen_by_its_bringer_for_its_dataset_alone(self, store: ObjectStore) -> None:
+        with store.writing(), arrivals(store) as mine, arrivals(store, brought_by="another") as theirs:
+            bring(mine, DATA)
+            assert (mine.has(HASH), theirs.has(HASH), store.has(HASH)) == (True, False, False)
+            with theirs.resume(HASH) as part, arrivals(store, dataset=OTHER_DATASET) as other:
+                assert (part.size_bytes, other.has(HASH)) == (0, False)
+            for ask in (theirs.get_size, theirs.get_path):
+                with pytest.raises(ObjectNotFoundError):
+                    ask(HASH)
+            with pytest.raises(ObjectNotFoundError):
+                theirs.keep([HASH])
+
+    def test_what_lies_in_the_store_counts_for_a_transfer_only_if_its_dataset_has_it(self, store: ObjectStore) -> None:
         put(store, DATA)
+        with store.writing(), arrivals(store) as stranger, arrivals(store, already=[HASH], brought_by="b") as owner:
+            assert (stranger.has(HASH), owner.has(HASH)) == (False, True)
+            assert (owner.get_size(HASH), owner.get_path(HASH)) == (len(DATA), store.get_path(HASH))
+            owner.keep([HASH])
+            with pytest.raises(ObjectNotFoundError):
+                stranger.keep([HASH])
+            bring(stranger, DATA)  # the same bytes again
+            stranger.keep([HASH])
+            stranger.drop()
+        store.check(HASH)
+
+    def test_transfer_that_stopped_goes_on_with_what_arrived(self, store: ObjectStore) -> None:
+        other = Multihash.of_sha3_256(b"other")
+        with store.writing(), arrivals(store) as mine:
+            bring(mine, DATA)
+            with mine.resume(other) as staged:
+                staged.write(b"ot")
         assert store.sweep(frozenset, now=SOON).objects == 0
-        store.release(DATASET)
-        assert store.sweep(frozenset, now=SOON).objects == 1
+        with store.writing(), arrivals(self.make_store()) as mine, mine.resume(other) as staged:
+            assert (mine.has(HASH), staged.size_bytes) == (True, 2)
 
-    def test_reservation_replaces_the_one_before(self, store: ObjectStore) -> None:
-        put(store, DATA)
-        store.reserve(DATASET, [HASH])
-        store.reserve(DATASET, [])
-        assert store.sweep(frozenset, now=SOON).objects == 1
+    def test_two_transfers_of_one_dataset_at_once_do_not_mix(self, store: ObjectStore) -> None:
+        with store.writing(), arrivals(store) as first:
+            bring(first, DATA)
+            with arrivals(self.make_store()) as second:
+                assert not second.has(HASH)
+                bring(second, DATA)
+                second.keep([HASH])
+                second.drop()
+            assert first.get_path(HASH).read_bytes() == DATA
+            first.keep([HASH])
+            first.drop()
+        store.check(HASH)
+        assert not store.has_leftovers(now=LONG_AFTER)
 
-    def test_reservation_ends_after_some_days_and_is_itself_a_leftover_then(self, store: ObjectStore) -> None:
-        store.reserve(DATASET, [HASH])
-        put(store, DATA)
+    def test_what_was_dropped_is_gone(self, store: ObjectStore) -> None:
+        with store.writing(), arrivals(store) as mine:
+            bring(mine, DATA)
+            mine.drop()
+            assert not mine.has(HASH)
+        with store.writing(), arrivals(store) as mine:
+            assert not mine.has(HASH)
+        assert not store.has_leftovers(now=LONG_AFTER)
+
+    def test_wrong_bytes_do_not_arrive(self, store: ObjectStore) -> None:
+        with store.writing(), arrivals(store) as mine:
+            with mine.resume(HASH) as staged:
+                staged.write(b"wrong")
+                with pytest.raises(ObjectMismatchError):
+                    mine.put(staged, HASH)
+            assert not mine.has(HASH)
+
+    def test_what_arrived_counts_as_room_that_is_taken(self, store: ObjectStore) -> None:
+        with store.writing(), arrivals(store) as mine:
+            bring(mine, DATA)
+            assert (store.measure().objects, store.measure().used_bytes) == (1, len(DATA))
+
+    def test_what_arrived_goes_after_some_days(self, store: ObjectStore) -> None:
+        with store.writing(), arrivals(store) as mine:
+            bring(mine, DATA)
         assert not store.has_leftovers(now=SOON)
         assert store.has_leftovers(now=LONG_AFTER)
         assert store.sweep(frozenset, now=LONG_AFTER).objects == 1
         assert not store.has_leftovers(now=LONG_AFTER)
 
-    def test_sweep_on_request_removes_what_is_reserved_and_what_had_arrived_in_part(self, store: ObjectStore) -> None:
-        store.reserve(DATASET, [HASH])
-        put(store, DATA)
+    def test_sweep_on_request_removes_what_had_arrived_whole_and_in_part(self, store: ObjectStore) -> None:
+        with store.writing(), arrivals(store) as mine:
+            bring(mine, DATA)
         with store.writing(), store.resume(Multihash.of_sha3_256(b"other")) as staged:
             staged.write(b"begun")
         report = store.sweep(frozenset, now=SOON, keep_arrived=False)
-        assert (report.objects, report.staged_files) == (1, 2)
+        assert (report.objects, report.staged_files) == (1, 1)
 
     def test_noted_objects_are_deleted_unless_they_are_named(self, store: ObjectStore) -> None:
         named, superseded, other = put(store, b"named"), put(store, b"superseded"), put(store, b"other")

@@ -19,7 +19,9 @@ from odf_node.http.server import create_app, make_runner
 from odf_node.keys.disputes import Disputes
 from odf_node.keys.logs import KeyLogs
 from odf_node.ports import AccessToken, Commit, DatasetRecord, Head, NewBlock, NewDataset, Origin
-from odf_node.ports.peer_client import PeerDataset, PeerHead
+from odf_node.ports.access import ReadGrants
+from odf_node.ports.peer_client import PeerHead
+from odf_node.ports.pushes import UploadedDataset
 from odf_node.rows.trees import KeptTrees
 from odf_protocol.block import Block, decode_block, encode_block
 from odf_protocol.did import DatasetId, DidKey
@@ -233,12 +235,12 @@ class RecordingReceiver:
     actors: list[str] = field(default_factory=list)
     forced: list[bool] = field(default_factory=list)
 
-    async def consider(self, offered: PeerHead, *, actor: str) -> None:
+    async def consider(self, offered: PeerHead, *, actor: str, reads: ReadGrants) -> None:
         if self.refuse_early_with is not None:
             raise self.refuse_early_with
 
     async def receive(
-        self, offered: PeerDataset, *, actor: str, published: bool = True, force: bool = False
+        self, offered: UploadedDataset, *, actor: str, reads: ReadGrants, published: bool = True, force: bool = False
     ) -> DatasetRecord:
         head = await offered.get_head()
         self.received.append(head)
@@ -253,7 +255,8 @@ class RecordingReceiver:
         ]
         blocks = [decode_block(block.raw, expected_hash=None) for block in packed]
         wanted = [item for block in blocks for item in iter_wanted(block.event)]
-        await offered.fetch_objects(wanted, self.objects)
+        await offered.fetch_objects(wanted, offered.arrivals)
+        offered.arrivals.keep(item.hash for item in wanted)
         new = NewDataset(name=head.name, kind=DatasetKind.ROOT, origin=Origin.OWN, created_at=NOON, published=published)
         return self.store.commit(
             Commit(

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Self
+from typing import Any, Self
 
 from odf_node.ports import Head
 from odf_node.ports.errors import ObjectMismatchError
@@ -32,6 +32,7 @@ class OfferingPeer:
     statements: tuple[bytes, ...] = ()
     disputes: tuple[bytes, ...] = ()
     key_events: tuple[bytes, ...] = ()
+    arrivals: Any = None
     asked_after: list[Head | None] = field(default_factory=list)
 
     @property

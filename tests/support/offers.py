@@ -17,6 +17,7 @@ from odf_node.acceptance.refusals import Refusals
 from odf_node.adapters.key_files import KeyFiles
 from odf_node.adapters.object_folder import ObjectFolder
 from odf_node.adapters.sqlite_store import SqliteMetadataStore
+from odf_node.arrivals import BY_PULLS, open_arrivals
 from odf_node.commit_point import commit_with_objects
 from odf_node.derive.transforms import Transformer, TransformReport
 from odf_node.engine_workspace import EngineWorkspace
@@ -346,11 +347,15 @@ class Judge:
             with self.opened() as store, self.objects.writing():
                 acceptor = Acceptor(store, self.objects, self.keys, self.engines, self.refusals)
                 candidate = acceptor.examine(offer, now=now)
-                for needed in candidate.needed_objects():
-                    with suppress(KeyError), self.objects.stage() as staged:
-                        staged.write(files[needed.hash])
-                        self.objects.put(staged, needed.hash)
-                return acceptor.accept(candidate, policy=policy, now=now)
+                with open_arrivals(store, self.objects, candidate.dataset_id, BY_PULLS) as arrivals:
+                    try:
+                        for needed in candidate.needed_objects():
+                            with suppress(KeyError), arrivals.stage() as staged:
+                                staged.write(files[needed.hash])
+                                arrivals.put(staged, needed.hash)
+                        return acceptor.accept(candidate, arrivals, policy=policy, now=now)
+                    finally:
+                        arrivals.drop()
         except OdfError:
             self.sweep()
             raise

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pytest
 
 from odf_node.acceptance import acceptor as acceptance
+from odf_node.arrivals import BY_PULLS, open_arrivals
 from odf_node.ports import Head, HeadMovedError, Origin
 from odf_protocol.equivocation import check_equivocation
 from odf_protocol.events import (
@@ -576,14 +577,16 @@ def test_names_of_two_datasets_that_come_at_once_are_decided_by_the_store(
     with judge.opened() as store, judge.objects.writing():
         acceptor = acceptance.Acceptor(store, judge.objects, judge.keys, judge.engines, judge.refusals)
         second = acceptor.examine(other.offer(), now=NOON)
-        for content in {**chain.files, **other.files}.values():
-            with judge.objects.stage() as staged:
-                staged.write(content)
-                judge.objects.put(staged, Multihash.of_sha3_256(content))
         first = acceptor.examine(chain.offer(), now=NOON)
-        acceptor.accept(first, policy=None, now=NOON)
+        both = [open_arrivals(store, judge.objects, each.id, BY_PULLS) for each in (chain, other)]
+        for arrivals, each in zip(both, (chain, other), strict=True):
+            for content in each.files.values():
+                with arrivals.stage() as staged:
+                    staged.write(content)
+                    arrivals.put(staged, Multihash.of_sha3_256(content))
+        acceptor.accept(first, both[0], policy=None, now=NOON)
         with pytest.raises(Exception, match="belongs to dataset"):
-            acceptor.accept(second, policy=None, now=NOON)
+            acceptor.accept(second, both[1], policy=None, now=NOON)
 
     record = judge.record("cities")
     assert record is not None

@@ -52,7 +52,7 @@ class Pair:
     async def push(self, chain: Chain, settings: ClientSettings = QUICK, **options: Any) -> PushOutcome:
         if self.pusher.store.find_dataset(chain.id) is None or self.pusher.store.get_head(chain.id) != chain.head:
             self.pusher.keep(chain)
-        offered = PushedHead(dataset_id=chain.id, head=chain.head, signed_head=b"signed head")
+        offered = PushedHead(dataset_id=chain.id, head=chain.head, signed_head=b"signed head", with_records=True)
         return await push_dataset(
             f"{self.url}/{chain.name}",
             offered,
@@ -443,11 +443,11 @@ async def test_receiver_that_was_started_anew_gets_the_push_again(tmp_path: Path
         forgetful = nodes.receiver.receiver.receive
         lost = []
 
-        async def receive(offered: Any, *, actor: str, published: bool = True, force: bool = False) -> Any:
+        async def receive(offered: Any, **asked: Any) -> Any:
             if not lost:
                 lost.append(True)
                 raise UnavailableError("the first attempt fails")
-            return await forgetful(offered, actor=actor)
+            return await forgetful(offered, **asked)
 
         nodes.receiver.receiver.receive = receive  # type: ignore[method-assign]
         with pytest.raises(PeerUnavailableError):
@@ -464,8 +464,9 @@ async def test_objects_of_a_running_push_are_not_swept(tmp_path: Path) -> None:
         second = Multihash.of_sha3_256(b"second")
         await nodes.ask("PUT", f"{push}/objects/{second}", data=b"second")
         assert not nodes.receiver.objects.sweep(lambda: (), now=NOON).ran
+        assert len(list(nodes.receiver.home.downloads.glob(f"*/{second}"))) == 1
         await nodes.ask("DELETE", push)
-        assert nodes.receiver.objects.sweep(lambda: (), now=NOON).objects == 1
+        assert list(nodes.receiver.home.downloads.iterdir()) == []
         assert not nodes.receiver.objects.has(second)
 
 
@@ -511,10 +512,10 @@ async def test_verification_that_runs_when_the_node_stops_is_waited_for(tmp_path
         begun, release = asyncio.Event(), asyncio.Event()
         real = nodes.receiver.receiver.receive
 
-        async def slow(offered: Any, *, actor: str) -> Any:
+        async def slow(offered: Any, **asked: Any) -> Any:
             begun.set()
             await release.wait()
-            return await real(offered, actor=actor)
+            return await real(offered, **asked)
 
         nodes.receiver.receiver.receive = slow  # type: ignore[method-assign]
         push = asyncio.create_task(nodes.push(demo_chain(), replace(QUICK, attempts=1)))

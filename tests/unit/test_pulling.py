@@ -16,6 +16,7 @@ from odf_node.composition import Node
 from odf_node.errors import FrozenDatasetError, RefusedError, UnknownDatasetError, UsageError
 from odf_node.exchange.pulling import name_in_url
 from odf_node.exchange.receiving import PushJudge
+from odf_node.ports.access import READS_EVERYTHING
 from odf_node.ports.peer_client import PeerHead
 from odf_node.ports.progress import Silence
 from odf_node.rows.slice_process import SliceProcess
@@ -323,7 +324,8 @@ def test_address_without_a_name_asks_for_one(url: str) -> None:
 
 def consider(node: Node, chain: PeerChain, *, name: str, says_identity: bool = True) -> None:
     offered = PeerHead(head=chain.head, name=name, dataset_id=chain.id if says_identity else None)
-    asyncio.run(PushJudge(node.store, node.clock, node.pulling).consider(offered, actor="token"))
+    judge = PushJudge(node.store, node.store, node.clock, node.pulling)
+    asyncio.run(judge.consider(offered, actor="token", reads=READS_EVERYTHING))
 
 
 def test_push_of_what_is_new_or_held_is_considered(node: Node, chain: PeerChain) -> None:

@@ -12,12 +12,14 @@ import pytest
 from odf_node.acceptance.acceptor import AcceptanceReport
 from odf_node.acceptance.offers import Wishes
 from odf_node.adapters.clocks import FixedClock
+from odf_node.arrivals import open_arrivals
 from odf_node.cli.main import main
 from odf_node.composition import Node
 from odf_node.errors import RefusedError
 from odf_node.exchange.receiving import PushJudge
 from odf_node.home import Home
 from odf_node.ports import DatasetRecord, Head
+from odf_node.ports.access import READS_EVERYTHING
 from odf_node.ports.progress import Silence
 from odf_protocol.multihash import Multihash
 from odf_protocol.policy import Policy
@@ -167,9 +169,10 @@ def test_forced_push_replaces_only_with_leave(node: Node, tmp_path: Path) -> Non
     )
 
     def push(**wishes: Any) -> Head:
-        judge = PushJudge(node.store, node.clock, node.pulling)
+        judge = PushJudge(node.store, node.store, node.clock, node.pulling)
         peer = OfferingPeer(other, has_signatures=False)
-        return asyncio.run(judge.receive(peer, actor="token", **wishes)).head
+        with node.objects.writing(), open_arrivals(node.store, node.objects, other.id, "push:token") as peer.arrivals:
+            return asyncio.run(judge.receive(peer, actor="token", reads=READS_EVERYTHING, **wishes)).head
 
     with pytest.raises(RefusedError):
         push()

@@ -17,7 +17,7 @@ from odf_node.configuration import Configuration, Storage
 from odf_node.http.live import Live
 from odf_node.ports.peer_errors import PeerForbidsError, PushRefusedError
 from odf_node.ports.push_client import PushedHead, PushOutcome
-from odf_protocol.errors import RejectedError, UnavailableError, UnsupportedError
+from odf_protocol.errors import OdfError, RejectedError, UnavailableError, UnsupportedError
 from odf_protocol.multihash import Multihash
 from odf_protocol.smart_transfer import batches, push_client
 from odf_protocol.smart_transfer.batches import encode_batch
@@ -112,11 +112,17 @@ async def test_long_chain_is_pushed_in_several_conversations(tmp_path: Path, mon
 
 
 @in_loop
-async def test_what_is_there_already_is_not_sent(tmp_path: Path) -> None:
+async def test_what_arrived_in_a_push_that_broke_is_not_sent_again_and_what_others_have_is(tmp_path: Path) -> None:
     chain = demo_chain()
     here, there = two_nodes(tmp_path, chain)
     there.put_objects(chain.objects.values())
+    there.receiver.refuse_with = UnavailableError("the first attempt fails")
     async with there.serving() as url:
+        sent: list[int] = []
+        with pytest.raises(OdfError):
+            await push(here, url, chain, arrived=sent.append)
+        assert sum(sent) == sum(map(len, chain.objects.values()))
+        there.receiver.refuse_with = None
         assert (await push(here, url, chain)).sent_bytes == 0
 
 

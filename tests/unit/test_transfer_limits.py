@@ -229,7 +229,7 @@ async def test_blocks_of_a_smart_push_keep_to_the_rate_of_either_side(tmp_path: 
 
 
 def pack_bytes(node: TestNode, chain: Chain) -> int:
-    body, _ = encode_pack(iter_packed(node.store, chain.id, -1, chain.head.sequence_number))
+    body, _ = encode_pack(iter_packed(node.store, chain.id, -1, chain.head.sequence_number, with_records=True))
     return len(body)
 
 

@@ -37,7 +37,6 @@ from odf_node.acceptance.records import acceptance_of, new_dataset_of
 from odf_node.acceptance.refusals import Refusals
 from odf_node.acceptance.statements import Statements
 from odf_node.acceptance.verification import ReplayMismatchError, check_rows, replay_steps
-from odf_node.commit_point import commit_with_objects
 from odf_node.engines.sessions import EngineHost
 from odf_node.errors import RefusedError
 from odf_node.ports import (
@@ -50,6 +49,7 @@ from odf_node.ports import (
     ObjectStore,
 )
 from odf_node.ports.block_stage import BlockStage, OfferedBlock
+from odf_node.ports.objects import Arrivals
 from odf_node.rows.slice_process import RowReader
 from odf_protocol import block_traits as traits
 from odf_protocol.accept_policies import NO_POLICIES, PolicySet
@@ -145,14 +145,21 @@ class Acceptor:
         return Examination(self.store, offer, stage, refuse, last=last)
 
     def accept(
-        self, candidate: Candidate, *, policy: Policy | None, now: Timestamp, reader: RowReader | None = None
+        self,
+        candidate: Candidate,
+        arrivals: Arrivals,
+        *,
+        policy: Policy | None,
+        now: Timestamp,
+        reader: RowReader | None = None,
     ) -> AcceptanceReport:
         """Do steps (4) to (8). The caller holds a writing lease since before it fetched the needed objects.
 
-        Objects of a refused offer are named by nothing; the caller lets them be swept once its lease has ended.
+        What arrived for a refused offer is dropped by the caller.
 
         Args:
             candidate: From ``examine``.
+            arrivals: Has the needed objects.
             policy: What the user named, None for the default.
             now: Time of the acceptance.
             reader: Reads the slices, where one was started while they were fetched, and may have read some already.
@@ -171,12 +178,14 @@ class Acceptor:
         offered = others.read_about(candidate.dataset_id, offer.statements)
         try:
             if offer.portion.has_files:
-                self._locate_objects(candidate, paths)  # (4)
+                self._locate_objects(candidate, arrivals, paths)  # (4)
             if offer.portion.has_rows:
                 check_rows(chain, paths, self.say, reader=reader)  # (5)
             witnesses = others.witnesses(chain, offered) if rule.policy is Policy.ATTESTED else ()
             named = offer.expected_id is not None or self.policies.names_identity(candidate.dataset_id)
-            proof = gather_proof(chain, self.store, self.engines, signed=candidate.signed, witnesses=witnesses)
+            proof = gather_proof(
+                chain, self.store, self.engines, signed=candidate.signed, witnesses=witnesses, reads=offer.reads
+            )
             proof = replace(proof, is_new=candidate.is_new, identity_named=named)
             if offer.portion.has_rows:
                 decision = decide(rule, proof)  # (6)
@@ -189,13 +198,13 @@ class Acceptor:
             raise self._refuse(offer, error, now, paths=paths) from error
         kept = others.select_new(candidate.dataset_id, offered, chain.hashes, now)
         if candidate.is_held:
-            return self._confirm(candidate, decision, rule, replayed, kept, now)  # (8)
-        return self._commit(candidate, decision, rule, replayed, kept, now)  # (8)
+            return self._confirm(candidate, arrivals, decision, rule, replayed, kept, now)  # (8)
+        return self._commit(candidate, arrivals, decision, rule, replayed, kept, now)  # (8)
 
-    def _locate_objects(self, candidate: Candidate, paths: dict[Multihash, Path]) -> None:
+    def _locate_objects(self, candidate: Candidate, arrivals: Arrivals, paths: dict[Multihash, Path]) -> None:
         for needed in candidate.needed_objects():
-            found = self.objects.get_size(needed.hash)  # that it has its hash is the object store's promise
-            paths[needed.hash] = self.objects.get_path(needed.hash)
+            found = arrivals.get_size(needed.hash)  # that it has its hash is the object store's promise
+            paths[needed.hash] = arrivals.get_path(needed.hash)
             if found != needed.size_bytes:
                 raise RejectedError(
                     f"EX-OBJECT size-is-what-the-block-says ({needed.hash})", expected=needed.size_bytes, found=found
@@ -224,6 +233,7 @@ class Acceptor:
     def _commit(
         self,
         candidate: Candidate,
+        arrivals: Arrivals,
         decision: Decision,
         rule: AcceptRule,
         replayed: int,
@@ -242,6 +252,7 @@ class Acceptor:
             chain_state=chain.state.to_bytes(),
             objects=tuple(item.hash for item in needed),
             absent=frozenset(item.hash for item in needed if not offer.portion.has_rows),
+            not_brought=frozenset(item.hash for item in needed if not offer.portion.has_files),
             signed_head=offer.signed_head,
             new_dataset=new_dataset_of(candidate, now) if candidate.is_new else None,
             known_key_events=candidate.keys.kept,
@@ -249,7 +260,8 @@ class Acceptor:
             attestations=(*self._attest(candidate, decision, rule.policy, replayed, now), *kept),
             acceptance=acceptance_of(candidate, decision, rule, replayed, now),
         )
-        record = commit_with_objects(self.store, self.objects, commit, {})
+        arrivals.keep(item.hash for item in needed if offer.portion.has_files)
+        record = self.store.commit(commit)
         return AcceptanceReport(
             record,
             len(new_blocks),
@@ -265,6 +277,7 @@ class Acceptor:
     def _confirm(
         self,
         candidate: Candidate,
+        arrivals: Arrivals,
         decision: Decision,
         rule: AcceptRule,
         replayed: int,
@@ -274,6 +287,8 @@ class Acceptor:
         """Add to blocks that were taken on their metadata alone what was found since (PART-3, PART-13)."""
         portion, needed = candidate.offer.portion, candidate.needed_objects()
         acceptance = acceptance_of(candidate, decision, rule, replayed, now)
+        arrivals.keep(item.hash for item in needed)
+        self.store.mark_brought(candidate.dataset_id, [item.hash for item in needed])
         earlier = (item.trust for item in self.store.iter_acceptances(candidate.dataset_id))
         self.store.put_acceptance(
             candidate.dataset_id,
@@ -343,7 +358,7 @@ class Acceptor:
             files = {"published.parquet": error.mismatch.published} if error.mismatch.published else {}
             if error.mismatch.recomputed:
                 files["recomputed.parquet"] = error.mismatch.recomputed
-        if proof := find_equivocation(self.store, offer.signed_head, offer.blocks, name=offer.name):
+        if proof := find_equivocation(self.store, offer.signed_head, offer.blocks, name=offer.local_name):
             documents["equivocation.json"] = proof.raw
             report["equivocation"] = proof.explain()
         return self.refusals.keep(

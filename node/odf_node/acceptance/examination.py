@@ -134,7 +134,7 @@ class Examination:
     def _identify(self, first: OfferedBlock) -> DatasetId:
         """Say whose dataset the offer is: that of the copy it continues, or that of its Seed (ACCEPT-8)."""
         offer = self._offer
-        named = next((r for r in self._store.list_datasets() if r.name.lower() == offer.name.lower()), None)
+        named = next((r for r in self._store.list_datasets() if r.name.lower() == offer.local_name.lower()), None)
         if offer.base is not None:
             if named is None:
                 raise ValueError(f"there is no copy of {offer.name} to continue")

@@ -8,6 +8,7 @@ from typing import Final
 from odf_node.acceptance.checked_chain import CheckedChain, NeededObject
 from odf_node.keys.logs import OfferedKeys
 from odf_node.ports import Head
+from odf_node.ports.access import READS_EVERYTHING, ReadGrants
 from odf_node.ports.block_stage import OfferedBlock
 from odf_node.ports.peer_client import PeerHead
 from odf_protocol.did import DatasetId
@@ -40,13 +41,17 @@ class Portion(StrEnum):
 class Wishes:
     """What whoever asks wants beside the data: a new dataset shown to others, another history replaced.
 
-    ``completes``: a portion also of what is held on its metadata alone, if it is.
+    ``completes``: a portion also of what is held on its metadata alone, if it is. ``reads``: what of this node whoever
+    asks may know; steps are re-executed from these inputs alone (EX-83). ``kept_as``: the name of a new dataset here,
+    where it is not the one that it is offered under (EX-85).
     """
 
     published: bool
     force: bool
     portion: Portion = Portion.EVERYTHING
     completes: bool = True
+    reads: ReadGrants = READS_EVERYTHING
+    kept_as: str | None = None
 
 
 EVERYTHING: Final = Wishes(published=True, force=False)
@@ -61,7 +66,8 @@ class Offer:
     said it must be. ``statements`` are attestations that the peer passes on, ``key_events`` is the dataset's key log as
     the peer shows it, untrusted like everything here.
     ``published`` says whether a dataset that is new here is shown to others, ``replaces_history`` whether another
-    history than the one held here may take its place (ACCEPT-10), ``portion`` how much of it is wanted.
+    history than the one held here may take its place (ACCEPT-10), ``portion`` how much of it is wanted, ``reads``
+    what of this node the peer may know, ``kept_as`` what the dataset is called here, where that is something else.
     """
 
     name: str
@@ -75,7 +81,14 @@ class Offer:
     published: bool = True
     replaces_history: bool = False
     portion: Portion = Portion.EVERYTHING
+    reads: ReadGrants = READS_EVERYTHING
     parts_after: int | None = None
+    kept_as: str | None = None
+
+    @property
+    def local_name(self) -> str:
+        """What the dataset is called here."""
+        return self.kept_as or self.name
 
     @classmethod
     def of_head(cls, offered: PeerHead, name: str, url: str, key_events: Sequence[bytes] = ()) -> "Offer":

@@ -7,12 +7,19 @@ from odf_node.acceptance.checked_chain import CheckedChain
 from odf_node.acceptance.verification import find_missing_inputs
 from odf_node.engines.sessions import EngineHost
 from odf_node.ports import MetadataStore
+from odf_node.ports.access import READS_EVERYTHING, ReadGrants
 from odf_protocol.enums import DatasetKind
 from odf_protocol.policy import Proof, Witness
 
 
 def gather_proof(
-    chain: CheckedChain, store: MetadataStore, engines: EngineHost, *, signed: bool, witnesses: tuple[Witness, ...]
+    chain: CheckedChain,
+    store: MetadataStore,
+    engines: EngineHost,
+    *,
+    signed: bool,
+    witnesses: tuple[Witness, ...],
+    reads: ReadGrants = READS_EVERYTHING,
 ) -> Proof:
     """Say what there is to decide on.
 
@@ -22,6 +29,7 @@ def gather_proof(
         engines: Knows the engines of this machine.
         signed: Whether the dataset's key signed the blocks.
         witnesses: Who attests them.
+        reads: Which inputs may be used for whoever offers the chain.
     """
     coverage = chain.state.coverage
     proof = Proof(
@@ -40,7 +48,7 @@ def gather_proof(
             engines.get_engine(name)
         except EngineMissingError as error:
             engines_missing.append(str(error))
-    inputs_missing = find_missing_inputs(chain, store)
+    inputs_missing = find_missing_inputs(chain, store, reads)
     return replace(
         proof,
         engine_available=not engines_missing,

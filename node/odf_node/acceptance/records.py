@@ -41,7 +41,8 @@ def acceptance_of(
 def new_dataset_of(candidate: Candidate, now: Timestamp) -> NewDataset:
     """Make the record of a dataset that is new here."""
     return NewDataset(
-        name=candidate.offer.name,
+        name=candidate.offer.local_name,
+        asked_name=candidate.offer.name if candidate.offer.kept_as else None,
         kind=candidate.chain.view.kind,
         origin=Origin.PULLED,
         created_at=now,

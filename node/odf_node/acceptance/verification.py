@@ -19,7 +19,9 @@ from odf_node.derive.replay_records import check_record_engine
 from odf_node.derive.replaying import Replayer, StepMismatch
 from odf_node.engines.sessions import EngineHost
 from odf_node.ports import DatasetRecord, MetadataStore, ObjectStore
+from odf_node.ports.access import READS_EVERYTHING, ReadGrants
 from odf_node.ports.block_stage import OfferedBlock
+from odf_node.readable_inputs import find_input
 from odf_node.rows.slice_process import RowReader, SliceProcess
 from odf_protocol import block_traits as traits
 from odf_protocol.block import decode_block
@@ -103,12 +105,15 @@ def check_rows(
     return rows
 
 
-def find_missing_inputs(chain: CheckedChain, store: MetadataStore) -> list[str]:
-    """Say which inputs, or blocks of inputs, the steps read and this node does not hold (ACCEPT-7)."""
+def find_missing_inputs(chain: CheckedChain, store: MetadataStore, reads: ReadGrants = READS_EVERYTHING) -> list[str]:
+    """Say which inputs, or blocks of inputs, the steps read and this node does not hold (ACCEPT-7).
+
+    To those who may not read an input it is as if it were not here (EX-83).
+    """
     missing: dict[str, None] = {}
 
     def look_at(transform: SetTransform | None) -> None:
-        missing.update((text, None) for text in _missing_inputs(transform, store))
+        missing.update((text, None) for text in _missing_inputs(transform, store, reads))
 
     declared = None if chain.before is None else chain.before.transform
     looked_at: SetTransform | None = None
@@ -119,7 +124,7 @@ def find_missing_inputs(chain: CheckedChain, store: MetadataStore) -> list[str]:
             if declared is not looked_at:
                 look_at(declared)
                 looked_at = declared
-            missing.update((text, None) for text in _missing_input_blocks(block.event, store))
+            missing.update((text, None) for text in _missing_input_blocks(block.event, store, reads))
     look_at(chain.view.transform)
     return list(missing)
 
@@ -297,20 +302,20 @@ def view_at(store: MetadataStore, dataset_id: DatasetId, sequence_number: int) -
     return load_view(store, dataset_id, upto=sequence_number)
 
 
-def _missing_inputs(transform: SetTransform | None, store: MetadataStore) -> Iterator[str]:
+def _missing_inputs(transform: SetTransform | None, store: MetadataStore, reads: ReadGrants) -> Iterator[str]:
     if transform is None:
         return
     for dataset_id, item in zip(input_ids(transform), transform.inputs, strict=True):
-        if store.find_dataset(dataset_id) is None:
+        if find_input(store, dataset_id, reads) is None:
             yield f"input '{item.alias or item.dataset_ref}' ({dataset_id}) is not in this node"
         elif absent := store.list_absent_objects(dataset_id):
             yield f"input '{item.alias or item.dataset_ref}' lacks {len(absent)} files here; pull it again"
 
 
-def _missing_input_blocks(event: ExecuteTransform, store: MetadataStore) -> Sequence[str]:
+def _missing_input_blocks(event: ExecuteTransform, store: MetadataStore, reads: ReadGrants) -> Sequence[str]:
     missing = []
     for read in event.query_inputs:
-        record = store.find_dataset(read.dataset_id)
+        record = find_input(store, read.dataset_id, reads)
         last = read.new_block_hash or read.prev_block_hash
         if record is not None and last is not None and store.find_block(read.dataset_id, last) is None:
             missing.append(f"input '{record.name}' has no block {last.short} in this node; pull it again")

@@ -155,12 +155,14 @@ class _Push:
             )
 
     async def _send_blocks(self, state: PushState) -> PushState:
-        head = self._offered.head
+        head, offered = self._offered.head, self._offered
         while state.received_upto < head.sequence_number:
             after = state.received_upto
             body, _ = await finish_in_thread(
                 lambda after=after: encode_pack(  # type: ignore[misc]
-                    iter_packed(self._store, self._offered.dataset_id, after, head.sequence_number)
+                    iter_packed(
+                        self._store, offered.dataset_id, after, head.sequence_number, with_records=offered.with_records
+                    )
                 )
             )
             state = await self._client.retry(lambda after=after, body=body: self._send_pack(after, body))  # type: ignore[misc]

@@ -16,7 +16,7 @@ from itertools import chain
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from odf_node.adapters.reservations import Reservations
+from odf_node.adapters.arrival_folder import PART_SUFFIX, ArrivalFolder, link_durably
 from odf_node.adapters.staged_file import StagedFile
 from odf_node.adapters.writers_lock import shared_lease, try_exclusive
 from odf_node.home import Home, fsync_folder
@@ -37,7 +37,8 @@ from odf_protocol.timestamp import Timestamp
 KEEP_DOWNLOADS_S: Final = 7 * 24 * 3600  # guess: long enough to come back to a pull after a weekend
 
 _READ_BYTES: Final = 1024 * 1024
-_DOWNLOAD_SUFFIX: Final = ".part"
+_ARRIVALS_DIGITS: Final = 32
+"""Of a hash in base16: nobody can bring about a second one like it."""
 _SUPERSEDED_PREFIX: Final = "superseded-"
 
 
@@ -47,7 +48,6 @@ class ObjectFolder:
     def __init__(self, home: Home) -> None:
         self._home = home
         self._folder = str(home.objects)
-        self._reservations = Reservations(home)
         self._durable_shards: set[Path] = set()
 
     def writing(self) -> AbstractContextManager[None]:
@@ -104,13 +104,35 @@ class ObjectFolder:
                 raise
             return staged
 
+    def arrivals(
+        self, dataset_id: DatasetId, brought_by: str, *, already: Callable[[Multihash], bool]
+    ) -> ArrivalFolder:
+        """See ``ObjectStore``."""
+        whose = hashlib.sha3_256(dataset_id.to_bytes() + b"\0" + brought_by.encode()).hexdigest()
+        return ArrivalFolder(self, self._home.downloads / whose[:_ARRIVALS_DIGITS], already)
+
+    def make_downloads(self) -> None:
+        """Make the folder in which transfers wait; looking closer would cost more than a small object."""
+        if not (self._home.downloads.is_dir() and self._home.objects.is_dir()):
+            self._home.create()
+
+    def take_in(self, arrived: Iterable[tuple[Multihash, Path]]) -> None:
+        """Give durable files their place among the objects; where an object is, its equal takes its place."""
+        shards = set()
+        for object_hash, path in arrived:
+            target = self._place(object_hash)
+            self._make_shard(target.parent)
+            link_durably(path, self._home.staging / f"object-{secrets.token_hex(8)}", target)
+            shards.add(target.parent)
+        for shard in shards:
+            with mapped_os_errors(shard):
+                fsync_folder(shard)
+
     def resume(self, object_hash: Multihash) -> StagedFile:
         """See ``ObjectStore``."""
-        downloads = self._home.downloads
-        if not (downloads.is_dir() and self._home.objects.is_dir()):  # looking closer costs more than a small object
-            self._home.create()
-        name = f"{self._place(object_hash).name}{_DOWNLOAD_SUFFIX}"
-        return StagedFile.find_resumable(downloads / name) or self.stage()
+        self.make_downloads()
+        name = f"{self._place(object_hash).name}{PART_SUFFIX}"
+        return StagedFile.find_resumable(self._home.downloads / name) or self.stage()
 
     def put(self, staged: StagedObject, expected_hash: Multihash) -> None:
         """See ``ObjectStore``."""
@@ -132,14 +154,6 @@ class ObjectFolder:
         path = self._place(object_hash)
         with mapped_os_errors(path):
             path.unlink(missing_ok=True)
-
-    def reserve(self, dataset_id: DatasetId, hashes: Iterable[Multihash]) -> None:
-        """See ``ObjectStore``."""
-        self._reservations.write(dataset_id, hashes)
-
-    def release(self, dataset_id: DatasetId) -> None:
-        """See ``ObjectStore``."""
-        self._reservations.remove(dataset_id)
 
     def delete_later(self, hashes: Iterable[Multihash]) -> None:
         """See ``ObjectStore``."""
@@ -189,7 +203,8 @@ class ObjectFolder:
     def measure(self) -> Room:
         """See ``ObjectStore``."""
         count = used_bytes = 0
-        for path in self._iter_files():
+        arrived = (path for path in self._home.downloads.glob("*/*") if path.suffix != PART_SUFFIX)
+        for path in chain(self._iter_files(), arrived):
             with suppress(FileNotFoundError):
                 used_bytes += path.lstat().st_size
                 count += 1
@@ -230,14 +245,15 @@ class ObjectFolder:
     def _sweep(self, referenced: set[Multihash], kept_since_s: float) -> SweepReport:
         objects = staged_files = freed_bytes = 0
         with mapped_os_errors(self._home.path):
-            referenced.update(self._reservations.iter_reserved(kept_since_s))
             for object_hash in self.iter_hashes():
                 if object_hash not in referenced:
                     freed_bytes += _remove(self._place(object_hash))
                     objects += 1
             for entry in (*self._iter_staged(), *self._iter_old_downloads(kept_since_s)):
+                whole = sum(path.suffix != PART_SUFFIX for path in entry.iterdir()) if _is_arrivals(entry) else 0
                 freed_bytes += _remove(entry)
-                staged_files += 1
+                objects += whole
+                staged_files += not whole
         return SweepReport(ran=True, objects=objects, staged_files=staged_files, freed_bytes=freed_bytes)
 
     def _iter_staged(self) -> Iterator[Path]:
@@ -277,6 +293,10 @@ class ObjectFolder:
             # Also where it exists: whoever made it may have been killed before its name was durable.
             fsync_folder(shard.parent)
         self._durable_shards.add(shard)
+
+
+def _is_arrivals(path: Path) -> bool:
+    return path.parent.name == "downloads" and path.is_dir() and not path.is_symlink()
 
 
 def _open_foreign(path: Path) -> BinaryIO:

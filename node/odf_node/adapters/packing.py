@@ -14,14 +14,17 @@ class ServedStore(MetadataStore, ServedChains, Protocol):
     """The store with the look-ups that only serving needs."""
 
 
-def iter_packed(store: ServedStore, dataset_id: DatasetId, after: int, upto: int) -> Iterator[PackedBlock]:
-    """Yield the blocks above ``after`` and not above ``upto`` with signature and replay record.
+def iter_packed(
+    store: ServedStore, dataset_id: DatasetId, after: int, upto: int, *, with_records: bool
+) -> Iterator[PackedBlock]:
+    """Yield the blocks above ``after`` and not above ``upto`` with signature and, if wanted, replay record.
 
     No more than one pack is filled from it: records behind the last block that a pack can hold are left out.
     """
     if after >= upto:
         return
-    records = store.iter_replay_records(dataset_id, after=after, upto=min(upto, after + MAX_PACK_BLOCKS))
+    last = min(upto, after + MAX_PACK_BLOCKS)
+    records = store.iter_replay_records(dataset_id, after=after, upto=last) if with_records else iter(())
     nothing = (upto + 1, b"")
     number, record = next(records, nothing)
     for block in store.iter_blocks(dataset_id, after=after, upto=upto):

@@ -3,8 +3,10 @@
 import asyncio
 
 from odf_node.composition import Node
+from odf_node.ports.access import ReadGrants
 from odf_node.ports.datasets import DatasetRecord
-from odf_node.ports.peer_client import PeerDataset, PeerHead
+from odf_node.ports.peer_client import PeerHead
+from odf_node.ports.pushes import UploadedDataset
 
 
 class LatePushJudge:
@@ -13,14 +15,14 @@ class LatePushJudge:
     def __init__(self, node: Node) -> None:
         self._node = node
 
-    async def consider(self, offered: PeerHead, *, actor: str) -> None:
+    async def consider(self, offered: PeerHead, *, actor: str, reads: ReadGrants) -> None:
         """See ``PushReceiver``."""
         judge = await asyncio.to_thread(lambda: self._node.push_judge)
-        await judge.consider(offered, actor=actor)
+        await judge.consider(offered, actor=actor, reads=reads)
 
     async def receive(
-        self, offered: PeerDataset, *, actor: str, published: bool = True, force: bool = False
+        self, offered: UploadedDataset, *, actor: str, reads: ReadGrants, published: bool = True, force: bool = False
     ) -> DatasetRecord:
         """See ``PushReceiver``."""
         judge = await asyncio.to_thread(lambda: self._node.push_judge)
-        return await judge.receive(offered, actor=actor, published=published, force=force)
+        return await judge.receive(offered, actor=actor, reads=reads, published=published, force=force)

@@ -19,6 +19,7 @@ from odf_node.ports.layouts import (
 )
 from odf_node.ports.peer_errors import PeerNotFoundError
 from odf_node.ports.progress import ProgressLine
+from odf_node.readable_inputs import ANYBODY, may_see_records
 from odf_node.threads import finish_in_thread
 from odf_protocol.errors import MalformedError, RejectedError
 from odf_protocol.exchange.messages import KeyLogMessage, encode_message
@@ -101,10 +102,11 @@ class Exporting:
             return ExportReport(record, target.url, known, upto - after, len(missing), size_bytes)
 
     def _write_blocks(self, record: DatasetRecord, target: LayoutTarget, after: int, upto: int, pacing: Pacing) -> None:
+        with_records = may_see_records(self.store, record, ANYBODY)
         for stored in self.store.iter_blocks(record.id, after=after, upto=upto):
             if stored.signature is not None:
                 _write(target, signature_path(stored.hash), stored.signature, pacing)
-            replay_record = self.store.find_replay_record(record.id, stored.hash)
+            replay_record = self.store.find_replay_record(record.id, stored.hash) if with_records else None
             if replay_record is not None:
                 _write(target, replay_record_path(stored.hash), replay_record.raw, pacing)
             _write(target, block_path(stored.hash), stored.raw, pacing)

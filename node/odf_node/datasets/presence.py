@@ -22,7 +22,10 @@ class Presence:
     def find_absent(self, record: DatasetRecord) -> frozenset[Multihash]:
         """Return the files of a dataset that need not be here and are not."""
         marked = self.store.list_absent_objects(record.id)
-        return frozenset(item for item in marked if not self.objects.has(item))
+        # That the same bytes are here for another dataset is no reason to take them for this one (EX-80).
+        return frozenset(
+            item for item in marked if not (self.store.has_dataset_object(record.id, item) and self.objects.has(item))
+        )
 
     def require(self, record: DatasetRecord, needed: Iterable[Multihash] | None = None) -> None:
         """Stop whoever needs files of a dataset (None: all) that are not here by choice.

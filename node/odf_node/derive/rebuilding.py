@@ -9,6 +9,7 @@ from odf_engines.contract import TransformResponse
 from odf_engines.engine import EngineSession
 from odf_engines.errors import EngineMissingError
 from odf_node.datasets.chains import iter_decoded, load_view
+from odf_node.datasets.presence import Presence
 from odf_node.derive.transforms import StepBuilder
 from odf_node.derive.whole_inputs import WholeInputs
 from odf_node.engines.outputs import StagedOutputs
@@ -60,9 +61,10 @@ class Rebuilder:
     def list_steps(self, record: DatasetRecord, wanted: Collection[Multihash]) -> list[FileStep]:
         """Find the steps that make the wanted files, oldest first, with those whose checkpoints they start from."""
         needed = set(wanted)
+        absent = Presence(self.store, self.objects).find_absent(record)
         lost: list[FileStep] = []
         for step in reversed(self.list_steps_with_files(record)):
-            lacks = frozenset(name for name in step.files & needed if not self.objects.has(name))
+            lacks = frozenset(name for name in step.files & needed if name in absent or not self.objects.has(name))
             if lacks:
                 lost.append(replace(step, files=lacks))
                 if step.before.query_checkpoint is not None:
@@ -215,7 +217,10 @@ class Rebuilder:
                 if same_rows and staged is not None and data is not None:
                     same_rows = logical_hash_of(staged.path) == data.logical_hash
                 problem = problem or self._explain(step, engine, same_rows=same_rows)
-        self.store.mark_present(step.before.dataset_id, came_back)
+        # Who could compute this may have it: the inputs are for everybody who reads here. Else it is for this node.
+        inputs = [self.store.find_dataset(read.dataset_id) for read in event.query_inputs]
+        for_all = all(source is not None and source.published for source in inputs)
+        self.store.mark_present(step.before.dataset_id, came_back, brought=for_all)
         return came_back, problem
 
     def _explain(self, step: FileStep, engine: str, *, same_rows: bool) -> str:

@@ -6,15 +6,20 @@ Source: clauses PART-9 to PART-12 and CACHE-3 to CACHE-5 in ``spec/extensions/pa
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 
+from odf_node.arrivals import BY_PULLS, open_arrivals
 from odf_node.datasets.chains import iter_decoded, load_view
-from odf_node.datasets.presence import say_how_to_get
+from odf_node.datasets.presence import Presence, say_how_to_get
 from odf_node.derive.rebuilding import Rebuilder
 from odf_node.errors import ObjectsAbsentError
 from odf_node.exchange.remotes import Remotes
 from odf_node.ports import DatasetNotFoundError, DatasetRecord, MetadataStore, ObjectStore, Origin, RemoteDirection
+from odf_node.ports.access import ReadGrants
+from odf_node.ports.objects import Arrivals
 from odf_node.ports.peer_client import PeerDataset
 from odf_node.ports.progress import ProgressLine
+from odf_node.readable_inputs import find_input
 from odf_node.rows.slice_process import SliceProcess
 from odf_node.threads import finish_in_thread
 from odf_protocol.block import Block
@@ -38,6 +43,15 @@ class BringReport:
     size_bytes: int = 0
     sources: list[str] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
+
+
+class _WrongRowsError(Exception):
+    """A file is not what its block says of its rows."""
+
+    def __init__(self, name: Multihash, error: OdfError) -> None:
+        super().__init__(name, error)
+        self.name = name
+        self.error = error
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,16 +78,16 @@ class Bringing:
         marked = marked if wanted is None else marked & frozenset(wanted)
         if not marked:
             return report
-        here = frozenset(name for name in marked if self.objects.has(name))
+        absent = marked & await finish_in_thread(lambda: Presence(self.store, self.objects).find_absent(record))
+        here = marked - absent
         if here:
-            # Brought for another dataset, or by somebody who was killed: nobody compared their rows with these blocks.
+            # Brought, and kept: nobody compared their rows with these blocks.
             await finish_in_thread(lambda: self._check_all(record, here))
-        absent = marked - here
         is_own = record.origin is Origin.OWN
         for way in (self._rebuild, self._fetch) if is_own else (self._fetch, self._rebuild):
             if absent:
                 await way(report, absent, progress)
-            absent = frozenset(name for name in absent if not self.objects.has(name))
+                absent &= await finish_in_thread(lambda: self.store.list_absent_objects(record.id))
         if not absent:
             return report
         reasons = "; ".join(dict.fromkeys(report.failures)) or "no source is known"
@@ -93,13 +107,13 @@ class Bringing:
         needed = await finish_in_thread(lambda: self.rebuilder.list_next_files(record))
         await self._bring_all(needed, progress)
 
-    async def bring_for_steps(self, view: DatasetView, progress: ProgressLine) -> None:
+    async def bring_for_steps(self, view: DatasetView, reads: ReadGrants, progress: ProgressLine) -> None:
         """Bring the inputs of somebody else's derivative, for its steps to be run again; what cannot be had stays out.
 
-        Whoever judges finds out what is missing, and says so (ACCEPT-2).
+        Whoever judges finds out what is missing, or may not be read by whoever asks, and says so (ACCEPT-2, EX-83).
         """
         for dataset_id in input_ids(view.transform) if view.transform is not None else ():
-            source = self.store.find_dataset(dataset_id)
+            source = find_input(self.store, dataset_id, reads)
             if source is not None:
                 # An input whose rows are wrong is not the fault of whoever derives from it.
                 with suppress(ObjectsAbsentError, RejectedError):
@@ -139,29 +153,34 @@ class Bringing:
             for direction in (RemoteDirection.PULL, RemoteDirection.PUSH)
             for url in self.remotes.list_addresses(record, direction)
         ]
-        with self.objects.writing():
+        with self.objects.writing(), open_arrivals(self.store, self.objects, record.id, BY_PULLS) as arrivals:
             for url in dict.fromkeys(addresses):
-                missing = [item for item in items.values() if not self.objects.has(item.hash)]
+                missing = [item for item in items.values() if not arrivals.has(item.hash)]
                 if missing:
-                    await self._fetch_from(url, report, missing, progress)
-            arrived = [item for item in items.values() if self.objects.has(item.hash)]
+                    await self._fetch_from(url, report, missing, arrivals, progress)
+            arrived = [item for item in items.values() if arrivals.has(item.hash)]
             if arrived:
                 progress.say(f"{record.name}: checking rows")
-                await finish_in_thread(lambda: self._check(record, named, {item.hash for item in arrived}))
+                await finish_in_thread(lambda: self._take_in(record, named, {item.hash for item in arrived}, arrivals))
                 report.fetched_files += len(arrived)
                 report.size_bytes += sum(item.size_bytes for item in arrived)
 
     async def _fetch_from(
-        self, url: str, report: BringReport, missing: list[WantedObject], progress: ProgressLine
+        self,
+        url: str,
+        report: BringReport,
+        missing: list[WantedObject],
+        arrivals: Arrivals,
+        progress: ProgressLine,
     ) -> None:
         progress.say(f"{report.record.name}: fetching from {url}")
         progress.expect(sum(item.size_bytes for item in missing))
         try:
             async with await self.open_peer(url) as peer:
-                await peer.fetch_objects(missing, self.objects, progress.advance)
+                await peer.fetch_objects(missing, arrivals, progress.advance)
         except OdfError as error:
             report.failures.append(str(error))
-        if any(self.objects.has(item.hash) for item in missing):
+        if any(arrivals.has(item.hash) for item in missing):
             report.sources.append(url)
 
     def _find_blocks(self, record: DatasetRecord, absent: frozenset[Multihash]) -> list[Block]:
@@ -169,11 +188,38 @@ class Bringing:
         return [block for block in blocks if any(item.hash in absent for item in iter_wanted(block.event))]
 
     def _check_all(self, record: DatasetRecord, names: frozenset[Multihash]) -> None:
+        """Check what was brought before, and no row of it read; what is wrong does not stay."""
         with self.objects.writing():
-            self._check(record, self._find_blocks(record, names), names)
+            try:
+                self._check(record, self._find_blocks(record, names), names, self.objects.get_path)
+            except _WrongRowsError as wrong:
+                # Marked as absent, so that a later reader asks for it, and judges it, again.
+                if wrong.name not in self.store.list_expected_objects():
+                    self.objects.delete(wrong.name)
+                raise wrong.error from wrong
+        self.store.mark_present(record.id, names)
 
-    def _check(self, record: DatasetRecord, blocks: list[Block], names: Collection[Multihash]) -> None:
-        """Check every row of what came (ROWS-1 to ROWS-6); what is wrong does not stay."""
+    def _take_in(
+        self, record: DatasetRecord, blocks: list[Block], names: Collection[Multihash], arrivals: Arrivals
+    ) -> None:
+        """Check what came just now, and keep it; what is wrong does not stay."""
+        try:
+            self._check(record, blocks, names, arrivals.get_path)
+        except _WrongRowsError as wrong:
+            arrivals.drop()
+            raise wrong.error from wrong
+        arrivals.keep(names)
+        self.store.mark_present(record.id, names)
+        arrivals.drop()
+
+    def _check(
+        self,
+        record: DatasetRecord,
+        blocks: list[Block],
+        names: Collection[Multihash],
+        path_of: Callable[[Multihash], Path],
+    ) -> None:
+        """Check every row of what came (ROWS-1 to ROWS-6)."""
         with SliceProcess() as reader:
             for block in blocks:
                 event = block.event
@@ -184,10 +230,6 @@ class Bringing:
                 view = load_view(self.store, record.id, upto=block.sequence_number)
                 assert view.schema is not None  # a chain rule: data come after their schema
                 try:
-                    reader.check(self.objects.get_path(name), block, view)
-                except (RejectedError, MalformedError, UnsupportedError):
-                    # Marked as absent, so that a later reader asks for it, and judges it, again.
-                    if name not in self.store.list_expected_objects():
-                        self.objects.delete(name)
-                    raise
-        self.store.mark_present(record.id, names)
+                    reader.check(path_of(name), block, view)
+                except (RejectedError, MalformedError, UnsupportedError) as error:
+                    raise _WrongRowsError(name, error) from error

@@ -53,8 +53,12 @@ class ChainFetching:
         search = record is None or not is_here
         while True:
             stage.clear()
-            name = offer.name if record is None else record.name
-            examination = self.begin(replace(offer, name=name, base=base, blocks=stage))
+            known = offer
+            if record is not None:
+                # Whoever may not know what it is called here is told of it as they call it (EX-85).
+                name = record.name if offer.reads.everything else offer.name
+                known = replace(offer, name=name, kept_as=None if name == record.name else record.name)
+            examination = self.begin(replace(known, base=base, blocks=stage))
             blocks = peer.iter_blocks(after=base, upto=offered.head)
             batches = _batches(blocks)
             try:

@@ -8,8 +8,7 @@ from odf_node.acceptance.acceptor import FileCount
 from odf_node.acceptance.offers import Candidate
 from odf_node.acceptance.row_checks import LARGE_BYTES, RowChecks
 from odf_node.errors import ObjectsAbsentError
-from odf_node.ports import ObjectStore
-from odf_node.ports.objects import ArrivingObjects
+from odf_node.ports.objects import Arrivals, ArrivingObjects
 from odf_node.ports.peer_client import ObjectKind, PeerDataset
 from odf_node.ports.peer_errors import PeerNotFoundError
 from odf_node.ports.progress import ProgressLine
@@ -25,7 +24,7 @@ MAX_ABSENT: Final = 100
 class FileFetching:
     """Fetches for one candidate; ``reader`` reads large slices as they arrive, where their rows are wanted."""
 
-    objects: ObjectStore
+    objects: Arrivals
     reader: RowChecks
     progress: ProgressLine
 

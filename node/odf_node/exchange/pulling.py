@@ -11,11 +11,12 @@ from odf_node.acceptance.completion import Completion
 from odf_node.acceptance.offers import EVERYTHING, Candidate, Offer, Portion, Wishes
 from odf_node.acceptance.row_checks import RowChecks
 from odf_node.acceptance.unchecked import find_unchecked
+from odf_node.arrivals import BY_PULLS, open_arrivals
 from odf_node.datasets.grounds import find_partial
 from odf_node.datasets.naming import get_dataset
 from odf_node.datasets.writer import find_writing_time
 from odf_node.derive.transforms import Transformer, TransformReport
-from odf_node.errors import RefusedError, UsageError
+from odf_node.errors import ObjectsAbsentError, RefusedError, UsageError
 from odf_node.exchange.bringing import Bringing
 from odf_node.exchange.chain_fetching import ChainFetching
 from odf_node.exchange.file_fetching import FileFetching
@@ -36,6 +37,7 @@ from odf_node.ports import (
     PeerKeyChangedError,
 )
 from odf_node.ports.block_stage import OpenStage
+from odf_node.ports.objects import Arrivals
 from odf_node.ports.peer_client import (
     PeerDataset,
     PeerDescription,
@@ -161,12 +163,16 @@ class Pulling:
         expected_id: DatasetId | None,
         progress: ProgressLine,
         wishes: Wishes = EVERYTHING,
+        uploaded: Arrivals | None = None,
     ) -> AcceptanceReport:
-        """Take what a peer offers for a dataset, whichever side asked; errors as ``pull``."""
+        """Take what a peer offers for a dataset, whichever side asked; errors as ``pull``.
+
+        ``uploaded`` is what it has brought already, None where it has to be asked for.
+        """
         for attempt in range(ATTEMPTS):
             try:
                 with self.objects.writing():
-                    report = await self._take(peer, url, name, policy, expected_id, progress, wishes)
+                    report = await self._take(peer, url, name, policy, expected_id, progress, wishes, uploaded)
                 unchecked = await finish_in_thread(lambda report=report: find_unchecked(self.store, report.record))  # type: ignore[misc]
                 return report if unchecked is None else replace(report, unchecked=unchecked.what)
             except (HeadMovedError, KeyLogMovedError):
@@ -177,8 +183,6 @@ class Pulling:
             except RejectedError as error:
                 if isinstance(error, RefusedError):
                     await finish_in_thread(lambda error=error: Hearing(self.store, self.clock).freeze(error))  # type: ignore[misc]
-                # The lease has ended: what was fetched for the offer is named by nothing and can go (ACCEPT-6).
-                await finish_in_thread(lambda: self.objects.delete_unnamed(self.store.is_referenced_object))
                 raise
         raise AssertionError("the last attempt returns or raises")
 
@@ -191,10 +195,12 @@ class Pulling:
         expected_id: DatasetId | None,
         progress: ProgressLine,
         wishes: Wishes,
+        uploaded: Arrivals | None,
     ) -> AcceptanceReport:
         progress.say(f"{name}: asking {url}")
         offered = await peer.get_head()
-        record = self._find_held(name, offered)
+        # Under a name that is taken by what the asker may not know of, a dataset is known by its identity alone.
+        record = self._find_held(None if wishes.kept_as else name, offered)
         hearing = Hearing(self.store, self.clock)
         dataset_id = record.id if record is not None else offered.dataset_id
         acceptor = self.acceptor(lambda text: progress.say(f"{name}: {text}"))
@@ -217,7 +223,7 @@ class Pulling:
         if record is not None and wishes.completes and Disputes(self.store).find_obstacle(record.id) is None:
             completion = Completion(self.store, self.objects)
             held = await finish_in_thread(lambda: completion.find(record, wishes.portion, url, statements))
-            completed = await self._judge(peer, held, policy, acceptor, progress) if held else None
+            completed = await self._judge(peer, held, policy, acceptor, progress, uploaded) if held else None
         if record is not None and self._is_known(record, offered.head):
             Disputes(self.store).require_undisputed(record.id, record.name)
             await finish_in_thread(lambda: acceptor.keep_statements(record.id, statements, now=self.clock.now()))
@@ -235,13 +241,15 @@ class Pulling:
             published=wishes.published,
             replaces_history=wishes.force,
             portion=wishes.portion,
+            reads=wishes.reads,
+            kept_as=wishes.kept_as,
         )
         with closing(self.open_stage()) as stage:
             fetching = ChainFetching(self.store, lambda each: acceptor.begin(each, stage, now=self.clock.now()))
             candidate = await fetching.fetch(peer, offer, record, offered, stage)
             if isinstance(candidate, DatasetRecord):
                 return _up_to_date(self.store, candidate, wishes)
-            report = await self._judge(peer, candidate, policy, acceptor, progress)
+            report = await self._judge(peer, candidate, policy, acceptor, progress, uploaded)
         await finish_in_thread(lambda: hearing.remember(candidate.dataset_id, offered, url))
         report = replace(report, warnings=report.warnings + doubts + self._remember_peer(peer.description))
         if completed is None:
@@ -261,38 +269,57 @@ class Pulling:
         policy: Policy | None,
         acceptor: Acceptor,
         progress: ProgressLine,
+        uploaded: Arrivals | None,
+    ) -> AcceptanceReport:
+        if uploaded is not None:
+            return await self._judge_arrivals(peer, candidate, uploaded, policy, acceptor, progress)
+        # What arrives stays until it is judged, also when this process does not live to see it (HOME-19).
+        with open_arrivals(self.store, self.objects, candidate.dataset_id, BY_PULLS) as arrivals:
+            return await self._judge_arrivals(peer, candidate, arrivals, policy, acceptor, progress)
+
+    async def _judge_arrivals(
+        self,
+        peer: PeerDataset,
+        candidate: Candidate,
+        arrivals: Arrivals,
+        policy: Policy | None,
+        acceptor: Acceptor,
+        progress: ProgressLine,
     ) -> AcceptanceReport:
         offer, fetched = candidate.offer, FileCount()
-        reader = RowChecks(self.objects.get_path)
+        reader = RowChecks(arrivals.get_path)
         try:
             if offer.portion.has_files:
-                # What arrives stays until it is judged, also when this process does not live to see it (HOME-19).
-                self.objects.reserve(candidate.dataset_id, [needed.hash for needed in candidate.needed_objects()])
-                fetched = await FileFetching(self.objects, reader, progress).fetch(peer, candidate)
+                fetched = await FileFetching(arrivals, reader, progress).fetch(peer, candidate)
                 if policy is not Policy.INTEGRITY and offer.portion.has_rows:
-                    await self.bringing.bring_for_steps(candidate.chain.view, progress)
+                    await self.bringing.bring_for_steps(candidate.chain.view, offer.reads, progress)
             async with self.turn():
                 report = await finish_in_thread(
-                    lambda: acceptor.accept(candidate, policy=policy, now=self.clock.now(), reader=reader)
+                    lambda: acceptor.accept(candidate, arrivals, policy=policy, now=self.clock.now(), reader=reader)
                 )
         except PeerForbidsError:
             raise
+        except ObjectsAbsentError:
+            await finish_in_thread(lambda: self._keep_what_came(candidate, arrivals))
+            raise
         except RefusedError:
-            self._let_go(candidate)
+            arrivals.drop()
             raise
         except RejectedError as error:
             refusal = acceptor.refuse(candidate.offer, error, now=self.clock.now())
-            self._let_go(candidate)
+            arrivals.drop()
             raise refusal from error
         finally:
             reader.close()
-        self.objects.release(candidate.dataset_id)
+        arrivals.drop()
         return _with_fetched(report, fetched)
 
-    def _let_go(self, candidate: Candidate) -> None:
-        """Note that what came for a refused offer can go, unless something else names it."""
-        self.objects.delete_later(needed.hash for needed in candidate.needed_objects())
-        self.objects.release(candidate.dataset_id)
+    def _keep_what_came(self, candidate: Candidate, arrivals: Arrivals) -> None:
+        """Keep files of held blocks although the peer lacked others (PART-13)."""
+        came = [needed.hash for needed in candidate.needed_objects() if arrivals.has(needed.hash)]
+        arrivals.keep(came)
+        self.store.mark_brought(candidate.dataset_id, came)
+        arrivals.drop()
 
     def _remember_peer(self, description: PeerDescription) -> tuple[str, ...]:
         """Keep who answers at an address; say so when it is somebody else than before.
@@ -308,11 +335,13 @@ class Pulling:
             return (str(error),)
         return ()
 
-    def _find_held(self, name: str, offered: PeerHead) -> DatasetRecord | None:
+    def _find_held(self, name: str | None, offered: PeerHead) -> DatasetRecord | None:
         if offered.dataset_id is not None:
             held = self.store.find_dataset(offered.dataset_id)
             if held is not None:
                 return held
+        if name is None:
+            return None
         return next((record for record in self.store.list_datasets() if record.name.lower() == name.lower()), None)
 
     def _is_known(self, record: DatasetRecord, head: Head) -> bool:

@@ -13,6 +13,7 @@ from odf_node.ports.layouts import LayoutTarget
 from odf_node.ports.peer_client import OnBytes
 from odf_node.ports.progress import ProgressLine
 from odf_node.ports.push_client import PushedHead, PushOutcome
+from odf_node.readable_inputs import ANYBODY, may_see_records
 from odf_node.threads import finish_in_thread
 
 SendPush = Callable[[str, PushedHead, str | None, OnBytes | None], Awaitable[PushOutcome]]
@@ -71,6 +72,7 @@ class Pushing:
             key_events=KeyLogs(self.store).documents_about(record.id),
             replaces_history=force,
             is_public=public,
+            with_records=may_see_records(self.store, record, ANYBODY),
         )
         progress.say(f"{record.name}: pushing to {url}")
         try:

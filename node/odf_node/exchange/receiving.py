@@ -1,14 +1,22 @@
 """Judge what others push: a push is a pull whose peer happens to be the one who asked."""
 
 from dataclasses import dataclass
+from typing import Final
 
 from odf_node.acceptance.offers import Wishes
 from odf_node.exchange.pulling import Pulling
 from odf_node.keys.disputes import Disputes
 from odf_node.ports import Clock, DatasetRecord, MetadataStore, Origin
-from odf_node.ports.peer_client import PeerDataset, PeerHead
+from odf_node.ports.access import READS_EVERYTHING, ReadGrants
+from odf_node.ports.peer_client import PeerHead
 from odf_node.ports.progress import Silence
+from odf_node.ports.pushes import UploadedDataset
+from odf_node.ports.serving import ServedChains
 from odf_protocol.errors import RejectedError
+from odf_protocol.names import MAX_NAME_CHARACTERS, DatasetName
+
+_NAME_DIGITS: Final = 16
+"""Of the identity, in base16, in a name that nobody asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,13 +24,14 @@ class PushJudge:
     """``PushReceiver`` on the one acceptance service."""
 
     store: MetadataStore
+    served: ServedChains
     clock: Clock
     pulling: Pulling
 
-    async def consider(self, offered: PeerHead, *, actor: str) -> None:
+    async def consider(self, offered: PeerHead, *, actor: str, reads: ReadGrants) -> None:
         """See ``PushReceiver``."""
         del actor
-        named = next((r for r in self.store.list_datasets() if r.name.lower() == offered.name.lower()), None)
+        named = self.served.find_readable(DatasetName.parse(offered.name), reads)
         held = self.store.find_dataset(offered.dataset_id) if offered.dataset_id else named
         if held is not None and held.origin is Origin.OWN:
             raise RejectedError(f"ACCEPT-8 own-datasets-are-written-here-only ('{held.name}')")
@@ -34,7 +43,7 @@ class PushJudge:
             )
 
     async def receive(
-        self, offered: PeerDataset, *, actor: str, published: bool = True, force: bool = False
+        self, offered: UploadedDataset, *, actor: str, reads: ReadGrants, published: bool = True, force: bool = False
     ) -> DatasetRecord:
         """See ``PushReceiver``."""
         head = await offered.get_head()
@@ -46,6 +55,17 @@ class PushJudge:
             expected_id=head.dataset_id,
             progress=Silence(),
             # A pusher brings what is new; what else this node lacks is not for it to give.
-            wishes=Wishes(published, force, completes=False),
+            wishes=Wishes(published, force, completes=False, reads=reads, kept_as=self._find_other_name(head, reads)),
+            uploaded=offered.arrivals,
         )
         return report.record
+
+    def _find_other_name(self, offered: PeerHead, reads: ReadGrants) -> str | None:
+        """Give another name where a dataset that the pusher may not know of has the one that is asked for (EX-85)."""
+        name = DatasetName.parse(offered.name)
+        if self.served.find_readable(name, reads) is not None:
+            return None
+        if self.served.find_readable(name, READS_EVERYTHING) is None or offered.dataset_id is None:
+            return None
+        digits = offered.dataset_id.public_key.hex()[:_NAME_DIGITS]
+        return f"{name.text[: MAX_NAME_CHARACTERS - _NAME_DIGITS - 2].rstrip('.-')}.x{digits}"

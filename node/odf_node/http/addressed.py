@@ -8,7 +8,6 @@ from aiohttp import web
 
 from odf_node.http.callers import get_caller
 from odf_node.http.served_node import NODE
-from odf_node.ports.access import ReadGrants
 from odf_node.ports.datasets import DatasetRecord
 from odf_node.ports.errors import DatasetNotFoundError
 from odf_protocol.did import DatasetId
@@ -16,7 +15,6 @@ from odf_protocol.errors import MalformedError, NotFoundError, UnsupportedError
 from odf_protocol.multihash import SHA3_256, Multihash
 from odf_protocol.names import DatasetName
 
-_EVERYTHING: Final = ReadGrants(published=True, everything=True)
 _NUMBER: Final = re.compile(r"-?\d{1,18}", re.ASCII)
 
 
@@ -27,20 +25,17 @@ async def get_readable(request: web.Request) -> DatasetRecord:
         DatasetNotFoundError: It is not here, or not for this caller: the answers are the same, and so is the way to
             them, as the database is asked one question that has a row or has none.
     """
-    which = _find_address(request)
-    store = request.app[NODE].store
-    reads = get_caller(request).reads
-    record = None if which is None else await asyncio.to_thread(store.find_readable, which, reads)
+    record = await find_readable(request)
     if record is None:
         raise DatasetNotFoundError("of this name")
     return record
 
 
-async def find_dataset(request: web.Request) -> DatasetRecord | None:
-    """Return the dataset that the path names by name or identity, for anybody to read or not; None: there is none."""
+async def find_readable(request: web.Request) -> DatasetRecord | None:
+    """Return the dataset as ``get_readable``; None: it is not here, or not for this caller."""
     which = _find_address(request)
-    store = request.app[NODE].store
-    return None if which is None else await asyncio.to_thread(store.find_readable, which, _EVERYTHING)
+    store, reads = request.app[NODE].store, get_caller(request).reads
+    return None if which is None else await asyncio.to_thread(store.find_readable, which, reads)
 
 
 def _find_address(request: web.Request) -> DatasetId | DatasetName | None:

@@ -6,6 +6,7 @@ from typing import BinaryIO, Final
 import msgspec
 from aiohttp import web
 
+from odf_node.http.callers import get_caller
 from odf_node.http.problems import ProblemError
 from odf_node.http.request_id import HEADER, request_id_of
 from odf_node.http.sending import send_file
@@ -38,7 +39,7 @@ def answer_bytes(
         else web.Response(body=body, content_type=content_type)
     )
     answer.headers["ETag"] = f'"{etag}"'
-    answer.headers["Cache-Control"] = cache
+    answer.headers["Cache-Control"] = _for_caches(request, cache)
     return answer
 
 
@@ -48,7 +49,8 @@ async def answer_object(request: web.Request, file: BinaryIO, *, size_bytes: int
     ``file`` is closed. The rate of a slow client is bounded: the connection ends when it falls below the least one.
     """
     with file:
-        answer = web.StreamResponse(headers={"ETag": f'"{etag}"', "Cache-Control": IMMUTABLE, "Accept-Ranges": "bytes"})
+        cache = _for_caches(request, IMMUTABLE)
+        answer = web.StreamResponse(headers={"ETag": f'"{etag}"', "Cache-Control": cache, "Accept-Ranges": "bytes"})
         answer.content_type = OCTETS
         answer.headers[HEADER] = request_id_of(request)
         if matches_etag(request.headers.get("If-None-Match"), etag):
@@ -61,6 +63,13 @@ async def answer_object(request: web.Request, file: BinaryIO, *, size_bytes: int
             await send_file(request, answer, file, start, count)
         await answer.write_eof()
         return answer
+
+
+def _for_caches(request: web.Request, cache: str) -> str:
+    """Keep what a token is given out of caches that others are served from (EX-86; RFC 9111, 5.2.2.7)."""
+    if get_caller(request).token is None:
+        return cache
+    return f"private, {cache.removeprefix('public, ')}"
 
 
 def _choose_part(request: web.Request, answer: web.StreamResponse, size_bytes: int, etag: str) -> tuple[int, int]:

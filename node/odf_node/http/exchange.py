@@ -13,6 +13,7 @@ from odf_node.http.callers import get_caller
 from odf_node.http.sending import wait_to_send
 from odf_node.http.served_node import NODE
 from odf_node.ports.datasets import DatasetRecord
+from odf_node.readable_inputs import may_see_records
 from odf_protocol.chain_progress import decode_progress
 from odf_protocol.enums import DatasetKind
 from odf_protocol.exchange.limits import (
@@ -67,11 +68,9 @@ async def _get_node(request: web.Request) -> web.Response:
 
 async def _list_datasets(request: web.Request) -> web.Response:
     after = request.query.get("after", "")
-    records = await asyncio.to_thread(request.app[NODE].store.list_datasets)
     reads = get_caller(request).reads
-    page = [record for record in records if record.name > after and reads.allow(record.id, published=record.published)][
-        : PAGE_DATASETS + 1
-    ]
+    records = await asyncio.to_thread(request.app[NODE].store.list_readable, reads)
+    page = [record for record in records if record.name > after][: PAGE_DATASETS + 1]
     shown = page[:PAGE_DATASETS]
     store = request.app[NODE].store
     states = await asyncio.to_thread(lambda: [store.get_chain_state(record.id)[1] for record in shown])
@@ -122,9 +121,12 @@ async def _get_blocks(request: web.Request) -> web.Response:
     after = max(get_number(request, "after", -1), -1)
     upto = min(get_number(request, "upto", record.head.sequence_number), record.head.sequence_number)
     store = request.app[NODE].store
-    etag = f"{record.head.hash}-{after}-{upto}"
+    reads = get_caller(request).reads
+    with_records = await asyncio.to_thread(lambda: may_see_records(store, record, reads))
+    etag = f"{record.head.hash}-{after}-{upto}{'' if with_records else '-bare'}"
     async with request.app[_PACKERS]:
-        body, _ = await asyncio.to_thread(lambda: encode_pack(iter_packed(store, record.id, after, upto)))
+        packed = iter_packed(store, record.id, after, upto, with_records=with_records)
+        body, _ = await asyncio.to_thread(lambda: encode_pack(packed))
     answer = answer_bytes(request, body, etag=etag, cache=CHANGING, content_type=PACK_MEDIA_TYPE)
     if answer.body and request.method != "HEAD":
         await wait_to_send(request, len(body))

@@ -13,12 +13,13 @@ from odf_node.http.addressed import get_hash, get_number
 from odf_node.http.answers import answer_message
 from odf_node.http.bearer import get_token, require_scope
 from odf_node.http.bodies import read_body, require_json, too_large
+from odf_node.http.callers import get_caller
 from odf_node.http.live import LIVE
 from odf_node.http.problems import ProblemError
 from odf_node.http.push_registry import get_registry
 from odf_node.http.push_session import PushSession
 from odf_node.http.served_node import NODE
-from odf_node.http.uploads import UPLOADS
+from odf_node.http.uploads import UPLOADS, Expected
 from odf_node.ports.errors import HomeFullError, ObjectNotFoundError
 from odf_node.ports.objects import StagedObject
 from odf_node.threads import finish_in_thread
@@ -67,8 +68,8 @@ async def _begin(request: web.Request) -> web.Response:
     if len(asked.signed_head or b"") > MAX_SIGNED_HEAD_BYTES:
         raise MalformedError("signed head", expected=f"at most {MAX_SIGNED_HEAD_BYTES} bytes", found="more")
     require_scope(token, asked.to_dataset_id())
-    session = await registry.begin(token.id, asked)
-    return await _answer_state(request, session, status=HTTPStatus.CREATED)
+    session = await registry.begin(token.id, asked, get_caller(request).reads)
+    return await _answer_state(session, status=HTTPStatus.CREATED)
 
 
 async def _get_state(request: web.Request) -> web.Response:
@@ -76,7 +77,7 @@ async def _get_state(request: web.Request) -> web.Response:
     wait_s = min(max(get_number(request, "wait_s", 0), 0), PUSH_WAIT_S)
     if wait_s and session.status is PushStatus.VERIFYING:
         await get_registry(request).wait(session, wait_s)
-    return await _answer_state(request, session)
+    return await _answer_state(session)
 
 
 async def _abandon(request: web.Request) -> web.Response:
@@ -98,14 +99,15 @@ async def _add_blocks(request: web.Request) -> web.Response:
         await finish_in_thread(lambda: session.add_pack(body, after=after))
         wanted = dict(session.wanted)
     await _require_room(request, session, wanted)
-    return await _answer_state(request, session)
+    return await _answer_state(session)
 
 
 async def _require_room(request: web.Request, session: PushSession, wanted: Mapping[Multihash, WantedObject]) -> None:
     """Refuse a push whose objects would not fit into what the operator gives (EX-57)."""
     live = request.app[LIVE]
     storage = live.configuration.storage
-    lack = await request.app[UPLOADS].admit(session.push_id, wanted, storage, request.app[NODE].objects)
+    expected = Expected(wanted, session.arrivals.has)
+    lack = await request.app[UPLOADS].admit(session.push_id, expected, storage, request.app[NODE].objects)
     if not session.is_open:
         request.app[UPLOADS].forget(session.push_id)  # it ended while it was counted
     if lack is not None:
@@ -117,13 +119,13 @@ async def _require_room(request: web.Request, session: PushSession, wanted: Mapp
 
 
 async def _get_progress(request: web.Request) -> web.Response:
-    wanted = _get_wanted(request, await _get_receiving(request))
-    objects = request.app[NODE].objects
+    session = await _get_receiving(request)
+    wanted, arrivals = _get_wanted(request, session), session.arrivals
 
     def kept() -> int:
-        if objects.has(wanted.hash):
+        if arrivals.has(wanted.hash):
             return wanted.size_bytes
-        with objects.resume(wanted.hash) as staged:
+        with arrivals.resume(wanted.hash) as staged:
             return staged.size_bytes
 
     return answer_message(UploadProgress(position=await finish_in_thread(kept)))
@@ -133,30 +135,28 @@ async def _put_object(request: web.Request) -> web.Response:
     session = await _get_receiving(request)
     wanted = _get_wanted(request, session)
     position = get_number(request, "position", 0)
-    objects = request.app[NODE].objects
-    if await asyncio.to_thread(objects.has, wanted.hash):
+    arrivals = session.arrivals
+    if await asyncio.to_thread(arrivals.has, wanted.hash):
         return answer_message(UploadProgress(position=wanted.size_bytes))
     registry = get_registry(request)
-    await registry.reserve(session, wanted.hash)
-    staged = await finish_in_thread(lambda: objects.resume(wanted.hash))
+    staged = await finish_in_thread(lambda: arrivals.resume(wanted.hash))
     with staged:
         await _go_to(staged, position)
         # One object may take longer than a push may be idle.
         await receive_body(request, staged, wanted.size_bytes - position, lambda: registry.touch(session))
         if staged.size_bytes == wanted.size_bytes:
             # A mismatch throws the bytes away and is answered as refused: this object's bytes are others.
-            await finish_in_thread(lambda: objects.put(staged, wanted.hash))
+            await finish_in_thread(lambda: arrivals.put(staged, wanted.hash))
         registry.touch(session)
         return answer_message(UploadProgress(position=staged.size_bytes), status=HTTPStatus.CREATED)
 
 
 async def _commit(request: web.Request) -> web.Response:
     session = await _get_receiving(request)
-    objects = request.app[NODE].objects
     async with get_registry(request).alone(session):
-        await asyncio.to_thread(session.check_complete, objects)
+        await asyncio.to_thread(session.check_complete)
         get_registry(request).verify(session)
-    return await _answer_state(request, session, status=HTTPStatus.ACCEPTED)
+    return await _answer_state(session, status=HTTPStatus.ACCEPTED)
 
 
 async def _get_session(request: web.Request) -> PushSession:
@@ -251,8 +251,6 @@ async def _read_signed(request: web.Request, limit_bytes: int) -> bytes:
     return body
 
 
-async def _answer_state(
-    request: web.Request, session: PushSession, *, status: HTTPStatus = HTTPStatus.OK
-) -> web.Response:
-    state: PushState = await asyncio.to_thread(session.describe, request.app[NODE].objects)
+async def _answer_state(session: PushSession, *, status: HTTPStatus = HTTPStatus.OK) -> web.Response:
+    state: PushState = await asyncio.to_thread(session.describe)
     return answer_message(state, status=status)

@@ -4,7 +4,7 @@ import asyncio
 import secrets
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from http import HTTPStatus
 from typing import Final
 
@@ -16,13 +16,13 @@ from odf_node.http.push_session import PushedDataset, PushSession, offered_head
 from odf_node.http.served_node import ServedNode
 from odf_node.http.uploads import Uploads
 from odf_node.metrics import Metrics
+from odf_node.ports.access import ReadGrants
 from odf_node.ports.pushes import PushReceiver
 from odf_node.threads import finish_in_thread
 from odf_node.turns import Turn
 from odf_protocol.errors import MalformedError, OdfError, RejectedError, UnsupportedError
 from odf_protocol.exchange.limits import MAX_ENDED_PUSHES, MAX_PUSH_SESSIONS, MAX_TOKEN_PUSH_SESSIONS, PUSH_IDLE_S
 from odf_protocol.exchange.messages import Problem, PushRequest, PushStatus
-from odf_protocol.multihash import Multihash
 
 IDLE_LOOK_S: Final = 30.0
 """How often pushes that nobody continues are looked for: they hold up garbage collection."""
@@ -39,7 +39,7 @@ class PushRegistry:
         self._locks: dict[str, asyncio.Lock] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
-    async def begin(self, token_id: str, request: PushRequest) -> PushSession:
+    async def begin(self, token_id: str, request: PushRequest, reads: ReadGrants) -> PushSession:
         """Open a session, unless the offer can never be accepted.
 
         A push of a head that is here already is accepted at once.
@@ -60,13 +60,15 @@ class PushRegistry:
         known_head = None if record is None else record.head
         offered = request.head.to_head()
         if known_head != offered:
-            await receiver.consider(offered_head(request), actor=token_id)
+            await receiver.consider(offered_head(request), actor=token_id, reads=reads)
         session = await finish_in_thread(
             lambda: PushSession.begin(
                 secrets.token_urlsafe(16),
                 token_id,
                 request,
+                reads=reads,
                 known_head=known_head,
+                store=self._node.store,
                 objects=self._node.objects,
                 spool_folder=self._node.spool_folder,
                 now_s=_now_s(),
@@ -96,12 +98,6 @@ class PushRegistry:
                 raise ProblemError(HTTPStatus.CONFLICT, "state", f"the push is {session.status.value}")
             yield
 
-    async def reserve(self, session: PushSession, object_hash: Multihash) -> None:
-        """See to it that the object, once it is here, outlives this process."""
-        if object_hash not in session.reserved:
-            async with self.alone(session):
-                await finish_in_thread(lambda: session.reserve(self._node.objects))
-
     def verify(self, session: PushSession) -> None:
         """Have a complete push judged, in its turn.
 
@@ -125,7 +121,7 @@ class PushRegistry:
             if session.status is PushStatus.RECEIVING:
                 session.status = PushStatus.FAILED
             if for_good:
-                await finish_in_thread(lambda: self._node.objects.release(session.request.to_dataset_id()))
+                await finish_in_thread(session.arrivals.drop)
             await finish_in_thread(session.close)
             # Last: who finds the push no more finds its lease ended too.
             self._sessions.pop(session.push_id, None)
@@ -154,7 +150,7 @@ class PushRegistry:
         status, problem = PushStatus.FAILED, None
         try:
             async with turn:
-                await receiver.receive(PushedDataset(session), actor=session.token_id)
+                await receiver.receive(PushedDataset(session), actor=session.token_id, reads=session.reads)
             status = PushStatus.ACCEPTED
         except (RejectedError, MalformedError, UnsupportedError) as error:
             status, problem = PushStatus.REFUSED, problem_of(error)
@@ -170,8 +166,7 @@ class PushRegistry:
             session.touched_s = _now_s()
             self._uploads.forget(session.push_id)
             if status is not PushStatus.FAILED:
-                with suppress(OdfError):  # then what arrived is kept for some days longer
-                    self._node.objects.release(session.request.to_dataset_id())
+                session.arrivals.drop()
             # The answer stays for whoever asks; the lease and the blocks are no longer needed.
             session.close()
         self._metrics.pushes.add(outcome=status.value)

@@ -19,9 +19,12 @@ from typing import Self
 
 import msgspec
 
+from odf_node.arrivals import open_arrivals
 from odf_node.http.spool import Spool
+from odf_node.ports.access import ReadGrants
 from odf_node.ports.errors import ObjectNotFoundError
-from odf_node.ports.objects import ArrivingObjects, ObjectStore
+from odf_node.ports.metadata import MetadataStore
+from odf_node.ports.objects import Arrivals, ArrivingObjects, ObjectStore
 from odf_node.ports.peer_client import OnBytes, PeerDescription, PeerHead, PeerSpeaks, SilentPeer
 from odf_protocol.errors import MalformedError, RejectedError
 from odf_protocol.exchange.block_outlines import BlockOutlines
@@ -45,14 +48,16 @@ class PushSession:
     """Holds the writing lease, so that uploaded objects are not swept before the commit."""
     spool: Spool
     """The packs as they came."""
+    reads: ReadGrants
+    """What of this node the pusher may know."""
+    arrivals: Arrivals
+    """The objects that were uploaded: what lies in the store for others is none of them (EX-80)."""
     touched_s: float
     status: PushStatus = PushStatus.RECEIVING
     problem: Problem | None = None
     received: Head | None = None
     wanted: dict[Multihash, WantedObject] = field(default_factory=dict)
     block_count: int = 0
-    reserved: frozenset[Multihash] = frozenset()
-    """Objects that are kept although this process may not live to commit them."""
 
     @classmethod
     def begin(
@@ -61,7 +66,9 @@ class PushSession:
         token_id: str,
         request: PushRequest,
         *,
+        reads: ReadGrants,
         known_head: Head | None,
+        store: MetadataStore,
         objects: ObjectStore,
         spool_folder: Path | None,
         now_s: float,
@@ -70,7 +77,12 @@ class PushSession:
         with ExitStack() as stack:
             stack.enter_context(objects.writing())
             spool = stack.enter_context(Spool(spool_folder))
-            return cls(push_id, token_id, request, known_head, stack.pop_all(), spool, now_s, received=known_head)
+            brought_by = f"push:{token_id}"
+            arrivals = stack.enter_context(open_arrivals(store, objects, request.to_dataset_id(), brought_by))
+            lease = stack.pop_all()
+            return cls(
+                push_id, token_id, request, known_head, lease, spool, reads, arrivals, now_s, received=known_head
+            )
 
     @property
     def offered(self) -> Head:
@@ -120,17 +132,11 @@ class PushSession:
         for body in self.spool:
             yield from decode_pack(body)
 
-    def reserve(self, objects: ObjectStore) -> None:
-        """Keep what arrives of the objects named so far for whoever begins the push again (HOME-19)."""
-        wanted = frozenset(self.wanted)
-        objects.reserve(self.request.to_dataset_id(), wanted)
-        self.reserved = wanted
+    def list_missing(self) -> list[WantedObject]:
+        """Return the objects that the pushed blocks name and that have to be sent, in the order of the blocks."""
+        return [item for item in self.wanted.values() if not self.arrivals.has(item.hash)]
 
-    def list_missing(self, objects: ObjectStore) -> list[WantedObject]:
-        """Return the objects that the pushed blocks name and that are not here, in the order of the blocks."""
-        return [item for item in self.wanted.values() if not objects.has(item.hash)]
-
-    def check_complete(self, objects: ObjectStore) -> None:
+    def check_complete(self) -> None:
         """Check that the chain reaches the offered head and every object is here.
 
         Raises:
@@ -138,13 +144,13 @@ class PushSession:
         """
         if self.received != self.offered:
             raise RejectedError("EX-20 all-blocks", expected=self.offered, found=self.received)
-        missing = self.list_missing(objects)
+        missing = self.list_missing()
         if missing:
             raise RejectedError("EX-20 all-objects", expected="none missing", found=f"{len(missing)} missing")
 
-    def describe(self, objects: ObjectStore) -> PushState:
+    def describe(self) -> PushState:
         """Say how far the push is."""
-        missing = self.list_missing(objects) if self.status is PushStatus.RECEIVING else []
+        missing = self.list_missing() if self.status is PushStatus.RECEIVING else []
         return PushState(
             push_id=self.push_id,
             status=self.status,
@@ -159,7 +165,7 @@ class PushSession:
         )
 
     def close(self) -> None:
-        """Let go of the lease and the waiting blocks."""
+        """Let go of the lease, the waiting blocks, and what was uploaded."""
         self.lease.close()
 
 
@@ -168,6 +174,11 @@ class PushedDataset(SilentPeer):
 
     def __init__(self, session: PushSession) -> None:
         self._session = session
+
+    @property
+    def arrivals(self) -> Arrivals:
+        """See ``UploadedDataset``."""
+        return self._session.arrivals
 
     @property
     def description(self) -> PeerDescription:

@@ -9,8 +9,9 @@ from typing import Any, Final
 from aiohttp import web
 
 from odf_node.http.access_log import write_line
-from odf_node.http.addressed import find_dataset, get_hash
+from odf_node.http.addressed import find_readable, get_hash
 from odf_node.http.bearer import get_token, require_scope
+from odf_node.http.callers import get_caller
 from odf_node.http.live import LIVE
 from odf_node.http.problems import ProblemError
 from odf_node.http.push import receive_body
@@ -18,8 +19,8 @@ from odf_node.http.served_node import NODE
 from odf_node.http.smart_pull import transfer_headers
 from odf_node.http.smart_socket import converse, open_socket
 from odf_node.http.smart_upload import SmartUpload
-from odf_node.http.uploads import UPLOADS
-from odf_node.ports.access import REPLACE_SCOPE, AccessToken
+from odf_node.http.uploads import UPLOADS, Expected
+from odf_node.ports.access import REPLACE_SCOPE, AccessToken, ReadGrants
 from odf_node.ports.datasets import DatasetRecord
 from odf_node.ports.errors import ObjectNotFoundError
 from odf_node.ports.peer_client import PeerHead
@@ -57,6 +58,7 @@ class _Push:
 
     role: PushServer
     token: AccessToken
+    reads: ReadGrants
     name: str
     record: DatasetRecord | None
     upload: SmartUpload | None = None
@@ -83,12 +85,12 @@ async def _push(request: web.Request) -> web.StreamResponse:
         name = DatasetName.parse(request.match_info["dataset"]).text
     except MalformedError as error:
         raise ProblemError(HTTPStatus.NOT_FOUND, "not-found", "there can be no dataset of this name") from error
-    record = await find_dataset(request)
+    record = await find_readable(request)
     if record is not None:
         require_scope(token, record.id)
     socket = await open_socket(request, MAX_MESSAGE_BYTES)
     role = PushServer(asyncio.get_running_loop().time())
-    push = _Push(role, token, name if record is None else record.name, record)
+    push = _Push(role, token, get_caller(request).reads, name if record is None else record.name, record)
     try:
         await converse(request, socket, role, lambda effect: _carry_out(request, push, effect))
     finally:
@@ -150,20 +152,19 @@ async def _consider(request: web.Request, push: _Push, upload: SmartUpload) -> A
     if push.record is None:
         if await asyncio.to_thread(node.store.find_dataset, upload.dataset_id) is not None:
             return Declined(Problem(ref_collision=RefCollision(dataset_id=str(upload.dataset_id))))
-        if await find_dataset(request) is not None:
+        if await find_readable(request) is not None:
             return Declined(Problem(name_collision=NameCollision(dataset_alias=push.name)))
+    await finish_in_thread(lambda: upload.open_arrivals(node.store, node.objects))
     await _require_room(request, upload)
     offered = PeerHead(head=upload.last, name=push.name, dataset_id=upload.dataset_id)
-    await node.pushes.consider(offered, actor=push.token.id)
-    # What arrives is there for whoever begins again, also at the next process (HOME-19).
-    await finish_in_thread(lambda: upload.reserve(node.objects))
+    await node.pushes.consider(offered, actor=push.token.id, reads=push.reads)
     return Agreed()
 
 
 async def _require_room(request: web.Request, upload: SmartUpload) -> None:
     live, objects = request.app[LIVE], request.app[NODE].objects
-    storage = live.configuration.storage
-    lack = await request.app[UPLOADS].admit(upload.upload_id, upload.wanted, storage, objects)
+    expected = Expected(upload.wanted, upload.arrivals.has)
+    lack = await request.app[UPLOADS].admit(upload.upload_id, expected, live.configuration.storage, objects)
     if lack is not None:
         live.metrics.turned_away.add(reason=lack)
         raise RejectedError("EX-57 storage", found="no room for the objects of this push")
@@ -171,13 +172,13 @@ async def _require_room(request: web.Request, upload: SmartUpload) -> None:
 
 def _plan_uploads(request: web.Request, push: _Push, objects: tuple[ObjectFile, ...]) -> UploadsPlanned:
     assert push.upload is not None
-    store, base = request.app[NODE].objects, request.url.origin() / _UPLOADS_PATH / push.upload.upload_id
+    arrivals, base = push.upload.arrivals, request.url.origin() / _UPLOADS_PATH / push.upload.upload_id
     headers = transfer_headers(request)
     found = []
     for item in objects:
         if item.hash not in push.upload.wanted:
             raise ObjectNotFoundError(item.hash)
-        if store.has(item.hash):
+        if arrivals.has(item.hash):
             found.append(PushStrategy(object_file=item, push_strategy="SkipUpload"))
             continue
         url = TransferUrl(url=str(base / str(item.hash)), headers=headers)
@@ -189,19 +190,20 @@ async def _commit(request: web.Request, push: _Push) -> Agreed:
     node, upload = request.app[NODE], push.upload
     assert upload is not None
     assert node.pushes is not None
-    await asyncio.to_thread(upload.check_complete, node.objects)
+    await asyncio.to_thread(upload.check_complete)
     try:
         async with node.verifications.ask(push.token.id):
             record = await node.pushes.receive(
                 upload,
                 actor=push.token.id,
+                reads=push.reads,
                 published=push.is_public,
                 force=push.is_forced and REPLACE_SCOPE in push.token.scopes,
             )
     except (RejectedError, MalformedError, UnsupportedError):
-        await finish_in_thread(lambda: upload.release(node.objects))
+        await finish_in_thread(upload.arrivals.drop)
         raise
-    await finish_in_thread(lambda: upload.release(node.objects))
+    await finish_in_thread(upload.arrivals.drop)
     if record.head != upload.last:
         # What is held here goes on behind what was pushed: nothing is wrong, and nothing was taken.
         raise RejectedError("ACCEPT-10 histories-are-not-shortened", expected=record.head, found=upload.last)
@@ -224,15 +226,15 @@ async def _put_object(request: web.Request) -> web.Response:
             "size",
             f"expected Content-Length {wanted.size_bytes}, found {request.content_length}",
         )
-    objects = request.app[NODE].objects
-    if await asyncio.to_thread(objects.has, object_hash):
+    arrivals = push.upload.arrivals
+    if await asyncio.to_thread(arrivals.has, object_hash):
         return web.Response()
-    staged = await finish_in_thread(lambda: objects.resume(object_hash))
+    staged = await finish_in_thread(lambda: arrivals.resume(object_hash))
     with staged:
         if staged.size_bytes:
             await finish_in_thread(staged.restart)
         await receive_body(request, staged, wanted.size_bytes, lambda: _touch(push))
-        await finish_in_thread(lambda: objects.put(staged, object_hash))
+        await finish_in_thread(lambda: arrivals.put(staged, object_hash))
     _touch(push)
     return web.Response(status=HTTPStatus.CREATED)
 

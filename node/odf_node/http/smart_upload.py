@@ -10,10 +10,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from odf_node.arrivals import open_arrivals
 from odf_node.http.spool import Spool
 from odf_node.ports.datasets import DatasetRecord
 from odf_node.ports.errors import ObjectNotFoundError
-from odf_node.ports.objects import ArrivingObjects, ObjectStore
+from odf_node.ports.metadata import MetadataStore
+from odf_node.ports.objects import Arrivals, ArrivingObjects, ObjectStore
 from odf_node.ports.peer_client import OnBytes, PeerDescription, PeerHead, PeerSpeaks, SilentPeer
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import RejectedError
@@ -43,6 +45,8 @@ class SmartUpload(SilentPeer):
     first_number: int = 0
     last: Head | None = None
     dataset_id: DatasetId | None = None
+    uploaded: Arrivals | None = None
+    """The objects that were uploaded, once it is known whose they are (EX-80)."""
     wanted: dict[Multihash, WantedObject] = field(default_factory=dict)
 
     @classmethod
@@ -103,31 +107,33 @@ class SmartUpload(SilentPeer):
         if self.dataset_id is None:
             raise RejectedError("CHAIN-1 first-block-is-seed", sequence_number=0)
 
-    def check_complete(self, objects: ObjectStore) -> None:
+    @property
+    def arrivals(self) -> Arrivals:
+        """See ``UploadedDataset``."""
+        assert self.uploaded is not None
+        return self.uploaded
+
+    def open_arrivals(self, store: MetadataStore, objects: ObjectStore) -> None:
+        """Begin to take objects; what arrives is there for whoever begins the push again (HOME-19)."""
+        assert self.dataset_id is not None
+        arrivals = open_arrivals(store, objects, self.dataset_id, f"push:{self.token_id}")
+        self.uploaded = self.lease.enter_context(arrivals)
+
+    def check_complete(self) -> None:
         """Check that every object that a block names is here, with its size (SMART-10).
 
         Raises:
             RejectedError: One is not.
         """
         for item in self.wanted.values():
-            found = objects.get_size(item.hash) if objects.has(item.hash) else None
+            found = self.arrivals.get_size(item.hash) if self.arrivals.has(item.hash) else None
             if found != item.size_bytes:
                 raise RejectedError(
                     f"SMART-10 all-objects ({item.hash})", expected=f"{item.size_bytes} bytes", found=found
                 )
 
-    def reserve(self, objects: ObjectStore) -> None:
-        """Keep what arrives of the objects for whoever begins the push again (HOME-19)."""
-        assert self.dataset_id is not None
-        objects.reserve(self.dataset_id, self.wanted)
-
-    def release(self, objects: ObjectStore) -> None:
-        """Keep nothing for the push any more: it was judged."""
-        assert self.dataset_id is not None
-        objects.release(self.dataset_id)
-
     def close(self) -> None:
-        """Let go of the lease and the waiting blocks."""
+        """Let go of the lease, the waiting blocks, and what was uploaded."""
         self.lease.close()
 
     # As PeerDataset

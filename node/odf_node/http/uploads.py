@@ -1,7 +1,8 @@
 """What pushes under way will still bring, of both protocols together, and whether there is room for it (EX-57)."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Final
 
 from aiohttp import web
@@ -12,42 +13,46 @@ from odf_protocol.exchange.wanted import WantedObject
 from odf_protocol.multihash import Multihash
 
 
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """The objects that a push names, and which of them ``has`` arrived."""
+
+    wanted: Mapping[Multihash, WantedObject]
+    has: Callable[[Multihash], bool]
+
+
 class Uploads:
     """The objects that open pushes name; used on the event loop only."""
 
     def __init__(self) -> None:
-        self._wanted: dict[str, Mapping[Multihash, WantedObject]] = {}
+        self._expected: dict[str, Expected] = {}
         self._counting = asyncio.Lock()
 
-    async def admit(
-        self, push_id: str, wanted: Mapping[Multihash, WantedObject], storage: Storage, objects: ObjectStore
-    ) -> str | None:
+    async def admit(self, push_id: str, expected: Expected, storage: Storage, objects: ObjectStore) -> str | None:
         """Count in all that a push names so far, or say what there is not enough of: ``quota`` or ``disk``.
 
         Pushes are counted one after the other: of two that fit only one by one, the first is taken.
         """
         async with self._counting:
-            counted = {**self._wanted, push_id: wanted}
+            counted = {**self._expected, push_id: expected}
             if storage.quota_bytes or storage.least_free_bytes:
                 lack = await asyncio.to_thread(_find_lack, storage, objects, tuple(counted.values()))
                 if lack is not None:
                     return lack
-            self._wanted[push_id] = wanted
+            self._expected[push_id] = expected
             return None
 
     def forget(self, push_id: str) -> None:
         """Count a push no more: what arrived of it is counted as an object, and nothing else will come."""
-        self._wanted.pop(push_id, None)
+        self._expected.pop(push_id, None)
 
 
 UPLOADS: Final = web.AppKey("uploads", Uploads)
 
 
-def _find_lack(
-    storage: Storage, objects: ObjectStore, pushes: tuple[Mapping[Multihash, WantedObject], ...]
-) -> str | None:
-    sizes = {item.hash: item.size_bytes for wanted in pushes for item in wanted.values()}
-    missing_bytes = sum(size_bytes for object_hash, size_bytes in sizes.items() if not objects.has(object_hash))
+def _find_lack(storage: Storage, objects: ObjectStore, pushes: tuple[Expected, ...]) -> str | None:
+    # What two pushes name is sent by each: neither learns of the other.
+    missing_bytes = sum(item.size_bytes for push in pushes for item in push.wanted.values() if not push.has(item.hash))
     room = objects.measure()
     if storage.quota_bytes and room.used_bytes + missing_bytes > storage.quota_bytes:
         return "quota"

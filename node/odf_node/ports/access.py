@@ -60,6 +60,10 @@ class ReadGrants:
         return self.everything or (published and self.published) or dataset_id in self.datasets
 
 
+READS_EVERYTHING: Final = ReadGrants(published=True, everything=True)
+"""What the operator may read."""
+
+
 def read_grants(scopes: tuple[str, ...], *, anonymous: bool) -> ReadGrants:
     """Give what scopes allow to read: who writes a dataset may read it.
 

@@ -50,7 +50,11 @@ def role_of_traits(traits: int) -> BlockRole:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewDataset:
-    """The record of a dataset that the commit creates; see ``DatasetRecord`` for the fields."""
+    """The record of a dataset that the commit creates; see ``DatasetRecord`` for the fields.
+
+    ``asked_name`` is the name under which others know it, where that is taken by a dataset that whoever brought it may
+    not know of (EX-85); None: ``name``.
+    """
 
     name: str
     kind: DatasetKind
@@ -59,6 +63,7 @@ class NewDataset:
     origin_url: str | None = None
     pinned_key: DidKey | None = None
     published: bool = True
+    asked_name: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +107,7 @@ class Commit:
         chain_state: State of the chain rules after the last block; replaces the one before.
         objects: Slices and checkpoints that the blocks name; durable in the object store before the commit.
         absent: Those of ``objects`` that need not be here, as nobody asked for them or looked at them (PART-1).
+        not_brought: Those of ``absent`` whose bytes did not come: others are not given them (EX-81).
         signed_head: Document that vouches for the last block, None when nobody signed.
         new_dataset: Given exactly when ``expected_head`` is None.
         attestations: What this node states about the blocks.
@@ -127,6 +133,7 @@ class Commit:
     merge_state: Multihash | None = None
     replaces_after: int | None = None
     absent: frozenset[Multihash] = frozenset()
+    not_brought: frozenset[Multihash] = frozenset()
     known_key_events: int = 0
     key_events: tuple[bytes, ...] = ()
 
@@ -140,6 +147,8 @@ class Commit:
             raise ValueError("a commit names either the expected head or the new dataset")
         if not self.absent <= set(self.objects):
             raise ValueError("what is absent is among the objects that the blocks name")
+        if not self.not_brought <= self.absent:
+            raise ValueError("what was not brought is absent")
         if self.expected_head is None and first != 0:
             raise ValueError(f"a new chain starts at sequence number 0, found {first}")
         if self.acceptance is not None and self.acceptance.head != self.new_head:

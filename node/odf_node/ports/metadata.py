@@ -376,12 +376,23 @@ class MetadataStore(Protocol):
         """Return the objects of a dataset whose absence is no damage (PART-4); some may be here all the same."""
         ...
 
+    def has_dataset_object(self, dataset_id: DatasetId, object_hash: Multihash) -> bool:
+        """Say whether a block of the dataset names the object and its bytes came for this dataset (EX-81)."""
+        ...
+
     def mark_absent(self, dataset_id: DatasetId, hashes: Iterable[Multihash]) -> None:
         """Note that objects of a dataset may be absent from now on; those that it does not name are passed over."""
         ...
 
-    def mark_present(self, dataset_id: DatasetId, hashes: Iterable[Multihash]) -> None:
-        """Note that objects of a dataset are durable and what its blocks say, so they have to be here from now on."""
+    def mark_brought(self, dataset_id: DatasetId, hashes: Iterable[Multihash]) -> None:
+        """Note that objects of a dataset came for it and are durable; they may be absent all the same (PART-12)."""
+        ...
+
+    def mark_present(self, dataset_id: DatasetId, hashes: Iterable[Multihash], *, brought: bool = True) -> None:
+        """Note that objects of a dataset are durable and what its blocks say, so they have to be here from now on.
+
+        Those not ``brought`` for it, and that it did not have before, are for this node alone (EX-82).
+        """
         ...
 
     def close(self) -> None:

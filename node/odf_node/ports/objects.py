@@ -104,6 +104,44 @@ class ArrivingObjects(Protocol):
         ...
 
 
+class Arrivals(ArrivingObjects, Protocol):
+    """Objects that one caller brings for one dataset, kept apart from all others until they are accepted (EX-80).
+
+    An object is here if it came in this transfer, or in one of the same caller for the same dataset that broke, or if
+    the dataset has it already. That the same bytes lie in the store for another dataset is seen nowhere.
+    A context manager: leaving it keeps what arrived for some days (HOME-19).
+    """
+
+    def get_path(self, object_hash: Multihash) -> Path:
+        """Return a local file with the object's bytes, until ``drop``; errors as ``ObjectStore.get_path``."""
+        ...
+
+    def keep(self, hashes: Iterable[Multihash]) -> None:
+        """Make these durable in the store, for the commit that follows; the caller holds a writing lease.
+
+        Raises:
+            ObjectNotFoundError: One is not here.
+            HomeFullError, HomeReadOnlyError: They cannot be stored.
+        """
+        ...
+
+    def drop(self) -> None:
+        """Remove everything that arrived: it was accepted and is in the store, or it was refused."""
+        ...
+
+    def close(self) -> None:
+        """Let go of what arrived."""
+        ...
+
+    def __enter__(self) -> "Arrivals":
+        """Return the value itself."""
+        ...
+
+    def __exit__(self, *exception: object) -> None:
+        """Close."""
+        ...
+
+
 class ObjectStore(Protocol):
     """Content-addressed files. Hashes are SHA3-256 multihashes; another code is a ``ValueError``.
 
@@ -181,6 +219,13 @@ class ObjectStore(Protocol):
         """
         ...
 
+    def arrivals(self, dataset_id: DatasetId, brought_by: str, *, already: Callable[[Multihash], bool]) -> Arrivals:
+        """Open what ``brought_by`` brings for a dataset; nobody else sees it. The caller holds a writing lease.
+
+        ``already`` says which objects the dataset has (``MetadataStore.has_dataset_object``).
+        """
+        ...
+
     def put(self, staged: StagedObject, expected_hash: Multihash) -> None:
         """Make a staged object durable and visible; putting an object that is here already replaces it by its equal.
 
@@ -192,21 +237,6 @@ class ObjectStore(Protocol):
 
     def delete(self, object_hash: Multihash) -> None:
         """Remove an object; removing an absent one is no error. Only for objects that no committed row names."""
-        ...
-
-    def reserve(self, dataset_id: DatasetId, hashes: Iterable[Multihash]) -> None:
-        """Keep these objects from sweeps for some days, although no row names them: a pull of the dataset wants them.
-
-        Holds also when the pull is killed, and for objects that arrive later. Replaces what was reserved for the
-        dataset before.
-
-        Raises:
-            HomeFullError, HomeReadOnlyError: It cannot be noted.
-        """
-        ...
-
-    def release(self, dataset_id: DatasetId) -> None:
-        """End the reservation: rows name the objects by now, or they were refused."""
         ...
 
     def delete_later(self, hashes: Iterable[Multihash]) -> None:
@@ -245,8 +275,8 @@ class ObjectStore(Protocol):
     def has_leftovers(self, *, now: Timestamp) -> bool:
         """Say whether a sweep may find something; cheap.
 
-        So it is while a writer is at work or where one ended without finishing, and when the time of downloads and
-        reservations is over.
+        So it is while a writer is at work or where one ended without finishing, and when the time of downloads
+        is over.
         """
         ...
 
@@ -256,7 +286,7 @@ class ObjectStore(Protocol):
         """Remove objects that nothing refers to and staged files that crashes left.
 
         Does nothing while anybody holds a writing lease. ``find_referenced`` is called once, when no writer can be
-        running. Downloads that stopped, and objects that are reserved, are kept for some days, counted back from
-        ``now``; not where ``keep_arrived`` is False.
+        running. What arrived in transfers that stopped is kept for some days, counted back from ``now``; not where
+        ``keep_arrived`` is False.
         """
         ...

@@ -20,6 +20,8 @@ class PushedHead:
     signed_head: bytes | None
     key_events: tuple[bytes, ...] = ()
     """The dataset's key log; receivers of ODF's Smart Transfer Protocol cannot be told."""
+    with_records: bool = False
+    """Whether replay records are sent: they name the files of the inputs (EX-84)."""
     replaces_history: bool = False
     is_public: bool = False
 

@@ -19,15 +19,14 @@ class ServedChains(Protocol):
     def find_readable(self, which: DatasetId | DatasetName, reads: ReadGrants) -> DatasetRecord | None:
         """Return the record, or None: it is not here, or may not be read; both take the same way.
 
-        Names are compared without regard to case (NAME-3).
+        Names are compared without regard to case (NAME-3). The record has the name under which the caller knows the
+        dataset: one that was brought under a name that is taken here keeps it for all who may not read everything
+        (EX-85).
         """
         ...
 
-    def has_dataset_object(self, dataset_id: DatasetId, object_hash: Multihash) -> bool:
-        """Say whether a block of the dataset's chain names the object; False where the dataset is not here.
-
-        Other objects of this node (quarantine, evidence, slices of unpublished datasets) lie in the same store.
-        """
+    def list_readable(self, reads: ReadGrants) -> tuple[DatasetRecord, ...]:
+        """Return the records that may be read, by the name under which the caller knows each."""
         ...
 
     def iter_replay_records(self, dataset_id: DatasetId, *, after: int, upto: int) -> Iterator[tuple[int, bytes]]:

@@ -67,7 +67,8 @@ class DerivedCache:
             raise UsageError(f"'{record.name}' is a root: nothing computes its rows again, so they stay")
         self._require_way_back(record)
         sizes = self._sizes(record)
-        here = {name: size for name, size in sizes.items() if self.objects.has(name)}
+        absent = Presence(self.store, self.objects).find_absent(record)
+        here = {name: size for name, size in sizes.items() if name not in absent and self.objects.has(name)}
         # Noted before, so that whoever looks meanwhile sees no damage; a note about a file that is here does nothing.
         self.store.mark_absent(record.id, here)
         with self.objects.writing():
@@ -75,10 +76,10 @@ class DerivedCache:
         # Asked once nobody writes any more: what was committed meanwhile may name the same bytes.
         expected = cache(self.store.list_expected_objects)
         if not self.objects.delete_unnamed(lambda name: name in expected()):
-            self.store.mark_present(record.id, [name for name in here if self.objects.has(name)])
+            self.store.mark_present(record.id, [name for name in here if self.objects.has(name)], brought=False)
             raise NodeBusyError("another command is writing; nothing was freed, try again when it has ended")
         gone = [name for name in here if not self.objects.has(name)]
-        self.store.mark_present(record.id, [name for name in here if self.objects.has(name)])
+        self.store.mark_present(record.id, [name for name in here if self.objects.has(name)], brought=False)
         return DropReport(record, len(gone), sum(here[name] for name in gone), len(here) - len(gone))
 
     def _require_way_back(self, record: DatasetRecord) -> None:

@@ -42,9 +42,13 @@ class CommitMethods:
             _insert_blocks(connection, key, commit)
             # Two blocks may name equal bytes: equal rows under an equal system time make an equal file.
             connection.executemany(
-                "INSERT INTO objects (dataset, hash, absent) VALUES (?, ?, ?)"
-                " ON CONFLICT (dataset, hash) DO UPDATE SET absent = min(absent, excluded.absent)",
-                ((key, object_hash.to_bytes(), object_hash in commit.absent) for object_hash in commit.objects),
+                "INSERT INTO objects (dataset, hash, absent, brought) VALUES (?, ?, ?, ?)"
+                " ON CONFLICT (dataset, hash) DO UPDATE SET"
+                " absent = min(absent, excluded.absent), brought = max(brought, excluded.brought)",
+                (
+                    (key, name.to_bytes(), name in commit.absent, name not in commit.not_brought)
+                    for name in commit.objects
+                ),
             )
             _insert_the_rest(connection, key, commit)
             row = connection.execute(
@@ -107,7 +111,7 @@ def _insert_dataset(connection: sqlite3.Connection, commit: Commit, new: NewData
     head = commit.new_head
     cursor = connection.execute(
         "INSERT INTO datasets (id, name, kind, origin, origin_url, trust, pinned_key, published, created_at,"
-        " head_sequence_number, head_hash, chain_state) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        " head_sequence_number, head_hash, chain_state, asked_name) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             commit.dataset_id.to_bytes(),
             new.name,
@@ -121,6 +125,7 @@ def _insert_dataset(connection: sqlite3.Connection, commit: Commit, new: NewData
             head.sequence_number,
             head.hash.to_bytes(),
             commit.chain_state,
+            new.asked_name,
         ),
     )
     return as_int(cursor.lastrowid)

@@ -52,6 +52,16 @@ class ObjectNameMethods:
             rows = connection.execute("SELECT hash FROM objects WHERE dataset = ? AND absent = 1", (key,))
             return _read_hashes(rows)
 
+    def has_dataset_object(self, dataset_id: DatasetId, object_hash: Multihash) -> bool:
+        """See ``MetadataStore``."""
+        with self._database.reading() as connection:
+            row = connection.execute(
+                "SELECT 1 FROM objects o JOIN datasets d ON d.key = o.dataset"
+                " WHERE d.id = ? AND o.hash = ? AND o.brought = 1",
+                (dataset_id.to_bytes(), object_hash.to_bytes()),
+            ).fetchone()
+            return row is not None
+
     def mark_absent(self, dataset_id: DatasetId, hashes: Iterable[Multihash]) -> None:
         """See ``MetadataStore``."""
         with self._database.writing() as connection:
@@ -61,18 +71,35 @@ class ObjectNameMethods:
                 ((key, object_hash.to_bytes()) for object_hash in hashes),
             )
 
-    def mark_present(self, dataset_id: DatasetId, hashes: Iterable[Multihash]) -> None:
+    def mark_brought(self, dataset_id: DatasetId, hashes: Iterable[Multihash]) -> None:
         """See ``MetadataStore``."""
         with self._database.writing() as connection:
-            note_present(connection, get_dataset_key(connection, dataset_id), hashes)
+            names = (object_hash.to_bytes() for object_hash in hashes)
+            note_brought(connection, get_dataset_key(connection, dataset_id), names)
+
+    def mark_present(self, dataset_id: DatasetId, hashes: Iterable[Multihash], *, brought: bool = True) -> None:
+        """See ``MetadataStore``."""
+        with self._database.writing() as connection:
+            note_present(connection, get_dataset_key(connection, dataset_id), hashes, brought=brought)
 
 
-def note_present(connection: sqlite3.Connection, key: int, hashes: Iterable[Multihash]) -> None:
-    """Note inside a transaction that objects of a dataset are durable."""
+def note_brought(connection: sqlite3.Connection, key: int, names: Iterable[bytes]) -> None:
+    """Note inside a transaction that the bytes of objects came for a dataset, which has them from now on (EX-81)."""
     connection.executemany(
-        "UPDATE objects SET absent = 0 WHERE dataset = ? AND hash = ? AND absent = 1",
-        ((key, object_hash.to_bytes()) for object_hash in hashes),
+        "UPDATE objects SET brought = 1 WHERE dataset = ? AND hash = ? AND brought = 0", ((key, name) for name in names)
     )
+
+
+def note_present(
+    connection: sqlite3.Connection, key: int, hashes: Iterable[Multihash], *, brought: bool = True
+) -> None:
+    """Note inside a transaction that objects of a dataset are durable and have to be here."""
+    names = [object_hash.to_bytes() for object_hash in hashes]
+    connection.executemany(
+        "UPDATE objects SET absent = 0 WHERE dataset = ? AND hash = ? AND absent = 1", ((key, name) for name in names)
+    )
+    if brought:
+        note_brought(connection, key, names)
 
 
 def _read_hashes(rows: Iterable[tuple[object, ...]]) -> frozenset[Multihash]:

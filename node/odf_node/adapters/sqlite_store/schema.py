@@ -30,9 +30,11 @@ CREATE TABLE datasets (
     created_at TEXT NOT NULL,
     head_sequence_number INTEGER NOT NULL,
     head_hash BLOB NOT NULL,
-    chain_state BLOB NOT NULL
+    chain_state BLOB NOT NULL,
+    asked_name TEXT
 ) STRICT;
 CREATE INDEX datasets_by_name_without_case ON datasets (name COLLATE NOCASE);
+CREATE INDEX datasets_by_asked_name ON datasets (asked_name COLLATE NOCASE) WHERE asked_name IS NOT NULL;
 
 CREATE TABLE blocks (
     dataset INTEGER NOT NULL REFERENCES datasets(key) ON DELETE CASCADE,
@@ -51,6 +53,7 @@ CREATE TABLE objects (
     dataset INTEGER NOT NULL REFERENCES datasets(key) ON DELETE CASCADE,
     hash BLOB NOT NULL,
     absent INTEGER NOT NULL DEFAULT 0,
+    brought INTEGER NOT NULL DEFAULT 1,
     PRIMARY KEY (dataset, hash)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX objects_by_hash ON objects (hash);

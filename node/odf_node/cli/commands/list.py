@@ -68,7 +68,7 @@ def describe(context: Context, record: Any) -> dict[str, Any]:
         "rows": progress.row_count,
         "watermark": str(progress.watermark) if progress.watermark else None,
         "trust": "FROZEN" if _is_disputed(context.node.store, record.id) else record.trust.in_words(progress.partial),
-        "absentFiles": _count_absent(context, record.id),
+        "absentFiles": _count_absent(context, record),
         "notChecked": _list_unchecked(context.node.store, record),
         "id": str(record.id),
         "head": str(record.head.hash),
@@ -77,9 +77,10 @@ def describe(context: Context, record: Any) -> dict[str, Any]:
     }
 
 
-def _count_absent(context: Context, dataset_id: "DatasetId") -> int:
-    marked = context.node.store.list_absent_objects(dataset_id)
-    return sum(not context.node.objects.has(item) for item in marked)
+def _count_absent(context: Context, record: "DatasetRecord") -> int:
+    from odf_node.datasets.presence import Presence
+
+    return len(Presence(context.node.store, context.node.objects).find_absent(record))
 
 
 def _list_unchecked(store: "MetadataStore", record: "DatasetRecord") -> list[str]:
