@@ -155,11 +155,9 @@ class Acceptor:
     ) -> AcceptanceReport:
         """Do steps (4) to (8). The caller holds a writing lease since before it fetched the needed objects.
 
-        What arrived for a refused offer is dropped by the caller.
-
         Args:
             candidate: From ``examine``.
-            arrivals: Has the needed objects.
+            arrivals: Has the needed objects; what arrived for a refused offer is dropped by the caller.
             policy: What the user named, None for the default.
             now: Time of the acceptance.
             reader: Reads the slices, where one was started while they were fetched, and may have read some already.
@@ -345,8 +343,10 @@ class Acceptor:
         self, offer: Offer, error: OdfError, now: Timestamp, *, paths: Mapping[Multihash, Path] | None = None
     ) -> RefusedError:
         report: dict[str, Any] = {
-            "expected": _text(getattr(error, "expected", None)),
-            "found": _text(getattr(error, "found", None)),
+            **{
+                name: None if (said := getattr(error, name, None)) is None else str(said)
+                for name in ("expected", "found")
+            },
             "partsAfter": offer.parts_after,
         }
         files = {f"{object_hash}.offered": path for object_hash, path in (paths or {}).items()}
@@ -398,7 +398,3 @@ def _describe_fork(parts_after: int | None) -> str:
     if parts_after is None:
         return ""
     return f"; the histories part after block {parts_after}" if parts_after >= 0 else "; they have no block in common"
-
-
-def _text(value: object) -> str | None:
-    return None if value is None else str(value)
