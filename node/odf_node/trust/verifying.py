@@ -8,6 +8,7 @@ Source: clauses VERIFY-1 to VERIFY-8 in ``spec/extensions/verification.md``.
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any, Final
@@ -38,7 +39,7 @@ from odf_protocol.did import DatasetId
 from odf_protocol.divergence import Divergence
 from odf_protocol.divergence_cause import Cause
 from odf_protocol.enums import DatasetKind
-from odf_protocol.errors import OdfError, RejectedError
+from odf_protocol.errors import OdfError, RejectedError, UnavailableError
 from odf_protocol.events import AddData, ExecuteTransform
 from odf_protocol.heads import verify_head
 from odf_protocol.multihash import Multihash
@@ -221,8 +222,8 @@ class Verifier:
                 state, after = chain.state, upto
                 if options.sample is None:
                     self._remember(record, chain, replayed=not is_derivative or finding.replayed_steps is not None)
-        except EngineError:
-            raise
+        except (EngineError, UnavailableError):
+            raise  # which says nothing about the data
         except OdfError as error:
             return replace(
                 finding,
@@ -243,7 +244,9 @@ class Verifier:
         return known if held is not None and held.hash == known.head.hash else None
 
     def _remember(self, record: DatasetRecord, chain: CheckedChain, *, replayed: bool) -> None:
-        self.store.put_verified(Verified(record.id, chain.last, replayed, chain.state.to_bytes(), self.now()))
+        # It saves time alone: where there is no room for it, all is looked at again the next time.
+        with suppress(UnavailableError):
+            self.store.put_verified(Verified(record.id, chain.last, replayed, chain.state.to_bytes(), self.now()))
 
     def _read(
         self, record: DatasetRecord, after: int, upto: int, state: ChainState | None, *, signed: bool

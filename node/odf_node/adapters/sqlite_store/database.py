@@ -5,12 +5,15 @@ compare of a compare-and-swap cannot be overtaken between read and write.
 """
 
 import os
+import random
 import secrets
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from queue import Empty, LifoQueue
+from threading import Lock
 from typing import Final
 
 from odf_node.adapters.sqlite_store import schema
@@ -28,9 +31,12 @@ from odf_protocol.errors import MalformedError, OdfError, UnsupportedError
 
 BUSY_TIMEOUT_S: Final = 30.0  # guess: a commit holds the lock for milliseconds, a commit of a long chain for seconds
 
+ALONE_TIMEOUT_S: Final = 0.2  # guess: some reads of others
+
 _BUSY: Final = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL}
 _CORRUPT: Final = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT}
 _READ_ONLY: Final = {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_CANTOPEN}
+_NO_INDEX: Final = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN}
 _PRIMARY_CODE: Final = 0xFF  # the low byte of an extended result code (SQLite "Result and Error Codes")
 
 
@@ -43,11 +49,17 @@ class Database:
         self._idle: LifoQueue[sqlite3.Connection] = LifoQueue()
         # For reads of what does not exist: making all tables takes longer than most of these.
         self._empty: LifoQueue[sqlite3.Connection] = LifoQueue()
+        self._alone: sqlite3.Connection | None = None
+        self._alone_readers = 0
+        self._alone_lock = Lock()
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
         """Lend a connection inside a read transaction: every statement sees the same state."""
         with self._mapped_errors(), self._borrowed(create=False) as connection:
+            if connection is self._alone:
+                yield connection
+                return
             connection.execute("BEGIN")
             try:
                 yield connection
@@ -82,7 +94,19 @@ class Database:
                 yield from _lend(self._take_empty(), self._empty)
                 return
             _create(self._home)
-        yield from _lend(self._take(), self._idle)
+        if self._alone is not None and not create:
+            with self._sharing_alone() as alone:
+                yield alone
+            return
+        try:
+            connection = self._take()
+        except sqlite3.OperationalError as error:
+            if create or _primary_code(error) not in _NO_INDEX:
+                raise
+            with self._sharing_alone(error) as alone:
+                yield alone
+            return
+        yield from _lend(connection, self._idle)
 
     def _take_empty(self) -> sqlite3.Connection:
         try:
@@ -93,13 +117,55 @@ class Database:
     def _take(self) -> sqlite3.Connection:
         with suppress(Empty):
             return self._idle.get_nowait()
-        connection = _connect(self._home.database, self._busy_timeout_s)
+        return self._open(is_alone=False)
+
+    def _open(self, *, is_alone: bool) -> sqlite3.Connection:
+        connection = _connect(self._home.database, ALONE_TIMEOUT_S if is_alone else self._busy_timeout_s)
         try:
+            _set_up(connection, is_alone=is_alone)
             _check_version(connection, self._home.database)
         except BaseException:
             connection.close()
             raise
         return connection
+
+    @contextmanager
+    def _sharing_alone(self, failure: sqlite3.OperationalError | None = None) -> Iterator[sqlite3.Connection]:
+        """Read where there is no room for the index that processes share: it is in memory then (HOME-49).
+
+        For as long as such a connection is open nobody else gets in. So all who read here at once share one, with one
+        transaction, and the last one closes it. Source: SQLite "Write-Ahead Logging", section "Use of WAL Without
+        Shared-Memory".
+        """
+        with self._alone_lock:
+            if self._alone is None:
+                self._alone = self._open_alone(failure)
+            alone = self._alone
+            self._alone_readers += 1
+        try:
+            yield alone
+        finally:
+            with self._alone_lock:
+                self._alone_readers -= 1
+                if not self._alone_readers:
+                    self._alone = None
+                    alone.close()
+
+    def _open_alone(self, failure: sqlite3.OperationalError | None) -> sqlite3.Connection:
+        give_up_s = time.monotonic() + self._busy_timeout_s
+        while True:
+            try:
+                connection = self._open(is_alone=True)
+                connection.execute("BEGIN")
+            except sqlite3.OperationalError as error:
+                if _primary_code(error) not in _BUSY:
+                    raise failure or error from None
+                # Several who come at once keep each other out, and go all of them before they come again.
+                if time.monotonic() > give_up_s:
+                    raise
+                time.sleep(random.uniform(0.01, ALONE_TIMEOUT_S))  # noqa: S311 - no secret
+                continue
+            return connection
 
     @contextmanager
     def _mapped_errors(self) -> Iterator[None]:
@@ -118,8 +184,7 @@ class Database:
 
     def _map(self, error: sqlite3.DatabaseError) -> OdfError | None:
         path, reason = self._home.database, str(error)
-        code = getattr(error, "sqlite_errorcode", None)
-        primary = None if code is None else code & _PRIMARY_CODE
+        primary = _primary_code(error)
         if primary in _BUSY:
             return HomeBusyError(path, self._busy_timeout_s)
         if primary in _CORRUPT:
@@ -129,6 +194,11 @@ class Database:
         if primary in {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR}:
             return HomeFullError(path, reason)
         return None
+
+
+def _primary_code(error: sqlite3.DatabaseError) -> int | None:
+    code = getattr(error, "sqlite_errorcode", None)
+    return None if code is None else code & _PRIMARY_CODE
 
 
 def _lend(connection: sqlite3.Connection, waiting: "LifoQueue[sqlite3.Connection]") -> Iterator[sqlite3.Connection]:
@@ -144,18 +214,22 @@ def _connect(path: Path, busy_timeout_s: float) -> sqlite3.Connection:
     writable = os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
     # Without write access SQLite cannot make its shared index. With no log there is nothing it would be needed for.
     mode = "mode=rw" if writable else "mode=ro" if path.with_name(f"{path.name}-wal").exists() else "immutable=1"
-    connection = sqlite3.connect(
+    return sqlite3.connect(
         f"{path.absolute().as_uri()}?{mode}",
         uri=True,
         timeout=busy_timeout_s,
         isolation_level=None,
         check_same_thread=False,  # lent to one thread at a time
     )
+
+
+def _set_up(connection: sqlite3.Connection, *, is_alone: bool) -> None:
+    if is_alone:  # first of all: the others look at the file already
+        connection.execute("PRAGMA locking_mode = EXCLUSIVE")
     # FULL: a commit is on the disk when it returns (WAL with NORMAL may lose the newest ones at a power cut).
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA foreign_keys = ON")
     connection.execute("PRAGMA trusted_schema = OFF")
-    return connection
 
 
 def _check_version(connection: sqlite3.Connection, path: Path) -> None:
