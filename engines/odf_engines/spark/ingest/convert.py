@@ -6,6 +6,7 @@ by position (`v0`, `v1`, …), in carrier types.
 Source: spec/ingest.md ING-4, ING-6.
 """
 
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -35,13 +36,18 @@ def convert_records(spark: Any, records: SourceRecords, target: pa.Schema) -> An
     """
     # A stated schema saves Spark a job that would look for it in the file.
     if records.is_typed:
-        values = [f"{value_name(i)} {spark_name_of(carrier_of(field.type))}" for i, field in enumerate(target)]
-        errors = f"{ERRORS} {spark_name_of(ERRORS_TYPE)}"
-        return spark.read.schema(", ".join([f"{RECORD} BIGINT", errors, *values])).parquet(str(records.path))
+        return _typed_rows(spark, records.path, target)
     texts = [f"{physical_name(i)} STRING" for i in range(len(records.names))]
     rows = spark.read.schema(", ".join([f"{RECORD} BIGINT", *texts])).parquet(str(records.path))
     # In two steps, so that Spark computes a value once although its error asks for it again.
-    return rows.selectExpr("*", *_values(records.names, target)).selectExpr(*_verdicts(records.names, target))
+    judged = rows.selectExpr("*", *_values(records.names, target)).selectExpr(*_verdicts(records.names, target))
+    return judged if records.plain_path is None else judged.unionAll(_typed_rows(spark, records.plain_path, target))
+
+
+def _typed_rows(spark: Any, path: Path, target: pa.Schema) -> Any:
+    values = [f"{value_name(i)} {spark_name_of(carrier_of(field.type))}" for i, field in enumerate(target)]
+    errors = f"{ERRORS} {spark_name_of(ERRORS_TYPE)}"
+    return spark.read.schema(", ".join([f"{RECORD} BIGINT", errors, *values])).parquet(str(path))
 
 
 def _values(names: tuple[str, ...], target: pa.Schema) -> list[str]:

@@ -57,9 +57,17 @@ def iter_sample(path: Path, dialect: CsvDialect, limit: int, *, header: bool) ->
 
 
 def read_csv(
-    path: Path, records_path: Path, dialect: CsvDialect, names: tuple[str, ...], *, header: bool
+    path: Path,
+    records_path: Path,
+    dialect: CsvDialect,
+    names: tuple[str, ...],
+    *,
+    header: bool,
+    target: pa.Schema | None = None,
 ) -> SourceRecords:
     """Split the file at `path` into records of `len(names)` texts; empty text becomes null.
+
+    Where a `target` is given, records of plain texts are converted to it.
 
     Raises:
         TooLongRecordError: A record is longer than `MAX_RECORD_BYTES`.
@@ -71,18 +79,19 @@ def read_csv(
         is_exact = (has_quotes and has_escapes) or not is_utf8(data)
     find_originals = _originals_of(path, dialect, header=header)
     if is_empty:
-        RecordWriter(records_path, len(names)).close()
-        return SourceRecords(records_path, names, 0, {}, find_originals)
+        writer = RecordWriter(records_path, names)
+        writer.close()
+        return writer.result(0, {}, find_originals)
     if not is_exact:
         try:
-            with closing(RecordWriter(records_path, len(names))) as writer:
+            with closing(RecordWriter(records_path, names, target)) as writer:
                 count, broken = _read_with_arrow(path, writer, dialect, header=header, has_quotes=has_quotes)
-            return SourceRecords(records_path, names, count, broken, find_originals)
+            return writer.result(count, broken, find_originals)
         except _OpenQuoteError:
             pass
-    with closing(RecordWriter(records_path, len(names))) as writer:
+    with closing(RecordWriter(records_path, names, target)) as writer:
         count, broken = _read_exactly(path, writer, dialect, header=header)
-    return SourceRecords(records_path, names, count, broken, find_originals)
+    return writer.result(count, broken, find_originals)
 
 
 class _OpenQuoteError(Exception):

@@ -12,6 +12,7 @@ from itertools import islice
 from pathlib import Path
 
 import msgspec
+import pyarrow as pa
 
 from odf_engines.spark.ingest.source_records import FieldError, OriginalRecord, RecordWriter, SourceRecords
 from odf_engines.spark.ingest.source_text import open_bytes
@@ -129,10 +130,11 @@ def sample(source: Source, parse: Callable[[bytes], dict[str, str | None]], limi
 
 
 def read_json(
-    source: Source, records_path: Path, parse: Callable[[bytes], dict[str, str | None]], names: tuple[str, ...]
+    source: Source, records_path: Path, parse: Callable[[bytes], dict[str, str | None]], target: pa.Schema
 ) -> SourceRecords:
-    """Write the values under `names` of every record of `source`."""
-    writer = RecordWriter(records_path, len(names))
+    """Write the values under the names of `target` of every record of `source`."""
+    names = tuple(target.names)
+    writer = RecordWriter(records_path, names, target)
     broken: dict[int, tuple[FieldError, ...]] = {}
     number = 0
     try:
@@ -156,7 +158,7 @@ def read_json(
             if wanted_next is None:
                 return
 
-    return SourceRecords(records_path, names, number, broken, find_originals)
+    return writer.result(number, broken, find_originals)
 
 
 def _text(value: msgspec.Raw) -> str | None:

@@ -21,6 +21,7 @@ from odf_engines.spark.gate.statement import invalid_query
 from odf_engines.spark.ingest.convert import convert_records
 from odf_engines.spark.ingest.handover import Handover, handover_for
 from odf_engines.spark.ingest.merge import MergeOutcome, keeps_state, merge_rows, state_indexes
+from odf_engines.spark.ingest.plain_append import iter_appended
 from odf_engines.spark.ingest.preprocess import run_preprocess
 from odf_engines.spark.ingest.quarantine import (
     Quarantine,
@@ -42,7 +43,7 @@ from odf_engines.spark.ingest.staging import (
 )
 from odf_engines.spark.ingest.state import load_state, write_state
 from odf_protocol.errors import MalformedError, UnsupportedError
-from odf_protocol.events import MergeStrategyChangelogStream, OffsetInterval
+from odf_protocol.events import MergeStrategyAppend, MergeStrategyChangelogStream, OffsetInterval
 from odf_protocol.schema_arrow import arrow_schema_of
 
 _BYTES_PER_PARTITION = 64 * 1024 * 1024  # guess: sorts within a 1 GiB heap
@@ -85,8 +86,7 @@ def ingest(spark: Any, request: IngestRequest, folders: Folders) -> IngestRespon
         # Rows that a query prepares are as they were read: what the event time is, it says itself (ING-3).
         vocabulary = request.vocabulary if request.preprocess is None else None
         result = read_source(request.read, request.source_path, request.source_name, vocabulary, folders.scratch)
-        converted = handover.keep(convert_records(spark, result.records, result.target), "converted")
-        response = _merge(spark, request, folders, result, converted, handover)
+        response = _append(request, folders, result) or _merge(spark, request, folders, result, handover)
     except PySparkException as error:
         if request.preprocess is None:
             raise
@@ -112,9 +112,48 @@ class _Merged:
     quarantine: Quarantine
 
 
-def _merge(
-    spark: Any, request: IngestRequest, folders: Folders, result: ReadResult, converted: Any, handover: Handover
-) -> _Merged:
+def _append(request: IngestRequest, folders: Folders, result: ReadResult) -> _Merged | None:
+    """Append records that need no engine; None where they do."""
+    if request.preprocess is not None or not isinstance(request.merge, MergeStrategyAppend):
+        return None
+    if not result.records.is_typed:
+        return None
+    known = None if request.known_schema is None else arrow_schema_of(request.known_schema)
+    columns = columns_of(result.target, request.merge, request.vocabulary, known)
+    schema = _slice_schema(request, columns, known)
+    changes = iter_appended(result.records.path, columns)
+    if changes is None:
+        return None
+    data_path, written = _write_changes(request, folders, changes, columns, schema)
+    quarantine_path = folders.output / "quarantine.parquet"
+    quarantine = write_quarantine(quarantine_path, result.records, [iter_broken(result.records)])
+    return _Merged(schema, written, data_path, None, quarantine_path, quarantine)
+
+
+def _write_changes(
+    request: IngestRequest,
+    folders: Folders,
+    changes: Iterator[pa.RecordBatch],
+    columns: Columns,
+    schema: pa.Schema,
+) -> tuple[Path, WrittenSlice]:
+    data_path = folders.output / "data.parquet"
+    written = write_slice(
+        changes,
+        data_path,
+        columns,
+        schema,
+        system_time=request.system_time,
+        fallback_event_time=request.fallback_event_time,
+        next_offset=request.next_offset,
+    )
+    return data_path, written
+
+
+def _merge(spark: Any, request: IngestRequest, folders: Folders, result: ReadResult, handover: Handover) -> _Merged:
+    converted = convert_records(spark, result.records, result.target)
+    if not result.records.is_typed:
+        converted = handover.keep(converted, "converted")
     known = None if request.known_schema is None else arrow_schema_of(request.known_schema)
     if request.preprocess is None:
         columns = columns_of(result.target, request.merge, request.vocabulary, known)
@@ -128,16 +167,8 @@ def _merge(
             with unspilled(spark, matters=matters):
                 staged = handover.keep(stage_preprocessed(answer, columns), "staged", at_once=matters)
     outcome = _merged_rows(spark, request, staged, columns, handover)
-    data_path = folders.output / "data.parquet"
-    written = write_slice(
-        handover.iter_batches(outcome.changes, "changes"),
-        data_path,
-        columns,
-        schema,
-        system_time=request.system_time,
-        fallback_event_time=request.fallback_event_time,
-        next_offset=request.next_offset,
-    )
+    changes = handover.iter_batches(outcome.changes, "changes")
+    data_path, written = _write_changes(request, folders, changes, columns, schema)
     state_path = _write_state(request, outcome, columns, folders, handover, request.next_offset + written.row_count)
     quarantine_path = folders.output / "quarantine.parquet"
     rows = _quarantined(request, result, converted, outcome, columns, handover)

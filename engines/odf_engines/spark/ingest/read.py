@@ -3,6 +3,7 @@
 Source: ODF ReadStep; spec/ingest.md ING-1 to ING-3.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -67,22 +68,29 @@ def read_source(
     """
     declared = find_declared(step)
     records_path = scratch / "records.parquet"
+
+    def adapted(found: pa.Schema) -> pa.Schema:
+        return found if vocabulary is None else adapt_undeclared(found, vocabulary)
+
     match step:
         case ReadStepCsv():
-            result = _read_csv(step, source, source_name, declared, records_path)
+            result = _read_csv(step, source, source_name, declared, adapted, records_path)
         case ReadStepParquet():
             result = ReadResult(*read_parquet(source, source_name, declared, vocabulary, records_path))
         case ReadStepJson() | ReadStepNdJson() | ReadStepGeoJson() | ReadStepNdGeoJson():
-            result = _read_json(step, source, source_name, declared, records_path)
+            result = _read_json(step, source, source_name, declared, adapted, records_path)
         case _:
             raise UnsupportedError("read step", found=type(step).__name__.removeprefix("ReadStep"))
-    if declared is None and vocabulary is not None:
-        return ReadResult(result.records, adapt_undeclared(result.target, vocabulary, step))
     return result
 
 
 def _read_csv(
-    step: ReadStepCsv, source: Path, source_name: str, declared: pa.Schema | None, records_path: Path
+    step: ReadStepCsv,
+    source: Path,
+    source_name: str,
+    declared: pa.Schema | None,
+    adapted: Callable[[pa.Schema], pa.Schema],
+    records_path: Path,
 ) -> ReadResult:
     dialect = _dialect_of(step)
     has_header = bool(step.header)
@@ -107,12 +115,15 @@ def _read_csv(
         rows = csv_records.iter_sample(source, dialect, SAMPLE_RECORDS, header=has_header)
         target = guess_schema((row for row in rows if len(row) == len(names)), names)
     try:
-        records = csv_records.read_csv(source, records_path, dialect, names, header=has_header)
+        if declared is None:
+            target = adapted(text_schema(names) if target is None else target)
+        assert target is not None
+        records = csv_records.read_csv(source, records_path, dialect, names, header=has_header, target=target)
     except csv_records.TooLongRecordError as error:
         raise InvalidSourceError(
             source_name, f"a record is longer than {csv_records.MAX_RECORD_BYTES} bytes; is a quote not closed?"
         ) from error
-    return ReadResult(records, text_schema(names) if target is None else target)
+    return ReadResult(records, target)
 
 
 def _read_json(
@@ -120,6 +131,7 @@ def _read_json(
     source: Path,
     source_name: str,
     declared: pa.Schema | None,
+    adapted: Callable[[pa.Schema], pa.Schema],
     records_path: Path,
 ) -> ReadResult:
     if isinstance(step, ReadStepJson | ReadStepNdJson):
@@ -140,8 +152,8 @@ def _read_json(
     if target is None:
         rows = json_records.sample(elements, parse, SAMPLE_RECORDS)
         names = tuple(dict.fromkeys(name for row in rows for name in row))
-        target = guess_schema(([row.get(name) for name in names] for row in rows), names)
-    return ReadResult(json_records.read_json(elements, records_path, parse, tuple(target.names)), target)
+        target = adapted(guess_schema(([row.get(name) for name in names] for row in rows), names))
+    return ReadResult(json_records.read_json(elements, records_path, parse, target), target)
 
 
 def _dialect_of(step: ReadStepCsv) -> CsvDialect:

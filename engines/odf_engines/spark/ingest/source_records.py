@@ -3,8 +3,8 @@
 A read step writes one Parquet file with the column `record` (number of the record in the file, from 1, ascending) and
 one column per source column, named by position (`c0`, `c1`, …) because a source may use any name. Records that do not
 have the shape of a record (wrong number of fields, broken JSON, not UTF-8) are not in it; they are `broken`.
-Formats of text leave conversion to a later step: here their values are texts, or null. A typed format writes converted
-rows at once, see `convert`.
+Formats of text leave conversion to a later step: here their values are texts, or null; only records whose texts are all
+plain (`plain_texts`) are converted at once, into a second file. A typed format writes converted rows alone.
 
 Source: spec/ingest.md ING-1.
 """
@@ -14,7 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
+
+from odf_engines.spark.ingest.carriers import carrier_of
+from odf_engines.spark.ingest.plain_texts import convert_plain, is_plain_type
 
 RECORD = "record"
 
@@ -67,6 +71,8 @@ class SourceRecords:
         record_count: All records of the source, well-formed or not.
         broken: For each record that is not in the file, by number: everything that is wrong with it.
         is_typed: The columns have the types of the schema already; otherwise they are texts.
+        plain_path: Parquet file of further well-formed records, which have the types of the schema; None if there are
+            none.
         find_originals: Gives the original bytes of records, asked for by ascending number.
     """
 
@@ -76,6 +82,7 @@ class SourceRecords:
     broken: Mapping[int, tuple[FieldError, ...]]
     find_originals: Callable[[Iterable[int]], Iterator[OriginalRecord]]
     is_typed: bool = False
+    plain_path: Path | None = None
 
 
 def physical_name(index: int) -> str:
@@ -88,23 +95,39 @@ def value_name(index: int) -> str:
     return f"v{index}"
 
 
+def typed_schema(target: pa.Schema) -> pa.Schema:
+    """Give the columns of a file of converted records, named by position, in carrier types."""
+    fields = [pa.field(RECORD, pa.int64(), nullable=False), pa.field(ERRORS, ERRORS_TYPE)]
+    fields += [pa.field(value_name(i), carrier_of(field.type)) for i, field in enumerate(target)]
+    return pa.schema(fields)
+
+
 class RecordWriter:
-    """Writes rows of texts to a records file in batches.
+    """Writes rows of texts to records files in batches: rows of plain texts converted, all others as they are.
 
     Attributes:
         width: Texts of a row.
     """
 
-    def __init__(self, path: Path, column_count: int) -> None:
-        """Open `path` for rows of `column_count` texts."""
-        self.width = column_count
+    def __init__(self, path: Path, names: tuple[str, ...], target: pa.Schema | None = None) -> None:
+        """Open `path` for rows with a text for each name.
+
+        Args:
+            path: Of the rows that stay texts.
+            names: Of the source columns.
+            target: What the rows are to be converted to; None if nothing is to be converted here.
+        """
+        self.width = len(names)
         fields = [pa.field(RECORD, pa.int64(), nullable=False)]
-        fields += [pa.field(physical_name(i), pa.string()) for i in range(column_count)]
+        fields += [pa.field(physical_name(i), pa.string()) for i in range(len(names))]
         self._schema = pa.schema(fields)
-        # Every value is read once, a few seconds later: dictionaries and statistics would cost more than they save.
-        self._writer = pq.ParquetWriter(
-            path, self._schema, compression="lz4", use_dictionary=False, write_statistics=False
-        )
+        self._writer = _open(path, self._schema)
+        self._plain_writer: pq.ParquetWriter | None = None
+        self._path, self._plain_path, self._names = path, path.with_name(f"plain-{path.name}"), names
+        self._text_rows = 0
+        self._target: list[tuple[int, pa.Field]] = []
+        if target is not None and all(is_plain_type(field.type) for field in target):
+            self._target = [(names.index(field.name), field) for field in target]
         self._records: list[int] = []
         self._rows: list[list[str | None]] = []
 
@@ -118,17 +141,62 @@ class RecordWriter:
 
     def write_arrays(self, records: pa.Array, columns: list[pa.Array]) -> None:
         """Add many rows that are Arrow arrays already: record numbers and texts."""
-        self._writer.write_batch(pa.record_batch([records, *columns], schema=self._schema), ROW_GROUP_ROWS)
+        rows = pa.record_batch([records, *columns], schema=self._schema)
+        if self._target:
+            rows = self._convert_plain(rows)
+        if rows.num_rows:
+            self._writer.write_batch(rows, ROW_GROUP_ROWS)
+            self._text_rows += rows.num_rows
 
     def flush(self) -> None:
         """Write the rows held so far."""
         if not self._rows:
             return
-        columns = [pa.array([row[i] for row in self._rows], pa.string()) for i in range(len(self._schema) - 1)]
+        columns = [pa.array([row[i] for row in self._rows], pa.string()) for i in range(self.width)]
         self.write_arrays(pa.array(self._records, pa.int64()), columns)
         self._records, self._rows = [], []
 
     def close(self) -> None:
-        """Write what is left and end the file."""
+        """Write what is left and end the files."""
         self.flush()
         self._writer.close()
+        if self._plain_writer is not None:
+            self._plain_writer.close()
+
+    def result(
+        self,
+        record_count: int,
+        broken: Mapping[int, tuple[FieldError, ...]],
+        find_originals: Callable[[Iterable[int]], Iterator[OriginalRecord]],
+    ) -> SourceRecords:
+        """Say what was found, once the files are closed; for the arguments see `SourceRecords`."""
+        plain = None if self._plain_writer is None else self._plain_path
+        if plain is not None and not self._text_rows:
+            return SourceRecords(plain, self._names, record_count, broken, find_originals, is_typed=True)
+        return SourceRecords(self._path, self._names, record_count, broken, find_originals, plain_path=plain)
+
+    def _convert_plain(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Write the rows that can be converted here, and give back the others."""
+        values, is_good = [], None
+        for index, field in self._target:
+            texts = rows.column(index + 1)
+            value, is_plain = convert_plain(texts, field.type)
+            if not field.nullable:
+                is_plain = pc.and_(is_plain, pc.is_valid(texts))
+            is_good = is_plain if is_good is None else pc.and_(is_good, is_plain)
+            values.append(value)
+        schema = typed_schema(pa.schema([field for _, field in self._target]))
+        converted = pa.record_batch([rows.column(0), pa.nulls(rows.num_rows, ERRORS_TYPE), *values], schema=schema)
+        if pc.all(is_good).as_py() is not False:
+            left = rows.slice(0, 0)
+        else:
+            converted, left = converted.filter(is_good), rows.filter(pc.invert(is_good))
+        if converted.num_rows:
+            self._plain_writer = self._plain_writer or _open(self._plain_path, schema)
+            self._plain_writer.write_batch(converted, ROW_GROUP_ROWS)
+        return left
+
+
+def _open(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
+    # Every value is read once, a few seconds later: dictionaries and statistics would cost more than they save.
+    return pq.ParquetWriter(path, schema, compression="lz4", use_dictionary=False, write_statistics=False)

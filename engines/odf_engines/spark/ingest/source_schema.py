@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from odf_engines.errors import InvalidSourceError
 from odf_engines.spark.ingest.carriers import TIMESTAMP, slice_field_of
-from odf_protocol.events import ReadStep, ReadStepParquet
+from odf_protocol.events import ReadStep
 from odf_protocol.schema_arrow import arrow_schema_of
 from odf_protocol.schema_ddl import parse_ddl
 from odf_protocol.vocabulary import Vocabulary
@@ -72,15 +72,13 @@ def text_schema(names: Sequence[str]) -> pa.Schema:
     return pa.schema([pa.field(name, pa.string()) for name in names])
 
 
-def adapt_undeclared(schema: pa.Schema, vocabulary: Vocabulary, step: ReadStep) -> pa.Schema:
+def adapt_undeclared(schema: pa.Schema, vocabulary: Vocabulary) -> pa.Schema:
     """Adapt a schema that nobody declared to the system columns: a text event time is read as a time.
-
-    Parquet has types of its own and is left alone.
 
     Source: ODF reference ingest, sources without schema and without preprocess step.
     """
     index = schema.get_field_index(vocabulary.event_time)
-    if index < 0 or isinstance(step, ReadStepParquet) or not pa.types.is_string(schema.field(index).type):
+    if index < 0 or not pa.types.is_string(schema.field(index).type):
         return schema
     return schema.set(index, schema.field(index).with_type(TIMESTAMP))
 
