@@ -174,7 +174,6 @@ class MetadataStoreSuite(ABC):
             list(reader)
 
     def test_landmarks_are_all_definitions_and_the_newest_of_each_other_role(self, store: MetadataStore) -> None:
-        """HOME-21."""
         commit = creation(count=1_100)
         store.commit(commit)
         for upto in (0, 1, 2, 3, 10, 40, 1_098, 1_099):

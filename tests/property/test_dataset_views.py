@@ -106,7 +106,6 @@ def _folded(chain: ChainBuilder) -> list[DatasetView]:
 
 @given(chains())
 def test_view_of_few_blocks_is_the_view_of_the_whole_chain_at_every_block(chain: ChainBuilder) -> None:
-    """HOME-21."""
     with tempfile.TemporaryDirectory() as folder, closing(SqliteMetadataStore(Home(Path(folder)))) as store:
         kind = chain.blocks[0].event.dataset_kind  # type: ignore[union-attr]
         store.commit(
