@@ -15,6 +15,7 @@ import pytest
 from odf_node.configuration import Configuration
 from odf_node.configuration.declaration import Listen
 from odf_node.http.live import Live
+from odf_node.http.observing import create_observing_app
 from odf_node.http.server import create_app
 from support.event_loop import in_loop
 from support.exchange_nodes import TOKEN, Chain, TestNode, serving
@@ -198,3 +199,21 @@ async def test_body_that_claims_an_encoding_is_not_unpacked(
         assert heard.bodies == []
         assert await still_serves(url)
     assert "Traceback" not in capfd.readouterr().err
+
+
+@in_loop
+async def test_figures_name_no_dataset_and_are_not_for_pages(tmp_path: Path) -> None:
+    node, live = make_node(tmp_path), Live()
+    hidden = Chain("secret.data").add(b"rows")
+    node.keep(hidden, published=False)
+    app = create_app(node.served, live=live)
+    async with serving(app) as url, serving(create_observing_app(live, app)) as watched:
+        for path in ("/secret.data/refs/head", f"/{hidden.id}/refs/head", "/secret.data/push", "/metrics"):
+            assert status_of(await send_raw(url, request_of("GET", path))) in {401, 404}
+        figures = await send_raw(watched, request_of("GET", "/metrics"))
+        assert status_of(figures) == 200
+        assert b"odf_node_http_requests_total" in figures
+        assert b"secret" not in figures
+        assert str(hidden.id).encode() not in figures
+        foreign = await send_raw(watched, request_of("GET", "/metrics", host="evil.example"))
+        assert (status_of(foreign), problem_of(foreign)) == (421, "misdirected")

@@ -7,7 +7,7 @@ from aiohttp import web
 
 from odf_node.http.middleware import Handler
 from odf_node.http.problems import ProblemError
-from odf_protocol.exchange.limits import MESSAGE_S, message_limit_s
+from odf_protocol.exchange.limits import MESSAGE_S, STALL_S, message_limit_s
 from odf_protocol.exchange.messages import JSON_MEDIA_TYPE
 
 
@@ -48,14 +48,19 @@ async def read_body(request: web.Request, limit_bytes: int, *, message_s: float 
 
     Raises:
         ProblemError: It is longer.
-        TimeoutError: It takes too long.
+        TimeoutError: It stalls, or takes too long.
     """
     if (request.content_length or 0) > limit_bytes:
         raise too_large(limit_bytes)
     parts: list[bytes] = []
     size_bytes = 0
     async with asyncio.timeout(message_limit_s(limit_bytes, message_s)):
-        while data := await request.content.readany():
+        while True:
+            # A body that goes wrong in the middle ends like one that stalls: the HTTP library says nothing of it.
+            async with asyncio.timeout(STALL_S):
+                data = await request.content.readany()
+            if not data:
+                break
             size_bytes += len(data)
             if size_bytes > limit_bytes:
                 raise too_large(limit_bytes)
