@@ -114,6 +114,8 @@ class TransformInput:
         vocabulary: Names of its system columns.
         schema: In force at the step; needed when there are no slices.
         slices: Parquet files of this node, oldest first; read only.
+        hashes: Of these files as the input's blocks name them, in the same order; empty: not known. Some engines read
+            files by name, and their names are their hashes.
         offset_interval: Rows of them to read, None for none.
         prev_offset: Last row before the step, None if there is none.
         earlier_slices: With all rows before the step, oldest first, for a query over whole inputs (VIEW-3); the last
@@ -132,6 +134,7 @@ class TransformInput:
     earlier_slices: tuple[Path, ...] = ()
     watermarks: tuple[Watermark, ...] = ()
     prev_watermark: Timestamp | None = None
+    hashes: tuple[Multihash, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,12 +1,14 @@
 """Which engines are installed, and what they offer.
 
 Engines are found by the entry point group ``odf_engines``: each names a function without arguments that returns an
-``Engine``. A package on its own can so bring another engine.
+``Engine``. A package on its own can so bring another engine. An entry point that names extras counts where packages of
+these names are installed.
 
 Source: clauses ENGINE-2, ENGINE-14 and ENGINE-24 in ``spec/extensions/engine-contract.md``.
 """
 
 from importlib.metadata import EntryPoint, entry_points
+from importlib.util import find_spec
 
 from odf_engines.engine import Engine, IngestEngine, Offer
 from odf_engines.errors import EngineMissingError
@@ -18,7 +20,7 @@ ENTRY_POINT_GROUP = "odf_engines"
 
 def installed_engines() -> tuple[str, ...]:
     """Return the names of the installed engines, sorted; loads none of them."""
-    return tuple(sorted({point.name for point in entry_points(group=ENTRY_POINT_GROUP)}))
+    return tuple(sorted({point.name for point in _points()}))
 
 
 def engines_offering(offer: Offer) -> tuple[str, ...]:
@@ -58,4 +60,9 @@ def get_ingest_engine(name: str) -> IngestEngine:
 
 def _find_entry_point(name: str) -> EntryPoint | None:
     wanted = name.lower()
-    return next((point for point in entry_points(group=ENTRY_POINT_GROUP) if point.name.lower() == wanted), None)
+    return next((point for point in _points() if point.name.lower() == wanted), None)
+
+
+def _points() -> list[EntryPoint]:
+    points = entry_points(group=ENTRY_POINT_GROUP)
+    return [point for point in points if all(find_spec(extra) is not None for extra in point.extras)]

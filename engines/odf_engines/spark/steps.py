@@ -10,19 +10,18 @@ from typing import TYPE_CHECKING, Any
 from odf_engines.contract import Finding
 from odf_engines.errors import InvalidQueryError
 from odf_engines.host.query_names import quote_dotted_names
+from odf_engines.host.steps import OUTPUT, steps_of
 from odf_engines.spark.gate.purity import check_purity
 from odf_engines.spark.gate.row_order import find_order_dependence
 from odf_engines.spark.gate.statement import analyse_query, parse_query
 from odf_engines.spark.plans import analysed_plan, rows_of
 from odf_engines.spark.relations import register
-from odf_protocol.events import SqlQueryStep, TransformSql
+from odf_protocol.events import TransformSql
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["Analysis", "analyse_transform", "steps_of"]
-
-_OUTPUT = "__output__"  # how other engines name the result of the last step
+__all__ = ["Analysis", "analyse_transform"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,23 +44,6 @@ class Analysis:
     def plan(self) -> Any:
         """Of the last step, analysed."""
         return analysed_plan(self.rows)
-
-
-def steps_of(transform: TransformSql) -> tuple[SqlQueryStep, ...]:
-    """Return the queries in order.
-
-    Raises:
-        InvalidQueryError: None, or one that later steps cannot name.
-    """
-    steps = transform.queries or ()
-    if transform.query is not None:
-        steps = (*steps, SqlQueryStep(query=transform.query))
-    if not steps:
-        raise InvalidQueryError("a transform has at least one query")
-    for step in steps[:-1]:
-        if step.alias is None:
-            raise InvalidQueryError("only the last query may be without an alias")
-    return steps
 
 
 def analyse_transform(spark: "SparkSession", transform: TransformSql, inputs: "Mapping[str, DataFrame]") -> Analysis:
@@ -96,7 +78,7 @@ def analyse_transform(spark: "SparkSession", transform: TransformSql, inputs: "M
         for finding in (*check_purity(plan, inputs), *in_order):
             findings.setdefault(finding.expression, finding)
         if not is_last and step.alias is not None:
-            if step.alias in names or step.alias == _OUTPUT:
+            if step.alias in names or step.alias == OUTPUT:
                 raise InvalidQueryError(f"two inputs or steps are called {step.alias}")
             dataset.createOrReplaceTempView(f"`{step.alias.replace('`', '``')}`")
             names.append(step.alias)

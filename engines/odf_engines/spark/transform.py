@@ -20,6 +20,7 @@ import pyarrow as pa
 from odf_engines.contract import TransformInput, TransformRequest
 from odf_engines.errors import InvalidQueryError
 from odf_engines.host.messages import schema_text
+from odf_engines.host.slices import write_slice
 from odf_engines.spark.changelog import mend_tables
 from odf_engines.spark.closed_windows import count_late_rows, iter_closed, promised_watermark
 from odf_engines.spark.gate.statement import invalid_query
@@ -27,7 +28,6 @@ from odf_engines.spark.known_transforms import Known, KnownMap, KnownView, Known
 from odf_engines.spark.maintained_view import iter_changes
 from odf_engines.spark.pieces import PIECE_BYTES, bound_rows, collect_pieces, cut_even, fit_in_memory, store_pieces
 from odf_engines.spark.relations import MOST_SCANS, ordered_rows
-from odf_engines.spark.slices import write_slice
 from odf_protocol.timestamp import Timestamp
 
 if TYPE_CHECKING:

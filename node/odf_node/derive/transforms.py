@@ -186,6 +186,7 @@ class StepBuilder:
             vocabulary=source.vocabulary,
             schema=source.schema,
             slices=tuple(self.objects.get_path(item.physical_hash) for item in planned.slices),
+            hashes=tuple(item.physical_hash for item in planned.slices),
             offset_interval=planned.offset_interval,
             watermarks=tuple(
                 EngineWatermark(system_time=mark.system_time, event_time=mark.event_time, last_offset=mark.last_offset)

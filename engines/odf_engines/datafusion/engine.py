@@ -1,0 +1,69 @@
+"""The engine as the registry gives it out.
+
+Source: clauses ENGINE-1, ENGINE-24 and FUSION-1 in ``spec/extensions/engine-contract.md``.
+"""
+
+from collections.abc import Mapping, Sequence
+from importlib.metadata import version
+from pathlib import Path
+
+from odf_engines.contract import Limits
+from odf_engines.datafusion.runtime import PROGRAM, find_runtime, iter_engine_files
+from odf_engines.datafusion.settings import SETTINGS
+from odf_engines.engine import EngineSession, MachineNeed, Offer
+from odf_engines.errors import EngineError
+from odf_engines.host.cache_shelf import user_cache
+from odf_engines.host.guest import Guest
+from odf_engines.host.session import open_session
+from odf_protocol.multihash import Multihash
+
+__all__ = ["DataFusionEngine"]
+
+
+class DataFusionEngine:
+    """See ``Engine``.
+
+    Args:
+        cache: Folder for what can be made again; by default the user's cache.
+    """
+
+    name = "datafusion"
+    offers = frozenset({Offer.TRANSFORM, Offer.QUERY})
+
+    def __init__(self, cache: Path | None = None) -> None:
+        self.cache = cache or user_cache()
+
+    @property
+    def version(self) -> str:
+        """DataFusion's version."""
+        return version("datafusion")
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        """See ``Engine``."""
+        return SETTINGS
+
+    def digest(self) -> Multihash:
+        """See ``Engine``."""
+        from odf_engines.host.digest import content_digest
+
+        return content_digest(dict(iter_engine_files(find_runtime(), self.cache)), self.cache)
+
+    def open(self, workspace: Path, limits: Limits) -> EngineSession:
+        """See ``Engine``."""
+        return open_session(Guest(name=self.name, runtime=find_runtime(), program=PROGRAM), workspace, limits)
+
+    def prepare(self) -> None:
+        """Compile what the sandbox imports, which it could not keep."""
+        from odf_engines.host.python_program import compile_packages
+
+        compile_packages(find_runtime())
+
+    def examine(self) -> Sequence[MachineNeed]:
+        """See ``Engine``."""
+        mend = "install it again: pip install --force-reinstall 'odf-node[datafusion]'"
+        try:
+            folder = dict(find_runtime().packages)["datafusion"]
+        except EngineError as error:
+            return [MachineNeed(what="DataFusion", is_there=False, found=str(error), mend=mend)]
+        return [MachineNeed(what="DataFusion", is_there=True, found=f"{self.version} ({folder})", mend=mend)]

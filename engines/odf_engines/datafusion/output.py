@@ -1,0 +1,112 @@
+"""What a query's result must be to become a slice, and its columns as a slice has them.
+
+Source: clauses ENGINE-12, GATE-8 and FUSION-7 in ``spec/extensions/engine-contract.md``; ODF "Engine contract".
+"""
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from odf_engines.datafusion.context import query_errors, quoted
+from odf_engines.errors import InvalidQueryError
+from odf_engines.host.slices import slice_schema
+from odf_protocol.errors import UnsupportedError
+from odf_protocol.schema_arrow import data_schema_of
+from odf_protocol.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from datafusion import DataFrame
+
+__all__ = ["check_columns", "free_name", "in_slice_types", "output_schema", "plain_schema"]
+
+_INSTANT = pa.timestamp("ms", "UTC")
+_NARROW = (pa.int8(), pa.uint8(), pa.int16(), pa.uint16(), pa.uint32())
+
+
+def in_slice_types(rows: "DataFrame", vocabulary: Vocabulary) -> "DataFrame":
+    """Return the rows with every timestamp in milliseconds of UTC, and operations of narrower types widened."""
+    from datafusion import col
+
+    columns = []
+    for field in rows.schema():
+        column = col(quoted(field.name))
+        if pa.types.is_timestamp(field.type) and field.type != _INSTANT:
+            column = column.cast(_INSTANT).alias(field.name)
+        elif field.name == vocabulary.op and field.type in _NARROW:
+            column = column.cast(pa.int32()).alias(field.name)
+        columns.append(column)
+    with query_errors():
+        return rows.select(*columns)
+
+
+def check_columns(result: pa.Schema, vocabulary: Vocabulary) -> None:
+    """Check that a result, in the types of a slice, can have system columns put before it.
+
+    Raises:
+        InvalidQueryError: It has one of them already, or lacks one that only a query can give.
+    """
+    for name in (vocabulary.offset, vocabulary.system_time):
+        if name in result.names:
+            raise InvalidQueryError(f"the result has a column {name!r}, which the node adds: give it another name")
+    if len(set(result.names)) != len(result.names):
+        raise InvalidQueryError(f"the result has two columns of one name: {', '.join(result.names)}")
+    if vocabulary.op in result.names:
+        op = result.field(vocabulary.op)
+        if op.type != pa.int32():
+            raise InvalidQueryError(f"the column {op.name!r} has operations, expected INT, found {op.type}")
+        if op.nullable:
+            raise InvalidQueryError(f"the column {op.name!r} has operations and may be null here: coalesce it")
+    if vocabulary.event_time not in result.names:
+        raise InvalidQueryError(f"the result lacks the event time {vocabulary.event_time!r} among {result.names}")
+    kind = result.field(vocabulary.event_time).type
+    if kind not in (_INSTANT, pa.date32()):
+        raise InvalidQueryError(f"the event time {vocabulary.event_time!r} is {kind}, expected a date or a timestamp")
+    for field in result:
+        if pa.types.is_null(field.type):
+            raise InvalidQueryError(f"the column {field.name!r} has no type: cast its NULL to one")
+
+
+def output_schema(result: pa.Schema, vocabulary: Vocabulary) -> pa.Schema:
+    """Return the schema of slices of these columns, which ``check_columns`` passed.
+
+    Raises:
+        InvalidQueryError: A type that no slice can hold.
+    """
+    try:
+        fields = data_schema_of(plain_schema(result)).fields
+    except UnsupportedError as error:
+        raise InvalidQueryError(str(error)) from error
+    return slice_schema(fields, vocabulary)
+
+
+def free_name(word: str, names: Collection[str]) -> str:
+    """Return a name for a column of ours that none of a query's has."""
+    name = f"__{word}"
+    while name in names:
+        name += "_"
+    return name
+
+
+def plain_schema(schema: pa.Schema) -> pa.Schema:
+    """Return the same columns with views as the types that they are views of."""
+    return pa.schema([_plain(field) for field in schema])
+
+
+def _plain(field: pa.Field) -> pa.Field:
+    return field.with_type(_plain_type(field.type)).remove_metadata()
+
+
+def _plain_type(kind: pa.DataType) -> pa.DataType:
+    types = pa.types
+    if types.is_string_view(kind):
+        return pa.string()
+    if types.is_binary_view(kind):
+        return pa.binary()
+    if types.is_list(kind):
+        return pa.list_(_plain(kind.value_field))
+    if types.is_large_list(kind):
+        return pa.large_list(_plain(kind.value_field))
+    if types.is_struct(kind):
+        return pa.struct([_plain(kind.field(number)) for number in range(kind.num_fields)])
+    return kind

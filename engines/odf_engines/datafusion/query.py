@@ -1,0 +1,101 @@
+"""The operation ``query``: one read-only question over datasets.
+
+Each dataset is a table under its name, dots and all: the whole changelog, system columns included. Beside it stands
+``<name>__state``, the rows in force.
+
+Source: spec/query.md QUERY-1 to QUERY-6; clause FUSION-9 in ``spec/extensions/engine-contract.md``.
+"""
+
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from odf_engines.contract import QueryRequest, QueryTable
+from odf_engines.datafusion.context import make_context, plan_query, query_errors, quoted
+from odf_engines.datafusion.gate import check_query
+from odf_engines.datafusion.output import free_name, plain_schema
+from odf_engines.datafusion.relations import empty_rows, read_files, register
+from odf_engines.host.messages import schema_text
+from odf_engines.host.query_names import quote_dotted_names
+from odf_protocol.timestamp import Timestamp
+
+if TYPE_CHECKING:
+    from datafusion import DataFrame, SessionContext
+
+__all__ = ["STATE_SUFFIX", "run"]
+
+STATE_SUFFIX = "__state"
+
+
+def run(request: QueryRequest, folder: Path, memory_bytes: int) -> dict[str, object]:
+    """Answer one question; see ``host.worker`` for what goes in and out.
+
+    Raises:
+        InvalidQueryError: It is not one query over the tables, or fails on a value.
+    """
+    work = folder / "work"
+    try:
+        context = make_context(memory_bytes, is_repeatable=False)
+        taken = {table.name for table in request.tables}
+        names: list[str] = []
+        for number, table in enumerate(request.tables):
+            # A table that the text does not name cannot be asked.
+            if table.name.lower() in request.sql.lower():
+                names += _register(context, table, request.as_of, taken, work / str(number))
+        answer = plan_query(context, quote_dotted_names(request.sql, names))
+        check_query(answer)
+        if request.max_rows is not None:
+            answer = answer.limit(request.max_rows)
+        rows, schema = _write(answer, folder / "result.parquet")
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+    return {"result": "result.parquet", "rows": rows, "schema": schema_text(schema)}
+
+
+def _register(
+    context: "SessionContext", table: QueryTable, as_of: Timestamp | None, taken: set[str], folder: Path
+) -> list[str]:
+    from datafusion import col, literal
+
+    if table.slices:
+        rows = read_files(context, table.slices, folder)
+    else:
+        rows = empty_rows(context, table.schema, folder, alias=table.name)
+    if not table.is_changelog:
+        register(context, table.name, rows)
+        return [table.name]
+    if as_of is not None:
+        moment = pa.scalar(as_of.unix_ms, pa.timestamp("ms", "UTC"))
+        rows = rows.filter(col(quoted(table.vocabulary.system_time)) <= literal(moment))
+    register(context, table.name, rows)
+    state = f"{table.name}{STATE_SUFFIX}"
+    if state in taken:
+        return [table.name]
+    register(context, state, _state_of(context, table))
+    return [table.name, state]
+
+
+def _state_of(context: "SessionContext", table: QueryTable) -> "DataFrame":
+    """Return the rows in force: each as often as it was given and not taken back (QUERY-3)."""
+    log = (table.vocabulary.offset, table.vocabulary.op, table.vocabulary.system_time)
+    names = [field.name for field in table.schema.fields if field.name not in log]
+    data, count, one = ", ".join(map(quoted, names)), free_name("count", names), free_name("one", names)
+    given = f"sum(CASE WHEN {quoted(table.vocabulary.op)} IN (0, 3) THEN 1 ELSE -1 END)"
+    source = quoted(table.name)
+    counted = f"SELECT {data}, {given} AS {count} FROM {source} GROUP BY {data}"  # noqa: S608 - quoted names
+    repeated = f"SELECT {data}, unnest(array_repeat(0, {count})) AS {one} FROM ({counted}) WHERE {count} > 0"  # noqa: S608
+    return plan_query(context, f"SELECT {data} FROM ({repeated})")  # noqa: S608
+
+
+def _write(answer: "DataFrame", target: Path) -> tuple[int, pa.Schema]:
+    schema = plain_schema(answer.schema())
+    count = 0
+    with query_errors(), pq.ParquetWriter(target, schema, version="2.6", compression="snappy") as writer:
+        for each in answer.execute_stream():
+            table = pa.Table.from_batches([each.to_pyarrow()]).cast(schema)
+            writer.write_table(table)
+            count += table.num_rows
+    return count, schema

@@ -1,0 +1,90 @@
+"""Inputs as relations: the rows of an interval of offsets, in the order in which another implementation reads them.
+
+Several files are read as one folder, and DataFusion takes those of a folder by their names. The other implementation
+calls them by their hashes, so rows of a step over several slices come in the order of these (FUSION-6).
+
+Source: clauses ENGINE-11 and FUSION-6 in ``spec/extensions/engine-contract.md``.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow.parquet as pq
+
+from odf_engines.contract import TransformInput
+from odf_engines.datafusion.context import query_errors, quoted
+from odf_engines.errors import EngineFailureError, InvalidQueryError
+from odf_protocol.errors import UnsupportedError
+from odf_protocol.events import DataSchema
+from odf_protocol.schema_arrow import arrow_schema_of
+
+if TYPE_CHECKING:
+    from datafusion import DataFrame, SessionContext
+
+__all__ = ["empty_rows", "input_rows", "read_files", "register"]
+
+
+def input_rows(context: "SessionContext", source: TransformInput, folder: Path) -> "DataFrame":
+    """Return an input's new rows of a step.
+
+    Args:
+        context: Of the request.
+        source: The input.
+        folder: Made for this input.
+
+    Raises:
+        InvalidQueryError: It has a type that Arrow does not know.
+        EngineFailureError: A file cannot be read.
+    """
+    from datafusion import col, literal
+
+    if source.offset_interval is None or not source.slices:
+        # As the other implementation says it: the plan, and what may be null in it, follow from that.
+        return empty_rows(context, source.schema, folder, alias=source.alias).filter(literal(False))
+    paths: Sequence[Path] = source.slices
+    if source.hashes:
+        paths = [path for _, path in sorted(zip(map(str, source.hashes), source.slices, strict=True))]
+    rows = read_files(context, paths, folder)
+    offset = col(quoted(source.vocabulary.offset))
+    with query_errors():
+        return rows.filter(
+            (offset >= literal(source.offset_interval.start)) & (offset <= literal(source.offset_interval.end))
+        )
+
+
+def empty_rows(context: "SessionContext", schema: DataSchema, folder: Path, *, alias: str) -> "DataFrame":
+    """Return no rows as if from a file, so that columns have the types that files give them.
+
+    Raises:
+        InvalidQueryError: A type that Arrow does not know.
+    """
+    try:
+        columns = arrow_schema_of(schema)
+    except UnsupportedError as error:
+        raise InvalidQueryError(f"input {alias}: {error}") from error
+    folder.mkdir(parents=True)
+    path = folder.with_name(f"{folder.name}.parquet")
+    pq.write_table(columns.empty_table(), path)
+    return read_files(context, [path], folder)
+
+
+def read_files(context: "SessionContext", paths: Sequence[Path], folder: Path) -> "DataFrame":
+    """Return the rows of files, one file after the other.
+
+    Raises:
+        EngineFailureError: One cannot be read.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    for number, path in enumerate(paths):
+        (folder / f"{number:09}.parquet").symlink_to(path)
+    try:
+        with query_errors():
+            return context.read_parquet(f"{folder}/")
+    except InvalidQueryError as error:
+        raise EngineFailureError(f"an input cannot be read: {error.message}") from error
+
+
+def register(context: "SessionContext", name: str, rows: "DataFrame") -> None:
+    """Make rows known to queries under a name, which may have dots."""
+    context.register_view(quoted(name), rows)

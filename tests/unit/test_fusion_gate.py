@@ -1,0 +1,113 @@
+"""Clauses FUSION-3, FUSION-4 and FUSION-5: which queries the DataFusion engine takes, and what it says of them."""
+
+from pathlib import Path
+
+import pytest
+from datafusion import DataFrame
+
+from odf_engines.contract import Finding
+from odf_engines.datafusion.context import make_context
+from odf_engines.datafusion.functions import AGGREGATES, FUNCTIONS, PINNED, REFUSED, WINDOWS
+from odf_engines.datafusion.gate import find_limits
+from odf_engines.datafusion.relations import empty_rows
+from odf_engines.datafusion.steps import plan_transform
+from odf_engines.errors import InvalidQueryError, NotReplayableError
+from support.transforms import ORDERS, transform_sql
+
+MEMORY_BYTES = 256 * 1024**2
+
+# What nobody has to miss: metadata of columns, which no slice keeps.
+LEFT_OUT = {"arrow_field", "arrow_metadata", "with_metadata"}
+
+
+def plan(folder: Path, *queries: str | tuple[str, str]) -> DataFrame:
+    context = make_context(MEMORY_BYTES, is_repeatable=True)
+    rows = empty_rows(context, ORDERS, folder / "orders", alias="orders")
+    return plan_transform(context, transform_sql(*queries), {"orders": rows})
+
+
+def said_of(folder: Path, *queries: str | tuple[str, str]) -> dict[str, Finding]:
+    return {each.expression: each for each in find_limits(plan(folder, *queries), operations={"op"}, op="op")}
+
+
+def test_every_function_of_the_library_was_looked_at() -> None:
+    context = make_context(MEMORY_BYTES, is_repeatable=False)
+    assert set(context.udfs()) == (FUNCTIONS | REFUSED.keys() - {"approx_distinct"} | LEFT_OUT)
+    assert set(context.udafs()) == AGGREGATES | {"approx_distinct"}
+    assert set(context.udwfs()) == WINDOWS
+    assert not REFUSED.keys() & (FUNCTIONS | AGGREGATES | WINDOWS)
+    assert PINNED.keys() <= FUNCTIONS | AGGREGATES | WINDOWS
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "now()", "current_timestamp", "current_date", "current_time", "today()", "random()", "rand()", "uuid()",
+        "version()", '"now"()', "ln(amount)", "power(amount, 2)", "coalesce(amount, random())",
+        "(SELECT max(now()))", "CASE WHEN exists(SELECT uuid()) THEN 1 END",
+    ],
+)  # fmt: skip
+def test_what_nobody_can_repeat_is_refused_with_what_to_write_instead(tmp_path: Path, expression: str) -> None:
+    with pytest.raises(NotReplayableError) as caught:
+        plan(tmp_path, f"SELECT event_time, {expression} AS x FROM orders")
+    assert caught.value.rewrite
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT event_time FROM orders UNION ALL SELECT event_time FROM orders",
+        "SELECT event_time FROM orders WHERE id IN (SELECT id FROM orders UNION SELECT 1)",
+        "SELECT event_time, array_agg(DISTINCT id) AS x FROM orders GROUP BY event_time",
+        "SELECT event_time, sum(DISTINCT amount) AS x FROM orders GROUP BY event_time",
+        "SELECT max(event_time) AS event_time, approx_distinct(id) AS x FROM orders",
+    ],
+)
+def test_what_differs_from_run_to_run_is_refused(tmp_path: Path, query: str) -> None:
+    with pytest.raises(NotReplayableError):
+        plan(tmp_path, query)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "COPY (SELECT 1) TO '/exchange/out/x.csv'", "CREATE VIEW v AS SELECT 1", "CREATE TABLE t AS SELECT 1",
+        "CREATE EXTERNAL TABLE t STORED AS CSV LOCATION '/etc/passwd'", "INSERT INTO orders SELECT * FROM orders",
+        "SET datafusion.execution.target_partitions = 4", "EXPLAIN SELECT event_time FROM orders", "DESCRIBE orders",
+        "SHOW TABLES", "PREPARE p AS SELECT 1", "SELECT * FROM '/etc/passwd'", "SELECT * FROM \"/etc/passwd.csv\"",
+        "SELECT * FROM information_schema.tables", "SELECT * FROM read_csv('/etc/passwd')",
+        "SELECT * FROM generate_series(1, 3)", "SELECT * FROM range(3)", "SELECT @@version AS v", "DROP TABLE orders",
+        "SELECT event_time FROM orders; SELECT event_time FROM orders", "SELECT 1 AS \"a\0b\"", "",
+    ],
+)  # fmt: skip
+def test_what_is_no_query_over_inputs_is_invalid(tmp_path: Path, query: str) -> None:
+    with pytest.raises(InvalidQueryError):
+        plan(tmp_path, query)
+
+
+def test_step_cannot_take_the_name_of_an_input(tmp_path: Path) -> None:
+    with pytest.raises(InvalidQueryError, match="called orders"):
+        plan(tmp_path, ("orders", "SELECT event_time FROM orders"), "SELECT event_time FROM orders")
+
+
+def test_map_that_passes_operations_on_promises_all_it_can(tmp_path: Path) -> None:
+    assert said_of(tmp_path, "SELECT op, event_time, id + 1 AS next FROM orders") == {}
+
+
+@pytest.mark.parametrize(
+    ("query", "expression", "reason"),
+    [
+        ("SELECT op, event_time, id FROM orders WHERE status = 'new'", "Filter", "loses its other half"),
+        ("SELECT event_time, id FROM orders", "op", "become appends"),
+        ("SELECT op, event_time, id FROM orders ORDER BY id", "Sort", "does not order"),
+        ("SELECT op, event_time FROM orders LIMIT 1", "Limit", "one step"),
+        ("SELECT max(event_time) AS event_time FROM orders", "Aggregate", "one step"),
+        ("SELECT op, event_time, id FROM orders WHERE id IN (SELECT max(id) FROM orders)", "Aggregate", "one step"),
+        ("SELECT op, event_time, lag(id) OVER (ORDER BY id) AS x FROM orders", "WindowAggr", "one step"),
+        ("SELECT a.op, a.event_time FROM orders a JOIN orders b ON a.id = b.id", "Join", "one step"),
+        ("SELECT op, event_time, upper(status) AS x FROM orders", "upper", "tables"),
+        ("SELECT max(event_time) AS event_time, sum(amount) AS x FROM orders", "sum", "order of rows"),
+    ],
+)  # fmt: skip
+def test_what_a_query_does_not_promise_is_said(tmp_path: Path, query: str, expression: str, reason: str) -> None:
+    assert reason in said_of(tmp_path, query)[expression].reason
