@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Protocol, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
 from odf_engines.contract import (
     Grade,
@@ -23,9 +23,12 @@ from odf_engines.contract import (
     TransformRequest,
     TransformResponse,
 )
-from odf_protocol.events import MergeStrategy, TransformSql
+from odf_protocol.events import AddPushSource, MergeStrategy, SetPollingSource, TransformSql
 from odf_protocol.multihash import Multihash
 from odf_protocol.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from odf_protocol.manifest.snapshot_error import At
 
 __all__ = [
     "Engine",
@@ -195,6 +198,19 @@ class IngestEngine(Engine, Protocol):
 
     def fits_state(self, path: Path, merge: MergeStrategy, next_offset: int) -> bool:
         """Say whether a state file is the one that ``merge`` needs for the row of offset ``next_offset``."""
+        ...
+
+    def check_source(self, source: SetPollingSource | AddPushSource, vocabulary: Vocabulary, at: "At") -> None:
+        """Look for what would make every ingest of a source fail, before there is a file (ING-18).
+
+        Args:
+            source: As a manifest declares it; a schema in it can be read.
+            vocabulary: Names of the dataset's system columns.
+            at: Where the source stands in its manifest.
+
+        Raises:
+            SnapshotError: What is wrong first, with its place.
+        """
         ...
 
     def rebuild_state(self, slices: Sequence[Path], merge: MergeStrategy, vocabulary: Vocabulary, target: Path) -> None:

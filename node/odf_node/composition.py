@@ -15,7 +15,7 @@ from odf_node.engine_workspace import EngineWorkspace, sweep_workspaces
 from odf_node.errors import UsageError
 from odf_node.home import Home, find_default_home
 from odf_node.os_errors import mapped_os_errors
-from odf_node.ports import AuditEntry, Clock, Outcome
+from odf_node.ports import AuditEntry, Clock, Commands, Outcome
 from odf_protocol.timestamp import Timestamp
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class Node:
         self.store = SqliteMetadataStore(home)
         self.objects = ObjectFolder(home)
         self.keys = KeyFiles(home)
-        self.refused_bytes = REFUSED_BYTES
+        self.refused_bytes, self.commands = REFUSED_BYTES, Commands.NOBODY
 
     def now(self) -> Timestamp:
         """The time that this run writes with."""
@@ -207,7 +207,7 @@ class Node:
         from odf_node.adapters.sources.reader import LocalSourceReader
         from odf_node.ingest.ingestion import Ingestor
 
-        sources = LocalSourceReader(rate=self.rate)
+        sources = LocalSourceReader(rate=self.rate, commands=self.commands)
         return Ingestor(self.store, self.objects, self.keys, self.engines, sources, os.environ, self.home.staging)
 
     @cached_property

@@ -6,7 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from odf_engines.errors import EngineMissingError
+from odf_protocol.events import ReadStepCsv, SqlQueryStep, TransformSql
 from support.command_line import list_kept, run_command
+from support.ingests import RootDataset
 from support.nodes import RealNode
 from support.warm_engine import lent_engine
 
@@ -121,14 +124,21 @@ def test_file_of_which_some_rows_fail_is_taken_and_says_why(node: RealNode, tmp_
 
 
 @pytest.mark.parametrize("engine", ["flink", "risingwave", "foo"])
-def test_preprocess_for_an_engine_that_is_not_here_is_not_run_on_another(
-    node: RealNode, tmp_path: Path, engine: str
-) -> None:
-    source = tmp_path / "good.csv"
-    source.write_text(GOOD)
-    add(node, "elsewhere", TYPED, query="SELECT * FROM input", engine=engine)
-    before = list_kept(node.home)
-    ran = node.run("ingest", "elsewhere", str(source))
-    assert ran.code == 8
-    assert f"engine '{engine}' is not installed (installed for preprocess: datafusion, spark)" in ran.err
-    assert list_kept(node.home) == before
+def test_preprocess_for_an_engine_that_is_not_here_is_refused_by_add(node: RealNode, engine: str) -> None:
+    path = node.home.with_name("elsewhere.yaml")
+    preprocess = f"preprocess: {{kind: Sql, engine: {engine}, query: SELECT * FROM input}}"
+    path.write_text(PUSHED.format(name="elsewhere", read=TYPED, preprocess=preprocess), encoding="utf-8")
+    ran = node.run("add", str(path))
+    assert ran.code == 7
+    assert "elsewhere.yaml:11:39: content.metadata[0].preprocess.engine: expected an engine that is here" in ran.err
+    assert list_kept(node.home)["datasets"] == ()
+
+
+def test_preprocess_for_an_engine_that_is_not_here_is_not_run_on_another() -> None:
+    """As of a dataset that an earlier version of this program made."""
+    preprocess = TransformSql(engine="flink", queries=(SqlQueryStep(query="SELECT * FROM input"),))
+    dataset = RootDataset(ReadStepCsv(header=True), preprocess=preprocess)
+    with pytest.raises(
+        EngineMissingError, match=r"'flink' is not installed \(installed for preprocess: datafusion, spark"
+    ):
+        dataset.ingest(GOOD)

@@ -187,13 +187,14 @@ def test_source_of_bad_records_only_gives_no_slice() -> None:
         pytest.param(
             ReadStepCsv(separator="||"),
             "a",
-            "unusable source the source: unsupported CSV separator: '||' (supported: one ASCII character)",
+            "unusable source the source: unsupported separator of a read step: '||' (supported: one ASCII character)",
             id="separator-of-two-characters",
         ),
         pytest.param(
             ReadStepCsv(encoding="latin1"),
             "a",
-            "unusable source the source: unsupported encoding: latin1 (supported: utf8)",
+            "unusable source the source: unsupported encoding of a read step: latin1 (supported: utf8; convert the"
+            " file beforehand)",
             id="encoding",
         ),
         pytest.param(

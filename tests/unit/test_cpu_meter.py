@@ -1,6 +1,9 @@
 """Clause SANDBOX-8: processor time of a tree of processes, whatever its processes do to hide it."""
 
-from odf_engines.sandbox.resources import CpuMeter, Usage
+import subprocess
+from itertools import pairwise
+
+from odf_engines.sandbox.resources import CpuMeter, Usage, activity_of
 
 
 def look(cpu_s: float, **own_cpu_s: float) -> Usage:
@@ -38,3 +41,26 @@ def test_time_never_decreases() -> None:
     meter.add(look(5.0, a=5.0))
     meter.add(look(0.0))
     assert meter.spent_s == 5.0
+
+
+def test_activity_changes_when_a_process_of_the_tree_begins_ends_or_runs() -> None:
+    script = """
+    echo ready; read x
+    sleep 60 & echo began; read x
+    kill $!; wait; echo ended; read x
+    i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; echo ran; read x
+    """
+    seen = []
+    with subprocess.Popen(
+        ["sh", "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as shell:
+        assert shell.stdin is not None
+        assert shell.stdout is not None
+        for word in ("ready", "began", "ended", "ran"):
+            assert shell.stdout.readline() == f"{word}\n"
+            seen.append(activity_of(shell.pid))
+            shell.stdin.write("\n")
+            shell.stdin.flush()
+    assert [len(each.process_ids) for each in seen] == [1, 2, 1, 1]
+    assert all(one != next_one for one, next_one in pairwise(seen))
+    assert seen[3].ticks > seen[2].ticks

@@ -10,11 +10,11 @@ from odf_node.composition import Node
 from odf_node.datasets.chains import iter_decoded, load_view
 from odf_node.errors import UnknownDatasetError, UsageError
 from odf_node.home import Home
-from odf_node.ports import Origin
+from odf_node.ports import DatasetRecord, Origin
 from odf_node.trust.verifying import Verifier
-from odf_protocol.events import DatasetKind, SetTransform, TransformInput
+from odf_protocol.events import DatasetKind, MergeStrategyLedger, SetInfo, SetTransform, TransformInput
 from odf_protocol.manifest import DatasetSnapshot
-from support.chains import push_source, sql
+from support.chains import polling_source, push_source, sql
 from support.signing import NOON
 
 
@@ -102,3 +102,51 @@ def test_mistake_anywhere_is_found_before_anything_is_made(
 
     assert [record.name for record in node.store.list_datasets()] == ["taken"]
     assert sorted(node.home.keys.rglob("*")) == keys
+
+
+def replace_root(node: Node, snapshot: DatasetSnapshot) -> DatasetRecord:
+    record = node.creator.redefiner.find(snapshot)
+    assert record is not None
+    return node.creator.redefiner.redefine(record, snapshot, node.creator.resolve_inputs, system_time=NOON)
+
+
+def test_manifest_again_changes_what_it_says_otherwise_and_keeps_identity_and_history(node: Node) -> None:
+    (before,) = node.creator.create_all([root("base")], system_time=NOON)
+    first = [block.hash for block in iter_decoded(node.store, before.id)]
+    sources = push_source(merge=MergeStrategyLedger(primary_key=("a",))), push_source("more")
+    mended = DatasetSnapshot(name="BASE", kind=DatasetKind.ROOT, metadata=(SetInfo(description="x"), *sources))
+    after = replace_root(node, mended)
+    view = load_view(node.store, after.id)
+    assert after.id == before.id
+    assert [block.hash for block in iter_decoded(node.store, after.id)][: len(first)] == first
+    assert tuple(view.push_sources.values()) == sources
+    assert view.info == SetInfo(description="x")
+    # The same again is no change.
+    assert replace_root(node, mended).head == after.head
+
+
+def test_source_that_the_manifest_has_no_more_is_not_taken_away(node: Node) -> None:
+    create(node, root("base"))
+    head = node.store.find_dataset_by_name("base")
+    polled = DatasetSnapshot(name="base", kind=DatasetKind.ROOT, metadata=(polling_source(),))
+    with pytest.raises(UsageError, match="not be taken away"):
+        replace_root(node, polled)
+    assert node.store.find_dataset_by_name("base") == head
+
+
+def test_dataset_of_another_kind_or_of_somebody_else_is_not_replaced(node: Node) -> None:
+    create(node, root("base"))
+    head = node.store.find_dataset_by_name("base")
+    with pytest.raises(UsageError, match="is a root dataset and stays one"):
+        node.creator.redefiner.find(derived("base", "base"))
+    assert node.creator.redefiner.find(root("none")) is None
+    assert node.store.find_dataset_by_name("base") == head
+
+
+def test_query_is_replaced_before_its_first_rows(node: Node) -> None:
+    create(node, root("base"), derived("top", "base"))
+    other = SetTransform(inputs=(TransformInput(dataset_ref="base", alias="b"),), transform=sql("SELECT 2"))
+    after = replace_root(node, DatasetSnapshot(name="top", kind=DatasetKind.DERIVATIVE, metadata=(other,)))
+    transform = load_view(node.store, after.id).transform
+    assert transform is not None
+    assert transform.transform == sql("SELECT 2")

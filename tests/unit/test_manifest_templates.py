@@ -34,6 +34,9 @@ CASES = {
     "second-variable": ("${{ env.NONE || env.KEY }}", "secret"),
     "empty-default": ("a${{ env.NONE || '' }}b", "ab"),
     "empty-variable-is-a-value": ("${{ env.EMPTY || 'd' }}", ""),
+    "whole-number": ("${{ env.NONE || 1 }}", "1"),
+    "number-as-written": ("a${{env.NONE||-1.50}}b", "a-1.50b"),
+    "number-not-needed": ("${{ env.KEY || 2 }}", "secret"),
     "only-a-text": ("${{ 'x' }}", "x"),
     "line-breaks": ("${{\n env.KEY\n}}", "secret"),
     "value-is-not-read-again": ("${{ env.NESTED }}", "${{ env.KEY }}"),
@@ -54,13 +57,14 @@ def test_missing_variable_is_named():
 
 MISTAKES = {
     "unclosed": ("x${{ env.A", 11, "expected '||' or '}}', found the end"),
-    "empty": ("${{ }}", 4, "expected env.NAME or 'text', found ' }}'"),
-    "unknown-source": ("${{ secret.A }}", 4, "expected env.NAME or 'text', found ' secret.A }}'"),
-    "double-quotes": ('${{ "a" }}', 4, "expected env.NAME or 'text'"),
-    "bad-name": ("${{ env.1A }}", 4, "expected env.NAME or 'text'"),
+    "empty": ("${{ }}", 4, "expected env.NAME, 'text' or a number, found ' }}'"),
+    "unknown-source": ("${{ secret.A }}", 4, "expected env.NAME, 'text' or a number, found ' secret.A }}'"),
+    "double-quotes": ('${{ "a" }}', 4, "expected env.NAME, 'text' or a number"),
+    "word-without-quotes": ("${{ env.NONE || true }}", 16, "expected env.NAME, 'text' or a number"),
+    "bad-name": ("${{ env.1A }}", 4, "expected env.NAME, 'text' or a number"),
     "single-bar": ("${{ env.A | 'b' }}", 11, "expected '||' or '}}', found \"| 'b' }}\""),
-    "nothing-after-bars": ("${{ env.A || }}", 13, "expected env.NAME or 'text'"),
-    "unclosed-quote": ("${{ 'a }}", 4, "expected env.NAME or 'text'"),
+    "nothing-after-bars": ("${{ env.A || }}", 13, "expected env.NAME, 'text' or a number"),
+    "unclosed-quote": ("${{ 'a }}", 4, "expected env.NAME, 'text' or a number"),
 }
 
 

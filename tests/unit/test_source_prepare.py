@@ -9,6 +9,7 @@ import pytest
 
 from odf_node.adapters.sources import LocalSourceReader, SourceLimits
 from odf_node.ports import SourceRefusedError, SourceTooLargeError
+from odf_node.ports.sources import Commands
 from odf_protocol.errors import MalformedError, UnsupportedError
 from odf_protocol.events import CompressionFormat, PrepStep, PrepStepDecompress, PrepStepPipe
 
@@ -18,10 +19,10 @@ ROWS = b"a,b\n" + b"".join(b"%d,%d\n" % (n, n * n) for n in range(20_000))
 LIMITS = SourceLimits(size_bytes=10_000_000, unpack_free_bytes=1_000_000, unpack_ratio=50, command_s=5)
 
 
-def _prepare(packed: bytes, folder: Path, *steps: PrepStep, allow_commands: bool = False) -> bytes:
+def _prepare(packed: bytes, folder: Path, *steps: PrepStep, commands: Commands = Commands.NOBODY) -> bytes:
     path = folder / "packed"
     path.write_bytes(packed)
-    reader = LocalSourceReader(limits=LIMITS, allow_commands=allow_commands)
+    reader = LocalSourceReader(limits=LIMITS, commands=commands)
     try:
         result = asyncio.run(reader.prepare(steps, path=path, name="source.gz", folder=folder))
     except BaseException:
@@ -196,38 +197,57 @@ def _sh(script: str) -> PrepStepPipe:
 
 def test_command_is_refused_unless_the_operator_allows_it(tmp_path: Path) -> None:
     marker = tmp_path / "packed"
-    with pytest.raises(SourceRefusedError, match="has not allowed commands"):
+    with pytest.raises(SourceRefusedError, match=r"ingest\.commands = 'sandboxed'"):
         _prepare(b"x", tmp_path, _sh(f"rm {marker}"))
     assert marker.exists()
 
 
-def test_allowed_command_turns_input_into_output(tmp_path: Path) -> None:
-    assert _prepare(b"b\na\n", tmp_path, _sh("sort"), allow_commands=True) == b"a\nb\n"
+@pytest.fixture(params=[Commands.SANDBOXED, Commands.UNCONFINED])
+def commands(request: pytest.FixtureRequest) -> Commands:
+    return request.param
 
 
-def test_failing_command_is_named_with_what_it_said(tmp_path: Path) -> None:
+def test_sandboxed_command_has_no_network_no_files_of_the_machine_and_nothing_to_write_to(tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("the key")
+    look = f"cat {secret}; ls {Path.home()} /home /root; cat /proc/net/dev | wc -l"
+    script = f"{look}; echo x > {secret}; echo x > /usr/x; true"
+    folder = tmp_path / "work"
+    folder.mkdir()
+    said = _prepare(b"", folder, _sh(script), commands=Commands.SANDBOXED)
+    assert said.split() == [b"3"]  # two lines of heading, and the loopback of its own network
+    assert secret.read_text() == "the key"
+
+
+def test_allowed_command_turns_input_into_output(commands: Commands, tmp_path: Path) -> None:
+    assert _prepare(b"b\na\n", tmp_path, _sh("sort"), commands=commands) == b"a\nb\n"
+
+
+def test_failing_command_is_named_with_what_it_said(commands: Commands, tmp_path: Path) -> None:
     with pytest.raises(MalformedError, match=r"output of sh at source\.gz: expected exit code 0, found 3: no such"):
-        _prepare(b"x", tmp_path, _sh("echo some; echo no such column >&2; exit 3"), allow_commands=True)
+        _prepare(b"x", tmp_path, _sh("echo some; echo no such column >&2; exit 3"), commands=commands)
 
 
-def test_command_that_does_not_exist_is_named(tmp_path: Path) -> None:
+def test_command_that_does_not_exist_is_named(commands: Commands, tmp_path: Path) -> None:
     with pytest.raises(MalformedError, match="no-such-program"):
-        _prepare(b"x", tmp_path, PrepStepPipe(command=("no-such-program",)), allow_commands=True)
+        _prepare(b"x", tmp_path, PrepStepPipe(command=("no-such-program",)), commands=commands)
 
 
-def test_endless_output_of_a_command_stops_at_the_limit(tmp_path: Path) -> None:
+def test_endless_output_of_a_command_stops_at_the_limit(commands: Commands, tmp_path: Path) -> None:
     with pytest.raises(SourceTooLargeError):
-        _prepare(b"x", tmp_path, PrepStepPipe(command=("yes",)), allow_commands=True)
+        _prepare(b"x", tmp_path, PrepStepPipe(command=("yes",)), commands=commands)
 
 
-def test_command_that_does_not_end_is_killed_with_its_children(tmp_path: Path) -> None:
+def test_command_that_does_not_end_is_killed_with_its_children(commands: Commands, tmp_path: Path) -> None:
     path = tmp_path / "packed"
     path.write_bytes(b"x")
-    reader = LocalSourceReader(limits=SourceLimits(command_s=0.2), allow_commands=True)
+    reader = LocalSourceReader(limits=SourceLimits(command_s=0.2), commands=commands)
     with pytest.raises(MalformedError, match=r"an end within 0\.2 s"):
         asyncio.run(reader.prepare((_sh("sleep 60 & sleep 60"),), path=path, name="s", folder=tmp_path))
 
 
-def test_command_sees_no_secrets_of_our_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_command_sees_no_secrets_of_our_environment(
+    commands: Commands, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("API_KEY", "secret")
-    assert b"secret" not in _prepare(b"", tmp_path, PrepStepPipe(command=("env",)), allow_commands=True)
+    assert b"secret" not in _prepare(b"", tmp_path, PrepStepPipe(command=("env",)), commands=commands)

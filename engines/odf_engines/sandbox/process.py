@@ -24,12 +24,13 @@ from odf_engines.errors import EngineFailureError, LimitExceededError
 from odf_engines.sandbox.bubblewrap import find_bubblewrap
 from odf_engines.sandbox.disk import deleted_usage, disk_usage
 from odf_engines.sandbox.profile import Profile, build_command
-from odf_engines.sandbox.resources import MOST_DESCRIPTORS, CpuMeter, usage_of
+from odf_engines.sandbox.resources import MOST_DESCRIPTORS, Activity, CpuMeter, activity_of, usage_of
 from odf_engines.sandbox.system_calls import open_filter
 
 __all__ = ["SandboxedProcess"]
 
 _WATCH_INTERVAL_S = 0.2  # guess: at 1 GB/s a process overshoots a limit by 200 MB, which the machine must bear anyway
+_LONGEST_PAUSE_S = 5.0  # guess: between two whole looks at a process that does not run
 _CPU_USED_UP = (128 + signal.SIGXCPU, -signal.SIGXCPU)  # as bubblewrap passes it on, and without one
 _LOG_BYTES = 64 * 1024  # guess: the end of a Java stack trace
 _LINE_BYTES = 4 * 1024 * 1024  # guess: answers are small; data travels in files
@@ -207,9 +208,16 @@ class SandboxedProcess:
                 self._log_size -= len(self._log.popleft())
 
     def _watch(self) -> None:
+        looked_at, activity = 0.0, Activity()
         try:
             while not self._ended.wait(_WATCH_INTERVAL_S) and self._process.poll() is None:
+                # Who has not run since the last look has filled nothing: an engine that waits costs next to nothing.
+                now, before = time.monotonic(), activity
+                activity = activity_of(self._process.pid)
+                if activity == before and now - looked_at < _LONGEST_PAUSE_S:
+                    continue
                 self._crossed = self._find_crossed()
+                looked_at = now
                 if self._crossed is not None:
                     return
         finally:

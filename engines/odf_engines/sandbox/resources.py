@@ -16,8 +16,10 @@ from dataclasses import dataclass, field
 
 __all__ = [
     "MOST_DESCRIPTORS",
+    "Activity",
     "CpuMeter",
     "Usage",
+    "activity_of",
     "kernel_limits",
     "read_process_file",
     "set_kernel_limits",
@@ -115,6 +117,28 @@ def usage_of(process_id: int) -> Usage:
         with contextlib.suppress(OSError):
             descriptors += len(os.listdir(f"/proc/{each}/fd"))  # noqa: PTH208 - asked five times a second
     return Usage(memory_bytes, processes, cpu_s, own_cpu_s, descriptors, tuple(found))
+
+
+@dataclass(frozen=True, slots=True)
+class Activity:
+    """Which processes a tree has, and how much processor time they and their ended children used, in ticks."""
+
+    process_ids: tuple[int, ...] = ()
+    ticks: int = 0
+
+
+def activity_of(process_id: int) -> Activity:
+    """Look whether a process or a descendant has run: as long as this stays equal, none did for a tick, nor began.
+
+    Costs a tenth of ``usage_of`` with all that goes with it.
+    """
+    found, ticks = [], 0
+    for each in _tree(process_id):
+        with contextlib.suppress(OSError):
+            fields = read_process_file(f"/proc/{each}/stat").rpartition(")")[2].split()
+            ticks += sum(map(int, fields[_OWN_TICKS])) + sum(map(int, fields[_ENDED_TICKS]))
+            found.append(each)
+    return Activity(tuple(found), ticks)
 
 
 class CpuMeter:

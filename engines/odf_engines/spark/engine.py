@@ -7,6 +7,7 @@ import os
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from odf_engines.contract import Limits
 from odf_engines.engine import EngineSession, MachineNeed, Offer
@@ -16,9 +17,12 @@ from odf_engines.host.session import open_session
 from odf_engines.spark.guest import spark_guest
 from odf_engines.spark.launch import SETTINGS, SHORT_LIVED
 from odf_engines.spark.runtime import find_runtime
-from odf_protocol.events import MergeStrategy
+from odf_protocol.events import AddPushSource, MergeStrategy, SetPollingSource
 from odf_protocol.multihash import Multihash
 from odf_protocol.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from odf_protocol.manifest.snapshot_error import At
 
 __all__ = ["SparkEngine"]
 
@@ -112,6 +116,12 @@ class SparkEngine:
         from odf_engines.spark.ingest.state import fits_state
 
         return fits_state(path, merge, next_offset)
+
+    def check_source(self, source: SetPollingSource | AddPushSource, vocabulary: Vocabulary, at: "At") -> None:
+        """See ``IngestEngine``."""
+        from odf_engines.spark.ingest.declared import check_source
+
+        check_source(source, vocabulary, at)
 
     def rebuild_state(self, slices: Sequence[Path], merge: MergeStrategy, vocabulary: Vocabulary, target: Path) -> None:
         """See ``IngestEngine``; needs memory for the state and one slice, and no Spark."""

@@ -8,8 +8,7 @@ from odf_node.acceptance.acceptor import AcceptanceReport, FileCount
 from odf_node.acceptance.unchecked import FILES
 from odf_node.cli.console import Console
 from odf_node.derive.transforms import TransformReport
-from odf_node.ingest.batch_limits import describe_reasons
-from odf_node.ingest.ingestion import IngestReport
+from odf_node.ingest.report import IngestReport, describe_reasons
 from odf_node.wording import count_of
 
 Report = IngestReport | TransformReport | AcceptanceReport
@@ -47,6 +46,10 @@ def describe_report(report: Report) -> list[str]:
     match report:
         case IngestReport():
             lines = [f"{name}: up to date"] if report.up_to_date else [_grown(report, "ingested")]
+            if report.batches > 1:
+                lines.append(f"{name}: from {count_of(report.batches, 'file')}, a commit each")
+            if report.has_more and report.failure is None:
+                lines.append(f"{name}: more waits; pull again")
             if report.quarantined_rows:
                 why = describe_reasons(report.quarantine_reasons)
                 lines.append(
@@ -88,7 +91,12 @@ def report_to_json(report: Report) -> dict[str, Any]:
     }
     match report:
         case IngestReport():
-            return common | {"upToDate": report.up_to_date, "quarantinedRows": report.quarantined_rows}
+            return common | {
+                "upToDate": report.up_to_date,
+                "quarantinedRows": report.quarantined_rows,
+                "batches": report.batches,
+                "hasMore": report.has_more,
+            }
         case TransformReport():
             return common | {"upToDate": report.up_to_date}
         case AcceptanceReport():

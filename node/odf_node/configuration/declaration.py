@@ -6,6 +6,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
+from odf_node.ports.sources import Commands
 from odf_protocol.exchange.limits import (
     MAX_ADDRESS_CONNECTIONS,
     MAX_ADDRESS_REQUESTS,
@@ -23,18 +24,25 @@ HIGHEST_NUMBER: Final = 2**53
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What a setting may be. ``lowest`` and ``highest`` are for numbers; ``reloads``: SIGHUP is enough to change it."""
+    """What a setting may be: numbers have bounds, words may have ``choices``; ``reloads``: SIGHUP changes it."""
 
     meaning: str
     reloads: bool
     lowest: int = 0
     highest: int = HIGHEST_NUMBER
+    choices: tuple[str, ...] = ()
 
 
 def _setting(
-    default: Any, meaning: str, *, reloads: bool = True, lowest: int = 0, highest: int = HIGHEST_NUMBER
+    default: Any,
+    meaning: str,
+    *,
+    reloads: bool = True,
+    lowest: int = 0,
+    highest: int = HIGHEST_NUMBER,
+    choices: tuple[str, ...] = (),
 ) -> Any:
-    rule = Rule(meaning, reloads, lowest, highest)
+    rule = Rule(meaning, reloads, lowest, highest, choices)
     return field(default=default, metadata=MappingProxyType({"rule": rule}))
 
 
@@ -166,6 +174,18 @@ class Engines:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Ingest:
+    """Roots that are fed from outside."""
+
+    commands: str = _setting(
+        Commands.NOBODY.value,
+        "who may run the commands of manifests (prepare step Pipe): nobody; sandboxed: every manifest of this node, "
+        "without network, without files of this machine but its programs; unconfined: every one, as the node's user",
+        choices=tuple(each.value for each in Commands),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Shutdown:
     """How the node ends."""
 
@@ -186,6 +206,7 @@ class Configuration:
     heads: Heads = field(default_factory=Heads)
     gossip: Gossip = field(default_factory=Gossip)
     engines: Engines = field(default_factory=Engines)
+    ingest: Ingest = field(default_factory=Ingest)
     shutdown: Shutdown = field(default_factory=Shutdown)
 
 
@@ -201,6 +222,7 @@ SECTIONS: Final[Mapping[str, type]] = MappingProxyType(
         "heads": Heads,
         "gossip": Gossip,
         "engines": Engines,
+        "ingest": Ingest,
         "shutdown": Shutdown,
     }
 )
@@ -257,6 +279,8 @@ def _setting_schema(declared: "Field[Any]") -> dict[str, Any]:
     schema: dict[str, Any] = {"type": "string" if kind == "path" else kind, "description": rule.meaning}
     if kind == "integer":
         schema |= {"minimum": rule.lowest, "maximum": rule.highest}
+    if rule.choices:
+        schema["enum"] = list(rule.choices)
     if declared.default is not None:
         schema["default"] = declared.default
     return schema

@@ -139,6 +139,10 @@ def _check(declared: "Field[Any]", value: object, place: str, setting: str) -> o
             if isinstance(value, str) and value and "\0" not in value:
                 return Path(value).expanduser()
             expected = "the name of a file"
+        case _ if rule.choices:
+            if value in rule.choices:
+                return value
+            expected = f"one of {', '.join(rule.choices)}"
         case _:
             if isinstance(value, str) and value and "\0" not in value:
                 return value

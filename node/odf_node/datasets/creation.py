@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from odf_node.datasets.redefinition import Redefiner
 from odf_node.datasets.writer import ChainWriter
 from odf_node.errors import UnknownDatasetError, UsageError
 from odf_node.ports import DatasetRecord, KeyStore, MetadataStore, NewDataset, ObjectStore, Origin
@@ -38,8 +39,12 @@ class DatasetCreator:
             for snapshot in _inputs_first(snapshots)
         ]
 
-    def check_all(self, snapshots: Sequence[DatasetSnapshot]) -> None:
+    def check_all(self, snapshots: Sequence[DatasetSnapshot], *, replaces: bool = False) -> None:
         """Check what can be known of names and inputs without running anything.
+
+        Args:
+            snapshots: What shall be made.
+            replaces: Datasets that are there may be meant.
 
         Raises:
             UsageError: A name is taken, or given twice, or derivatives read each other in a circle.
@@ -49,8 +54,11 @@ class DatasetCreator:
         for name in names:
             if names.count(name) > 1:
                 raise UsageError(f"'{name}' is defined twice in these manifests; each dataset needs a name of its own")
-            if any(record.name.lower() == name for record in self.store.list_datasets()):
-                raise UsageError(f"there is a dataset '{name}' already; delete it first, or choose another name")
+            if not replaces and any(record.name.lower() == name for record in self.store.list_datasets()):
+                raise UsageError(
+                    f"there is a dataset '{name}' already; 'odf-node add --replace FILE' changes what it is made by, "
+                    "or choose another name"
+                )
         for snapshot in snapshots:
             self._check_inputs(snapshot, names)
         _inputs_first(snapshots)
@@ -70,7 +78,7 @@ class DatasetCreator:
         writer = ChainWriter.start_chain(self.store, dataset_id, key, block_version=block_version)
         writer.add(Seed(dataset_id=dataset_id, dataset_kind=snapshot.kind), system_time=system_time)
         for event in snapshot.metadata:
-            resolved = self._resolve_inputs(event) if isinstance(event, SetTransform) else event
+            resolved = self.resolve_inputs(event) if isinstance(event, SetTransform) else event
             writer.add(resolved, system_time=system_time)
         self.keys.put_dataset_key(key)
         return writer.commit(
@@ -93,7 +101,12 @@ class DatasetCreator:
                         f"add or pull it first, or put its manifest beside this one"
                     )
 
-    def _resolve_inputs(self, event: SetTransform) -> SetTransform:
+    @property
+    def redefiner(self) -> Redefiner:
+        """Behind ``add --replace``."""
+        return Redefiner(self.store, self.objects, self.keys)
+
+    def resolve_inputs(self, event: SetTransform) -> SetTransform:
         """Write identities where the author wrote names; a missing alias becomes the name as written (ODF)."""
         inputs = []
         for item in event.inputs:

@@ -22,7 +22,8 @@ from odf_node.exchange.chain_fetching import ChainFetching
 from odf_node.exchange.file_fetching import FileFetching
 from odf_node.exchange.pull_planning import PullTarget
 from odf_node.gossip.hearing import Hearing, unless_mute
-from odf_node.ingest.ingestion import Ingestor, IngestReport
+from odf_node.ingest.ingestion import Ingestor
+from odf_node.ingest.report import IngestReport
 from odf_node.keys.disputes import Disputes
 from odf_node.ports import (
     Clock,
@@ -112,7 +113,7 @@ class Pulling:
                 raise UsageError(f"'{record.name}' is this node's own; --{portion} is for datasets of others")
             progress.say(f"{record.name}: working")
             if record.kind is DatasetKind.ROOT:
-                return await self.ingestor.poll(record, system_time=self._writing_time(record))
+                return await self.ingestor.poll(record, writing_time=self._writing_time, say=progress.say)
             await self.bringing.bring_inputs(record, progress)
             return await finish_in_thread(
                 lambda: self.transformer.run(record, writing_time=lambda: self._writing_time(record))

@@ -7,13 +7,26 @@ its source is asked again.
 Source: clause ING-15 in ``spec/ingest.md``.
 """
 
+import re
+from dataclasses import dataclass
 from typing import Final
 
 from odf_engines.contract import IngestResponse, QuarantineReason
+from odf_node.ingest.report import describe_reasons
 from odf_node.wording import count_of
 from odf_protocol.errors import MalformedError
+from odf_protocol.events import SetAttachments
+from odf_protocol.manifest.errors import ManifestError
+from odf_protocol.manifest.nodes import MapNode, Scalar
+from odf_protocol.manifest.snapshot_error import At
+from odf_protocol.manifest.yaml_text import parse_yaml
 
-__all__ = ["LARGEST_BAD_SHARE", "BatchRefusedError", "describe_reasons", "is_beyond_limit"]
+__all__ = ["LIMITS_PATH", "BatchLimits", "BatchRefusedError", "check_limits", "find_limits"]
+
+LIMITS_PATH: Final = "odf-node/ingest.yaml"
+"""The attachment in which a manifest states its limits: other ODF nodes keep and show it, whatever it says."""
+
+_SHARE: Final = "largestBadShare"
 
 LARGEST_BAD_SHARE: Final = 0.5
 """Share of its rows that a batch may lose where its manifest says nothing else.  # guess: most is too much"""
@@ -60,20 +73,58 @@ class BatchRefusedError(MalformedError):
         self.args = (message,)
 
 
-def is_beyond_limit(response: IngestResponse, limit: float) -> bool:
-    """Say whether more of the rows that were read are in quarantine than the limit allows, or all of them."""
-    rows, bad = response.statistics.rows_in, response.quarantined_rows
-    return bad > 0 and (bad >= rows or bad > limit * rows)
+@dataclass(frozen=True, slots=True)
+class BatchLimits:
+    """When a batch is refused as a whole.
+
+    Attributes:
+        largest_bad_share: Share of its rows that may be in quarantine, from 0 to 1.
+        is_declared: The manifest says so.
+    """
+
+    largest_bad_share: float = LARGEST_BAD_SHARE
+    is_declared: bool = False
+
+    def refuse(self, response: IngestResponse) -> bool:
+        """Say whether too many of the rows that were read are in quarantine: more than the share.
+
+        All of them are too many too, unless the manifest says that they are not.
+        """
+        rows, bad = response.statistics.rows_in, response.quarantined_rows
+        return bad > self.largest_bad_share * rows or (bad >= rows > 0 and not self.is_declared)
 
 
-def describe_reasons(reasons: tuple[QuarantineReason, ...]) -> str:
-    """Say in a line what is wrong, the commonest first."""
-    return "; ".join(map(_describe, reasons))
+def find_limits(attachments: SetAttachments | None) -> BatchLimits:
+    """Read the limits that a dataset declares, or else the usual ones.
+
+    Raises:
+        ManifestError: They cannot be read.
+    """
+    for item in attachments.attachments.items if attachments else ():
+        if item.path == LIMITS_PATH:
+            return _parse(item.content)
+    return BatchLimits()
 
 
-def _describe(reason: QuarantineReason) -> str:
-    column = f"{reason.column}: " if reason.column else ""
-    value = f" {reason.value!r}" if reason.value is not None else ""
-    place = f" in line {reason.line}" if reason.line is not None else ""
-    sample = f" (first{value}{place})" if value or place else ""
-    return f"{count_of(reason.rows, 'row')}: {column}{reason.reason}{sample}"
+def check_limits(event: SetAttachments, at: At) -> None:
+    """Refuse limits that cannot be read.
+
+    Raises:
+        SnapshotError: They cannot; ``at`` is the event's place.
+    """
+    for index, item in enumerate(event.attachments.items):
+        if item.path == LIMITS_PATH:
+            try:
+                _parse(item.content)
+            except ManifestError as error:
+                (at / "attachments" / "items" / index / "content").reject(error.expected, error.found)
+
+
+def _parse(text: str) -> BatchLimits:
+    example = f"one line '{_SHARE}: 0.1', a share from 0 to 1"
+    match parse_yaml(text, source_name=LIMITS_PATH):
+        case [MapNode(entries=((Scalar(text=name), Scalar(text=value)),))] if name == _SHARE:
+            if re.fullmatch(r"0|1|[01]?\.[0-9]{1,6}", value, re.ASCII) and float(value) <= 1:
+                return BatchLimits(float(value), is_declared=True)
+            raise ManifestError(LIMITS_PATH, 1, 1, path=_SHARE, expected=example, found=value)
+    raise ManifestError(LIMITS_PATH, 1, 1, expected=example, found=text[:60])

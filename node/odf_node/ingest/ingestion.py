@@ -1,31 +1,30 @@
 """Root datasets: fetch, prepare, read, convert, validate, merge, commit; and set a watermark by hand."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, Final
 
-from odf_engines.contract import IngestRequest, IngestResponse, QuarantineReason
+from odf_engines.contract import IngestRequest, IngestResponse
 from odf_engines.preprocess_engines import find_preprocess_engine
 from odf_node.datasets.chains import iter_slices, load_view
 from odf_node.datasets.writer import ChainWriter
 from odf_node.engines.outputs import StagedOutputs
 from odf_node.engines.sessions import EngineHost
 from odf_node.errors import UsageError
-from odf_node.ingest.batch_limits import LARGEST_BAD_SHARE, BatchRefusedError, is_beyond_limit
+from odf_node.ingest.report import IngestReport
+from odf_node.ingest.source_variables import fill_in, list_variables
 from odf_node.ports import DatasetRecord, KeyStore, MetadataStore, ObjectStore, QuarantineFile
 from odf_node.ports.sources import SourceNotFoundError, SourceReader, UpToDate
 from odf_node.threads import finish_in_thread
 from odf_protocol.dataset_view import DatasetView
+from odf_protocol.errors import OdfError
 from odf_protocol.events import (
     AddData,
     AddPushSource,
     DatasetKind,
-    FetchStep,
-    FetchStepFilesGlob,
-    FetchStepUrl,
     MergeStrategyAppend,
     MergeStrategyChangelogStream,
     SetDataSchema,
@@ -35,18 +34,11 @@ from odf_protocol.events import (
 from odf_protocol.multihash import Multihash
 from odf_protocol.timestamp import Timestamp
 
+if TYPE_CHECKING:
+    from odf_protocol.manifest import DatasetSnapshot
 
-@dataclass(frozen=True, slots=True)
-class IngestReport:
-    """What an ingest did; ``up_to_date`` means that the source had nothing new, or nothing that changes anything."""
-
-    record: DatasetRecord
-    up_to_date: bool
-    new_rows: int = 0
-    quarantined_rows: int = 0
-    quarantine_reasons: tuple[QuarantineReason, ...] = ()
-    new_blocks: int = 0
-    seconds: float = 0.0
+MAX_BATCHES: Final = 10_000
+"""Batches of one poll.  # guess: years of daily files; a source that always says that it has more comes to an end"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +53,50 @@ class Ingestor:
     environment: Mapping[str, str]
     scratch: Path
 
-    async def poll(self, record: DatasetRecord, *, system_time: Timestamp) -> IngestReport:
-        """Fetch what the polling source has, and take in what is new.
+    def check_manifest(self, snapshot: "DatasetSnapshot") -> None:
+        """Refuse a manifest that could never be pulled or pushed to (ING-18).
+
+        Raises:
+            SnapshotError: It could not.
+        """
+        from odf_node.ingest.manifest_check import ManifestCheck
+
+        ManifestCheck(self.sources, self.engines.get_ingest_engine()).check(snapshot)
+
+    async def poll(
+        self,
+        record: DatasetRecord,
+        *,
+        writing_time: Callable[[DatasetRecord], Timestamp],
+        say: Callable[[str], None] = lambda _text: None,
+    ) -> IngestReport:
+        """Fetch what the polling source has, and take in what is new, piece by piece until nothing waits (ING-19).
+
+        Args:
+            record: A root with a polling source.
+            writing_time: The system time of the next block of a dataset.
+            say: Hears how far it is.
+
+        Returns:
+            One report of all batches; where one fails after others were taken, it says why.
+
+        Raises:
+            As ``poll_next``, where the first batch fails.
+        """
+        report = await self.poll_next(record, system_time=writing_time(record), say=say)
+        while report.has_more and report.batches < MAX_BATCHES:
+            say(f"{record.name}: {report.batches} taken ({report.new_rows:,} rows), asking for the next")
+            try:
+                following = await self.poll_next(report.record, system_time=writing_time(report.record), say=say)
+            except OdfError as error:
+                return replace(report, failure=error)
+            report = report.plus(following)
+        return report
+
+    async def poll_next(
+        self, record: DatasetRecord, *, system_time: Timestamp, say: Callable[[str], None] = lambda _text: None
+    ) -> IngestReport:
+        """Fetch the next piece of what the polling source has, and take it in.
 
         Raises:
             UsageError: The dataset declares no polling source.
@@ -81,13 +115,14 @@ class Ingestor:
             try:
                 fetched = await self.sources.fetch(step, state=view.source_state, now=system_time, folder=Path(folder))
             except SourceNotFoundError as error:
-                names = _list_variables(source.fetch)
+                names = list_variables(source.fetch)
                 if not names:
                     raise
                 reason = f"{error.reason}; ${' or $'.join(names)} of the environment says where the source is"
                 raise SourceNotFoundError(error.source, reason) from error
             if isinstance(fetched, UpToDate):
-                return IngestReport(record, up_to_date=True)
+                return IngestReport(record, up_to_date=True, batches=0)
+            say(f"{record.name}: taking in {fetched.name}")
             path = await self.sources.prepare(
                 source.prepare or (), path=fetched.path, name=fetched.name, folder=Path(folder)
             )
@@ -97,7 +132,8 @@ class Ingestor:
                 lambda: self._take(record, view, source, path, name, new_state, event_time, system_time)
             )
         await finish_in_thread(self._drop_superseded)
-        return report
+        # A source that has more and names no new state would give the same piece for ever.
+        return replace(report, has_more=fetched.has_more and new_state not in {None, view.source_state})
 
     def push(
         self,
@@ -194,14 +230,18 @@ class Ingestor:
                 limits=self.engines.limits,
             )
         )
-        if is_beyond_limit(response, LARGEST_BAD_SHARE):
+        # Here, as it reads YAML, which other pulls need not load.
+        from odf_node.ingest.batch_limits import BatchRefusedError, find_limits
+
+        limits = find_limits(view.attachments)
+        if limits.refuse(response):
             self._keep_quarantine(record, response, shown_as, system_time)
             raise BatchRefusedError(
                 record.name,
                 shown_as,
                 rows=response.statistics.rows_in,
                 bad_rows=response.quarantined_rows,
-                limit=LARGEST_BAD_SHARE,
+                limit=limits.largest_bad_share,
                 reasons=response.quarantine_reasons,
             )
         return self._commit(record, view, response, new_state, shown_as, system_time)
@@ -313,39 +353,6 @@ class Ingestor:
             source=shown_as,
             created_at=system_time,
         )
-
-
-def _list_variables(step: FetchStep) -> tuple[str, ...]:
-    """Name the variables with which whoever runs a node may say where a source is."""
-    from odf_protocol.manifest.templates import find_variables
-
-    match step:
-        case FetchStepUrl():
-            return find_variables(step.url)
-        case FetchStepFilesGlob():
-            return find_variables(step.path)
-        case _:
-            return ()
-
-
-def fill_in(step: FetchStep, environment: Mapping[str, str]) -> FetchStep:
-    """Put values of the environment where a fetch step names them (``${{ env.NAME || 'default' }}``).
-
-    Raises:
-        TemplateError: A template is not written as one, or names a variable that is not set and has no default.
-    """
-    from odf_protocol.manifest.templates import substitute
-
-    match step:
-        case FetchStepUrl():
-            headers = step.headers and tuple(
-                replace(header, value=substitute(header.value, environment)) for header in step.headers
-            )
-            return replace(step, url=substitute(step.url, environment), headers=headers)
-        case FetchStepFilesGlob():
-            return replace(step, path=substitute(step.path, environment))
-        case _:
-            return step
 
 
 def _choose_push_source(record: DatasetRecord, view: DatasetView, name: str | None) -> AddPushSource:

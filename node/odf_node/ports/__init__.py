@@ -67,6 +67,7 @@ from odf_node.ports.metadata import MetadataStore
 from odf_node.ports.objects import ObjectStore, StagedObject, SweepReport
 from odf_node.ports.peers import Peer
 from odf_node.ports.sources import (
+    Commands,
     Fetched,
     SourceNotFoundError,
     SourceReader,
@@ -85,6 +86,7 @@ __all__ = [
     "BlockNotFoundError",
     "BlockRole",
     "Clock",
+    "Commands",
     "Commit",
     "DatasetNotFoundError",
     "DatasetRecord",

@@ -1,14 +1,16 @@
 """Sources that a root dataset is fed from: fetching bytes, and unpacking them into one local file."""
 
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Protocol
+from typing import TYPE_CHECKING, BinaryIO, Final, Protocol
 
 from odf_protocol.errors import NotFoundError, RejectedError, UnavailableError
 from odf_protocol.timestamp import Timestamp
 
 if TYPE_CHECKING:
-    from odf_protocol.events import FetchStep, PrepStep, SourceState
+    from odf_protocol.events import FetchStep, PrepStep, SetPollingSource, SourceState
+    from odf_protocol.manifest.snapshot_error import At
 
 
 class SourceNotFoundError(NotFoundError):
@@ -48,6 +50,18 @@ class SourceRefusedError(RejectedError):
         self.args = (f"{source}: {reason}",)
         self.source = source
         self.reason = reason
+
+
+class Commands(StrEnum):
+    """Who may run the commands of manifests, by the operator's word (ING-17)."""
+
+    NOBODY = "nobody"
+    SANDBOXED = "sandboxed"
+    UNCONFINED = "unconfined"
+
+
+COMMANDS_SETTING: Final = "ingest.commands"
+"""The setting that says it; in the environment ``ODF_NODE_INGEST_COMMANDS``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +107,14 @@ class SourceReader(Protocol):
             MalformedError: The step does not make sense (URL, pattern, time format).
             UnsupportedError: A kind of step or an option of it that this node does not have.
             HomeFullError: No room for the bytes.
+        """
+        ...
+
+    def check(self, source: "SetPollingSource", at: "At") -> None:
+        """Look for what can never be fetched or prepared here; ``at`` is where the source stands in its manifest.
+
+        Raises:
+            SnapshotError: There is something.
         """
         ...
 

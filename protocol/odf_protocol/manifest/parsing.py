@@ -11,7 +11,7 @@ All functions take the same arguments:
   they are, to be filled in when data is fetched: **what is filled in here becomes part of the chain for ever**.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final, NoReturn, TypeVar
 
@@ -60,11 +60,18 @@ def parse_snapshot(
 
 
 def parse_snapshots(
-    text: str | bytes, *, source_name: str, environment: Mapping[str, str] | None = None
+    text: str | bytes,
+    *,
+    source_name: str,
+    environment: Mapping[str, str] | None = None,
+    check: Callable[[DatasetSnapshot], None] | None = None,
 ) -> tuple[DatasetSnapshot, ...]:
-    """Read every document of a text as a snapshot; as ``parse_snapshot``."""
+    """Read every document of a text as a snapshot; as ``parse_snapshot``.
+
+    ``check`` looks for what the reader's own program cannot do; its ``SnapshotError`` is told with its place.
+    """
     place = _place(source_name, environment)
-    return tuple(_read_snapshot(node, place) for node in _parse_text(text, source_name))
+    return tuple(_read_snapshot(node, place, check) for node in _parse_text(text, source_name))
 
 
 def parse_event(text: str | bytes, *, source_name: str, environment: Mapping[str, str] | None = None) -> Event:
@@ -178,14 +185,17 @@ def _decode_utf8(text: bytes, source_name: str) -> str:
         raise ManifestError(source_name, line, column, expected="text in UTF-8", found=found) from error
 
 
-def _read_snapshot(node: Node, place: Place) -> DatasetSnapshot:
+def _read_snapshot(node: Node, place: Place, check: Callable[[DatasetSnapshot], None] | None = None) -> DatasetSnapshot:
     _, _, content = _read_envelope(node, place, ("DatasetSnapshot",))
     _check_event_count(content, place)
     snapshot: DatasetSnapshot = read_table(DatasetSnapshot, content, _CONTENT, place)
     try:
-        return normalize_snapshot(snapshot)
+        normalized = normalize_snapshot(snapshot)
+        if check is not None:
+            check(normalized)
     except SnapshotError as error:
         _fail_rule(error, content, place)
+    return normalized
 
 
 def _read_event(node: Node, place: Place) -> Event:
@@ -242,7 +252,8 @@ def _fail_rule(error: SnapshotError, content: Node, place: Place) -> NoReturn:
     path: Path = _CONTENT
     for step in error.path:
         path = (path, step)
-    place.fail(find_node(content, error.path), path, error.expected, error.found)
+    nearest = find_nearest(error.found, error.known)
+    place.fail(find_node(content, error.path), path, error.expected, error.found, nearest)
 
 
 def find_node(node: Node, steps: Sequence[Step]) -> Node:

@@ -3,9 +3,9 @@
 A template is published as written and filled in when data is fetched, so a secret of the environment never enters a
 chain. Filling in is a plain function of the text and the environment it is given.
 
-Grammar: ``${{`` alternative ( ``||`` alternative )* ``}}``; an alternative is ``env.NAME`` or a ``'text'`` in single
-quotes. The first alternative that exists is used. A text without ``${{`` is left alone, and what is filled in is not
-looked at again.
+Grammar: ``${{`` alternative ( ``||`` alternative )* ``}}``; an alternative is ``env.NAME``, a ``'text'`` in single
+quotes, or a number, which stands for its own text. The first alternative that exists is used. A text without ``${{`` is
+left alone, and what is filled in is not looked at again.
 
 Source: ODF "Polling Sources" and the reference implementation's behaviour.
 """
@@ -20,7 +20,9 @@ __all__ = ["MissingVariableError", "TemplateError", "find_variables", "substitut
 
 _OPEN: Final = "${{"
 _CLOSE: Final = "}}"
-_ALTERNATIVE: Final = re.compile(r"\s*(?:env\.(?P<name>[A-Za-z_][A-Za-z0-9_]*)|'(?P<text>[^']*)')\s*")
+_ALTERNATIVE: Final = re.compile(
+    r"\s*(?:env\.(?P<name>[A-Za-z_][A-Za-z0-9_]*)|'(?P<text>[^']*)'|(?P<number>-?[0-9][0-9A-Za-z_.]*))\s*"
+)
 
 #: Longest template between its braces; no honest name and default come near. # guess
 MAX_TEMPLATE_CHARACTERS: Final = 4096
@@ -106,9 +108,10 @@ def _parse_template(text: str, start: int) -> tuple[int, _Alternatives]:
     while True:
         match = _ALTERNATIVE.match(text, position, limit)
         if match is None:
-            raise TemplateError(position, expected="env.NAME or 'text'", found=_shown(text, position))
-        name = match.group("name")
-        alternatives.append((True, name) if name is not None else (False, match.group("text")))
+            raise TemplateError(position, expected="env.NAME, 'text' or a number", found=_shown(text, position))
+        name, quoted = match.group("name"), match.group("text")
+        default = match.group("number") if quoted is None else quoted
+        alternatives.append((True, name) if name is not None else (False, default))
         position = match.end()
         if text.startswith(_CLOSE, position):
             return position + len(_CLOSE), alternatives

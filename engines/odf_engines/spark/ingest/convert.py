@@ -20,19 +20,20 @@ from odf_engines.spark.ingest.source_records import (
     physical_name,
     value_name,
 )
-from odf_engines.spark.ingest.text_forms import text_form_of
+from odf_engines.spark.ingest.text_forms import TimePatterns, text_form_of
 
 # A value is quoted in an error to be recognised; the whole record stands beside it.  # guess
 _SHOWN_CHARACTERS = 200
 
 
-def convert_records(spark: Any, records: SourceRecords, target: pa.Schema) -> Any:
+def convert_records(spark: Any, records: SourceRecords, target: pa.Schema, times: TimePatterns) -> Any:
     """Give a data frame of the rows of `records`, converted to `target`.
 
     Args:
         spark: Session; its time zone is UTC.
         records: Result of a read step whose names include those of `target`.
         target: Fields in slice types.
+        times: How dates and timestamps are written.
     """
     # A stated schema saves Spark a job that would look for it in the file.
     if records.is_typed:
@@ -40,7 +41,8 @@ def convert_records(spark: Any, records: SourceRecords, target: pa.Schema) -> An
     texts = [f"{physical_name(i)} STRING" for i in range(len(records.names))]
     rows = spark.read.schema(", ".join([f"{RECORD} BIGINT", *texts])).parquet(str(records.path))
     # In two steps, so that Spark computes a value once although its error asks for it again.
-    judged = rows.selectExpr("*", *_values(records.names, target)).selectExpr(*_verdicts(records.names, target))
+    values, verdicts = _values(records.names, target, times), _verdicts(records.names, target, times)
+    judged = rows.selectExpr("*", *values).selectExpr(*verdicts)
     return judged if records.plain_path is None else judged.unionAll(_typed_rows(spark, records.plain_path, target))
 
 
@@ -50,16 +52,16 @@ def _typed_rows(spark: Any, path: Path, target: pa.Schema) -> Any:
     return spark.read.schema(", ".join([f"{RECORD} BIGINT", errors, *values])).parquet(str(path))
 
 
-def _values(names: tuple[str, ...], target: pa.Schema) -> list[str]:
-    forms = [text_form_of(physical_name(names.index(field.name)), field.type) for field in target]
+def _values(names: tuple[str, ...], target: pa.Schema, times: TimePatterns) -> list[str]:
+    forms = [text_form_of(physical_name(names.index(field.name)), field.type, times) for field in target]
     return [f"{form.value} AS {value_name(index)}" for index, form in enumerate(forms)]
 
 
-def _verdicts(names: tuple[str, ...], target: pa.Schema) -> list[str]:
+def _verdicts(names: tuple[str, ...], target: pa.Schema, times: TimePatterns) -> list[str]:
     good, errors = [], []
     for index, field in enumerate(target):
         text = physical_name(names.index(field.name))
-        form = text_form_of(text, field.type)
+        form = text_form_of(text, field.type, times)
         is_good = f"{value_name(index)} IS NOT NULL"
         good.append(f"({text} IS NULL OR {is_good})" if field.nullable else f"({is_good})")
         reason = f"CASE WHEN {text} IS NULL THEN 'null in a required column' WHEN {form.has_form} THEN '{form.misfit}'"

@@ -130,10 +130,13 @@ def sample(source: Source, parse: Callable[[bytes], dict[str, str | None]], limi
 
 
 def read_json(
-    source: Source, records_path: Path, parse: Callable[[bytes], dict[str, str | None]], target: pa.Schema
+    source: Source,
+    records_path: Path,
+    parse: Callable[[bytes], dict[str, str | None]],
+    names: tuple[str, ...],
+    target: pa.Schema | None,
 ) -> SourceRecords:
-    """Write the values under the names of `target` of every record of `source`."""
-    names = tuple(target.names)
+    """Write the values under `names` of every record of `source`; records of plain texts converted to `target`."""
     writer = RecordWriter(records_path, names, target)
     broken: dict[int, tuple[FieldError, ...]] = {}
     number = 0

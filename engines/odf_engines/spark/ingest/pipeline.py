@@ -32,6 +32,7 @@ from odf_engines.spark.ingest.quarantine import (
     write_quarantine,
 )
 from odf_engines.spark.ingest.read import ReadResult, read_source
+from odf_engines.spark.ingest.read_options import parse_times
 from odf_engines.spark.ingest.slice_writer import WrittenSlice, check_compatible, slice_schema_of, write_slice
 from odf_engines.spark.ingest.staging import (
     Columns,
@@ -151,7 +152,7 @@ def _write_changes(
 
 
 def _merge(spark: Any, request: IngestRequest, folders: Folders, result: ReadResult, handover: Handover) -> _Merged:
-    converted = convert_records(spark, result.records, result.target)
+    converted = convert_records(spark, result.records, result.target, parse_times(request.read))
     if not result.records.is_typed:
         converted = handover.keep(converted, "converted")
     known = None if request.known_schema is None else arrow_schema_of(request.known_schema)

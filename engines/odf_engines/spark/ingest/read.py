@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from odf_engines.errors import InvalidSourceError
 from odf_engines.spark.ingest import csv_records, json_records
-from odf_engines.spark.ingest.csv_grammar import CsvDialect
 from odf_engines.spark.ingest.parquet_records import read_parquet
+from odf_engines.spark.ingest.read_options import check_encoding, parse_dialect, parse_times
 from odf_engines.spark.ingest.source_records import SourceRecords
 from odf_engines.spark.ingest.source_schema import (
     SAMPLE_RECORDS,
@@ -67,6 +67,7 @@ def read_source(
         UnsupportedError: An option or a format we lack.
     """
     declared = find_declared(step)
+    check_encoding(step)
     records_path = scratch / "records.parquet"
 
     def adapted(found: pa.Schema) -> pa.Schema:
@@ -92,7 +93,7 @@ def _read_csv(
     adapted: Callable[[pa.Schema], pa.Schema],
     records_path: Path,
 ) -> ReadResult:
-    dialect = _dialect_of(step)
+    dialect = parse_dialect(step)
     has_header = bool(step.header)
     try:
         first = csv_records.read_header(source, dialect)
@@ -118,7 +119,8 @@ def _read_csv(
         if declared is None:
             target = adapted(text_schema(names) if target is None else target)
         assert target is not None
-        records = csv_records.read_csv(source, records_path, dialect, names, header=has_header, target=target)
+        plain = parse_times(step).as_plain(target)
+        records = csv_records.read_csv(source, records_path, dialect, names, header=has_header, target=plain)
     except csv_records.TooLongRecordError as error:
         raise InvalidSourceError(
             source_name, f"a record is longer than {csv_records.MAX_RECORD_BYTES} bytes; is a quote not closed?"
@@ -134,8 +136,6 @@ def _read_json(
     adapted: Callable[[pa.Schema], pa.Schema],
     records_path: Path,
 ) -> ReadResult:
-    if isinstance(step, ReadStepJson | ReadStepNdJson):
-        _check_text_options(step)
     is_geo = isinstance(step, ReadStepGeoJson | ReadStepNdGeoJson)
     parse = json_records.parse_feature if is_geo else json_records.parse_object
     try:
@@ -153,29 +153,6 @@ def _read_json(
         rows = json_records.sample(elements, parse, SAMPLE_RECORDS)
         names = tuple(dict.fromkeys(name for row in rows for name in row))
         target = adapted(guess_schema(([row.get(name) for name in names] for row in rows), names))
-    return ReadResult(json_records.read_json(elements, records_path, parse, target), target)
-
-
-def _dialect_of(step: ReadStepCsv) -> CsvDialect:
-    _check_text_options(step)
-    if step.null_value not in (None, ""):
-        raise UnsupportedError("CSV null value", found=step.null_value, supported="the empty text")
-    separator = _character("separator", step.separator, ",")
-    quote = _character("quote", step.quote, '"')
-    escape = None if step.escape == "" else _character("escape", step.escape, "\\")
-    return CsvDialect(separator, quote, None if escape == quote else escape)
-
-
-def _character(option: str, text: str | None, default: str) -> bytes:
-    character = default if text is None else text
-    if len(character) != 1 or not character.isascii() or character in "\r\n\0":
-        raise UnsupportedError(f"CSV {option}", found=repr(character), supported="one ASCII character")
-    return character.encode()
-
-
-def _check_text_options(step: ReadStepCsv | ReadStepJson | ReadStepNdJson) -> None:
-    if (step.encoding or "utf8").lower().replace("-", "") != "utf8":
-        raise UnsupportedError("encoding", found=step.encoding, supported="utf8")
-    for option, value in (("date format", step.date_format), ("timestamp format", step.timestamp_format)):
-        if value not in (None, "rfc3339"):
-            raise UnsupportedError(option, found=value, supported="rfc3339")
+    plain = parse_times(step).as_plain(target)
+    records = json_records.read_json(elements, records_path, parse, tuple(target.names), plain)
+    return ReadResult(records, target)

@@ -13,6 +13,7 @@ from itertools import count
 import pyarrow as pa
 
 from odf_engines.spark.ingest.carriers import carrier_of, quoted, spark_name_of
+from odf_engines.spark.ingest.time_patterns import TimePattern
 from odf_protocol.errors import UnsupportedError
 
 _INTEGER = r"[+-]?[0-9]+"
@@ -43,12 +44,35 @@ class TextForm:
     misfit: str = "out of range"
 
 
-def text_form_of(text: str, target: pa.DataType, names: "count[int] | None" = None) -> TextForm:
+@dataclass(frozen=True, slots=True)
+class TimePatterns:
+    """How a source writes dates and timestamps; None: in the form of RFC 3339."""
+
+    date: TimePattern | None = None
+    timestamp: TimePattern | None = None
+
+    def as_plain(self, target: pa.Schema) -> pa.Schema | None:
+        """Give the schema that texts in plain form are converted to; None where a column has a form of its own."""
+        types = pa.types
+        own = any(
+            (types.is_date(kind) and self.date is not None) or (types.is_timestamp(kind) and self.timestamp is not None)
+            for kind in target.types
+        )
+        return None if own else target
+
+
+_RFC_3339 = TimePatterns()
+
+
+def text_form_of(
+    text: str, target: pa.DataType, times: TimePatterns = _RFC_3339, names: "count[int] | None" = None
+) -> TextForm:
     """Say how the SQL expression `text` of type string becomes a value of the slice type `target`.
 
     Args:
         text: A column or variable; it is repeated in the result.
         target: A type from `slice_type_of`.
+        times: How dates and timestamps are written.
         names: Source of numbers for variables of nested types.
 
     Raises:
@@ -57,9 +81,9 @@ def text_form_of(text: str, target: pa.DataType, names: "count[int] | None" = No
     names = names or count()
     types = pa.types
     if types.is_list(target) or types.is_fixed_size_list(target):
-        return _list_form(text, target, names)
+        return _list_form(text, target, times, names)
     if types.is_struct(target):
-        return _struct_form(text, target, names)
+        return _struct_form(text, target, times, names)
     if types.is_time(target):
         return _time_form(text, target)
     if types.is_decimal(target):
@@ -82,6 +106,11 @@ def text_form_of(text: str, target: pa.DataType, names: "count[int] | None" = No
         # Digits that overflow to infinity are out of range; infinity in words is a value.
         fits = f"(abs({value}) < CAST('Infinity' AS {name}) OR isnan({value}) OR NOT {text} RLIKE r'[0-9]')"
         return TextForm(_guarded(f"{has_form} AND {fits}", value), has_form, "a number, NaN or Infinity")
+    pattern = times.date if types.is_date(target) else times.timestamp if types.is_timestamp(target) else None
+    if pattern is not None:
+        form = text_form_of(pattern.rewrite(text), target)
+        what = "a day" if types.is_date(target) else "a time"
+        return TextForm(form.value, pattern.matches(text), f"{what} written as {pattern.text}", form.misfit)
     if types.is_date(target):
         has_form = _matches(text, _DAY)
         return TextForm(
@@ -96,9 +125,9 @@ def text_form_of(text: str, target: pa.DataType, names: "count[int] | None" = No
     raise UnsupportedError("column type in a source of text", found=target)
 
 
-def _list_form(text: str, target: pa.DataType, names: "count[int]") -> TextForm:
+def _list_form(text: str, target: pa.DataType, times: TimePatterns, names: "count[int]") -> TextForm:
     variable = f"item{next(names)}"
-    item = text_form_of(variable, target.value_type, names)
+    item = text_form_of(variable, target.value_type, times, names)
     parsed = f"from_json({text}, 'ARRAY<STRING>')"
     missing = f"{variable} IS NULL" if target.value_field.nullable else "false"
     good = f"forall({parsed}, {variable} -> {missing} OR ({item.value}) IS NOT NULL)"
@@ -109,13 +138,13 @@ def _list_form(text: str, target: pa.DataType, names: "count[int]") -> TextForm:
     return TextForm(value, has_form, f"a JSON array of: {item.expected}", "an item does not fit")
 
 
-def _struct_form(text: str, target: pa.DataType, names: "count[int]") -> TextForm:
+def _struct_form(text: str, target: pa.DataType, times: TimePatterns, names: "count[int]") -> TextForm:
     schema = ", ".join(f"{quoted(field.name)}: STRING" for field in target)
     parsed = f"from_json({text}, '{_escaped(f'STRUCT<{schema}>')}')"
     good, values, expected = [], [], []
     for field in target:
         member = f"{parsed}.{quoted(field.name)}"
-        form = text_form_of(member, field.type, names)
+        form = text_form_of(member, field.type, times, names)
         missing = f"{member} IS NULL" if field.nullable else "false"
         good.append(f"({missing} OR ({form.value}) IS NOT NULL)")
         values.append(f"'{_escaped(field.name)}', {form.value}")

@@ -1,6 +1,9 @@
 """Pipe a file through a command of the operator's machine.
 
-A manifest may come from anybody, so a command in it is run only where the operator said so for this node.
+A manifest may come from anybody, so a command in it is run only where the operator said so for this node: in a sandbox
+that shows it the machine's programs and nothing else, or as this user.
+
+Source: clause ING-17 in ``spec/ingest.md``.
 """
 
 import asyncio
@@ -9,12 +12,16 @@ import resource
 import signal
 import tempfile
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO, Final
 
+from odf_engines.sandbox.bubblewrap import find_bubblewrap
+from odf_engines.sandbox.profile import Mount, Profile, build_command
+from odf_engines.sandbox.system_calls import open_filter
 from odf_node.adapters.sources.limits import SourceLimits
 from odf_node.os_errors import mapped_os_errors
-from odf_node.ports.sources import SourceRefusedError, SourceTooLargeError
+from odf_node.ports.sources import COMMANDS_SETTING, Commands, SourceRefusedError, SourceTooLargeError
 from odf_protocol.errors import MalformedError
 from odf_protocol.events import PrepStepPipe
 
@@ -22,15 +29,23 @@ _SHOWN_ERROR_BYTES: Final = 300
 # Secrets in our environment are not the command's business.
 _PASSED_ON: Final = ("HOME", "LANG", "LC_ALL", "PATH", "TMPDIR", "TZ")
 
+_PROGRAMS: Final = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc/alternatives", "/etc/ld.so.cache")
+"""What a sandboxed command sees of the machine, read only."""
 
-async def pipe(step: PrepStepPipe, *, path: Path, target: Path, name: str, limits: SourceLimits, allowed: bool) -> None:
+_TEMPORARY_BYTES: Final = 64 * 1024**2  # guess: a command turns one stream into another
+_SANDBOX_ENVIRONMENT: Final = {"HOME": "/tmp", "LANG": "C.UTF-8", "PATH": "/usr/local/bin:/usr/bin:/bin", "TZ": "UTC"}  # noqa: S108 - inside the sandbox
+
+
+async def pipe(
+    step: PrepStepPipe, *, path: Path, target: Path, name: str, limits: SourceLimits, commands: Commands
+) -> None:
     """Run the command with ``path`` as input and its output in ``target``; see ``SourceReader.prepare``."""
-    if not allowed:
+    if commands is Commands.NOBODY:
         raise SourceRefusedError(
             name,
             "commands-need-permission",
-            f"the manifest asks to run {' '.join(step.command)[:200]!r}, and this node's operator has not allowed "
-            "commands of manifests; unpack the data beforehand, or use the prepare step Decompress",
+            f"the manifest asks to run {' '.join(step.command)[:200]!r}, and commands are not allowed here; "
+            f"the setting {COMMANDS_SETTING} = {Commands.SANDBOXED.value!r} allows them",
         )
     if not step.command:
         raise MalformedError("prepare step Pipe", expected="a command", found="nothing")
@@ -38,7 +53,7 @@ async def pipe(step: PrepStepPipe, *, path: Path, target: Path, name: str, limit
         source, output = path.open("rb"), target.open("xb")
     try:
         with source, output, tempfile.TemporaryFile(dir=target.parent) as complaints:
-            code = await _run(step, source, output, complaints, name, limits)
+            code = await _run(step, source, output, complaints, name, limits, commands)
             _require_success(step, code, os.fstat(output.fileno()).st_size, complaints, name, limits)
     except BaseException:
         os.unlink(target)  # noqa: PTH108 - inside an async function, where Path methods count as blocking
@@ -46,23 +61,35 @@ async def pipe(step: PrepStepPipe, *, path: Path, target: Path, name: str, limit
 
 
 async def _run(
-    step: PrepStepPipe, source: BinaryIO, output: BinaryIO, complaints: BinaryIO, name: str, limits: SourceLimits
+    step: PrepStepPipe,
+    source: BinaryIO,
+    output: BinaryIO,
+    complaints: BinaryIO,
+    name: str,
+    limits: SourceLimits,
+    commands: Commands,
 ) -> int:
+    is_sandboxed = commands is Commands.SANDBOXED
+    system_calls = [open_filter()] if is_sandboxed else []
     # Files and no pipes: the kernel then keeps the limit, and no output that nobody reads can hold the command up.
     try:
         process = await asyncio.create_subprocess_exec(
-            *step.command,
+            *(_sandboxed(step, system_calls[0]) if is_sandboxed else step.command),
             stdin=source,
             stdout=output,
             stderr=complaints,
-            env={key: os.environ[key] for key in _PASSED_ON if key in os.environ},
+            env={} if is_sandboxed else {key: os.environ[key] for key in _PASSED_ON if key in os.environ},
+            pass_fds=system_calls,
             start_new_session=True,
+            # Before the command is there: its children have the limit too.
+            preexec_fn=partial(resource.setrlimit, resource.RLIMIT_FSIZE, (limits.size_bytes, limits.size_bytes)),
         )
     except (OSError, ValueError) as error:
         raise MalformedError("prepare step Pipe", expected="a program", found=f"{step.command[0]}: {error}") from error
+    finally:
+        for descriptor in system_calls:
+            os.close(descriptor)
     try:
-        with suppress(ProcessLookupError):
-            resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (limits.size_bytes, limits.size_bytes))
         async with asyncio.timeout(limits.command_s):
             return await process.wait()
     except TimeoutError as error:
@@ -73,6 +100,19 @@ async def _run(
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         await process.wait()
+
+
+def _sandboxed(step: PrepStepPipe, filter_descriptor: int) -> list[str]:
+    """Return the command that runs the step's in a sandbox without network, home and secrets."""
+    paths = [Path(each) for each in _PROGRAMS if Path(each).exists()]
+    profile = Profile(
+        mounts=tuple(Mount(each, str(each)) for each in paths if not each.is_symlink()),
+        links={str(each): str(each.readlink()) for each in paths if each.is_symlink()},
+        memory_folders={"/tmp": _TEMPORARY_BYTES},  # noqa: S108 - inside the sandbox
+        environment=_SANDBOX_ENVIRONMENT,
+        folder="/tmp",  # noqa: S108
+    )
+    return build_command(find_bubblewrap(), profile, step.command, filter_descriptor=filter_descriptor)
 
 
 def _require_success(

@@ -58,10 +58,7 @@ def fetch_next_match(
     step: FetchStepFilesGlob, *, state: SourceState | None, now: Timestamp, folder: Path, limits: SourceLimits
 ) -> Fetched | UpToDate:
     """Fetch the file whose name follows the one in ``state``, in order of names; see ``SourceReader.fetch``."""
-    if step.order is SourceOrdering.BY_EVENT_TIME:
-        raise UnsupportedError("order of a files source", found="ByEventTime", supported="ByName")
-    if isinstance(step.event_time, EventTimeSourceFromMetadata):
-        raise UnsupportedError("event time of a files source", found="FromMetadata", supported="FromPath")
+    check_event_time(step)
     last_name = find_etag(state)
     pattern = parse_pattern(step.path)
     matches = sorted((Path(match) for match in glob.glob(pattern)), key=lambda path: path.name)  # noqa: PTH207 - absolute patterns
@@ -94,6 +91,27 @@ def parse_file_url(url: str) -> Path:
     if parts.netloc not in {"", "localhost"} or parts.query or parts.fragment or not path.startswith("/"):
         raise MalformedError("file URL", expected="file:///absolute/path", found=url)
     return Path(path)
+
+
+def check_event_time(step: FetchStepFilesGlob) -> None:
+    """Make sure that order and event time of a files source can be had.
+
+    Raises:
+        UnsupportedError: They are not built.
+        MalformedError: The pattern of the time is no regular expression with a group.
+    """
+    if step.order is SourceOrdering.BY_EVENT_TIME:
+        raise UnsupportedError("order of a files source", found="ByEventTime", supported="ByName")
+    if isinstance(step.event_time, EventTimeSourceFromMetadata):
+        raise UnsupportedError("event time of a files source", found="FromMetadata", supported="FromPath")
+    if isinstance(step.event_time, EventTimeSourceFromPath):
+        what = "pattern of an event time"
+        try:
+            groups = re.compile(step.event_time.pattern).groups
+        except re.error as error:
+            raise MalformedError(what, expected="a regular expression", found=str(error)) from error
+        if not groups:
+            raise MalformedError(what, expected="a regular expression with a group", found=step.event_time.pattern)
 
 
 def parse_pattern(text: str) -> str:
@@ -169,11 +187,8 @@ def _read_event_time(step: FetchStepFilesGlob, name: str, now: Timestamp) -> Tim
     if not isinstance(source, EventTimeSourceFromPath):
         return now
     time_format = source.timestamp_format or _DEFAULT_TIME_FORMAT
-    try:
-        found = re.search(source.pattern, name)
-    except re.error as error:
-        raise MalformedError("pattern of an event time", expected="a regular expression", found=str(error)) from error
-    if found is None or not found.groups() or found[1] is None:
+    found = re.search(source.pattern, name)
+    if found is None or found[1] is None:
         raise MalformedError("event time", where=name, expected=f"a match of {source.pattern} with a group", found=name)
     try:
         time = datetime.strptime(found[1], time_format)  # noqa: DTZ007 - the zone follows

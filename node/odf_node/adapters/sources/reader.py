@@ -8,11 +8,12 @@ from typing import BinaryIO
 
 from odf_node.adapters.sources.archives import decompress
 from odf_node.adapters.sources.commands import pipe
+from odf_node.adapters.sources.declared import check_fetch, check_prepare
 from odf_node.adapters.sources.files import fetch_file, fetch_next_match, take_file
 from odf_node.adapters.sources.limits import SourceLimits
 from odf_node.adapters.sources.url import fetch_url
 from odf_node.byte_rate import ByteRate
-from odf_node.ports.sources import Fetched, UpToDate
+from odf_node.ports.sources import Commands, Fetched, UpToDate
 from odf_protocol.errors import UnsupportedError
 from odf_protocol.events import (
     FetchStep,
@@ -21,19 +22,21 @@ from odf_protocol.events import (
     PrepStep,
     PrepStepDecompress,
     PrepStepPipe,
+    SetPollingSource,
     SourceCachingForever,
     SourceState,
 )
+from odf_protocol.manifest.snapshot_error import At
 from odf_protocol.timestamp import Timestamp
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalSourceReader:
-    """``SourceReader`` of this machine. ``allow_commands`` is the operator's word that manifests may run programs."""
+    """``SourceReader`` of this machine. ``commands``: who may run those of manifests."""
 
     limits: SourceLimits = field(default_factory=SourceLimits)
     rate: ByteRate = field(default_factory=ByteRate, compare=False)
-    allow_commands: bool = False
+    commands: Commands = Commands.NOBODY
 
     async def fetch(
         self, step: FetchStep, *, state: SourceState | None, now: Timestamp, folder: Path
@@ -55,6 +58,11 @@ class LocalSourceReader:
             return await asyncio.to_thread(fetch_file, step, state=state, now=now, folder=folder, limits=self.limits)
         raise UnsupportedError("URL scheme of a source", found=scheme, supported="http, https, file")
 
+    def check(self, source: SetPollingSource, at: At) -> None:
+        """See ``SourceReader``."""
+        check_fetch(source.fetch, at / "fetch")
+        check_prepare(source.prepare or (), self.commands, at / "prepare")
+
     def take(self, source: Path | BinaryIO, *, name: str, folder: Path) -> Path:
         """See ``SourceReader``."""
         return take_file(source, name=name, folder=folder, limits=self.limits)
@@ -70,9 +78,7 @@ class LocalSourceReader:
                         decompress, step, path=current, target=target, name=name, limits=self.limits
                     )
                 case PrepStepPipe():
-                    await pipe(
-                        step, path=current, target=target, name=name, limits=self.limits, allowed=self.allow_commands
-                    )
+                    await pipe(step, path=current, target=target, name=name, limits=self.limits, commands=self.commands)
             if current != path:
                 current.unlink()
             current = target

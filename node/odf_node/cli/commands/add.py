@@ -6,6 +6,8 @@ import os
 from odf_node.cli.context import Context
 from odf_node.cli.input_files import read_input
 from odf_node.cli.parsing import add_output_format
+from odf_node.datasets.writer import find_writing_time
+from odf_node.wording import count_of
 from odf_protocol.errors import MalformedError
 from odf_protocol.manifest import DatasetSnapshot, parse_snapshots
 
@@ -25,25 +27,47 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="format of the blocks, once and for all: 3, or 2 for nodes that know no other (default: 3)",
     )
+    parser.add_argument(
+        "--replace",
+        action="store_true",
+        help="of datasets that are there, change what the manifest says otherwise (source, description, licence; a "
+        "query before its first rows); identity and history stay",
+    )
     add_output_format(parser, "table", "json")
 
 
 def run(context: Context, arguments: argparse.Namespace) -> int:
     """Create every dataset that the manifests describe, or none where a mistake can be seen beforehand."""
+    context.load_settings()
     snapshots: list[DatasetSnapshot] = []
     for name in arguments.manifests:
         shown_as = "standard input" if name == "-" else name
-        found = parse_snapshots(read_input(name), source_name=shown_as)
+        found = parse_snapshots(read_input(name), source_name=shown_as, check=context.node.ingestor.check_manifest)
         if not found:
             raise MalformedError("manifest", where=shown_as, expected="a DatasetSnapshot", found="nothing")
         snapshots.extend(found)
     context.node.clean_up()
-    context.node.creator.check_all(snapshots)
+    context.node.creator.check_all(snapshots, replaces=arguments.replace)
+    there = [(each, context.node.creator.redefiner.find(each)) for each in snapshots] if arguments.replace else []
     with context.console.progress("looking at the queries"):
         graded = {each.dataset: each for each in context.node.grader.grade_all(snapshots)}
-    records = context.node.creator.create_all(
-        snapshots, system_time=context.node.now(), block_version=arguments.block_version
-    )
+    node = context.node
+    known = {record.id: record for _, record in there if record is not None}
+    changed = [
+        node.creator.redefiner.redefine(
+            record,
+            snapshot,
+            node.creator.resolve_inputs,
+            system_time=find_writing_time(node.store, node.clock, record.id),
+        )
+        for snapshot, record in there
+        if record is not None
+    ]
+    new = [each for each, record in there if record is None] if arguments.replace else snapshots
+    records = node.creator.create_all(new, system_time=node.now(), block_version=arguments.block_version)
+    for record in changed:
+        if record.head != known[record.id].head:
+            node.record("replace", record.name, f"block {record.head.sequence_number}")
     for record in records:
         context.node.record("add", record.name, str(record.id))
     if arguments.output_format == "json":
@@ -55,10 +79,15 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
                     "kind": record.kind.text,
                     "grade": graded[record.name].to_json() if record.name in graded else None,
                 }
-                for record in records
+                for record in (*changed, *records)
             ]
         )
         return 0
+    for record in changed:
+        before = known[record.id].head.sequence_number
+        blocks = count_of(record.head.sequence_number - before, "new block")
+        told = f"changed by {blocks}" if record.head.sequence_number > before else "unchanged"
+        context.console.text(f"{record.name}: {told} ({record.id})")
     for record in records:
         context.console.text(f"added {record.kind.text.lower()} dataset {record.name} ({record.id})")
         if record.name in graded:

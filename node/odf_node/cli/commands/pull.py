@@ -168,6 +168,9 @@ async def _pull_each(
                 behind[target.record.id] = target.label
             continue
         log.add(report)
+        if (failure := getattr(report, "failure", None)) is not None:
+            failures.append(tell_failure(f"pull: {target.label}", failure))
+            behind[report.record.id] = target.label
         failed = [behind[each] for each, _ in context.node.planner.list_inputs(report.record) if each in behind]
         if is_own and failed:
             behind[report.record.id] = target.label

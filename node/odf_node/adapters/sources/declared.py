@@ -1,0 +1,88 @@
+"""What a polling source declares that this node cannot fetch or prepare: known before anything is fetched.
+
+Source: clause ING-18 in ``spec/ingest.md``.
+"""
+
+import re
+from collections.abc import Callable
+from typing import Final
+
+from odf_node.adapters.sources.files import check_event_time, parse_file_url, parse_pattern
+from odf_node.ports.sources import COMMANDS_SETTING, Commands
+from odf_protocol.errors import MalformedError, UnsupportedError
+from odf_protocol.events import (
+    EventTimeSourceFromPath,
+    FetchStep,
+    FetchStepFilesGlob,
+    FetchStepUrl,
+    PrepStep,
+    PrepStepPipe,
+)
+from odf_protocol.manifest.snapshot_error import At
+
+__all__ = ["check_fetch", "check_prepare"]
+
+_SCHEMES: Final = ("http", "https", "file")
+_SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
+_TEMPLATE: Final = "${{"
+
+
+def check_fetch(step: FetchStep, at: At) -> None:
+    """Refuse a fetch step that could never be done here.
+
+    Raises:
+        SnapshotError: A kind, a scheme, a pattern or an option that is not built.
+    """
+    match step:
+        case FetchStepUrl(url=url):
+            _check_url(url, at / "url")
+            if isinstance(step.event_time, EventTimeSourceFromPath):
+                (at / "eventTime").reject("FromMetadata or FromSystemTime for a URL", "FromPath")
+        case FetchStepFilesGlob(path=path):
+            if not path.startswith(_TEMPLATE):
+                _check(lambda: parse_pattern(path), at / "path")
+            _check(lambda: check_event_time(step), at / "eventTime")
+        case _:
+            kind = type(step).__name__.removeprefix("FetchStep")
+            (at / "kind").reject(
+                f"Url or FilesGlob ({kind} is not built yet; fetch the data by a program of yours and "
+                "push it with 'odf-node ingest')",
+                kind,
+            )
+
+
+def check_prepare(steps: tuple[PrepStep, ...], commands: Commands, at: At) -> None:
+    """Refuse a prepare step that could never be done here.
+
+    Raises:
+        SnapshotError: A command, where nobody may run one, or none in a step that runs one.
+    """
+    for index, step in enumerate(steps):
+        if not isinstance(step, PrepStepPipe):
+            continue
+        if not step.command:
+            (at / index / "command").reject("a program and its arguments", "none")
+        if commands is Commands.NOBODY:
+            allow = f"{COMMANDS_SETTING} = {Commands.SANDBOXED.value!r}"
+            (at / index / "kind").reject(
+                f"no command, as nobody may run one here (the setting {allow} allows it)", "Pipe"
+            )
+
+
+def _check_url(url: str, at: At) -> None:
+    if url.startswith(_TEMPLATE):
+        return
+    scheme = _SCHEME.match(url)
+    if scheme is None or scheme[1].lower() not in _SCHEMES:
+        at.reject("http://..., https://... or file:///absolute/path", url, [f"{each}:" for each in _SCHEMES])
+    if scheme[1].lower() == "file" and _TEMPLATE not in url:
+        _check(lambda: parse_file_url(url), at)
+
+
+def _check(check: Callable[[], object], at: At) -> None:
+    try:
+        check()
+    except MalformedError as error:
+        at.reject(str(error.expected), str(error.found))
+    except UnsupportedError as error:
+        at.reject(str(error.supported), str(error.found))

@@ -1,0 +1,42 @@
+"""What a manifest shows to be impossible here: found by ``add``, with its place, and not by the first ``pull``.
+
+Source: clause ING-18 in ``spec/ingest.md``.
+"""
+
+from dataclasses import dataclass
+
+from odf_engines.engine import IngestEngine
+from odf_node.ingest.batch_limits import check_limits
+from odf_node.ports.sources import SourceReader
+from odf_protocol.events import AddPushSource, SetAttachments, SetPollingSource, SetVocab
+from odf_protocol.manifest import DatasetSnapshot
+from odf_protocol.manifest.snapshot_error import At
+from odf_protocol.vocabulary import Vocabulary
+
+__all__ = ["ManifestCheck"]
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestCheck:
+    """Checks manifests of roots before datasets are made of them; transforms are graded by their engine."""
+
+    sources: SourceReader
+    engine: IngestEngine
+
+    def check(self, snapshot: DatasetSnapshot) -> None:
+        """Refuse a manifest that could never be pulled or pushed to.
+
+        Raises:
+            SnapshotError: What is wrong first, in the order of events.
+        """
+        vocabulary = Vocabulary()
+        for event in snapshot.metadata:
+            vocabulary = Vocabulary.of(event) if isinstance(event, SetVocab) else vocabulary
+        for index, event in enumerate(snapshot.metadata):
+            at = At() / "metadata" / index
+            if isinstance(event, SetPollingSource):
+                self.sources.check(event, at)
+            if isinstance(event, SetPollingSource | AddPushSource):
+                self.engine.check_source(event, vocabulary, at)
+            if isinstance(event, SetAttachments):
+                check_limits(event, at)

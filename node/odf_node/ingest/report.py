@@ -1,0 +1,65 @@
+"""What an ingest did: of one batch, or of all that a poll took."""
+
+from dataclasses import dataclass, replace
+
+from odf_engines.contract import QuarantineReason
+from odf_node.ports import DatasetRecord
+from odf_node.wording import count_of
+from odf_protocol.errors import OdfError
+
+__all__ = ["IngestReport", "describe_reasons"]
+
+
+@dataclass(frozen=True, slots=True)
+class IngestReport:
+    """What an ingest did.
+
+    Attributes:
+        record: The dataset afterwards.
+        up_to_date: The source had nothing new, or nothing that changes anything.
+        new_rows: Rows added.
+        quarantined_rows: Rows that could not be taken.
+        quarantine_reasons: The commonest reasons.
+        new_blocks: Blocks added.
+        seconds: Inside the engine.
+        batches: Files or pieces that were taken, each in a commit of its own.
+        has_more: The source has another piece.
+        failure: What stopped the poll after batches that were taken.
+    """
+
+    record: DatasetRecord
+    up_to_date: bool
+    new_rows: int = 0
+    quarantined_rows: int = 0
+    quarantine_reasons: tuple[QuarantineReason, ...] = ()
+    new_blocks: int = 0
+    seconds: float = 0.0
+    batches: int = 1
+    has_more: bool = False
+    failure: OdfError | None = None
+
+    def plus(self, later: "IngestReport") -> "IngestReport":
+        """Make one report of this one and that of the next batch."""
+        return replace(
+            later,
+            up_to_date=self.up_to_date and later.up_to_date,
+            new_rows=self.new_rows + later.new_rows,
+            quarantined_rows=self.quarantined_rows + later.quarantined_rows,
+            quarantine_reasons=self.quarantine_reasons or later.quarantine_reasons,
+            new_blocks=self.new_blocks + later.new_blocks,
+            seconds=self.seconds + later.seconds,
+            batches=self.batches + later.batches,
+        )
+
+
+def describe_reasons(reasons: tuple[QuarantineReason, ...]) -> str:
+    """Say in a line what is wrong, the commonest first."""
+    return "; ".join(map(_describe, reasons))
+
+
+def _describe(reason: QuarantineReason) -> str:
+    column = f"{reason.column}: " if reason.column else ""
+    value = f" {reason.value!r}" if reason.value is not None else ""
+    place = f" in line {reason.line}" if reason.line is not None else ""
+    sample = f" (first{value}{place})" if value or place else ""
+    return f"{count_of(reason.rows, 'row')}: {column}{reason.reason}{sample}"

@@ -1,0 +1,177 @@
+"""Sources with more than one file, batches that are refused as a whole, and manifests that are mended."""
+
+import gzip
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from support.command_line import list_kept
+from support.nodes import RanCommand, RealNode
+
+pytestmark = pytest.mark.spark
+
+GLOB = """
+kind: DatasetSnapshot
+version: 1
+content:
+  name: days
+  kind: Root
+  metadata:
+    - kind: SetPollingSource
+      fetch: {kind: FilesGlob, path: "${{ env.DAYS }}/day-*.csv", order: ByName}
+      read: {kind: Csv, header: true, ddlSchema: [event_time TIMESTAMP, n BIGINT]}
+      merge: {kind: Append}
+"""
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> RealNode:
+    return RealNode(tmp_path / "home", has_engine=True)
+
+
+def add(node: RealNode, text: str, *words: str) -> None:
+    path = node.home.with_name("manifest.yaml")
+    path.write_text(text, encoding="utf-8")
+    node.must("add", *words, str(path))
+
+
+def rows(node: RealNode, name: str) -> list[dict]:
+    return [json.loads(line) for line in node.must("tail", name, "-n", "100", "-o", "ndjson").out.splitlines()]
+
+
+def write_days(folder: Path, **days: str) -> dict[str, str]:
+    folder.mkdir(exist_ok=True)
+    for name, lines in days.items():
+        (folder / f"day-{name}.csv").write_text(f"event_time,n\n{lines}")
+    return {"DAYS": str(folder)}
+
+
+def test_pull_takes_every_file_of_a_pattern_in_order_of_names_each_in_a_commit(node: RealNode, tmp_path: Path) -> None:
+    add(node, GLOB)
+    environment = write_days(
+        tmp_path / "in", b="2024-01-02T00:00:00Z,2\n", a="2024-01-01T00:00:00Z,1\n", c="2024-01-03T00:00:00Z,3\n"
+    )
+    ran = node.must("pull", "days", environment=environment)
+    assert "days: 3 rows ingested" in ran.out
+    assert "from 3 files, a commit each" in ran.out
+    assert [(row["offset"], row["n"]) for row in rows(node, "days")] == [(0, 1), (1, 2), (2, 3)]
+    log = node.must("log", "days", "--output-format", "yaml").out
+    assert log.count("kind: AddData") == 3
+    assert "up to date" in node.must("pull", "days", environment=environment).out
+
+    # Exactly once, also when more come; and nothing is asked twice.
+    write_days(tmp_path / "in", d="2024-01-04T00:00:00Z,4\n")
+    (report,) = node.must("pull", "days", "-o", "json", environment=environment).json()
+    assert (report["newRows"], report["batches"], report["hasMore"]) == (1, 1, False)
+    assert [row["n"] for row in rows(node, "days")] == [1, 2, 3, 4]
+
+
+def test_file_that_fails_among_others_stops_there_and_what_was_taken_is_told(node: RealNode, tmp_path: Path) -> None:
+    add(node, GLOB)
+    environment = write_days(
+        tmp_path / "in", a="2024-01-01T00:00:00Z,1\n", b="01/02/2024,2\n", c="2024-01-03T00:00:00Z,3\n"
+    )
+    ran = node.run("pull", "days", environment=environment)
+    assert ran.code == 7
+    assert "days: 1 row ingested" in ran.out
+    assert "none of 1 row of" in ran.err
+    assert "day-b.csv" in ran.err
+    assert [row["n"] for row in rows(node, "days")] == [1]
+
+    # Mended, it and those behind it follow.
+    write_days(tmp_path / "in", b="2024-01-02T00:00:00Z,2\n")
+    assert "2 rows ingested" in node.must("pull", "days", environment=environment).out
+    assert [row["n"] for row in rows(node, "days")] == [1, 2, 3]
+
+
+@pytest.mark.parametrize(("share", "code"), [("0.2", 7), ("0.25", 0), ("1", 0)])
+def test_manifest_says_which_share_of_rows_may_fail(node: RealNode, tmp_path: Path, share: str, code: int) -> None:
+    limits = f"""    - kind: SetAttachments
+      attachments:
+        kind: Embedded
+        items:
+          - {{path: odf-node/ingest.yaml, content: "largestBadShare: {share}"}}
+"""
+    add(node, GLOB + limits)
+    good = "".join(f"2024-01-0{day}T00:00:00Z,{day}\n" for day in (1, 2, 3))
+    environment = write_days(tmp_path / "in", a=f"{good}x,4\n")
+    before = list_kept(node.home)["datasets"]
+    ran = node.run("pull", "days", environment=environment)
+    assert ran.code == code, ran.err
+    if code:
+        assert "only 3 of 4 rows" in ran.err
+        assert "at most 20% may fail" in ran.err
+        assert list_kept(node.home)["datasets"] == before
+    else:
+        assert [row["n"] for row in rows(node, "days")] == [1, 2, 3]
+
+
+def test_limits_that_cannot_be_read_are_refused_by_add_with_their_place(node: RealNode) -> None:
+    path = node.home.with_name("wrong.yaml")
+    path.write_text(
+        GLOB + "    - kind: SetAttachments\n      attachments:\n        kind: Embedded\n        items:\n"
+        '          - {path: odf-node/ingest.yaml, content: "largestBadShare: 20"}\n'
+    )
+    ran = node.run("add", str(path))
+    assert ran.code == 7
+    assert "largestBadShare: 0.1" in ran.err
+    assert "found 20" in ran.err
+
+
+def test_day_on_which_a_publisher_swapped_day_and_month_is_refused_whole_mended_and_healed(
+    node: RealNode, tmp_path: Path
+) -> None:
+    """Real files: in one of them 38 % of the rows have a day that can be read, and is the wrong one."""
+    root = Path(__file__).parents[2]
+    example = (root / "examples/covid/countries.daily.yaml").read_text()
+    source = tmp_path / "countries.csv.gz"
+
+    def pull(day: str, folder: str, number: int) -> RanCommand:
+        shutil.copy(root / folder / f"countries-aggregated-{day}.csv.gz", source)
+        os.utime(source, (number, number))  # the state of a file is its time
+        words = ("pull", "countries.daily", "--system-time", f"{day}T12:00:00Z")
+        return node.run(*words, environment={"COVID_SOURCE": source.as_uri()})
+
+    add(node, example, "--system-time", "2020-09-01T12:00:00Z")
+    before = list_kept(node.home)["datasets"]
+    refused = pull("2020-09-02", "tests/data/covid", 1)
+    assert refused.code == 7
+    assert "only 15,980 of 42,112 rows" in refused.err
+    assert "26,132 rows: Date: no such day (first '2020-22-01' in line 2)" in refused.err
+    assert "dateFormat" in refused.err
+    assert list_kept(node.home)["datasets"] == before
+
+    # The manifest says how dates are written: the same file goes through, the dataset is the same.
+    swapped = example.replace("        header: true\n", "        header: true\n        dateFormat: '%Y-%d-%m'\n")
+    assert swapped != example
+    add(node, swapped, "--replace", "--system-time", "2020-09-02T11:00:00Z")
+    assert "42,112 rows ingested" in pull("2020-09-02", "tests/data/covid", 2).out
+    assert [record.id for record in list_kept(node.home)["datasets"]] == [record.id for record in before]
+
+    # The publisher is right again, and so is the manifest: a day more and a few corrections, no other day.
+    add(node, example, "--replace", "--system-time", "2020-09-03T11:00:00Z")
+    assert pull("2020-09-03", "tests/data/covid", 3).code == 0
+    changes = node.must(
+        "sql", "-o", "csv", "-c",
+        "SELECT op, count(*) AS n, min(CAST(event_time AS DATE)) AS first FROM `countries.daily` "
+        "WHERE system_time > TIMESTAMP '2020-09-03 00:00:00Z' GROUP BY op ORDER BY op",
+    ).out  # fmt: skip
+    assert "0,188,2020-09-02\n" in changes.replace('"', "")
+    assert pull("2020-10-01", "examples/covid/data", 4).code == 0
+    with gzip.open(root / "examples/covid/data/countries-aggregated-2020-10-01.csv.gz", "rt") as file:
+        published = [line.rstrip("\n").split(",") for line in file][1:]
+    state = node.must(
+        "sql", "-o", "json", "-c",
+        "SELECT count(*) AS n, sum(confirmed) AS c, sum(deaths) AS d, count(DISTINCT event_time) AS days "
+        "FROM `countries.daily__state`",
+    ).json()  # fmt: skip
+    expected = {
+        "n": len(published),
+        "c": sum(int(row[-3]) for row in published),
+        "d": sum(int(row[-1]) for row in published),
+        "days": len({row[0] for row in published}),
+    }
+    assert state == [expected]

@@ -1,0 +1,139 @@
+"""What a manifest shows to be impossible is refused by ``add``, with its place (ING-18)."""
+
+from pathlib import Path
+
+import pytest
+
+from odf_engines.registry import get_ingest_engine
+from odf_node.adapters.sources import LocalSourceReader
+from odf_node.ingest.manifest_check import ManifestCheck
+from odf_node.ports.sources import Commands
+from odf_protocol.manifest import ManifestError, parse_snapshots
+from support.command_line import list_kept, run_command
+
+MANIFEST = """kind: DatasetSnapshot
+version: 1
+content:
+  name: a
+  kind: Root
+  metadata:
+    - kind: SetPollingSource
+      fetch: {fetch}
+      prepare: {prepare}
+      read: {read}
+      preprocess: {preprocess}
+      merge: {merge}
+"""
+USUAL = {
+    "fetch": "{kind: Url, url: 'https://example.org/a.csv'}",
+    "prepare": "[]",
+    "read": "{kind: Csv, header: true, ddlSchema: [event_time TIMESTAMP, city STRING, people BIGINT]}",
+    "preprocess": "null",
+    "merge": "{kind: Snapshot, primaryKey: [city], compareColumns: [people]}",
+}
+QUERY = "query: SELECT 1 AS x FROM input"
+
+
+def check(commands: Commands = Commands.NOBODY, **parts: str) -> None:
+    text = MANIFEST.format(**{**USUAL, **parts})
+    checks = ManifestCheck(LocalSourceReader(commands=commands), get_ingest_engine("spark"))
+    parse_snapshots(text, source_name="a.yaml", check=checks.check)
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {},
+        {"fetch": "{kind: FilesGlob, path: /data/*.csv}"},
+        {"fetch": "{kind: FilesGlob, path: '${{ env.DATA }}/*.csv'}"},
+        {"fetch": "{kind: Url, url: '${{ env.SOURCE }}'}"},
+        {"fetch": "{kind: Url, url: 'file:///data/${{ env.YEAR || 2024 }}.csv'}"},
+        {"read": "{kind: Csv, encoding: UTF-8, dateFormat: rfc3339, ddlSchema: [city STRING, people BIGINT]}"},
+        {"read": "{kind: NdJson, dateFormat: '%d/%m/%Y', ddlSchema: [city STRING, people BIGINT]}"},
+        {"preprocess": f"{{kind: Sql, engine: Spark, {QUERY}}}", "merge": "{kind: Ledger, primaryKey: [made_by_it]}"},
+        {"merge": "{kind: Ledger, primaryKey: [event_time]}", "read": "{kind: Csv, ddlSchema: [n BIGINT]}"},
+        {"merge": "{kind: ChangelogStream, primaryKey: [n]}", "read": "{kind: Csv, ddlSchema: [op INT, n BIGINT]}"},
+    ],
+)
+def test_manifest_that_can_be_pulled_passes(parts: dict[str, str]) -> None:
+    check(**parts)
+
+
+WRONG = {
+    "container": (
+        {"fetch": "{kind: Container, image: 'x/y'}"},
+        "a.yaml:8:21: content.metadata[0].fetch.kind: expected Url or FilesGlob (Container is not built yet",
+    ),
+    "mqtt": ({"fetch": "{kind: Mqtt, host: h, port: 1, topics: [{path: t}]}"}, "Mqtt is not built yet"),
+    "ethereum": ({"fetch": "{kind: EthereumLogs, chainId: 1}"}, "EthereumLogs is not built yet"),
+    "ftp": ({"fetch": "{kind: Url, url: 'ftp://x/a'}"}, "fetch.url: expected http://..., https://... or file:///"),
+    "no-scheme": ({"fetch": "{kind: Url, url: 'data/a.csv'}"}, "found data/a.csv"),
+    "relative-file": ({"fetch": "{kind: Url, url: 'file:a.csv'}"}, "expected file:///absolute/path"),
+    "relative-glob": ({"fetch": "{kind: FilesGlob, path: 'data/*.csv'}"}, "fetch.path: expected an absolute path"),
+    "glob-order": ({"fetch": "{kind: FilesGlob, path: /a, order: ByEventTime}"}, "expected ByName"),
+    "glob-time": (
+        {"fetch": "{kind: FilesGlob, path: /a, eventTime: {kind: FromPath, pattern: 'no group'}}"},
+        "fetch.eventTime: expected a regular expression with a group",
+    ),
+    "glob-regex": ({"fetch": "{kind: FilesGlob, path: /a, eventTime: {kind: FromPath, pattern: '('}}"}, "eventTime"),
+    "url-time": (
+        {"fetch": "{kind: Url, url: 'http://x/', eventTime: {kind: FromPath, pattern: '(.)'}}"},
+        "expected FromMetadata or FromSystemTime",
+    ),
+    "pipe": (
+        {"prepare": "[{kind: Pipe, command: [sort]}]"},
+        "prepare[0].kind: expected no command, as nobody may run one here (the setting ingest.commands = 'sandboxed'",
+    ),
+    "shapefile": ({"read": "{kind: EsriShapefile}"}, "read.kind: expected a format that is built here"),
+    "encoding": ({"read": "{kind: Csv, encoding: latin1}"}, "read.encoding: expected utf8"),
+    "json-encoding": ({"read": "{kind: NdJson, encoding: utf16}"}, "read.encoding: expected utf8"),
+    "date-format": ({"read": "{kind: Csv, dateFormat: yyyy-MM-dd}"}, "read.dateFormat: expected a pattern"),
+    "timestamp-format": ({"read": "{kind: Json, timestampFormat: '%Q'}"}, "read.timestampFormat: expected rfc3339, or"),
+    "null-value": ({"read": "{kind: Csv, nullValue: NA}"}, "read.nullValue: expected the empty text"),
+    "separator": ({"read": "{kind: Csv, separator: '||'}"}, "read.separator: expected one ASCII character"),
+    "type": (
+        {"read": "{kind: Csv, schema: {fields: [{name: city, type: String}, {name: b, type: Binary}]}}"},
+        "read.schema.fields[1].type: expected a type that text can denote for the column b",
+    ),
+    "key": (
+        {"merge": "{kind: Snapshot, primaryKey: [event_time, citty]}"},
+        "expected a column of the source (event_time, city, people), found citty; did you mean 'city'?",
+    ),
+    "compared": ({"merge": "{kind: Snapshot, primaryKey: [city], compareColumns: [x]}"}, "merge.compareColumns[0]"),
+    "no-op": ({"merge": "{kind: ChangelogStream, primaryKey: [city]}"}, "a changelog needs the column op"),
+    "event-time": (
+        {"read": "{kind: Csv, schema: {fields: [{name: event_time, type: String}, {name: city, type: String}]}}",
+         "merge": "{kind: Append}"},
+        "column event_time: expected a date or a timestamp",
+    ),
+    "engine": (
+        {"preprocess": f"{{kind: Sql, engine: sprak, {QUERY}}}"},
+        "an engine that is here (datafusion, spark), and a query in its dialect, found sprak; did you mean 'spark'?",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("parts", "said"), WRONG.values(), ids=WRONG.keys())
+def test_manifest_that_could_never_be_pulled_is_refused_with_its_place(parts: dict[str, str], said: str) -> None:
+    with pytest.raises(ManifestError) as caught:
+        check(**parts)
+    assert said in str(caught.value)
+    assert str(caught.value).startswith("a.yaml:")
+
+
+@pytest.mark.parametrize("commands", [Commands.SANDBOXED, Commands.UNCONFINED])
+def test_pipe_passes_where_the_operator_allows_commands(commands: Commands) -> None:
+    check(commands, prepare="[{kind: Pipe, command: [sort]}]")
+
+
+def test_add_refuses_it_makes_nothing_and_takes_it_once_the_setting_allows(tmp_path: Path) -> None:
+    home, manifest = tmp_path / "home", tmp_path / "a.yaml"
+    manifest.write_text(MANIFEST.format(**{**USUAL, "prepare": "[{kind: Pipe, command: [sort]}]"}))
+    ran = run_command(home, "add", manifest)
+    assert ran.returncode == 7
+    assert "a.yaml:9:24: content.metadata[0].prepare[0].kind: expected no command" in ran.stderr
+    assert "ingest.commands" in ran.stderr
+    assert list_kept(home)["datasets"] == ()
+    allowed = {"ODF_NODE_INGEST_COMMANDS": "sandboxed"}
+    assert run_command(home, "add", manifest, environment=allowed).returncode == 0
+    assert run_command(home, "add", manifest, environment={"ODF_NODE_INGEST_COMMANDS": "all"}).returncode != 0
