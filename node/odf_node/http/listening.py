@@ -189,7 +189,8 @@ async def listen(
     opened: list[socket.socket] = []
     try:
         for family, _, _, _, address in dict.fromkeys(found):
-            listening = socket.create_server(address[:2], family=family)
+            # The port as it was asked for: the C library takes it modulo 65536.
+            listening = socket.create_server((address[0], port), family=family)
             listening.setblocking(False)
             opened.append(listening)
     except BaseException:
