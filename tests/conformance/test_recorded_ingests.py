@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from odf_engines.spark.ingest.state import rebuild_state
+from odf_engines.ingest.state import rebuild_state
 from odf_protocol.events import AddData, AddPushSource, SetDataSchema, SetPollingSource, SetVocab
 from odf_protocol.hashing.arrow0 import hash_batches
 from odf_protocol.schema_arrow import data_schema_of

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from odf_engines.spark.ingest.csv_grammar import CsvDialect, iter_records, iter_spans
-from odf_engines.spark.ingest.csv_records import read_csv
+from odf_engines.ingest.csv_grammar import CsvDialect, iter_records, iter_spans
+from odf_engines.ingest.csv_records import read_csv
 
 WIDTH = 3
 DIALECTS = st.sampled_from([CsvDialect(b",", b'"', b"\\"), CsvDialect(b",", b'"', None), CsvDialect(b";", b"'", b"!")])

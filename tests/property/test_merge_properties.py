@@ -14,7 +14,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from odf_engines.spark.ingest.state import rebuild_state
+from odf_engines.ingest.state import rebuild_state
 from odf_protocol.events import (
     DataTypeInt32,
     DataTypeInt64,

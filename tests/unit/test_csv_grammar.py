@@ -1,6 +1,6 @@
 import pytest
 
-from odf_engines.spark.ingest.csv_grammar import CsvDialect, iter_records, iter_spans
+from odf_engines.ingest.csv_grammar import CsvDialect, iter_records, iter_spans
 
 DIALECT = CsvDialect(b",", b'"', b"\\")
 

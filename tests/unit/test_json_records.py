@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from odf_engines.spark.ingest.json_records import (
+from odf_engines.ingest.json_records import (
     BrokenJsonError,
     JsonPathError,
     elements_of,

@@ -113,7 +113,7 @@ class SparkEngine:
 
     def fits_state(self, path: Path, merge: MergeStrategy, next_offset: int) -> bool:
         """See ``IngestEngine``."""
-        from odf_engines.spark.ingest.state import fits_state
+        from odf_engines.ingest.state import fits_state
 
         return fits_state(path, merge, next_offset)
 
@@ -125,6 +125,6 @@ class SparkEngine:
 
     def rebuild_state(self, slices: Sequence[Path], merge: MergeStrategy, vocabulary: Vocabulary, target: Path) -> None:
         """See ``IngestEngine``; needs memory for the state and one slice, and no Spark."""
-        from odf_engines.spark.ingest.state import rebuild_state
+        from odf_engines.ingest.state import rebuild_state
 
         rebuild_state(slices, merge, vocabulary, target)

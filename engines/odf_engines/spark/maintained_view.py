@@ -3,7 +3,7 @@
 Both results are computed from the rows of the inputs alone, and never from what the view said before. So there is no
 state that somebody could have made up, and whoever has the inputs can check any step by itself.
 
-Source: clauses VIEW-2 to VIEW-8 in ``spec/extensions/maintained-views.md``.
+Source: clauses VIEW-2 to VIEW-9 in ``spec/extensions/maintained-views.md``.
 """
 
 from collections.abc import Iterator

@@ -166,6 +166,11 @@ class Engines:
     """Which engine does what no manifest says, and how much at once, for the daemon and for every command."""
 
     ingest: str = _setting("spark", "reads and merges what roots ingest; the daemon keeps it warm", reloads=False)
+    ingest_first: str = _setting(
+        "arrow",
+        "is asked before that one where an ingest has no query, and takes plain records to append; empty: none",
+        reloads=False,
+    )
     query: str = _setting("spark", "answers questions that name no engine", reloads=False)
     step_rows: int = _setting(
         20_000_000, "rows of an input that one step of a derivative reads at most (PLAN-13)", reloads=False, lowest=1

@@ -2,7 +2,7 @@
 
 Which queries do is the engine's to say, from the query alone; a map reads what is new and nothing else.
 
-Source: clauses VIEW-3 in ``spec/extensions/maintained-views.md`` and WINDOW-3 in ``spec/extensions/event-windows.md``.
+Source: VIEW-3 and VIEW-9 in ``spec/extensions/maintained-views.md``, WINDOW-3 in ``spec/extensions/event-windows.md``.
 """
 
 from collections.abc import Sequence

@@ -9,8 +9,9 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from odf_engines.contract import Limits
+from odf_engines.contract import IngestRequest, IngestResponse, Limits
 from odf_engines.engine import Engine, EngineSession, IngestEngine, IngestSession, Offer, QuerySession
+from odf_engines.errors import UnsuitableSourceError
 from odf_engines.registry import get_engine, get_ingest_engine
 from odf_node.configuration.declaration import Engines
 from odf_node.engine_workspace import EngineWorkspace
@@ -55,9 +56,24 @@ class EngineHost:
         """
         return get_ingest_engine(self.roles.ingest)
 
-    def ingest_session(self) -> IngestSession:
-        """Return the session that ingests, as ``own_session``."""
-        return self.own_session(self.get_ingest_engine().name)
+    def ingest(self, request: IngestRequest) -> IngestResponse:
+        """Ingest with the engine that is asked first, where it takes the source, else with the one that takes any.
+
+        Raises:
+            InvalidSourceError, InvalidQueryError, EngineError: As ``IngestSession.ingest``.
+        """
+        if self.roles.ingest_first and request.preprocess is None:
+            try:
+                return self._first_session(self.roles.ingest_first).ingest(request)
+            except UnsuitableSourceError:
+                pass  # nothing was written
+        return self.own_session(self.get_ingest_engine().name).ingest(request)
+
+    def _first_session(self, name: str) -> IngestSession:
+        """Return the session of an engine that starts at once, so that none is kept warm for it."""
+        if name not in self._own:
+            self._own[name] = self._stack.enter_context(self._open(get_ingest_engine(name).name))
+        return self._own[name]
 
     def query_session(self, name: str | None = None) -> QuerySession:
         """Return the session of an engine that answers questions, as ``own_session``; None: of the usual one.

@@ -212,7 +212,7 @@ class Ingestor:
     ) -> IngestReport:
         if source.preprocess is not None:
             find_preprocess_engine(source.preprocess.engine)
-        response = self.engines.ingest_session().ingest(
+        response = self.engines.ingest(
             IngestRequest(
                 dataset_id=str(record.id),
                 read=source.read,

@@ -3,7 +3,7 @@
 A *maintained* view is any deterministic query over whole inputs. After every step its folded output is what the query
 gives over the folded inputs, so all that is asked of it is that two of its results can be compared row by row.
 
-Source: clauses VIEW-1 to VIEW-4 in ``spec/extensions/maintained-views.md``; GATE-7.
+Source: clauses VIEW-1 to VIEW-4, VIEW-6 and VIEW-10 in ``spec/extensions/maintained-views.md``; GATE-7.
 """
 
 from collections.abc import Collection, Mapping

@@ -11,8 +11,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from odf_engines.spark.ingest.carriers import carrier_of, quoted, spark_name_of
-from odf_engines.spark.ingest.source_records import (
+from odf_engines.ingest.carriers import carrier_of, quoted, spark_name_of
+from odf_engines.ingest.source_records import (
     ERRORS,
     ERRORS_TYPE,
     RECORD,
@@ -20,7 +20,8 @@ from odf_engines.spark.ingest.source_records import (
     physical_name,
     value_name,
 )
-from odf_engines.spark.ingest.text_forms import TimePatterns, text_form_of
+from odf_engines.ingest.time_patterns import TimePatterns
+from odf_engines.spark.ingest.text_forms import text_form_of
 
 # A value is quoted in an error to be recognised; the whole record stands beside it.  # guess
 _SHOWN_CHARACTERS = 200

@@ -8,10 +8,10 @@ Source: spec/ingest.md ING-18.
 import pyarrow as pa
 
 from odf_engines.errors import EngineMissingError
+from odf_engines.ingest.columns import InvalidColumnsError, columns_of
+from odf_engines.ingest.read_options import UnsupportedOptionError, check_encoding, parse_dialect, parse_times
+from odf_engines.ingest.source_schema import find_declared
 from odf_engines.preprocess_engines import find_preprocess_engine
-from odf_engines.spark.ingest.read_options import UnsupportedOptionError, check_encoding, parse_dialect, parse_times
-from odf_engines.spark.ingest.source_schema import find_declared
-from odf_engines.spark.ingest.staging import InvalidColumnsError, columns_of
 from odf_engines.spark.ingest.text_forms import text_form_of
 from odf_protocol.errors import UnsupportedError
 from odf_protocol.events import (

@@ -6,64 +6,35 @@ the next one and knows nothing of the others, so a step can be added between any
 Source: ODF "Ingest"; spec/ingest.md.
 """
 
-import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
-from odf_engines.contract import IngestRequest, IngestResponse, InvalidSourceError, Statistics
+from odf_engines.contract import IngestRequest, InvalidSourceError
 from odf_engines.errors import EngineFailureError, InvalidQueryError
+from odf_engines.ingest.appending import append_records, is_append
+from odf_engines.ingest.columns import Columns, InvalidColumnsError, columns_of
+from odf_engines.ingest.quarantine import QuarantinedRow, iter_broken, write_quarantine
+from odf_engines.ingest.read import ReadResult, read_source
+from odf_engines.ingest.read_options import parse_times
+from odf_engines.ingest.result import Folders, Ingested, slice_schema, write_slice
+from odf_engines.ingest.state import write_state
 from odf_engines.spark.fixed_order import in_one_partition, unspilled
 from odf_engines.spark.gate.statement import invalid_query
 from odf_engines.spark.ingest.convert import convert_records
 from odf_engines.spark.ingest.handover import Handover, handover_for
 from odf_engines.spark.ingest.merge import MergeOutcome, keeps_state, merge_rows, state_indexes
-from odf_engines.spark.ingest.plain_append import iter_appended
 from odf_engines.spark.ingest.preprocess import run_preprocess
-from odf_engines.spark.ingest.quarantine import (
-    Quarantine,
-    QuarantinedRow,
-    iter_broken,
-    iter_refused,
-    iter_unconverted,
-    write_quarantine,
-)
-from odf_engines.spark.ingest.read import ReadResult, read_source
-from odf_engines.spark.ingest.read_options import parse_times
-from odf_engines.spark.ingest.slice_writer import WrittenSlice, check_compatible, slice_schema_of, write_slice
-from odf_engines.spark.ingest.staging import (
-    Columns,
-    InvalidColumnsError,
-    columns_of,
-    schema_of_query,
-    stage_converted,
-    stage_preprocessed,
-)
-from odf_engines.spark.ingest.state import load_state, write_state
+from odf_engines.spark.ingest.refused_rows import iter_refused, iter_unconverted
+from odf_engines.spark.ingest.staging import schema_of_query, stage_converted, stage_preprocessed
+from odf_engines.spark.ingest.state_rows import load_state
 from odf_protocol.errors import MalformedError, UnsupportedError
-from odf_protocol.events import MergeStrategyAppend, MergeStrategyChangelogStream, OffsetInterval
 from odf_protocol.schema_arrow import arrow_schema_of
 
 _BYTES_PER_PARTITION = 64 * 1024 * 1024  # guess: sorts within a 1 GiB heap
 
 
-@dataclass(frozen=True, slots=True)
-class Folders:
-    """Where an ingest works.
-
-    Attributes:
-        scratch: Empty folder for intermediate files; the caller deletes it.
-        output: Folder for the files of the response.
-    """
-
-    scratch: Path
-    output: Path
-
-
-def ingest(spark: Any, request: IngestRequest, folders: Folders) -> IngestResponse:
+def ingest(spark: Any, request: IngestRequest, folders: Folders) -> Ingested:
     """Turn one source file into a slice.
 
     Args:
@@ -79,7 +50,6 @@ def ingest(spark: Any, request: IngestRequest, folders: Folders) -> IngestRespon
     """
     from pyspark.errors import PySparkException
 
-    started = time.perf_counter()
     _configure(spark, request)
     inputs = [request.source_path] + ([request.state_path] if request.state_path else [])
     handover = handover_for(folders.scratch, inputs)
@@ -87,7 +57,8 @@ def ingest(spark: Any, request: IngestRequest, folders: Folders) -> IngestRespon
         # Rows that a query prepares are as they were read: what the event time is, it says itself (ING-3).
         vocabulary = request.vocabulary if request.preprocess is None else None
         result = read_source(request.read, request.source_path, request.source_name, vocabulary, folders.scratch)
-        response = _append(request, folders, result) or _merge(spark, request, folders, result, handover)
+        appended = append_records(request, folders, result) if is_append(request) else None
+        return appended or _merge(spark, request, folders, result, handover)
     except PySparkException as error:
         if request.preprocess is None:
             raise
@@ -99,89 +70,32 @@ def ingest(spark: Any, request: IngestRequest, folders: Folders) -> IngestRespon
         raise InvalidSourceError(request.source_name, str(error)) from error
     except (UnsupportedError, MalformedError) as error:
         raise InvalidSourceError(request.source_name, str(error)) from error
-    seconds = time.perf_counter() - started
-    return _respond(request, response, result.records.record_count, seconds)
 
 
-@dataclass(frozen=True, slots=True)
-class _Merged:
-    schema: pa.Schema
-    slice: WrittenSlice
-    data_path: Path
-    state_path: Path | None
-    quarantine_path: Path
-    quarantine: Quarantine
-
-
-def _append(request: IngestRequest, folders: Folders, result: ReadResult) -> _Merged | None:
-    """Append records that need no engine; None where they do."""
-    if request.preprocess is not None or not isinstance(request.merge, MergeStrategyAppend):
-        return None
-    if not result.records.is_typed:
-        return None
-    known = None if request.known_schema is None else arrow_schema_of(request.known_schema)
-    columns = columns_of(result.target, request.merge, request.vocabulary, known)
-    schema = _slice_schema(request, columns, known)
-    changes = iter_appended(result.records.path, columns)
-    if changes is None:
-        return None
-    data_path, written = _write_changes(request, folders, changes, columns, schema)
-    quarantine_path = folders.output / "quarantine.parquet"
-    quarantine = write_quarantine(quarantine_path, result.records, [iter_broken(result.records)])
-    return _Merged(schema, written, data_path, None, quarantine_path, quarantine)
-
-
-def _write_changes(
-    request: IngestRequest,
-    folders: Folders,
-    changes: Iterator[pa.RecordBatch],
-    columns: Columns,
-    schema: pa.Schema,
-) -> tuple[Path, WrittenSlice]:
-    data_path = folders.output / "data.parquet"
-    written = write_slice(
-        changes,
-        data_path,
-        columns,
-        schema,
-        system_time=request.system_time,
-        fallback_event_time=request.fallback_event_time,
-        next_offset=request.next_offset,
-    )
-    return data_path, written
-
-
-def _merge(spark: Any, request: IngestRequest, folders: Folders, result: ReadResult, handover: Handover) -> _Merged:
+def _merge(spark: Any, request: IngestRequest, folders: Folders, result: ReadResult, handover: Handover) -> Ingested:
     converted = convert_records(spark, result.records, result.target, parse_times(request.read))
     if not result.records.is_typed:
         converted = handover.keep(converted, "converted")
     known = None if request.known_schema is None else arrow_schema_of(request.known_schema)
     if request.preprocess is None:
         columns = columns_of(result.target, request.merge, request.vocabulary, known)
-        schema = _slice_schema(request, columns, known)
+        schema = slice_schema(request, columns, known)
         staged = stage_converted(converted, columns)
     else:
         with in_one_partition(spark):
             answer, matters = run_preprocess(spark, request.preprocess, converted, result.target)
             columns = columns_of(schema_of_query(answer, known), request.merge, request.vocabulary, known)
-            schema = _slice_schema(request, columns, known)
+            schema = slice_schema(request, columns, known)
             with unspilled(spark, matters=matters):
                 staged = handover.keep(stage_preprocessed(answer, columns), "staged", at_once=matters)
     outcome = _merged_rows(spark, request, staged, columns, handover)
     changes = handover.iter_batches(outcome.changes, "changes")
-    data_path, written = _write_changes(request, folders, changes, columns, schema)
+    data_path, written = write_slice(request, folders, changes, columns, schema)
     state_path = _write_state(request, outcome, columns, folders, handover, request.next_offset + written.row_count)
     quarantine_path = folders.output / "quarantine.parquet"
     rows = _quarantined(request, result, converted, outcome, columns, handover)
     quarantine = write_quarantine(quarantine_path, result.records, rows)
-    return _Merged(schema, written, data_path, state_path, quarantine_path, quarantine)
-
-
-def _slice_schema(request: IngestRequest, columns: Columns, known: pa.Schema | None) -> pa.Schema:
-    passes_op = isinstance(request.merge, MergeStrategyChangelogStream) and columns.op is not None
-    op_is_nullable = passes_op and columns.schema.field(columns.op).nullable
-    found = slice_schema_of(columns, request.vocabulary, op_is_nullable=op_is_nullable)
-    return found if known is None else check_compatible(found, known)
+    return Ingested(schema, written, data_path, state_path, quarantine_path, quarantine, result.records.record_count)
 
 
 def _merged_rows(spark: Any, request: IngestRequest, staged: Any, columns: Columns, handover: Handover) -> MergeOutcome:
@@ -232,23 +146,6 @@ def _quarantined(
         name, are_records = f"refused-{number}", request.preprocess is None
         lists.append(iter_refused(refusal, columns, handover, name, are_records=are_records))
     return lists
-
-
-def _respond(request: IngestRequest, merged: _Merged, rows_in: int, seconds: float) -> IngestResponse:
-    count = merged.slice.row_count
-    interval = OffsetInterval(start=request.next_offset, end=request.next_offset + count - 1) if count else None
-    times = [time for time in (request.prev_watermark, merged.slice.newest_event_time) if time is not None]
-    return IngestResponse(
-        schema=merged.schema,
-        data_path=merged.data_path if count else None,
-        offset_interval=interval,
-        watermark=max(times, default=None),
-        state_path=merged.state_path,
-        quarantine_path=merged.quarantine_path if merged.quarantine.rows else None,
-        quarantined_rows=merged.quarantine.rows,
-        quarantine_reasons=merged.quarantine.reasons,
-        statistics=Statistics(rows_in=rows_in, rows_out=count, seconds=seconds),
-    )
 
 
 def _configure(spark: Any, request: IngestRequest) -> None:

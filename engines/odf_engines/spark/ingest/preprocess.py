@@ -9,14 +9,14 @@ from typing import Any
 import pyarrow as pa
 
 from odf_engines.errors import InvalidQueryError
+from odf_engines.ingest.carriers import carrier_of, quoted, spark_name_of
+from odf_engines.ingest.source_records import ERRORS, RECORD, value_name
 from odf_engines.preprocess_engines import find_preprocess_engine
 from odf_engines.spark.canonical_order import in_canonical_order
 from odf_engines.spark.fixed_order import depends_on_order
 from odf_engines.spark.gate.analysed import check_analysed
 from odf_engines.spark.gate.statement import analyse_query, parse_query
 from odf_engines.spark.gate.trees import items, iter_expressions, iter_plan, shown, simple_name
-from odf_engines.spark.ingest.carriers import carrier_of, quoted, spark_name_of
-from odf_engines.spark.ingest.source_records import ERRORS, RECORD, value_name
 from odf_engines.spark.plans import analysed_plan, rows_of
 from odf_protocol.events import SqlQueryStep, TransformSql
 

@@ -12,8 +12,8 @@ from itertools import count
 
 import pyarrow as pa
 
-from odf_engines.spark.ingest.carriers import carrier_of, quoted, spark_name_of
-from odf_engines.spark.ingest.time_patterns import TimePattern
+from odf_engines.ingest.carriers import carrier_of, quoted, spark_name_of
+from odf_engines.ingest.time_patterns import TimePatterns
 from odf_protocol.errors import UnsupportedError
 
 _INTEGER = r"[+-]?[0-9]+"
@@ -42,23 +42,6 @@ class TextForm:
     has_form: str
     expected: str
     misfit: str = "out of range"
-
-
-@dataclass(frozen=True, slots=True)
-class TimePatterns:
-    """How a source writes dates and timestamps; None: in the form of RFC 3339."""
-
-    date: TimePattern | None = None
-    timestamp: TimePattern | None = None
-
-    def as_plain(self, target: pa.Schema) -> pa.Schema | None:
-        """Give the schema that texts in plain form are converted to; None where a column has a form of its own."""
-        types = pa.types
-        own = any(
-            (types.is_date(kind) and self.date is not None) or (types.is_timestamp(kind) and self.timestamp is not None)
-            for kind in target.types
-        )
-        return None if own else target
 
 
 _RFC_3339 = TimePatterns()

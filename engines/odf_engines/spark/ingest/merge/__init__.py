@@ -11,7 +11,7 @@ None of them reads history: the state is all they need, and it grows with the nu
 Source: ODF "Merge strategies"; spec/ingest.md ING-8 to ING-12.
 """
 
-from odf_engines.spark.ingest.merge.outcome import MergeOutcome, Refusal
+from odf_engines.ingest.outcome import MergeOutcome, Refusal
 from odf_engines.spark.ingest.merge.strategies import keeps_state, merge_rows, state_indexes
 
 __all__ = ["MergeOutcome", "Refusal", "keeps_state", "merge_rows", "state_indexes"]

@@ -10,8 +10,8 @@ implementation tests the first key column for null to see on which side a row is
 
 from typing import Any
 
-from odf_engines.spark.ingest.handover import Handover
-from odf_engines.spark.ingest.merge.outcome import (
+from odf_engines.ingest.columns import ORD, Columns
+from odf_engines.ingest.outcome import (
     APPEND,
     CORRECT_FROM,
     CORRECT_TO,
@@ -20,8 +20,8 @@ from odf_engines.spark.ingest.merge.outcome import (
     MergeOutcome,
     Refusal,
 )
-from odf_engines.spark.ingest.source_records import value_name
-from odf_engines.spark.ingest.staging import ORD, Columns
+from odf_engines.ingest.source_records import value_name
+from odf_engines.spark.ingest.handover import Handover
 
 _PLACE = "place"
 

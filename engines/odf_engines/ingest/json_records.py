@@ -14,8 +14,8 @@ from pathlib import Path
 import msgspec
 import pyarrow as pa
 
-from odf_engines.spark.ingest.source_records import FieldError, OriginalRecord, RecordWriter, SourceRecords
-from odf_engines.spark.ingest.source_text import open_bytes
+from odf_engines.ingest.source_records import FieldError, OriginalRecord, RecordWriter, SourceRecords
+from odf_engines.ingest.source_text import open_bytes
 
 GEOMETRY = "geometry"
 

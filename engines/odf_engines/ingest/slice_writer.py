@@ -14,10 +14,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from odf_engines.host.slice_file import open_slice_file
-from odf_engines.spark.ingest.carriers import TIMESTAMP, carrier_of, from_carrier
-from odf_engines.spark.ingest.merge.outcome import OP
-from odf_engines.spark.ingest.source_records import ROW_GROUP_ROWS, value_name
-from odf_engines.spark.ingest.staging import Columns, InvalidColumnsError
+from odf_engines.ingest.carriers import TIMESTAMP, carrier_of, from_carrier
+from odf_engines.ingest.columns import Columns, InvalidColumnsError
+from odf_engines.ingest.outcome import OP
+from odf_engines.ingest.source_records import ROW_GROUP_ROWS, value_name
 from odf_protocol.timestamp import Timestamp
 from odf_protocol.vocabulary import Vocabulary
 

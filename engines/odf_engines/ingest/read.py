@@ -10,11 +10,11 @@ from pathlib import Path
 import pyarrow as pa
 
 from odf_engines.errors import InvalidSourceError
-from odf_engines.spark.ingest import csv_records, json_records
-from odf_engines.spark.ingest.parquet_records import read_parquet
-from odf_engines.spark.ingest.read_options import check_encoding, parse_dialect, parse_times
-from odf_engines.spark.ingest.source_records import SourceRecords
-from odf_engines.spark.ingest.source_schema import (
+from odf_engines.ingest import csv_records, json_records
+from odf_engines.ingest.parquet_records import read_parquet
+from odf_engines.ingest.read_options import check_encoding, parse_dialect, parse_times
+from odf_engines.ingest.source_records import SourceRecords
+from odf_engines.ingest.source_schema import (
     SAMPLE_RECORDS,
     adapt_undeclared,
     check_columns,
@@ -23,7 +23,7 @@ from odf_engines.spark.ingest.source_schema import (
     guess_schema,
     text_schema,
 )
-from odf_engines.spark.ingest.source_text import InvalidTextError
+from odf_engines.ingest.source_text import InvalidTextError
 from odf_protocol.errors import UnsupportedError
 from odf_protocol.events import (
     ReadStep,

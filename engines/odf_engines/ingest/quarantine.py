@@ -4,33 +4,24 @@ Source: spec/ingest.md ING-6.
 """
 
 import heapq
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import groupby, islice, tee
 from operator import attrgetter
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from odf_engines.contract import MAX_REASONS, QuarantineReason
-from odf_engines.spark.ingest.carriers import quoted
-from odf_engines.spark.ingest.handover import Handover
-from odf_engines.spark.ingest.merge.outcome import Refusal
-from odf_engines.spark.ingest.source_records import (
-    ERRORS,
+from odf_engines.ingest.source_records import (
     ERRORS_TYPE,
-    RECORD,
     FieldError,
     OriginalRecord,
     SourceRecords,
-    value_name,
 )
-from odf_engines.spark.ingest.source_text import InvalidTextError, decode_text
-from odf_engines.spark.ingest.staging import ORD, Columns
+from odf_engines.ingest.source_text import InvalidTextError, decode_text
 
 SCHEMA = pa.schema(
     [
@@ -43,7 +34,7 @@ SCHEMA = pa.schema(
     ]
 )
 
-_BATCH_ROWS = 4096
+BATCH_ROWS = 4096
 _SHOWN_CHARACTERS = 100  # of a value in a report; the row itself stands in the file  # guess
 _MOST_KINDS = 1000  # guess: a table of some hundred columns with a few kinds of errors each
 
@@ -99,44 +90,6 @@ def iter_broken(records: SourceRecords) -> Iterator[QuarantinedRow]:
         yield QuarantinedRow(number, "read", records.broken[number])
 
 
-def iter_unconverted(converted: Any, handover: Handover) -> Iterator[QuarantinedRow]:
-    """Give the records whose values did not convert, by number."""
-    rows = converted.where(f"{ERRORS} IS NOT NULL").select(RECORD, ERRORS).orderBy(RECORD)
-    for row in _iter_rows(handover, rows, "unconverted"):
-        yield QuarantinedRow(row[RECORD], "convert", tuple(FieldError(**error) for error in row[ERRORS]))
-
-
-def iter_refused(
-    refusal: Refusal, columns: Columns, handover: Handover, name: str, *, are_records: bool
-) -> Iterator[QuarantinedRow]:
-    """Give the rows that a merge refused, in input order.
-
-    Args:
-        refusal: Rows and reason.
-        columns: Of the rows.
-        handover: Takes the rows out of Spark.
-        name: For that, unique in the request.
-        are_records: `ord` is the number of a record; otherwise rows are results of a query and stand as JSON.
-    """
-    values = ", ".join(f"`{value_name(i)}` AS {quoted(field.name)}" for i, field in enumerate(columns.schema))
-    text = f"to_json(struct({values}), map('ignoreNullFields', 'false')) AS text"
-    for row in _iter_rows(handover, refusal.rows.selectExpr(ORD, text).orderBy(ORD), name):
-        found = json.loads(row["text"])
-        errors = tuple(
-            FieldError(
-                refusal.reason,
-                column,
-                None if found.get(column) is None else str(found[column]),
-                str(columns.schema.field(column).type),
-            )
-            for column in refusal.column_names
-        )
-        if are_records:
-            yield QuarantinedRow(row[ORD], "merge", errors)
-        else:
-            yield QuarantinedRow(None, "merge", errors, row["text"])
-
-
 def write_quarantine(target: Path, records: SourceRecords, rows: Iterable[Iterator[QuarantinedRow]]) -> "Quarantine":
     """Write rows to the Parquet file `target`, those of the source by record number; no file if there are none.
 
@@ -163,7 +116,7 @@ def write_quarantine(target: Path, records: SourceRecords, rows: Iterable[Iterat
     lines = lines_of_rows()
     writer: pq.ParquetWriter | None = None
     try:
-        while batch := list(islice(lines, _BATCH_ROWS)):
+        while batch := list(islice(lines, BATCH_ROWS)):
             writer = writer or pq.ParquetWriter(target, SCHEMA, version="2.6", compression="zstd")
             writer.write_batch(pa.RecordBatch.from_pylist(batch, schema=SCHEMA))
             count += len(batch)
@@ -199,9 +152,3 @@ def _line(row: QuarantinedRow, original: OriginalRecord | None) -> dict[str, obj
         "original_bytes": raw,
         "errors": errors,
     }
-
-
-def _iter_rows(handover: Handover, rows: Any, name: str) -> Iterator[dict[str, Any]]:
-    for batch in handover.iter_batches(rows, name):
-        for start in range(0, batch.num_rows, _BATCH_ROWS):
-            yield from batch.slice(start, _BATCH_ROWS).to_pylist()

@@ -17,8 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from odf_engines.spark.ingest.carriers import carrier_of
-from odf_engines.spark.ingest.plain_texts import convert_plain, is_plain_type
+from odf_engines.ingest.carriers import carrier_of
+from odf_engines.ingest.plain_texts import convert_plain, is_plain_type
 
 RECORD = "record"
 

@@ -12,9 +12,11 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
+import pyarrow as pa
+
 from odf_protocol.errors import UnsupportedError
 
-__all__ = ["RFC_3339", "TimePattern", "parse_pattern"]
+__all__ = ["RFC_3339", "TimePattern", "TimePatterns", "parse_pattern"]
 
 RFC_3339: Final = "rfc3339"
 """The format that ODF asks for, and the one where none is named."""
@@ -73,6 +75,23 @@ class TimePattern:
             if _ZONE in self.groups:
                 pieces.append(rf"regexp_replace({part(_ZONE)}, r'([0-9]{{2}})([0-9]{{2}})$', '$1:$2')")
         return f"CASE WHEN {self.matches(text)} THEN concat({', '.join(pieces)}) END"
+
+
+@dataclass(frozen=True, slots=True)
+class TimePatterns:
+    """How a source writes dates and timestamps; None: in the form of RFC 3339."""
+
+    date: TimePattern | None = None
+    timestamp: TimePattern | None = None
+
+    def as_plain(self, target: pa.Schema) -> pa.Schema | None:
+        """Give the schema that texts in plain form are converted to; None where a column has a form of its own."""
+        types = pa.types
+        own = any(
+            (types.is_date(kind) and self.date is not None) or (types.is_timestamp(kind) and self.timestamp is not None)
+            for kind in target.types
+        )
+        return None if own else target
 
 
 def parse_pattern(text: str | None, *, has_time: bool) -> TimePattern | None:

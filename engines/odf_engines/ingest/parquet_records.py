@@ -16,8 +16,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from odf_engines.errors import InvalidSourceError
-from odf_engines.spark.ingest.carriers import TIMESTAMP, carrier_of, slice_field_of, to_carrier
-from odf_engines.spark.ingest.source_records import (
+from odf_engines.ingest.carriers import TIMESTAMP, carrier_of, slice_field_of, to_carrier
+from odf_engines.ingest.source_records import (
     ERRORS_TYPE,
     RECORD,
     ROW_GROUP_ROWS,
@@ -26,7 +26,7 @@ from odf_engines.spark.ingest.source_records import (
     SourceRecords,
     value_name,
 )
-from odf_engines.spark.ingest.source_schema import check_columns, check_distinct
+from odf_engines.ingest.source_schema import check_columns, check_distinct
 from odf_protocol.errors import MalformedError
 from odf_protocol.timestamp import Timestamp
 from odf_protocol.vocabulary import Vocabulary

@@ -4,7 +4,7 @@ Appended rows are ordered by event time, those without one first, and equal ones
 engine: records that come in this order, as most logs do, are passed on as they are read, and others are ordered in
 memory where they fit.
 
-Source: ODF merge strategy "append"; spec/ingest.md ING-7.
+Source: ODF merge strategy "append"; spec/ingest.md ING-8.
 """
 
 from collections.abc import Iterator
@@ -15,11 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from odf_engines.spark.changelog import APPEND
-from odf_engines.spark.ingest.carriers import carrier_of
-from odf_engines.spark.ingest.merge.outcome import OP
-from odf_engines.spark.ingest.source_records import ROW_GROUP_ROWS, value_name
-from odf_engines.spark.ingest.staging import Columns
+from odf_engines.ingest.carriers import carrier_of
+from odf_engines.ingest.columns import Columns
+from odf_engines.ingest.outcome import APPEND, OP
+from odf_engines.ingest.source_records import ROW_GROUP_ROWS, value_name
 
 __all__ = ["iter_appended"]
 

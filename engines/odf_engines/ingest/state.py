@@ -17,18 +17,16 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from odf_engines.errors import EngineFailureError
-from odf_engines.spark.ingest.carriers import (
+from odf_engines.ingest.carriers import (
     carrier_of,
     from_carrier,
-    quoted,
     slice_field_of,
-    spark_name_of,
     to_carrier,
 )
-from odf_engines.spark.ingest.merge.outcome import RETRACT
-from odf_engines.spark.ingest.slice_writer import fill_event_time, iter_groups, plain_column
-from odf_engines.spark.ingest.source_records import ROW_GROUP_ROWS, value_name
-from odf_engines.spark.ingest.staging import Columns
+from odf_engines.ingest.columns import Columns
+from odf_engines.ingest.outcome import RETRACT
+from odf_engines.ingest.slice_writer import fill_event_time, iter_groups, plain_column
+from odf_engines.ingest.source_records import ROW_GROUP_ROWS, value_name
 from odf_protocol.events import MergeStrategy, MergeStrategyLedger
 from odf_protocol.timestamp import Timestamp
 from odf_protocol.vocabulary import Vocabulary
@@ -43,28 +41,21 @@ def fits_state(path: Path, merge: MergeStrategy, next_offset: int) -> bool:
     return raw is not None and json.loads(raw) == _marks_of(merge, next_offset)
 
 
-def load_state(
-    spark: Any, path: Path, merge: MergeStrategy, columns: Columns, indexes: Sequence[int], next_offset: int
-) -> Any:
-    """Read a state file as a data frame of value columns.
+def open_state(path: Path, merge: MergeStrategy, names: Sequence[str], next_offset: int) -> pa.Schema:
+    """Return the columns of a state file that is to be merged with.
 
     Raises:
-        EngineFailureError: It belongs to another strategy, key or offset, or lacks a column.
+        EngineFailureError: It belongs to another strategy, key or offset, or lacks one of the columns `names`.
     """
     if not fits_state(path, merge, next_offset):
         raise EngineFailureError(
             f"the projected state is not the one of {_describe(_marks_of(merge, next_offset))};"
             " rebuild it from the slices"
         )
-    names = [columns.schema.field(i).name for i in indexes]
-    if missing := sorted(set(names) - set(pq.read_schema(path).names)):
-        raise EngineFailureError(f"the projected state lacks the columns {', '.join(missing)}")
-    from pyspark.sql.functions import col
-
     known = pq.read_schema(path)
-    types = ", ".join(f"{quoted(name)} {spark_name_of(known.field(name).type)}" for name in names)
-    rows = spark.read.schema(types).parquet(str(path))
-    return rows.select(*[col(quoted(name)).alias(value_name(i)) for name, i in zip(names, indexes, strict=True)])
+    if missing := sorted(set(names) - set(known.names)):
+        raise EngineFailureError(f"the projected state lacks the columns {', '.join(missing)}")
+    return known
 
 
 def write_state(

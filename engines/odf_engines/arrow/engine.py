@@ -1,0 +1,80 @@
+"""The engine as the registry gives it out.
+
+It starts in a fraction of a second, and takes what most pushes are: records of plain texts or of a typed file, appended
+without a query. For any other source it says that it is not the one.
+
+Source: clauses ENGINE-1, ENGINE-2 and ENGINE-25 in ``spec/extensions/engine-contract.md``.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from odf_engines.contract import Limits
+from odf_engines.engine import EngineSession, MachineNeed, Offer
+from odf_engines.host.cache_shelf import user_cache
+from odf_engines.host.digest import content_digest, iter_runtime_files
+from odf_engines.host.guest import Guest
+from odf_engines.host.runtime import find_runtime
+from odf_engines.host.session import open_session
+from odf_protocol.events import MergeStrategy
+from odf_protocol.multihash import Multihash
+from odf_protocol.vocabulary import Vocabulary
+
+__all__ = ["ArrowEngine"]
+
+_PACKAGES = ("msgspec", "numpy", "pyarrow")
+_PROGRAM = "odf_engines.arrow.worker"
+
+
+class ArrowEngine:
+    """See ``Engine``.
+
+    Args:
+        cache: Folder for file digests, by default the user's cache.
+    """
+
+    name = "arrow"
+    offers = frozenset({Offer.INGEST})
+    settings: Mapping[str, str] = {}
+
+    def __init__(self, cache: Path | None = None) -> None:
+        self.cache = cache or user_cache()
+
+    @property
+    def version(self) -> str:
+        """Arrow's version."""
+        from importlib.metadata import version
+
+        return version("pyarrow")
+
+    def digest(self) -> Multihash:
+        """See ``Engine``."""
+        files = dict(iter_runtime_files(find_runtime(_PACKAGES), _PROGRAM, self.cache, left_out={}))
+        return content_digest(files, self.cache)
+
+    def open(self, workspace: Path, limits: Limits) -> EngineSession:
+        """See ``Engine``."""
+        guest = Guest(name=self.name, runtime=find_runtime(_PACKAGES), program=_PROGRAM)
+        return open_session(guest, workspace, limits)
+
+    def prepare(self) -> None:
+        """See ``Engine``."""
+        from odf_engines.host.python_program import compile_packages
+
+        compile_packages(find_runtime(_PACKAGES))
+
+    def examine(self) -> Sequence[MachineNeed]:
+        """See ``Engine``: nothing beside its packages."""
+        return ()
+
+    def fits_state(self, path: Path, merge: MergeStrategy, next_offset: int) -> bool:
+        """See ``IngestEngine``."""
+        from odf_engines.ingest.state import fits_state
+
+        return fits_state(path, merge, next_offset)
+
+    def rebuild_state(self, slices: Sequence[Path], merge: MergeStrategy, vocabulary: Vocabulary, target: Path) -> None:
+        """See ``IngestEngine``."""
+        from odf_engines.ingest.state import rebuild_state
+
+        rebuild_state(slices, merge, vocabulary, target)

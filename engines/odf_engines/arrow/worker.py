@@ -1,0 +1,68 @@
+"""The program inside the sandbox: reads, converts and orders records with Arrow.
+
+Source: clauses ENGINE-3 to ENGINE-6 and ENGINE-24 in ``spec/extensions/engine-contract.md``.
+"""
+
+import json
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+__all__ = ["main"]
+
+
+def main(arguments: dict[str, Any]) -> None:
+    """Serve until the input ends.
+
+    Args:
+        arguments: ``limits`` for the kernel and ``memory_bytes`` of the session.
+    """
+    from odf_engines.sandbox.resources import set_kernel_limits
+
+    set_kernel_limits(arguments["limits"])
+    import odf_engines.ingest.appending  # noqa: F401 - now, and not with the first request
+    from odf_engines.host.worker import READY, answer_line, take_answers
+
+    answers = take_answers()
+    memory_bytes = arguments["memory_bytes"]
+    print(json.dumps(READY), file=answers, flush=True)
+    for line in sys.stdin:
+        answer = answer_line(line, _run, lambda error: _explain(error, memory_bytes))
+        print(json.dumps(answer, ensure_ascii=True), file=answers, flush=True)
+
+
+def _run(operation: str, request: Any, folder: Path) -> dict[str, object]:
+    from odf_engines.errors import EngineFailureError, UnsuitableSourceError
+    from odf_engines.ingest.appending import append_source, is_append
+    from odf_engines.ingest.result import Folders, answer_of
+
+    if operation != "ingest":
+        raise EngineFailureError(f"not offered: {operation}")
+    if not is_append(request):
+        raise UnsuitableSourceError(request.source_name)
+    scratch = folder / "work"
+    scratch.mkdir()
+    try:
+        ingested = append_source(request, Folders(scratch, folder))
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    if ingested is None:
+        raise UnsuitableSourceError(request.source_name)
+    return answer_of(request, ingested)
+
+
+def _explain(error: Exception, memory_bytes: int) -> Any:
+    from odf_engines.errors import EngineError, EngineFailureError, LimitExceededError
+
+    if isinstance(error, MemoryError):
+        return LimitExceededError("memory_bytes", allowed=memory_bytes)
+    if isinstance(error, EngineError):
+        return error
+    return EngineFailureError(f"{type(error).__name__}: {error}"[:2000])
+
+
+if __name__ == "__main__":
+    # Started with -I -S: nothing of the machine's Python configuration counts, so the path is set here.
+    sys.path[:0] = ["/runtime/ours", "/runtime/site"]
+    main(json.loads(sys.argv[1]))

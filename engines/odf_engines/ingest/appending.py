@@ -1,0 +1,64 @@
+"""Ingests that need no query and no merge: records are read, converted, ordered and written.
+
+Source: ODF "Ingest", merge strategy "append"; spec/ingest.md ING-1 to ING-8.
+"""
+
+from odf_engines.contract import IngestRequest
+from odf_engines.errors import InvalidSourceError
+from odf_engines.ingest.columns import InvalidColumnsError, columns_of
+from odf_engines.ingest.plain_append import iter_appended
+from odf_engines.ingest.quarantine import iter_broken, write_quarantine
+from odf_engines.ingest.read import ReadResult, read_source
+from odf_engines.ingest.result import Folders, Ingested, slice_schema, write_slice
+from odf_protocol.errors import MalformedError, UnsupportedError
+from odf_protocol.events import MergeStrategyAppend
+from odf_protocol.schema_arrow import arrow_schema_of
+
+__all__ = ["append_records", "append_source", "is_append"]
+
+
+def is_append(request: IngestRequest) -> bool:
+    """Say whether a request asks for an append without a query."""
+    return request.preprocess is None and isinstance(request.merge, MergeStrategyAppend)
+
+
+def append_source(request: IngestRequest, folders: Folders) -> Ingested | None:
+    """Append the records of a source.
+
+    Args:
+        request: One for which ``is_append`` holds.
+        folders: Where.
+
+    Returns:
+        None where a record is not plain, or there are too many to be ordered in memory.
+
+    Raises:
+        InvalidSourceError: The file as a whole is unusable, or its columns break the dataset's rules.
+    """
+    try:
+        result = read_source(
+            request.read, request.source_path, request.source_name, request.vocabulary, folders.scratch
+        )
+        return append_records(request, folders, result)
+    except (InvalidColumnsError, UnsupportedError, MalformedError) as error:
+        raise InvalidSourceError(request.source_name, str(error)) from error
+
+
+def append_records(request: IngestRequest, folders: Folders, result: ReadResult) -> Ingested | None:
+    """Append records that were read; for the result and its lack see ``append_source``.
+
+    Raises:
+        InvalidColumnsError, UnsupportedError, MalformedError: Columns break the dataset's rules.
+    """
+    if not result.records.is_typed:
+        return None
+    known = None if request.known_schema is None else arrow_schema_of(request.known_schema)
+    columns = columns_of(result.target, request.merge, request.vocabulary, known)
+    schema = slice_schema(request, columns, known)
+    changes = iter_appended(result.records.path, columns)
+    if changes is None:
+        return None
+    data_path, written = write_slice(request, folders, changes, columns, schema)
+    quarantine_path = folders.output / "quarantine.parquet"
+    quarantine = write_quarantine(quarantine_path, result.records, [iter_broken(result.records)])
+    return Ingested(schema, written, data_path, None, quarantine_path, quarantine, result.records.record_count)

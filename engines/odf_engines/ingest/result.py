@@ -1,0 +1,108 @@
+"""What an ingest leaves: the slice, the state, the quarantine, and the answer that names them.
+
+Source: ODF "Ingest"; spec/ingest.md ING-5, ING-13.
+"""
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from odf_engines.contract import IngestRequest
+from odf_engines.host.messages import schema_text
+from odf_engines.ingest.columns import Columns
+from odf_engines.ingest.quarantine import Quarantine
+from odf_engines.ingest.slice_writer import WrittenSlice, check_compatible, slice_schema_of
+from odf_engines.ingest.slice_writer import write_slice as write_rows
+from odf_protocol.events import MergeStrategyChangelogStream
+
+__all__ = ["Folders", "Ingested", "answer_of", "slice_schema", "write_slice"]
+
+
+@dataclass(frozen=True, slots=True)
+class Folders:
+    """Where an ingest works.
+
+    Attributes:
+        scratch: Empty folder for intermediate files; the caller deletes it.
+        output: Folder for the files of the response.
+    """
+
+    scratch: Path
+    output: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Ingested:
+    """What was written.
+
+    Attributes:
+        schema: Of the slice.
+        slice: What is in it.
+        data_path: The slice; there only with rows.
+        state_path: The projected state, None where the strategy keeps none.
+        quarantine_path: Rows that were not taken; there only with rows.
+        quarantine: What is in it.
+        record_count: Records of the source.
+    """
+
+    schema: pa.Schema
+    slice: WrittenSlice
+    data_path: Path
+    state_path: Path | None
+    quarantine_path: Path
+    quarantine: Quarantine
+    record_count: int
+
+
+def slice_schema(request: IngestRequest, columns: Columns, known: pa.Schema | None) -> pa.Schema:
+    """Return the columns of the slice; those that the dataset has, where it has any.
+
+    Raises:
+        InvalidColumnsError: The rows do not fit them.
+    """
+    passes_op = isinstance(request.merge, MergeStrategyChangelogStream) and columns.op is not None
+    op_is_nullable = passes_op and columns.schema.field(columns.op).nullable
+    found = slice_schema_of(columns, request.vocabulary, op_is_nullable=op_is_nullable)
+    return found if known is None else check_compatible(found, known)
+
+
+def write_slice(
+    request: IngestRequest, folders: Folders, changes: Iterable[pa.RecordBatch], columns: Columns, schema: pa.Schema
+) -> tuple[Path, WrittenSlice]:
+    """Write changes as the slice of a request, in the order of their offsets; no file if there are none.
+
+    Raises:
+        InvalidColumnsError: A value does not fit the schema.
+    """
+    path = folders.output / "data.parquet"
+    written = write_rows(
+        changes,
+        path,
+        columns,
+        schema,
+        system_time=request.system_time,
+        fallback_event_time=request.fallback_event_time,
+        next_offset=request.next_offset,
+    )
+    return path, written
+
+
+def answer_of(request: IngestRequest, ingested: Ingested) -> dict[str, object]:
+    """Return the answer to a request, as plain values."""
+    count = ingested.slice.row_count
+    times = [time for time in (request.prev_watermark, ingested.slice.newest_event_time) if time is not None]
+    watermark = max(times, default=None)
+    return {
+        "schema": schema_text(ingested.schema),
+        "data": ingested.data_path.name if count else None,
+        "start": request.next_offset if count else None,
+        "end": request.next_offset + count - 1 if count else None,
+        "watermark_ms": None if watermark is None else watermark.unix_ms,
+        "state": None if ingested.state_path is None else ingested.state_path.name,
+        "quarantine": ingested.quarantine_path.name if ingested.quarantine.rows else None,
+        "quarantined_rows": ingested.quarantine.rows,
+        "quarantine_reasons": [asdict(each) for each in ingested.quarantine.reasons],
+        "rows_in": ingested.record_count,
+    }

@@ -1,0 +1,59 @@
+"""Rows that conversion or a merge refused, out of Spark's data frames.
+
+Source: spec/ingest.md ING-6.
+"""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from odf_engines.ingest.carriers import quoted
+from odf_engines.ingest.columns import ORD, Columns
+from odf_engines.ingest.outcome import Refusal
+from odf_engines.ingest.quarantine import BATCH_ROWS, QuarantinedRow
+from odf_engines.ingest.source_records import ERRORS, RECORD, FieldError, value_name
+from odf_engines.spark.ingest.handover import Handover
+
+
+def iter_unconverted(converted: Any, handover: Handover) -> Iterator[QuarantinedRow]:
+    """Give the records whose values did not convert, by number."""
+    rows = converted.where(f"{ERRORS} IS NOT NULL").select(RECORD, ERRORS).orderBy(RECORD)
+    for row in _iter_rows(handover, rows, "unconverted"):
+        yield QuarantinedRow(row[RECORD], "convert", tuple(FieldError(**error) for error in row[ERRORS]))
+
+
+def iter_refused(
+    refusal: Refusal, columns: Columns, handover: Handover, name: str, *, are_records: bool
+) -> Iterator[QuarantinedRow]:
+    """Give the rows that a merge refused, in input order.
+
+    Args:
+        refusal: Rows and reason.
+        columns: Of the rows.
+        handover: Takes the rows out of Spark.
+        name: For that, unique in the request.
+        are_records: `ord` is the number of a record; otherwise rows are results of a query and stand as JSON.
+    """
+    values = ", ".join(f"`{value_name(i)}` AS {quoted(field.name)}" for i, field in enumerate(columns.schema))
+    text = f"to_json(struct({values}), map('ignoreNullFields', 'false')) AS text"
+    for row in _iter_rows(handover, refusal.rows.selectExpr(ORD, text).orderBy(ORD), name):
+        found = json.loads(row["text"])
+        errors = tuple(
+            FieldError(
+                refusal.reason,
+                column,
+                None if found.get(column) is None else str(found[column]),
+                str(columns.schema.field(column).type),
+            )
+            for column in refusal.column_names
+        )
+        if are_records:
+            yield QuarantinedRow(row[ORD], "merge", errors)
+        else:
+            yield QuarantinedRow(None, "merge", errors, row["text"])
+
+
+def _iter_rows(handover: Handover, rows: Any, name: str) -> Iterator[dict[str, Any]]:
+    for batch in handover.iter_batches(rows, name):
+        for start in range(0, batch.num_rows, BATCH_ROWS):
+            yield from batch.slice(start, BATCH_ROWS).to_pylist()

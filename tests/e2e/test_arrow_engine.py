@@ -1,0 +1,126 @@
+"""The engine without Java: takes plain appends, leaves the rest to the other, and gives the same slices."""
+
+import hashlib
+
+import pytest
+
+from odf_engines.arrow.engine import ArrowEngine
+from odf_engines.contract import IngestRequest, Limits
+from odf_engines.errors import InvalidSourceError, UnsuitableSourceError
+from odf_protocol.events import (
+    DataTypeDate,
+    DataTypeInt64,
+    DataTypeString,
+    MergeStrategyAppend,
+    MergeStrategyLedger,
+    ReadStepCsv,
+    ReadStepNdJson,
+)
+from odf_protocol.timestamp import Timestamp
+from odf_protocol.vocabulary import Vocabulary
+from support.ingests import FALLBACK, SYSTEM_TIME, RootDataset, schema
+from support.nodes import RealNode
+
+SCHEMA = schema(event_time=DataTypeDate(), n=DataTypeInt64(), text=DataTypeString())
+PLAIN = "2020-01-02,1,a\n2020-01-01,2,\n,3,b\n"
+
+
+@pytest.fixture(scope="module")
+def session(tmp_path_factory):
+    with ArrowEngine().open(tmp_path_factory.mktemp("arrow"), Limits()) as opened:
+        yield opened
+
+
+def request(path, **changes):
+    values = {
+        "dataset_id": "did:odf:test",
+        "read": ReadStepCsv(schema=SCHEMA),
+        "preprocess": None,
+        "merge": MergeStrategyAppend(),
+        "vocabulary": Vocabulary(),
+        "source_path": path,
+        "source_name": "the source",
+        "known_schema": None,
+        "state_path": None,
+        "system_time": Timestamp.parse(SYSTEM_TIME),
+        "fallback_event_time": Timestamp.parse(FALLBACK),
+        "next_offset": 0,
+    }
+    return IngestRequest(**{**values, **changes})
+
+
+def written(tmp_path, text):
+    path = tmp_path / "source"
+    path.write_text(text)
+    return path
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("read", "text"),
+    [
+        (ReadStepCsv(schema=SCHEMA), PLAIN),
+        (ReadStepCsv(schema=SCHEMA), PLAIN + "2020-01-01\n"),
+        (ReadStepNdJson(schema=SCHEMA), '{"event_time": "2020-01-01", "n": 1, "text": "a"}\n{"n": 2}\n'),
+        (ReadStepNdJson(), '{"event_time": "2020-01-01T10:00:00Z", "n": 1}\n'),
+    ],
+    ids=["csv", "csv-with-a-broken-record", "ndjson", "ndjson-without-schema"],
+)
+def test_slice_is_the_same_to_the_byte_whoever_takes_the_source(session, tmp_path, read, text):
+    ours = session.ingest(request(written(tmp_path, text), read=read))
+    theirs = RootDataset(read).ingest(text)
+    digests = [hashlib.sha256(each.data_path.read_bytes()).hexdigest() for each in (ours, theirs)]
+    assert digests[0] == digests[1]
+    assert (ours.schema, ours.watermark, ours.quarantined_rows) == (
+        theirs.schema,
+        theirs.watermark,
+        theirs.quarantined_rows,
+    )
+
+
+@pytest.mark.parametrize("text", ["2020-01-01,one,a\n", "2020-01-01T25:00:00,1,a\n"], ids=["no-number", "no-day"])
+def test_record_that_is_not_plain_is_for_another_engine(session, tmp_path, text):
+    with pytest.raises(UnsuitableSourceError):
+        session.ingest(request(written(tmp_path, PLAIN + text)))
+    assert session.ingest(request(written(tmp_path, PLAIN))).statistics.rows_out == 3
+
+
+def test_merge_is_for_another_engine(session, tmp_path):
+    with pytest.raises(UnsuitableSourceError):
+        session.ingest(request(written(tmp_path, PLAIN), merge=MergeStrategyLedger(primary_key=("n",))))
+
+
+def test_unusable_file_is_the_sources_fault(session, tmp_path):
+    read = ReadStepCsv(schema=SCHEMA, header=True)
+    with pytest.raises(InvalidSourceError, match="nobody"):
+        session.ingest(request(written(tmp_path, "event_time,n,nobody\n2020-01-01,1,a\n"), read=read))
+
+
+def test_plain_push_needs_no_other_engine(tmp_path):
+    node = RealNode(tmp_path / "home")
+    node.home.mkdir()
+    # Nobody is there who could take what the first engine does not.
+    (node.home / "odf-node.toml").write_text('[engines]\ningest = "nobody"\n')
+    manifest = tmp_path / "rows.yaml"
+    manifest.write_text(
+        """
+kind: DatasetSnapshot
+version: 1
+content:
+  name: rows
+  kind: Root
+  metadata:
+    - kind: AddPushSource
+      sourceName: default
+      read: {kind: NdJson, schema: {fields: [{name: n, type: {kind: Option, inner: Int64}}]}}
+      merge: {kind: Append}
+"""
+    )
+    node.must("add", str(manifest))
+    rows = tmp_path / "rows.ndjson"
+    rows.write_text('{"n": 1}\n{"n": 2}\n')
+    assert "2 rows" in node.must("ingest", "rows", str(rows)).out
+    rows.write_text('{"n": "many"}\n')
+    refused = node.run("ingest", "rows", str(rows))
+    assert refused.code == 8
+    assert "nobody" in refused.err
