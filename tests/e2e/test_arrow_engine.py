@@ -98,9 +98,6 @@ def test_unusable_file_is_the_sources_fault(session, tmp_path):
 
 def test_plain_push_needs_no_other_engine(tmp_path):
     node = RealNode(tmp_path / "home")
-    node.home.mkdir()
-    # Nobody is there who could take what the first engine does not.
-    (node.home / "odf-node.toml").write_text('[engines]\ningest = "nobody"\n')
     manifest = tmp_path / "rows.yaml"
     manifest.write_text(
         """
@@ -117,6 +114,8 @@ content:
 """
     )
     node.must("add", str(manifest))
+    # From now on nobody is there who could take what the first engine does not.
+    (node.home / "odf-node.toml").write_text('[engines]\ningest = "nobody"\n')
     rows = tmp_path / "rows.ndjson"
     rows.write_text('{"n": 1}\n{"n": 2}\n')
     assert "2 rows" in node.must("ingest", "rows", str(rows)).out
