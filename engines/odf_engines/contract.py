@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = [
-    "MAX_REASONS",
     "EngineError",
     "EngineFailureError",
     "EngineMissingError",
@@ -47,6 +46,7 @@ __all__ = [
     "InvalidSourceError",
     "LimitExceededError",
     "Limits",
+    "MAX_REASONS",
     "NotReplayableError",
     "QuarantineReason",
     "QueryRequest",

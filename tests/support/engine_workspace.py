@@ -47,9 +47,10 @@ class Workspace:
 
     Args:
         folder: Existing folder of the workspace's own.
+        has_our_fusion: Whether its engine ``datafusion`` is ours too, and not its own.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, has_our_fusion: bool = False) -> None:
         self.folder = folder / "workspace"
         peer = Path(os.environ["ODF_PEER"])
         for path in (self.folder, folder / "engines", folder / "containers", folder / "bin"):
@@ -58,7 +59,8 @@ class Workspace:
         podman.write_text(_PODMAN.format(python=sys.executable, podman=peer / "podman"))
         podman.chmod(0o755)
         serve = [sys.executable, "-m", "odf_engines.grpc", "--workspace", str(folder / "engines")]
-        engines = {"engine-spark": serve, "engine-datafusion": [str(peer / "engine-datafusion")]}
+        fusion = [*serve, "--engine", "datafusion"] if has_our_fusion else [str(peer / "engine-datafusion")]
+        engines = {"engine-spark": serve, "engine-datafusion": fusion}
         (folder / "engines.json").write_text(json.dumps(engines))
         bubblewrap = find_bubblewrap().path
         self._environment = os.environ | {

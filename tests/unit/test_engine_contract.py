@@ -95,6 +95,17 @@ def test_missing_engine_names_itself_and_those_that_are_there():
     assert "spark" in caught.value.installed
 
 
+def test_engine_counts_where_the_package_of_its_extra_is_installed(monkeypatch):
+    points = [
+        EntryPoint(name, f"odf_engines.spark.engine:SparkEngine{extra}", odf_engines.registry.ENTRY_POINT_GROUP)
+        for name, extra in (("plain", ""), ("there", " [pyarrow]"), ("absent", " [no_such_package]"))
+    ]
+    monkeypatch.setattr(odf_engines.registry, "entry_points", lambda group: points)
+    assert installed_engines() == ("plain", "there")
+    with pytest.raises(errors.EngineMissingError):
+        get_engine("absent")
+
+
 def test_engine_of_another_package_is_found(monkeypatch):
     point = EntryPoint("Other", "odf_engines.spark.engine:SparkEngine", odf_engines.registry.ENTRY_POINT_GROUP)
     monkeypatch.setattr(odf_engines.registry, "entry_points", lambda group: [point])

@@ -3,6 +3,7 @@
 Source: ODF "Engine contract"; clauses GRPC-5 to GRPC-9 of ``spec/extensions/engine-grpc.md``.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from odf_engines.contract import (
@@ -18,6 +19,7 @@ from odf_engines.grpc.folders import ForbiddenPathError, SharedFolders
 from odf_protocol import engine_messages
 from odf_protocol.errors import MalformedError, UnsupportedError
 from odf_protocol.events import DataSchema, OffsetInterval, SetVocab, SqlQueryStep, TransformSql
+from odf_protocol.multihash import Multihash
 from odf_protocol.schema_spark import quote_spark_name
 from odf_protocol.vocabulary import Vocabulary
 
@@ -85,11 +87,20 @@ def _input_of(message: engine_messages.TransformRequestInput, folders: SharedFol
         vocabulary=_vocabulary_of(message.vocab),
         schema=_read_schema(schema_file),
         slices=tuple(folders.get_input(each) for each in message.data_paths),
+        hashes=_hashes_of(message.data_paths),
         offset_interval=interval,
         watermarks=tuple(
             Watermark(system_time=mark.system_time, event_time=mark.event_time) for mark in message.explicit_watermarks
         ),
     )
+
+
+def _hashes_of(paths: Sequence[str]) -> tuple[Multihash, ...]:
+    """Read the hashes by which a caller calls its slices; none where it calls one otherwise."""
+    try:
+        return tuple(Multihash.parse(Path(path).name) for path in paths)
+    except MalformedError:
+        return ()
 
 
 def _vocabulary_of(message: engine_messages.DatasetVocabulary) -> Vocabulary:

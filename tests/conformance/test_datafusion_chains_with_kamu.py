@@ -1,0 +1,104 @@
+"""Clauses FUSION-2 and FUSION-6: whole chains of another implementation and ours, each re-executed by the other."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from support.engine_workspace import Workspace
+from support.nodes import RealNode
+
+pytestmark = [
+    pytest.mark.peer,
+    pytest.mark.skipif("ODF_PEER" not in os.environ, reason="ODF_PEER does not name the folder of a peer's programs"),
+]
+
+ROOT = """
+kind: DatasetSnapshot
+version: 1
+content:
+  name: NAME
+  kind: Root
+  metadata:
+    - kind: AddPushSource
+      sourceName: default
+      read:
+        kind: Csv
+        header: true
+        schema:
+          fields:
+            - {name: event_time, type: {kind: Option, inner: {kind: Timestamp}}}
+            - {name: city, type: {kind: Option, inner: String}}
+            - {name: people, type: {kind: Option, inner: Int64}}
+      merge: {kind: Snapshot, primaryKey: [city]}
+"""
+
+DERIVATIVE = """
+kind: DatasetSnapshot
+version: 1
+content:
+  name: NAME
+  kind: Derivative
+  metadata:
+    - kind: SetVocab
+      eventTimeColumn: at
+    - kind: SetTransform
+      inputs: [{datasetRef: cities, alias: c}, {datasetRef: towns, alias: t}]
+      transform:
+        kind: Sql
+        engine: datafusion
+        queries: QUERIES
+"""
+DERIVATIVES = {
+    "large": '[{query: "SELECT op, event_time AS at, upper(city) AS city, people FROM c WHERE people > 10"}]',
+    "totals": '[{alias: some, query: "SELECT event_time, people FROM c"}, '
+    '{query: "SELECT event_time AS at, sum(people) AS people, avg(people) AS mean FROM some GROUP BY event_time"}]',
+    "pairs": '[{query: "SELECT c.event_time AS at, c.city, t.city AS town FROM c JOIN t ON c.people = t.people"}]',
+}
+SYSTEM_DAY = "2024-03-{:02}T12:00:00Z"
+
+
+def rows(day: int) -> str:
+    """All cities on a day; some change, some go, some come."""
+    lines = [f"2024-01-{day:02}T00:00:00Z,city {at},{at * 7 + day % 3}" for at in range(day % 4, 12)]
+    return "event_time,city,people\n" + "\n".join(lines) + "\n"
+
+
+def make_chains(workspace: Workspace) -> None:
+    """Steps over one slice of one input, over several of both, and over a watermark alone."""
+    roots = [ROOT.replace("NAME", name) for name in ("cities", "towns")]
+    derivatives = [DERIVATIVE.replace("NAME", name).replace("QUERIES", each) for name, each in DERIVATIVES.items()]
+    workspace.add("2024-03-01T00:00:00Z", *roots, *derivatives)
+    for day in range(1, 8):
+        at = SYSTEM_DAY.format(day)
+        workspace.ingest(at, "cities", rows(day))
+        workspace.ingest(at, "towns", rows(day + 2))
+        if day in (1, 5, 7):
+            for name in DERIVATIVES:
+                workspace.run_with_engine("--system-time", at.replace("T12", "T13"), "pull", name)
+
+
+@pytest.mark.timeout(1800)
+def test_chains_of_another_implementation_are_re_executed_here(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path)
+    make_chains(workspace)
+    node = RealNode(tmp_path / "home")
+    for name in ("cities", "towns", *DERIVATIVES):
+        place = (tmp_path / "export" / name).as_uri()
+        workspace.run("push", name, "--to", place, "--no-alias")
+        (report,) = node.must("pull", place, "--policy", "unsigned", "-o", "json").json()
+        if name in DERIVATIVES:
+            assert report["replayedSteps"] == 3
+
+
+@pytest.mark.timeout(1800)
+def test_another_implementation_gets_the_same_rows_with_our_engine(tmp_path: Path) -> None:
+    made = []
+    for has_ours in (False, True):
+        folder = tmp_path / str(has_ours)
+        folder.mkdir()
+        workspace = Workspace(folder, has_our_fusion=has_ours)
+        make_chains(workspace)
+        made.append({name: workspace.rows(name) for name in DERIVATIVES})
+    assert made[0] == made[1]
+    assert all(made[0].values())
