@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = [
+    "MAX_REASONS",
     "EngineError",
     "EngineFailureError",
     "EngineMissingError",
@@ -46,7 +47,6 @@ __all__ = [
     "InvalidSourceError",
     "LimitExceededError",
     "Limits",
-    "MAX_REASONS",
     "NotReplayableError",
     "QuarantineReason",
     "QueryRequest",

@@ -1,18 +1,20 @@
 """Clauses FUSION-3, FUSION-4 and FUSION-5: which queries the DataFusion engine takes, and what it says of them."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from datafusion import DataFrame
 
 from odf_engines.contract import Finding
+from odf_engines.datafusion import transform
 from odf_engines.datafusion.context import make_context
 from odf_engines.datafusion.functions import AGGREGATES, FUNCTIONS, PINNED, REFUSED, WINDOWS
 from odf_engines.datafusion.gate import find_limits
 from odf_engines.datafusion.relations import empty_rows
 from odf_engines.datafusion.steps import plan_transform
 from odf_engines.errors import InvalidQueryError, NotReplayableError
-from support.transforms import ORDERS, transform_sql
+from support.transforms import ORDERS, orders_input, transform_request, transform_sql, write_orders
 
 MEMORY_BYTES = 256 * 1024**2
 
@@ -28,6 +30,15 @@ def plan(folder: Path, *queries: str | tuple[str, str]) -> DataFrame:
 
 def said_of(folder: Path, *queries: str | tuple[str, str]) -> dict[str, Finding]:
     return {each.expression: each for each in find_limits(plan(folder, *queries), operations={"op"}, op="op")}
+
+
+def test_step_says_which_rows_of_each_input_its_reader_found(tmp_path: Path) -> None:
+    path = write_orders(tmp_path / "orders.parquet", [(at, 0, at, at, "new", 1.0) for at in range(10)])
+    source = orders_input([path], (3, 7))
+    request = transform_request("SELECT event_time FROM orders", source, replace(orders_input(), alias="others"))
+    answer = transform.run(request, tmp_path, MEMORY_BYTES)
+    assert answer["inputs"] == [{"rows": 5, "first": 3, "last": 7}, {"rows": 0, "first": None, "last": None}]
+    assert (answer["rows_in"], answer["rows_out"]) == (5, 5)
 
 
 def test_every_function_of_the_library_was_looked_at() -> None:

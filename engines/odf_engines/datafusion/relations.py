@@ -18,11 +18,12 @@ from odf_engines.errors import EngineFailureError, InvalidQueryError
 from odf_protocol.errors import UnsupportedError
 from odf_protocol.events import DataSchema
 from odf_protocol.schema_arrow import arrow_schema_of
+from odf_protocol.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from datafusion import DataFrame, SessionContext
 
-__all__ = ["empty_rows", "input_rows", "read_files", "register"]
+__all__ = ["count_rows", "empty_rows", "input_rows", "read_files", "register"]
 
 
 def input_rows(context: "SessionContext", source: TransformInput, folder: Path) -> "DataFrame":
@@ -83,6 +84,17 @@ def read_files(context: "SessionContext", paths: Sequence[Path], folder: Path) -
             return context.read_parquet(f"{folder}/")
     except InvalidQueryError as error:
         raise EngineFailureError(f"an input cannot be read: {error.message}") from error
+
+
+def count_rows(rows: "DataFrame", vocabulary: Vocabulary) -> dict[str, int | None]:
+    """Say how many rows of an input this engine's reader finds, and the first and last of their offsets."""
+    from datafusion import col, functions, literal
+
+    offset = col(quoted(vocabulary.offset))
+    asked = {"rows": functions.count(literal(1)), "first": functions.min(offset), "last": functions.max(offset)}
+    with query_errors():
+        found = rows.aggregate([], [each.alias(name) for name, each in asked.items()]).to_pydict()
+    return {name: values[0] for name, values in found.items()}
 
 
 def register(context: "SessionContext", name: str, rows: "DataFrame") -> None:

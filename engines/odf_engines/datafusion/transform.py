@@ -9,7 +9,7 @@ from pathlib import Path
 from odf_engines.contract import TransformRequest
 from odf_engines.datafusion.context import make_context
 from odf_engines.datafusion.output import check_columns, in_slice_types, output_schema
-from odf_engines.datafusion.relations import input_rows
+from odf_engines.datafusion.relations import count_rows, input_rows
 from odf_engines.datafusion.result import Result
 from odf_engines.datafusion.steps import plan_transform
 from odf_engines.errors import InvalidQueryError
@@ -31,6 +31,7 @@ def run(request: TransformRequest, folder: Path, memory_bytes: int) -> dict[str,
         inputs = {
             each.alias: input_rows(context, each, work / str(number)) for number, each in enumerate(request.inputs)
         }
+        read = [count_rows(inputs[each.alias], each.vocabulary) for each in request.inputs]
         raw = plan_transform(context, request.transform, inputs)
         result = in_slice_types(raw, request.vocabulary)
         check_columns(result.schema(), request.vocabulary)
@@ -49,7 +50,8 @@ def run(request: TransformRequest, folder: Path, memory_bytes: int) -> dict[str,
     return {
         "schema": schema_text(schema),
         "data": "data.parquet" if rows_out else None,
-        "rows_in": sum(each.offset_interval.row_count for each in request.inputs if each.offset_interval),
+        "inputs": read,
+        "rows_in": sum(each["rows"] or 0 for each in read),
         "rows_out": rows_out,
         "late_rows": 0,
         "watermark_ms": None if watermark is None else watermark.unix_ms,
