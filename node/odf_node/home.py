@@ -79,7 +79,7 @@ class Home:
 
     @property
     def downloads(self) -> Path:
-        """Downloads that stopped and can go on: ``staging/downloads/<base16 multihash>.part``."""
+        """What arrives in transfers, and stays when they stop: a folder for each (HOME-19)."""
         return self.staging / "downloads"
 
     @property

@@ -365,6 +365,36 @@ class MetadataStoreSuite(ABC):
             getattr(store, method)(dataset_id(1))
         assert str(dataset_id(1)) in str(caught.value)
 
+    # Objects that a dataset has (EX-81)
+
+    def test_dataset_has_what_was_brought_for_it_and_nothing_else(self, store: MetadataStore) -> None:
+        first = creation()
+        named = object_hash(1), object_hash(2), object_hash(3)
+        absent = frozenset(named[1:])
+        store.commit(replace(first, objects=named, absent=absent, not_brought=frozenset(named[2:])))
+        assert [store.has_dataset_object(dataset_id(), name) for name in named] == [True, True, False]
+        assert not store.has_dataset_object(dataset_id(), object_hash(4))
+        assert not store.has_dataset_object(dataset_id(2), named[0])
+        store.mark_brought(dataset_id(), named[2:])
+        assert store.has_dataset_object(dataset_id(), named[2])
+        assert store.list_absent_objects(dataset_id()) == absent
+
+    def test_object_that_is_here_for_this_node_alone_is_none_that_the_dataset_has(self, store: MetadataStore) -> None:
+        named = (object_hash(1),)
+        both = frozenset(named)
+        store.commit(replace(creation(), objects=named, absent=both, not_brought=both))
+        store.mark_present(dataset_id(), named, brought=False)
+        assert store.list_absent_objects(dataset_id()) == frozenset()
+        assert not store.has_dataset_object(dataset_id(), named[0])
+        store.mark_present(dataset_id(), named)
+        store.mark_absent(dataset_id(), named)
+        assert store.has_dataset_object(dataset_id(), named[0])
+
+    def test_what_was_not_brought_is_absent(self) -> None:
+        named = (object_hash(1),)
+        with pytest.raises(ValueError, match="absent"):
+            replace(creation(), objects=named, not_brought=frozenset(named))
+
     # Signatures and acceptances
 
     def test_signed_head_of_an_older_block_is_not_the_present_one(self, store: MetadataStore) -> None:

@@ -28,6 +28,7 @@ from odf_protocol.exchange.routes import ObjectKind, object_path
 from odf_protocol.policy import Trust
 from odf_protocol.timestamp import Timestamp
 from support.exchange_nodes import RecordingReceiver, TestNode, serving
+from support.offering_peer import OfferingPeer
 from support.offers import NOON, NOW, Judge, PeerChain, PublisherHome, SharedEngine, root_chain, select
 from support.signing import NEW_KEY, OTHER_KEY
 
@@ -174,6 +175,28 @@ def test_file_that_cannot_be_made_again_stays_or_comes_from_elsewhere(node: Node
         report = bring(other, chain)
         assert (report.rebuilt_files, report.fetched_files, report.sources) == (0, 1, [target.url])
         assert set(chain.files) <= set(other.objects.iter_hashes())
+
+
+def test_copy_of_others_that_is_computed_from_a_hidden_input_is_for_this_node_alone(
+    place: Place, tmp_path: Path
+) -> None:
+    """EX-82: a chain that was taken on its metadata alone, of which nobody brought a byte."""
+    with closing(Node(Judge.create(tmp_path / "other").home, FixedClock(NOW))) as other:
+        other.__dict__["engines"] = place.engine
+        root = PublisherHome(Judge(other.home, place.engine)).keep(place.root)
+        other.store.set_published(root.id, False)
+        wishes = Wishes(published=True, force=False, portion=Portion.METADATA_ONLY)
+        peer = OfferingPeer(place.doubled.copy(files={}))
+        taken = other.pulling.take(
+            peer, url="http://127.0.0.1:9/doubled", name="doubled", policy=None, expected_id=None,
+            progress=Silence(), wishes=wishes,
+        )  # fmt: skip
+        asyncio.run(taken)
+        (name,) = place.doubled.files
+        assert bring(other, place.doubled).rebuilt_files == 1
+        assert other.objects.has(name)
+        assert other.store.list_absent_objects(place.doubled.id) == frozenset()
+        assert not other.store.has_dataset_object(place.doubled.id, name)
 
 
 def test_daemon_brings_back_what_others_ask_for_and_clones_are_completed_from_it(

@@ -96,6 +96,7 @@ class SecretiveNode:
 
     @classmethod
     def create(cls, folder: Path, *, holds_it: bool = True) -> "SecretiveNode":
+        folder.mkdir(exist_ok=True)
         judge = Judge.create(folder / "home")
         hidden = root_chain(folder, name="hidden.data")
         publisher = PublisherHome(judge)
@@ -130,21 +131,19 @@ class SecretiveNode:
     @asynccontextmanager
     async def served(self, **options: Any) -> AsyncIterator[Stranger]:
         node = self.node
-        app = create_app(
-            ServedNode(
-                software="odf-node/test",
-                node_id=DidKey(bytes(range(32))),
-                store=node.store,
-                objects=node.objects,
-                clock=node.clock,
-                disputes=Disputes(node.store),
-                key_logs=KeyLogs(node.store),
-                trees=KeptTrees(node.objects),
-                pushes=node.push_judge,
-            ),
+        served = ServedNode(
+            software="odf-node/test",
+            node_id=DidKey(bytes(range(32))),
+            store=node.store,
+            objects=node.objects,
+            clock=node.clock,
+            disputes=Disputes(node.store),
+            key_logs=KeyLogs(node.store),
+            trees=KeptTrees(node.objects),
+            pushes=node.push_judge,
             **options,
         )
-        async with serving(app) as url, aiohttp.ClientSession() as session:
+        async with serving(create_app(served)) as url, aiohttp.ClientSession() as session:
             yield Stranger(url, session)
 
 

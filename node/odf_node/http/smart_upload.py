@@ -1,6 +1,6 @@
 """What is pushed in one conversation, and as a peer's dataset: here already, and as little trusted as if far away.
 
-Blocks wait in a file without a name, objects in the object store, where their hashes are checked (SMART-10).
+Blocks wait in a file without a name; objects are compared with their hashes and lie apart (SMART-10, EX-80).
 """
 
 from collections.abc import AsyncIterator, Sequence
