@@ -5,9 +5,9 @@
     receiving --commit--> verifying --> accepted | refused | failed
         '-- nobody continues it for PUSH_IDLE_S, or DELETE --> gone
 
-Blocks wait in a file without a name: a crash leaves nothing behind. Objects are compared with their hashes and lie apart
-until the push is accepted (EX-80): one that broke goes on with them when it is begun again, also at the next process
-(EX-21). They go with a refusal.
+Blocks wait in a file without a name: a crash leaves nothing behind. Objects are compared with their hashes and lie
+apart until the push is accepted (EX-80): one that broke goes on with them when it is begun again, also at the next
+process (EX-21). They go with a refusal.
 """
 
 from collections.abc import AsyncIterator, Iterator, Sequence
