@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from aiohttp import web
 
+from odf_node.configuration.declaration import HIGHEST_PORT
 from odf_node.http.live import Live
 from odf_node.http.middleware import Handler
 from odf_node.http.remote_addresses import share_of
@@ -185,12 +186,13 @@ async def listen(
     """
     if runner.server is None:
         raise RuntimeError("the runner is set up before it listens")
+    if not 0 <= port <= HIGHEST_PORT:  # the C library takes it modulo 65536
+        raise OverflowError(f"a port is 0 to {HIGHEST_PORT}")
     found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     opened: list[socket.socket] = []
     try:
         for family, _, _, _, address in dict.fromkeys(found):
-            # The port as it was asked for: the C library takes it modulo 65536.
-            listening = socket.create_server((address[0], port), family=family)
+            listening = socket.create_server(address[:2], family=family)
             listening.setblocking(False)
             opened.append(listening)
     except BaseException:
