@@ -71,6 +71,9 @@ def test_what_nobody_can_repeat_is_refused_with_what_to_write_instead(tmp_path: 
         "SELECT event_time FROM orders WHERE id IN (SELECT id FROM orders UNION SELECT 1)",
         "SELECT event_time, array_agg(DISTINCT id) AS x FROM orders GROUP BY event_time",
         "SELECT event_time, sum(DISTINCT amount) AS x FROM orders GROUP BY event_time",
+        "SELECT event_time, regr_slope(DISTINCT amount, id) AS x FROM orders GROUP BY event_time",
+        "SELECT event_time, nth_value(DISTINCT id, 1) AS x FROM orders GROUP BY event_time",
+        "SELECT event_time FROM orders WHERE id > (SELECT mean(DISTINCT amount) FROM orders)",
         "SELECT max(event_time) AS event_time, approx_distinct(id) AS x FROM orders",
     ],
 )

@@ -6,7 +6,7 @@ of those that people miss why they are on none.
 Source: clauses FUSION-3 and FUSION-5 in ``spec/extensions/engine-contract.md``.
 """
 
-__all__ = ["AGGREGATES", "FUNCTIONS", "PINNED", "REFUSED", "TABLE_FUNCTIONS", "WINDOWS"]
+__all__ = ["AGGREGATES", "EXACT", "FUNCTIONS", "PINNED", "REFUSED", "TABLE_FUNCTIONS", "WINDOWS"]
 
 _LIST_WORDS = (
     "any_value", "append", "cat", "compact", "concat", "contains", "dims", "distance", "distinct", "element", "empty",
@@ -44,7 +44,7 @@ _LISTS = {f"{kind}_{word}" for kind in ("array", "list") for word in _LIST_WORDS
 FUNCTIONS = _PLAIN | _LISTS | _DISTANCES | _BY_TABLES
 
 # The same whatever the order of rows.
-_EXACT = frozenset({"bit_and", "bit_or", "bit_xor", "bool_and", "bool_or", "count", "grouping", "max", "min"})
+EXACT = frozenset({"bit_and", "bit_or", "bit_xor", "bool_and", "bool_or", "count", "grouping", "max", "min"})
 # Order of rows, or sums of floating-point numbers.
 _BY_ORDER = frozenset(
     {"approx_median", "approx_percentile_cont", "approx_percentile_cont_with_weight", "array_agg", "avg", "corr",
@@ -54,7 +54,7 @@ _BY_ORDER = frozenset(
      "var", "var_pop", "var_population", "var_samp", "var_sample"}
 )  # fmt: skip
 
-AGGREGATES = _EXACT | _BY_ORDER
+AGGREGATES = EXACT | _BY_ORDER
 
 WINDOWS = frozenset(
     {"cume_dist", "dense_rank", "first_value", "lag", "last_value", "lead", "nth_value", "ntile", "percent_rank",

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from odf_engines.contract import Finding
-from odf_engines.datafusion.functions import PINNED
+from odf_engines.datafusion.functions import EXACT, PINNED
 from odf_engines.errors import InvalidQueryError, NotReplayableError
 
 if TYPE_CHECKING:
@@ -23,9 +23,7 @@ _NODES: Final = frozenset(
 )  # fmt: skip
 
 # A set of values is walked in the order of a hash that is made anew in each process.
-_UNORDERED: Final = re.compile(
-    r"\b(array_agg|string_agg|sum|avg|mean|median|stddev\w*|var\w*|covar\w*|corr|percentile_cont)\(DISTINCT "
-)
+_OF_A_SET: Final = re.compile(r"\b(\w+)\(DISTINCT ")
 _UNION: Final = re.compile(r"^\s*Union\b", re.MULTILINE)
 _CALL: Final = re.compile(r"\b([a-z_0-9]+)\(")
 
@@ -62,9 +60,9 @@ def check_plan(rows: "DataFrame") -> None:
             "its parts run side by side, and their rows come in an order that differs from run to run",
             "one derivative for each part",
         )
-    if (found := _UNORDERED.search(text)) is not None:
+    if found := [name for name in _OF_A_SET.findall(text) if name not in EXACT]:
         raise NotReplayableError(
-            f"{found[1]}(DISTINCT ...)",
+            f"{found[0]}(DISTINCT ...)",
             "its values come in an order that differs from run to run",
             "the same over rows that a step before made distinct (GROUP BY)",
         )
