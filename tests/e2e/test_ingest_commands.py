@@ -142,3 +142,33 @@ def test_preprocess_for_an_engine_that_is_not_here_is_not_run_on_another() -> No
         EngineMissingError, match=r"'flink' is not installed \(installed for preprocess: datafusion, spark"
     ):
         dataset.ingest(GOOD)
+
+
+def test_changelog_whose_operations_may_be_null_is_taken(node: RealNode, tmp_path: Path) -> None:
+    path, source = node.home.with_name("changes.yaml"), tmp_path / "changes.csv"
+    read = "{kind: Csv, header: true, ddlSchema: [op INT, id INT, x STRING]}"
+    text = PUSHED.format(name="changes", read=read, preprocess="")
+    path.write_text(text.replace("{kind: Append}", "{kind: ChangelogStream, primaryKey: [id]}"), encoding="utf-8")
+    source.write_text("op,id,x\n0,1,a\n0,2,b\n1,1,a\n")
+    node.must("add", str(path))
+    node.must("ingest", "changes", str(source))
+    assert [(row["op"], row["id"]) for row in rows(node, "changes")] == [(0, 1), (1, 1), (0, 2)]
+    node.must("verify", "changes")
+
+
+def test_columns_called_like_system_columns_are_renamed_where_no_odf_schema_says_otherwise(
+    node: RealNode, tmp_path: Path
+) -> None:
+    source = tmp_path / "reserved.csv"
+    source.write_text("offset,op,system_time,x\n5,7,q,1\n")
+    add(node, "reserved", CSV)
+    node.must("ingest", "reserved", str(source))
+    (row,) = rows(node, "reserved")
+    assert (row["offset"], row["op"], row["_offset"], row["_op"], row["_system_time"], row["x"]) == (
+        0,
+        0,
+        "5",
+        "7",
+        "q",
+        "1",
+    )

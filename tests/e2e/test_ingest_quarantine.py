@@ -178,7 +178,7 @@ def test_source_of_bad_records_only_gives_no_slice() -> None:
             id="twins",
         ),
         pytest.param(
-            ReadStepCsv(header=True),
+            ReadStepCsv(header=True, schema=schema(offset=DataTypeInt64(), b=DataTypeString())),
             "offset,b\n",
             "unusable source the source: column offset has a name that is reserved for a system column; rename it in a"
             " preprocess step",

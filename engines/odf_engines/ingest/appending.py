@@ -8,7 +8,7 @@ from odf_engines.errors import InvalidSourceError
 from odf_engines.ingest.columns import InvalidColumnsError, columns_of
 from odf_engines.ingest.plain_append import iter_appended
 from odf_engines.ingest.quarantine import iter_broken, write_quarantine
-from odf_engines.ingest.read import ReadResult, read_source
+from odf_engines.ingest.read import ReadResult, read_request
 from odf_engines.ingest.result import Folders, Ingested, slice_schema, write_slice
 from odf_protocol.errors import MalformedError, UnsupportedError
 from odf_protocol.events import MergeStrategyAppend
@@ -36,10 +36,7 @@ def append_source(request: IngestRequest, folders: Folders) -> Ingested | None:
         InvalidSourceError: The file as a whole is unusable, or its columns break the dataset's rules.
     """
     try:
-        result = read_source(
-            request.read, request.source_path, request.source_name, request.vocabulary, folders.scratch
-        )
-        return append_records(request, folders, result)
+        return append_records(request, folders, read_request(request, folders.scratch))
     except (InvalidColumnsError, UnsupportedError, MalformedError) as error:
         raise InvalidSourceError(request.source_name, str(error)) from error
 

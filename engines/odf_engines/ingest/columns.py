@@ -50,9 +50,7 @@ def columns_of(found: pa.Schema, merge: MergeStrategy, vocabulary: Vocabulary, k
     Raises:
         InvalidColumnsError: A reserved name, an event time that is no time, or a missing key column.
     """
-    takes_op = isinstance(merge, MergeStrategyChangelogStream | MergeStrategyUpsertStream)
-    reserved = {vocabulary.offset, vocabulary.system_time} | (set() if takes_op else {vocabulary.op})
-    if taken := [name for name in found.names if name in reserved]:
+    if taken := [name for name in found.names if name in _reserved_names(merge, vocabulary)]:
         raise InvalidColumnsError(
             f"column {taken[0]} has a name that is reserved for a system column; rename it in a preprocess step"
         )
@@ -87,3 +85,17 @@ def _indexes_of(names: tuple[str, ...], schema: pa.Schema, role: str) -> tuple[i
             f"{role} column {missing[0]} is not among the columns of the rows: {', '.join(schema.names)}"
         )
     return tuple(schema.get_field_index(name) for name in names)
+
+
+def rename_reserved(schema: pa.Schema, merge: MergeStrategy, vocabulary: Vocabulary) -> pa.Schema:
+    """Rename columns that are called like a system column: `offset` becomes `_offset`.
+
+    Source: ODF reference ingest, sources without ODF schema and without preprocess step.
+    """
+    reserved = _reserved_names(merge, vocabulary)
+    return pa.schema([field.with_name(f"_{field.name}") if field.name in reserved else field for field in schema])
+
+
+def _reserved_names(merge: MergeStrategy, vocabulary: Vocabulary) -> set[str]:
+    takes_op = isinstance(merge, MergeStrategyChangelogStream | MergeStrategyUpsertStream)
+    return {vocabulary.offset, vocabulary.system_time} | (set() if takes_op else {vocabulary.op})

@@ -10,6 +10,7 @@ import mmap
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pyarrow as pa
@@ -23,6 +24,7 @@ _OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _ARRAY = msgspec.json.Decoder(list[msgspec.Raw])
 _STRING = msgspec.json.Decoder(str)
 _ANY = msgspec.json.Decoder()
+_DECODED = msgspec.json.Decoder(dict[str, Any])
 
 
 class JsonPathError(Exception):
@@ -118,15 +120,17 @@ def parse_feature(raw: bytes) -> dict[str, str | None]:
         raise BrokenJsonError(f"not a GeoJSON feature: {error}") from error
 
 
-def sample(source: Source, parse: Callable[[bytes], dict[str, str | None]], limit: int) -> list[dict[str, str | None]]:
-    """Read the first `limit` records, leaving out the broken ones."""
-    found = []
+def sample(source: Source, limit: int, *, is_geo: bool) -> Iterator[dict[str, Any]]:
+    """Decode the first `limit` records, leaving out the broken ones; a geometry is its JSON text."""
     for _, raw in islice(source(), limit):
         try:
-            found.append(parse(raw))
-        except BrokenJsonError:
+            found = _DECODED.decode(raw)
+            if not is_geo:
+                yield found
+            elif isinstance(properties := found.get("properties") or {}, dict):
+                yield {**properties, GEOMETRY: None if found.get("geometry") is None else ""}
+        except (msgspec.DecodeError, UnicodeDecodeError):
             continue
-    return found
 
 
 def read_json(

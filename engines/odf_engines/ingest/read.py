@@ -4,13 +4,16 @@ Source: ODF ReadStep; spec/ingest.md ING-1 to ING-3.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow as pa
 
+from odf_engines.contract import IngestRequest
 from odf_engines.errors import InvalidSourceError
 from odf_engines.ingest import csv_records, json_records
+from odf_engines.ingest.columns import rename_reserved
+from odf_engines.ingest.json_types import guess_columns
 from odf_engines.ingest.parquet_records import read_parquet
 from odf_engines.ingest.read_options import check_encoding, parse_dialect, parse_times
 from odf_engines.ingest.source_records import SourceRecords
@@ -48,6 +51,22 @@ class ReadResult:
 
     records: SourceRecords
     target: pa.Schema
+
+
+def read_request(request: IngestRequest, scratch: Path) -> ReadResult:
+    """Read the file of a request, with the columns that the next step sees (ING-3).
+
+    Raises:
+        InvalidSourceError, UnsupportedError: As ``read_source``.
+    """
+    # Rows that a query prepares are as they were read: what the event time is, it says itself.
+    vocabulary = request.vocabulary if request.preprocess is None else None
+    result = read_source(request.read, request.source_path, request.source_name, vocabulary, scratch)
+    if vocabulary is None or request.read.schema is not None:
+        return result
+    target = rename_reserved(result.target, request.merge, vocabulary)
+    renamed = dict(zip(result.target.names, target.names, strict=True))
+    return ReadResult(replace(result.records, names=tuple(renamed[name] for name in result.records.names)), target)
 
 
 def read_source(
@@ -150,9 +169,7 @@ def _read_json(
         raise InvalidSourceError(source_name, f"{error.reason}") from error
     target = declared
     if target is None:
-        rows = json_records.sample(elements, parse, SAMPLE_RECORDS)
-        names = tuple(dict.fromkeys(name for row in rows for name in row))
-        target = adapted(guess_schema(([row.get(name) for name in names] for row in rows), names))
+        target = adapted(guess_columns(json_records.sample(elements, SAMPLE_RECORDS, is_geo=is_geo)))
     plain = parse_times(step).as_plain(target)
     records = json_records.read_json(elements, records_path, parse, tuple(target.names), plain)
     return ReadResult(records, target)

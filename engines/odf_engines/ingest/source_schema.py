@@ -73,14 +73,24 @@ def text_schema(names: Sequence[str]) -> pa.Schema:
 
 
 def adapt_undeclared(schema: pa.Schema, vocabulary: Vocabulary) -> pa.Schema:
-    """Adapt a schema that nobody declared to the system columns: a text event time is read as a time.
+    """Adapt a schema that nobody declared to a slice: a text event time is read as a time, lists of objects as text.
+
+    The logical hash knows no lists of objects; a query may have made something else of them.
 
     Source: ODF reference ingest, sources without schema and without preprocess step.
     """
+    schema = pa.schema([field.with_type(pa.string()) if _has_objects(field.type) else field for field in schema])
     index = schema.get_field_index(vocabulary.event_time)
     if index < 0 or not pa.types.is_string(schema.field(index).type):
         return schema
     return schema.set(index, schema.field(index).with_type(TIMESTAMP))
+
+
+def _has_objects(kind: pa.DataType) -> bool:
+    """Say whether there is a list of objects, or of lists, in a type."""
+    if pa.types.is_list(kind):
+        return bool(pa.types.is_nested(kind.value_type))
+    return pa.types.is_struct(kind) and any(_has_objects(field.type) for field in kind)
 
 
 _GUESSES = (

@@ -8,7 +8,7 @@ Source: spec/ingest.md ING-18.
 import pyarrow as pa
 
 from odf_engines.errors import EngineMissingError
-from odf_engines.ingest.columns import InvalidColumnsError, columns_of
+from odf_engines.ingest.columns import InvalidColumnsError, columns_of, rename_reserved
 from odf_engines.ingest.read_options import UnsupportedOptionError, check_encoding, parse_dialect, parse_times
 from odf_engines.ingest.source_schema import find_declared
 from odf_engines.preprocess_engines import find_preprocess_engine
@@ -63,7 +63,7 @@ def check_source(source: SetPollingSource | AddPushSource, vocabulary: Vocabular
             place.reject(f"a type that text can denote for the column {field.name}", str(field.type))
     # What queries make of the columns, nobody knows yet.
     if source.preprocess is None:
-        _check_columns(declared, source.merge, vocabulary, at)
+        _check_columns(declared, source.merge, vocabulary, at, is_odf=read.schema is not None)
 
 
 def _check_preprocess(transform: Transform, at: At) -> None:
@@ -74,7 +74,8 @@ def _check_preprocess(transform: Transform, at: At) -> None:
         (at / "engine").reject(expected, error.engine, error.installed)
 
 
-def _check_columns(declared: pa.Schema, merge: MergeStrategy, vocabulary: Vocabulary, at: At) -> None:
+def _check_columns(declared: pa.Schema, merge: MergeStrategy, vocabulary: Vocabulary, at: At, *, is_odf: bool) -> None:
+    declared = declared if is_odf else rename_reserved(declared, merge, vocabulary)
     names = [*declared.names, *({vocabulary.event_time} - set(declared.names))]
     for attribute, option in _COLUMN_LISTS.items():
         for index, name in enumerate(getattr(merge, attribute, None) or ()):

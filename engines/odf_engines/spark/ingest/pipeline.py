@@ -15,7 +15,7 @@ from odf_engines.errors import EngineFailureError, InvalidQueryError
 from odf_engines.ingest.appending import append_records, is_append
 from odf_engines.ingest.columns import Columns, InvalidColumnsError, columns_of
 from odf_engines.ingest.quarantine import QuarantinedRow, iter_broken, write_quarantine
-from odf_engines.ingest.read import ReadResult, read_source
+from odf_engines.ingest.read import ReadResult, read_request
 from odf_engines.ingest.read_options import parse_times
 from odf_engines.ingest.result import Folders, Ingested, slice_schema, write_slice
 from odf_engines.ingest.state import write_state
@@ -54,9 +54,7 @@ def ingest(spark: Any, request: IngestRequest, folders: Folders) -> Ingested:
     inputs = [request.source_path] + ([request.state_path] if request.state_path else [])
     handover = handover_for(folders.scratch, inputs)
     try:
-        # Rows that a query prepares are as they were read: what the event time is, it says itself (ING-3).
-        vocabulary = request.vocabulary if request.preprocess is None else None
-        result = read_source(request.read, request.source_path, request.source_name, vocabulary, folders.scratch)
+        result = read_request(request, folders.scratch)
         appended = append_records(request, folders, result) if is_append(request) else None
         return appended or _merge(spark, request, folders, result, handover)
     except PySparkException as error:
