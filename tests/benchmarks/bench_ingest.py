@@ -1,0 +1,104 @@
+"""A CSV file appended to a root dataset, beside Arrow's reader and writer of the same file: ratios of one run.
+
+    bench_ingest.py [ROWS]      default: 1,000,000
+
+Prints seconds for a start of each engine, for 100 rows in one that runs, and for the large file: appended by either, and
+merged as a snapshot by Spark.
+"""
+
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pyarrow.csv
+import pyarrow.parquet as pq
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from odf_engines.contract import IngestRequest, Limits
+from odf_engines.engine import EngineSession
+from odf_engines.registry import get_engine
+from odf_protocol.events import (
+    DataTypeDate,
+    DataTypeFloat64,
+    DataTypeInt64,
+    DataTypeString,
+    MergeStrategy,
+    MergeStrategyAppend,
+    MergeStrategySnapshot,
+    ReadStepCsv,
+)
+from odf_protocol.timestamp import Timestamp
+from odf_protocol.vocabulary import Vocabulary
+from support.ingests import schema
+
+NOW = Timestamp.parse("2024-02-01T00:00:00Z")
+SCHEMA = schema(
+    event_time=DataTypeDate(), id=DataTypeInt64(), name=DataTypeString(), x=DataTypeFloat64(), y=DataTypeInt64()
+)
+
+
+def write_source(path: Path, rows: int) -> Path:
+    with path.open("w") as file:
+        for i in range(rows):
+            day = f"2020-{i * 7 % 12 + 1:02d}-{i * 11 % 28 + 1:02d}"
+            file.write(f"{day},{i},name {i % 1000},{i * 0.37:.3f},{i * 13 % 977}\n")
+    return path
+
+
+def timed(what: str, work: Callable[[], object]) -> float:
+    started = time.perf_counter()
+    work()
+    seconds = time.perf_counter() - started
+    print(f"{what:<60} {seconds:8.2f} s", flush=True)
+    return seconds
+
+
+def ingest(session: EngineSession, path: Path, merge: MergeStrategy) -> None:
+    session.ingest(
+        IngestRequest(
+            dataset_id="did:odf:bench",
+            read=ReadStepCsv(schema=SCHEMA),
+            preprocess=None,
+            merge=merge,
+            vocabulary=Vocabulary(),
+            source_path=path,
+            source_name=path.name,
+            known_schema=None,
+            state_path=None,
+            system_time=NOW,
+            fallback_event_time=NOW,
+            next_offset=0,
+        )
+    )
+
+
+def copy_with_arrow(source: Path, target: Path) -> None:
+    names = [field.name for field in SCHEMA.fields]
+    read = pyarrow.csv.ReadOptions(column_names=names, use_threads=False)
+    pq.write_table(pyarrow.csv.read_csv(source, read_options=read), target)
+
+
+def main(rows: int) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        work = Path(folder)
+        small, large = write_source(work / "small.csv", 100), write_source(work / "large.csv", rows)
+        print(f"{rows:,} rows, {large.stat().st_size / 1e6:.0f} MB")
+        plain = timed("Arrow alone, CSV to Parquet", partial(copy_with_arrow, large, work / "copy.parquet"))
+        for name in ("arrow", "spark"):
+            with get_engine(name).open(work, Limits()) as session:
+                timed(f"{name}: start", session.start)
+                timed(f"{name}: first 100 rows", partial(ingest, session, small, MergeStrategyAppend()))
+                timed(f"{name}: 100 rows again", partial(ingest, session, small, MergeStrategyAppend()))
+                took = timed(f"{name}: large file appended", partial(ingest, session, large, MergeStrategyAppend()))
+                print(f"{'':<4}{took / plain:.1f} times Arrow alone")
+                if name == "spark":
+                    snapshot = MergeStrategySnapshot(primary_key=("id",))
+                    timed("spark: large file as a snapshot", partial(ingest, session, large, snapshot))
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000)
