@@ -2,8 +2,8 @@
 
     bench_ingest.py [ROWS]      default: 1,000,000
 
-Prints seconds for a start of each engine, for 100 rows in one that runs, and for the large file: appended by either, and
-merged as a snapshot by Spark.
+Prints seconds for a start of each engine, for 100 rows in one that runs, and for the large file: appended by
+either, and merged as a snapshot by Spark.
 """
 
 import sys
