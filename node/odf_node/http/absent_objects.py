@@ -25,12 +25,21 @@ async def get_size_bytes(node: ServedNode, record: DatasetRecord, object_hash: M
     """
 
     def find() -> int:
-        if not node.store.has_dataset_object(record.id, object_hash):
-            raise ObjectNotFoundError(object_hash)
         with explained_absence(node, record, object_hash):
+            require_had(node, record, object_hash)
             return node.objects.get_size(object_hash)
 
     return await asyncio.to_thread(find)
+
+
+def require_had(node: ServedNode, record: DatasetRecord, object_hash: Multihash) -> None:
+    """Stop whoever asks a dataset for an object that it does not have, without a look at the disk (EX-81).
+
+    Raises:
+        ObjectNotFoundError: It does not.
+    """
+    if not node.store.has_dataset_object(record.id, object_hash):
+        raise ObjectNotFoundError(object_hash)
 
 
 @contextmanager
@@ -45,7 +54,10 @@ def explained_absence(node: ServedNode, record: DatasetRecord, object_hash: Mult
     try:
         yield
     except ObjectNotFoundError:
-        if object_hash not in node.store.list_absent_objects(record.id):
+        store = node.store
+        has = store.has_dataset_object(record.id, object_hash)
+        is_lost = has and object_hash not in store.list_absent_objects(record.id)
+        if is_lost or not store.names_object(record.id, object_hash):
             raise
         if node.rebuilds is not None and node.rebuilds.request(record):
             raise ProblemError(

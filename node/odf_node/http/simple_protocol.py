@@ -9,13 +9,13 @@ from typing import BinaryIO
 
 from aiohttp import web
 
-from odf_node.http.absent_objects import explained_absence
+from odf_node.http.absent_objects import explained_absence, require_had
 from odf_node.http.addressed import get_followed, get_hash, get_readable
 from odf_node.http.answers import CHANGING, IMMUTABLE, answer_bytes, answer_object
 from odf_node.http.bearer import get_token
 from odf_node.http.problems import ProblemError
 from odf_node.http.served_node import NODE
-from odf_node.ports.errors import BlockNotFoundError, ObjectNotFoundError
+from odf_node.ports.errors import BlockNotFoundError
 from odf_protocol.exchange.routes import ObjectKind
 
 
@@ -68,9 +68,8 @@ async def _get_object(request: web.Request) -> web.StreamResponse:
     node = request.app[NODE]
 
     def find() -> tuple[int, BinaryIO]:
-        if not node.store.has_dataset_object(record.id, object_hash):
-            raise ObjectNotFoundError(object_hash)
         with explained_absence(node, record, object_hash):
+            require_had(node, record, object_hash)
             return node.objects.get_size(object_hash), node.objects.open(object_hash)
 
     # One way to a thread and back: with small objects it costs more than what is done there.

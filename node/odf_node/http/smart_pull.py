@@ -124,7 +124,7 @@ def _locate(
     base, headers = dataset_url(request), transfer_headers(request)
     found = []
     for item in objects:
-        if not store.has_dataset_object(record.id, item.hash):
+        if not store.names_object(record.id, item.hash):
             raise ObjectNotFoundError(item.hash)
         url = str(base / object_path(KINDS[item.object_type], item.hash))
         found.append(

@@ -25,6 +25,10 @@ class ServedChains(Protocol):
         """
         ...
 
+    def names_object(self, dataset_id: DatasetId, object_hash: Multihash) -> bool:
+        """Say whether a block of the dataset names the object, which the dataset need not have (EX-81)."""
+        ...
+
     def list_readable(self, reads: ReadGrants) -> tuple[DatasetRecord, ...]:
         """Return the records that may be read, by the name under which the caller knows each."""
         ...

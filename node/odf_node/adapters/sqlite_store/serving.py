@@ -9,6 +9,7 @@ from odf_node.adapters.sqlite_store.rows import DATASET_COLUMNS, as_bytes, as_in
 from odf_node.ports.access import ReadGrants
 from odf_node.ports.datasets import DatasetRecord
 from odf_protocol.did import DatasetId
+from odf_protocol.multihash import Multihash
 from odf_protocol.names import DatasetName
 
 # Records may have megabytes: a page bounds what is in memory, and how long a snapshot is held.
@@ -38,6 +39,15 @@ class ServingMethods:
                 (*values, *grants),
             ).fetchone()
         return None if row is None else _as_known(row, reads)
+
+    def names_object(self, dataset_id: DatasetId, object_hash: Multihash) -> bool:
+        """See ``ServedChains``."""
+        with self._database.reading() as connection:
+            row = connection.execute(
+                "SELECT 1 FROM objects o JOIN datasets d ON d.key = o.dataset WHERE d.id = ? AND o.hash = ?",
+                (dataset_id.to_bytes(), object_hash.to_bytes()),
+            ).fetchone()
+            return row is not None
 
     def list_readable(self, reads: ReadGrants) -> tuple[DatasetRecord, ...]:
         """See ``ServedChains``."""
