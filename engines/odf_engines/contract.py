@@ -120,8 +120,9 @@ class TransformInput:
         prev_offset: Last row before the step, None if there is none.
         earlier_slices: With all rows before the step, oldest first, for a query over whole inputs (VIEW-3); the last
             one may be the first of ``slices``. Empty for a map.
+        prev_schema: In force before the step, None where no step was before or nobody says; then it is ``schema``.
         watermarks: Every watermark its blocks in the step stated, oldest first.
-        prev_watermark: The newest that a block before the step stated.
+        prev_watermark: The highest that a block before the step stated.
     """
 
     dataset_id: str
@@ -132,6 +133,7 @@ class TransformInput:
     offset_interval: OffsetInterval | None
     prev_offset: int | None = None
     earlier_slices: tuple[Path, ...] = ()
+    prev_schema: DataSchema | None = None
     watermarks: tuple[Watermark, ...] = ()
     prev_watermark: Timestamp | None = None
     hashes: tuple[Multihash, ...] = ()

@@ -40,7 +40,7 @@ class DatasetView:
 
     ``last_offset`` counts rows from 0 and is None while there is no data; ``watermark`` is the newest one reported.
     ``prev_checkpoint`` is what the next block of data has to name, ``query_checkpoint`` what the query in force left:
-    the state of another query is of no use to it.
+    the state of another query is of no use to it. ``is_redefined``: a query was in force before ``transform``.
 
     It follows from few blocks of a chain: those with definitions, the newest one of data, and the newest one of data
     that states a watermark. Applying only these, in order, gives the same view.
@@ -56,6 +56,7 @@ class DatasetView:
     polling_source: SetPollingSource | None = None
     push_sources: Mapping[str, AddPushSource] = field(default_factory=lambda: MappingProxyType({}))
     transform: SetTransform | None = None
+    is_redefined: bool = False
     info: SetInfo | None = None
     license: SetLicense | None = None
     attachments: SetAttachments | None = None
@@ -106,7 +107,7 @@ def apply(view: DatasetView, block: Block) -> DatasetView:
             rest = {name: source for name, source in view.push_sources.items() if name != event.source_name}
             return replace(view, push_sources=MappingProxyType(rest))
         case SetTransform() as event:
-            return replace(view, transform=event, query_checkpoint=None)
+            return replace(view, transform=event, is_redefined=view.transform is not None, query_checkpoint=None)
         case SetInfo() as event:
             return replace(view, info=event)
         case SetLicense() as event:

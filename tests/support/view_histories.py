@@ -19,7 +19,8 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from odf_engines.contract import EngineSession, TransformInput, TransformRequest, TransformResponse, Watermark
+from odf_engines.contract import TransformInput, TransformRequest, TransformResponse, Watermark
+from odf_engines.engine import EngineSession
 from odf_protocol.events import (
     DataField,
     DataSchema,

@@ -69,6 +69,9 @@ def write_slice(
 
     Returns:
         The number of rows.
+
+    Raises:
+        InvalidQueryError: A row without an event time, where the schema demands one.
     """
     writer: pq.ParquetWriter | None = None
     count = 0
@@ -76,6 +79,12 @@ def write_slice(
         for rows, operations in pieces:
             writer = writer or open_slice_file(path, schema)
             first = next_offset + count
+            event_time = schema.field(3)
+            if not event_time.nullable and rows.column(event_time.name).null_count:
+                raise InvalidQueryError(
+                    f"a row of the result has no {event_time.name}; give it one, for a group without rows as in "
+                    f"coalesce(max({event_time.name}), TIMESTAMP '1970-01-01 00:00:00')"
+                )
             arrays = [
                 pa.array(np.arange(first, first + rows.num_rows, dtype=np.int64)),
                 pa.array(operations.astype(np.int32)),

@@ -7,7 +7,7 @@ a step needs no state, and cutting the input into other steps changes nothing.
 Source: clauses WINDOW-2 to WINDOW-7 in ``spec/extensions/event-windows.md``.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from odf_engines.contract import TransformInput, TransformRequest
+from odf_engines.contract import TransformInput, TransformRequest, Watermark
 from odf_engines.spark.changelog import APPEND
 from odf_engines.spark.fixed_order import unspilled
 from odf_engines.spark.folded_rows import folded_rows
@@ -132,11 +132,11 @@ def _closings(source: TransformInput, window: EventWindow) -> Iterator[_Closing]
     rows = _new_rows(source)
     late = rows.offsets[_are_late(rows, window)]
     closed = None if source.prev_watermark is None else source.prev_watermark.unix_ms * _PER_MS
-    marks = [mark for mark in source.watermarks if mark.last_offset is not None]
+    marks = _rising(source.watermarks, closed)
     for position, mark in enumerate(marks):
-        assert mark.last_offset is not None
         until = mark.event_time.unix_ms * _PER_MS
-        if closed is not None and until <= closed:
+        if mark.last_offset is None:
+            closed = until  # of windows that closed before the first row nothing is ever given
             continue
         following = marks[position + 1].last_offset if position + 1 < len(marks) else _end_of(source)
         is_last = position + 1 == len(marks)
@@ -144,6 +144,17 @@ def _closings(source: TransformInput, window: EventWindow) -> Iterator[_Closing]
             continue  # what comes until the next watermark is not late for what this one closes
         yield _Closing(_LEAST if closed is None else closed, until, mark.last_offset)
         closed = until
+
+
+def _rising(marks: Sequence[Watermark], closed_us: int | None) -> list[Watermark]:
+    """Leave out watermarks that are not above all before, as chains of others may have them (CHAIN-24)."""
+    found = []
+    for mark in marks:
+        until = mark.event_time.unix_ms * _PER_MS
+        if closed_us is None or until > closed_us:
+            found.append(mark)
+            closed_us = until
+    return found
 
 
 def _end_of(source: TransformInput) -> int | None:

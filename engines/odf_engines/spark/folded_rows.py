@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow.parquet as pq
 
 from odf_engines.contract import TransformInput
@@ -64,7 +65,6 @@ def folded_rows(
         stored = rows_of(spark, reader.parquet(scala_sequence(map(str, dict.fromkeys(slices)))))
         stored = stored.where(f"{quote_spark_name(source.vocabulary.offset)} <= {upto}L")
         if event_times_us is not None:
-            # Compared as times, so that files are passed over by what our writer says of them.
             first, end = (f"timestamp_micros({each}L)" for each in event_times_us)
             event_time = quote_spark_name(source.vocabulary.event_time)
             stored = stored.where(f"{event_time} >= {first} AND {event_time} < {end}")
@@ -95,13 +95,10 @@ def _fold(rows: "DataFrame", data: DataSchema, vocabulary: Vocabulary, slices: S
 
 
 def _take_rows(slices: Sequence[Path], op: str) -> bool:
-    """Say whether any row of these files, which our own writer made, takes another one away."""
+    """Say whether any row of these files takes another one away; what a file says of its own rows may be false."""
     for path in dict.fromkeys(slices):
         with pq.ParquetFile(path) as file:
-            for number in range(file.metadata.num_row_groups):
-                group = file.metadata.row_group(number)
-                columns = map(group.column, range(group.num_columns))
-                statistics = next(each for each in columns if each.path_in_schema == op).statistics
-                if statistics is None or not statistics.has_min_max or statistics.max != APPEND:
+            for rows in file.iter_batches(columns=[op]):
+                if np.any(np.asarray(rows.column(0).fill_null(-1)) != APPEND):
                     return True
     return False

@@ -7,6 +7,7 @@ Source: clauses VIEW-2 to VIEW-9 in ``spec/extensions/maintained-views.md``.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from odf_engines.contract import TransformInput, TransformRequest
+from odf_engines.errors import InvalidQueryError
 from odf_engines.spark.changelog import APPEND, CORRECT_FROM, CORRECT_TO, RETRACT
 from odf_engines.spark.fixed_order import unspilled
 from odf_engines.spark.folded_rows import folded_rows
@@ -67,11 +69,29 @@ def _result(spark: "SparkSession", request: TransformRequest, known: KnownView, 
     ends = [_last_offset(each) if after else each.prev_offset for each in request.inputs]
     if not after and all(end is None for end in ends):
         return None
+    # What a query gives may rest on the order and the number of columns, so it sees those that there were.
+    sources = [each if after else replace(each, schema=each.prev_schema or each.schema) for each in request.inputs]
     inputs = {
         each.alias: folded_rows(spark, each, end, in_content_order=known.depends_on_order)
-        for each, end in zip(request.inputs, ends, strict=True)
+        for each, end in zip(sources, ends, strict=True)
     }
     return analyse_transform(spark, request.transform, inputs).rows
+
+
+def _check_same_columns(after: "DataFrame", before: "DataFrame") -> None:
+    """Check that the change of an input's schema left the columns of the result as they were (VIEW-3).
+
+    Raises:
+        InvalidQueryError: It did not.
+    """
+    if _columns_of(after) != _columns_of(before):
+        raise InvalidQueryError(
+            "the schema of an input changed, and the columns of the result with it; name the columns instead of *"
+        )
+
+
+def _columns_of(rows: "DataFrame") -> list[tuple[str, str]]:
+    return [(each.name, each.dataType.simpleString()) for each in rows.schema.fields]
 
 
 def _last_offset(each: TransformInput) -> int | None:
@@ -90,6 +110,7 @@ def _changes(after: "DataFrame | None", before: "DataFrame | None", known: Known
     columns = [f"v{position}" for position in range(len(after.columns))]
     rows = after.toDF(*columns).withColumn(_COUNT, lit(1))
     if before is not None:
+        _check_same_columns(after, before)
         rows = rows.unionAll(before.toDF(*columns).withColumn(_COUNT, lit(-1)))
     counted = rows.groupBy(*columns).agg(total(_COUNT).alias(_COUNT)).where(col(_COUNT) != 0)
     operation = f"CASE WHEN `{_COUNT}` > 0 THEN {APPEND} ELSE {RETRACT} END"

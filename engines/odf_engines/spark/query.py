@@ -26,6 +26,7 @@ from odf_engines.spark.gate.statement import invalid_query
 from odf_engines.spark.ingest.handover import Handover
 from odf_engines.spark.ingest.preprocess import run_query
 from odf_engines.spark.relations import one_after_another
+from odf_engines.spark.slice_footers import check_footers
 from odf_protocol.errors import UnsupportedError
 from odf_protocol.schema_arrow import arrow_schema_of
 from odf_protocol.timestamp import Timestamp
@@ -96,6 +97,7 @@ def _read_slices(spark: Any, table: QueryTable, schema: pa.Schema, folder: Path)
     if not table.slices:
         columns = [f"CAST(NULL AS {spark_name_of(carrier_of(f.type))}) AS {quoted(f.name)}" for f in schema]
         return spark.sql(f"SELECT {', '.join(columns)}").where("false")
+    check_footers(table.slices)
     readable = [_readable(path, schema, folder / f"{number}.parquet") for number, path in enumerate(table.slices)]
     rows = one_after_another([spark.read.parquet(str(path)) for path in readable])
     columns = [f"CAST({quoted(f.name)} AS {spark_name_of(carrier_of(f.type))}) AS {quoted(f.name)}" for f in schema]

@@ -17,6 +17,8 @@ __all__ = ["output_schema"]
 def output_schema(spark_schema: str, vocabulary: Vocabulary) -> pa.Schema:
     """Return the schema of the slices of a transform, see ``slice_schema``.
 
+    Every row has an event time (CHAIN-45), also where Spark cannot tell that it has, as of a group's maximum.
+
     Args:
         spark_schema: JSON of the query's own columns.
         vocabulary: Of the output.
@@ -28,4 +30,6 @@ def output_schema(spark_schema: str, vocabulary: Vocabulary) -> pa.Schema:
         fields = parse_spark_schema(spark_schema).fields
     except UnsupportedError as error:
         raise InvalidQueryError(str(error)) from error
-    return slice_schema(fields, vocabulary)
+    schema = slice_schema(fields, vocabulary)
+    position = schema.get_field_index(vocabulary.event_time)
+    return schema.set(position, schema.field(position).with_nullable(False))

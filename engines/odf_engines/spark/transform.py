@@ -28,6 +28,7 @@ from odf_engines.spark.known_transforms import Known, KnownMap, KnownView, Known
 from odf_engines.spark.maintained_view import iter_changes
 from odf_engines.spark.pieces import PIECE_BYTES, bound_rows, collect_pieces, cut_even, fit_in_memory, store_pieces
 from odf_engines.spark.relations import MOST_SCANS, ordered_rows
+from odf_engines.spark.slice_footers import check_footers
 from odf_protocol.timestamp import Timestamp
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ def run(spark: "SparkSession", request: TransformRequest, folder: Path) -> dict[
     if len(set(aliases)) != len(aliases):
         raise InvalidQueryError(f"two inputs have the same alias: {', '.join(aliases)}")
     known = find_out_transform(spark, request)
+    check_footers(path for each in request.inputs for path in (*each.earlier_slices, *each.slices))
     work = folder / "work"
     match known:
         case KnownMap():

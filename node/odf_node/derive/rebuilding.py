@@ -167,7 +167,8 @@ class Rebuilder:
                     limits=self.engines.limits,
                     checkpoint=self._find_checkpoint(record, step),
                 ).request
-                response = sessions[name].transform(whole_inputs.complete(request, planned, sessions[name]))
+                request = whole_inputs.complete(request, planned, sessions[name], is_redefined=step.before.is_redefined)
+                response = sessions[name].transform(request)
                 came_back, problem = self._put_back(step, response, name)
                 files += len(came_back)
                 size_bytes += sum(self.objects.get_size(item) for item in came_back)

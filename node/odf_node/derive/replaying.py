@@ -119,7 +119,8 @@ class Replayer:
             check_record_inputs(record, planned, step.request, block.sequence_number)
         from odf_node.derive.step_comparison import find_divergence, recomputed_hash_of
 
-        response = session.transform(self.whole_inputs.complete(step.request, planned, session))
+        request = self.whole_inputs.complete(step.request, planned, session, is_redefined=view.is_redefined)
+        response = session.transform(request)
         published = self._find_published(event.new_data.physical_hash) if event.new_data else None
         divergence = find_divergence(block, view, response, published)
         if divergence is None:

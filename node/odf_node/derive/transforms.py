@@ -30,6 +30,7 @@ from odf_protocol.events import (
     SetDataSchema,
     SetTransform,
 )
+from odf_protocol.schema_compat import is_same
 from odf_protocol.timestamp import Timestamp
 from odf_protocol.transform_plan import (
     STEP_BOUND,
@@ -179,7 +180,11 @@ class StepBuilder:
             Presence(self.store, self.objects).require(record, (item.physical_hash for item in planned.slices))
         source = load_view(self.store, planned.recorded.dataset_id, upto=upto)
         if source.schema is None:
-            raise UsageError(f"input '{alias}' has no schema yet: put data into it first")
+            raise RejectedError(
+                f"PLAN-5 recorded-blocks-say-what-columns-there-are (input {planned.recorded.dataset_id})",
+                expected="a schema at the last block read",
+                found="none",
+            )
         return TransformInput(
             dataset_id=str(planned.recorded.dataset_id),
             alias=alias,
@@ -256,7 +261,9 @@ class Transformer:
         engine = self.engines.get_engine(step.engine)
         with self.objects.writing():
             session = self.engines.own_session(step.engine)
-            request = WholeInputs(self.store, self.objects).complete(step.request, planned, session)
+            request = WholeInputs(self.store, self.objects).complete(
+                step.request, planned, session, is_redefined=view.is_redefined
+            )
             response = session.transform(request)
             report = self._commit(record, view, step, engine, response, notes_progress=not reaches_heads)
         return replace(report, reaches_heads=reaches_heads)
@@ -275,6 +282,11 @@ class Transformer:
 
         writer = ChainWriter.continue_chain(self.store, self.keys, record.id)
         system_time = step.request.system_time
+        if view.schema is not None and not is_same(data_schema_of(response.schema), view.schema):
+            raise UsageError(
+                f"the query of {record.name} gives other columns than the dataset has, as an input has others now; "
+                "make a new dataset whose query names its columns"
+            )
         with ExitStack() as stack:
             outputs = StagedOutputs(self.objects, stack)
             if view.schema is None:

@@ -8,15 +8,28 @@ Source: VIEW-3 and VIEW-9 in ``spec/extensions/maintained-views.md``, WINDOW-3 i
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from odf_engines.contract import GradeLevel, QueryTable, TransformInput, TransformRequest
+from odf_engines.contract import GradeLevel, QueryTable, TransformClass, TransformInput, TransformRequest
 from odf_engines.engine import TransformSession
-from odf_node.datasets.chains import get_block, load_view
+from odf_node.datasets.chains import get_block, iter_decoded, load_view
 from odf_node.datasets.presence import Presence
 from odf_node.ports import MetadataStore, ObjectStore
-from odf_protocol.block import decode_block
 from odf_protocol.did import DatasetId
-from odf_protocol.events import AddData, DataSlice, ExecuteTransform
+from odf_protocol.errors import RejectedError
+from odf_protocol.events import AddData, DataSlice, ExecuteTransform, SetVocab
+from odf_protocol.multihash import Multihash
+from odf_protocol.timestamp import Timestamp
 from odf_protocol.transform_plan import PlannedInput
+from odf_protocol.vocabulary import Vocabulary
+
+
+@dataclass(slots=True)
+class _History:
+    """What the blocks of an input up to ``upto`` say, oldest first, by sequence number."""
+
+    upto: int = -1
+    slices: list[tuple[int, DataSlice]] = field(default_factory=list)
+    watermarks: list[tuple[int, Timestamp]] = field(default_factory=list)
+    vocabularies: list[tuple[int, Vocabulary]] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,10 +38,15 @@ class WholeInputs:
 
     store: MetadataStore
     objects: ObjectStore
-    _slices: dict[DatasetId, list[tuple[int, DataSlice]]] = field(default_factory=dict)
+    _read: dict[DatasetId, _History] = field(default_factory=dict)
 
     def complete(
-        self, request: TransformRequest, planned: Sequence[PlannedInput], session: TransformSession
+        self,
+        request: TransformRequest,
+        planned: Sequence[PlannedInput],
+        session: TransformSession,
+        *,
+        is_redefined: bool,
     ) -> TransformRequest:
         """Add the rows before a step to its request, where the query reads whole inputs.
 
@@ -36,8 +54,10 @@ class WholeInputs:
             request: From ``StepBuilder.build``.
             planned: What it was built from.
             session: Of the engine that will run it.
+            is_redefined: Another query was declared before the one in force.
 
         Raises:
+            RejectedError: VIEW-11, VIEW-12.
             ObjectsAbsentError: A file of an input is not here.
             EngineError: The engine failed.
         """
@@ -49,14 +69,25 @@ class WholeInputs:
             return request  # the engine says why when it is asked to run it
         if not grade.transform_class.reads_whole_inputs:
             return request
+        if grade.transform_class is TransformClass.MAINTAINED and is_redefined:
+            raise RejectedError(
+                "VIEW-11 maintained-view-is-declared-once",
+                expected="one query, as a step says what changed since the step before",
+                found="another query was declared before; make a dataset of its own for this one",
+            )
         return replace(request, inputs=tuple(map(self._complete, request.inputs, planned)))
 
     def _complete(self, each: TransformInput, planned: PlannedInput) -> TransformInput:
         recorded = planned.recorded
+        newest = recorded.new_block_hash or recorded.prev_block_hash
+        if newest is None:
+            return each
+        history = self._read_history(recorded.dataset_id, self._number_of(recorded.dataset_id, newest))
+        _check_vocabulary(each, history)
         if recorded.prev_block_hash is None:
             return each
-        last = get_block(self.store, recorded.dataset_id, recorded.prev_block_hash).sequence_number
-        earlier = [data.physical_hash for number, data in self._list_slices(recorded.dataset_id) if number <= last]
+        last = self._number_of(recorded.dataset_id, recorded.prev_block_hash)
+        earlier = [data.physical_hash for number, data in history.slices if number <= last]
         record = self.store.find_dataset(recorded.dataset_id)
         assert record is not None
         Presence(self.store, self.objects).require(record, earlier)
@@ -64,14 +95,44 @@ class WholeInputs:
             each,
             prev_offset=recorded.prev_offset,
             earlier_slices=tuple(map(self.objects.get_path, earlier)),
-            prev_watermark=load_view(self.store, recorded.dataset_id, upto=last).watermark,
+            prev_schema=load_view(self.store, recorded.dataset_id, upto=last).schema,
+            # The highest, not the newest: chains of others may let it fall (CHAIN-24), and no window closes twice.
+            prev_watermark=max((mark for number, mark in history.watermarks if number <= last), default=None),
         )
 
-    def _list_slices(self, dataset_id: DatasetId) -> list[tuple[int, DataSlice]]:
-        if dataset_id not in self._slices:
-            found = self._slices[dataset_id] = []
-            for stored in self.store.iter_blocks_with_rows(dataset_id):
-                event = decode_block(stored.raw, expected_hash=stored.hash).event
-                if isinstance(event, AddData | ExecuteTransform) and event.new_data is not None:
-                    found.append((stored.sequence_number, event.new_data))
-        return self._slices[dataset_id]
+    def _number_of(self, dataset_id: DatasetId, block_hash: Multihash) -> int:
+        return get_block(self.store, dataset_id, block_hash).sequence_number
+
+    def _read_history(self, dataset_id: DatasetId, upto: int) -> _History:
+        history = self._read.setdefault(dataset_id, _History())
+        if history.upto < upto:
+            for block in iter_decoded(self.store, dataset_id, after=history.upto, upto=upto):
+                if isinstance(block.event, SetVocab):
+                    history.vocabularies.append((block.sequence_number, Vocabulary.of(block.event)))
+                if not isinstance(block.event, AddData | ExecuteTransform):
+                    continue
+                if block.event.new_data is not None:
+                    history.slices.append((block.sequence_number, block.event.new_data))
+                if block.event.new_watermark is not None:
+                    history.watermarks.append((block.sequence_number, block.event.new_watermark))
+            history.upto = upto
+        return history
+
+
+def _check_vocabulary(each: TransformInput, history: _History) -> None:
+    """Check that all rows of an input are described by one vocabulary: which rows are taken rests on it (VIEW-12).
+
+    Raises:
+        RejectedError: It changed after the first rows.
+    """
+    if not history.slices:
+        return
+    first, _data = history.slices[0]
+    before = [vocabulary for number, vocabulary in history.vocabularies if number < first][-1:] or [Vocabulary()]
+    for number, vocabulary in history.vocabularies:
+        if number > first and vocabulary != before[0]:
+            raise RejectedError(
+                f"VIEW-12 rows-of-an-input-have-one-vocabulary (input {each.dataset_id})",
+                expected="the names of system columns that its first rows have",
+                found=f"other names since its block {number}; only a map can read it",
+            )

@@ -30,6 +30,7 @@ _PLANS = frozenset(
         "WithCTE",
     }
 )
+_MADE_BY_WINDOW = "spark.timeWindow"  # ``TimeWindow.marker`` of Spark
 _REWRITE = "SELECT window.start AS event_time, ... FROM input GROUP BY window(event_time, '1 day'), ..."
 
 
@@ -73,17 +74,18 @@ def find_event_window(
         if simple_name(call) == "UnresolvedFunction"
         and str(call.nameParts().last()).lower() in {"window", "session_window"}
     ]
-    if not calls or not _cuts_event_time(plan, inputs):
+    cut = _find_cut_times(plan, inputs) if calls else []
+    if not any(cut):
         return None
-    if len(calls) > 1 and len({shown(call) for call in calls}) > 1:
+    if any(str(each.nameParts().last()).lower() == "session_window" for each in calls):
+        raise NotReplayableError(shown(calls[0]), "sessions that close by watermark are not available yet", _REWRITE)
+    if not all(cut) or len({shown(call) for call in calls}) > 1:
         raise NotReplayableError("several windows", "a query has one window in event time", _REWRITE)
     nodes = list(iter_plan(plan, inputs))
     reads = sum((view_name(node) or "") in inputs for node in nodes)
     if len(inputs) != 1 or reads != 1 or any(simple_name(node) not in _PLANS for node in nodes):
         reason = "a window in event time is over lists and filters of one input, whose watermark closes it"
         raise NotReplayableError(shown(calls[0]), reason, "a derivative of its own for what stands below the window")
-    if str(calls[0].nameParts().last()).lower() == "session_window":
-        raise NotReplayableError(shown(calls[0]), "sessions that close by watermark are not available yet", _REWRITE)
     end = _shown_end(plan, inputs, vocabulary)
     if end is None:
         reason = f"whether a row's window is closed is told by the output's {vocabulary.event_time}"
@@ -94,8 +96,8 @@ def find_event_window(
     return EventWindow(int(made.windowDuration()), int(made.slideDuration()), int(made.startTime()), end)
 
 
-def _cuts_event_time(plan: Any, inputs: Mapping[str, Vocabulary]) -> bool:
-    """Say whether any window of the query cuts the event time of an input, under whatever name."""
+def _find_cut_times(plan: Any, inputs: Mapping[str, Vocabulary]) -> list[bool]:
+    """Say of each time that a window of the query cuts whether it is the event time of an input, as it stands."""
     nodes = list(iter_plan(plan, inputs))
     given: set[int] = set()
     made_of: dict[int, Any] = {}
@@ -103,15 +105,22 @@ def _cuts_event_time(plan: Any, inputs: Mapping[str, Vocabulary]) -> bool:
         name = inputs[str(view_name(view))].event_time
         given |= {_number(each) for each in items(view.output()) if str(each.name()) == name}
         made_of |= column_definitions(nodes, view)
+    found = []
     for node in nodes:
         for expression in items(node.expressions()):
             for each in iter_expression(expression):
                 if simple_name(each) in {"PreciseTimestampConversion", "SessionWindow"}:
-                    inner = iter_expression(each)
-                    columns = [one for one in inner if simple_name(one) == "AttributeReference"]
-                    if any(_leads_to(column, given, made_of) for column in columns):
-                        return True
-    return False
+                    time = items(each.children())[0]
+                    if str(time.dataType().typeName()) != "long":  # else it is the way back, of a window's end
+                        found.append(_leads_to(_uncast(time), given, made_of))
+    return found
+
+
+def _uncast(time: Any) -> Any:
+    """Return what a date or a time without a zone was before it became a timestamp, which moves nothing."""
+    if simple_name(time) == "Cast" and str(time.child().dataType().typeName()) in {"date", "timestamp_ntz"}:
+        return time.child()
+    return time
 
 
 def _leads_to(column: Any, given: Collection[int], made_of: Mapping[int, Any]) -> bool:
@@ -142,7 +151,11 @@ def _shown_end(plan: Any, inputs: Collection[str], vocabulary: Vocabulary) -> bo
         expression = expression.child()
     if expression is None or simple_name(expression) != "GetStructField":
         return None
-    if not any(expression.child().semanticEquals(group) for group in items(found.aggregate.groupingExpressions())):
+    window = expression.child()
+    if not any(window.semanticEquals(group) for group in items(found.aggregate.groupingExpressions())):
+        return None
+    # Any struct may have such fields; Spark marks those that it made.
+    if simple_name(window) != "AttributeReference" or not window.metadata().contains(_MADE_BY_WINDOW):
         return None
     return {"start": False, "end": True}.get(str(expression.childSchema().apply(expression.ordinal()).name()))
 

@@ -42,6 +42,10 @@ _UNDATED = (
 )
 
 
+_COLLATION = ("texts that a collation takes for equal differ, so the one that is met first wins", "lower(column)")
+
+_TYPED_BY_TEXT = frozenset({"Cast", "Collate", "JsonToStructs"})  # a query names the type of what they give
+
 _SUBQUERIES = ("Exists", "InSubquery", "ListQuery", "Subquery")
 
 _FLOAT_TEXT = "how many digits a floating-point number is written with depends on the version of Java"
@@ -80,6 +84,8 @@ def _refuse_impure(expression: Any) -> None:
     if name in _IMPURE:
         reason, rewrite = _IMPURE[name]
         raise NotReplayableError(shown(expression), reason, rewrite)
+    if name in _TYPED_BY_TEXT and " collate " in str(expression.dataType().catalogString()).lower():
+        raise NotReplayableError(shown(expression), *_COLLATION)
     match name:
         case "Cast":
             _check_cast(expression)

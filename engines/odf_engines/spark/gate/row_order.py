@@ -19,6 +19,10 @@ __all__ = ["find_order_dependence"]
 
 _FLOATS = ("it adds floating-point numbers, and another order gives other last digits", "sums and averages of DECIMAL")
 _SIGNED_ZERO = ("0.0 and -0.0 are equal, so the one that is met first wins", "the same over DECIMAL")
+_OVERFLOW = (
+    "whether a sum overflows on the way depends on the order of rows",
+    "TRY_CAST(sum(CAST(column AS DECIMAL(38, 0))) AS BIGINT)",
+)
 _MET = "it depends on the order in which rows are met"
 _CUT = "which rows come first is not fixed by the query"
 
@@ -65,7 +69,8 @@ def find_order_dependence(plan: Any, inputs: Collection[str]) -> tuple[Finding, 
         What is exact only in a fixed order, each once.
 
     Raises:
-        NotReplayableError: Rows taken at random, or an order that depends on the sizes of files.
+        NotReplayableError: Rows taken at random, an order that depends on the sizes of files, or sums that may
+            overflow on the way to a result.
     """
     found: dict[str, Finding] = {}
     for node in iter_plan(plan, inputs):
@@ -129,6 +134,9 @@ def _of_aggregate(function: Any, text: str, user: str) -> Finding | None:
         function = function.replacement()
     name = simple_name(function)
     has_floats = any(_holds_float(child.dataType()) for child in items(function.children())[:1])
+    if name in _SUMS and not _adds_floats(function, name) and _gives_null_for_overflow(function, name):
+        # No order helps: Spark adds up whole numbers in any.
+        raise NotReplayableError(text, *_OVERFLOW)
     if name in ("CollectList", "CollectSet") and user in _UNORDERED_USE and not has_floats:
         return None
     if name in _MOMENTS or (name in _SUMS and _adds_floats(function, name)):
@@ -140,6 +148,11 @@ def _of_aggregate(function: Any, text: str, user: str) -> Finding | None:
     else:
         reason, rewrite = _MET, _REWRITES.get(name, "an aggregate that does not mind the order, such as max")
     return Finding(expression=text, reason=reason, rewrite=rewrite)
+
+
+def _gives_null_for_overflow(function: Any, name: str) -> bool:
+    mode = function.evalContext().evalMode() if name == "Sum" else function.evalMode()
+    return str(mode.toString()) == "TRY"
 
 
 def _adds_floats(function: Any, name: str) -> bool:
