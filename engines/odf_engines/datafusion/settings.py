@@ -16,11 +16,6 @@ SETTINGS: Mapping[str, str] = MappingProxyType(
         "datafusion.execution.target_partitions": "1",
         "datafusion.catalog.default_catalog": "odf",
         "datafusion.catalog.default_schema": "odf",
-        # What a file says of its rows is its publisher's word (ENGINE-26): rows are read.
-        "datafusion.execution.collect_statistics": "false",
-        "datafusion.execution.parquet.bloom_filter_on_read": "false",
-        "datafusion.execution.parquet.enable_page_index": "false",
-        "datafusion.execution.parquet.pruning": "false",
         # What a query cannot reach.
         "datafusion.catalog.information_schema": "false",
     }
