@@ -40,7 +40,7 @@ class DatasetView:
 
     ``last_offset`` counts rows from 0 and is None while there is no data; ``watermark`` is the newest one reported.
     ``prev_checkpoint`` is what the next block of data has to name, ``query_checkpoint`` what the query in force left:
-    the state of another query is of no use to it. ``is_redefined``: a query was in force before ``transform``.
+    the state of another query is of no use to it. ``is_redefined``: another query was in force before.
 
     It follows from few blocks of a chain: those with definitions, the newest one of data, and the newest one of data
     that states a watermark. Applying only these, in order, gives the same view.
@@ -107,7 +107,8 @@ def apply(view: DatasetView, block: Block) -> DatasetView:
             rest = {name: source for name, source in view.push_sources.items() if name != event.source_name}
             return replace(view, push_sources=MappingProxyType(rest))
         case SetTransform() as event:
-            return replace(view, transform=event, is_redefined=view.transform is not None, query_checkpoint=None)
+            is_redefined = view.is_redefined or view.transform not in (None, event)
+            return replace(view, transform=event, is_redefined=is_redefined, query_checkpoint=None)
         case SetInfo() as event:
             return replace(view, info=event)
         case SetLicense() as event:

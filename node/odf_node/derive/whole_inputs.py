@@ -82,8 +82,9 @@ class WholeInputs:
         newest = recorded.new_block_hash or recorded.prev_block_hash
         if newest is None:
             return each
-        history = self._read_history(recorded.dataset_id, self._number_of(recorded.dataset_id, newest))
-        _check_vocabulary(each, history)
+        end = self._number_of(recorded.dataset_id, newest)
+        history = self._read_history(recorded.dataset_id, end)
+        _check_vocabulary(each, history, upto=end)
         if recorded.prev_block_hash is None:
             return each
         last = self._number_of(recorded.dataset_id, recorded.prev_block_hash)
@@ -119,7 +120,7 @@ class WholeInputs:
         return history
 
 
-def _check_vocabulary(each: TransformInput, history: _History) -> None:
+def _check_vocabulary(each: TransformInput, history: _History, *, upto: int) -> None:
     """Check that all rows of an input are described by one vocabulary: which rows are taken rests on it (VIEW-12).
 
     Raises:
@@ -130,7 +131,7 @@ def _check_vocabulary(each: TransformInput, history: _History) -> None:
     first, _data = history.slices[0]
     before = [vocabulary for number, vocabulary in history.vocabularies if number < first][-1:] or [Vocabulary()]
     for number, vocabulary in history.vocabularies:
-        if number > first and vocabulary != before[0]:
+        if first < number <= upto and vocabulary != before[0]:
             raise RejectedError(
                 f"VIEW-12 rows-of-an-input-have-one-vocabulary (input {each.dataset_id})",
                 expected="the names of system columns that its first rows have",
