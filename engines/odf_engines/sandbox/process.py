@@ -30,6 +30,7 @@ from odf_engines.sandbox.system_calls import open_filter
 __all__ = ["SandboxedProcess"]
 
 _WATCH_INTERVAL_S = 0.2  # guess: at 1 GB/s a process overshoots a limit by 200 MB, which the machine must bear anyway
+_IDLE_INTERVAL_S = 1.0  # guess: between two requests nothing is asked of it
 _LONGEST_PAUSE_S = 5.0  # guess: between two whole looks at a process that does not run
 _CPU_USED_UP = (128 + signal.SIGXCPU, -signal.SIGXCPU)  # as bubblewrap passes it on, and without one
 _LOG_BYTES = 64 * 1024  # guess: the end of a Java stack trace
@@ -62,6 +63,8 @@ class SandboxedProcess:
         self._log_size = 0
         self._pending = bytearray()
         self._ended = threading.Event()
+        self._woken = threading.Event()
+        self._is_asked = True  # until it says that it is ready
         self._process = self._start(profile, program)
         self._stdin = cast("IO[bytes]", self._process.stdin)
         self._stdout = cast("IO[bytes]", self._process.stdout)
@@ -103,6 +106,8 @@ class SandboxedProcess:
         Raises:
             LimitExceededError, EngineFailureError: The process has ended.
         """
+        self._is_asked = True
+        self._woken.set()
         try:
             self._stdin.write(line + b"\n")
             self._stdin.flush()
@@ -132,6 +137,7 @@ class SandboxedProcess:
                     self.kill()
                     raise self._reason("the engine ended without an answer")
                 self._pending += chunk
+        self._is_asked = False
         line = bytes(self._pending[:end])
         del self._pending[: end + 1]
         return line
@@ -158,6 +164,7 @@ class SandboxedProcess:
         self.stop()
         self._process.wait()
         self._ended.set()
+        self._woken.set()
         for thread in self._threads:
             if thread is not threading.current_thread():
                 thread.join()
@@ -210,7 +217,7 @@ class SandboxedProcess:
     def _watch(self) -> None:
         looked_at, activity = 0.0, Activity()
         try:
-            while not self._ended.wait(_WATCH_INTERVAL_S) and self._process.poll() is None:
+            while not self._has_ended_after_pause():
                 # Who has not run since the last look has filled nothing: an engine that waits costs next to nothing.
                 now, before = time.monotonic(), activity
                 activity = activity_of(self._process.pid)
@@ -223,6 +230,12 @@ class SandboxedProcess:
         finally:
             # Also if watching fails: an unwatched process must not go on.
             self.stop()
+
+    def _has_ended_after_pause(self) -> bool:
+        """Wait for the next look: soon while a request runs, at once when one comes."""
+        self._woken.wait(_WATCH_INTERVAL_S if self._is_asked else _IDLE_INTERVAL_S)
+        self._woken.clear()
+        return self._ended.is_set() or self._process.poll() is not None
 
     def _find_crossed(self) -> LimitExceededError | None:
         usage = usage_of(self._process.pid)
