@@ -54,8 +54,9 @@ class ArrowEngine:
 
     def open(self, workspace: Path, limits: Limits) -> EngineSession:
         """See ``Engine``."""
-        guest = Guest(name=self.name, runtime=find_runtime(_PACKAGES), program=_PROGRAM)
-        return open_session(guest, workspace, limits)
+        return open_session(
+            lambda: Guest(name=self.name, runtime=find_runtime(_PACKAGES), program=_PROGRAM), workspace, limits
+        )
 
     def prepare(self) -> None:
         """See ``Engine``."""

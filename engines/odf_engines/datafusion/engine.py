@@ -51,7 +51,7 @@ class DataFusionEngine:
 
     def open(self, workspace: Path, limits: Limits) -> EngineSession:
         """See ``Engine``."""
-        return open_session(Guest(name=self.name, runtime=find_runtime(), program=PROGRAM), workspace, limits)
+        return open_session(lambda: Guest(name=self.name, runtime=find_runtime(), program=PROGRAM), workspace, limits)
 
     def prepare(self) -> None:
         """Compile what the sandbox imports, which it could not keep."""

@@ -318,11 +318,13 @@ class HostSession:
             remove_tree(kept)
 
 
-def open_session(guest: Guest, workspace: Path, limits: Limits, *, is_confined_by_caller: bool = False) -> HostSession:
+def open_session(
+    make_guest: Callable[[], Guest], workspace: Path, limits: Limits, *, is_confined_by_caller: bool = False
+) -> HostSession:
     """Open a session in the strictest sandbox that this machine has and its operator allows to do without.
 
     Args:
-        guest: What the sandbox runs.
+        make_guest: Gives what the sandbox runs; not called where there is no sandbox.
         workspace: See ``HostSession``.
         limits: See ``HostSession``.
         is_confined_by_caller: Whether this whole program runs in a container of its own, which is the sandbox then.
@@ -334,4 +336,4 @@ def open_session(guest: Guest, workspace: Path, limits: Limits, *, is_confined_b
     if not is_confined_by_caller:
         missing = missing_layers(accepted_layers(os.environ))
     process = CallerConfinedProcess if Layer.NAMESPACES in missing else SandboxedProcess
-    return HostSession(guest, workspace, limits, process=process, has_filter=Layer.FILTER not in missing)
+    return HostSession(make_guest(), workspace, limits, process=process, has_filter=Layer.FILTER not in missing)

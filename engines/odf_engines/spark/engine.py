@@ -13,6 +13,7 @@ from odf_engines.contract import Limits
 from odf_engines.engine import EngineSession, MachineNeed, Offer
 from odf_engines.errors import EngineError
 from odf_engines.host.cache_shelf import user_cache
+from odf_engines.host.guest import Guest
 from odf_engines.host.session import open_session
 from odf_engines.spark.guest import spark_guest
 from odf_engines.spark.launch import SETTINGS, SHORT_LIVED
@@ -78,13 +79,15 @@ class SparkEngine:
 
     def open(self, workspace: Path, limits: Limits) -> EngineSession:
         """See ``Engine``."""
+        return open_session(self._guest, workspace, limits, is_confined_by_caller=self._is_confined_by_caller)
+
+    def _guest(self) -> Guest:
         from odf_engines.spark.class_data import find_class_data
 
         runtime = find_runtime()
         class_data = find_class_data(runtime, self.cache)
         options = () if self._is_long_lived else SHORT_LIVED
-        guest = spark_guest(runtime, cores=self._cores, class_data=class_data, java_options=options)
-        return open_session(guest, workspace, limits, is_confined_by_caller=self._is_confined_by_caller)
+        return spark_guest(runtime, cores=self._cores, class_data=class_data, java_options=options)
 
     def prepare(self) -> None:
         """Make what shortens every later start on this machine; takes half a minute once, then nothing.

@@ -1,6 +1,7 @@
 """A dataset at any server of ODF's Simple Transfer Protocol, a static file server included (EX-15)."""
 
 from collections.abc import AsyncIterator, Sequence
+from http import HTTPStatus
 from types import TracebackType
 from typing import Self
 
@@ -80,14 +81,19 @@ class PlainPeer(SilentPeer):
             found = await self._client.get_bytes(self._url / path, what, limit_bytes=limit_bytes)
         except PeerNotFoundError:
             return None
-        except (PeerForbidsError, MalformedError):
+        except PeerForbidsError as error:
+            if path == KEY_LOG_PATH and error.status == HTTPStatus.UNAUTHORIZED:
+                raise  # with a token it may be there
+            # Buckets forbid what they lack. Whoever wants to hide a log can say that there is none as well.
+            return None
+        except MalformedError:
             # Where there are no proofs, servers say so in many ways; what was signed once must stay so (ACCEPT-3).
             # A key log that is there and cannot be read is another matter: it may say that another key speaks now.
             if path == KEY_LOG_PATH:
                 raise
             return None
         # Some servers answer every path with a page of theirs.
-        return None if path != KEY_LOG_PATH and found.lstrip().startswith(b"<") else found
+        return None if found.lstrip().startswith(b"<") else found
 
     async def _get_block(self, block_hash: Multihash) -> bytes:
         return await self._client.get_bytes(
