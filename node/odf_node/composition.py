@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from odf_node.datasets.exporting import Exporting
     from odf_node.datasets.queries import QueryRunner
     from odf_node.datasets.reading import DataReader
+    from odf_node.datasets.renaming import Renaming
     from odf_node.derive.grading import TransformGrader
     from odf_node.derive.transforms import Transformer
     from odf_node.engines.sessions import EngineHost
@@ -83,13 +84,14 @@ class Node:
         sweep_leftovers(self.store, self.objects, now=SystemClock().now())
         sweep_workspaces(self.home.engines)
 
-    def collect_garbage(self) -> "SweepReport":
-        """Remove what nothing names and nobody will go on with, and evidence of refusals beyond its share."""
-        report = self.objects.sweep(self.store.list_referenced_objects, now=SystemClock().now())
+    def collect_garbage(self, *, dry_run: bool = False) -> "SweepReport":
+        """Remove (dry run: count) what nothing names and nobody goes on with, and refusals beyond their share."""
+        report = self.objects.sweep(self.store.list_referenced_objects, now=SystemClock().now(), dry_run=dry_run)
         if not report.ran:
             return report
-        count, freed_bytes = self.refusals.trim()
-        sweep_workspaces(self.home.engines)
+        count, freed_bytes = self.refusals.trim(dry_run=dry_run)
+        if not dry_run:
+            sweep_workspaces(self.home.engines)
         return replace(report, staged_files=report.staged_files + count, freed_bytes=report.freed_bytes + freed_bytes)
 
     def clear_cache(self) -> "SweepReport":
@@ -193,6 +195,13 @@ class Node:
         from odf_node.datasets.deletion import Deletion
 
         return Deletion(self.store, self.objects, self.keys, self.clock)
+
+    @cached_property
+    def renaming(self) -> "Renaming":
+        """Behind ``rename``."""
+        from odf_node.datasets.renaming import Renaming
+
+        return Renaming(self.store, self.read_policies())
 
     @cached_property
     def reader(self) -> "DataReader":

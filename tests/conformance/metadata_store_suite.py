@@ -349,6 +349,21 @@ class MetadataStoreSuite(ABC):
         assert store.list_referenced_objects() == frozenset()
         assert len(list(store.iter_attestations(dataset_id()))) == 1
 
+    def test_renamed_dataset_is_found_under_its_new_name_alone(self, store: MetadataStore) -> None:
+        store.commit(creation(name="old"))
+        store.commit(creation(2, name="other"))
+        store.rename_dataset(dataset_id(), "new")
+        assert store.find_dataset_by_name("old") is None
+        found = store.find_dataset_by_name("new")
+        assert found is not None
+        assert found.id == dataset_id()
+        for taken in ("other", "OTHER"):
+            with pytest.raises(NameTakenError):
+                store.rename_dataset(dataset_id(), taken)
+        with pytest.raises(DatasetNotFoundError):
+            store.rename_dataset(dataset_id(7), "x")
+        assert [record.name for record in store.list_datasets()] == ["new", "other"]
+
     def test_deleted_dataset_can_come_back(self, store: MetadataStore) -> None:
         store.commit(creation())
         store.delete_dataset(dataset_id())

@@ -188,6 +188,13 @@ class ObjectStoreSuite(ABC):
         assert (report.ran, report.objects, report.freed_bytes) == (True, 1, len(b"orphan"))
         assert (store.has(kept), store.has(orphan)) == (True, False)
 
+    def test_dry_run_of_a_sweep_reports_what_a_sweep_would_and_removes_nothing(self, store: ObjectStore) -> None:
+        kept, gone = put(store, b"kept"), put(store, b"gone")
+        report = store.sweep(lambda: [kept], now=SOON, dry_run=True)
+        assert set(store.iter_hashes()) == {kept, gone}
+        assert store.sweep(lambda: [kept], now=SOON) == report
+        assert (report.objects, report.freed_bytes) == (1, 4)
+
     def test_sweep_waits_for_nobody_while_somebody_writes(self, store: ObjectStore) -> None:
         orphan = put(store, b"not yet committed")
         with self.make_store().writing():

@@ -47,6 +47,7 @@ PINNED = {
     "joined-text": (aggregate("listagg(status, ',')"), "listagg", "array_join"),
     "most-common": (aggregate("mode(status)"), "mode", "struct(n, column)"),
     "value-at-the-greatest": (aggregate("max_by(status, id)"), "max_by", "struct(key, column)"),
+    "approximate-count-distinct": (aggregate("approx_count_distinct(status)"), "approx_count", "digest"),
     "histogram": (aggregate("histogram_numeric(amount, 3)"), "histogram", "width_bucket"),
     "limit": ("SELECT event_time FROM orders LIMIT 3", "LIMIT", "ORDER BY"),
     "limit-under-ties": ("SELECT event_time, id FROM orders ORDER BY id LIMIT 3", "LIMIT", "every row unique"),
@@ -86,8 +87,8 @@ PINNED = {
 # Deterministic, whatever the order: must be neither refused nor pinned.
 REPLAYABLE = {
     "map": "SELECT event_time, id * 2 AS twice FROM orders WHERE amount > 1.5",
-    "sum-of-decimals": aggregate("sum(CAST(amount AS DECIMAL(18, 2)))"),
-    "average-of-decimals": aggregate("avg(CAST(amount AS DECIMAL(18, 2)))"),
+    "sum-of-decimals": aggregate("sum(CAST(id AS DECIMAL(18, 2)))"),
+    "average-of-decimals": aggregate("avg(CAST(id AS DECIMAL(18, 2)))"),
     "sum-of-whole-numbers": aggregate("sum(id)"),
     "count": aggregate("count(*)"),
     "count-distinct": aggregate("count(DISTINCT status)"),
@@ -98,7 +99,6 @@ REPLAYABLE = {
     "sorted-list": aggregate("sort_array(collect_list(id))"),
     "sorted-set": aggregate("sort_array(collect_set(status))"),
     "size-of-a-set": aggregate("size(collect_set(status))"),
-    "approximate-count-distinct": aggregate("approx_count_distinct(status)"),
     "exact-percentile": aggregate("percentile(id, 0.5)"),
     "median": aggregate("median(id)"),
     "filtered": aggregate("count(*) FILTER (WHERE id > 3)"),

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from odf_node.cli.context import Context, parse_time
-from odf_node.cli.main import COMMANDS, TOPICS, build_parser, find_command, main
+from odf_node.cli.main import ALIASES, COMMANDS, TOPICS, build_parser, find_command, main
 from odf_node.cli.parsing import Parser, suggest, whole_number
 from odf_node.errors import UsageError
 
@@ -170,3 +170,65 @@ def test_no_command_shows_the_help_and_is_a_usage_error(capsys: pytest.CaptureFi
     assert main([]) == 2
     text = capsys.readouterr().out
     assert all(command in text for command in COMMANDS)
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["ingest", "a", "--source-name", "nd", "f"], {"dataset": "a", "source_name": "nd", "files": [Path("f")]}),
+        (["ingest", "--source-name", "nd", "a", "f", "g"], {"dataset": "a", "files": [Path("f"), Path("g")]}),
+        (["delete", "a", "-y", "b"], {"datasets": ["a", "b"], "yes": True}),
+        (["list", "a", "-w", "b", "-o", "json", "c"], {"patterns": ["a", "b", "c"], "output_format": "json"}),
+        (["inspect", "--json", "node"], {"kind": "node", "output_format": "json"}),
+        (["inspect", "-o", "json", "schema", "audit"], {"kind": "schema", "subject": "audit", "output_format": "json"}),
+        (["inspect", "schema", "-o", "json", "a"], {"kind": "schema", "subject": "a", "output_format": "json"}),
+        (
+            ["token", "--expires", "T", "create", "--read-all", "me"],
+            {"action": "create", "label": "me", "expires": "T"},
+        ),
+        (["repo", "-q", "alias", "--push", "add", "a", "u"], {"alias_action": "add", "dataset": "a", "push": True}),
+        (["list", "--", "-w", "--x"], {"patterns": ["-w", "--x"], "wide": False}),
+        (["list", "a", "--", "-w"], {"patterns": ["a", "-w"], "wide": False}),
+    ],
+)
+def test_options_may_stand_between_words(words: list[str], expected: dict[str, object]) -> None:
+    arguments = vars(parse(*words))
+    assert {name: arguments[name] for name in expected} == expected
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["delete", "-y"], "the following arguments are required: DATASET"),
+        (["ingest", "a", "--nope", "b"], "there is no option '--nope'"),
+        (["tail", "-n", "1", "a", "b"], "'b' is one word too many"),
+        (["inspect", "--json"], "the following arguments are required: WHAT"),
+        (["pull", "a", "--limit-rate"], "expected one argument"),
+    ],
+)
+def test_options_between_words_hide_no_mistake(capsys: pytest.CaptureFixture[str], words: list[str], said: str) -> None:
+    assert said in failure(capsys, *words)[0]
+
+
+@pytest.mark.parametrize(
+    ("words", "usage"),
+    [
+        (["help", "sql"], "usage: odf-node sql "),
+        (["help", "token", "create"], "usage: odf-node token create "),
+        (["-q", "help", "ls"], "usage: odf-node list "),
+        (["help"], "usage: odf-node [-h]"),
+        (["rm", "--help"], "usage: odf-node delete "),
+        (["--home", "rm", "rm", "--help"], "usage: odf-node delete "),
+        (["--home", "help", "help", "help"], "usage: odf-node [-h]"),
+    ],
+)
+def test_help_and_usual_names_of_commands(capsys: pytest.CaptureFixture[str], words: list[str], usage: str) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    assert ended.value.code == 0
+    assert capsys.readouterr().out.startswith(usage)
+
+
+def test_no_other_name_is_that_of_a_command() -> None:
+    assert set(ALIASES.values()) <= set(COMMANDS)
+    assert set(ALIASES).isdisjoint({*COMMANDS, "help"})

@@ -215,3 +215,32 @@ def test_operations_are_named_for_people() -> None:
     assert named.column("op").to_pylist() == ["append", "retract", "correct from", "correct to"]
     other = pa.table({"op": pa.array([0, 9], pa.int32())})
     assert name_operations(other) is other
+
+
+def test_table_fits_a_terminal_and_what_is_cut_has_a_mark(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    console = Console(out=Terminal(), err=io.StringIO())
+    rows = [{"n": 5, "name": "a" * 30, "s": "b" * 60}, {"n": 12345, "name": "short", "s": None}]
+    console.table(rows, {"n": ">N", "name": "NAME", "s": "TEXT"})
+    lines = shown(console)[0].splitlines()
+    assert max(map(len, lines)) == 40
+    assert lines[2] == f"    5  {'a' * 12}...  {'b' * 13}..."
+    assert lines[3] == "12345  short"
+
+
+def test_table_on_a_narrow_terminal_still_shows_something_of_each_column(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "10")
+    console = Console(out=Terminal(), err=io.StringIO())
+    console.table([{"a": "a" * 30, "b": "b" * 30}], {"a": "A", "b": "B"})
+    assert shown(console)[0].splitlines()[2] == "aaaaa...  bbbbb..."
+
+
+def test_table_that_goes_to_a_program_or_is_wanted_whole_is_not_cut(
+    console: Console, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "10")
+    console.table([{"a": "a" * 30}], {"a": "A"})
+    terminal = Console(out=Terminal(), err=io.StringIO())
+    terminal.table([{"a": "a" * 30}], {"a": "A"}, is_whole=True)
+    assert shown(console)[0] == shown(terminal)[0]
+    assert "a" * 30 in shown(console)[0]

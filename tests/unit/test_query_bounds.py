@@ -51,6 +51,7 @@ BEYOND = {
     "text-whose-end-is-escaped": (r"SELECT 'a\'", "opens something at character 8"),
     "name-without-end": ("SELECT `a``", "opens something at character 8"),
     "comment-without-end": ("SELECT 1 /* /* */", "opens a comment at character 11"),
+    "half-a-character": ("SELECT '\ud800'", "half a character, '.ud800', at character 9"),
     "text-in-dollars": ("SELECT $a$ ' $a$", "opens something"),
 }
 

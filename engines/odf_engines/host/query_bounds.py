@@ -34,6 +34,7 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
+_HALF_CHARACTER = re.compile("[\ud800-\udfff]")  # also what stands for bytes of a command line that are no UTF-8
 _COMMENT_EDGE = re.compile(r"/\*(?!\+)|\*/")
 _LEVELS = {"(": 1, "[": 1, "case": 1, ")": -1, "]": -1, "end": -1}
 
@@ -62,6 +63,8 @@ def check_query_bounds(*queries: str) -> None:
         raise InvalidQueryError(f"expected at most {MAX_CHARACTERS} characters of SQL, found {characters}")
     left = MAX_TOKENS
     for sql in queries:
+        if (half := _HALF_CHARACTER.search(sql)) is not None:
+            raise InvalidQueryError(f"half a character, {half[0]!a}, at character {half.start() + 1}")
         left -= _count_tokens(sql, left)
 
 
@@ -83,7 +86,7 @@ def _count_tokens(sql: str, most: int) -> int:
         count += 1
         if count > most:
             raise InvalidQueryError(
-                f"expected at most {MAX_TOKENS} words and signs, found more, up to character {place}; "
+                f"expected at most {MAX_TOKENS} words and signs, found more at character {place}; "
                 "lists of values belong into a dataset to join with"
             )
     return count

@@ -13,7 +13,8 @@ from odf_engines.host.query_names import quote_dotted_names
 from odf_engines.host.steps import OUTPUT, steps_of
 from odf_engines.spark.gate.purity import check_purity
 from odf_engines.spark.gate.row_order import find_order_dependence
-from odf_engines.spark.gate.statement import analyse_query, parse_query
+from odf_engines.spark.gate.statement import ParsedQuery, analyse_query, parse_query
+from odf_engines.spark.gate.written import find_written
 from odf_engines.spark.plans import analysed_plan, rows_of
 from odf_engines.spark.relations import register
 from odf_protocol.events import TransformSql
@@ -65,7 +66,7 @@ def analyse_transform(spark: "SparkSession", transform: TransformSql, inputs: "M
     dataset = None
     findings: dict[str, Finding] = {}
     depends_on_order = False
-    parsed: list[Any] = []
+    parsed: list[ParsedQuery] = []
     steps = steps_of(transform)
     for position, step in enumerate(steps):
         is_last = position == len(steps) - 1
@@ -75,11 +76,13 @@ def analyse_transform(spark: "SparkSession", transform: TransformSql, inputs: "M
         plan = dataset.queryExecution().analyzed()
         in_order = find_order_dependence(plan, inputs)
         depends_on_order = depends_on_order or bool(in_order)
-        for finding in (*check_purity(plan, inputs), *in_order):
+        for finding in (*check_purity(plan, inputs), *find_written(parsed[-1]), *in_order):
             findings.setdefault(finding.expression, finding)
         if not is_last and step.alias is not None:
             if step.alias in names or step.alias == OUTPUT:
                 raise InvalidQueryError(f"two inputs or steps are called {step.alias}")
             dataset.createOrReplaceTempView(f"`{step.alias.replace('`', '``')}`")
             names.append(step.alias)
-    return Analysis(rows_of(spark, dataset), tuple(findings.values()), depends_on_order, tuple(parsed))
+    return Analysis(
+        rows_of(spark, dataset), tuple(findings.values()), depends_on_order, tuple(each.plan for each in parsed)
+    )

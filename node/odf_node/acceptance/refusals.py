@@ -54,8 +54,8 @@ class Refusals:
     limit_bytes: int = 0
     """How much is kept; of the dataset that takes most, the oldest goes first. 0: everything."""
 
-    def trim(self) -> tuple[int, int]:
-        """Remove refusals beyond the limits; the newest stays in any case.
+    def trim(self, *, dry_run: bool = False) -> tuple[int, int]:
+        """Remove refusals beyond the limits, or only count them in a dry run; the newest stays in any case.
 
         Returns:
             How many were removed, and their bytes.
@@ -79,7 +79,8 @@ class Refusals:
             oldest = most.pop()
             if not most:
                 del by_dataset[name]
-            shutil.rmtree(oldest.path, ignore_errors=True)
+            if not dry_run:
+                shutil.rmtree(oldest.path, ignore_errors=True)
             count, freed_bytes = count + 1, freed_bytes + oldest.size_bytes
             kept_bytes -= oldest.size_bytes
         return count, freed_bytes

@@ -220,7 +220,12 @@ class ObjectFolder:
         return any(True for _ in chain(self._iter_staged(), self._iter_old_downloads(kept_since_s)))
 
     def sweep(
-        self, find_referenced: Callable[[], Iterable[Multihash]], *, now: Timestamp, keep_arrived: bool = True
+        self,
+        find_referenced: Callable[[], Iterable[Multihash]],
+        *,
+        now: Timestamp,
+        keep_arrived: bool = True,
+        dry_run: bool = False,
     ) -> SweepReport:
         """See ``ObjectStore``."""
         if not self._home.path.is_dir():
@@ -231,7 +236,7 @@ class ObjectFolder:
                     return SweepReport(ran=False)
                 # A clock that is ahead ends what is kept, and nothing that was committed (DAEMON-16).
                 kept_since_s = now.seconds - KEEP_DOWNLOADS_S if keep_arrived else math.inf
-                return self._sweep(set(find_referenced()), kept_since_s)
+                return self._sweep(set(find_referenced()), kept_since_s, _size if dry_run else _remove)
         except HomeReadOnlyError:
             return SweepReport(ran=False)
 
@@ -242,16 +247,16 @@ class ObjectFolder:
         except FileNotFoundError:
             raise ObjectNotFoundError(object_hash) from None
 
-    def _sweep(self, referenced: set[Multihash], kept_since_s: float) -> SweepReport:
+    def _sweep(self, referenced: set[Multihash], kept_since_s: float, free: Callable[[Path], int]) -> SweepReport:
         objects = staged_files = freed_bytes = 0
         with mapped_os_errors(self._home.path):
             for object_hash in self.iter_hashes():
                 if object_hash not in referenced:
-                    freed_bytes += _remove(self._place(object_hash))
+                    freed_bytes += free(self._place(object_hash))
                     objects += 1
             for entry in (*self._iter_staged(), *self._iter_old_downloads(kept_since_s)):
                 whole = sum(path.suffix != PART_SUFFIX for path in entry.iterdir()) if _is_arrivals(entry) else 0
-                freed_bytes += _remove(entry)
+                freed_bytes += free(entry)
                 objects += whole
                 staged_files += not whole
         return SweepReport(ran=True, objects=objects, staged_files=staged_files, freed_bytes=freed_bytes)
@@ -311,11 +316,17 @@ def _open_foreign(path: Path) -> BinaryIO:
     return os.fdopen(descriptor, "rb", buffering=0)
 
 
-def _remove(path: Path) -> int:
+def _size(path: Path) -> int:
     entry = path.lstat()
     if stat.S_ISDIR(entry.st_mode):
-        size_bytes = sum(file.lstat().st_size for file in path.rglob("*"))
-        shutil.rmtree(path)
-        return size_bytes
-    path.unlink()
+        return sum(file.lstat().st_size for file in path.rglob("*"))
     return entry.st_size
+
+
+def _remove(path: Path) -> int:
+    size_bytes = _size(path)
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink()
+    return size_bytes

@@ -15,6 +15,7 @@ from odf_node.ports.push_client import PushedHead, PushOutcome
 if TYPE_CHECKING:
     from odf_node.adapters.http_client import SignRequest
     from odf_node.adapters.packing import ServedStore
+    from odf_protocol.exchange.messages import DatasetSummary
 
 
 @dataclass(slots=True)
@@ -56,6 +57,14 @@ class Outgoing:
         if not self.also_from:
             return await open_peer(url, settings(url))
         return await open_peers([url, *self.also_from], settings, self.home.staging)
+
+    async def list_offered(self, url: str) -> "list[DatasetSummary]":
+        """List what the node at ``url`` offers to this one."""
+        from odf_node.adapters.http_client import ClientSettings
+        from odf_node.adapters.node_listing import list_offered
+
+        sign = await asyncio.to_thread(self._find_signer)
+        return await list_offered(url, ClientSettings(rate=self.rate, token=self.find_token(url), sign=sign))
 
     async def send_push(
         self, url: str, offered: PushedHead, token: str | None, on_bytes: OnBytes | None

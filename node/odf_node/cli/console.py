@@ -7,6 +7,7 @@ Progress moves only on a terminal; elsewhere a long step is a plain line a minut
 import json
 import os
 import re
+import shutil
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
 
 _CONTROLS: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 """What moves a terminal's cursor or turns text around; newline and tab apart (ECMA-48; Unicode "Bidirectional")."""
+
+_GAP: Final = "  "
+_MARK: Final = "..."
+_LEAST_WIDTH: Final = 8  # guess: the beginning of a name, and the mark
 
 
 class ResultNotWrittenError(UnavailableError):
@@ -68,19 +73,28 @@ class Console:
         with _mapped_failures():
             self.out.flush()
 
-    def table(self, rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str], *, empty: str = "") -> None:
-        """Write rows as a table.
+    def table(
+        self,
+        rows: Sequence[Mapping[str, Any]],
+        columns: Mapping[str, str],
+        *,
+        empty: str = "",
+        is_whole: bool = False,
+    ) -> None:
+        """Write rows as a table; on a terminal one that fits its width, where long values are cut with a mark.
 
         Args:
             rows: One mapping per row.
             columns: Key in the row → heading; a heading that starts with ``>`` is aligned to the right.
             empty: What to say instead of a table without rows.
+            is_whole: Cut nothing.
         """
         if not rows:
             if empty:
                 self.note(empty)
             return
-        for line in format_table(rows, columns):
+        width = shutil.get_terminal_size().columns if self.out.isatty() and not is_whole else None
+        for line in format_table(rows, columns, width):
             self._print(line.rstrip())
 
     @contextmanager
@@ -114,23 +128,40 @@ class Console:
         return self.err.isatty() and os.environ.get("TERM") != "dumb"
 
 
-def format_table(rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str]) -> Iterable[str]:
-    """Lay rows out in columns as wide as their widest cell, under a heading."""
+def format_table(
+    rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str], width: int | None = None
+) -> Iterable[str]:
+    """Lay rows out in columns as wide as their widest cell, under a heading, or within ``width`` characters."""
     headings = [printable_line(heading.removeprefix(">")) for heading in columns.values()]
     right = [heading.startswith(">") for heading in columns.values()]
     cells = [["" if row.get(key) is None else printable_line(row[key]) for key in columns] for row in rows]
     widths = [max(len(line[i]) for line in [headings, *cells]) for i in range(len(headings))]
+    if width is not None:
+        widths = _fit(widths, width - len(_GAP) * (len(widths) - 1))
 
     def lay(line: Sequence[str]) -> str:
-        return "  ".join(
+        fitting = (_cut(cell, width) for cell, width in zip(line, widths, strict=True))
+        return _GAP.join(
             cell.rjust(width) if is_right else cell.ljust(width)
-            for cell, width, is_right in zip(line, widths, right, strict=True)
+            for cell, width, is_right in zip(fitting, widths, right, strict=True)
         )
 
     yield lay(headings)
-    yield "  ".join("-" * width for width in widths)
+    yield _GAP.join("-" * width for width in widths)
     for line in cells:
         yield lay(line)
+
+
+def _fit(widths: Sequence[int], room: int) -> list[int]:
+    """Take from the widest columns until all fit, as long as something of each is left."""
+    fitting = list(widths)
+    while sum(fitting) > room and max(fitting) > _LEAST_WIDTH:
+        fitting[fitting.index(max(fitting))] -= 1
+    return fitting
+
+
+def _cut(cell: str, width: int) -> str:
+    return cell if len(cell) <= width else f"{cell[: width - len(_MARK)]}{_MARK}"
 
 
 @contextmanager

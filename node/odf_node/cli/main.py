@@ -8,7 +8,7 @@ import argparse
 import importlib
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from odf_node import __version__
@@ -24,6 +24,7 @@ TOPICS: Final[dict[str, dict[str, str]]] = {
         "sql": "query datasets, as they are or as they were known at a time",
         "log": "show the metadata chain of a dataset, newest first",
         "inspect": "look closely at a dataset, block, data file, quarantine or refusal",
+        "rename": "give a dataset another name; its identity stays",
         "delete": "delete datasets and their data",
     },
     "exchange with others": {
@@ -48,6 +49,7 @@ TOPICS: Final[dict[str, dict[str, str]]] = {
         "key": "show and change who speaks for a dataset; recover from a stolen key",
     },
     "care for this node": {
+        "status": "show what is unsound, stale or waiting, and the command that mends it",
         "doctor": "show what this machine offers, what is missing and how to mend it",
         "engine": "list engines, inspect them, prepare a faster start",
         "cache": "free what can be had again, and bring it back",
@@ -63,9 +65,12 @@ TOPICS: Final[dict[str, dict[str, str]]] = {
 COMMANDS: Final[dict[str, str]] = {name: line for topic in TOPICS.values() for name, line in topic.items()}
 """All of them."""
 
+ALIASES: Final = {"ls": "list", "mv": "rename", "rm": "delete"}
+"""Names that a shell has made usual."""
+
 _GLOBAL_VALUES: Final = frozenset({"--home", "--system-time"})
 _HELP: Final = frozenset({"-h", "--help"})
-_GLOBAL_SWITCHES: Final = frozenset({"-q", "--quiet", *_HELP, "--version"})
+_GLOBAL: Final = frozenset({"-q", "--quiet", *_HELP, "--version", *_GLOBAL_VALUES})
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -75,10 +80,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     command, strange = find_command(words)
     if strange is not None:
         build_parser(None).refuse_words([strange])
+    while command == "help":
+        # 'help sql' is 'sql --help', and 'help' alone is '--help'.
+        del words[_find_place(words)]
+        words += () if "--help" in words else ("--help",)
+        command, _ = find_command(words)
+    if command in ALIASES:
+        command = words[_find_place(words)] = ALIASES[command]
     if command is not None and command not in COMMANDS:
         build_parser(None).error(f"there is no command '{command}'.{suggest(command, COMMANDS)}")
     # Help that is asked for before the command is about all of them.
-    asks_for_all = command is not None and not _HELP.isdisjoint(words[: words.index(command)])
+    asks_for_all = command is not None and not _HELP.isdisjoint(words[: _find_place(words)])
     parser = build_parser(None if asks_for_all else command)
     arguments, unknown = parser.parse_known_args(words)
     if unknown:
@@ -105,15 +117,28 @@ def find_command(words: Sequence[str]) -> tuple[str | None, str | None]:
         The first word that is neither an option nor an option's value; and the first unknown option that stands before
         it. Both None where there is no such word.
     """
+    place = _find_place(words)
+    options = words[:place]
+    strange = next((word for word in _iter_options(options) if word.partition("=")[0] not in _GLOBAL), None)
+    if strange is not None:
+        return None, strange
+    return (words[place] if place < len(words) else None), None
+
+
+def _find_place(words: Sequence[str]) -> int:
+    """Find where the command stands; behind the last word where there is none."""
+    place = 0
+    while place < len(words) and words[place].startswith("-"):
+        place += 2 if words[place] in _GLOBAL_VALUES else 1
+    return min(place, len(words))
+
+
+def _iter_options(words: Sequence[str]) -> Iterator[str]:
     left = iter(words)
     for word in left:
+        yield word
         if word in _GLOBAL_VALUES:
             next(left, None)
-        elif not word.startswith("-"):
-            return word, None
-        elif word.partition("=")[0] not in _GLOBAL_VALUES | _GLOBAL_SWITCHES:
-            return None, word
-    return None, None
 
 
 def build_parser(command: str | None) -> Parser:
@@ -121,7 +146,7 @@ def build_parser(command: str | None) -> Parser:
     parser = Parser(
         prog="odf-node",
         description="Publish, pull and re-verify Open Data Fabric datasets between organisations.",
-        epilog="'odf-node COMMAND --help' explains a command.",
+        epilog="'odf-node help COMMAND' explains a command. ls is list, mv is rename, rm is delete.",
     )
     parser.add_argument("--version", action="version", version=f"odf-node {__version__}")
     add_global_options(parser, default=None)

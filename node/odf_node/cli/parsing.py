@@ -3,6 +3,7 @@
 import argparse
 import difflib
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NoReturn
 
@@ -11,17 +12,53 @@ HIGHEST_PORT: Final = 65_535
 
 
 class Parser(argparse.ArgumentParser):
-    """An argument parser that takes no abbreviations and offers the nearest option or choice."""
+    """An argument parser that takes options anywhere, no abbreviations, and offers the nearest option or choice."""
 
     def __init__(self, **settings: Any) -> None:
         # An abbreviation that works today is ambiguous after the next option is added.
         super().__init__(**{"allow_abbrev": False, **settings})
         self.topics: Mapping[str, Sequence[str]] = {}
         """Headings of the help under which commands stand, where there are too many for one list."""
+        self._mixes = False
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """See ``ArgumentParser``; options may stand between words, and before the word that says the action."""
+        words = list(sys.argv[1:] if args is None else args)
+        # The second reading of mixed words would take for options what stands behind "--".
+        if self._mixes or "--" in words:
+            return super().parse_known_args(words, namespace)
+        if self._find_actions() is not None:
+            return super().parse_known_args(words if self.topics else self._with_action_first(words), namespace)
+        self._mixes = True  # it is made of two calls of this method
+        try:
+            return self.parse_known_intermixed_args(words, namespace)
+        finally:
+            self._mixes = False
+
+    def _with_action_first(self, words: list[str]) -> list[str]:
+        """Move the word that says the action before the options, all of which are the action's."""
+        valued = {name for each in self.iter_parsers() for name in each.iter_options(with_value=True)}
+        left = iter(enumerate(words))
+        for place, word in left:
+            if word in valued:
+                next(left, None)
+            elif not word.startswith("-"):
+                return [word, *words[:place], *words[place + 1 :]]
+        return words
+
+    def _find_actions(self) -> "argparse._SubParsersAction[Parser] | None":
+        return next((each for each in self._actions if isinstance(each, argparse._SubParsersAction)), None)  # noqa: SLF001 - argparse gives it no public name
+
+    def iter_parsers(self) -> "Iterator[Parser]":
+        """Yield this parser and those of all actions below it."""
+        yield self
+        if (actions := self._find_actions()) is not None:
+            for child in actions.choices.values():
+                yield from child.iter_parsers()
 
     def format_help(self) -> str:
         """Give the help, commands by topic."""
-        commands = next((each for each in self._actions if isinstance(each, argparse._SubParsersAction)), None)  # noqa: SLF001 - argparse gives it no public name
+        commands = self._find_actions()
         if not self.topics or commands is None:
             return super().format_help()
         shown = {each.dest: each for each in commands._choices_actions}  # noqa: SLF001 - nor these
@@ -51,18 +88,18 @@ class Parser(argparse.ArgumentParser):
             self.error(f"there is no option '{name}'.{suggest(name, self.iter_options())}")
         self.error(f"'{word}' is one word too many")
 
-    def iter_options(self) -> Iterator[str]:
-        """Yield the options of this parser."""
+    def iter_options(self, *, with_value: bool = False) -> Iterator[str]:
+        """Yield the options of this parser; only those that take a value, where that is asked for."""
         for action in self._actions:
-            yield from action.option_strings
+            if not with_value or action.nargs != 0:
+                yield from action.option_strings
 
     def find_parser(self, arguments: argparse.Namespace) -> "Parser":
         """Return the parser of the command, or of the command's action, that ``arguments`` were read with."""
-        for action in self._actions:
-            if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001 - argparse gives it no public name
-                child = (action.choices or {}).get(str(getattr(arguments, action.dest, None)))
-                if isinstance(child, Parser):
-                    return child.find_parser(arguments)
+        if (actions := self._find_actions()) is not None:
+            child = actions.choices.get(str(getattr(arguments, actions.dest, None)))
+            if child is not None:
+                return child.find_parser(arguments)
         return self
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
@@ -131,6 +168,11 @@ def add_parallel(parser: argparse.ArgumentParser) -> None:
         help="move so many objects at once (default: limits.parallel_transfers of the settings, else 4, and 8 with a "
         "bucket; a folder or archive is read one after the other)",
     )
+
+
+def add_dry_run(parser: argparse.ArgumentParser) -> None:
+    """Add ``--dry-run``."""
+    parser.add_argument("--dry-run", action="store_true", help="change nothing; say what would be done")
 
 
 def add_output_format(parser: argparse.ArgumentParser, *formats: str) -> None:

@@ -67,6 +67,10 @@ class MetadataStore(Protocol):
         """Replace the pinned publisher key: the operator's decision, never a peer's."""
         ...
 
+    def rename_dataset(self, dataset_id: DatasetId, name: str) -> None:
+        """Give the dataset another local name, and the subscription to it; raises NameTakenError."""
+        ...
+
     def delete_dataset(self, dataset_id: DatasetId) -> None:
         """Forget the dataset: chain, signatures, heads, replay records, acceptances, quarantine, remotes.
 

@@ -281,12 +281,17 @@ class ObjectStore(Protocol):
         ...
 
     def sweep(
-        self, find_referenced: Callable[[], Iterable[Multihash]], *, now: Timestamp, keep_arrived: bool = True
+        self,
+        find_referenced: Callable[[], Iterable[Multihash]],
+        *,
+        now: Timestamp,
+        keep_arrived: bool = True,
+        dry_run: bool = False,
     ) -> SweepReport:
         """Remove objects that nothing refers to and staged files that crashes left.
 
         Does nothing while anybody holds a writing lease. ``find_referenced`` is called once, when no writer can be
         running. What arrived in transfers that stopped is kept for some days, counted back from ``now``; not where
-        ``keep_arrived`` is False.
+        ``keep_arrived`` is False. A dry run removes nothing and reports what would be.
         """
         ...

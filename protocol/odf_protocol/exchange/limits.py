@@ -23,6 +23,7 @@ MAX_ATTESTATIONS_BYTES: Final = 16 * MIB
 MAX_PROBLEM_TEXT_CHARACTERS: Final = 2_000  # guess: what a person reads of a refusal
 
 PAGE_DATASETS: Final = 1_000
+MAX_LISTED_DATASETS: Final = 100_000  # guess: a hundred pages; more than a person reads
 PAGE_ATTESTATIONS: Final = 100
 PAGE_ATTESTATION_BYTES: Final = 2 * MIB
 """A page is closed before it grows beyond this: base64 and the largest attestation still fit into one message."""

@@ -1,6 +1,6 @@
 """Whether the result of an analysed query follows from its rows alone, and from what else it follows if not.
 
-Source: clauses GATE-5 and GATE-6.
+Source: clauses GATE-5, GATE-6 and GATE-17.
 """
 
 import re
@@ -9,7 +9,7 @@ from typing import Any
 
 from odf_engines.contract import Finding
 from odf_engines.errors import NotReplayableError
-from odf_engines.spark.gate.functions import PINNED
+from odf_engines.spark.gate.pinning import find_pinned
 from odf_engines.spark.gate.trees import class_name, iter_expressions, iter_plan, shown, simple_name
 
 __all__ = ["check_purity"]
@@ -48,8 +48,6 @@ _TYPED_BY_TEXT = frozenset({"Cast", "Collate", "JsonToStructs"})  # a query name
 
 _SUBQUERIES = ("Exists", "InSubquery", "ListQuery", "Subquery")
 
-_FLOAT_TEXT = "how many digits a floating-point number is written with depends on the version of Java"
-
 
 def check_purity(plan: Any, inputs: Collection[str]) -> tuple[Finding, ...]:
     """Check every expression of an analysed plan.
@@ -68,14 +66,8 @@ def check_purity(plan: Any, inputs: Collection[str]) -> tuple[Finding, ...]:
     for node in iter_plan(plan, inputs):
         for expression in iter_expressions(node):
             _refuse_impure(expression)
-            name = _function_name(expression)
-            if simple_name(expression) == "Cast" and _writes_float(expression):
-                text = shown(expression)
-                rewrite = "a cast to DECIMAL first, or pin the engine's digest"
-                pinned.setdefault(text, Finding(expression=text, reason=_FLOAT_TEXT, rewrite=rewrite))
-            if name in PINNED:
-                finding = Finding(expression=name, reason=PINNED[name], rewrite="pin the engine's digest")
-                pinned.setdefault(name, finding)
+            for finding in find_pinned(expression):
+                pinned.setdefault(finding.expression, finding)
     return tuple(pinned.values())
 
 
@@ -115,17 +107,3 @@ def _check_cast(cast: Any) -> None:
         raise NotReplayableError(shown(cast), "it may depend on the moment it is run", "a literal date with a year")
     elif target != "date":
         raise NotReplayableError(shown(cast), *_UNDATED)
-
-
-def _writes_float(cast: Any) -> bool:
-    kind = str(cast.child().dataType().typeName())
-    return kind in ("float", "double") and str(cast.dataType().typeName()).startswith("string")
-
-
-def _function_name(expression: Any) -> str:
-    if not hasattr(expression, "prettyName") or not expression.children().size():
-        return ""
-    try:
-        return str(expression.prettyName()).lower()
-    except Exception:  # noqa: BLE001 - a few nodes have no name to show, and those are in no list
-        return ""

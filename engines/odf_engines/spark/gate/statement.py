@@ -5,15 +5,16 @@ Source: clauses GATE-1 to GATE-4.
 
 import re
 from collections.abc import Collection
+from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
 from odf_engines.errors import InvalidQueryError
-from odf_engines.spark.gate.functions import AGGREGATES, GENERATORS, IMPURE, SCALARS, WINDOWS
+from odf_engines.spark.gate.functions import FUNCTIONS, FunctionUse
 from odf_engines.spark.gate.trees import items, iter_expressions, iter_plan, shown, simple_name
 from odf_engines.spark.plans import java_session, resolve_plan
 
-__all__ = ["TOO_DEEP", "analyse_query", "invalid_query", "parse_query"]
+__all__ = ["TOO_DEEP", "ParsedQuery", "analyse_query", "invalid_query", "parse_query"]
 
 # Plans that only compute rows from rows. Everything else is a command, a script, a setting, or new and not looked at.
 _QUERY_PLAN_NAMES = """
@@ -34,7 +35,6 @@ _NAMED = {
     "SetVariable": "SET VARIABLE",
 }
 
-_CALLABLE = SCALARS | AGGREGATES | WINDOWS | GENERATORS | IMPURE
 TOO_DEEP = "its parts stand deeper inside each other than the engine's stack is high; write it in several steps"
 _TOLD_CHARACTERS = 300  # guess: two lines
 _LISTED_NAMES = 10  # guess: a line
@@ -45,7 +45,22 @@ _POSITION = re.compile(r"\(line (\d+), pos (\d+)\)|line (\d+) pos (\d+)")
 _FIXED_LITERAL = re.compile(r"(?is)\s*\w+\s*(?:/\*.*?\*/\s*)*['\"]\s*[+-]?\d{4}.*")
 
 
-def parse_query(spark: Any, sql: str, relations: Collection[str], *, known: Collection[str] = ()) -> Any:
+@dataclass(frozen=True, slots=True)
+class ParsedQuery:
+    """A text that is a query.
+
+    Attributes:
+        plan: What the parser made of it, a Java object.
+        functions: That it calls, in small letters.
+        times: Literals of times, as they are written.
+    """
+
+    plan: Any
+    functions: frozenset[str]
+    times: tuple[str, ...]
+
+
+def parse_query(spark: Any, sql: str, relations: Collection[str], *, known: Collection[str] = ()) -> ParsedQuery:
     """Parse a text and check that it is a query.
 
     Args:
@@ -53,9 +68,6 @@ def parse_query(spark: Any, sql: str, relations: Collection[str], *, known: Coll
         sql: One query.
         relations: Names it may read besides those it defines itself.
         known: Names that it could have meant where it reads another one; more than `relations`, for the message alone.
-
-    Returns:
-        The parsed plan, a Java object for ``analyse_query``.
 
     Raises:
         InvalidQueryError: Not a query, or it names a relation, a function or a literal that it must not.
@@ -78,15 +90,24 @@ def parse_query(spark: Any, sql: str, relations: Collection[str], *, known: Coll
         if name not in _QUERY_PLANS:
             raise InvalidQueryError(f"only a query is allowed, found {_NAMED.get(name, name)}")
     defined = {each for node in nodes if simple_name(node) == "UnresolvedWith" for each in _defined_names(node)}
+    functions, times = set(), []
     for node in nodes:
         _check_relation(node, {*relations, *defined}, known)
+        if simple_name(node) == "UnresolvedTableValuedFunction":
+            functions.add(_called_function(items(node.name())))
         for expression in iter_expressions(node):
-            _check_expression(expression)
-    return plan
+            match simple_name(expression):
+                case "UnresolvedFunction":
+                    functions.add(_called_function(items(expression.nameParts())))
+                case "Literal" if str(expression.dataType().typeName()) in ("date", "timestamp", "timestamp_ntz"):
+                    times.append(_fixed_time(expression))
+                case "UnresolvedIdentifier" | "ExpressionWithUnresolvedIdentifier" | "PlanWithUnresolvedIdentifier":
+                    raise InvalidQueryError("IDENTIFIER(...) is not allowed; write the name itself")
+    return ParsedQuery(plan, frozenset(functions), tuple(times))
 
 
-def analyse_query(spark: Any, plan: Any) -> Any:
-    """Resolve all names and types of a parsed plan; nothing is executed.
+def analyse_query(spark: Any, query: ParsedQuery) -> Any:
+    """Resolve all names and types of a query; nothing is executed.
 
     Returns:
         A Java ``Dataset`` with the analysed plan.
@@ -98,7 +119,7 @@ def analyse_query(spark: Any, plan: Any) -> Any:
     from pyspark.errors import PySparkException
 
     try:
-        return resolve_plan(spark, plan)
+        return resolve_plan(spark, query.plan)
     except PySparkException as error:
         raise invalid_query(error) from error
     except Py4JJavaError as error:
@@ -128,13 +149,10 @@ def _defined_names(node: Any) -> list[str]:
 
 
 def _check_relation(node: Any, allowed: set[str], known: Collection[str]) -> None:
-    match simple_name(node):
-        case "UnresolvedRelation":
-            parts = [str(part) for part in items(node.multipartIdentifier())]
-            if len(parts) != 1 or parts[0] not in allowed:
-                raise _unknown_relation(".".join(parts), {*allowed, *known})
-        case "UnresolvedTableValuedFunction":
-            _check_function([str(part) for part in items(node.name())])
+    if simple_name(node) == "UnresolvedRelation":
+        parts = [str(part) for part in items(node.multipartIdentifier())]
+        if len(parts) != 1 or parts[0] not in allowed:
+            raise _unknown_relation(".".join(parts), {*allowed, *known})
 
 
 def _unknown_relation(name: str, known: Collection[str]) -> InvalidQueryError:
@@ -151,23 +169,18 @@ def _unknown_relation(name: str, known: Collection[str]) -> InvalidQueryError:
     return InvalidQueryError(f"unknown relation {name}; {hint}")
 
 
-def _check_expression(expression: Any) -> None:
-    match simple_name(expression):
-        case "UnresolvedFunction":
-            _check_function([str(part) for part in items(expression.nameParts())])
-        case "Literal":
-            if str(expression.dataType().typeName()) in ("date", "timestamp", "timestamp_ntz"):
-                _check_time_literal(expression)
-        case "UnresolvedIdentifier" | "ExpressionWithUnresolvedIdentifier" | "PlanWithUnresolvedIdentifier":
-            raise InvalidQueryError("IDENTIFIER(...) is not allowed; write the name itself")
+def _called_function(parts: list[Any]) -> str:
+    name = ".".join(map(str, parts))
+    grade = FUNCTIONS.get(name.lower())
+    if len(parts) != 1 or grade is None:
+        raise InvalidQueryError(f"function {name} is not allowed")
+    if grade.use is FunctionUse.REFUSED:
+        raise InvalidQueryError(f"function {name} is not allowed: {grade.reason}")
+    return name.lower()
 
 
-def _check_function(parts: list[str]) -> None:
-    if len(parts) != 1 or parts[0].lower() not in _CALLABLE:
-        raise InvalidQueryError(f"function {'.'.join(parts)} is not allowed")
-
-
-def _check_time_literal(literal: Any) -> None:
+def _fixed_time(literal: Any) -> str:
+    """Return a literal of a time as it is written; raises InvalidQueryError where it says no year."""
     origin = literal.origin()
     text, start, stop = origin.sqlText(), origin.startIndex(), origin.stopIndex()
     written = str(text.get())[start.get() : stop.get() + 1] if text.isDefined() and start.isDefined() else ""
@@ -175,3 +188,4 @@ def _check_time_literal(literal: Any) -> None:
         raise InvalidQueryError(
             f"{written or shown(literal)} depends on the moment it is run; write a date with a year of four digits"
         )
+    return written

@@ -1,9 +1,9 @@
 """Dataset records."""
 
 from odf_node.adapters.sqlite_store.database import Database
-from odf_node.adapters.sqlite_store.rows import DATASET_COLUMNS, read_dataset
+from odf_node.adapters.sqlite_store.rows import DATASET_COLUMNS, as_bytes, read_dataset
 from odf_node.ports.datasets import DatasetRecord
-from odf_node.ports.errors import DatasetNotFoundError
+from odf_node.ports.errors import DatasetNotFoundError, NameTakenError
 from odf_protocol.did import DatasetId, DidKey
 
 
@@ -44,6 +44,20 @@ class DatasetMethods:
         """See ``MetadataStore``."""
         value = None if key is None else key.to_bytes()
         self._update("UPDATE datasets SET pinned_key = ? WHERE id = ?", value, dataset_id)
+
+    def rename_dataset(self, dataset_id: DatasetId, name: str) -> None:
+        """See ``MetadataStore``."""
+        key = dataset_id.to_bytes()
+        with self._database.writing() as connection:
+            # Case does not make another name, and may be all that changes of this one (NAME-3).
+            holder = connection.execute(
+                "SELECT id FROM datasets WHERE name = ? COLLATE NOCASE AND id <> ?", (name, key)
+            ).fetchone()
+            if holder is not None:
+                raise NameTakenError(name, DatasetId.decode(as_bytes(holder[0])))
+            if connection.execute("UPDATE datasets SET name = ? WHERE id = ?", (name, key)).rowcount == 0:
+                raise DatasetNotFoundError(dataset_id)
+            connection.execute("UPDATE subscriptions SET name = ? WHERE dataset_id = ?", (name, key))
 
     def delete_dataset(self, dataset_id: DatasetId) -> None:
         """See ``MetadataStore``."""

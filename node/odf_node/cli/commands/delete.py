@@ -4,6 +4,7 @@ import argparse
 import sys
 
 from odf_node.cli.context import Context
+from odf_node.cli.parsing import add_dry_run
 from odf_node.datasets.naming import select_datasets
 from odf_node.errors import UsageError
 
@@ -11,6 +12,7 @@ from odf_node.errors import UsageError
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("datasets", nargs="+", metavar="DATASET", help="name, identity or %% pattern")
+    add_dry_run(parser)
     parser.add_argument("-y", "--yes", action="store_true", help="do not ask")
 
 
@@ -21,6 +23,10 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
     readers = node.deletion.find_readers(records)
     for record, reader in readers:
         raise UsageError(f"'{record.name}' is an input of '{reader.name}'; delete that one first, or both together")
+    if arguments.dry_run:
+        for record in records:
+            context.console.text(f"would delete {record.name}")
+        return 0
     if not arguments.yes:
         names = ", ".join(record.name for record in records)
         if not sys.stdin.isatty():

@@ -3,20 +3,21 @@
 import argparse
 
 from odf_node.cli.context import Context
-from odf_node.cli.parsing import add_output_format
+from odf_node.cli.parsing import add_dry_run, add_output_format
 from odf_node.errors import NodeBusyError
 from odf_node.wording import count_of
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
+    add_dry_run(parser)
     add_output_format(parser, "text", "json")
 
 
 def run(context: Context, arguments: argparse.Namespace) -> int:
     """Do it, unless somebody is writing just now."""
     context.load_settings()
-    report = context.node.collect_garbage()
+    report = context.node.collect_garbage(dry_run=arguments.dry_run)
     if not report.ran:
         raise NodeBusyError("another command is writing; nothing was removed, try again when it has ended")
     if arguments.output_format == "json":
@@ -24,8 +25,9 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
             {"objects": report.objects, "stagedFiles": report.staged_files, "freedBytes": report.freed_bytes}
         )
         return 0
+    done = "would remove" if arguments.dry_run else "removed"
     context.console.text(
-        f"removed {count_of(report.objects, 'object')} and {report.staged_files:,} unfinished files or refusals, "
+        f"{done} {count_of(report.objects, 'object')} and {report.staged_files:,} unfinished files or refusals, "
         f"{report.freed_bytes:,} bytes"
     )
     return 0

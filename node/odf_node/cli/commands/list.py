@@ -5,23 +5,36 @@ from typing import TYPE_CHECKING, Any
 
 from odf_node.cli.context import Context
 from odf_node.cli.parsing import add_output_format
+from odf_node.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
     from odf_node.ports import DatasetRecord, MetadataStore
     from odf_protocol.did import DatasetId
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("patterns", nargs="*", metavar="DATASET", help="only these (names or %% patterns)")
+    parser.add_argument(
+        "patterns",
+        nargs="*",
+        metavar="DATASET|URL",
+        help="only these (names or %% patterns); the address of another node: what it offers",
+    )
     parser.add_argument("-w", "--wide", action="store_true", help="show identity, head and origin too")
     add_output_format(parser, "table", "json")
 
 
-def run(context: Context, arguments: argparse.Namespace) -> int:
-    """List datasets with what their data rest on."""
+def run(context: Context, arguments: argparse.Namespace) -> "int | Coroutine[Any, Any, int]":
+    """List datasets with what their data rest on; of another node, what it says of them."""
     from odf_node.datasets.naming import select_datasets
 
+    addresses = [each for each in arguments.patterns if "://" in each]
+    if addresses:
+        if len(arguments.patterns) > 1:
+            raise UsageError("name one node, and nothing beside it")
+        return _list_offered(context, addresses[0], arguments)
     store = context.node.store
     records = select_datasets(store, arguments.patterns) if arguments.patterns else list(store.list_datasets())
     rows = [describe(context, record) for record in records]
@@ -51,7 +64,41 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
         rows,
         columns,
         empty="this node has no datasets yet; 'odf-node add FILE' creates one, 'odf-node pull URL' brings one",
+        is_whole=arguments.wide,
     )
+    return 0
+
+
+async def _list_offered(context: Context, address: str, arguments: argparse.Namespace) -> int:
+    here = {str(record.id): record for record in context.node.store.list_datasets()}
+    rows = [
+        {
+            "name": each.name,
+            "kind": each.kind,
+            "blocks": each.head.sequence_number + 1,
+            "saidToRestOn": each.trust,
+            "here": here[each.dataset_id].name if each.dataset_id in here else None,
+            "blocksHere": here[each.dataset_id].head.sequence_number + 1 if each.dataset_id in here else 0,
+            "id": each.dataset_id,
+            "head": each.head.block_hash,
+        }
+        for each in await context.node.outgoing.list_offered(address)
+    ]
+    if arguments.output_format == "json":
+        context.console.json(rows)
+        return 0
+    columns = {
+        "name": "NAME",
+        "kind": "KIND",
+        "blocks": ">BLOCKS",
+        "saidToRestOn": "SAID TO REST ON",
+        "here": "HERE AS",
+    }
+    if any(row["here"] for row in rows):
+        columns["blocksHere"] = ">BLOCKS HERE"
+    if arguments.wide:
+        columns |= {"id": "ID", "head": "HEAD"}
+    context.console.table(rows, columns, empty="it offers nothing to this node", is_whole=arguments.wide)
     return 0
 
 

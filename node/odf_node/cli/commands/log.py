@@ -4,13 +4,14 @@ import argparse
 import json
 from collections.abc import Sequence
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from odf_node.cli.context import Context
 from odf_node.cli.parsing import add_output_format, whole_number
 from odf_node.datasets.naming import get_dataset
 from odf_node.datasets.presence import Presence
 from odf_node.derive.query_history import list_queries
+from odf_node.wording import count_of
 from odf_protocol.block import decode_block
 from odf_protocol.enums import DatasetKind
 from odf_protocol.events import ExecuteTransform, SetTransform
@@ -21,13 +22,22 @@ if TYPE_CHECKING:
     from odf_node.derive.query_history import QuerySpan
     from odf_protocol.block import Block
 
+_NEWEST: Final = 20  # guess: some screens of YAML
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("dataset", metavar="DATASET", help="name or identity")
-    parser.add_argument(
-        "-n", "--limit", type=whole_number(1), metavar="N", help="only the newest N blocks (default: all)"
+    how_many = parser.add_mutually_exclusive_group()
+    how_many.add_argument(
+        "-n",
+        "--limit",
+        type=whole_number(1),
+        default=_NEWEST,
+        metavar="N",
+        help=f"only the newest N blocks (default: {_NEWEST})",
     )
+    how_many.add_argument("--all", dest="limit", action="store_const", const=None, help="all blocks, down to the first")
     add_output_format(parser, "yaml", "json", "oneline")
 
 
@@ -60,6 +70,8 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
             signed += ", its files are not here" if lacks_files else ""
             signed += f", {query}" if query else ""
             context.console.raw(f"# Block {block.sequence_number} ({signed})\n" + "".join(iter_log_yaml([block])))
+    if arguments.limit is not None and (older := record.head.sequence_number + 1 - arguments.limit) > 0:
+        context.console.note(f"{count_of(older, 'older block')} not shown; --all shows them")
     return 0
 
 

@@ -1,0 +1,27 @@
+"""``odf-node rename``: another local name for a dataset."""
+
+import argparse
+
+from odf_node.cli.context import Context
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("dataset", metavar="DATASET", help="name or identity")
+    parser.add_argument("name", metavar="NAME", help="what it is to be called; others are served it under this name")
+
+
+def run(context: Context, arguments: argparse.Namespace) -> int:
+    """Rename; policies match names, so it is said where another rule holds now."""
+    from odf_node.datasets.naming import get_dataset
+
+    node, console = context.node, context.console
+    renamed = node.renaming.rename(get_dataset(node.store, arguments.dataset), arguments.name)
+    old = renamed.before.name
+    node.record("rename", renamed.name, f"was {old}; {renamed.before.id}")
+    console.text(f"renamed {old} to {renamed.name}")
+    if renamed.before.published:
+        console.note(f"others find it at .../{renamed.name}; who follows .../{old} finds nothing there any more")
+    if renamed.new_rule != renamed.old_rule:
+        console.warn(f"what comes for it is accepted by {renamed.new_rule} now; it was {renamed.old_rule}")
+    return 0

@@ -1,0 +1,31 @@
+"""``odf-node status``: what wants doing, and the command that does it."""
+
+import argparse
+
+from odf_node.cli.context import Context
+from odf_node.cli.parsing import add_output_format
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    add_output_format(parser, "table", "json")
+
+
+def run(context: Context, arguments: argparse.Namespace) -> int:
+    """Show it; nobody is asked and nothing is changed."""
+    from odf_node.upkeep.status import NodeStatus
+
+    context.load_settings()
+    node = context.node
+    report = NodeStatus(node.store, node.objects, node.refusals, node.clock)
+    rows = [
+        {"condition": each.condition.value, "dataset": each.dataset, "what": each.what, "command": each.command}
+        for each in report.list_findings()
+    ]
+    if arguments.output_format == "json":
+        context.console.json(rows)
+        return 0
+    shown = [{**row, "dataset": row["dataset"] or "-"} for row in rows]
+    columns = {"condition": "STATE", "dataset": "DATASET", "command": "COMMAND", "what": "WHAT"}
+    context.console.table(shown, columns, empty="nothing wants doing")
+    return 0

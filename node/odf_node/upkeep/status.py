@@ -1,0 +1,111 @@
+"""What of this node wants doing: what is unsound, stale or waiting, and the command that mends it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from odf_node.acceptance.refusals import Refusals
+from odf_node.acceptance.unchecked import find_unchecked
+from odf_node.datasets.chains import load_view
+from odf_node.derive.transforms import StepBuilder
+from odf_node.keys.disputes import Disputes
+from odf_node.ports import Clock, DatasetRecord, MetadataStore, ObjectStore, Origin
+from odf_node.wording import count_of
+from odf_protocol.enums import DatasetKind
+from odf_protocol.errors import OdfError
+
+__all__ = ["Condition", "Finding", "NodeStatus"]
+
+
+class Condition(StrEnum):
+    """What is the matter, from worst to least."""
+
+    UNSOUND = "unsound"
+    STALE = "stale"
+    WAITING = "waiting"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that wants doing.
+
+    Attributes:
+        condition: Of which kind it is.
+        dataset: Its name; None where it is about the whole node.
+        what: What is found.
+        command: What mends it, or shows more, as it is typed.
+    """
+
+    condition: Condition
+    dataset: str | None
+    what: str
+    command: str
+
+
+@dataclass(frozen=True, slots=True)
+class NodeStatus:
+    """The use case behind ``odf-node status``: reads what is known, asks nobody, changes nothing."""
+
+    store: MetadataStore
+    objects: ObjectStore
+    refusals: Refusals
+    clock: Clock
+
+    def list_findings(self) -> list[Finding]:
+        """List what wants doing, the worst first."""
+        found = [each for record in self.store.list_datasets() for each in self._of_dataset(record)]
+        found += self._of_node()
+        order = list(Condition)
+        return sorted(found, key=lambda each: order.index(each.condition))
+
+    def _of_dataset(self, record: DatasetRecord) -> Iterator[Finding]:
+        name = record.name
+        if (obstacle := Disputes(self.store).find_obstacle(record.id)) is not None:
+            yield Finding(Condition.UNSOUND, name, obstacle, f"odf-node evidence show {name}")
+            return
+        absent = sum(not self.objects.has(each) for each in self.store.list_absent_objects(record.id))
+        unchecked = find_unchecked(self.store, record)
+        if unchecked is not None:
+            what = f"taken unchecked: {', '.join(unchecked.what)}"
+            yield Finding(Condition.WAITING, name, what, f"odf-node pull {name}")
+        elif absent:
+            what = f"{count_of(absent, 'file')} not here"
+            yield Finding(Condition.WAITING, name, what, f"odf-node cache rebuild {name}")
+        if record.origin is Origin.OWN:
+            yield from self._of_own(record)
+        elif (seen := self.store.find_seen_head(record.id)) is not None:
+            missing = seen.sequence_number - record.head.sequence_number
+            if missing > 0:
+                what = f"{count_of(missing, 'block')} behind what {seen.source} has"
+                yield Finding(Condition.STALE, name, what, f"odf-node pull {name}")
+        set_aside = list(self.store.iter_quarantine(record.id))
+        if set_aside and set_aside[-1].sequence_number in (None, record.head.sequence_number):
+            what = f"{count_of(set_aside[-1].row_count, 'row')} of the newest ingest could not be read"
+            yield Finding(Condition.WAITING, name, what, f"odf-node inspect quarantine {name}")
+
+    def _of_own(self, record: DatasetRecord) -> Iterator[Finding]:
+        name = record.name
+        try:
+            view = load_view(self.store, record.id)
+            if record.kind is DatasetKind.ROOT:
+                if view.last_offset is None:
+                    yield Finding(Condition.WAITING, name, "it has no rows yet", f"odf-node pull {name}")
+                return
+            planned = StepBuilder(self.store, self.objects).plan_next(view, None)
+        except OdfError as error:
+            yield Finding(Condition.UNSOUND, name, str(error), f"odf-node verify {name}")
+            return
+        rows = sum(each.offset_interval.row_count for each in planned if each.offset_interval)
+        if not all(each.is_empty for each in planned):
+            what = f"{count_of(rows, 'new row')} in its inputs" if rows else "news of its inputs"
+            yield Finding(Condition.STALE, name, what, f"odf-node pull {name}")
+
+    def _of_node(self) -> Iterator[Finding]:
+        lost = self.store.list_expected_objects() - set(self.objects.iter_hashes())
+        if lost:
+            what = f"{count_of(len(lost), 'file')} that should be here {'is' if len(lost) == 1 else 'are'} not"
+            yield Finding(Condition.UNSOUND, None, what, "odf-node repair")
+        if refused := sum(1 for _ in self.refusals.iter_reports()):
+            yield Finding(Condition.WAITING, None, f"{count_of(refused, 'refusal')} kept", "odf-node inspect refusals")
+        if self.objects.has_leftovers(now=self.clock.now()):
+            yield Finding(Condition.WAITING, None, "files that no dataset needs", "odf-node gc")

@@ -1,0 +1,103 @@
+"""What ``odf-node status`` finds, and the command that it names for it."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from odf_node.cli.main import main
+from odf_node.composition import Node
+from odf_node.ports import QuarantineFile, SeenHead
+from odf_node.upkeep.status import Condition, NodeStatus
+from odf_protocol.events import DatasetKind, Seed
+from odf_protocol.multihash import Multihash
+from support.offers import NOW, Judge, PeerChain, PublisherHome, root_chain, select
+from support.signing import NEW_KEY, OTHER_KEY
+
+
+def found(node: Node) -> list[tuple[Condition, str | None, str, str]]:
+    report = NodeStatus(node.store, node.objects, node.refusals, node.clock)
+    return [(each.condition, each.dataset, each.what, each.command) for each in report.list_findings()]
+
+
+def test_sound_node_wants_nothing(node: Node, judge: Judge, tmp_path: Path) -> None:
+    assert found(node) == []
+    PublisherHome(judge).keep(root_chain(tmp_path))
+    assert found(node) == []
+
+
+def test_derivative_is_stale_while_its_input_has_rows_for_it(node: Node, judge: Judge, tmp_path: Path) -> None:
+    home = PublisherHome(judge)
+    root = home.keep(root_chain(tmp_path))
+    derivative = PeerChain(tmp_path, name="large", key=NEW_KEY)
+    derivative.add(Seed(dataset_id=derivative.id, dataset_kind=DatasetKind.DERIVATIVE))
+    home.keep(derivative.add(select("SELECT * FROM cities", root.id)))
+    assert found(node) == [(Condition.STALE, "large", "6 new rows in its inputs", "odf-node pull large")]
+
+
+def test_root_without_rows_waits_for_some(node: Node, judge: Judge, tmp_path: Path) -> None:
+    chain = PeerChain(tmp_path, name="empty", key=NEW_KEY)
+    PublisherHome(judge).keep(chain.add(Seed(dataset_id=chain.id, dataset_kind=DatasetKind.ROOT)))
+    assert found(node) == [(Condition.WAITING, "empty", "it has no rows yet", "odf-node pull empty")]
+
+
+def test_copy_is_stale_when_a_newer_head_was_seen(node: Node, judge: Judge, tmp_path: Path) -> None:
+    chain = root_chain(tmp_path)
+    record = judge.accept(chain.up_to(2)).record
+    newer = SeenHead(
+        dataset_id=record.id,
+        sequence_number=3,
+        block_hash=chain.head.hash,
+        raw=chain.signed_head(),
+        source="http://a.example",
+        seen_at=NOW,
+    )
+    node.store.put_seen_head(newer)
+    behind = "1 block behind what http://a.example has"
+    assert found(node) == [(Condition.STALE, "cities", behind, "odf-node pull cities")]
+
+
+def test_lost_file_is_unsound_and_comes_before_what_waits(node: Node, judge: Judge, tmp_path: Path) -> None:
+    record = PublisherHome(judge).keep(root_chain(tmp_path))
+    set_aside = QuarantineFile(
+        dataset_id=record.id,
+        sequence_number=record.head.sequence_number,
+        object_hash=Multihash.of_sha3_256(b"bad"),
+        row_count=3,
+        source="a.csv",
+        created_at=NOW,
+    )
+    node.store.put_quarantine(set_aside)
+    lost = next(iter(node.objects.iter_hashes()))
+    node.objects.delete(lost)
+    rows = "3 rows of the newest ingest could not be read"
+    first, *others = found(node)
+    assert first[0] is Condition.UNSOUND
+    assert first[3] == "odf-node repair"
+    assert (Condition.WAITING, "cities", rows, "odf-node inspect quarantine cities") in others
+
+
+def test_files_that_nothing_needs_are_named_with_what_frees_them(node: Node, judge: Judge, tmp_path: Path) -> None:
+    PublisherHome(judge).keep(root_chain(tmp_path))
+    (judge.home.staging / "left").write_bytes(b"x")
+    assert found(node) == [(Condition.WAITING, None, "files that no dataset needs", "odf-node gc")]
+
+
+def test_status_is_a_table_for_people_and_json_for_programs(
+    judge: Judge, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["--home", str(judge.home.path), "status"]
+    assert main(words) == 0
+    assert capsys.readouterr() == ("", "nothing wants doing\n")
+    chain = PeerChain(tmp_path, name="empty", key=OTHER_KEY)
+    PublisherHome(judge).keep(chain.add(Seed(dataset_id=chain.id, dataset_kind=DatasetKind.ROOT)))
+    assert main([*words, "-o", "json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)
+    assert row == {
+        "condition": "waiting",
+        "dataset": "empty",
+        "what": "it has no rows yet",
+        "command": "odf-node pull empty",
+    }
+    assert main(words) == 0
+    assert "odf-node pull empty" in capsys.readouterr().out
