@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from odf_node.datasets.exporting import Exporting
     from odf_node.datasets.queries import QueryRunner
     from odf_node.datasets.reading import DataReader
-    from odf_node.datasets.renaming import Renaming
     from odf_node.derive.grading import TransformGrader
     from odf_node.derive.transforms import Transformer
     from odf_node.engines.sessions import EngineHost
@@ -100,16 +99,10 @@ class Node:
 
     def record(self, command: str, subject: str, detail: str = "") -> None:
         """Add a line about a command that changed something to the audit log (a refusal changes nothing: ACCEPT-6)."""
-        self.store.append_audit(
-            AuditEntry(
-                at=self.clock.now(),
-                actor="cli",
-                command=command,
-                subject=subject,
-                outcome=Outcome.DONE,
-                detail=detail,
-            )
+        entry = AuditEntry(
+            at=self.clock.now(), actor="cli", command=command, subject=subject, outcome=Outcome.DONE, detail=detail
         )
+        self.store.append_audit(entry)
 
     def stop_engines(self) -> None:
         """End engines at once, from any thread: requests that run fail, and no new ones are taken."""
@@ -195,13 +188,6 @@ class Node:
         from odf_node.datasets.deletion import Deletion
 
         return Deletion(self.store, self.objects, self.keys, self.clock)
-
-    @cached_property
-    def renaming(self) -> "Renaming":
-        """Behind ``rename``."""
-        from odf_node.datasets.renaming import Renaming
-
-        return Renaming(self.store, self.read_policies())
 
     @cached_property
     def reader(self) -> "DataReader":

@@ -6,6 +6,7 @@ import pytest
 
 from odf_node.cli.main import main
 from odf_node.composition import Node
+from odf_node.datasets.renaming import Renaming
 from odf_node.ports.errors import NameTakenError
 from odf_node.ports.gossip import Subscription
 from odf_protocol.errors import MalformedError
@@ -21,6 +22,10 @@ rules:
 """
 
 
+def renaming(node: Node) -> Renaming:
+    return Renaming(node.store, node.read_policies())
+
+
 def names(node: Node) -> list[str]:
     return [record.name for record in node.store.list_datasets()]
 
@@ -29,7 +34,7 @@ def test_renamed_dataset_keeps_all_but_its_name(node: Node, judge: Judge, tmp_pa
     record = PublisherHome(judge).keep(root_chain(tmp_path))
     node.store.put_subscription(Subscription(dataset_id=record.id, name=record.name, url=None, since=NOW))
 
-    renamed = node.renaming.rename(record, "world.Cities")
+    renamed = renaming(node).rename(record, "world.Cities")
 
     (after,) = node.store.list_datasets()
     assert (after.id, after.head, after.name) == (record.id, record.head, "world.Cities")
@@ -43,12 +48,12 @@ def test_name_of_another_dataset_is_refused_whatever_its_case(node: Node, judge:
     one, other = home.keep(root_chain(tmp_path)), home.keep(root_chain(tmp_path, key=OTHER_KEY, name="towns"))
     for taken in ("towns", "TOWNS"):
         with pytest.raises(NameTakenError, match=str(other.id)):
-            node.renaming.rename(one, taken)
+            renaming(node).rename(one, taken)
     assert names(node) == ["cities", "towns"]
 
 
 def test_case_of_the_own_name_can_be_changed(node: Node, judge: Judge, tmp_path: Path) -> None:
-    node.renaming.rename(PublisherHome(judge).keep(root_chain(tmp_path)), "Cities")
+    renaming(node).rename(PublisherHome(judge).keep(root_chain(tmp_path)), "Cities")
     assert names(node) == ["Cities"]
 
 
@@ -56,7 +61,7 @@ def test_case_of_the_own_name_can_be_changed(node: Node, judge: Judge, tmp_path:
 def test_what_is_no_name_is_refused(node: Node, judge: Judge, tmp_path: Path, name: str) -> None:
     record = PublisherHome(judge).keep(root_chain(tmp_path))
     with pytest.raises(MalformedError):
-        node.renaming.rename(record, name)
+        renaming(node).rename(record, name)
     assert names(node) == ["cities"]
 
 

@@ -38,8 +38,7 @@ class MetadataStore(Protocol):
 
     Reading an empty or absent home finds nothing and makes nothing; the first write makes the home. Nothing read is
     decoded or judged here: bytes come back as they were given. Every method may raise HomeVersionError and
-    HomeCorruptError; every writing one also HomeBusyError, HomeFullError and HomeReadOnlyError, and then nothing
-    was written.
+    HomeCorruptError; a writing one HomeBusyError, HomeFullError and HomeReadOnlyError too, having written nothing.
 
     Methods that name a dataset raise DatasetNotFoundError when it is not here, except ``find_*`` and those about
     attestations, which may speak of datasets that are not held.
@@ -68,7 +67,7 @@ class MetadataStore(Protocol):
         ...
 
     def rename_dataset(self, dataset_id: DatasetId, name: str) -> None:
-        """Give the dataset another local name, and the subscription to it; raises NameTakenError."""
+        """Give the dataset, and a subscription to it, another local name; raises NameTakenError."""
         ...
 
     def delete_dataset(self, dataset_id: DatasetId) -> None:
@@ -125,9 +124,6 @@ class MetadataStore(Protocol):
         """Yield, in order, the blocks that say what is in force after block ``upto`` (None: the head).
 
         These are all with the role DEFINITION, and the newest of each other role: few, however long the chain is.
-
-        Raises:
-            As ``iter_blocks``.
         """
         ...
 

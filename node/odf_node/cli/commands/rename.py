@@ -3,6 +3,8 @@
 import argparse
 
 from odf_node.cli.context import Context
+from odf_node.datasets.naming import get_dataset
+from odf_node.datasets.renaming import Renaming
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -13,10 +15,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(context: Context, arguments: argparse.Namespace) -> int:
     """Rename; policies match names, so it is said where another rule holds now."""
-    from odf_node.datasets.naming import get_dataset
-
     node, console = context.node, context.console
-    renamed = node.renaming.rename(get_dataset(node.store, arguments.dataset), arguments.name)
+    renaming = Renaming(node.store, node.read_policies())
+    renamed = renaming.rename(get_dataset(node.store, arguments.dataset), arguments.name)
     old = renamed.before.name
     node.record("rename", renamed.name, f"was {old}; {renamed.before.id}")
     console.text(f"renamed {old} to {renamed.name}")

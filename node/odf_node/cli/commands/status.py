@@ -4,6 +4,7 @@ import argparse
 
 from odf_node.cli.context import Context
 from odf_node.cli.parsing import add_output_format
+from odf_node.upkeep.status import NodeStatus
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -13,8 +14,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(context: Context, arguments: argparse.Namespace) -> int:
     """Show it; nobody is asked and nothing is changed."""
-    from odf_node.upkeep.status import NodeStatus
-
     context.load_settings()
     node = context.node
     report = NodeStatus(node.store, node.objects, node.refusals, node.clock)
