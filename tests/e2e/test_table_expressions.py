@@ -2,8 +2,10 @@
 
 import pytest
 
-from odf_engines.errors import NotReplayableError
-from support.transforms import orders_input, output_rows, transform_request, transform_sql, write_orders
+from odf_engines.contract import GradeLevel, QueryTable
+from odf_engines.errors import InvalidQueryError, NotReplayableError
+from odf_protocol.vocabulary import Vocabulary
+from support.transforms import ORDERS, orders_input, output_rows, transform_request, transform_sql, write_orders
 
 pytestmark = pytest.mark.spark
 
@@ -97,10 +99,9 @@ def test_steps_with_tables_of_their_own_are_a_map(spark_session, orders, steps):
     assert run(spark_session, transform_sql(*steps), orders) == EXPECTED
 
 
-def test_table_that_is_used_twice_needs_stream_processing(spark_session, orders):
-    query = "WITH a AS (SELECT event_time FROM orders) SELECT * FROM a UNION ALL SELECT * FROM a"
-    with pytest.raises(NotReplayableError, match="UNION"):
-        run(spark_session, query, orders)
+def test_table_that_is_used_twice_is_read_twice(spark_session, orders):
+    query = "WITH a AS (SELECT event_time, id FROM orders) SELECT * FROM a UNION ALL SELECT * FROM a"
+    assert sorted(run(spark_session, query, orders)) == [(APPEND, 1), (APPEND, 1)]
 
 
 def test_columns_of_the_log_stay_known_through_several_tables(spark_session, orders):
@@ -109,10 +110,14 @@ def test_columns_of_the_log_stay_known_through_several_tables(spark_session, ord
         run(spark_session, query, orders)
 
 
-def test_table_that_reads_itself_needs_stream_processing(spark_session, orders):
-    query = "WITH RECURSIVE a AS (SELECT * FROM orders UNION ALL SELECT * FROM a) SELECT * FROM a"
-    with pytest.raises(NotReplayableError, match="stream processing"):
-        run(spark_session, query, orders)
+def test_table_that_reads_itself_is_pinned_and_its_end_is_the_querys_matter(spark_session, orders):
+    step = "WITH RECURSIVE a AS (SELECT event_time, 1 AS n FROM orders UNION ALL SELECT event_time, n + 1 FROM a"
+    endless, ending = f"{step}) SELECT * FROM a", f"{step} WHERE n < 3) SELECT * FROM a"
+    assert sorted(run(spark_session, ending, orders)) == [(APPEND, 1), (APPEND, 2), (APPEND, 3)]
+    table = QueryTable(name="orders", vocabulary=Vocabulary(), schema=ORDERS)
+    assert spark_session.check(transform_sql(ending), [table]).level is GradeLevel.PINNED
+    with pytest.raises(InvalidQueryError, match="RECURSION_LEVEL_LIMIT_EXCEEDED"):
+        run(spark_session, endless, orders)
 
 
 def test_event_time_that_passes_through_several_tables_has_the_inputs_watermark(spark_session, orders):

@@ -91,3 +91,11 @@ def test_no_text_takes_longer_than_its_length(part):
         with suppress(InvalidQueryError):
             check_query_bounds(sql)
     assert time.process_time() - started < 2.0  # measured: 0.03 s; what is quadratic takes minutes
+
+
+def test_engine_without_escapes_reads_texts_as_the_standard_does():
+    check_query_bounds(r"SELECT '\', " + "(" * N + ")" * N, has_escapes=False)
+    check_query_bounds("SELECT '\\', '" + "(" * 500 + "', $a$ x $a$", has_escapes=False)
+    for sql in (r"SELECT '\', " + "(" * (N + 1), "SELECT 'it''s', /* /* ' */ */ \"'\", " + "[" * (N + 1)):
+        with pytest.raises(InvalidQueryError, match=f"at most {N} brackets"):
+            check_query_bounds(sql, has_escapes=False)

@@ -34,13 +34,29 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
+# The same where a quote is doubled and nothing else takes its meaning away, as in standard SQL. A text that does not end
+# is left to the engine.
+_STANDARD_TOKEN = re.compile(
+    r"""
+    (?P<nothing>\s++ | --[^\n]*+)
+    | (?P<comment>/\*)
+    | '(?:[^']|'')*+' | "(?:[^"]|"")*+"
+    | (?P<word>\w++)
+    | (?P<sign>.)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
 _HALF_CHARACTER = re.compile("[\ud800-\udfff]")  # also what stands for bytes of a command line that are no UTF-8
 _COMMENT_EDGE = re.compile(r"/\*(?!\+)|\*/")
 _LEVELS = {"(": 1, "[": 1, "case": 1, ")": -1, "]": -1, "end": -1}
 
 
-def check_transform_bounds(transform: TransformSql) -> None:
+def check_transform_bounds(transform: TransformSql, *, has_escapes: bool = True) -> None:
     """Check all queries of a transform together.
+
+    Args:
+        transform: The queries.
+        has_escapes: See ``check_query_bounds``.
 
     Raises:
         InvalidQueryError: Too many, too long or too deep.
@@ -50,11 +66,15 @@ def check_transform_bounds(transform: TransformSql) -> None:
         steps.append(transform.query)
     if len(steps) > MAX_STEPS:
         raise InvalidQueryError(f"a transform has at most {MAX_STEPS} queries, found {len(steps)}")
-    check_query_bounds(*steps)
+    check_query_bounds(*steps, has_escapes=has_escapes)
 
 
-def check_query_bounds(*queries: str) -> None:
+def check_query_bounds(*queries: str, has_escapes: bool = True) -> None:
     """Check queries, of which the lengths count together.
+
+    Args:
+        queries: Their texts.
+        has_escapes: Whether a backslash in a quoted text takes its meaning from the next character, as in Spark.
 
     Raises:
         InvalidQueryError: Too long or too deep, which says the bound; or a text or comment in it does not end.
@@ -65,12 +85,12 @@ def check_query_bounds(*queries: str) -> None:
     for sql in queries:
         if (half := _HALF_CHARACTER.search(sql)) is not None:
             raise InvalidQueryError(f"half a character, {half[0]!a}, at character {half.start() + 1}")
-        left -= _count_tokens(sql, left)
+        left -= _count_tokens(sql, left, _TOKEN if has_escapes else _STANDARD_TOKEN)
 
 
-def _count_tokens(sql: str, most: int) -> int:
+def _count_tokens(sql: str, most: int, token: re.Pattern[str]) -> int:
     count = level = place = 0
-    while found := _TOKEN.match(sql, place):
+    while found := token.match(sql, place):
         place = found.end()
         match found.lastgroup:
             case "nothing":

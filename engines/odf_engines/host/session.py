@@ -107,7 +107,7 @@ class HostSession:
         """See ``EngineSession``."""
         from odf_engines.host.receive import receive_transform
 
-        check_transform_bounds(request.transform)
+        check_transform_bounds(request.transform, has_escapes=self.guest.has_escapes)
         return self._ask("transform", request, request.limits, receive_transform)
 
     def ingest(self, request: IngestRequest) -> IngestResponse:
@@ -115,14 +115,14 @@ class HostSession:
         from odf_engines.host.ingest_receive import receive_ingest
 
         if request.preprocess is not None:
-            check_transform_bounds(request.preprocess)
+            check_transform_bounds(request.preprocess, has_escapes=self.guest.has_escapes)
         return self._ask("ingest", request, request.limits, receive_ingest)
 
     def query(self, request: QueryRequest) -> QueryResponse:
         """See ``EngineSession``."""
         from odf_engines.host.query_receive import receive_query
 
-        check_query_bounds(request.sql)
+        check_query_bounds(request.sql, has_escapes=self.guest.has_escapes)
         return self._ask("query", request, request.limits, receive_query)
 
     def check(
@@ -131,7 +131,7 @@ class HostSession:
         """See ``EngineSession``."""
         from odf_engines.host.receive import receive_grade
 
-        check_transform_bounds(transform)
+        check_transform_bounds(transform, has_escapes=self.guest.has_escapes)
         request = {"transform": transform, "inputs": tuple(inputs), "vocabulary": vocabulary or Vocabulary()}
         return self._ask("check", request, self._limits, receive_grade)
 

@@ -46,4 +46,5 @@ def spark_guest(
             "SPARK_LOCAL_IP": "127.0.0.1",
         },
         mounts=tuple(mounts),
+        has_escapes=True,
     )

@@ -17,6 +17,7 @@ Source: clauses ENGINE-3 to ENGINE-6 in ``spec/extensions/engine-contract.md``.
 import gc
 import importlib
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -40,6 +41,8 @@ OPERATIONS = {
 _OUT_OF_MEMORY = 3  # exit code of Java under -XX:+ExitOnOutOfMemoryError
 # How Spark says that memory is not enough for a sort or a join, or a row not for one buffer of Java (2 GiB).
 _SHORTAGES = ("UNABLE_TO_ACQUIRE_MEMORY", "OutOfMemoryError", "Cannot grow BufferHolder")
+# Conditions of Spark that are about values, cardinality, or what a query says (SQL:2016, classes of SQLSTATE).
+_OF_THE_QUERY = re.compile(r"SQLSTATE: (?:21|22|42)")
 _DEEPEST_CAUSE = 20  # guess: Java's chains of causes are five long
 _END_GRACE_S = 30.0  # guess: Java that loses its last thread is gone in milliseconds; a busy machine takes its time
 
@@ -121,7 +124,7 @@ def _explain(error: Exception, memory_bytes: int) -> "EngineError":
 
 
 def _cause_of_failed_job(error: Exception) -> str | None:
-    """Return what first went wrong in a job that failed on its rows, None if no job failed (ENGINE-8)."""
+    """Return what first went wrong where a query failed on its rows, None if something else did (ENGINE-8)."""
     from py4j.protocol import Py4JJavaError
 
     if not isinstance(error, Py4JJavaError):
@@ -129,7 +132,7 @@ def _cause_of_failed_job(error: Exception) -> str | None:
     each, is_job, told = error.java_exception, False, ""
     for _ in range(_DEEPEST_CAUSE):
         told = str(each.toString())[:2000]
-        is_job = is_job or "Job aborted due to stage failure" in told
+        is_job = is_job or "Job aborted due to stage failure" in told or _OF_THE_QUERY.search(told) is not None
         if (cause := each.getCause()) is None:
             break
         each = cause

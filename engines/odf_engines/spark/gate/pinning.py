@@ -1,7 +1,7 @@
 """What in an analysed query rests on the engine's build: casts, patterns, letters and texts, judged by their types.
 
 Names of functions are judged as they are written (``written``); here is what follows from the types that a function is
-given, and what is written with no name at all: casts, ``ILIKE``, ``RLIKE``, ``COLLATE``.
+given, and what is written with no name at all: casts, ``ILIKE``, ``RLIKE``. Collations are refused (``purity``).
 
 Source: clause GATE-17; each was measured against a live engine.
 """
@@ -23,7 +23,6 @@ _DECIMALS: Final = (
     "it goes by the digits that a floating-point number is written with, which depend on the version of Java"
 )
 _NESTED: Final = "how nested values are written is the engine's own"
-_COLLATION: Final = "its order and equality of letters are those of a library of the engine's"
 _VARIANT: Final = "how a variant holds a value is the engine's own"
 _LETTERS: Final = "it uses the table of letters"
 _PATTERN: Final = "its pattern is read by the Java runtime"
@@ -51,8 +50,6 @@ def find_pinned(expression: Any) -> Iterator[Finding]:
     match simple_name(expression):
         case "Cast":
             yield from _in_cast(expression)
-        case "Collate":
-            yield Finding(expression=shown(expression), reason=_COLLATION, rewrite=PIN)
         case "Lower" | "Upper" as name:
             yield Finding(expression=name.lower(), reason=_LETTERS, rewrite=PIN)
         case "Round" | "BRound" if _kind(expression.children().apply(0)) in _FLOATS:
@@ -90,8 +87,6 @@ def _reason_of_cast(source: Any, target: Any) -> str | None:
     """Find what of a cast rests on the engine, looking into both types side by side; None if nothing does."""
     if _holds(source, ("variant",)) or _holds(target, ("variant",)):
         return _VARIANT
-    if "collate" in str(target):
-        return _COLLATION
     if target == "string":
         if _holds(source, _FLOATS):
             return _DIGITS

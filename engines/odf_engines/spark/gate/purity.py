@@ -46,6 +46,11 @@ _COLLATION = ("texts that a collation takes for equal differ, so the one that is
 
 _TYPED_BY_TEXT = frozenset({"Cast", "Collate", "JsonToStructs"})  # a query names the type of what they give
 
+_RECURSION = Finding(
+    expression="WITH RECURSIVE",
+    reason="how deep it may go, and how many rows it may give, is the engine's own",
+    rewrite="pin the engine's digest",
+)
 _SUBQUERIES = ("Exists", "InSubquery", "ListQuery", "Subquery")
 
 
@@ -64,6 +69,8 @@ def check_purity(plan: Any, inputs: Collection[str]) -> tuple[Finding, ...]:
     """
     pinned: dict[str, Finding] = {}
     for node in iter_plan(plan, inputs):
+        if simple_name(node) == "UnionLoop":
+            pinned.setdefault(_RECURSION.expression, _RECURSION)
         for expression in iter_expressions(node):
             _refuse_impure(expression)
             for finding in find_pinned(expression):
