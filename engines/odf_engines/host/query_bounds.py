@@ -34,8 +34,8 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
-# The same where a quote is doubled and nothing else takes its meaning away, as in standard SQL. A text that does not end
-# is left to the engine.
+# The same where a quote is doubled and nothing else takes its meaning away, as in standard SQL. A text that does not
+# end is left to the engine.
 _STANDARD_TOKEN = re.compile(
     r"""
     (?P<nothing>\s++ | --[^\n]*+)
