@@ -51,6 +51,8 @@ def iter_changes(
         PySparkException, LimitExceededError: The query failed on a row; or its order rests on more than memory holds.
     """
     size_bytes = sum(path.stat().st_size for each in request.inputs for path in (*each.earlier_slices, *each.slices))
+    # What Spark concludes about the columns of both sides of a union can end in a key that it does not find.
+    spark.conf.set("spark.sql.constraintPropagation.enabled", "false")
     if not known.depends_on_order:
         spark.conf.set("spark.sql.files.maxPartitionBytes", max(PIECE_BYTES, _PARTITION_BYTES))
         spark.conf.set("spark.sql.shuffle.partitions", min(_MOST_PARTITIONS, 1 + size_bytes // _PARTITION_BYTES))
