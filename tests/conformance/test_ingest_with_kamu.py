@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,11 @@ import pytest
 from support.kamu_workspace import PeerWorkspace
 from support.nodes import RealNode
 
-pytestmark = [pytest.mark.peer, pytest.mark.spark]
+pytestmark = [
+    pytest.mark.peer,
+    pytest.mark.spark,
+    pytest.mark.skipif("ODF_PEER" not in os.environ, reason="ODF_PEER does not name the folder of a peer's programs"),
+]
 
 MANIFEST = """
 kind: DatasetSnapshot
