@@ -16,6 +16,7 @@ from odf_node.cli.parsing import USAGE_ERROR, Parser, suggest
 
 TOPICS: Final[dict[str, dict[str, str]]] = {
     "make and read datasets": {
+        "new": "write a manifest to begin with: a template, or guessed from a file",
         "add": "create datasets from manifests",
         "pull": "ingest a root dataset, run a derivative, or bring a dataset from another node",
         "ingest": "push files or standard input into a root dataset",

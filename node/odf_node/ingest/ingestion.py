@@ -14,6 +14,7 @@ from odf_node.datasets.writer import ChainWriter
 from odf_node.engines.outputs import StagedOutputs
 from odf_node.engines.sessions import EngineHost
 from odf_node.errors import UsageError
+from odf_node.ingest.encodings import as_utf8, decode_source
 from odf_node.ingest.report import IngestReport
 from odf_node.ingest.source_variables import fill_in, list_variables
 from odf_node.ports import DatasetRecord, KeyStore, MetadataStore, ObjectStore, QuarantineFile
@@ -35,6 +36,7 @@ from odf_protocol.multihash import Multihash
 from odf_protocol.timestamp import Timestamp
 
 if TYPE_CHECKING:
+    from odf_node.ingest.drafts.drafting import Drafting
     from odf_protocol.manifest import DatasetSnapshot
 
 MAX_BATCHES: Final = 10_000
@@ -62,6 +64,13 @@ class Ingestor:
         from odf_node.ingest.manifest_check import ManifestCheck
 
         ManifestCheck(self.sources, self.engines.get_ingest_engine()).check(snapshot)
+
+    @property
+    def drafting(self) -> "Drafting":
+        """Behind ``new``."""
+        from odf_node.ingest.drafts.drafting import Drafting
+
+        return Drafting(self.sources, self.engines.roles.ingest)
 
     async def poll(
         self,
@@ -215,11 +224,11 @@ class Ingestor:
         response = self.engines.ingest(
             IngestRequest(
                 dataset_id=str(record.id),
-                read=source.read,
+                read=as_utf8(source.read),
                 preprocess=source.preprocess,
                 merge=source.merge,
                 vocabulary=view.vocabulary,
-                source_path=path,
+                source_path=decode_source(self.sources, source.read, path=path, name=shown_as),
                 source_name=shown_as,
                 known_schema=view.schema,
                 state_path=self._merge_state(view, source),

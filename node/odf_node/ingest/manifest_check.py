@@ -3,10 +3,11 @@
 Source: clause ING-18 in ``spec/ingest.md``.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from odf_engines.engine import IngestEngine
 from odf_node.ingest.batch_limits import check_limits
+from odf_node.ingest.encodings import as_utf8, check_encoding
 from odf_node.ports.sources import SourceReader
 from odf_protocol.events import AddPushSource, SetAttachments, SetPollingSource, SetVocab
 from odf_protocol.manifest import DatasetSnapshot
@@ -37,6 +38,7 @@ class ManifestCheck:
             if isinstance(event, SetPollingSource):
                 self.sources.check(event, at)
             if isinstance(event, SetPollingSource | AddPushSource):
-                self.engine.check_source(event, vocabulary, at)
+                check_encoding(event.read, at / "read")
+                self.engine.check_source(replace(event, read=as_utf8(event.read)), vocabulary, at)
             if isinstance(event, SetAttachments):
                 check_limits(event, at)

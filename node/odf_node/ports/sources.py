@@ -5,6 +5,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final, Protocol
 
+from odf_node.ports.samples import SampleReader
 from odf_protocol.errors import NotFoundError, RejectedError, UnavailableError
 from odf_protocol.timestamp import Timestamp
 
@@ -85,7 +86,7 @@ class Fetched:
     has_more: bool = False
 
 
-class SourceReader(Protocol):
+class SourceReader(SampleReader, Protocol):
     """Reads polling sources as they are declared, after templates were filled in."""
 
     async def fetch(
@@ -141,6 +142,17 @@ class SourceReader(Protocol):
             SourceTooLargeError: It unpacks to more bytes, or many times more, than allowed.
             SourceRefusedError: A command is to be run, and the operator did not allow it.
             UnsupportedError: An archive with a password or of an unknown method.
+            HomeFullError: No room for the bytes.
+        """
+        ...
+
+    def decode(self, codec: str, *, path: Path, name: str) -> Path:
+        """Write a text that is in the encoding ``codec`` (as Python calls it) in UTF-8, beside ``path``.
+
+        Bytes that mean nothing in it become one that UTF-8 never has.
+
+        Raises:
+            SourceTooLargeError: More bytes than allowed.
             HomeFullError: No room for the bytes.
         """
         ...

@@ -2,15 +2,18 @@
 
 import zipfile
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import IO, BinaryIO, Final
 
 from odf_node.adapters.sources.limits import BoundedFile, SourceLimits
 from odf_protocol.errors import MalformedError, UnsupportedError
 from odf_protocol.events import CompressionFormat, PrepStepDecompress
 
 _CHUNK_BYTES: Final = 1024 * 1024
-_GZIP_MEMBER: Final = 31  # zlib: window of 2**15, with a gzip header
+GZIP_MEMBER: Final = 31
+"""For zlib: a window of 2**15, with a gzip header."""
 _ENCRYPTED: Final = 0x1  # general purpose bit flag 0 (APPNOTE.TXT 4.4.4)
 _MAX_DIRECTORY_BYTES: Final = 4 * 1024**2  # guess: some 40,000 entries; it is read as a whole
 
@@ -30,7 +33,7 @@ def decompress(step: PrepStepDecompress, *, path: Path, target: Path, name: str,
 
 
 def _gunzip(packed: BinaryIO, unpacked: BoundedFile, name: str) -> None:
-    member = zlib.decompressobj(_GZIP_MEMBER)
+    member = zlib.decompressobj(GZIP_MEMBER)
     pending = packed.read(_CHUNK_BYTES)
     if not pending:
         raise MalformedError("gzip file", where=name, expected="a gzip header", found="an empty file")
@@ -46,7 +49,7 @@ def _gunzip(packed: BinaryIO, unpacked: BoundedFile, name: str) -> None:
             while not pending and (more := packed.read(_CHUNK_BYTES)):
                 pending = more.lstrip(b"\0")
             if pending:
-                member = zlib.decompressobj(_GZIP_MEMBER)
+                member = zlib.decompressobj(GZIP_MEMBER)
         # What the decompressor holds back is written out in bounded pieces, too.
         while not member.eof and (rest := member.decompress(b"", _CHUNK_BYTES)):
             unpacked.write(rest)
@@ -57,19 +60,36 @@ def _gunzip(packed: BinaryIO, unpacked: BoundedFile, name: str) -> None:
 
 
 def _unzip(packed: BinaryIO, unpacked: BoundedFile, name: str, sub_path: str | None) -> None:
+    with open_entry(packed, name, sub_path) as (_, entry):
+        while chunk := entry.read(_CHUNK_BYTES):
+            unpacked.write(chunk)
+
+
+@contextmanager
+def open_entry(packed: BinaryIO, name: str, sub_path: str | None) -> Iterator[tuple[zipfile.ZipFile, IO[bytes]]]:
+    """Open one file of a zip archive: the one called ``sub_path``, or the first.
+
+    Raises:
+        MalformedError: The archive is damaged, or has no such entry; also where the entry is read.
+        UnsupportedError: It has a password, or is of an unknown method.
+    """
     try:
         archive_file: BinaryIO = _BoundedReads(packed)  # type: ignore[assignment]  # all that a zip reader uses
         with zipfile.ZipFile(archive_file) as archive, archive.open(_choose(archive, name, sub_path)) as entry:
-            while chunk := entry.read(_CHUNK_BYTES):
-                unpacked.write(chunk)
+            yield archive, entry
     except NotImplementedError as error:
         raise UnsupportedError("zip compression method", found=f"{name}: {error}") from error
     except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError) as error:
         raise MalformedError("zip file", where=name, expected="a whole zip archive", found=str(error)) from error
 
 
+def list_entries(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
+    """List the files of an archive, without folders."""
+    return [entry for entry in archive.infolist() if not entry.filename.endswith("/")]
+
+
 def _choose(archive: zipfile.ZipFile, name: str, sub_path: str | None) -> zipfile.ZipInfo:
-    entries = [entry for entry in archive.infolist() if not entry.filename.endswith("/")]
+    entries = list_entries(archive)
     chosen = [entry for entry in entries if sub_path in {None, entry.filename}]
     if not chosen:
         found = ", ".join(entry.filename[:80] for entry in entries[:5]) or "no file"

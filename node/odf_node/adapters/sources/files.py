@@ -43,7 +43,7 @@ def fetch_file(
     if isinstance(step.event_time, EventTimeSourceFromPath):
         raise UnsupportedError("event time of a URL source", found="FromPath", supported="FromMetadata, FromSystemTime")
     path = parse_file_url(step.url)
-    if find_last_modified(state) == _dated(_inspect(path, step.url, limits)):
+    if find_last_modified(state) == _dated(inspect_file(path, step.url, limits)):
         return UpToDate()
     copy, modified_at = _copy_file(path, step.url, folder, limits)
     return Fetched(
@@ -69,7 +69,7 @@ def fetch_next_match(
         return UpToDate()
     path = newer[0]
     event_time = _read_event_time(step, path.name, now)
-    _inspect(path, str(path), limits)
+    inspect_file(path, str(path), limits)
     copy, _ = _copy_file(path, str(path), folder, limits)
     return Fetched(
         path=copy,
@@ -163,7 +163,13 @@ def _copy_stream(stream: BinaryIO, target: Path, source: str, limits: SourceLimi
             raise SourceUnavailableError(source, f"it cannot be read: {error.strerror or error}") from error
 
 
-def _inspect(path: Path, source: str, limits: SourceLimits) -> os.stat_result:
+def inspect_file(path: Path, source: str, limits: SourceLimits) -> os.stat_result:
+    """Look at a file that is to be read.
+
+    Raises:
+        SourceNotFoundError, SourceUnavailableError, SourceTooLargeError: It cannot be.
+        MalformedError: It is no plain file.
+    """
     try:
         entry = path.stat()
     except FileNotFoundError:

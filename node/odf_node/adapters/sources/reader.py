@@ -9,10 +9,13 @@ from typing import BinaryIO
 from odf_node.adapters.sources.archives import decompress
 from odf_node.adapters.sources.commands import pipe
 from odf_node.adapters.sources.declared import check_fetch, check_prepare
+from odf_node.adapters.sources.encodings import write_as_utf8
 from odf_node.adapters.sources.files import fetch_file, fetch_next_match, take_file
 from odf_node.adapters.sources.limits import SourceLimits
+from odf_node.adapters.sources.samples import read_sample
 from odf_node.adapters.sources.url import fetch_url
 from odf_node.byte_rate import ByteRate
+from odf_node.ports.samples import Sample
 from odf_node.ports.sources import Commands, Fetched, UpToDate
 from odf_protocol.errors import UnsupportedError
 from odf_protocol.events import (
@@ -83,3 +86,13 @@ class LocalSourceReader:
                 current.unlink()
             current = target
         return current
+
+    async def read_sample(self, source: str, *, limit_bytes: int) -> Sample:
+        """See ``SampleReader``."""
+        return await read_sample(source, limit_bytes=limit_bytes, limits=self.limits)
+
+    def decode(self, codec: str, *, path: Path, name: str) -> Path:
+        """See ``SourceReader``."""
+        target = path.with_name(f"decoded-{secrets.token_hex(8)}")
+        write_as_utf8(codec, path=path, target=target, name=name, limits=self.limits)
+        return target

@@ -65,7 +65,7 @@ async def fetch_url(
     try:
         # Who asks for it to be slow does not want it cut off for being slow.
         total_s = None if rate.is_limited else limits.total_s
-        async with asyncio.timeout(total_s), _open_response(step, state, limits) as response:
+        async with asyncio.timeout(total_s), open_response(step, state, limits) as response:
             return await _receive(step, response, state=state, now=now, folder=folder, limits=limits, rate=rate)
     except TimeoutError as error:
         raise SourceUnavailableError(show_url(step.url), f"no complete answer within {limits.total_s:g} s") from error
@@ -117,9 +117,14 @@ async def _save(
 
 
 @asynccontextmanager
-async def _open_response(
+async def open_response(
     step: FetchStepUrl, state: SourceState | None, limits: SourceLimits
 ) -> AsyncIterator["aiohttp.ClientResponse"]:
+    """Ask for a URL, and follow where the answer leads; the status is the caller's to look at.
+
+    Raises:
+        SourceUnavailableError, SourceRefusedError, MalformedError: There is no answer.
+    """
     import aiohttp
 
     timeout = aiohttp.ClientTimeout(total=None, sock_connect=limits.connect_s, sock_read=limits.read_s)

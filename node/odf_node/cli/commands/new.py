@@ -1,0 +1,56 @@
+"""``odf-node new``: write a manifest to begin with."""
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from odf_node.cli.context import Context
+from odf_node.errors import UsageError
+from odf_node.wording import count_of
+
+if TYPE_CHECKING:
+    from odf_node.ingest.drafts.drafting import Draft
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("name", metavar="NAME", help="what the dataset shall be called")
+    parser.add_argument(
+        "--from",
+        dest="source",
+        metavar="FILE|URL",
+        help="guess format, columns, types and key from the first MiB of a CSV or JSON file, plain, gzip or zip "
+        "(default: a template)",
+    )
+    parser.add_argument("--encoding", metavar="NAME", help="of the text in it, where that is guessed wrong")
+    parser.add_argument(
+        "-o", "--output", type=Path, metavar="MANIFEST", help="write to this new file (default: standard output)"
+    )
+
+
+async def run(context: Context, arguments: argparse.Namespace) -> int:
+    """Write it; nothing in the node changes."""
+    if arguments.encoding and not arguments.source:
+        raise UsageError("--encoding is of the data that --from names")
+    if arguments.output is not None and arguments.output.exists():
+        raise UsageError(f"{arguments.output} is there already; name a new file")
+    drafting = context.node.ingestor.drafting
+    if arguments.source:
+        draft = await drafting.draft_from(arguments.name, arguments.source, encoding=arguments.encoding)
+    else:
+        draft = drafting.draft_template(arguments.name)
+    if arguments.output is None:
+        context.console.raw(draft.text)
+    else:
+        with arguments.output.open("x", encoding="utf-8") as file:
+            file.write(draft.text)
+    _tell_next(context, arguments, draft)
+    return 0
+
+
+def _tell_next(context: Context, arguments: argparse.Namespace, draft: "Draft") -> None:
+    if draft.doubts:
+        context.console.note(f"{count_of(draft.doubts, 'line')} marked '# ?': guesses that the data could not settle")
+    manifest = arguments.output or "MANIFEST"
+    fill = f"pull {arguments.name}" if draft.is_polled else f"ingest {arguments.name} {arguments.source or 'FILE'}"
+    context.console.note(f"next: odf-node add {manifest} && odf-node {fill}")

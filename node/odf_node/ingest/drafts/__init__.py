@@ -1,0 +1,6 @@
+"""A first manifest, guessed from data (ING-22).
+
+A **sample** is the beginning of a file. ``texts`` finds its encoding, ``records`` its format and columns, ``numbers``,
+``dates`` and ``columns`` what the texts of a column mean, ``keys`` which columns tell rows apart; ``manifest_text``
+writes what was found, and what is uncertain about it as **doubts** beside it. Nothing here does I/O.
+"""

@@ -1,0 +1,285 @@
+"""What the texts of a column mean: its type, how a read step reads it, and what a query does where that is not enough.
+
+Read steps take numbers, days and times in few forms, and all of a source in the same (ING-4, ING-16). What is written
+otherwise, with a comma before the decimals or a word for nothing, is read as text, and a preprocess query makes a value
+of it.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from odf_engines.ingest.carriers import quoted
+from odf_engines.ingest.time_patterns import RFC_3339
+from odf_node.ingest.drafts.dates import TimeForm, find_time_form
+from odf_node.ingest.drafts.numbers import NumberForm, find_number_forms
+from odf_node.ingest.drafts.records import Records
+from odf_node.wording import count_of
+
+__all__ = ["Column", "TimeFormats", "guess_columns"]
+
+_GAPS: Final = frozenset(
+    {"NA", "N/A", "n/a", "na", "NULL", "null", "None", "NaN", "nan", "-", "--", "\u2013", ".", "?", "#N/A"}
+)
+"""Words that stand for no value.  # guess: those that spreadsheets and statistics programs write"""
+
+_BOOLS: Final = frozenset({"true", "false"})
+_PRECISION: Final = 18  # of decimals; what 64 bits hold
+_MOST_SCALE: Final = 4  # guess: more decimals are measured or computed, not counted or paid
+_ODD_SHARE: Final = 0.3  # guess: where more texts are no numbers, the others are so by chance
+_FIGURE: Final = re.compile(r"[+-]?[0-9][0-9.,:/ 'TZz+-]*", re.ASCII)
+_RESERVED: Final = ("offset", "op", "system_time")
+
+_SPARK_LETTERS: Final = {
+    "%Y": "yyyy", "%y": "yy", "%m": "M", "%d": "d", "%H": "H", "%M": "m", "%S": "s", "%f": "SSSSSS", "%z": "XXX",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimeFormats:
+    """How the read step says that days and times are written; None: nothing is said."""
+
+    date: str | None = None
+    timestamp: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """A column, as guessed.
+
+    Attributes:
+        source: Its name in the file.
+        name: Its name in the dataset.
+        read_type: The ODF type that the read step gives it.
+        type: The one that it ends with.
+        expression: SQL that makes the second of the first; None where they are the same.
+        doubts: What is uncertain.
+        has_nulls: Some records have no value.
+        is_mixed: Most of its texts are numbers or times, and some are not.
+        time: How its days or times are written.
+    """
+
+    source: str
+    name: str
+    read_type: str
+    type: str
+    expression: str | None = None
+    doubts: tuple[str, ...] = ()
+    has_nulls: bool = False
+    is_mixed: bool = False
+    time: TimeForm | None = None
+
+    @property
+    def is_time(self) -> bool:
+        """Whether it says when something happened."""
+        return self.type in {"Date", "Timestamp"}
+
+
+def guess_columns(records: Records) -> tuple[tuple[Column, ...], TimeFormats]:
+    """Guess all columns of some records, and the formats of their days and times."""
+    texts = [[text for text in column if text is not None] for column in records.columns]
+    forms = [find_number_forms(_without_gaps(each)) for each in texts]
+    hint = _find_decimal_mark(forms)
+    is_comma_free = records.options.get("separator", ",") != ","
+    columns = [
+        _guess(name, present, form, hint=hint, is_whole=records.is_whole, is_comma_free=is_comma_free)
+        for name, present, form in zip(records.names, texts, forms, strict=True)
+    ]
+    formats = TimeFormats()
+    if records.has_time_formats:
+        formats = TimeFormats(date=_choose_format(columns, "Date"), timestamp=_choose_format(columns, "Timestamp"))
+    has_time = any(column.is_time for column in columns)
+    return tuple(
+        replace(
+            _with_query(column, formats),
+            name=_free_name(column, has_time=has_time),
+            has_nulls=len(present) < records.count or column.has_nulls,
+        )
+        for column, present in zip(columns, texts, strict=True)
+    ), formats
+
+
+def _free_name(column: Column, *, has_time: bool) -> str:
+    """Give a column another name where its own is one of a system column (ING-3)."""
+    is_taken = column.name in _RESERVED or (column.name == "event_time" and not column.is_time and not has_time)
+    return f"_{column.name}" if is_taken else column.name
+
+
+def _without_gaps(texts: Sequence[str]) -> set[str]:
+    return {text.strip() for text in texts} - _GAPS - {""}
+
+
+def _find_decimal_mark(forms: Sequence[Sequence[NumberForm]]) -> str | None:
+    """Say which decimal mark the file has, by the columns that can be read in one way only."""
+    marks = {each[0].decimal for each in forms if len({form.decimal for form in each if form.scale or form.group}) == 1}
+    return marks.pop() if len(marks) == 1 else None
+
+
+def _guess(
+    name: str,
+    texts: Sequence[str],
+    forms: Sequence[NumberForm],
+    *,
+    hint: str | None,
+    is_whole: bool,
+    is_comma_free: bool,
+) -> Column:
+    """Guess one column from its texts, in the order of records."""
+    text = Column(source=name, name=name, read_type="String", type="String")
+    values = _without_gaps(texts)
+    if not values:
+        return replace(text, doubts=("no record looked at has a value here",)) if not texts else text
+    gaps = sorted({each.strip() for each in texts} & _GAPS)
+    cleaned = _clean(quoted(name), gaps, is_padded=any(each != each.strip() for each in texts))
+    doubts = (f"{_listed(gaps)} is taken for no value",) if gaps else ()
+    if {each.lower() for each in values} <= _BOOLS:
+        return _made(text, "Bool", cleaned, doubts, has_nulls=bool(gaps))
+    time = find_time_form([each.strip() for each in texts if each.strip() in values])
+    if time is not None:
+        return replace(
+            _made(
+                text,
+                "Timestamp" if time.has_clock else "Date",
+                cleaned,
+                (*doubts, *_doubt_time(time)),
+                has_nulls=bool(gaps),
+            ),
+            time=time,
+        )
+    if not forms:
+        odd = _find_odd(values)
+        return replace(text, doubts=(odd,) if odd else _doubt_codes(values), is_mixed=odd is not None)
+    form, doubt = _choose_form(forms, hint, is_comma_free=is_comma_free)
+    kind, type_doubt = _number_type(form, is_whole=is_whole)
+    if kind == "String":
+        return replace(text, doubts=(type_doubt,) if type_doubt else ())
+    told = tuple(each for each in (doubt, type_doubt) if each)
+    expression = cleaned if form.is_plain else _plain_number(cleaned or quoted(name), form)
+    return _made(text, kind, expression, (*doubts, *told), has_nulls=bool(gaps))
+
+
+def _made(text: Column, kind: str, expression: str | None, doubts: Sequence[str], *, has_nulls: bool) -> Column:
+    """Make a column of a type: by the read step where its texts are as that wants them, else by a query."""
+    return replace(
+        text,
+        read_type=kind if expression is None else "String",
+        type=kind,
+        expression=None if expression is None else f"CAST({expression} AS {_sql_type(kind)})",
+        doubts=tuple(doubts),
+        has_nulls=has_nulls,
+    )
+
+
+def _clean(column: str, gaps: Sequence[str], *, is_padded: bool) -> str | None:
+    """Write SQL for texts without spaces around them and words for nothing; None where there are none of these."""
+    if not is_padded and not gaps:
+        return None
+    trimmed = f"trim({column})" if is_padded else column
+    nothing = ", ".join(f"'{gap}'" for gap in (*gaps, *([""] if is_padded else ())))
+    return f"CASE WHEN {trimmed} NOT IN ({nothing}) THEN {trimmed} END"
+
+
+def _plain_number(text: str, form: NumberForm) -> str:
+    """Write SQL for numbers with a point before the decimals, and nothing between thousands."""
+    plain = text if not form.group else f"replace({text}, '{form.group.replace(chr(39), chr(92) + chr(39))}', '')"
+    return plain if form.decimal == "." else f"replace({plain}, ',', '.')"
+
+
+def _choose_form(
+    forms: Sequence[NumberForm], hint: str | None, *, is_comma_free: bool
+) -> tuple[NumberForm, str | None]:
+    """Choose one of the ways in which the numbers can be read; the plainest, where the file does not show another."""
+    usual = "," if is_comma_free else "."
+    form = next((each for each in forms if each.decimal == hint), None) if hint else None
+    if form is None:
+        marked = [each for each in forms if each.scale or each.group]
+        form = next((each for each in marked if each.decimal == usual), forms[0])
+        if forms[0].is_plain:
+            form = forms[0]
+    others = {each.decimal for each in forms if each.scale or each.group} - {form.decimal}
+    if hint or not others:
+        return form, None
+    mark = "a point" if form.decimal == "." else "a comma"
+    return form, f"{mark} is taken for the decimal mark; it could stand between thousands"
+
+
+def _number_type(form: NumberForm, *, is_whole: bool) -> tuple[str, str | None]:
+    if form.is_integer and form.decimal:
+        if form.whole_digits > _PRECISION:
+            return "String", f"numbers of {form.whole_digits} digits are kept as text"
+        return "Int64", None
+    is_exact = form.scale <= _MOST_SCALE and form.whole_digits + form.scale <= _PRECISION
+    if form.is_scientific or not is_exact or not (is_whole or form.is_fixed):
+        return "Float64", None
+    kind = f"Decimal({form.scale})"
+    if form.is_plain and form.is_fixed:
+        return kind, None
+    more = "go to quarantine" if form.is_plain else "are rounded"
+    return kind, f"numbers with more than {count_of(form.scale, 'decimal')} {more}; Float64 takes any number of them"
+
+
+def _find_odd(values: set[str]) -> str | None:
+    """Say which texts keep a column from being one of numbers or times; None where most are neither."""
+    odd = sorted(value for value in values if not _FIGURE.fullmatch(value))
+    if not odd or len(odd) > _ODD_SHARE * len(values):
+        return None
+    shown = _listed([value[:30] for value in odd[:3]])
+    return f"text because of {shown}; with another type such records go to quarantine"
+
+
+def _doubt_codes(values: set[str]) -> tuple[str, ...]:
+    if all(re.fullmatch(r"[0-9]+", value) for value in values):
+        return ("digits with leading zeros are kept as text",)
+    return ()
+
+
+def _doubt_time(time: TimeForm) -> tuple[str, ...]:
+    doubts = []
+    if time.other is not None:
+        doubts.append(f"read as {time.pattern}; {time.other} would fit as well")
+    if time.has_clock and not time.has_zone:
+        doubts.append("times without a zone are read as UTC")
+    if time.pattern.startswith("%Y%m"):
+        doubts.append("eight digits are read as days")
+    return tuple(doubts)
+
+
+def _choose_format(columns: Sequence[Column], kind: str) -> str | None:
+    """Choose the format that most columns of a type have; None where it is the usual one."""
+    patterns = [each.time.pattern for each in columns if each.time and each.read_type == kind]
+    chosen = max(patterns, key=patterns.count, default=RFC_3339)
+    return None if chosen == RFC_3339 else chosen
+
+
+def _with_query(column: Column, formats: TimeFormats) -> Column:
+    """Give a column of days or times in another form than the read step's a query that reads it."""
+    if column.time is None:
+        return column
+    said = formats.date if column.type == "Date" else formats.timestamp
+    if column.read_type != "String" and column.time.pattern == (said or RFC_3339):
+        return column
+    text = quoted(column.source)
+    if column.expression is not None:
+        text = column.expression.removeprefix("CAST(").rpartition(" AS ")[0]
+    if column.time.pattern == RFC_3339:
+        expression = f"CAST({text} AS {_sql_type(column.type)})"
+    else:
+        function = "to_date" if column.type == "Date" else "to_timestamp"
+        expression = f"{function}({text}, '{_spark_pattern(column.time.pattern)}')"
+    return replace(column, read_type="String", expression=expression)
+
+
+def _spark_pattern(pattern: str) -> str:
+    pieces = re.findall(r"%.|[^%]+", pattern)
+    return "".join(_SPARK_LETTERS.get(each) or (rf"\\'{each}\\'" if each.isalpha() else each) for each in pieces)
+
+
+def _sql_type(kind: str) -> str:
+    if kind.startswith("Decimal"):
+        return f"DECIMAL({_PRECISION}, {kind.removeprefix('Decimal(').rstrip(')')})"
+    return {"Bool": "BOOLEAN", "Int64": "BIGINT", "Float64": "DOUBLE", "Date": "DATE", "Timestamp": "TIMESTAMP"}[kind]
+
+
+def _listed(words: Sequence[str]) -> str:
+    return ", ".join(repr(word) for word in words)

@@ -1,0 +1,234 @@
+"""Write a draft as YAML with comments.
+
+Names and values of the file are untrusted text: in the document they are quoted, in comments they are escaped, so that
+none of them ends a line.
+"""
+
+import re
+import textwrap
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from odf_engines.ingest.carriers import quoted
+from odf_node.ingest.drafts.columns import Column, TimeFormats
+from odf_node.ingest.drafts.keys import Key
+from odf_node.ingest.drafts.records import Records
+from odf_node.ports.samples import Sample
+from odf_node.text_encodings import UTF_8
+from odf_node.wording import count_of
+from odf_protocol.manifest.plain_scalars import needs_quotes
+
+__all__ = ["draft_lines", "template_text"]
+
+_PLAIN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*", re.ASCII)
+_ESCAPED: Final = re.compile("[\x00-\x1f\x7f-\xa0\u2028\u2029\ufeff\ufffe\uffff]")
+"""What YAML takes for a line end or no text, where it stands as it is."""
+
+_WIDTH: Final = 112
+
+
+def scalar(text: str) -> str:
+    """Write a text so that it is read as itself."""
+    if _PLAIN.fullmatch(text) and not needs_quotes(text):
+        return text
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{_escape(escaped)}"'
+
+
+def _escape(text: str) -> str:
+    return _ESCAPED.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def template_text(name: str) -> str:
+    """Write a manifest to be filled in."""
+    return _TEMPLATE.replace("NAME", name)
+
+
+def draft_lines(
+    name: str,
+    sample: Sample,
+    records: Records,
+    columns: Sequence[Column],
+    *,
+    encoding: str,
+    formats: TimeFormats,
+    key: Key | None,
+    event_time: Column | None,
+    doubts: Sequence[str],
+    engine: str,
+) -> Iterator[str]:
+    """Yield the lines of a manifest; see ``Drafting``."""
+    how_much = count_of(records.count, "record")
+    part = f"all its {how_much}" if records.is_whole else f"its first {how_much}"
+    yield from _comment(f"Guessed from {ascii(sample.shown_as)[1:-1]}, {part}.")
+    yield from _comment("A line with '?' is a guess that the file could not settle: please look at these.")
+    yield from ("kind: DatasetSnapshot", "version: 1", "content:", f"  name: {name}", "  kind: Root", "  metadata:")
+    yield "    - kind: SetInfo"
+    yield f"      description: {scalar(f'Data of {name}')}"
+    yield "      # keywords: [one, another]"
+    yield from _LICENCE.splitlines()
+    is_pushed = sample.is_local and sample.compression is None
+    yield from _push_lines() if is_pushed else _fetch_lines(sample)
+    for doubt in doubts:
+        yield from _comment(f"? {doubt}", "      ")
+    yield from _read_lines(records, columns, encoding, formats)
+    if any(column.expression or column.name != column.source for column in columns):
+        yield from _preprocess_lines(columns, engine)
+    yield from _merge_lines(key, records)
+    if event_time is not None and event_time.name != "event_time":
+        yield "    - kind: SetVocab"
+        others = [each.name for each in columns if each.is_time and each is not event_time]
+        if others:
+            yield from _comment(f"? when a row happened; it could also be {', '.join(others)!a}", "      ")
+        yield f"      eventTimeColumn: {scalar(event_time.name)}"
+    elif event_time is None:
+        yield from _comment(
+            "? no column says when a row happened: it gets the time of its ingest. If one does, name it: "
+            "{kind: SetVocab, eventTimeColumn: NAME}",
+            "    ",
+        )
+
+
+def _push_lines() -> Iterator[str]:
+    yield from _comment(
+        "Files are handed in with 'odf-node ingest'. To let 'odf-node pull' fetch them instead:", "    "
+    )
+    yield from _comment("- kind: SetPollingSource", "    ")
+    yield from _comment("  fetch: {kind: Url, url: 'file:///folder/file.csv'}    # or https://...", "    ")
+    yield from ("    - kind: AddPushSource", "      sourceName: default")
+
+
+def _fetch_lines(sample: Sample) -> Iterator[str]:
+    yield "    - kind: SetPollingSource"
+    yield "      fetch:"
+    yield "        kind: Url"
+    if not sample.is_local and "?" in sample.url:
+        yield from _comment("? a key in this address is published: write ${{ env.NAME }} in its place", "        ")
+    yield f"        url: {scalar(sample.url)}"
+    if sample.compression is not None:
+        yield "      prepare:"
+        yield "        - kind: Decompress"
+        yield f"          format: {sample.compression.text}"
+        if sample.entry is not None:
+            yield from _comment("? the archive holds several files; this is the first", "          ")
+            yield f"          subPath: {scalar(sample.entry)}"
+
+
+def _read_lines(records: Records, columns: Sequence[Column], encoding: str, formats: TimeFormats) -> Iterator[str]:
+    yield "      read:"
+    yield f"        kind: {records.kind}"
+    for option, value in records.options.items():
+        yield f"        {option}: {str(value).lower() if isinstance(value, bool) else scalar(value)}"
+    if encoding != UTF_8:
+        yield f"        encoding: {encoding}"
+    if formats.date:
+        yield f"        dateFormat: {scalar(formats.date)}"
+    if formats.timestamp:
+        yield f"        timestampFormat: {scalar(formats.timestamp)}"
+    yield "        schema:"
+    yield "          fields:"
+    for column in columns:
+        for doubt in column.doubts:
+            yield from _comment(f"? {doubt}", "            ")
+        kind = f"{{kind: Option, inner: {_type(column.read_type)}}}"
+        yield f"            - {{name: {scalar(column.source)}, type: {kind}}}"
+
+
+def _preprocess_lines(columns: Sequence[Column], engine: str) -> Iterator[str]:
+    yield "      preprocess:"
+    yield "        kind: Sql"
+    yield f"        engine: {engine}"
+    items = [
+        quoted(each.source)
+        if each.expression is None and each.name == each.source
+        else f"{each.expression or quoted(each.source)} AS {quoted(each.name)}"
+        for each in columns
+    ]
+    if any(_ESCAPED.search(item) for item in items):
+        query = " ".join(["SELECT", ", ".join(items), "FROM input"])
+        yield f"        query: {scalar(query)}"
+        return
+    yield "        query: |"
+    yield "          SELECT"
+    for place, item in enumerate(items):
+        yield f"            {item}{',' if place + 1 < len(items) else ''}"
+    yield "          FROM input"
+
+
+def _merge_lines(key: Key | None, records: Records) -> Iterator[str]:
+    yield "      # Snapshot: each file is all that is true now; what is missing in it is retracted."
+    yield "      # Ledger: rows never change, and may be handed in again. UpsertStream: new and changed rows alone."
+    yield "      # Append: new rows alone, each wanted."
+    if key is None:
+        reason = "no columns tell all rows apart" if records.count else "there are no rows yet"
+        yield from _comment(f"? {reason}, so rows are appended; the others need a primaryKey", "      ")
+        yield "      merge: {kind: Append}"
+        return
+    if not key.is_only_one:
+        yield from _comment("? other columns would tell these rows apart as well", "      ")
+    yield "      merge:"
+    yield from _comment("? each file could as well bring new rows alone: then Ledger or UpsertStream", "        ")
+    yield "        kind: Snapshot"
+    yield f"        primaryKey: [{', '.join(map(scalar, key.names))}]"
+
+
+def _type(kind: str) -> str:
+    if not kind.startswith("Decimal"):
+        return kind
+    return f"{{kind: Decimal, precision: 18, scale: {kind.removeprefix('Decimal(').rstrip(')')}}}"
+
+
+def _comment(text: str, indent: str = "") -> Iterator[str]:
+    for line in textwrap.wrap(_escape(text), _WIDTH - len(indent), break_on_hyphens=False) or [""]:
+        yield f"{indent}# {line}"
+
+
+_LICENCE: Final = """\
+    # What others may do with the data:
+    # - kind: SetLicense
+    #   shortName: CC-BY-4.0
+    #   name: Creative Commons Attribution 4.0 International
+    #   spdxId: CC-BY-4.0
+    #   websiteUrl: https://creativecommons.org/licenses/by/4.0/"""
+
+_TEMPLATE: Final = f"""\
+# A dataset that files are handed to. 'odf-node new NAME --from FILE' guesses all this from data.
+kind: DatasetSnapshot
+version: 1
+content:
+  name: NAME
+  kind: Root
+  metadata:
+    - kind: SetInfo
+      description: What these data are
+      # keywords: [one, another]
+{_LICENCE}
+    # Files are handed in with 'odf-node ingest NAME FILE'. To let 'odf-node pull NAME' fetch them instead:
+    # - kind: SetPollingSource
+    #   fetch: {{kind: Url, url: 'https://example.org/data.csv'}}    # or file:///folder/data.csv
+    #   (read and merge as below)
+    - kind: AddPushSource
+      sourceName: default
+      read:
+        kind: Csv
+        header: true
+        # separator: ";"
+        # encoding: windows-1252
+        # dateFormat: "%d.%m.%Y"
+        schema:
+          fields:
+            # Without Option a value has to be there.
+            - {{name: day, type: Date}}
+            - {{name: item, type: String}}
+            - {{name: count, type: {{kind: Option, inner: Int64}}}}
+            - {{name: price, type: {{kind: Option, inner: {{kind: Decimal, precision: 18, scale: 2}}}}}}
+      merge:
+        # Snapshot: each file is all that is true now; what is missing in it is retracted.
+        # Ledger: rows never change, and may be handed in again. UpsertStream: new and changed rows alone.
+        # {{kind: Append}}: new rows alone, each wanted; it has no primaryKey.
+        kind: Snapshot
+        primaryKey: [day, item]
+    - kind: SetVocab
+      # The column that says when a row happened.
+      eventTimeColumn: day
+"""

@@ -1,0 +1,176 @@
+"""Of which format a text is, and its records as texts.
+
+CSV is split by the grammar that reads it later (ING-2), JSON by the one of ING-3: an array or object inside a record is
+its text.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Final
+
+from odf_engines.ingest.csv_grammar import CsvDialect, iter_records
+from odf_node.ingest.drafts.dates import find_time_form
+from odf_node.ingest.drafts.json_objects import find_objects
+from odf_node.ingest.drafts.numbers import find_number_forms
+from odf_node.wording import count_of
+from odf_protocol.errors import MalformedError
+
+__all__ = ["Records", "find_records"]
+
+_SEPARATORS: Final = (",", ";", "\t", "|")
+_TRIED_RECORDS: Final = 200
+MOST_RECORDS: Final = 100_000
+"""That are looked at.  # guess: a second or two, however short they are"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Records:
+    """What a text holds.
+
+    Attributes:
+        kind: Of the read step: ``Csv``, ``Json`` or ``NdJson``, ``GeoJson`` or ``NdGeoJson``.
+        names: Of the columns.
+        columns: A list of texts for each; None: nothing is there.
+        options: Of the read step, beside its schema.
+        doubts: What is uncertain of these.
+        is_whole: These are all records of the file.
+        broken: Records that have another number of fields, or are no objects.
+    """
+
+    kind: str
+    names: tuple[str, ...]
+    columns: tuple[list[str | None], ...]
+    options: dict[str, str | bool]
+    is_whole: bool
+    doubts: tuple[str, ...] = ()
+    broken: int = 0
+
+    @property
+    def count(self) -> int:
+        """How many records were looked at."""
+        return len(self.columns[0]) if self.columns else 0
+
+    @property
+    def has_time_formats(self) -> bool:
+        """Whether the read step can say how dates and times are written (ING-16)."""
+        return "Geo" not in self.kind
+
+
+def find_records(text: str, *, is_whole: bool, name: str) -> Records:
+    """Split the beginning of a file into records.
+
+    Args:
+        text: It.
+        is_whole: Nothing follows; else the last record may be cut off, and is left out.
+        name: Of the file, for messages.
+
+    Raises:
+        MalformedError: There is no record in it.
+    """
+    first = text.lstrip()[:1]
+    if not first or "\0" in text:
+        found = "an empty file" if not first else "bytes that are no text"
+        raise MalformedError("data", where=name, expected="CSV, JSON, or lines of JSON", found=found)
+    objects = find_objects(text, is_whole=is_whole) if first in "[{" else None
+    if objects is None:
+        return _find_csv(text, is_whole=is_whole, name=name)
+    good = [each for each in objects.found if each is not None]
+    names = tuple(dict.fromkeys(name for each in good for name in each))
+    return Records(
+        kind=objects.kind,
+        names=names,
+        columns=tuple([each.get(name) for each in good] for name in names),
+        options={"subPath": objects.key} if objects.kind == "Json" and objects.key else {},
+        is_whole=is_whole,
+        broken=len(objects.found) - len(good),
+    )
+
+
+def _find_csv(text: str, *, is_whole: bool, name: str) -> Records:
+    data = text.encode()
+    separator = _choose_separator(data)
+    escape, doubts = _choose_escape(data, separator)
+    found = iter_records(data, CsvDialect(separator.encode(), b'"', escape))
+    rows = [_texts(record.fields) for record in islice(found, MOST_RECORDS)]
+    is_end = next(found, None) is None
+    if is_end and not is_whole:
+        rows.pop()  # it may be cut off
+    if not rows:
+        raise MalformedError("data", where=name, expected="a record", found="none that ends in the first part of it")
+    width = Counter(map(len, rows)).most_common(1)[0][0]
+    lead = next(number for number, row in enumerate(rows) if len(row) == width)
+    if lead:
+        doubts.append(
+            f"the first {count_of(lead, 'record')} have another number of fields than the others: remove them from the "
+            "file if they are a title, as no option skips them"
+        )
+    good = [row for row in rows if len(row) == width]
+    has_header, header_doubt = _has_header(good)
+    if header_doubt:
+        doubts.append(header_doubt)
+    names = [str(each or "") for each in good[0]] if has_header else [f"column_{n}" for n in range(1, width + 1)]
+    body = good[1:] if has_header else good
+    options: dict[str, str | bool] = {"header": has_header}
+    if separator != ",":
+        options["separator"] = separator
+    if escape is None:
+        options["escape"] = ""
+    return Records(
+        kind="Csv",
+        names=tuple(names),
+        columns=tuple(map(list, zip(*body, strict=True))) if body else tuple([] for _ in names),
+        options=options,
+        is_whole=is_end and is_whole,
+        doubts=tuple(doubts),
+        broken=len(rows) - len(good),
+    )
+
+
+def _texts(fields: Sequence[bytes]) -> tuple[str | None, ...]:
+    return tuple(field.decode() or None for field in fields)
+
+
+def _choose_separator(data: bytes) -> str:
+    """Choose the one by which most records have as many fields as the others, and more than one."""
+
+    def score(separator: str) -> tuple[float, int]:
+        records = list(islice(iter_records(data, CsvDialect(separator.encode(), b'"', None)), _TRIED_RECORDS))
+        width, count = Counter(len(record.fields) for record in records).most_common(1)[0]
+        return (count / len(records) if width > 1 else 0.0, width)
+
+    return max(_SEPARATORS, key=score)
+
+
+def _choose_escape(data: bytes, separator: str) -> tuple[bytes | None, list[str]]:
+    r"""Say whether a backslash inside quotes takes the next sign as it is, or is a backslash."""
+    if b"\\" not in data or b'"' not in data:
+        return b"\\", []
+    shapes = []
+    for escape in (b"\\", None):
+        records = list(iter_records(data, CsvDialect(separator.encode(), b'"', escape)))
+        widths = Counter(len(record.fields) for record in records)
+        shapes.append((widths.most_common(1)[0][1] / len(records), records[-1].is_closed))
+    if shapes[0] == shapes[1] and b'\\"' not in data:
+        return None, [r"backslashes inside quotes are taken for backslashes (escape: '')"]
+    return (b"\\" if shapes[0] >= shapes[1] else None), [r"whether a backslash inside quotes escapes is a guess"]
+
+
+def _has_header(rows: Sequence[Sequence[str | None]]) -> tuple[bool, str | None]:
+    """Say whether the first record names the columns, and why that is uncertain."""
+    first, body = rows[0], rows[1:]
+    if any(_is_value(each) for each in first if each):
+        return False, None
+    if not body:
+        return True, "the file has one record, which is taken for the names of the columns"
+    values = [next((row[place] for row in body if row[place]), None) for place in range(len(first))]
+    if any(value is not None and _is_value(value) for value in values):
+        return True, None
+    if len(set(first)) < len(first):
+        return False, "every column is text, and the first record has a text twice: it is taken for no header"
+    return True, "every column is text, so whether the first record names the columns is a guess (header)"
+
+
+def _is_value(text: str) -> bool:
+    return bool(find_number_forms([text]) or find_time_form([text]))

@@ -1,0 +1,47 @@
+"""The beginning of a file that somebody wants to make a dataset of."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from odf_protocol.events import CompressionFormat
+
+__all__ = ["Sample", "SampleReader"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """The beginning of a file, unpacked.
+
+    Attributes:
+        url: Where the file is, as a polling source names it.
+        shown_as: The same for messages.
+        is_local: It lies on this machine.
+        content: Its first bytes, after unpacking.
+        is_whole: They are all.
+        compression: How it is packed.
+        entry: Which file of an archive it is; None where the archive holds one.
+    """
+
+    url: str
+    shown_as: str
+    is_local: bool
+    content: bytes
+    is_whole: bool
+    compression: "CompressionFormat | None" = None
+    entry: str | None = None
+
+
+class SampleReader(Protocol):
+    """Reads beginnings of files."""
+
+    async def read_sample(self, source: str, *, limit_bytes: int) -> Sample:
+        """Read a file, or a URL (``http``, ``https``, ``file``), as far as ``limit_bytes`` of what it unpacks to.
+
+        Raises:
+            SourceNotFoundError: There is nothing.
+            SourceUnavailableError: It cannot be read now.
+            MalformedError: It is no plain file, or damaged.
+            UnsupportedError: It is packed in a way that nothing here unpacks.
+        """
+        ...

@@ -1,0 +1,370 @@
+"""A first manifest, guessed from data (ING-22)."""
+
+import asyncio
+import contextlib
+import gzip
+import io
+import random
+import tempfile
+import zipfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from odf_node.adapters.sources import LocalSourceReader
+from odf_node.errors import UsageError
+from odf_node.ingest.drafts.dates import find_time_form
+from odf_node.ingest.drafts.drafting import SAMPLE_BYTES, Drafting
+from odf_node.ingest.drafts.manifest_text import scalar
+from odf_node.ingest.drafts.numbers import find_number_forms
+from odf_node.ingest.drafts.texts import decode
+from odf_node.ports.sources import SourceNotFoundError
+from odf_protocol.errors import MalformedError, UnsupportedError
+from odf_protocol.events import (
+    AddPushSource,
+    CompressionFormat,
+    DataTypeOption,
+    MergeStrategyAppend,
+    MergeStrategySnapshot,
+    PrepStepDecompress,
+    ReadStepCsv,
+    SetPollingSource,
+    SetVocab,
+)
+from odf_protocol.manifest import DatasetSnapshot, parse_snapshot
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+def draft(folder: Path, content: bytes | str, *, encoding: str | None = None, name: str = "data.csv") -> str:
+    path = folder / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return draft_from(str(path), encoding=encoding)
+
+
+def draft_from(source: str, *, encoding: str | None = None) -> str:
+    drafting = Drafting(LocalSourceReader(), "an.engine")
+    return asyncio.run(drafting.draft_from("a.b", source, encoding=encoding)).text
+
+
+def parsed(text: str) -> DatasetSnapshot:
+    return parse_snapshot(text, source_name="draft")
+
+
+def source_of(text: str) -> SetPollingSource | AddPushSource:
+    return next(each for each in parsed(text).metadata if isinstance(each, SetPollingSource | AddPushSource))
+
+
+def types_of(text: str) -> dict[str, str]:
+    fields = source_of(text).read.schema.fields
+    assert all(isinstance(field.type, DataTypeOption) for field in fields)
+    return {field.name: type(field.type.inner).__name__.removeprefix("DataType") for field in fields}
+
+
+def doubts_of(text: str) -> list[str]:
+    return [line.strip().removeprefix("# ? ") for line in text.splitlines() if "# ? " in line]
+
+
+def flowing(text: str) -> str:
+    return " ".join(text.replace("#", " ").split())
+
+
+def event_time_of(text: str) -> str | None:
+    return next((each.event_time_column for each in parsed(text).metadata if isinstance(each, SetVocab)), None)
+
+
+def query_of(text: str) -> str:
+    preprocess = source_of(text).preprocess
+    return preprocess.queries[0].query if preprocess else ""
+
+
+def test_published_file_is_polled_unpacked_and_keyed() -> None:
+    text = draft_from(str(EXAMPLES / "covid/data/countries-aggregated-2020-10-01.csv.gz"))
+    source = source_of(text)
+    assert isinstance(source, SetPollingSource)
+    assert source.prepare == (PrepStepDecompress(format=CompressionFormat.GZIP),)
+    assert types_of(text) == {
+        "Date": "Date",
+        "Country": "String",
+        "Confirmed": "Int64",
+        "Recovered": "Int64",
+        "Deaths": "Int64",
+    }
+    assert source.merge == MergeStrategySnapshot(primary_key=("Date", "Country"))
+    assert event_time_of(text) == "Date"
+    assert source.preprocess is None
+
+
+def test_plain_file_is_handed_in() -> None:
+    source = source_of(draft_from(str(EXAMPLES / "own-csv/prices-2026-03-05.csv")))
+    assert isinstance(source, AddPushSource)
+    assert source.merge == MergeStrategySnapshot(primary_key=("day", "product"))
+
+
+MESSY = """Datum;Filiale;Artikel-Nr;Menge;Umsatz;Höhe
+1.2.2024;Köln;00123;12;1.234,50;0,5
+2.2.2024;Köln;00124;NA;99,00;1,25
+2.2.2024;München;00123;3;17,25;
+14.2.2024;Zürich;00125;;1.100,00;2,0
+"""
+
+
+def test_messy_file_is_read_as_it_is_written(tmp_path: Path) -> None:
+    text = draft(tmp_path, MESSY.encode("latin-1"))
+    read = source_of(text).read
+    assert isinstance(read, ReadStepCsv)
+    assert (read.separator, read.encoding, read.date_format) == (";", "iso-8859-1", "%d.%m.%Y")
+    assert types_of(text) == {
+        "Datum": "Date",
+        "Filiale": "String",
+        "Artikel-Nr": "String",
+        "Menge": "String",
+        "Umsatz": "String",
+        "Höhe": "String",
+    }
+    assert "CAST(replace(replace(`Umsatz`, '.', ''), ',', '.') AS DECIMAL(18, 2)) AS `Umsatz`" in query_of(text)
+    assert "CAST(CASE WHEN `Menge` NOT IN ('NA') THEN `Menge` END AS BIGINT) AS `Menge`" in query_of(text)
+    doubts = doubts_of(text)
+    assert "not UTF-8; in iso-8859-1 a word reads 'Höhe', if that is wrong say --encoding NAME" in doubts
+    assert "'NA' is taken for no value" in doubts
+    assert "digits with leading zeros are kept as text" in doubts
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-le", "utf-16-be"])
+def test_encoding_that_shows_itself_is_found(tmp_path: Path, encoding: str) -> None:
+    text = draft(tmp_path, MESSY.encode(encoding))
+    assert "Höhe" in types_of(text)
+    assert not any("UTF-8" in doubt for doubt in doubts_of(text))
+
+
+def test_encoding_that_somebody_knows_is_believed(tmp_path: Path) -> None:
+    text = draft(tmp_path, "Дата,Город\n2020-01-01,Москва\n".encode("koi8-r"), encoding="koi8-r")
+    assert list(types_of(text)) == ["Дата", "Город"]
+    with pytest.raises(UsageError, match="--encoding latin-99: known are utf8, iso-8859-1"):
+        draft(tmp_path, "a,b\n1,2\n", encoding="latin-99")
+
+
+def test_text_in_no_western_language_is_doubted() -> None:
+    found = decode("Дата,Город\n2020-01-01,Москва\n".encode("cp1251"), is_whole=True)
+    assert found.doubt is not None
+    assert "is no word; say it with --encoding" in found.doubt
+
+
+def test_character_that_the_sample_cuts_is_no_reason_for_another_encoding() -> None:
+    cut = "naïve Zoë".encode()[:-1]
+    assert decode(cut, is_whole=False).encoding == "utf8"
+    assert decode(cut, is_whole=True).encoding == "iso-8859-1"
+
+
+@pytest.mark.parametrize(
+    ("texts", "pattern", "other"),
+    [
+        (["2020-12-31", "2021-01-01"], "rfc3339", None),
+        (["31/12/2020", "01/01/2021"], "%d/%m/%Y", None),
+        (["12/31/2020", "01/01/2021"], "%m/%d/%Y", None),
+        (["01/02/2020", "02/02/2020", "03/02/2020"], "%d/%m/%Y", "%m/%d/%Y"),
+        (["01/02/2020", "01/03/2020", "01/04/2020"], "%m/%d/%Y", "%d/%m/%Y"),
+        (["1.2.2020", "2.2.2020"], "%d.%m.%Y", None),
+        (["05/05/2020", "06/06/2020"], "%d/%m/%Y", None),
+        (["20200131", "20200201", "20200202"], "%Y%m%d", None),
+        (["31.12.20 23:59", "1.1.21 0:00"], "%d.%m.%y %H:%M", None),
+        (["2020-12-31T23:59:59Z"], "rfc3339", None),
+        (["2020-12-31 23:59"], "%Y-%m-%d %H:%M", None),
+        (["2020-12-31T23:59:59.5+0100"], "%Y-%m-%dT%H:%M:%S.%f%z", None),
+    ],
+)
+def test_days_and_times_are_recognised(texts: list[str], pattern: str, other: str | None) -> None:
+    form = find_time_form(texts)
+    assert form is not None
+    assert (form.pattern, form.other) == (pattern, other)
+
+
+@pytest.mark.parametrize(
+    "texts", [["31/02/2020"], ["1.234"], ["20201341"], ["abc"], ["2020"], ["2020-01-01", "soon"], ["12345678"]]
+)
+def test_what_is_no_day_is_not_taken_for_one(texts: list[str]) -> None:
+    assert find_time_form(texts) is None
+
+
+def test_day_and_month_that_could_be_each_other_are_doubted(tmp_path: Path) -> None:
+    text = draft(tmp_path, "day,n\n01/02/2020,5\n02/02/2020,6\n")
+    assert "read as %d/%m/%Y; %m/%d/%Y would fit as well" in doubts_of(text)
+
+
+@pytest.mark.parametrize(
+    ("texts", "decimal", "group", "scale"),
+    [
+        ({"1", "-20"}, ".", "", 0),
+        ({"1.5", "2"}, ".", "", 1),
+        ({"1,5", "2"}, ",", "", 1),
+        ({"1.234,5", "2"}, ",", ".", 1),
+        ({"1,234.5", "2"}, ".", ",", 1),
+        ({"1 234,50", "2,25"}, ",", " ", 2),
+        ({"1'234.50"}, ".", "'", 2),
+    ],
+)
+def test_numbers_are_recognised(texts: set[str], decimal: str, group: str, scale: int) -> None:
+    form = find_number_forms(texts)[0]
+    assert (form.decimal, form.group, form.scale) == (decimal, group, scale)
+
+
+@pytest.mark.parametrize("texts", [{"01234"}, {"1,2,3"}, {"1.2.3"}, {"12a"}, {""}, {"1.234,5", "1,234.5"}, set()])
+def test_what_is_no_number_is_not_taken_for_one(texts: set[str]) -> None:
+    assert find_number_forms(texts) == []
+
+
+def test_mark_that_could_be_either_follows_the_columns_that_show_it(tmp_path: Path) -> None:
+    alone = draft(tmp_path, "id;a\n1;1.234\n2;2.500\n")
+    assert "a point is taken for the decimal mark; it could stand between thousands" in doubts_of(alone)
+    beside = draft(tmp_path, "id;a;b\n1;1.234;0,5\n2;2.500;1,75\n")
+    assert "CAST(replace(replace(`a`, '.', ''), ',', '.') AS BIGINT) AS `a`" in query_of(beside)
+    assert not any("thousands" in doubt for doubt in doubts_of(beside))
+
+
+def test_file_without_header_gets_names(tmp_path: Path) -> None:
+    text = draft(tmp_path, "2020-01-01,Oslo,5\n2020-01-02,Rome,6\n")
+    read = source_of(text).read
+    assert isinstance(read, ReadStepCsv)
+    assert read.header is False
+    assert types_of(text) == {"column_1": "Date", "column_2": "String", "column_3": "Int64"}
+
+
+def test_header_over_text_alone_is_doubted(tmp_path: Path) -> None:
+    text = draft(tmp_path, "city,country\nOslo,Norway\nRome,Italy\n")
+    assert list(types_of(text)) == ["city", "country"]
+    assert any("whether the first record names the columns is a guess" in doubt for doubt in doubts_of(text))
+
+
+def test_columns_that_tell_no_rows_apart_are_no_key(tmp_path: Path) -> None:
+    text = draft(tmp_path, "day,city,n\n2020-01-01,Oslo,5\n2020-01-01,Oslo,6\n")
+    assert source_of(text).merge == MergeStrategyAppend()
+    assert any("no columns tell all rows apart" in doubt for doubt in doubts_of(text))
+
+
+def test_measurement_that_is_unique_by_chance_is_no_key(tmp_path: Path) -> None:
+    text = draft(tmp_path, "amount,day,city\n5.25,2020-01-01,Oslo\n6.75,2020-01-01,Rome\n7.00,2020-01-02,Oslo\n")
+    assert source_of(text).merge == MergeStrategySnapshot(primary_key=("day", "city"))
+
+
+def test_names_of_system_columns_get_others(tmp_path: Path) -> None:
+    text = draft(tmp_path, "id,op,offset\n1,x,5\n2,y,6\n")
+    assert "`op` AS `_op`" in query_of(text)
+    assert "`offset` AS `_offset`" in query_of(text)
+
+
+def test_large_file_is_read_in_part_and_says_so(tmp_path: Path) -> None:
+    line = f"{'x' * 1000},1.5\n"
+    text = draft(tmp_path, "id,x,w\n" + "".join(f"{number},{line}" for number in range(2 * SAMPLE_BYTES // 1000)))
+    assert "its first 4,1" in flowing(text)
+    assert types_of(text) == {"id": "Int64", "x": "String", "w": "Decimal"}
+
+
+def test_archive_of_several_files_says_which_one(tmp_path: Path) -> None:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("a.csv", "id,n\n1,2\n")
+        archive.writestr("b.csv", "x\n")
+    text = draft(tmp_path, packed.getvalue(), name="data.zip")
+    source = source_of(text)
+    assert isinstance(source, SetPollingSource)
+    assert source.prepare == (PrepStepDecompress(format=CompressionFormat.ZIP, sub_path="a.csv"),)
+
+
+def test_archive_that_unpacks_to_very_much_costs_no_more_than_its_beginning(tmp_path: Path) -> None:
+    bomb = gzip.compress(b"id,n\n" + b"1,2\n" * 30_000_000, compresslevel=1)
+    assert "its first 99,999 records" in flowing(draft(tmp_path, bomb, name="data.csv.gz"))
+
+
+@pytest.mark.parametrize(
+    ("content", "kind"),
+    [
+        ('{"id": 1, "t": "2020-01-01T00:00:00Z"}\n{"id": 2, "t": null}\n', "NdJson"),
+        ('[{"id": 1, "t": "2020-01-01T00:00:00Z"}, {"id": 2}]', "Json"),
+        ('{"meta": {"x": [{"id": 7}]}, "rows": [{"id": 1, "t": "2020-01-01T00:00:00Z"}]}', "Json"),
+        (
+            '{"type": "FeatureCollection", "features": [{"properties": {"id": 1, "t": "2020-01-01T00:00:00Z"}}]}',
+            "GeoJson",
+        ),
+        ('{"type": "Feature", "properties": {"id": 1, "t": "2020-01-01T00:00:00Z"}}\n' * 2, "NdGeoJson"),
+    ],
+)
+def test_json_of_every_kind_is_recognised(tmp_path: Path, content: str, kind: str) -> None:
+    text = draft(tmp_path, content, name="data.json")
+    read = source_of(text).read
+    assert type(read).__name__ == f"ReadStep{kind}"
+    assert {"id": "Int64", "t": "Timestamp"}.items() <= types_of(text).items()
+    assert getattr(read, "sub_path", None) == ("rows" if "rows" in content else None)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "an empty file"),
+        (b"\0\1\2\3" * 400, "bytes that are no text"),
+        (b"PAR1....", "Parquet"),
+        (b"\xd0\xcf\x11\xe0....", "an old Excel workbook"),
+        (b"BZh9....", "bzip2"),
+        (b"\x1f\x8bxxxxxxxx", "gzip"),
+        (b"PK\x03\x04xxxxxxx", "zip"),
+        (b"a,a\n1,2\n3,4\n", "'a' twice"),
+        (b"a,\n1,2\n3,4\n", "a name for each column"),
+    ],
+)
+def test_what_nothing_can_be_guessed_from_is_refused_with_the_reason(
+    tmp_path: Path, content: bytes, message: str
+) -> None:
+    with pytest.raises((MalformedError, UnsupportedError), match=message):
+        draft(tmp_path, content)
+
+
+def test_file_that_is_not_there_is_said_to_be_missing(tmp_path: Path) -> None:
+    with pytest.raises(SourceNotFoundError, match="no such file"):
+        draft_from(str(tmp_path / "no.csv"))
+
+
+def test_names_in_a_file_stay_names(tmp_path: Path) -> None:
+    """Attack: a header that ends its line in the manifest, and goes on with an event of its own."""
+    evil = 'a: ]\n    - kind: SetLicense\n# x"\\\u2028}'
+    quoted = '"' + evil.replace('"', '""') + '"'
+    text = draft(tmp_path, f"id,{quoted},`b`,{{c}}\n1,NA,3,4\n2,5,6,7\n")
+    assert list(types_of(text)) == ["id", evil, "`b`", "{c}"]
+    assert [type(each).__name__ for each in parsed(text).metadata] == ["SetInfo", "AddPushSource"]
+
+
+def test_words_in_a_file_end_no_comment(tmp_path: Path) -> None:
+    """Attack: a value that is quoted in a doubt."""
+    evil = "x\n    - kind: SetLicense\u2028\x85"
+    text = draft(tmp_path, f'id,n\n1,5\n2,6\n3,7\n4,"{evil}"\n')
+    assert any("text because of" in doubt for doubt in doubts_of(text))
+    assert [type(each).__name__ for each in parsed(text).metadata] == ["SetInfo", "AddPushSource"]
+
+
+@given(st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), max_size=20))
+def test_any_name_is_read_as_itself(name: str) -> None:
+    text = (
+        "kind: DatasetSnapshot\nversion: 1\ncontent:\n  name: a\n  kind: Root\n  metadata:\n    - kind: SetInfo\n"
+        f"      description: {scalar(name)}\n"
+    )
+    assert parsed(text).metadata[0].description == name
+
+
+@given(st.binary(max_size=300))
+def test_any_bytes_give_a_draft_or_a_refusal(content: bytes) -> None:
+    with tempfile.TemporaryDirectory() as folder, contextlib.suppress(MalformedError, UnsupportedError):
+        parsed(draft(Path(folder), content))
+
+
+def test_any_table_gives_a_draft_that_names_its_columns(tmp_path: Path) -> None:
+    random.seed(7)
+    values = ["", "1", "1,5", "1.234,00", "x", "NA", "2020-01-01", "01/02/2020", "true", "007", " 5 ", "a;b", "'", "€"]
+    for number in range(150):
+        width, separator = random.randint(2, 5), random.choice(",;\t|")
+        rows = [
+            [random.choice(values).replace(separator, "") for _ in range(width)] for _ in range(random.randint(1, 9))
+        ]
+        header = [f"c{place} {separator == ';'}" for place in range(width)]
+        content = "\n".join(separator.join(row) for row in [header, *rows])
+        text = draft(tmp_path, content, name=f"{number}.csv")
+        assert list(types_of(text)) == header, content
