@@ -32,7 +32,8 @@ _FIGURE: Final = re.compile(r"[+-]?[0-9][0-9.,:/ 'TZz+-]*", re.ASCII)
 _RESERVED: Final = ("offset", "op", "system_time")
 
 _SPARK_LETTERS: Final = {
-    "%Y": "yyyy", "%y": "yy", "%m": "M", "%d": "d", "%H": "H", "%M": "m", "%S": "s", "%f": "SSSSSS", "%z": f"[{3 * 'X'}][XX]",
+    "%Y": "yyyy", "%y": "yy", "%m": "M", "%d": "d", "%H": "H", "%M": "m", "%S": "s", "%f": "SSSSSS",
+    "%z": f"[{3 * 'X'}][XX]",
 }  # fmt: skip
 
 
