@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import Final, Protocol
 
 from odf_protocol.did import DatasetId
 from odf_protocol.timestamp import Timestamp
@@ -80,3 +80,23 @@ def read_grants(scopes: tuple[str, ...], *, anonymous: bool) -> ReadGrants:
             if scope.startswith((f"{READ_SCOPE}:", f"{PUSH_SCOPE}:"))
         ),
     )
+
+
+class TokenStore(Protocol):
+    """Tokens that were given out."""
+
+    def put_token(self, token: AccessToken) -> None:
+        """Keep a new token; an id or secret hash that is known is a ``ValueError``."""
+        ...
+
+    def find_token(self, secret_hash: bytes) -> AccessToken | None:
+        """Return the token with this secret, also when it is revoked or expired: the caller judges."""
+        ...
+
+    def list_tokens(self) -> tuple[AccessToken, ...]:
+        """Return all tokens, oldest first."""
+        ...
+
+    def revoke_token(self, token_id: str, revoked_at: Timestamp) -> bool:
+        """Revoke a token; say whether there was one. The time of a first revocation stays."""
+        ...

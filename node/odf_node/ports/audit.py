@@ -1,7 +1,9 @@
 """The node's own record of what was done with it; only ever appended to."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Protocol
 
 from odf_protocol.timestamp import Timestamp
 
@@ -28,3 +30,15 @@ class AuditEntry:
     subject: str
     outcome: Outcome
     detail: str = ""
+
+
+class AuditLog(Protocol):
+    """What was done with this node, only ever appended to."""
+
+    def append_audit(self, entry: AuditEntry) -> None:
+        """Add a line to the audit log; lines are never changed or removed."""
+        ...
+
+    def iter_audit(self, *, limit: int) -> Iterator[AuditEntry]:
+        """Yield the newest ``limit`` lines, newest first."""
+        ...

@@ -1,10 +1,10 @@
 """One growth step of a chain with everything that must become true with it or not at all."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
-from odf_node.ports.datasets import BlockRole, Origin
+from odf_node.ports.datasets import BlockRole, DatasetRecord, Origin, ReplacedHistory, StoredBlock
 from odf_node.ports.evidence import Attestation
 from odf_protocol.did import DatasetId, DidKey
 from odf_protocol.enums import DatasetKind
@@ -160,3 +160,67 @@ class Commit:
     def new_head(self) -> Head:
         """The head after the commit."""
         return Head(self.blocks[-1].sequence_number, self.blocks[-1].hash)
+
+
+class CommitStore(Protocol):
+    """The one way in which chains grow, and why they were allowed to."""
+
+    def commit(self, commit: Commit) -> DatasetRecord:
+        """Append the blocks, move the head and write everything else the commit carries, or do nothing.
+
+        The caller has made the objects durable and holds a writing lease since before it made them.
+
+        Returns:
+            The record after the commit.
+
+        Raises:
+            HeadMovedError: The chain's head is not ``expected_head`` (or the dataset to be created exists).
+            DatasetNotFoundError: ``expected_head`` is given and the dataset is not here.
+            NameTakenError: The new dataset's name belongs to another one.
+            KeyLogMovedError: The blocks were judged or signed by keys that changed meanwhile.
+            ValueError: The first block's sequence number does not follow the head's.
+        """
+        ...
+
+    def put_acceptance(
+        self,
+        dataset_id: DatasetId,
+        acceptance: Acceptance,
+        *,
+        rests_on: Trust | None = None,
+        attestations: Sequence[Attestation] = (),
+        present: Iterable[Multihash] = (),
+    ) -> None:
+        """Record a later judgement of the same blocks (as a re-execution after the fact).
+
+        Args:
+            dataset_id: Whose blocks.
+            acceptance: The judgement.
+            rests_on: What the dataset as a whole rests on from now; None: on what the judgement found.
+            attestations: What this node states about the blocks.
+            present: Objects that were absent and are durable by now.
+
+        Raises:
+            HeadMovedError: The acceptance is not about the present head.
+        """
+        ...
+
+    def iter_acceptances(self, dataset_id: DatasetId) -> Iterator[Acceptance]:
+        """Yield acceptances, oldest first."""
+        ...
+
+    def list_replaced_histories(self, dataset_id: DatasetId) -> tuple[ReplacedHistory, ...]:
+        """Return the histories that were replaced by others, in the order in which that happened."""
+        ...
+
+    def iter_replaced_blocks(self, history: ReplacedHistory) -> Iterator[StoredBlock]:
+        """Yield the blocks of a replaced history, oldest first."""
+        ...
+
+    def mend_block(self, dataset_id: DatasetId, block: NewBlock) -> None:
+        """Put back a block of the chain that was lost or damaged; a signature that is here stays.
+
+        Raises:
+            ValueError: The bytes do not have the hash.
+        """
+        ...

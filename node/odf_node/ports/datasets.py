@@ -2,11 +2,14 @@
 
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
+from typing import Protocol
 
+from odf_node.ports.access import ReadGrants
 from odf_protocol.did import DatasetId, DidKey
 from odf_protocol.enums import DatasetKind
 from odf_protocol.head import Head
 from odf_protocol.multihash import Multihash
+from odf_protocol.names import DatasetName
 from odf_protocol.policy import Trust
 from odf_protocol.timestamp import Timestamp
 
@@ -108,3 +111,35 @@ class Remote:
     dataset_id: DatasetId
     direction: RemoteDirection
     url: str
+
+
+class DatasetStore(Protocol):
+    """Records of datasets as their owner changes them, and as callers may see them."""
+
+    def set_published(self, dataset_id: DatasetId, published: bool) -> None:
+        """Say whether others are served the dataset."""
+        ...
+
+    def rename_dataset(self, dataset_id: DatasetId, name: str) -> None:
+        """Give the dataset, and a subscription to it, another local name; raises NameTakenError."""
+        ...
+
+    def delete_dataset(self, dataset_id: DatasetId) -> None:
+        """Forget the dataset: chain, signatures, heads, replay records, acceptances, quarantine, remotes.
+
+        Attestations stay: they are evidence. Objects stay until a sweep finds that nothing names them.
+        """
+        ...
+
+    def find_readable(self, which: DatasetId | DatasetName, reads: ReadGrants) -> DatasetRecord | None:
+        """Return the record, or None: it is not here, or may not be read; both take the same way.
+
+        Names are compared without regard to case (NAME-3). The record has the name under which the caller knows the
+        dataset: one that was brought under a name that is taken here keeps it for all who may not read everything
+        (EX-85).
+        """
+        ...
+
+    def list_readable(self, reads: ReadGrants) -> tuple[DatasetRecord, ...]:
+        """Return the records that may be read, by the name under which the caller knows each."""
+        ...

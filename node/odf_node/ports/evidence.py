@@ -1,7 +1,9 @@
 """What proves a chain's claims: replay records and attestations."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Protocol
 
 from odf_protocol.did import DatasetId, DidKey
 from odf_protocol.head import Head
@@ -103,3 +105,43 @@ class Verified:
     replayed: bool
     chain_state: bytes
     verified_at: Timestamp
+
+
+class EvidenceStore(Protocol):
+    """Replay records, attestations, and how far this node verified."""
+
+    def find_replay_record(self, dataset_id: DatasetId, block_hash: Multihash) -> ReplayRecord | None:
+        """Return the replay record of an ExecuteTransform block, or None when it came without."""
+        ...
+
+    def iter_replay_records(self, dataset_id: DatasetId, *, after: int, upto: int) -> Iterator[tuple[int, bytes]]:
+        """Yield sequence number and replay record of blocks above ``after`` and not above ``upto``, in order."""
+        ...
+
+    def put_replay_record(self, record: ReplayRecord) -> None:
+        """Keep or replace the replay record of a block of the chain.
+
+        Raises:
+            BlockNotFoundError: The chain has no such block.
+        """
+        ...
+
+    def put_attestation(self, attestation: Attestation) -> bool:
+        """Keep an attestation; say whether it is new."""
+        ...
+
+    def iter_attestations(self, dataset_id: DatasetId, *, sequence_number: int | None = None) -> Iterator[Attestation]:
+        """Yield attestations about the dataset (that cover the block, when one is named), in order of arrival."""
+        ...
+
+    def list_attestations_after(self, arrival: int, *, limit: int) -> tuple[tuple[int, bytes], ...]:
+        """Return attestations that arrived after a place, with their places, oldest first."""
+        ...
+
+    def put_verified(self, verified: Verified) -> None:
+        """Remember how far a dataset was verified, instead of what was remembered before."""
+        ...
+
+    def find_verified(self, dataset_id: DatasetId) -> Verified | None:
+        """Return how far a dataset was verified, or None."""
+        ...

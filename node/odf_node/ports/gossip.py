@@ -4,9 +4,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from odf_protocol.did import DatasetId
-from odf_protocol.timestamp import Timestamp
-
 if TYPE_CHECKING:  # the store implements these ports, and every command opens the store
     from odf_protocol.gossip.addresses import PeerAddress
     from odf_protocol.gossip.item import Item
@@ -66,25 +63,8 @@ class KeptItem:
     raw: bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Subscription:
-    """A dataset that is brought up to date by itself when a new head arrives.
-
-    Attributes:
-        dataset_id: Which one; it need not be here yet.
-        name: What it is to be called here.
-        url: Where to ask first; None: peers that gossip only.
-        since: When it was subscribed to.
-    """
-
-    dataset_id: DatasetId
-    name: str
-    url: str | None
-    since: Timestamp
-
-
-class GossipStore(Protocol):
-    """What gossip keeps between runs; transactions and errors as ``MetadataStore``."""
+class GossipItems(Protocol):
+    """What others said and is passed on, between runs."""
 
     def change_gossip_items(self, added: Iterable[KeptItem], removed: Iterable[bytes]) -> None:
         """Keep items and forget others by id; what is kept or unknown already changes nothing."""
@@ -92,40 +72,4 @@ class GossipStore(Protocol):
 
     def list_gossip_items(self) -> tuple[KeptItem, ...]:
         """Return all items, oldest first."""
-        ...
-
-    def replace_peer_records(self, records: Iterable[bytes]) -> None:
-        """Keep these records of peers that answered, instead of all others."""
-        ...
-
-    def list_peer_records(self) -> tuple[bytes, ...]:
-        """Return them."""
-        ...
-
-    def put_subscription(self, subscription: Subscription) -> None:
-        """Subscribe, or change a subscription of the same dataset."""
-        ...
-
-    def delete_subscription(self, dataset_id: DatasetId) -> bool:
-        """End a subscription; say whether there was one."""
-        ...
-
-    def list_subscriptions(self) -> tuple[Subscription, ...]:
-        """Return all subscriptions, by name."""
-        ...
-
-    def name_peer(self, url: str, at: Timestamp) -> None:
-        """Keep an address that the operator named to gossip with; it may be known as a peer already."""
-        ...
-
-    def list_named_peers(self) -> tuple[str, ...]:
-        """Return the addresses that the operator named."""
-        ...
-
-    def list_head_documents(self) -> dict[DatasetId, int]:
-        """Return for each dataset with a signed head a number that changes when another document counts."""
-        ...
-
-    def list_attestations_after(self, arrival: int, *, limit: int) -> tuple[tuple[int, bytes], ...]:
-        """Return attestations that arrived after a place, with their places, oldest first."""
         ...

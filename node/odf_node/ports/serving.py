@@ -1,41 +1,14 @@
 """What a server of chains asks of the store beside ``MetadataStore``: questions that only strangers raise."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Protocol
 
-from odf_node.ports.access import ReadGrants
 from odf_node.ports.datasets import DatasetRecord
 from odf_protocol.did import DatasetId
 from odf_protocol.multihash import Multihash
-from odf_protocol.names import DatasetName
 
 if TYPE_CHECKING:
     from odf_protocol.hashing.v1 import TableSummary
-
-
-class ServedChains(Protocol):
-    """Look-ups by which a node decides what it may show of one dataset."""
-
-    def find_readable(self, which: DatasetId | DatasetName, reads: ReadGrants) -> DatasetRecord | None:
-        """Return the record, or None: it is not here, or may not be read; both take the same way.
-
-        Names are compared without regard to case (NAME-3). The record has the name under which the caller knows the
-        dataset: one that was brought under a name that is taken here keeps it for all who may not read everything
-        (EX-85).
-        """
-        ...
-
-    def names_object(self, dataset_id: DatasetId, object_hash: Multihash) -> bool:
-        """Say whether a block of the dataset names the object, which the dataset need not have (EX-81)."""
-        ...
-
-    def list_readable(self, reads: ReadGrants) -> tuple[DatasetRecord, ...]:
-        """Return the records that may be read, by the name under which the caller knows each."""
-        ...
-
-    def iter_replay_records(self, dataset_id: DatasetId, *, after: int, upto: int) -> Iterator[tuple[int, bytes]]:
-        """Yield sequence number and replay record of blocks above ``after`` and not above ``upto``, in order."""
-        ...
 
 
 class DisputeBoard(Protocol):

@@ -1,14 +1,19 @@
-"""Reading chains: heads, blocks, states."""
+"""Chains: which are here, their heads, their blocks."""
 
 import sqlite3
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Final
 
-from odf_node.adapters.sqlite_store.database import Database
-from odf_node.adapters.sqlite_store.rows import as_bytes, as_int, get_dataset_key, read_block
-from odf_node.ports.commits import NewBlock
-from odf_node.ports.datasets import BlockRole, StoredBlock
+from odf_node.adapters.sqlite_store.database import SqlitePort
+from odf_node.adapters.sqlite_store.rows import (
+    DATASET_COLUMNS,
+    as_bytes,
+    as_int,
+    get_dataset_key,
+    read_block,
+    read_dataset,
+)
+from odf_node.ports.datasets import BlockRole, DatasetRecord, StoredBlock
 from odf_node.ports.errors import BlockNotFoundError, DatasetNotFoundError, HomeCorruptError
 from odf_protocol.did import DatasetId
 from odf_protocol.head import Head
@@ -17,7 +22,6 @@ from odf_protocol.multihash import Multihash
 # One read transaction serves one page: a reader that pauses must not keep SQLite from folding its log.
 _PAGE_BLOCKS: Final = 1024
 _PAGE_BYTES: Final = 4 * 1024 * 1024
-
 _FORWARD: Final = (
     "SELECT sequence_number, hash, raw, signature FROM blocks"
     " WHERE dataset = ? AND sequence_number >= ? ORDER BY sequence_number LIMIT ?"
@@ -48,18 +52,34 @@ _BY_NUMBER: Final = (
 )
 
 
-class ChainMethods:
-    """The methods of ``MetadataStore`` that read chains."""
+class SqliteChains(SqlitePort):
+    """``ChainStore`` on SQLite."""
 
-    _database: Database
-    _path: Path
+    def find_dataset(self, dataset_id: DatasetId) -> DatasetRecord | None:
+        with self._database.reading() as connection:
+            row = connection.execute(
+                f"SELECT {DATASET_COLUMNS} FROM datasets WHERE id = ?",  # noqa: S608 - a constant
+                (dataset_id.to_bytes(),),
+            ).fetchone()
+            return None if row is None else read_dataset(row)
+
+    def find_dataset_by_name(self, name: str) -> DatasetRecord | None:
+        with self._database.reading() as connection:
+            row = connection.execute(
+                f"SELECT {DATASET_COLUMNS} FROM datasets WHERE name = ?",  # noqa: S608 - a constant
+                (name,),
+            ).fetchone()
+            return None if row is None else read_dataset(row)
+
+    def list_datasets(self) -> tuple[DatasetRecord, ...]:
+        with self._database.reading() as connection:
+            rows = connection.execute(f"SELECT {DATASET_COLUMNS} FROM datasets ORDER BY name")  # noqa: S608 - a constant
+            return tuple(read_dataset(row) for row in rows)
 
     def get_head(self, dataset_id: DatasetId) -> Head:
-        """See ``MetadataStore``."""
         return self.get_chain_state(dataset_id)[0]
 
     def get_chain_state(self, dataset_id: DatasetId) -> tuple[Head, bytes]:
-        """See ``MetadataStore``."""
         with self._database.reading() as connection:
             row = connection.execute(
                 "SELECT head_sequence_number, head_hash, chain_state FROM datasets WHERE id = ?",
@@ -70,7 +90,6 @@ class ChainMethods:
             return Head(as_int(row[0]), Multihash.decode(as_bytes(row[1]))), as_bytes(row[2])
 
     def iter_blocks(self, dataset_id: DatasetId, *, after: int = -1, upto: int | None = None) -> Iterator[StoredBlock]:
-        """See ``MetadataStore``."""
         key, newest = self._find_ends(dataset_id)
         last = newest if upto is None else upto
         if last > newest:
@@ -82,21 +101,7 @@ class ChainMethods:
                 yield block
                 following += 1
 
-    def mend_block(self, dataset_id: DatasetId, block: NewBlock) -> None:
-        """See ``MetadataStore``."""
-        if Multihash.of_sha3_256(block.raw) != block.hash:
-            raise ValueError(f"the bytes for block {block.sequence_number} are not those of {block.hash}")
-        with self._database.writing() as connection:
-            key = get_dataset_key(connection, dataset_id)
-            connection.execute(
-                "INSERT INTO blocks (dataset, sequence_number, hash, raw, signature, role) VALUES (?, ?, ?, ?, ?, ?)"
-                " ON CONFLICT (dataset, sequence_number) DO UPDATE SET hash = excluded.hash, raw = excluded.raw,"
-                " role = excluded.role, signature = coalesce(signature, excluded.signature)",
-                (key, block.sequence_number, block.hash.to_bytes(), block.raw, block.signature, block.role),
-            )
-
     def iter_blocks_backwards(self, dataset_id: DatasetId) -> Iterator[StoredBlock]:
-        """See ``MetadataStore``."""
         key, following = self._find_ends(dataset_id)
         while following >= 0:
             for block in self._read_page(_BACKWARD, dataset_id, key, following, following + 1):
@@ -105,7 +110,6 @@ class ChainMethods:
                 following -= 1
 
     def iter_landmarks(self, dataset_id: DatasetId, *, upto: int | None = None) -> Iterator[StoredBlock]:
-        """See ``MetadataStore``."""
         key, newest = self._find_ends(dataset_id)
         last = newest if upto is None else upto
         if last > newest:
@@ -119,7 +123,6 @@ class ChainMethods:
             yield from self._read_page(_FORWARD, dataset_id, key, number, 1)
 
     def iter_blocks_with_rows(self, dataset_id: DatasetId, *, newest_first: bool = False) -> Iterator[StoredBlock]:
-        """See ``MetadataStore``."""
         key, newest = self._find_ends(dataset_id)
         statement, following = (_WITH_ROWS_BACKWARD, newest + 1) if newest_first else (_WITH_ROWS, -1)
         while page := self._find_page(statement, dataset_id, key, following, _PAGE_BLOCKS):
@@ -127,18 +130,15 @@ class ChainMethods:
             following = page[-1].sequence_number
 
     def count_blocks(self, dataset_id: DatasetId, role: BlockRole, *, first: int, last: int) -> int:
-        """See ``MetadataStore``."""
         key, _newest = self._find_ends(dataset_id)
         with self._database.reading() as connection:
             return as_int(connection.execute(_COUNT_OF_ROLE, (key, role, first, last)).fetchone()[0])
 
     def find_block(self, dataset_id: DatasetId, block_hash: Multihash) -> StoredBlock | None:
-        """See ``MetadataStore``."""
         with self._database.reading() as connection:
             return _find_block(connection, _BY_HASH, dataset_id, block_hash.to_bytes())
 
     def find_block_by_number(self, dataset_id: DatasetId, sequence_number: int) -> StoredBlock | None:
-        """See ``MetadataStore``."""
         with self._database.reading() as connection:
             return _find_block(connection, _BY_NUMBER, dataset_id, sequence_number)
 
@@ -172,7 +172,7 @@ class ChainMethods:
 
     def _require(self, present: bool, dataset_id: DatasetId, sequence_number: int) -> None:
         if not present:
-            raise HomeCorruptError(self._path, f"block {sequence_number} of dataset {dataset_id} is missing")
+            raise HomeCorruptError(self._database.path, f"block {sequence_number} of dataset {dataset_id} is missing")
 
 
 def _find_block(

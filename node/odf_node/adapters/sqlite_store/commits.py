@@ -1,37 +1,45 @@
-"""The one transaction in which a chain grows.
+"""The one transaction in which a chain grows, and what it left.
 
 Source: clauses HOME-10 to HOME-12 in ``spec/home.md``.
 """
 
 import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Final
 
-from odf_node.adapters.sqlite_store.acceptances import insert_acceptance
-from odf_node.adapters.sqlite_store.database import Database
+from odf_node.adapters.sqlite_store.acceptances import insert_acceptance, read_acceptance
+from odf_node.adapters.sqlite_store.database import SqlitePort
 from odf_node.adapters.sqlite_store.evidence import insert_attestation
 from odf_node.adapters.sqlite_store.ingests import insert_quarantine, replace_merge_state
 from odf_node.adapters.sqlite_store.key_events import insert_key_events, require_key_events
+from odf_node.adapters.sqlite_store.object_names import note_present
 from odf_node.adapters.sqlite_store.replacements import move_aside
-from odf_node.adapters.sqlite_store.rows import DATASET_COLUMNS, as_bytes, as_int, read_dataset
-from odf_node.ports.commits import Commit, NewDataset
-from odf_node.ports.datasets import DatasetRecord, Origin
+from odf_node.adapters.sqlite_store.rows import (
+    DATASET_COLUMNS,
+    as_bytes,
+    as_int,
+    get_dataset_key,
+    read_block,
+    read_dataset,
+)
+from odf_node.ports.commits import Acceptance, Commit, NewBlock, NewDataset
+from odf_node.ports.datasets import DatasetRecord, Origin, ReplacedHistory, StoredBlock
 from odf_node.ports.errors import DatasetNotFoundError, HeadMovedError, NameTakenError
+from odf_node.ports.evidence import Attestation
 from odf_protocol.did import DatasetId
 from odf_protocol.head import Head
 from odf_protocol.multihash import Multihash
 from odf_protocol.policy import Trust, weakest
+from odf_protocol.timestamp import Timestamp
 
 _BATCH_BLOCKS: Final = 1_000  # guess: below a megabyte of ordinary blocks
 
 
-class CommitMethods:
-    """The method of ``MetadataStore`` that commits."""
-
-    _database: Database
+class SqliteCommits(SqlitePort):
+    """``CommitStore`` on SQLite."""
 
     def commit(self, commit: Commit) -> DatasetRecord:
-        """See ``MetadataStore``."""
         with self._database.writing() as connection:
             # Who speaks for the dataset was judged on what was known; a key that changed meanwhile changes that.
             require_key_events(connection, commit.dataset_id, commit.known_key_events)
@@ -56,6 +64,78 @@ class CommitMethods:
                 (key,),
             ).fetchone()
             return read_dataset(row)
+
+    def put_acceptance(
+        self,
+        dataset_id: DatasetId,
+        acceptance: Acceptance,
+        *,
+        rests_on: Trust | None = None,
+        attestations: Sequence[Attestation] = (),
+        present: Iterable[Multihash] = (),
+    ) -> None:
+        with self._database.writing() as connection:
+            key = get_dataset_key(connection, dataset_id)
+            row = connection.execute("SELECT head_hash FROM datasets WHERE key = ?", (key,)).fetchone()
+            found = Multihash.decode(as_bytes(row[0]))
+            if found != acceptance.head.hash:
+                raise HeadMovedError(dataset_id, acceptance.head.hash, found)
+            insert_acceptance(connection, key, acceptance, dataset_trust=rests_on or acceptance.trust)
+            for attestation in attestations:
+                insert_attestation(connection, attestation)
+            note_present(connection, key, present)
+
+    def iter_acceptances(self, dataset_id: DatasetId) -> Iterator[Acceptance]:
+        with self._database.reading() as connection:
+            rows = connection.execute(
+                "SELECT sequence_number, hash, trust, source_url, accepted_at, detail FROM acceptances"
+                " WHERE dataset = ? ORDER BY id",
+                (get_dataset_key(connection, dataset_id),),
+            ).fetchall()
+        return (read_acceptance(row) for row in rows)
+
+    def list_replaced_histories(self, dataset_id: DatasetId) -> tuple[ReplacedHistory, ...]:
+        with self._database.reading() as connection:
+            rows = connection.execute(
+                "SELECT id, replaced_at, source_url, after, head_sequence_number, head_hash, new_sequence_number,"
+                " new_hash FROM replaced_histories WHERE dataset = ? ORDER BY id",
+                (get_dataset_key(connection, dataset_id),),
+            ).fetchall()
+        return tuple(
+            ReplacedHistory(
+                id=as_int(row[0]),
+                replaced_at=Timestamp.parse(str(row[1])),
+                source_url=None if row[2] is None else str(row[2]),
+                after=as_int(row[3]),
+                head=Head(as_int(row[4]), Multihash.decode(as_bytes(row[5]))),
+                replaced_by=Head(as_int(row[6]), Multihash.decode(as_bytes(row[7]))),
+            )
+            for row in rows
+        )
+
+    def iter_replaced_blocks(self, history: ReplacedHistory) -> Iterator[StoredBlock]:
+        for number in range(history.after + 1, history.head.sequence_number + 1):
+            with self._database.reading() as connection:
+                row = connection.execute(
+                    "SELECT sequence_number, hash, raw, signature FROM replaced_blocks"
+                    " WHERE history = ? AND sequence_number = ?",
+                    (history.id, number),
+                ).fetchone()
+            if row is None:
+                return  # the dataset was deleted meanwhile
+            yield read_block(row)
+
+    def mend_block(self, dataset_id: DatasetId, block: NewBlock) -> None:
+        if Multihash.of_sha3_256(block.raw) != block.hash:
+            raise ValueError(f"the bytes for block {block.sequence_number} are not those of {block.hash}")
+        with self._database.writing() as connection:
+            key = get_dataset_key(connection, dataset_id)
+            connection.execute(
+                "INSERT INTO blocks (dataset, sequence_number, hash, raw, signature, role) VALUES (?, ?, ?, ?, ?, ?)"
+                " ON CONFLICT (dataset, sequence_number) DO UPDATE SET hash = excluded.hash, raw = excluded.raw,"
+                " role = excluded.role, signature = coalesce(signature, excluded.signature)",
+                (key, block.sequence_number, block.hash.to_bytes(), block.raw, block.signature, block.role),
+            )
 
 
 def _insert_blocks(connection: sqlite3.Connection, key: int, commit: Commit) -> None:

@@ -80,6 +80,11 @@ class Database:
                     connection.execute("ROLLBACK")
                 raise
 
+    @property
+    def path(self) -> Path:
+        """Where it is, or will be."""
+        return self._home.database
+
     def close(self) -> None:
         """Close idle connections; the last one to close folds the log into the database."""
         for connections in (self._idle, self._empty):
@@ -194,6 +199,13 @@ class Database:
         if primary in {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR}:
             return HomeFullError(path, reason)
         return None
+
+
+class SqlitePort:
+    """What every port has in common: the database that all of them share."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
 
 
 def _primary_code(error: sqlite3.DatabaseError) -> int | None:

@@ -1,52 +1,27 @@
-"""Dataset records."""
+"""Records of datasets, as they are changed and as callers may see them."""
 
-from odf_node.adapters.sqlite_store.database import Database
+from dataclasses import replace
+from typing import Final
+
+from odf_node.adapters.sqlite_store.database import SqlitePort
 from odf_node.adapters.sqlite_store.rows import DATASET_COLUMNS, as_bytes, read_dataset
+from odf_node.ports.access import ReadGrants
 from odf_node.ports.datasets import DatasetRecord
 from odf_node.ports.errors import DatasetNotFoundError, NameTakenError
-from odf_protocol.did import DatasetId, DidKey
+from odf_protocol.did import DatasetId
+from odf_protocol.names import DatasetName
+
+_BY_NAME: Final = "(name = ? COLLATE NOCASE OR asked_name = ? COLLATE NOCASE)"
+"""Names are ASCII, so this is the comparison of NAME-3; indexes know it."""
 
 
-class DatasetMethods:
-    """The methods of ``MetadataStore`` about dataset records."""
-
-    _database: Database
-
-    def find_dataset(self, dataset_id: DatasetId) -> DatasetRecord | None:
-        """See ``MetadataStore``."""
-        with self._database.reading() as connection:
-            row = connection.execute(
-                f"SELECT {DATASET_COLUMNS} FROM datasets WHERE id = ?",  # noqa: S608 - a constant
-                (dataset_id.to_bytes(),),
-            ).fetchone()
-            return None if row is None else read_dataset(row)
-
-    def find_dataset_by_name(self, name: str) -> DatasetRecord | None:
-        """See ``MetadataStore``."""
-        with self._database.reading() as connection:
-            row = connection.execute(
-                f"SELECT {DATASET_COLUMNS} FROM datasets WHERE name = ?",  # noqa: S608 - a constant
-                (name,),
-            ).fetchone()
-            return None if row is None else read_dataset(row)
-
-    def list_datasets(self) -> tuple[DatasetRecord, ...]:
-        """See ``MetadataStore``."""
-        with self._database.reading() as connection:
-            rows = connection.execute(f"SELECT {DATASET_COLUMNS} FROM datasets ORDER BY name")  # noqa: S608 - a constant
-            return tuple(read_dataset(row) for row in rows)
+class SqliteDatasets(SqlitePort):
+    """``DatasetStore`` on SQLite."""
 
     def set_published(self, dataset_id: DatasetId, published: bool) -> None:
-        """See ``MetadataStore``."""
         self._update("UPDATE datasets SET published = ? WHERE id = ?", int(published), dataset_id)
 
-    def set_pinned_key(self, dataset_id: DatasetId, key: DidKey | None) -> None:
-        """See ``MetadataStore``."""
-        value = None if key is None else key.to_bytes()
-        self._update("UPDATE datasets SET pinned_key = ? WHERE id = ?", value, dataset_id)
-
     def rename_dataset(self, dataset_id: DatasetId, name: str) -> None:
-        """See ``MetadataStore``."""
         key = dataset_id.to_bytes()
         with self._database.writing() as connection:
             # Case does not make another name, and may be all that changes of this one (NAME-3).
@@ -60,13 +35,48 @@ class DatasetMethods:
             connection.execute("UPDATE subscriptions SET name = ? WHERE dataset_id = ?", (name, key))
 
     def delete_dataset(self, dataset_id: DatasetId) -> None:
-        """See ``MetadataStore``."""
         with self._database.writing() as connection:
             cursor = connection.execute("DELETE FROM datasets WHERE id = ?", (dataset_id.to_bytes(),))
             if cursor.rowcount == 0:
                 raise DatasetNotFoundError(dataset_id)
 
+    def find_readable(self, which: DatasetId | DatasetName, reads: ReadGrants) -> DatasetRecord | None:
+        values: list[object]
+        if isinstance(which, DatasetId):
+            named, values = "id = ?", [which.to_bytes()]
+        else:
+            named, values = _BY_NAME, [which.text, which.text]
+        readable, grants = _readable(reads)
+        with self._database.reading() as connection:
+            row = connection.execute(
+                f"SELECT asked_name, {DATASET_COLUMNS} FROM datasets WHERE {named} AND {readable}"  # noqa: S608 - constants
+                " ORDER BY asked_name IS NOT NULL, key LIMIT 1",
+                (*values, *grants),
+            ).fetchone()
+        return None if row is None else _as_known(row, reads)
+
+    def list_readable(self, reads: ReadGrants) -> tuple[DatasetRecord, ...]:
+        readable, grants = _readable(reads)
+        with self._database.reading() as connection:
+            rows = connection.execute(
+                f"SELECT asked_name, {DATASET_COLUMNS} FROM datasets WHERE {readable}",  # noqa: S608 - constants
+                grants,
+            )
+            return tuple(sorted((_as_known(row, reads) for row in rows), key=lambda record: record.name))
+
     def _update(self, statement: str, value: object, dataset_id: DatasetId) -> None:
         with self._database.writing() as connection:
             if connection.execute(statement, (value, dataset_id.to_bytes())).rowcount == 0:
                 raise DatasetNotFoundError(dataset_id)
+
+
+def _readable(reads: ReadGrants) -> tuple[str, tuple[object, ...]]:
+    granted = tuple(granted_id.to_bytes() for granted_id in reads.datasets)
+    condition = f"(? OR (published AND ?) OR id IN ({', '.join('?' * len(granted))}))"
+    return condition, (reads.everything, reads.published, *granted)
+
+
+def _as_known(row: tuple[object, ...], reads: ReadGrants) -> DatasetRecord:
+    asked_name, *columns = row
+    record = read_dataset(tuple(columns))
+    return record if asked_name is None or reads.everything else replace(record, name=str(asked_name))

@@ -1,24 +1,26 @@
-"""Replay records and attestations."""
+"""Replay records, attestations, and how far datasets were verified."""
 
 import sqlite3
 from collections.abc import Iterator
+from typing import Final
 
-from odf_node.adapters.sqlite_store.database import Database
+from odf_node.adapters.sqlite_store.database import SqlitePort
 from odf_node.adapters.sqlite_store.rows import as_bytes, as_int, get_dataset_key
 from odf_node.ports.errors import BlockNotFoundError
-from odf_node.ports.evidence import Attestation, ReplayRecord
+from odf_node.ports.evidence import Attestation, ReplayRecord, Verified
 from odf_protocol.did import DatasetId, DidKey
+from odf_protocol.head import Head
 from odf_protocol.multihash import Multihash
 from odf_protocol.timestamp import Timestamp
 
+# Records may have megabytes: a page bounds what is in memory, and how long a snapshot is held.
+_PAGE_RECORDS: Final = 64
 
-class EvidenceMethods:
-    """The methods of ``MetadataStore`` about evidence."""
 
-    _database: Database
+class SqliteEvidence(SqlitePort):
+    """``EvidenceStore`` on SQLite."""
 
     def find_replay_record(self, dataset_id: DatasetId, block_hash: Multihash) -> ReplayRecord | None:
-        """See ``MetadataStore``."""
         with self._database.reading() as connection:
             row = connection.execute(
                 "SELECT r.sequence_number, r.raw FROM replay_records r JOIN datasets d ON d.key = r.dataset"
@@ -28,8 +30,23 @@ class EvidenceMethods:
             ).fetchone()
             return None if row is None else ReplayRecord(dataset_id, as_int(row[0]), block_hash, as_bytes(row[1]))
 
+    def iter_replay_records(self, dataset_id: DatasetId, *, after: int, upto: int) -> Iterator[tuple[int, bytes]]:
+        last = after
+        while True:
+            with self._database.reading() as connection:
+                rows = connection.execute(
+                    "SELECT r.sequence_number, r.raw FROM replay_records r JOIN datasets d ON d.key = r.dataset"
+                    " WHERE d.id = ? AND r.sequence_number > ? AND r.sequence_number <= ?"
+                    " ORDER BY r.sequence_number LIMIT ?",
+                    (dataset_id.to_bytes(), last, upto, _PAGE_RECORDS),
+                ).fetchall()
+            for number, raw in rows:
+                last = as_int(number)
+                yield last, as_bytes(raw)
+            if len(rows) < _PAGE_RECORDS:
+                return
+
     def put_replay_record(self, record: ReplayRecord) -> None:
-        """See ``MetadataStore``."""
         with self._database.writing() as connection:
             key = get_dataset_key(connection, record.dataset_id)
             known = connection.execute(
@@ -44,12 +61,10 @@ class EvidenceMethods:
             )
 
     def put_attestation(self, attestation: Attestation) -> bool:
-        """See ``MetadataStore``."""
         with self._database.writing() as connection:
             return insert_attestation(connection, attestation)
 
     def iter_attestations(self, dataset_id: DatasetId, *, sequence_number: int | None = None) -> Iterator[Attestation]:
-        """See ``MetadataStore``."""
         with self._database.reading() as connection:
             rows = connection.execute(
                 "SELECT id, first_sequence_number, last_sequence_number, last_block_hash, attester, raw, received_at"
@@ -58,6 +73,41 @@ class EvidenceMethods:
                 (dataset_id.to_bytes(), sequence_number),
             ).fetchall()
         return (_read_attestation(dataset_id, row) for row in rows)
+
+    def list_attestations_after(self, arrival: int, *, limit: int) -> tuple[tuple[int, bytes], ...]:
+        with self._database.reading() as connection:
+            rows = connection.execute(
+                "SELECT arrival, raw FROM attestations WHERE arrival > ? ORDER BY arrival LIMIT ?", (arrival, limit)
+            ).fetchall()
+            return tuple((as_int(place), as_bytes(raw)) for place, raw in rows)
+
+    def put_verified(self, verified: Verified) -> None:
+        with self._database.writing() as connection:
+            connection.execute(
+                "INSERT OR REPLACE INTO verified (dataset, sequence_number, hash, replayed, chain_state, verified_at)"
+                " VALUES (?, ?, ?, ?, ?, ?)",
+                (
+                    get_dataset_key(connection, verified.dataset_id),
+                    verified.head.sequence_number,
+                    verified.head.hash.to_bytes(),
+                    int(verified.replayed),
+                    verified.chain_state,
+                    str(verified.verified_at),
+                ),
+            )
+
+    def find_verified(self, dataset_id: DatasetId) -> Verified | None:
+        with self._database.reading() as connection:
+            row = connection.execute(
+                "SELECT v.sequence_number, v.hash, v.replayed, v.chain_state, v.verified_at FROM verified v"
+                " JOIN datasets d ON d.key = v.dataset WHERE d.id = ?",
+                (dataset_id.to_bytes(),),
+            ).fetchone()
+        if row is None:
+            return None
+        number, block_hash, replayed, state, at = row
+        head = Head(as_int(number), Multihash.decode(as_bytes(block_hash)))
+        return Verified(dataset_id, head, bool(replayed), as_bytes(state), Timestamp.parse(str(at)))
 
 
 def _read_attestation(dataset_id: DatasetId, row: tuple[object, ...]) -> Attestation:

@@ -1,9 +1,9 @@
-"""What ingests leave beside the chain: quarantine files and merge states; and what a sweep must keep."""
+"""What ingests leave beside the chain: quarantine files and merge states."""
 
 import sqlite3
 from collections.abc import Iterator
 
-from odf_node.adapters.sqlite_store.database import Database
+from odf_node.adapters.sqlite_store.database import SqlitePort
 from odf_node.adapters.sqlite_store.rows import as_bytes, as_int, get_dataset_key
 from odf_node.ports.commits import QuarantineFile
 from odf_protocol.did import DatasetId
@@ -11,18 +11,14 @@ from odf_protocol.multihash import Multihash
 from odf_protocol.timestamp import Timestamp
 
 
-class IngestMethods:
-    """The methods of ``MetadataStore`` about quarantine, merge states and referenced objects."""
-
-    _database: Database
+class SqliteIngests(SqlitePort):
+    """``IngestStore`` on SQLite."""
 
     def put_quarantine(self, quarantine: QuarantineFile) -> None:
-        """See ``MetadataStore``."""
         with self._database.writing() as connection:
             insert_quarantine(connection, get_dataset_key(connection, quarantine.dataset_id), quarantine)
 
     def iter_quarantine(self, dataset_id: DatasetId) -> Iterator[QuarantineFile]:
-        """See ``MetadataStore``."""
         with self._database.reading() as connection:
             rows = connection.execute(
                 "SELECT sequence_number, object_hash, row_count, source, created_at FROM quarantine_files"
@@ -32,7 +28,6 @@ class IngestMethods:
         return (_read_quarantine(dataset_id, row) for row in rows)
 
     def find_merge_state(self, dataset_id: DatasetId, block_hash: Multihash) -> Multihash | None:
-        """See ``MetadataStore``."""
         with self._database.reading() as connection:
             row = connection.execute(
                 "SELECT m.object_hash FROM merge_states m JOIN datasets d ON d.key = m.dataset"
@@ -42,12 +37,10 @@ class IngestMethods:
             return None if row is None else Multihash.decode(as_bytes(row[0]))
 
     def put_merge_state(self, dataset_id: DatasetId, block_hash: Multihash, object_hash: Multihash) -> None:
-        """See ``MetadataStore``."""
         with self._database.writing() as connection:
             replace_merge_state(connection, get_dataset_key(connection, dataset_id), block_hash, object_hash)
 
     def find_newest_merge_state(self, dataset_id: DatasetId) -> Multihash | None:
-        """See ``MetadataStore``."""
         with self._database.reading() as connection:
             row = connection.execute(
                 "SELECT m.object_hash FROM merge_states m JOIN datasets d ON d.key = m.dataset WHERE d.id = ?",

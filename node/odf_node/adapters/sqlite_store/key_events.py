@@ -1,42 +1,14 @@
-"""Key events: kept like all documents that prove themselves, added with a compare of what was known."""
+"""Key events inside transactions: added with a compare of what was known."""
 
 import sqlite3
 from collections.abc import Iterable
 
-from odf_node.adapters.sqlite_store.database import Database
-from odf_node.adapters.sqlite_store.rows import as_bytes, as_int
-from odf_node.ports.errors import DatasetNotFoundError, HeadMovedError, KeyLogMovedError
-from odf_node.ports.evidence import DocumentKind, KeyLogChange
+from odf_node.adapters.sqlite_store.rows import as_int
+from odf_node.ports.errors import KeyLogMovedError
+from odf_node.ports.evidence import DocumentKind
 from odf_protocol.did import DatasetId
 from odf_protocol.multihash import Multihash
 from odf_protocol.timestamp import Timestamp
-
-
-class KeyEventMethods:
-    """The method of ``MetadataStore`` that changes a key log."""
-
-    _database: Database
-
-    def add_key_events(self, change: KeyLogChange) -> None:
-        """See ``MetadataStore``."""
-        with self._database.writing() as connection:
-            if change.expected_head is not None:
-                _require_head(connection, change)
-            require_key_events(connection, change.dataset_id, change.known)
-            insert_key_events(connection, change.dataset_id, change.raws, change.received_at)
-            if change.pinned_key is not None:
-                connection.execute(
-                    "UPDATE datasets SET pinned_key = ? WHERE id = ? AND pinned_key IS NOT NULL",
-                    (change.pinned_key.to_bytes(), change.dataset_id.to_bytes()),
-                )
-            if change.forgets_seen_head:
-                connection.execute("DELETE FROM seen_heads WHERE dataset_id = ?", (change.dataset_id.to_bytes(),))
-            if change.signed_head is not None:
-                connection.execute(
-                    "INSERT INTO signed_heads (dataset, sequence_number, hash, raw)"
-                    " SELECT key, head_sequence_number, head_hash, ? FROM datasets WHERE id = ?",
-                    (change.signed_head, change.dataset_id.to_bytes()),
-                )
 
 
 def require_key_events(connection: sqlite3.Connection, dataset_id: DatasetId, known: int) -> None:
@@ -66,12 +38,3 @@ def insert_key_events(
             for raw in raws
         ),
     )
-
-
-def _require_head(connection: sqlite3.Connection, change: KeyLogChange) -> None:
-    row = connection.execute("SELECT head_hash FROM datasets WHERE id = ?", (change.dataset_id.to_bytes(),)).fetchone()
-    if row is None:
-        raise DatasetNotFoundError(change.dataset_id)
-    found = Multihash.decode(as_bytes(row[0]))
-    if found != change.expected_head:
-        raise HeadMovedError(change.dataset_id, change.expected_head, found)

@@ -4,7 +4,7 @@ import sqlite3
 from collections.abc import Iterable
 from typing import Final
 
-from odf_node.adapters.sqlite_store.database import Database
+from odf_node.adapters.sqlite_store.database import SqlitePort
 from odf_node.adapters.sqlite_store.rows import as_bytes, get_dataset_key
 from odf_protocol.did import DatasetId
 from odf_protocol.multihash import Multihash
@@ -12,13 +12,10 @@ from odf_protocol.multihash import Multihash
 _OTHERS: Final = " UNION SELECT object_hash FROM quarantine_files UNION SELECT object_hash FROM merge_states"
 
 
-class ObjectNameMethods:
-    """The methods of ``MetadataStore`` about objects that rows name."""
-
-    _database: Database
+class SqliteObjectNames(SqlitePort):
+    """``ObjectNames`` on SQLite."""
 
     def is_referenced_object(self, object_hash: Multihash) -> bool:
-        """See ``MetadataStore``."""
         wanted = object_hash.to_bytes()
         with self._database.reading() as connection:
             (found,) = connection.execute(
@@ -30,7 +27,6 @@ class ObjectNameMethods:
             return bool(found)
 
     def list_referenced_objects(self) -> frozenset[Multihash]:
-        """See ``MetadataStore``."""
         with self._database.reading() as connection:
             rows = connection.execute(
                 f"SELECT hash FROM objects{_OTHERS}"  # noqa: S608 - constants
@@ -38,7 +34,6 @@ class ObjectNameMethods:
             return _read_hashes(rows)
 
     def list_expected_objects(self) -> frozenset[Multihash]:
-        """See ``MetadataStore``."""
         with self._database.reading() as connection:
             rows = connection.execute(
                 f"SELECT hash FROM objects WHERE absent = 0{_OTHERS}"  # noqa: S608 - constants
@@ -46,14 +41,12 @@ class ObjectNameMethods:
             return _read_hashes(rows)
 
     def list_absent_objects(self, dataset_id: DatasetId) -> frozenset[Multihash]:
-        """See ``MetadataStore``."""
         with self._database.reading() as connection:
             key = get_dataset_key(connection, dataset_id)
             rows = connection.execute("SELECT hash FROM objects WHERE dataset = ? AND absent = 1", (key,))
             return _read_hashes(rows)
 
     def has_dataset_object(self, dataset_id: DatasetId, object_hash: Multihash) -> bool:
-        """See ``MetadataStore``."""
         with self._database.reading() as connection:
             row = connection.execute(
                 "SELECT 1 FROM objects o JOIN datasets d ON d.key = o.dataset"
@@ -62,8 +55,15 @@ class ObjectNameMethods:
             ).fetchone()
             return row is not None
 
+    def names_object(self, dataset_id: DatasetId, object_hash: Multihash) -> bool:
+        with self._database.reading() as connection:
+            row = connection.execute(
+                "SELECT 1 FROM objects o JOIN datasets d ON d.key = o.dataset WHERE d.id = ? AND o.hash = ?",
+                (dataset_id.to_bytes(), object_hash.to_bytes()),
+            ).fetchone()
+            return row is not None
+
     def mark_absent(self, dataset_id: DatasetId, hashes: Iterable[Multihash]) -> None:
-        """See ``MetadataStore``."""
         with self._database.writing() as connection:
             key = get_dataset_key(connection, dataset_id)
             connection.executemany(
@@ -72,13 +72,11 @@ class ObjectNameMethods:
             )
 
     def mark_brought(self, dataset_id: DatasetId, hashes: Iterable[Multihash]) -> None:
-        """See ``MetadataStore``."""
         with self._database.writing() as connection:
             names = (object_hash.to_bytes() for object_hash in hashes)
             note_brought(connection, get_dataset_key(connection, dataset_id), names)
 
     def mark_present(self, dataset_id: DatasetId, hashes: Iterable[Multihash], *, brought: bool = True) -> None:
-        """See ``MetadataStore``."""
         with self._database.writing() as connection:
             note_present(connection, get_dataset_key(connection, dataset_id), hashes, brought=brought)
 

@@ -1,72 +1,20 @@
-"""Addresses of others: remotes of datasets, and peers with their pinned keys."""
+"""Other nodes with their pinned keys."""
 
 import sqlite3
+from collections.abc import Iterable
 
-from odf_node.adapters.sqlite_store.database import Database
-from odf_node.adapters.sqlite_store.rows import as_bytes, get_dataset_key
-from odf_node.ports.datasets import Remote, RemoteDirection, Repository
+from odf_node.adapters.sqlite_store.database import SqlitePort
+from odf_node.adapters.sqlite_store.rows import as_bytes
 from odf_node.ports.errors import PeerKeyChangedError
 from odf_node.ports.peers import Peer
-from odf_protocol.did import DatasetId, DidKey
+from odf_protocol.did import DidKey
 from odf_protocol.timestamp import Timestamp
 
 
-class PeerMethods:
-    """The methods of ``MetadataStore`` about remotes and peers."""
-
-    _database: Database
-
-    def put_remote(self, remote: Remote) -> None:
-        """See ``MetadataStore``."""
-        with self._database.writing() as connection:
-            connection.execute(
-                "INSERT OR IGNORE INTO remotes (dataset, direction, url) VALUES (?, ?, ?)",
-                (get_dataset_key(connection, remote.dataset_id), remote.direction.value, remote.url),
-            )
-
-    def delete_remote(self, remote: Remote) -> None:
-        """See ``MetadataStore``."""
-        with self._database.writing() as connection:
-            connection.execute(
-                "DELETE FROM remotes WHERE dataset = ? AND direction = ? AND url = ?",
-                (get_dataset_key(connection, remote.dataset_id), remote.direction.value, remote.url),
-            )
-
-    def list_remotes(self, dataset_id: DatasetId, direction: RemoteDirection) -> tuple[Remote, ...]:
-        """See ``MetadataStore``."""
-        with self._database.reading() as connection:
-            rows = connection.execute(
-                "SELECT url FROM remotes WHERE dataset = ? AND direction = ? ORDER BY id",
-                (get_dataset_key(connection, dataset_id), direction.value),
-            )
-            return tuple(Remote(dataset_id, direction, str(url)) for (url,) in rows)
-
-    def put_repository(self, repository: Repository) -> None:
-        """See ``MetadataStore``."""
-        with self._database.writing() as connection:
-            connection.execute(
-                "INSERT OR REPLACE INTO repositories (name, url) VALUES (?, ?)", (repository.name, repository.url)
-            )
-
-    def find_repository(self, name: str) -> Repository | None:
-        """See ``MetadataStore``."""
-        with self._database.reading() as connection:
-            row = connection.execute("SELECT name, url FROM repositories WHERE name = ?", (name,)).fetchone()
-            return None if row is None else Repository(str(row[0]), str(row[1]))
-
-    def list_repositories(self) -> tuple[Repository, ...]:
-        """See ``MetadataStore``."""
-        with self._database.reading() as connection:
-            rows = connection.execute("SELECT name, url FROM repositories ORDER BY name").fetchall()
-            return tuple(Repository(str(name), str(url)) for name, url in rows)
-
-    def delete_repository(self, name: str) -> None:
-        """See ``MetadataStore``."""
-        with self._database.writing() as connection:
-            connection.execute("DELETE FROM repositories WHERE name = ?", (name,))
+class SqlitePeers(SqlitePort):
+    """``PeerStore`` on SQLite."""
 
     def put_peer(self, peer: Peer) -> Peer:
-        """See ``MetadataStore``."""
         with self._database.writing() as connection:
             known = _find_peer(connection, peer.url)
             if known is None:
@@ -87,20 +35,38 @@ class PeerMethods:
             return kept
 
     def find_peer(self, url: str) -> Peer | None:
-        """See ``MetadataStore``."""
         with self._database.reading() as connection:
             return _find_peer(connection, url)
 
     def list_peers(self) -> tuple[Peer, ...]:
-        """See ``MetadataStore``."""
         with self._database.reading() as connection:
             rows = connection.execute("SELECT url, node_key, first_seen FROM peers ORDER BY url").fetchall()
             return tuple(_read_peer(connection, row) for row in rows)
 
     def delete_peer(self, url: str) -> None:
-        """See ``MetadataStore``."""
         with self._database.writing() as connection:
             connection.execute("DELETE FROM peers WHERE url = ?", (url,))
+
+    def name_peer(self, url: str, at: Timestamp) -> None:
+        with self._database.writing() as connection:
+            connection.execute(
+                "INSERT INTO peers (url, first_seen, named) VALUES (?, ?, 1) ON CONFLICT (url) DO UPDATE SET named = 1",
+                (url, str(at)),
+            )
+
+    def list_named_peers(self) -> tuple[str, ...]:
+        with self._database.reading() as connection:
+            rows = connection.execute("SELECT url FROM peers WHERE named = 1 ORDER BY url").fetchall()
+            return tuple(str(url) for (url,) in rows)
+
+    def replace_peer_records(self, records: Iterable[bytes]) -> None:
+        with self._database.writing() as connection:
+            connection.execute("DELETE FROM peer_records")
+            connection.executemany("INSERT OR IGNORE INTO peer_records (raw) VALUES (?)", ((raw,) for raw in records))
+
+    def list_peer_records(self) -> tuple[bytes, ...]:
+        with self._database.reading() as connection:
+            return tuple(as_bytes(raw) for (raw,) in connection.execute("SELECT raw FROM peer_records").fetchall())
 
 
 def _find_peer(connection: sqlite3.Connection, url: str) -> Peer | None:

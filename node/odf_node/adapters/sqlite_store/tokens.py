@@ -1,24 +1,19 @@
-"""Access tokens and the audit log."""
+"""Access tokens."""
 
 import json
-from collections.abc import Iterator
 
-from odf_node.adapters.sqlite_store.database import Database
+from odf_node.adapters.sqlite_store.database import SqlitePort
 from odf_node.adapters.sqlite_store.rows import as_bytes, encode_time, read_time
 from odf_node.ports.access import AccessToken
-from odf_node.ports.audit import AuditEntry, Outcome
 from odf_protocol.timestamp import Timestamp
 
 _TOKEN_COLUMNS = "id, secret_hash, label, scopes, created_at, expires_at, revoked_at"  # noqa: S105 - column names
 
 
-class AccessMethods:
-    """The methods of ``MetadataStore`` about tokens and audit."""
-
-    _database: Database
+class SqliteTokens(SqlitePort):
+    """``TokenStore`` on SQLite."""
 
     def put_token(self, token: AccessToken) -> None:
-        """See ``MetadataStore``."""
         with self._database.writing() as connection:
             # Secrets are never used twice, but a node that was granted something before keeps its key.
             connection.execute(
@@ -43,7 +38,6 @@ class AccessMethods:
             )
 
     def find_token(self, secret_hash: bytes) -> AccessToken | None:
-        """See ``MetadataStore``."""
         with self._database.reading() as connection:
             row = connection.execute(
                 f"SELECT {_TOKEN_COLUMNS} FROM access_tokens WHERE secret_hash = ?",  # noqa: S608 - a constant
@@ -52,35 +46,17 @@ class AccessMethods:
             return None if row is None else _read_token(row)
 
     def list_tokens(self) -> tuple[AccessToken, ...]:
-        """See ``MetadataStore``."""
         with self._database.reading() as connection:
             rows = connection.execute(f"SELECT {_TOKEN_COLUMNS} FROM access_tokens ORDER BY arrival")  # noqa: S608 - a constant
             return tuple(_read_token(row) for row in rows)
 
     def revoke_token(self, token_id: str, revoked_at: Timestamp) -> bool:
-        """See ``MetadataStore``."""
         with self._database.writing() as connection:
             cursor = connection.execute(
                 "UPDATE access_tokens SET revoked_at = coalesce(revoked_at, ?) WHERE id = ?",
                 (str(revoked_at), token_id),
             )
             return cursor.rowcount > 0
-
-    def append_audit(self, entry: AuditEntry) -> None:
-        """See ``MetadataStore``."""
-        with self._database.writing() as connection:
-            connection.execute(
-                "INSERT INTO audit (at, actor, command, subject, outcome, detail) VALUES (?, ?, ?, ?, ?, ?)",
-                (str(entry.at), entry.actor, entry.command, entry.subject, entry.outcome.value, entry.detail),
-            )
-
-    def iter_audit(self, *, limit: int) -> Iterator[AuditEntry]:
-        """See ``MetadataStore``."""
-        with self._database.reading() as connection:
-            rows = connection.execute(
-                "SELECT at, actor, command, subject, outcome, detail FROM audit ORDER BY id DESC LIMIT ?", (limit,)
-            ).fetchall()
-        return (_read_entry(row) for row in rows)
 
 
 def _read_token(row: tuple[object, ...]) -> AccessToken:
@@ -93,16 +69,4 @@ def _read_token(row: tuple[object, ...]) -> AccessToken:
         created_at=Timestamp.parse(str(created_at)),
         expires_at=read_time(expires_at),
         revoked_at=read_time(revoked_at),
-    )
-
-
-def _read_entry(row: tuple[object, ...]) -> AuditEntry:
-    at, actor, command, subject, outcome, detail = (str(column) for column in row)
-    return AuditEntry(
-        at=Timestamp.parse(at),
-        actor=actor,
-        command=command,
-        subject=subject,
-        outcome=Outcome(outcome),
-        detail=detail,
     )

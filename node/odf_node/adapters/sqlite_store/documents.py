@@ -1,0 +1,153 @@
+"""Signed documents about datasets, in order of arrival."""
+
+import sqlite3
+from collections.abc import Iterator
+
+from odf_node.adapters.sqlite_store.database import SqlitePort
+from odf_node.adapters.sqlite_store.key_events import insert_key_events, require_key_events
+from odf_node.adapters.sqlite_store.rows import as_bytes, as_int, get_dataset_key
+from odf_node.ports.datasets import SignedHead
+from odf_node.ports.errors import BlockNotFoundError, DatasetNotFoundError, HeadMovedError
+from odf_node.ports.evidence import DocumentKind, EvidenceDocument, KeyLogChange, SeenHead
+from odf_protocol.did import DatasetId
+from odf_protocol.head import Head
+from odf_protocol.multihash import Multihash
+from odf_protocol.timestamp import Timestamp
+
+
+class SqliteDocuments(SqlitePort):
+    """``DocumentStore`` on SQLite."""
+
+    def find_signed_head(self, dataset_id: DatasetId) -> SignedHead | None:
+        with self._database.reading() as connection:
+            row = connection.execute(
+                "SELECT s.sequence_number, s.hash, s.raw FROM signed_heads s JOIN datasets d"
+                " ON d.key = s.dataset AND d.head_hash = s.hash WHERE d.id = ? ORDER BY s.id DESC LIMIT 1",
+                (dataset_id.to_bytes(),),
+            ).fetchone()
+            return None if row is None else _read_signed_head(dataset_id, row)
+
+    def iter_signed_heads(self, dataset_id: DatasetId) -> Iterator[SignedHead]:
+        with self._database.reading() as connection:
+            rows = connection.execute(
+                "SELECT sequence_number, hash, raw FROM signed_heads WHERE dataset = ? ORDER BY sequence_number, id",
+                (get_dataset_key(connection, dataset_id),),
+            ).fetchall()
+        return (_read_signed_head(dataset_id, row) for row in rows)
+
+    def put_signed_head(self, signed_head: SignedHead) -> None:
+        head = signed_head.head
+        with self._database.writing() as connection:
+            key = get_dataset_key(connection, signed_head.dataset_id)
+            known = connection.execute(
+                "SELECT 1 FROM blocks WHERE dataset = ? AND sequence_number = ? AND hash = ?",
+                (key, head.sequence_number, head.hash.to_bytes()),
+            ).fetchone()
+            if known is None:
+                raise BlockNotFoundError(signed_head.dataset_id, head.hash)
+            connection.execute(
+                "INSERT OR IGNORE INTO signed_heads (dataset, sequence_number, hash, raw) VALUES (?, ?, ?, ?)",
+                (key, head.sequence_number, head.hash.to_bytes(), signed_head.raw),
+            )
+
+    def list_head_documents(self) -> dict[DatasetId, int]:
+        with self._database.reading() as connection:
+            rows = connection.execute(
+                "SELECT d.id, max(s.id) FROM datasets d JOIN signed_heads s"
+                " ON s.dataset = d.key AND s.sequence_number = d.head_sequence_number AND s.hash = d.head_hash"
+                " GROUP BY d.key"
+            ).fetchall()
+            return {DatasetId.decode(as_bytes(id_)): as_int(place) for id_, place in rows}
+
+    def put_seen_head(self, head: SeenHead) -> bool:
+        with self._database.writing() as connection:
+            cursor = connection.execute(
+                "INSERT INTO seen_heads (dataset_id, sequence_number, block_hash, raw, source, seen_at)"
+                " VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (dataset_id) DO UPDATE SET"
+                " sequence_number = excluded.sequence_number, block_hash = excluded.block_hash, raw = excluded.raw,"
+                " source = excluded.source, seen_at = excluded.seen_at"
+                " WHERE excluded.sequence_number > seen_heads.sequence_number",
+                (
+                    head.dataset_id.to_bytes(),
+                    head.sequence_number,
+                    head.block_hash.to_bytes(),
+                    head.raw,
+                    head.source,
+                    str(head.seen_at),
+                ),
+            )
+            return cursor.rowcount > 0
+
+    def find_seen_head(self, dataset_id: DatasetId) -> SeenHead | None:
+        with self._database.reading() as connection:
+            row = connection.execute(
+                "SELECT sequence_number, block_hash, raw, source, seen_at FROM seen_heads WHERE dataset_id = ?",
+                (dataset_id.to_bytes(),),
+            ).fetchone()
+        if row is None:
+            return None
+        number, block_hash, raw, source, seen_at = row
+        return SeenHead(
+            dataset_id=dataset_id,
+            sequence_number=as_int(number),
+            block_hash=Multihash.decode(as_bytes(block_hash)),
+            raw=as_bytes(raw),
+            source=str(source),
+            seen_at=Timestamp.parse(str(seen_at)),
+        )
+
+    def put_document(self, document: EvidenceDocument) -> bool:
+        with self._database.writing() as connection:
+            cursor = connection.execute(
+                "INSERT OR IGNORE INTO documents (id, kind, dataset_id, raw, received_at) VALUES (?, ?, ?, ?, ?)",
+                (
+                    Multihash.of_sha3_256(document.raw).to_bytes(),
+                    document.kind.value,
+                    document.dataset_id.to_bytes(),
+                    document.raw,
+                    str(document.received_at),
+                ),
+            )
+            return cursor.rowcount > 0
+
+    def iter_documents(self, dataset_id: DatasetId, kind: DocumentKind) -> Iterator[EvidenceDocument]:
+        with self._database.reading() as connection:
+            rows = connection.execute(
+                "SELECT raw, received_at FROM documents WHERE dataset_id = ? AND kind = ? ORDER BY arrival",
+                (dataset_id.to_bytes(), kind.value),
+            ).fetchall()
+        return (EvidenceDocument(kind, dataset_id, as_bytes(raw), Timestamp.parse(str(at))) for raw, at in rows)
+
+    def add_key_events(self, change: KeyLogChange) -> None:
+        with self._database.writing() as connection:
+            if change.expected_head is not None:
+                _require_head(connection, change)
+            require_key_events(connection, change.dataset_id, change.known)
+            insert_key_events(connection, change.dataset_id, change.raws, change.received_at)
+            if change.pinned_key is not None:
+                connection.execute(
+                    "UPDATE datasets SET pinned_key = ? WHERE id = ? AND pinned_key IS NOT NULL",
+                    (change.pinned_key.to_bytes(), change.dataset_id.to_bytes()),
+                )
+            if change.forgets_seen_head:
+                connection.execute("DELETE FROM seen_heads WHERE dataset_id = ?", (change.dataset_id.to_bytes(),))
+            if change.signed_head is not None:
+                connection.execute(
+                    "INSERT INTO signed_heads (dataset, sequence_number, hash, raw)"
+                    " SELECT key, head_sequence_number, head_hash, ? FROM datasets WHERE id = ?",
+                    (change.signed_head, change.dataset_id.to_bytes()),
+                )
+
+
+def _read_signed_head(dataset_id: DatasetId, row: tuple[object, ...]) -> SignedHead:
+    head = Head(as_int(row[0]), Multihash.decode(as_bytes(row[1])))
+    return SignedHead(dataset_id, head, as_bytes(row[2]))
+
+
+def _require_head(connection: sqlite3.Connection, change: KeyLogChange) -> None:
+    row = connection.execute("SELECT head_hash FROM datasets WHERE id = ?", (change.dataset_id.to_bytes(),)).fetchone()
+    if row is None:
+        raise DatasetNotFoundError(change.dataset_id)
+    found = Multihash.decode(as_bytes(row[0]))
+    if found != change.expected_head:
+        raise HeadMovedError(change.dataset_id, change.expected_head, found)

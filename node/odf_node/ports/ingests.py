@@ -1,0 +1,32 @@
+"""What ingests leave beside the chain: quarantine files and merge states."""
+
+from collections.abc import Iterator
+from typing import Protocol
+
+from odf_node.ports.commits import QuarantineFile
+from odf_protocol.did import DatasetId
+from odf_protocol.multihash import Multihash
+
+
+class IngestStore(Protocol):
+    """Rows set aside, and the projected state that the next ingest goes on from."""
+
+    def put_quarantine(self, quarantine: QuarantineFile) -> None:
+        """Keep a quarantine file of an ingest that made no block; its object is durable already."""
+        ...
+
+    def iter_quarantine(self, dataset_id: DatasetId) -> Iterator[QuarantineFile]:
+        """Yield the dataset's quarantine files, oldest first."""
+        ...
+
+    def find_merge_state(self, dataset_id: DatasetId, block_hash: Multihash) -> Multihash | None:
+        """Return the object with the projected state after a block, or None: then it is computed again."""
+        ...
+
+    def put_merge_state(self, dataset_id: DatasetId, block_hash: Multihash, object_hash: Multihash) -> None:
+        """Keep the projected state after a block instead of the one kept before; the object is durable already."""
+        ...
+
+    def find_newest_merge_state(self, dataset_id: DatasetId) -> Multihash | None:
+        """Return the object with the one projected state that is kept for the dataset, after whichever block."""
+        ...
