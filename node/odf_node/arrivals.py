@@ -5,7 +5,7 @@ Source: clauses EX-80 to EX-82 in ``spec/extensions/exchange.md``.
 
 from typing import Final
 
-from odf_node.ports.metadata import MetadataStore
+from odf_node.ports.object_names import ObjectNames
 from odf_node.ports.objects import Arrivals, ObjectStore
 from odf_protocol.did import DatasetId
 
@@ -13,8 +13,8 @@ BY_PULLS: Final = "pull"
 """Whoever brings what this node's operator asks for: a dataset is had from several places."""
 
 
-def open_arrivals(store: MetadataStore, objects: ObjectStore, dataset_id: DatasetId, brought_by: str) -> Arrivals:
+def open_arrivals(object_names: ObjectNames, objects: ObjectStore, dataset_id: DatasetId, brought_by: str) -> Arrivals:
     """Open what somebody brings for a dataset; beside it only what the dataset itself has counts as here (EX-80)."""
     return objects.arrivals(
-        dataset_id, brought_by, already=lambda object_hash: store.has_dataset_object(dataset_id, object_hash)
+        dataset_id, brought_by, already=lambda object_hash: object_names.has_dataset_object(dataset_id, object_hash)
     )

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -11,7 +10,7 @@ from odf_node.adapters.clocks import FixedClock, SystemClock
 from odf_node.adapters.key_files import KeyFiles
 from odf_node.adapters.object_folder import ObjectFolder
 from odf_node.adapters.sqlite_store import SqliteMetadataStore
-from odf_node.engine_workspace import EngineWorkspace, sweep_workspaces
+from odf_node.engine_workspace import EngineWorkspace
 from odf_node.errors import UsageError
 from odf_node.home import Home, find_default_home
 from odf_node.os_errors import mapped_os_errors
@@ -45,12 +44,12 @@ if TYPE_CHECKING:
     from odf_node.gossip.peering import Peers
     from odf_node.ingest.ingestion import Ingestor
     from odf_node.ports.layouts import LayoutTarget
-    from odf_node.ports.objects import SweepReport
     from odf_node.trust.trusting import TrustReport
     from odf_node.trust.verifying import Verifier
     from odf_node.upkeep.derived_cache import DerivedCache
     from odf_node.upkeep.repairing import Repairing
     from odf_node.upkeep.scrubbing import Scrubber
+    from odf_node.upkeep.sweeping import Sweeper
     from odf_protocol.accept_policies import PolicySet
 
 REFUSED_BYTES: Final = 1_000_000_000
@@ -66,7 +65,9 @@ class Node:
     def __init__(self, home: Home, clock: Clock) -> None:
         self.home = home
         self.clock = clock
-        self.store = SqliteMetadataStore(home)
+        store = self.store = SqliteMetadataStore(home)
+        self.chains, self.datasets, self.commits, self.ingests = store, store, store, store
+        self.documents, self.evidence, self.object_names = store, store, store
         self.objects = ObjectFolder(home)
         self.keys = KeyFiles(home)
         self.refused_bytes, self.commands = REFUSED_BYTES, Commands.NOBODY
@@ -74,28 +75,6 @@ class Node:
     def now(self) -> Timestamp:
         """The time that this run writes with."""
         return self.clock.now()
-
-    def clean_up(self) -> None:
-        """Remove what writers that were killed left behind; costs next to nothing where there is nothing."""
-        from odf_node.commit_point import sweep_leftovers
-
-        # By the machine's clock whatever this run writes with: files are dated by it.
-        sweep_leftovers(self.store, self.objects, now=SystemClock().now())
-        sweep_workspaces(self.home.engines)
-
-    def collect_garbage(self, *, dry_run: bool = False) -> "SweepReport":
-        """Remove (dry run: count) what nothing names and nobody goes on with, and refusals beyond their share."""
-        report = self.objects.sweep(self.store.list_referenced_objects, now=SystemClock().now(), dry_run=dry_run)
-        if not report.ran:
-            return report
-        count, freed_bytes = self.refusals.trim(dry_run=dry_run)
-        if not dry_run:
-            sweep_workspaces(self.home.engines)
-        return replace(report, staged_files=report.staged_files + count, freed_bytes=report.freed_bytes + freed_bytes)
-
-    def clear_cache(self) -> "SweepReport":
-        """Remove everything that can be had again, also what was kept for pulls that may go on."""
-        return self.objects.sweep(self.store.list_referenced_objects, now=SystemClock().now(), keep_arrived=False)
 
     def record(self, command: str, subject: str, detail: str = "") -> None:
         """Add a line about a command that changed something to the audit log (a refusal changes nothing: ACCEPT-6)."""
@@ -151,7 +130,7 @@ class Node:
         """Connections to others."""
         from odf_node.adapters.outgoing import Outgoing
 
-        parts = self.home, self.store, self.objects, self.keys, self.clock
+        parts = self.home, self.chains, self.evidence, self.objects, self.keys, self.clock
         return Outgoing(*parts, self.rate, lambda url: self.logins.find_token(url))
 
     @property
@@ -161,40 +140,48 @@ class Node:
 
         return Refusals(self.home.refused, limit_bytes=self.refused_bytes)
 
+    @property
+    def sweeper(self) -> "Sweeper":
+        """Behind ``gc``, and before whatever writes."""
+        from odf_node.upkeep.sweeping import Sweeper
+
+        return Sweeper(self.object_names, self.objects, self.refusals, self.home.engines, SystemClock().now)
+
     @cached_property
     def scrubber(self) -> "Scrubber":
         """Behind ``scrub``."""
         from odf_node.upkeep.scrubbing import Scrubber
 
-        return Scrubber(self.store, self.objects, self.home.cache)
+        return Scrubber(self.object_names, self.objects, self.home.cache)
 
     @cached_property
     def creator(self) -> "DatasetCreator":
         """Behind ``add``."""
         from odf_node.datasets.creation import DatasetCreator
 
-        return DatasetCreator(self.store, self.objects, self.keys)
+        return DatasetCreator(self.chains, self.commits, self.documents, self.ingests, self.objects, self.keys)
 
     @cached_property
     def grader(self) -> "TransformGrader":
         """Judges transforms before ``add`` makes datasets of them."""
         from odf_node.derive.grading import TransformGrader
 
-        return TransformGrader(self.store, self.engines)
+        return TransformGrader(self.chains, self.engines)
 
     @cached_property
     def deletion(self) -> "Deletion":
         """Behind ``delete``."""
         from odf_node.datasets.deletion import Deletion
 
-        return Deletion(self.store, self.objects, self.keys, self.clock)
+        ports = self.chains, self.datasets, self.documents, self.object_names
+        return Deletion(*ports, self.objects, self.keys, self.clock)
 
     @cached_property
     def reader(self) -> "DataReader":
         """Behind ``tail``."""
         from odf_node.datasets.reading import DataReader
 
-        return DataReader(self.store, self.objects)
+        return DataReader(self.chains, self.object_names, self.ingests, self.objects)
 
     @cached_property
     def ingestor(self) -> "Ingestor":
@@ -203,7 +190,9 @@ class Node:
         from odf_node.ingest.ingestion import Ingestor
 
         sources = LocalSourceReader(rate=self.rate, commands=self.commands)
-        return Ingestor(self.store, self.objects, self.keys, self.engines, sources, os.environ, self.home.staging)
+        ports = self.chains, self.commits, self.documents, self.object_names, self.ingests
+        parts = self.objects, self.keys, self.engines
+        return Ingestor(*ports, *parts, sources, os.environ, self.home.staging)
 
     @cached_property
     def transformer(self) -> "Transformer":
@@ -212,28 +201,31 @@ class Node:
         from odf_protocol.transform_plan import StepBound
 
         bound = StepBound(self.engine_roles.step_rows, self.engine_roles.step_bytes)
-        return Transformer(self.store, self.objects, self.keys, self.engines, bound)
+        ports = self.chains, self.commits, self.documents, self.object_names
+        return Transformer(*ports, self.objects, self.keys, self.engines, bound)
 
     @cached_property
     def queries(self) -> "QueryRunner":
         """Behind ``sql``."""
         from odf_node.datasets.queries import QueryRunner
 
-        return QueryRunner(self.store, self.objects, self.engines)
+        return QueryRunner(self.chains, self.object_names, self.objects, self.engines)
 
     @property
     def trust(self) -> "TrustReport":
         """Behind ``trust``."""
         from odf_node.trust.trusting import TrustReport
 
-        return TrustReport(self.store, self.engines, self.keys, self.refusals, self.read_policies())
+        ports = self.chains, self.commits, self.documents, self.evidence, self.object_names, self.store
+        return TrustReport(*ports, self.engines, self.keys, self.refusals, self.read_policies())
 
     @cached_property
     def verifier(self) -> "Verifier":
         """Behind ``verify``."""
         from odf_node.trust.verifying import Verifier
 
-        return Verifier(self.store, self.objects, self.engines, self.clock.now)
+        ports = self.chains, self.documents, self.evidence, self.object_names
+        return Verifier(*ports, self.objects, self.engines, self.clock.now)
 
     @cached_property
     def pulling(self) -> "Pulling":
@@ -241,9 +233,10 @@ class Node:
         from odf_node.adapters.block_stage import FileStage
         from odf_node.exchange.pulling import Pulling
 
-        parts = self.store, self.objects, self.clock, self.ingestor, self.transformer
+        parts = self.objects, self.clock, self.ingestor, self.transformer
         open_stage = partial(FileStage, self.home.staging)
-        return Pulling(*parts, self.make_acceptor, self.outgoing.open_peer, open_stage, self.bringing)
+        ports = self.chains, self.commits, self.documents, self.evidence, self.object_names, self.store
+        return Pulling(*ports, *parts, self.make_acceptor, self.outgoing.open_peer, open_stage, self.bringing)
 
     @cached_property
     def bringing(self) -> "Bringing":
@@ -255,29 +248,29 @@ class Node:
         from odf_node.derive.rebuilding import Rebuilder
         from odf_node.exchange.bringing import Bringing
 
-        rebuilder = Rebuilder(self.store, self.objects, engines)
-        return Bringing(self.store, self.objects, rebuilder, self.remotes, self.outgoing.open_peer)
+        rebuilder = Rebuilder(self.chains, self.evidence, self.object_names, self.objects, engines)
+        return Bringing(self.chains, self.object_names, self.objects, rebuilder, self.remotes, self.outgoing.open_peer)
 
     @cached_property
     def derived_cache(self) -> "DerivedCache":
         """Behind ``cache drop`` and ``cache list``."""
         from odf_node.upkeep.derived_cache import DerivedCache
 
-        return DerivedCache(self.store, self.objects, self.bringing.rebuilder, self.remotes)
+        return DerivedCache(self.chains, self.object_names, self.objects, self.bringing.rebuilder, self.remotes)
 
     @cached_property
     def remotes(self) -> "Remotes":
         """Behind ``repo``."""
         from odf_node.exchange.remotes import Remotes
 
-        return Remotes(self.store)
+        return Remotes(self.chains, self.store)
 
     @cached_property
     def planner(self) -> "PullPlanner":
         """Behind ``pull``: which datasets, from where, in which order."""
         from odf_node.exchange.pull_planning import PullPlanner
 
-        return PullPlanner(self.store, self.remotes, self.outgoing.open_peer, self._iter_siblings)
+        return PullPlanner(self.chains, self.remotes, self.outgoing.open_peer, self._iter_siblings)
 
     @cached_property
     def pushing(self) -> "Pushing":
@@ -285,14 +278,15 @@ class Node:
         from odf_node.adapters.layout_places import find_layout_target
         from odf_node.exchange.pushing import Pushing
 
-        return Pushing(self.store, self.objects, self.outgoing.send_push, self.exporting, find_layout_target)
+        ports = self.chains, self.documents, self.object_names
+        return Pushing(*ports, self.objects, self.outgoing.send_push, self.exporting, find_layout_target)
 
     @cached_property
     def exporting(self) -> "Exporting":
         """Behind ``export``, and ``push`` to files."""
         from odf_node.datasets.exporting import Exporting
 
-        return Exporting(self.store, self.objects, self.rate)
+        return Exporting(self.chains, self.documents, self.evidence, self.object_names, self.objects, self.rate)
 
     def make_export_target(self, place: str, name: str) -> "LayoutTarget":
         """Make the place to which ``export`` writes a dataset: its own folder below ``place``, or an archive.
@@ -313,14 +307,15 @@ class Node:
         """Behind ``repair``."""
         from odf_node.upkeep.repairing import Repairing
 
-        return Repairing(self.store, self.objects, self.verifier, self.remotes, self.outgoing.open_peer)
+        ports = self.chains, self.commits, self.object_names, self.ingests
+        return Repairing(*ports, self.objects, self.verifier, self.remotes, self.outgoing.open_peer)
 
     @cached_property
     def push_judge(self) -> "PushJudge":
         """Judges what others push to this node."""
         from odf_node.exchange.receiving import PushJudge
 
-        return PushJudge(self.store, self.store, self.clock, self.pulling)
+        return PushJudge(self.chains, self.documents, self.datasets, self.clock, self.pulling)
 
     @cached_property
     def logins(self) -> "Logins":
@@ -343,14 +338,14 @@ class Node:
         """Behind ``subscribe``."""
         from odf_node.exchange.following import Subscriptions
 
-        return Subscriptions(self.store, self.clock, self.outgoing.open_peer)
+        return Subscriptions(self.chains, self.store, self.clock, self.outgoing.open_peer)
 
     @cached_property
     def tokens(self) -> "Tokens":
         """Behind ``token``."""
         from odf_node.exchange.tokens import Tokens
 
-        return Tokens(self.store, self.clock)
+        return Tokens(self.chains, self.store, self.clock)
 
     def _find_warm_engine(self, name: str) -> "EngineSession | None":
         from odf_node.adapters.kept_session import find_warm_engine
@@ -367,7 +362,9 @@ class Node:
         """Make the gate for blocks of others; ``say`` hears about each long step."""
         from odf_node.acceptance.acceptor import Acceptor
 
-        return Acceptor(self.store, self.objects, self.keys, self.engines, self.refusals, say, self.read_policies())
+        ports = self.chains, self.commits, self.documents, self.evidence, self.object_names
+        parts = self.objects, self.keys, self.engines, self.refusals
+        return Acceptor(*ports, *parts, say, self.read_policies())
 
     def _iter_siblings(self, url: str) -> "Iterator[str]":
         from odf_node.adapters.layout_places import iter_siblings

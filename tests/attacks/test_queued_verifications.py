@@ -209,7 +209,14 @@ async def test_pusher_that_is_told_to_come_later_does(tmp_path: Path) -> None:
     async with serving(create_app(scene.served)) as url, aiohttp.ClientSession() as session:
         assert (await scene.commit(url, session, "mallory", "pushed"))[0] == 202
         pushing = asyncio.create_task(
-            push_dataset(f"{url}/{chain.name}", offered, store=pusher.store, objects=pusher.objects, settings=settings)
+            push_dataset(
+                f"{url}/{chain.name}",
+                offered,
+                chains=pusher.store,
+                evidence=pusher.store,
+                objects=pusher.objects,
+                settings=settings,
+            )
         )
         await asyncio.sleep(0.5)
         scene.receiver.go_on.set()

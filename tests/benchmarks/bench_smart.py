@@ -137,7 +137,8 @@ async def measure_slice(folder: Path, megabytes: int) -> None:
             await push_dataset(
                 f"{server.smart}/large",
                 PushedHead(dataset_id=chain.id, head=Head(3, chain.head.hash), signed_head=None),
-                store=node.store,
+                chains=node.store,
+                evidence=node.store,
                 objects=node.objects,
                 settings=ClientSettings(token=server.token),
             )

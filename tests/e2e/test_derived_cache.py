@@ -106,7 +106,7 @@ def test_dropped_files_come_back_to_the_bit_and_nothing_calls_it_damage(node: No
     damaged: list[str] = []
     node.scrubber.run(now=node.now, bytes_per_second=0, wait=lambda _s: False, on_damage=damaged.append)
     assert damaged == []
-    assert node.collect_garbage().objects == 0
+    assert node.sweeper.collect_garbage().objects == 0
     repaired = asyncio.run(node.repairing.repair(held(node, place.doubled), [], Silence()))
     assert (repaired.is_whole, repaired.absent_objects) == (True, 1)
     assert held(node, place.doubled).trust is Trust.OWN

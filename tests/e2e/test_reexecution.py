@@ -93,7 +93,7 @@ def with_cells(published: Published, number: int, column: str, values: list[Any]
 
 
 def verifier_of(judge: Judge, store: MetadataStore) -> Verifier:
-    return Verifier(store, judge.objects, judge.engines, lambda: NOON)
+    return Verifier(store, store, store, store, judge.objects, judge.engines, lambda: NOON)
 
 
 def test_honest_derivative_is_accepted_step_by_step_each_with_its_own_query(judge: Judge, published: Published) -> None:
@@ -108,7 +108,7 @@ def test_honest_derivative_is_accepted_step_by_step_each_with_its_own_query(judg
     assert (record.trust, record.head) == (Trust.REEXECUTED, chain.head)
     with judge.opened() as store:
         statements = list(_replays_attested(store, chain))
-        finding = Verifier(store, judge.objects, judge.engines, lambda: NOON).verify(
+        finding = Verifier(store, store, store, store, judge.objects, judge.engines, lambda: NOON).verify(
             record, replay=True, say=lambda _text: None
         )
         records = [store.find_replay_record(chain.id, block.hash) for block in chain.blocks]
@@ -367,7 +367,7 @@ def _verify(judge: Judge, *, replay: bool = True) -> Finding:
     record = judge.record("doubled")
     assert record is not None
     with judge.opened() as store:
-        return Verifier(store, judge.objects, judge.engines, lambda: NOON).verify(
+        return Verifier(store, store, store, store, judge.objects, judge.engines, lambda: NOON).verify(
             record, replay=replay, say=lambda _text: None
         )
 
@@ -534,7 +534,7 @@ def test_acceptance_without_re_execution_is_never_forgotten(judge: Judge, publis
     assert record is not None
     assert record.trust is Trust.SIGNED
     with judge.opened() as store:
-        finding = Verifier(store, judge.objects, judge.engines, lambda: NOON).verify(
+        finding = Verifier(store, store, store, store, judge.objects, judge.engines, lambda: NOON).verify(
             record, replay=True, say=lambda _text: None
         )
     assert (finding.is_valid, finding.rule) == (False, "PLAN-7 step-is-reproduced")

@@ -167,7 +167,9 @@ def swapped_nulls(chain: PeerChain) -> Lie:
 
 def remember_newest(chain: PeerChain) -> Callable[[Node], None]:
     def remember(node: Node) -> None:
-        Freshness(node.store).learn(chain.signed_head(), chain.id, source="http://witness.example/c", now=NOW)
+        Freshness(node.store, node.store).learn(
+            chain.signed_head(), chain.id, source="http://witness.example/c", now=NOW
+        )
 
     return remember
 
@@ -409,7 +411,7 @@ def test_attack_changes_nothing_and_the_node_serves_on(victim: Victim, name: str
         assert not isinstance(outcome, OdfError), outcome
         assert outcome.new_blocks == 0
         assert not lie.says or any(lie.says in warning for warning in outcome.warnings), outcome.warnings
-        assert Disputes(victim.node.store).find_obstacle(victim.chain.id) is None
+        assert Disputes(victim.node.store, victim.node.store).find_obstacle(victim.chain.id) is None
 
 
 def test_compromised_key_that_forks_is_proved_and_freezes(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import msgspec
 
 from odf_node.gossip.gossiping import Gossip
 from odf_node.gossip.hearsay import Hearsay
+from odf_node.gossip.home_reading import HomeReader
 from odf_protocol.errors import UnavailableError
 from odf_protocol.events import AddData, Checkpoint, DatasetKind, ExecuteTransform, ExecuteTransformInput, Seed
 from odf_protocol.exchange.packs import PackedBlock, encode_pack
@@ -130,12 +131,14 @@ async def open_world(folder: Path, clock: SharedClock, *, holds_it: bool) -> Asy
         secret = publisher.keep(derived(made.hidden, SECRET_DERIVED_KEY, "secret.derived"))
         made.node.store.set_published(secret.id, False)
     gossip = Gossip(
+        HomeReader(*[made.node.store] * 5),
+        made.node.store,
         made.node.store,
         bytes(range(32)),
         clock,
         NobodyThere(),
         settings=GossipSettings(round_ms=3_600_000),
-        sinks=(Hearsay(made.node.store, clock),),
+        sinks=(Hearsay(*[made.node.store] * 5, clock),),
         log=lambda *_, **__: None,
     )
     stop = asyncio.Event()

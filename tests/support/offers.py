@@ -11,9 +11,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from odf_engines.engine import EngineSession
-from odf_node.acceptance.acceptor import AcceptanceReport, Acceptor
+from odf_node.acceptance.acceptor import Acceptor
 from odf_node.acceptance.offers import Offer
 from odf_node.acceptance.refusals import Refusals
+from odf_node.acceptance.reports import AcceptanceReport
 from odf_node.adapters.key_files import KeyFiles
 from odf_node.adapters.object_folder import ObjectFolder
 from odf_node.adapters.sqlite_store import SqliteMetadataStore
@@ -345,7 +346,9 @@ class Judge:
         """Judge an offer; fetching is putting ``files`` into the object folder."""
         try:
             with self.opened() as store, self.objects.writing():
-                acceptor = Acceptor(store, self.objects, self.keys, self.engines, self.refusals)
+                acceptor = Acceptor(
+                    store, store, store, store, store, self.objects, self.keys, self.engines, self.refusals
+                )
                 candidate = acceptor.examine(offer, now=now)
                 with open_arrivals(store, self.objects, candidate.dataset_id, BY_PULLS) as arrivals:
                     try:
@@ -439,7 +442,9 @@ class PublisherHome:
     def run(self, chain: PeerChain, *, at: Timestamp) -> TransformReport:
         """Run the next step of a derivative, and take its new blocks over into ``chain``."""
         with self.judge.opened() as store:
-            transformer = Transformer(store, self.judge.objects, self.judge.keys, self.judge.engines)
+            transformer = Transformer(
+                store, store, store, store, self.judge.objects, self.judge.keys, self.judge.engines
+            )
             report = transformer.run_next(store.find_dataset(chain.id), system_time=at)
             for stored in store.iter_blocks(chain.id, after=chain.head.sequence_number):
                 block = decode_block(stored.raw, expected_hash=stored.hash)

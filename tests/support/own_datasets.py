@@ -15,6 +15,6 @@ def record_of(node: Node) -> DatasetRecord:
 
 def write(node: Node, text: str) -> DatasetRecord:
     """Add a block to it, signed with the key that is in force."""
-    writer = ChainWriter.continue_chain(node.store, node.keys, record_of(node).id)
+    writer = ChainWriter.continue_chain(node.store, node.store, node.store, node.keys, record_of(node).id)
     writer.add(SetInfo(description=text), system_time=NOW)
     return writer.commit(signed_at=NOW, objects=node.objects, staged={})

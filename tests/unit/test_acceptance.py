@@ -575,7 +575,9 @@ def test_names_of_two_datasets_that_come_at_once_are_decided_by_the_store(
     """Both were examined while the name was free; the second one is told, and loses nothing of the first."""
     other = root_chain(tmp_path, key=OTHER_KEY)
     with judge.opened() as store, judge.objects.writing():
-        acceptor = acceptance.Acceptor(store, judge.objects, judge.keys, judge.engines, judge.refusals)
+        acceptor = acceptance.Acceptor(
+            store, store, store, store, store, judge.objects, judge.keys, judge.engines, judge.refusals
+        )
         second = acceptor.examine(other.offer(), now=NOON)
         first = acceptor.examine(chain.offer(), now=NOON)
         both = [open_arrivals(store, judge.objects, each.id, BY_PULLS) for each in (chain, other)]

@@ -24,8 +24,10 @@ def test_chain_goes_on_in_the_version_it_was_started_in(tmp_path: Path, version:
     snapshot = DatasetSnapshot(
         name="old.format", kind=DatasetKind.ROOT, metadata=(SetInfo(description="first", keywords=()),)
     )
-    record = DatasetCreator(store, objects, keys).create(snapshot, system_time=NOON, block_version=version)
-    writer = ChainWriter.continue_chain(store, keys, record.id)
+    record = DatasetCreator(store, store, store, store, objects, keys).create(
+        snapshot, system_time=NOON, block_version=version
+    )
+    writer = ChainWriter.continue_chain(store, store, store, keys, record.id)
     writer.add(SetInfo(description="second", keywords=()), system_time=NOON)
     writer.add(SetInfo(description="third", keywords=()), system_time=NOON)
     writer.commit(signed_at=NOON, objects=objects, staged={})

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from odf_node.acceptance.acceptor import AcceptanceReport
 from odf_node.acceptance.checked_chain import ChainCheck, CheckedChain
 from odf_node.acceptance.refusals import Refusals
+from odf_node.acceptance.reports import AcceptanceReport
 from odf_node.adapters.block_stage import FileStage
 from odf_node.adapters.clocks import FixedClock
 from odf_node.composition import Node

@@ -74,7 +74,7 @@ def test_new_dataset_is_ours_signed_and_valid(node: Node) -> None:
     assert record.origin is Origin.OWN
     assert node.keys.find_dataset_key(record.id) is not None
     assert [block.system_time for block in iter_decoded(node.store, record.id)] == [NOON, NOON]
-    finding = Verifier(node.store, node.objects, node.engines, node.now).verify(
+    finding = Verifier(node.store, node.store, node.store, node.store, node.objects, node.engines, node.now).verify(
         record, replay=True, say=lambda _text: None
     )
     assert (finding.is_valid, finding.signed, finding.blocks) == (True, True, 2)

@@ -64,7 +64,7 @@ def test_signed_blocks_of_another_history_freeze_without_a_signed_head(
     with pytest.raises(RefusedError):
         pull(node, OfferingPeer(fork.add_rows([("Atlantis", 2)]) if is_longer else fork, has_signatures=False))
 
-    (dispute,) = Disputes(node.store).list_disputes(chain.id)
+    (dispute,) = Disputes(node.store, node.store).list_disputes(chain.id)
     kind = EquivocationKind.HEAD_AND_BLOCK if is_longer else EquivocationKind.BLOCKS
     assert (dispute.proof.kind, dispute.proof.position) == (kind, chain.head.sequence_number)
 
@@ -115,7 +115,7 @@ def test_flood_of_proofs_is_bounded(node: Node, chain: PeerChain) -> None:
     heads = [chain.signed_head(block_hash=Multihash.of_sha3_256(bytes([n]))) for n in range(MAX_PROOFS + 10)]
     proofs = [prove_equivocation(EquivocationKind.HEADS, chain.signed_head(), head).raw for head in heads]
 
-    assert Disputes(node.store).learn(proofs, chain.id, now=NOW) == MAX_PROOFS
+    assert Disputes(node.store, node.store).learn(proofs, chain.id, now=NOW) == MAX_PROOFS
 
 
 def test_settlement_of_the_owner_lets_the_kept_history_go_on(
@@ -125,7 +125,7 @@ def test_settlement_of_the_owner_lets_the_kept_history_go_on(
     documents = (proof.raw, settled(proof, chain))
 
     assert pull(node, OfferingPeer(chain, disputes=documents)).new_blocks == 1
-    assert [d.kept for d in Disputes(node.store).list_disputes(chain.id)] == [chain.head.hash]
+    assert [d.kept for d in Disputes(node.store, node.store).list_disputes(chain.id)] == [chain.head.hash]
 
 
 def test_abandoned_history_is_not_followed_after_a_settlement(
@@ -166,7 +166,7 @@ def test_settlement_counts_for_every_proof_of_the_same_two_histories(
     pull(node, OfferingPeer(chain, disputes=(another.raw, proof.raw, settled(proof, chain))))
 
     assert node.store.get_head(chain.id) == chain.head
-    (dispute,) = Disputes(node.store).list_disputes(chain.id)
+    (dispute,) = Disputes(node.store, node.store).list_disputes(chain.id)
     assert (dispute.proof.raw, dispute.kept) == (another.raw, chain.head.hash)
 
 
@@ -177,14 +177,14 @@ def test_owner_settles_for_the_history_it_holds_and_then_writes_again(
     record = node.store.find_dataset(chain.id)
     assert record is not None
     with pytest.raises(UsageError, match="not frozen"):
-        Disputes(node.store).settle(record, node.keys, reason="why", now=NOW)
-    Disputes(node.store).learn([proof.raw], chain.id, now=NOW)
+        Disputes(node.store, node.store).settle(record, node.keys, reason="why", now=NOW)
+    Disputes(node.store, node.store).learn([proof.raw], chain.id, now=NOW)
     with pytest.raises(FrozenDatasetError):
-        ChainWriter.continue_chain(node.store, node.keys, chain.id)
+        ChainWriter.continue_chain(node.store, node.store, node.store, node.keys, chain.id)
 
-    Disputes(node.store).settle(record, node.keys, reason="a lost disk", now=NOW)
+    Disputes(node.store, node.store).settle(record, node.keys, reason="a lost disk", now=NOW)
 
-    ChainWriter.continue_chain(node.store, node.keys, chain.id)
+    ChainWriter.continue_chain(node.store, node.store, node.store, node.keys, chain.id)
     assert len(list(node.store.iter_documents(chain.id, DocumentKind.EQUIVOCATION))) == 1
 
 
@@ -194,7 +194,7 @@ def test_both_histories_are_laid_side_by_side(node: Node, chain: PeerChain, fork
         pull(node, fork)
     record = node.store.find_dataset(chain.id)
     assert record is not None
-    (dispute,) = Disputes(node.store).list_disputes(chain.id)
+    (dispute,) = Disputes(node.store, node.store).list_disputes(chain.id)
 
     found = lay_side_by_side(node.store, node.refusals, record, dispute)
 
@@ -211,10 +211,10 @@ def test_history_whose_blocks_are_not_here_shares_nothing_that_is_known(
 ) -> None:
     pull(node, chain)
     # A proof that came by gossip: nobody brought the other history's blocks.
-    Disputes(node.store).learn([proof.raw], chain.id, now=NOW)
+    Disputes(node.store, node.store).learn([proof.raw], chain.id, now=NOW)
     record = node.store.find_dataset(chain.id)
     assert record is not None
-    (dispute,) = Disputes(node.store).list_disputes(chain.id)
+    (dispute,) = Disputes(node.store, node.store).list_disputes(chain.id)
 
     found = lay_side_by_side(node.store, node.refusals, record, dispute)
 
@@ -230,7 +230,7 @@ def test_frozen_dataset_is_served_without_a_newest_block_and_with_the_proof(
     served = TestNode.create(tmp_path / "served")
     home = Judge(served.home, Judge.create(tmp_path / "other").engines)
     PublisherHome(home).keep(chain)
-    Disputes(served.store).learn([proof.raw], chain.id, now=NOW)
+    Disputes(served.store, served.store).learn([proof.raw], chain.id, now=NOW)
 
     async def ask() -> tuple[Any, ...]:
         import aiohttp
@@ -265,8 +265,8 @@ def test_bundle_of_a_dataset_proves_guilt_to_whoever_gets_it(node: Node, chain: 
     assert record is not None
     assert caught.value.folder is not None
     for documents in (
-        Bundles(node.store).about_dataset(record),
-        Bundles(node.store).about_refusal(caught.value.folder),
+        Bundles(node.store, node.store, node.store).about_dataset(record),
+        Bundles(node.store, node.store, node.store).about_refusal(caught.value.folder),
     ):
         judgement = judge_bundle(decode_bundle(encode_bundle(documents)))
         assert [(key.public_key, dataset) for key, dataset in judgement.guilty] == [(chain.id.public_key, chain.id)]
@@ -276,7 +276,7 @@ def test_bundle_of_a_dataset_proves_guilt_to_whoever_gets_it(node: Node, chain: 
 
 def test_proof_is_kept_when_the_dataset_is_deleted(node: Node, chain: PeerChain, proof: EquivocationProof) -> None:
     pull(node, chain)
-    Disputes(node.store).learn([proof.raw], chain.id, now=NOW)
+    Disputes(node.store, node.store).learn([proof.raw], chain.id, now=NOW)
     node.store.delete_dataset(chain.id)
 
     with pytest.raises(RefusedError, match="frozen"):

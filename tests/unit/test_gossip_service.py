@@ -14,14 +14,15 @@ from odf_node.errors import UnknownDatasetError, UsageError
 from odf_node.exchange.following import Follower, Subscriptions
 from odf_node.gossip.gossiping import Gossip
 from odf_node.gossip.hearsay import Hearsay
+from odf_node.gossip.home_reading import HomeReader
 from odf_node.gossip.peering import Peers
 from odf_node.home import Home
 from odf_node.http.server import ListeningAddress
 from odf_node.keys.disputes import Disputes
 from odf_node.ports import SignedHead
-from odf_node.ports.gossip import Subscription
 from odf_node.ports.peer_client import PeerDataset
 from odf_node.ports.peer_errors import PeerUnavailableError
+from odf_node.ports.subscriptions import Subscription
 from odf_protocol.accept_policies import NO_POLICIES, PolicySet
 from odf_protocol.did import DatasetId
 from odf_protocol.equivocation import EquivocationKind, prove_equivocation
@@ -93,7 +94,9 @@ def make_store(folder: Path) -> SqliteMetadataStore:
 
 def make_gossip(store: SqliteMetadataStore, line: Line | None = None, **more: object) -> Gossip:
     named = {"settings": QUICK, "log": lambda event, **facts: None} | more
-    return Gossip(store, NODE_KEY, FixedClock(NOON), line or Line(friendly), **named)  # type: ignore[arg-type]
+    told = {"tells": named.pop("tells")} if "tells" in named else {}
+    reader = HomeReader(store, store, store, store, store, **told)  # type: ignore[arg-type]
+    return Gossip(reader, store, store, NODE_KEY, FixedClock(NOON), line or Line(friendly), **named)  # type: ignore[arg-type]
 
 
 async def run_until(gossip: Gossip, holds: Callable[[], bool]) -> None:
@@ -198,7 +201,7 @@ def test_what_is_no_request_is_refused(tmp_path: Path) -> None:
 
 def test_what_matters_here_is_handed_on_and_the_rest_is_not(tmp_path: Path) -> None:
     store = make_store(tmp_path)
-    sink = Hearsay(store, FixedClock(NOON))
+    sink = Hearsay(*[store] * 5, FixedClock(NOON))
     watched, other = dataset_of(DATASET_KEY), dataset_of(OTHER_KEY)
     store.put_subscription(Subscription(dataset_id=watched, name="d", url=None, since=NOON))
     for key in (DATASET_KEY, OTHER_KEY):
@@ -208,8 +211,8 @@ def test_what_matters_here_is_handed_on_and_the_rest_is_not(tmp_path: Path) -> N
             sink.accept(item)
     assert [len(list(store.iter_attestations(one))) for one in (watched, other)] == [1, 0]
     assert [store.find_seen_head(one) is not None for one in (watched, other)] == [True, False]
-    assert Disputes(store).find_obstacle(watched) is not None
-    assert Disputes(store).find_obstacle(other) is None
+    assert Disputes(store, store).find_obstacle(watched) is not None
+    assert Disputes(store, store).find_obstacle(other) is None
     store.close()
 
 
@@ -253,7 +256,7 @@ async def _nobody(url: str) -> PeerDataset:
 async def test_own_dataset_and_unnamed_one_are_not_subscribed_to(tmp_path: Path) -> None:
     store = make_store(tmp_path)
     own = store.commit(creation(count=2))
-    subscriptions = Subscriptions(store, FixedClock(NOON), _nobody)
+    subscriptions = Subscriptions(store, store, FixedClock(NOON), _nobody)
     for source in (own.name, str(own.id), str(dataset_of(OTHER_KEY))):
         with pytest.raises(UsageError):
             await subscriptions.add(source, local_name=None)
@@ -292,7 +295,7 @@ class Watching:
 
     def follower(self) -> Follower:
         return Follower(
-            self.store,
+            *[self.store] * 5,
             None,  # type: ignore[arg-type] - nothing is ever opened
             self._open,
             lambda: self.policies,
@@ -345,7 +348,7 @@ async def test_subscription_without_an_address_waits_for_news(tmp_path: Path) ->
 async def test_what_a_subscription_waits_for_is_what_an_acceptance_depends_on(tmp_path: Path) -> None:
     store, id_ = make_store(tmp_path), dataset_of(DATASET_KEY)
     watching = Watching(store, policies=replace(NO_POLICIES, auditors=(Auditor("a", did_key_of(NODE_KEY)),)))
-    follower, sink = watching.follower(), Hearsay(store, FixedClock(NOON))
+    follower, sink = watching.follower(), Hearsay(*[store] * 5, FixedClock(NOON))
     subscribed(store, url=None)
     seen = [follower._look_around(id_, None)]
 
@@ -370,7 +373,7 @@ async def test_what_a_subscription_waits_for_is_what_an_acceptance_depends_on(tm
 @in_loop
 async def test_findings_that_came_before_the_subscription_count_after_it(tmp_path: Path) -> None:
     store = make_store(tmp_path)
-    gossip = make_gossip(store, sinks=[Hearsay(store, FixedClock(NOON))])
+    gossip = make_gossip(store, sinks=[Hearsay(*[store] * 5, FixedClock(NOON))])
     item = attestation(NODE_KEY, DATASET_KEY)
 
     def kept() -> int:

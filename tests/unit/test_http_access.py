@@ -234,7 +234,9 @@ async def test_client_signs_when_it_is_shown_nothing_otherwise(tmp_path: Path) -
 async def push(url: str, source: TestNode, chain: Chain) -> None:
     settings = ClientSettings(sign=NodeSigner(FRIEND, StandingClock()), backoff_s=0.01, attempts=2)
     offered = PushedHead(dataset_id=chain.id, head=chain.head, signed_head=None)
-    await push_dataset(url, offered, store=source.store, objects=source.objects, settings=settings)
+    await push_dataset(
+        url, offered, chains=source.store, evidence=source.store, objects=source.objects, settings=settings
+    )
 
 
 @in_loop

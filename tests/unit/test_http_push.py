@@ -56,7 +56,8 @@ class Pair:
         return await push_dataset(
             f"{self.url}/{chain.name}",
             offered,
-            store=self.pusher.store,
+            chains=self.pusher.store,
+            evidence=self.pusher.store,
             objects=self.pusher.objects,
             settings=settings,
             **options,
@@ -538,5 +539,10 @@ async def test_folder_cannot_be_pushed_to(tmp_path: Path) -> None:
         for address, kind in [("file:///tmp/x", UnsupportedError), ("http://host", MalformedError)]:
             with pytest.raises(kind):
                 await push_dataset(
-                    address, offered, store=nodes.pusher.store, objects=nodes.pusher.objects, settings=QUICK
+                    address,
+                    offered,
+                    chains=nodes.pusher.store,
+                    evidence=nodes.pusher.store,
+                    objects=nodes.pusher.objects,
+                    settings=QUICK,
                 )

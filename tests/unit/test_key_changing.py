@@ -59,7 +59,7 @@ def reader(tmp_path: Path) -> Iterator[Node]:
 
 
 def changing(node: Node) -> KeyChanging:
-    return KeyChanging(node.store, node.keys)
+    return KeyChanging(node.store, node.store, node.keys)
 
 
 @pytest.fixture
@@ -82,7 +82,9 @@ class Publisher(OfferingPeer):
         )
         head = node.store.find_signed_head(record.id)
         assert head is not None
-        peer = cls(shown, key_events=changes.pop("key_events", KeyLogs(node.store).documents_about(record.id)))
+        peer = cls(
+            shown, key_events=changes.pop("key_events", KeyLogs(node.store, node.store).documents_about(record.id))
+        )
         peer.document = changes.pop("document", head.raw)
         return peer
 
@@ -115,7 +117,11 @@ def test_new_key_signs_what_comes_after_and_others_follow(owner: Node, reader: N
 
     assert (report.new_blocks, report.warnings) == (1, ())
     assert record_of(reader).head == record.head
-    assert record_of(reader).pinned_key == event.new_key == KeyLogs(reader.store).get_history(chain.id).current_key
+    assert (
+        record_of(reader).pinned_key
+        == event.new_key
+        == KeyLogs(reader.store, reader.store).get_history(chain.id).current_key
+    )
     assert event.new_key != did_key_of(chain.key)
     assert owner.verifier.verify(record, say=print).problem == ""
     assert reader.verifier.verify(record_of(reader), say=print).problem == ""
@@ -131,10 +137,12 @@ def test_rotated_dataset_is_taken_at_first_contact_with_its_log_and_not_without(
     with pytest.raises(RefusedError, match="HEAD-4"):
         pull(reader, Publisher.of(owner, chain, key_events=()))
     assert reader.store.list_datasets() == ()
-    assert KeyLogs(reader.store).read(chain.id).kept == 0
+    assert KeyLogs(reader.store, reader.store).read(chain.id).kept == 0
     pull(reader, Publisher.of(owner, chain))
 
-    assert KeyLogs(reader.store).get_history(chain.id) == KeyLogs(owner.store).get_history(chain.id)
+    assert KeyLogs(reader.store, reader.store).get_history(chain.id) == KeyLogs(owner.store, owner.store).get_history(
+        chain.id
+    )
 
 
 def test_rotation_alone_is_learned_without_a_new_block(owner: Node, reader: Node, chain: PeerChain) -> None:
@@ -162,22 +170,22 @@ def test_old_key_signs_nothing_new_and_a_peer_that_hides_the_rotation_is_doubted
 
 def test_change_that_somebody_overtakes_changes_nothing(owner: Node) -> None:
     stale = record_of(owner)
-    writer = ChainWriter.continue_chain(owner.store, owner.keys, stale.id)
+    writer = ChainWriter.continue_chain(owner.store, owner.store, owner.store, owner.keys, stale.id)
     writer.add(SetInfo(description="with the old key"), system_time=NOW)
     changing(owner).rotate(stale, now=NOW)
     with pytest.raises(KeyLogMovedError):
         writer.commit(signed_at=NOW, objects=owner.objects, staged={})
     assert record_of(owner).head == stale.head
     write(owner, "one block more")
-    known = KeyLogs(owner.store).read(stale.id)
-    late = KeyLogs(owner.store).change_of(known.history, (b"event",), known.kept, NOW)
+    known = KeyLogs(owner.store, owner.store).read(stale.id)
+    late = KeyLogs(owner.store, owner.store).change_of(known.history, (b"event",), known.kept, NOW)
 
     with pytest.raises(HeadMovedError):
         owner.store.add_key_events(replace(late, expected_head=stale.head.hash))
     with pytest.raises(KeyLogMovedError):
         owner.store.add_key_events(replace(late, known=0))
 
-    assert KeyLogs(owner.store).read(stale.id) == known
+    assert KeyLogs(owner.store, owner.store).read(stale.id) == known
     assert changing(owner).rotate(stale, now=NOW).first_sequence_number == record_of(owner).head.sequence_number + 1
     write(owner, "and it goes on")
 
@@ -195,7 +203,7 @@ def test_crash_before_the_event_is_kept_leaves_the_old_key_in_force(
         with pytest.raises(KeyboardInterrupt):
             changing(owner).rotate(record, now=NOW)
 
-    assert KeyLogs(owner.store).get_history(record.id).events == ()
+    assert KeyLogs(owner.store, owner.store).get_history(record.id).events == ()
     assert owner.keys.find_last_key_event(record.id) is None
     assert write(owner, "with the old key").head.sequence_number == record.head.sequence_number + 1
     assert changing(owner).rotate(record, now=NOW).index == 0
@@ -212,7 +220,7 @@ def test_crash_after_the_event_is_kept_leaves_the_new_key_in_force(
         with pytest.raises(KeyboardInterrupt):
             changing(owner).rotate(record_of(owner), now=NOW)
 
-    history = KeyLogs(owner.store).get_history(record_of(owner).id)
+    history = KeyLogs(owner.store, owner.store).get_history(record_of(owner).id)
     assert len(history.events) == 1
     signed = owner.store.find_signed_head(record_of(owner).id)
     assert signed is not None
@@ -226,7 +234,7 @@ def test_home_without_the_newest_key_event_does_not_sign(owner: Node, chain: Pee
     restored = Judge.create(tmp_path / "restored")
     PublisherHome(restored).keep(chain.up_to(2))
     with restored.opened() as store, pytest.raises(RestoredBackupError, match="key event 0"):
-        ChainWriter.continue_chain(store, restored.keys, chain.id)
+        ChainWriter.continue_chain(store, store, store, restored.keys, chain.id)
 
 
 def test_home_without_the_key_in_force_says_what_to_do(owner: Node) -> None:
@@ -248,14 +256,14 @@ def test_forged_rotation_is_refused_and_names_its_rule(owner: Node, reader: Node
         assert rule in caught.value.rule
         assert isinstance(caught.value, RefusedError)
         assert caught.value.report["source"] == "http://peer.example/c"
-    assert KeyLogs(reader.store).read(chain.id).kept == 0
+    assert KeyLogs(reader.store, reader.store).read(chain.id).kept == 0
 
 
 def test_contradicting_rotations_freeze_until_the_recovery_key_speaks(
     prepared: Node, reader: Node, chain: PeerChain
 ) -> None:
     pull(reader, Publisher.of(prepared, chain))
-    log = KeyLog(chain.key, raws=KeyLogs(prepared.store).documents_about(chain.id))
+    log = KeyLog(chain.key, raws=KeyLogs(prepared.store, prepared.store).documents_about(chain.id))
     pull(reader, Publisher.of(prepared, chain, key_events=log.rotate(OTHER_KEY, 3).raws))
     changing(prepared).rotate(record_of(prepared), now=NOW)
     with pytest.raises(FrozenDatasetError, match="recovery key"):
@@ -267,7 +275,9 @@ def test_contradicting_rotations_freeze_until_the_recovery_key_speaks(
     write(prepared, "after the theft")
 
     assert pull(reader, Publisher.of(prepared, chain)).new_blocks == 1
-    assert KeyLogs(reader.store).get_history(chain.id) == KeyLogs(prepared.store).get_history(chain.id)
+    assert KeyLogs(reader.store, reader.store).get_history(chain.id) == KeyLogs(
+        prepared.store, prepared.store
+    ).get_history(chain.id)
 
 
 def thieves_chain(chain: PeerChain) -> PeerChain:
@@ -277,7 +287,7 @@ def thieves_chain(chain: PeerChain) -> PeerChain:
 def test_blocks_of_a_thief_are_given_up_and_replaced_where_the_user_says_so(
     prepared: Node, reader: Node, chain: PeerChain
 ) -> None:
-    log = KeyLogs(prepared.store).documents_about(chain.id)
+    log = KeyLogs(prepared.store, prepared.store).documents_about(chain.id)
     stolen = thieves_chain(chain)
     pull(reader, OfferingPeer(stolen, key_events=log))
     assert record_of(reader).head == stolen.head
@@ -288,7 +298,7 @@ def test_blocks_of_a_thief_are_given_up_and_replaced_where_the_user_says_so(
 
     with pytest.raises(RefusedError):
         pull(reader, Publisher.of(prepared, chain))
-    shown = KeyReports(reader.store).describe(record_of(reader))
+    shown = KeyReports(reader.store, reader.store).describe(record_of(reader))
     assert (shown["disownedFrom"], shown["recoveryKey"]) == (3, str(did_key_of(NEW_KEY)))
     assert [block["block"] for block in shown["stolen"][0]["blocks"]] == [2]
     with pytest.raises(RefusedError):
@@ -296,9 +306,9 @@ def test_blocks_of_a_thief_are_given_up_and_replaced_where_the_user_says_so(
     assert pull(reader, Publisher.of(prepared, chain), force=True).new_blocks == 1
 
     assert record_of(reader).head == record.head
-    assert KeyReports(reader.store).describe(record_of(reader))["disownedFrom"] is None
+    assert KeyReports(reader.store, reader.store).describe(record_of(reader))["disownedFrom"] is None
     assert len(reader.store.list_replaced_histories(chain.id)) == 1
-    (doubt,) = KeyReports(reader.store).list_doubts(record_of(reader))
+    (doubt,) = KeyReports(reader.store, reader.store).list_doubts(record_of(reader))
     assert "blocks 2 to 2" in doubt
 
 
@@ -306,7 +316,9 @@ def test_honest_readers_of_the_kept_history_follow_the_recovery_without_help(
     prepared: Node, reader: Node, chain: PeerChain
 ) -> None:
     pull(reader, Publisher.of(prepared, chain))
-    thief = KeyLog(chain.key, raws=KeyLogs(prepared.store).documents_about(chain.id)).rotate(OTHER_KEY, 3)
+    thief = KeyLog(chain.key, raws=KeyLogs(prepared.store, prepared.store).documents_about(chain.id)).rotate(
+        OTHER_KEY, 3
+    )
     pull(reader, Publisher.of(prepared, chain, key_events=thief.raws))
     assert record_of(reader).pinned_key == did_key_of(OTHER_KEY)
     event = changing(prepared).recover(
@@ -316,7 +328,9 @@ def test_honest_readers_of_the_kept_history_follow_the_recovery_without_help(
 
     assert pull(reader, Publisher.of(prepared, chain)).new_blocks == 1
     assert record_of(reader).pinned_key == event.new_key
-    assert [each.new_key for each in KeyLogs(reader.store).list_outranked(chain.id)] == [did_key_of(OTHER_KEY)]
+    assert [each.new_key for each in KeyLogs(reader.store, reader.store).list_outranked(chain.id)] == [
+        did_key_of(OTHER_KEY)
+    ]
     assert any(
         "KEY-15" in doubt for doubt in pull(reader, OfferingPeer(chain.up_to(2), key_events=thief.raws)).warnings
     )
@@ -330,7 +344,7 @@ def test_recovery_needs_the_key_that_was_named_and_a_block_of_the_chain(prepared
     with pytest.raises(UsageError, match="already"):
         use.prepare(record, did_key_of(NEW_KEY), signed_with=None, now=NOW)
     use.prepare(record, did_key_of(NEW_KEY), signed_with=PrivateKey(RECOVERY_KEY), now=NOW)
-    assert KeyLogs(prepared.store).get_history(record.id).recovery_key == did_key_of(NEW_KEY)
+    assert KeyLogs(prepared.store, prepared.store).get_history(record.id).recovery_key == did_key_of(NEW_KEY)
 
 
 def test_keys_of_others_are_not_changed(owner: Node, reader: Node, chain: PeerChain) -> None:

@@ -20,9 +20,9 @@ from odf_node.gossip.hearsay import Hearsay
 from odf_node.home import Home
 from odf_node.keys.changing import KeyChanging
 from odf_node.keys.logs import KeyLogs
-from odf_node.ports.gossip import Subscription
 from odf_node.ports.progress import Silence
 from odf_node.ports.push_client import PushedHead
+from odf_node.ports.subscriptions import Subscription
 from odf_node.trust.recovery import Recovery
 from odf_protocol.gossip.item import ItemKind, read_item
 from support.exchange_nodes import TOKEN, TestNode
@@ -43,7 +43,7 @@ def owner(tmp_path: Path, chain: PeerChain) -> Iterator[Node]:
     judge = Judge.create(tmp_path / "owner")
     PublisherHome(judge).keep(chain)
     node = Node(Home(judge.home.path), FixedClock(NOW))
-    use = KeyChanging(node.store, node.keys)
+    use = KeyChanging(node.store, node.store, node.keys)
     use.prepare(record_of(node), did_key_of(RECOVERY_KEY), signed_with=None, now=NOW)
     use.rotate(record_of(node), now=NOW)
     write(node, "by the new key")
@@ -69,7 +69,7 @@ async def pull(node: Node, url: str) -> Any:
 
 
 def keys_of(node: Node, chain: PeerChain) -> Any:
-    return KeyLogs(node.store).get_history(chain.id)
+    return KeyLogs(node.store, node.store).get_history(chain.id)
 
 
 def test_rotated_dataset_is_pulled_over_http_and_served_on(
@@ -99,7 +99,7 @@ def test_push_brings_the_log(owner: Node, reader: Node, chain: PeerChain) -> Non
         dataset_id=record.id,
         head=record.head,
         signed_head=signed.raw,
-        key_events=KeyLogs(owner.store).documents_about(record.id),
+        key_events=KeyLogs(owner.store, owner.store).documents_about(record.id),
     )
 
     async def run() -> None:
@@ -107,7 +107,8 @@ def test_push_brings_the_log(owner: Node, reader: Node, chain: PeerChain) -> Non
             await push_dataset(
                 f"{address}/cities",
                 offered,
-                store=owner.store,
+                chains=owner.store,
+                evidence=owner.store,
                 objects=owner.objects,
                 settings=ClientSettings(token=TOKEN),
             )
@@ -124,7 +125,7 @@ def test_export_holds_the_log_and_follows_a_key_that_changes_without_a_block(
     asyncio.run(owner.exporting.export(record_of(owner), LayoutFolder(place), Silence()))
     asyncio.run(pull(reader, place.as_uri()))
     assert keys_of(reader, chain) == keys_of(owner, chain)
-    KeyChanging(owner.store, owner.keys).rotate(record_of(owner), now=NOW)
+    KeyChanging(owner.store, owner.store, owner.keys).rotate(record_of(owner), now=NOW)
 
     asyncio.run(owner.exporting.export(record_of(owner), LayoutFolder(place), Silence()))
     before = {path: path.stat().st_mtime_ns for path in place.rglob("*")}
@@ -170,7 +171,9 @@ def test_restored_backup_takes_key_events_back_from_a_peer(
             served(owner).serving() as address,
             await open_peer(f"{address}/cities", ClientSettings()) as peer,
         ):
-            await Recovery(node.store, node.objects, node.keys).recover(record_of(node), peer, now=NOW)
+            await Recovery(node.store, node.store, node.store, node.objects, node.keys).recover(
+                record_of(node), peer, now=NOW
+            )
 
     asyncio.run(run())
     assert (record_of(node).head, keys_of(node, chain)) == (record_of(owner).head, keys_of(owner, chain))
@@ -180,10 +183,16 @@ def test_restored_backup_takes_key_events_back_from_a_peer(
 def test_gossip_teaches_keys_of_what_matters_here_and_nothing_to_the_owner(
     owner: Node, reader: Node, chain: PeerChain
 ) -> None:
-    items = [read_item(ItemKind.KEY_EVENT, raw) for raw in KeyLogs(owner.store).documents_about(chain.id)]
-    told = HomeReader(owner.store, (), frozenset, lambda: True, lambda: None).read().news
+    items = [read_item(ItemKind.KEY_EVENT, raw) for raw in KeyLogs(owner.store, owner.store).documents_about(chain.id)]
+    told = (
+        HomeReader(
+            owner.store, owner.store, owner.store, owner.store, owner.store, (), frozenset, lambda: True, lambda: None
+        )
+        .read()
+        .news
+    )
     assert [item.raw for item in told if item.kind is ItemKind.KEY_EVENT][: len(items)] == [i.raw for i in items]
-    hearsay = Hearsay(reader.store, FixedClock(NOW))
+    hearsay = Hearsay(reader.store, reader.store, reader.store, reader.store, reader.store, FixedClock(NOW))
     hearsay.accept(items[0])
     assert keys_of(reader, chain).events == ()
     reader.store.put_subscription(Subscription(dataset_id=chain.id, name="cities", url=None, since=NOW))
@@ -191,11 +200,11 @@ def test_gossip_teaches_keys_of_what_matters_here_and_nothing_to_the_owner(
         hearsay.accept(item)
     assert keys_of(reader, chain) == keys_of(owner, chain)
 
-    log = KeyLog(chain.key, raws=KeyLogs(owner.store).documents_about(chain.id))
+    log = KeyLog(chain.key, raws=KeyLogs(owner.store, owner.store).documents_about(chain.id))
     key = owner.keys.find_signing_key(keys_of(owner, chain).current_key)
     assert key is not None
     stolen = replace(log, keys=(key.seed,)).rotate(NEW_KEY, 9)
-    owners = Hearsay(owner.store, FixedClock(NOW))
+    owners = Hearsay(owner.store, owner.store, owner.store, owner.store, owner.store, FixedClock(NOW))
     for raw in stolen.raws:
         owners.accept(read_item(ItemKind.KEY_EVENT, raw))
 

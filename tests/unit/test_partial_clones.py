@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from odf_node.acceptance.acceptor import AcceptanceReport, FileCount
 from odf_node.acceptance.offers import EVERYTHING, Portion, Wishes
+from odf_node.acceptance.reports import AcceptanceReport, FileCount
 from odf_node.adapters.clocks import FixedClock
 from odf_node.adapters.home_backup import back_up, restore
 from odf_node.adapters.layout_places import find_layout_target
@@ -393,7 +393,7 @@ def test_absent_files_are_no_damage(home: Home, node: Node, chain: PeerChain, tm
     damaged: list[str] = []
     state = node.scrubber.run(now=node.now, bytes_per_second=0, wait=lambda _s: False, on_damage=damaged.append)
     assert (damaged, state.damaged) == ([], ())
-    assert node.collect_garbage().ran
+    assert node.sweeper.collect_garbage().ran
     repaired = asyncio.run(node.repairing.repair(held(node), [], Silence()))
     assert (repaired.is_whole, repaired.absent_objects, repaired.mended_objects) == (True, 2, 0)
 
@@ -434,7 +434,7 @@ def test_file_that_was_here_and_is_lost_is_damage(node: Node, chain: PeerChain) 
 def test_sweep_keeps_a_file_that_may_be_absent_and_is_here(node: Node, chain: PeerChain) -> None:
     pull(node, chain)
     node.store.mark_absent(chain.id, chain.files)
-    assert node.collect_garbage().objects == 0
+    assert node.sweeper.collect_garbage().objects == 0
     assert set(node.objects.iter_hashes()) == set(chain.files)
     node.store.mark_present(chain.id, chain.files)
     assert node.store.list_absent_objects(chain.id) == frozenset()

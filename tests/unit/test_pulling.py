@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from odf_node.acceptance import row_checks
-from odf_node.acceptance.acceptor import AcceptanceReport
+from odf_node.acceptance.reports import AcceptanceReport
 from odf_node.composition import Node
 from odf_node.errors import FrozenDatasetError, RefusedError, UnknownDatasetError, UsageError
 from odf_node.exchange.pulling import name_in_url
@@ -324,7 +324,7 @@ def test_address_without_a_name_asks_for_one(url: str) -> None:
 
 def consider(node: Node, chain: PeerChain, *, name: str, says_identity: bool = True) -> None:
     offered = PeerHead(head=chain.head, name=name, dataset_id=chain.id if says_identity else None)
-    judge = PushJudge(node.store, node.store, node.clock, node.pulling)
+    judge = PushJudge(node.store, node.store, node.store, node.clock, node.pulling)
     asyncio.run(judge.consider(offered, actor="token", reads=READS_EVERYTHING))
 
 

@@ -51,7 +51,7 @@ def publishing(tmp_path: Path) -> Iterator[Publishing]:
     judge = Judge.create(tmp_path / "home")
     PublisherHome(judge).keep(chain)
     node = Node(Home(judge.home.path), FixedClock(NOW))
-    yield Publishing(node, chain, HeadRenewal(node.store, node.objects, node.keys))
+    yield Publishing(node, chain, HeadRenewal(node.store, node.store, node.objects, node.keys))
     node.close()
 
 
@@ -74,7 +74,7 @@ def test_shorter_interval_counts_at_once(publishing: Publishing) -> None:
 def test_restarted_daemon_does_not_sign_what_is_fresh(publishing: Publishing) -> None:
     publishing.names_renewed(60)
     node = publishing.node
-    assert HeadRenewal(node.store, node.objects, node.keys).renew_due(RULE, later(120)) == []
+    assert HeadRenewal(node.store, node.store, node.objects, node.keys).renew_due(RULE, later(120)) == []
 
 
 def test_head_that_is_dated_ahead_is_left_alone(publishing: Publishing) -> None:
@@ -106,7 +106,7 @@ def test_frozen_dataset_gets_no_newer_head(publishing: Publishing) -> None:
     chain, node = publishing.chain, publishing.node
     other = chain.signed_head(block_hash=Multihash.of_sha3_256(b"other"))
     proof = prove_equivocation(EquivocationKind.HEADS, chain.signed_head(), other)
-    Disputes(node.store).learn([proof.raw], chain.id, now=NOW)
+    Disputes(node.store, node.store).learn([proof.raw], chain.id, now=NOW)
 
     (done,) = publishing.renewal.renew_due(RULE, later(60))
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from odf_node.acceptance.acceptor import AcceptanceReport
 from odf_node.acceptance.offers import Wishes
+from odf_node.acceptance.reports import AcceptanceReport
 from odf_node.adapters.clocks import FixedClock
 from odf_node.arrivals import open_arrivals
 from odf_node.cli.main import main
@@ -169,7 +169,7 @@ def test_forced_push_replaces_only_with_leave(node: Node, tmp_path: Path) -> Non
     )
 
     def push(**wishes: Any) -> Head:
-        judge = PushJudge(node.store, node.store, node.clock, node.pulling)
+        judge = PushJudge(node.store, node.store, node.store, node.clock, node.pulling)
         peer = OfferingPeer(other, has_signatures=False)
         with node.objects.writing(), open_arrivals(node.store, node.objects, other.id, "push:token") as peer.arrivals:
             return asyncio.run(judge.receive(peer, actor="token", reads=READS_EVERYTHING, **wishes)).head

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from odf_node.acceptance.acceptor import AcceptanceReport, FileCount
 from odf_node.acceptance.offers import Portion
+from odf_node.acceptance.reports import AcceptanceReport, FileCount
 from odf_node.cli.commands.log import describe_event
 from odf_node.cli.console import Console
 from odf_node.cli.refusal_text import describe_refusal

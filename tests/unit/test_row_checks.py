@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from odf_node.acceptance import row_checks
-from odf_node.acceptance.acceptor import AcceptanceReport
+from odf_node.acceptance.reports import AcceptanceReport
 from odf_node.acceptance.row_checks import RowChecks
 from odf_node.composition import Node
 from odf_node.errors import RefusedError

@@ -16,7 +16,9 @@ from support.signing import NEW_KEY, OTHER_KEY
 
 
 def found(node: Node) -> list[tuple[Condition, str | None, str, str]]:
-    report = NodeStatus(node.store, node.objects, node.refusals, node.clock)
+    report = NodeStatus(
+        node.store, node.store, node.store, node.store, node.store, node.objects, node.refusals, node.clock
+    )
     return [(each.condition, each.dataset, each.what, each.command) for each in report.list_findings()]
 
 

@@ -273,14 +273,14 @@ def test_finding_is_signed_and_kept_good_or_bad(
     if is_damaged:
         finding = replace(finding, problem="rows differ", rule="ROWS-5 logical-hash", problem_block=3)
 
-    raw = publish_finding(finding, node.store, node.keys, now=NOW)
+    raw = publish_finding(finding, node.store, node.store, node.keys, now=NOW)
 
     assert raw is not None
     said = decode_verification(raw)
     assert (said.verdict.value, said.checked.is_complete) == (("divergence" if is_damaged else "success"), True)
     assert [item.raw for item in node.store.iter_attestations(record.id)][-1] == raw
     if not is_damaged:
-        assert publish_finding(verify_with(judge), node.store, node.keys, now=NOW) is None
+        assert publish_finding(verify_with(judge), node.store, node.store, node.keys, now=NOW) is None
 
 
 def test_what_was_verified_before_it_was_attested_is_attested_with_the_rest(judge: Judge, chain: PeerChain) -> None:
@@ -290,20 +290,20 @@ def test_what_was_verified_before_it_was_attested_is_attested_with_the_rest(judg
     judge.accept(chain, base=early.head)
     node = node_of(judge)
 
-    raw = publish_finding(verify_with(judge), node.store, node.keys, now=NOW)
+    raw = publish_finding(verify_with(judge), node.store, node.store, node.keys, now=NOW)
 
     assert raw is not None
     said = decode_verification(raw)
     assert (said.first.sequence_number, said.last.hash) == (0, chain.head.hash)
     assert said.checked == Checked(blocks=4, slices=2, slices_in_range=2, rows=6, steps=0, steps_in_range=0)
-    assert publish_finding(verify_with(judge), node.store, node.keys, now=NOW) is None
+    assert publish_finding(verify_with(judge), node.store, node.store, node.keys, now=NOW) is None
     node.close()
 
 
 def test_all_of_it_is_attested_from_memory(judge: Judge, record: DatasetRecord, node: Node) -> None:
     verify_with(judge)
 
-    raw = publish_finding(verify_with(judge), node.store, node.keys, now=NOW)
+    raw = publish_finding(verify_with(judge), node.store, node.store, node.keys, now=NOW)
 
     assert raw is not None
     assert decode_verification(raw).checked.blocks == record.head.sequence_number + 1
@@ -315,7 +315,7 @@ def test_memory_of_an_address_is_not_stated_about_what_is_held(judge: Judge, rec
 
     for remembered in (None, elsewhere):
         finding = replace(other, remembered_head=remembered)
-        assert publish_finding(finding, node.store, node.keys, now=NOW) is None
+        assert publish_finding(finding, node.store, node.store, node.keys, now=NOW) is None
 
 
 def test_several_are_verified_at_once_and_reported_in_order(judge: Judge, record: DatasetRecord, node: Node) -> None:

@@ -31,10 +31,11 @@ from odf_node.acceptance.checked_chain import CheckedChain, NeededObject
 from odf_node.acceptance.examination import MAX_BLOCKS, Examination
 from odf_node.acceptance.histories import find_equivocation
 from odf_node.acceptance.memory_stage import MemoryStage
-from odf_node.acceptance.offers import Candidate, Offer, Portion
+from odf_node.acceptance.offers import Candidate, Offer
 from odf_node.acceptance.proofs import gather_proof
 from odf_node.acceptance.records import acceptance_of, new_dataset_of
 from odf_node.acceptance.refusals import Refusals
+from odf_node.acceptance.reports import AcceptanceReport, FileCount
 from odf_node.acceptance.statements import Statements
 from odf_node.acceptance.verification import ReplayMismatchError, check_rows, replay_steps
 from odf_node.engines.sessions import EngineHost
@@ -43,12 +44,15 @@ from odf_node.ports import (
     Attestation,
     BlockNotFoundError,
     Commit,
-    DatasetRecord,
     KeyStore,
-    MetadataStore,
     ObjectStore,
 )
 from odf_node.ports.block_stage import BlockStage, OfferedBlock
+from odf_node.ports.chains import ChainStore
+from odf_node.ports.commits import CommitStore
+from odf_node.ports.documents import DocumentStore
+from odf_node.ports.evidence import EvidenceStore
+from odf_node.ports.object_names import ObjectNames
 from odf_node.ports.objects import Arrivals
 from odf_node.rows.slice_process import RowReader
 from odf_protocol import block_traits as traits
@@ -58,39 +62,6 @@ from odf_protocol.errors import MalformedError, OdfError, RejectedError, Unsuppo
 from odf_protocol.multihash import Multihash
 from odf_protocol.policy import AcceptRule, Decision, Policy, Trust, decide, decide_on_metadata, weakest
 from odf_protocol.timestamp import Timestamp
-
-
-@dataclass(frozen=True, slots=True)
-class FileCount:
-    """The files that blocks name, each once, and how many of them came for this; the others were here, or are not."""
-
-    files: int = 0
-    size_bytes: int = 0
-    fetched_files: int = 0
-    fetched_bytes: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class AcceptanceReport:
-    """What was accepted, and on what grounds.
-
-    The completed blocks were held on their metadata alone; now their files came, or their rows were checked.
-    ``unchecked``: what no acceptance of the dataset has looked at yet (PART-14).
-    """
-
-    record: DatasetRecord
-    new_blocks: int
-    new_rows: int
-    replayed_steps: int
-    decision: Decision
-    warnings: tuple[str, ...]
-    first_contact: bool
-    portion: Portion = Portion.EVERYTHING
-    new_files: FileCount = FileCount()
-    completed_blocks: int = 0
-    completed_rows: int = 0
-    completed_files: FileCount = FileCount()
-    unchecked: tuple[str, ...] = ()
 
 
 class InsufficientProofError(RejectedError):
@@ -109,7 +80,11 @@ def _say_nothing(_text: str) -> None:
 class Acceptor:
     """The use case; the module's docstring is its plan. ``say`` gets one line about each long step."""
 
-    store: MetadataStore
+    chains: ChainStore
+    commits: CommitStore
+    documents: DocumentStore
+    evidence: EvidenceStore
+    object_names: ObjectNames
     objects: ObjectStore
     keys: KeyStore
     engines: EngineHost
@@ -142,7 +117,7 @@ class Acceptor:
         def refuse(examined: Offer, error: OdfError) -> RefusedError:
             return self._refuse(examined, error, now)
 
-        return Examination(self.store, offer, stage, refuse, last=last)
+        return Examination(self.chains, self.documents, offer, stage, refuse, last=last)
 
     def accept(
         self,
@@ -182,7 +157,13 @@ class Acceptor:
             witnesses = others.witnesses(chain, offered) if rule.policy is Policy.ATTESTED else ()
             named = offer.expected_id is not None or self.policies.names_identity(candidate.dataset_id)
             proof = gather_proof(
-                chain, self.store, self.engines, signed=candidate.signed, witnesses=witnesses, reads=offer.reads
+                chain,
+                self.chains,
+                self.object_names,
+                self.engines,
+                signed=candidate.signed,
+                witnesses=witnesses,
+                reads=offer.reads,
             )
             proof = replace(proof, is_new=candidate.is_new, identity_named=named)
             if offer.portion.has_rows:
@@ -210,18 +191,19 @@ class Acceptor:
 
     def _statements(self) -> Statements:
         key = self.keys.find_node_key()
-        return Statements(self.store, self.policies, DidKey(key.public_key()) if key else None)
+        return Statements(self.chains, self.evidence, self.policies, DidKey(key.public_key()) if key else None)
 
     def _replay(self, candidate: Candidate, decision: Decision, paths: Mapping[Multihash, Path]) -> int:
         if not decision.accepted:
             raise InsufficientProofError(decision.rule, f"{decision.reason}; {decision.mend}")
         if not decision.reexecute:
             return 0
-        held = self.store.find_dataset(candidate.dataset_id)
+        held = self.chains.find_dataset(candidate.dataset_id)
         return replay_steps(
             candidate.chain,
             paths,
-            store=self.store,
+            chains=self.chains,
+            object_names=self.object_names,
             objects=self.objects,
             engines=self.engines,
             say=self.say,
@@ -259,7 +241,7 @@ class Acceptor:
             acceptance=acceptance_of(candidate, decision, rule, replayed, now),
         )
         arrivals.keep(item.hash for item in needed if offer.portion.has_files)
-        record = self.store.commit(commit)
+        record = self.commits.commit(commit)
         return AcceptanceReport(
             record,
             len(new_blocks),
@@ -286,16 +268,16 @@ class Acceptor:
         portion, needed = candidate.offer.portion, candidate.needed_objects()
         acceptance = acceptance_of(candidate, decision, rule, replayed, now)
         arrivals.keep(item.hash for item in needed)
-        self.store.mark_brought(candidate.dataset_id, [item.hash for item in needed])
-        earlier = (item.trust for item in self.store.iter_acceptances(candidate.dataset_id))
-        self.store.put_acceptance(
+        self.object_names.mark_brought(candidate.dataset_id, [item.hash for item in needed])
+        earlier = (item.trust for item in self.commits.iter_acceptances(candidate.dataset_id))
+        self.commits.put_acceptance(
             candidate.dataset_id,
             acceptance,
             rests_on=weakest((acceptance.trust, *(trust for trust in earlier if trust is not Trust.METADATA))),
             attestations=(*self._attest(candidate, decision, rule.policy, replayed, now), *kept),
             present=[item.hash for item in needed if portion.has_rows],
         )
-        record = self.store.find_dataset(candidate.dataset_id)
+        record = self.chains.find_dataset(candidate.dataset_id)
         assert record is not None
         return AcceptanceReport(
             record,
@@ -333,7 +315,7 @@ class Acceptor:
         """Keep what others attest about blocks that are held already."""
         others = self._statements()
         for row in others.select_new(dataset_id, others.read_about(dataset_id, raws), {}, now):
-            self.store.put_attestation(row)
+            self.evidence.put_attestation(row)
 
     def refuse(self, offer: Offer, error: OdfError, *, now: Timestamp) -> RefusedError:
         """Refuse an offer for what the caller found while it fetched the objects; return the error to raise."""
@@ -358,7 +340,9 @@ class Acceptor:
             files = {"published.parquet": error.mismatch.published} if error.mismatch.published else {}
             if error.mismatch.recomputed:
                 files["recomputed.parquet"] = error.mismatch.recomputed
-        if proof := find_equivocation(self.store, offer.signed_head, offer.blocks, name=offer.local_name):
+        if proof := find_equivocation(
+            self.chains, self.documents, offer.signed_head, offer.blocks, name=offer.local_name
+        ):
             documents["equivocation.json"] = proof.raw
             report["equivocation"] = proof.explain()
         return self.refusals.keep(

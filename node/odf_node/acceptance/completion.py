@@ -8,8 +8,13 @@ from odf_node.acceptance.unchecked import find_unchecked
 from odf_node.acceptance.verification import check_chain, stored_piece, view_at
 from odf_node.datasets.presence import Presence
 from odf_node.keys.logs import KeyLogs
-from odf_node.ports import DatasetRecord, Head, MetadataStore, ObjectStore
+from odf_node.ports import DatasetRecord, Head, ObjectStore
 from odf_node.ports.block_stage import OfferedBlock
+from odf_node.ports.chains import ChainStore
+from odf_node.ports.commits import CommitStore
+from odf_node.ports.documents import DocumentStore
+from odf_node.ports.evidence import EvidenceStore
+from odf_node.ports.object_names import ObjectNames
 from odf_protocol.chain import ChainState, Strictness
 
 _PIECE_BLOCKS: Final = 256
@@ -20,7 +25,11 @@ _PIECE_BLOCKS: Final = 256
 class Completion:
     """Finds what a pull adds to a dataset that is held in a smaller portion than is wanted."""
 
-    store: MetadataStore
+    chains: ChainStore
+    commits: CommitStore
+    documents: DocumentStore
+    evidence: EvidenceStore
+    object_names: ObjectNames
     objects: ObjectStore
 
     def find(
@@ -31,46 +40,57 @@ class Completion:
         Raises:
             RejectedError, MalformedError: What is held is damaged.
         """
-        unchecked = find_unchecked(self.store, record)
+        unchecked = find_unchecked(self.commits, record)
         if unchecked is None or not portion.has_files:
             return None
         if portion.has_rows or not unchecked.has_files:
-            return _read_held(self.store, record, unchecked.after, portion, url, statements)
+            return _read_held(
+                self.chains, self.documents, self.evidence, record, unchecked.after, portion, url, statements
+            )
         # They were here. Those that went since are wanted as well, unless their blocks rest on more than metadata.
-        lost = Presence(self.store, self.objects).find_absent(record)
+        lost = Presence(self.object_names, self.objects).find_absent(record)
         if not lost:
             return None
-        held = _read_held(self.store, record, unchecked.after, portion, url, statements)
+        held = _read_held(self.chains, self.documents, self.evidence, record, unchecked.after, portion, url, statements)
         return held if any(item.hash in lost for item in held.needed_objects()) else None
 
 
 def _read_held(
-    store: MetadataStore, record: DatasetRecord, after: int, portion: Portion, url: str, statements: tuple[bytes, ...]
+    chains: ChainStore,
+    documents: DocumentStore,
+    evidence: EvidenceStore,
+    record: DatasetRecord,
+    after: int,
+    portion: Portion,
+    url: str,
+    statements: tuple[bytes, ...],
 ) -> Candidate:
     signed = record.pinned_key is not None
-    keys = KeyLogs(store).compare(record.id, ())
+    keys = KeyLogs(chains, documents).compare(record.id, ())
     state: ChainState | None = None
     for first in range(-1, after, _PIECE_BLOCKS):
         upto = min(first + _PIECE_BLOCKS, after)
         state = check_chain(
-            stored_piece(store, record, after=first, upto=upto),
+            stored_piece(chains, evidence, record, after=first, upto=upto),
             keys=keys.history,
             state=state,
-            before=None if first < 0 else view_at(store, record.id, first),
+            before=None if first < 0 else view_at(chains, record.id, first),
             signed=signed,
             strictness=Strictness.FOREIGN,
         ).state
-    blocks: list[OfferedBlock] = list(stored_piece(store, record, after=after, upto=record.head.sequence_number))
+    blocks: list[OfferedBlock] = list(
+        stored_piece(chains, evidence, record, after=after, upto=record.head.sequence_number)
+    )
     chain = check_chain(
         blocks,
         keys=keys.history,
         state=state,
-        before=None if after < 0 else view_at(store, record.id, after),
+        before=None if after < 0 else view_at(chains, record.id, after),
         signed=signed,
         strictness=Strictness.FOREIGN,
     )
-    signed_head = store.find_signed_head(record.id)
-    base = None if after < 0 else store.find_block_by_number(record.id, after)
+    signed_head = documents.find_signed_head(record.id)
+    base = None if after < 0 else chains.find_block_by_number(record.id, after)
     offer = Offer(
         name=record.name,
         source_url=url,

@@ -6,15 +6,17 @@ from odf_engines.errors import EngineMissingError
 from odf_node.acceptance.checked_chain import CheckedChain
 from odf_node.acceptance.verification import find_missing_inputs
 from odf_node.engines.sessions import EngineHost
-from odf_node.ports import MetadataStore
 from odf_node.ports.access import READS_EVERYTHING, ReadGrants
+from odf_node.ports.chains import ChainStore
+from odf_node.ports.object_names import ObjectNames
 from odf_protocol.enums import DatasetKind
 from odf_protocol.policy import Proof, Witness
 
 
 def gather_proof(
     chain: CheckedChain,
-    store: MetadataStore,
+    chains: ChainStore,
+    object_names: ObjectNames,
     engines: EngineHost,
     *,
     signed: bool,
@@ -25,7 +27,8 @@ def gather_proof(
 
     Args:
         chain: The blocks in question.
-        store: Knows the inputs that are accepted here.
+        chains: The inputs that are accepted here.
+        object_names: Which files they have.
         engines: Knows the engines of this machine.
         signed: Whether the dataset's key signed the blocks.
         witnesses: Who attests them.
@@ -48,7 +51,7 @@ def gather_proof(
             engines.get_engine(name)
         except EngineMissingError as error:
             engines_missing.append(str(error))
-    inputs_missing = find_missing_inputs(chain, store, reads)
+    inputs_missing = find_missing_inputs(chain, chains, object_names, reads)
     return replace(
         proof,
         engine_available=not engines_missing,

@@ -7,7 +7,8 @@ import json
 from dataclasses import dataclass
 from typing import Final
 
-from odf_node.ports import DatasetRecord, MetadataStore
+from odf_node.ports import DatasetRecord
+from odf_node.ports.commits import CommitStore
 from odf_protocol.enums import DatasetKind
 from odf_protocol.policy import Trust
 
@@ -29,12 +30,12 @@ class Unchecked:
         return FILES not in self.what
 
 
-def find_unchecked(store: MetadataStore, record: DatasetRecord) -> Unchecked | None:
+def find_unchecked(commits: CommitStore, record: DatasetRecord) -> Unchecked | None:
     """Say what no acceptance of a dataset has looked at; None: nothing was left out."""
     if record.trust is not Trust.METADATA:
         return None
     after: dict[str, int] = {}
-    for acceptance in store.iter_acceptances(record.id):
+    for acceptance in commits.iter_acceptances(record.id):
         detail = json.loads(acceptance.detail)
         before = int(detail["blocks"][0]) - 1
         for what in (FILES, ROWS, STEPS):

@@ -18,9 +18,12 @@ from odf_node.datasets.chains import iter_decoded, load_view
 from odf_node.derive.replay_records import check_record_engine
 from odf_node.derive.replaying import Replayer, StepMismatch
 from odf_node.engines.sessions import EngineHost
-from odf_node.ports import DatasetRecord, MetadataStore, ObjectStore
+from odf_node.ports import DatasetRecord, ObjectStore
 from odf_node.ports.access import READS_EVERYTHING, ReadGrants
 from odf_node.ports.block_stage import OfferedBlock
+from odf_node.ports.chains import ChainStore
+from odf_node.ports.evidence import EvidenceStore
+from odf_node.ports.object_names import ObjectNames
 from odf_node.readable_inputs import find_input
 from odf_node.rows.slice_process import RowReader, SliceProcess
 from odf_protocol import block_traits as traits
@@ -105,7 +108,9 @@ def check_rows(
     return rows
 
 
-def find_missing_inputs(chain: CheckedChain, store: MetadataStore, reads: ReadGrants = READS_EVERYTHING) -> list[str]:
+def find_missing_inputs(
+    chain: CheckedChain, chains: ChainStore, object_names: ObjectNames, reads: ReadGrants = READS_EVERYTHING
+) -> list[str]:
     """Say which inputs, or blocks of inputs, the steps read and this node does not hold (ACCEPT-7).
 
     To those who may not read an input it is as if it were not here (EX-83).
@@ -113,7 +118,7 @@ def find_missing_inputs(chain: CheckedChain, store: MetadataStore, reads: ReadGr
     missing: dict[str, None] = {}
 
     def look_at(transform: SetTransform | None) -> None:
-        missing.update((text, None) for text in _missing_inputs(transform, store, reads))
+        missing.update((text, None) for text in _missing_inputs(transform, chains, object_names, reads))
 
     declared = None if chain.before is None else chain.before.transform
     looked_at: SetTransform | None = None
@@ -124,7 +129,7 @@ def find_missing_inputs(chain: CheckedChain, store: MetadataStore, reads: ReadGr
             if declared is not looked_at:
                 look_at(declared)
                 looked_at = declared
-            missing.update((text, None) for text in _missing_input_blocks(block.event, store, reads))
+            missing.update((text, None) for text in _missing_input_blocks(block.event, chains, reads))
     look_at(chain.view.transform)
     return list(missing)
 
@@ -133,7 +138,8 @@ def replay_steps(
     chain: CheckedChain,
     paths: Mapping[Multihash, Path],
     *,
-    store: MetadataStore,
+    chains: ChainStore,
+    object_names: ObjectNames,
     objects: ObjectStore,
     engines: EngineHost,
     say: Callable[[str], None],
@@ -144,7 +150,8 @@ def replay_steps(
     Args:
         chain: The blocks.
         paths: Has their slices.
-        store: Knows inputs, and the blocks before.
+        chains: Inputs, and the blocks before.
+        object_names: Which files they have.
         objects: Has their files.
         engines: Runs them.
         say: Hears about each step.
@@ -156,14 +163,14 @@ def replay_steps(
         RejectedError: The query is one that nobody could repeat, or the step contradicts its inputs.
         EngineError: The engine failed for reasons that say nothing about the publisher.
     """
-    replayer = Replayer(store, objects, paths)
+    replayer = Replayer(chains, object_names, objects, paths)
     replayed = 0
     state = None if chain.before is None else chain.before.query_checkpoint
     earlier: Iterable[ChainStep] = ()
     if state is not None and known_before:
         replayer.checkpoints[state] = objects.get_path(state)
     elif state is not None:
-        earlier = _steps_of_query(store, chain)
+        earlier = _steps_of_query(chains, chain)
     with ExitStack() as stack:
         sessions: dict[str, EngineSession] = {}
         digests: dict[str, Multihash] = {}
@@ -203,17 +210,17 @@ def replay_steps(
     return replayed
 
 
-def _steps_of_query(store: MetadataStore, chain: CheckedChain) -> Iterator[ChainStep]:
+def _steps_of_query(chains: ChainStore, chain: CheckedChain) -> Iterator[ChainStep]:
     """Yield the steps of the query in force before ``chain`` that are held here, from its first one on."""
     assert chain.before is not None
     last = chain.before.sequence_number
     declared = [
         item.sequence_number
-        for item in store.iter_landmarks(chain.dataset_id, upto=last)
+        for item in chains.iter_landmarks(chain.dataset_id, upto=last)
         if isinstance(decode_block(item.raw, expected_hash=item.hash).event, SetTransform)
     ]
-    view = load_view(store, chain.dataset_id, upto=declared[-1])
-    for block in iter_decoded(store, chain.dataset_id, after=declared[-1], upto=last):
+    view = load_view(chains, chain.dataset_id, upto=declared[-1])
+    for block in iter_decoded(chains, chain.dataset_id, after=declared[-1], upto=last):
         after = apply(view, block)
         if isinstance(block.event, ExecuteTransform):
             yield ChainStep(block, view, after, None)
@@ -244,7 +251,8 @@ def check_records(
     chain: CheckedChain,
     paths: Mapping[Multihash, Path],
     *,
-    store: MetadataStore,
+    chains: ChainStore,
+    object_names: ObjectNames,
     objects: ObjectStore,
     engines: EngineHost,
     with_inputs: bool,
@@ -254,7 +262,7 @@ def check_records(
     Raises:
         RejectedError: REPLAY-7, REPLAY-9.
     """
-    replayer = Replayer(store, objects, paths)
+    replayer = Replayer(chains, object_names, objects, paths)
     steps = recorded = 0
     others: dict[EngineIdentity, int] = {}
     here: dict[str, tuple[Engine, Multihash] | None] = {}
@@ -282,41 +290,43 @@ def _find_engine(engines: EngineHost, name: str) -> tuple[Engine, Multihash] | N
     return engine, engine.digest()
 
 
-def stored_chain(store: MetadataStore, record: DatasetRecord) -> Iterable[OfferedBlock]:
+def stored_chain(chains: ChainStore, evidence: EvidenceStore, record: DatasetRecord) -> Iterable[OfferedBlock]:
     """Read a chain of this node as if somebody had sent it, with the replay records that are kept beside it."""
-    return stored_piece(store, record, after=-1, upto=None)
+    return stored_piece(chains, evidence, record, after=-1, upto=None)
 
 
 def stored_piece(
-    store: MetadataStore, record: DatasetRecord, *, after: int, upto: int | None
+    chains: ChainStore, evidence: EvidenceStore, record: DatasetRecord, *, after: int, upto: int | None
 ) -> Iterable[OfferedBlock]:
     """Read the blocks above ``after`` and not above ``upto`` like ``stored_chain``."""
     has_steps = record.kind is DatasetKind.DERIVATIVE
-    for stored in store.iter_blocks(record.id, after=after, upto=upto):
-        replay_record = store.find_replay_record(record.id, stored.hash) if has_steps else None
+    for stored in chains.iter_blocks(record.id, after=after, upto=upto):
+        replay_record = evidence.find_replay_record(record.id, stored.hash) if has_steps else None
         yield OfferedBlock(stored.raw, stored.signature, None if replay_record is None else replay_record.raw)
 
 
-def view_at(store: MetadataStore, dataset_id: DatasetId, sequence_number: int) -> DatasetView:
+def view_at(chains: ChainStore, dataset_id: DatasetId, sequence_number: int) -> DatasetView:
     """Fold our copy up to a block."""
-    return load_view(store, dataset_id, upto=sequence_number)
+    return load_view(chains, dataset_id, upto=sequence_number)
 
 
-def _missing_inputs(transform: SetTransform | None, store: MetadataStore, reads: ReadGrants) -> Iterator[str]:
+def _missing_inputs(
+    transform: SetTransform | None, chains: ChainStore, object_names: ObjectNames, reads: ReadGrants
+) -> Iterator[str]:
     if transform is None:
         return
     for dataset_id, item in zip(input_ids(transform), transform.inputs, strict=True):
-        if find_input(store, dataset_id, reads) is None:
+        if find_input(chains, dataset_id, reads) is None:
             yield f"input '{item.alias or item.dataset_ref}' ({dataset_id}) is not in this node"
-        elif absent := store.list_absent_objects(dataset_id):
+        elif absent := object_names.list_absent_objects(dataset_id):
             yield f"input '{item.alias or item.dataset_ref}' lacks {len(absent)} files here; pull it again"
 
 
-def _missing_input_blocks(event: ExecuteTransform, store: MetadataStore, reads: ReadGrants) -> Sequence[str]:
+def _missing_input_blocks(event: ExecuteTransform, chains: ChainStore, reads: ReadGrants) -> Sequence[str]:
     missing = []
     for read in event.query_inputs:
-        record = find_input(store, read.dataset_id, reads)
+        record = find_input(chains, read.dataset_id, reads)
         last = read.new_block_hash or read.prev_block_hash
-        if record is not None and last is not None and store.find_block(read.dataset_id, last) is None:
+        if record is not None and last is not None and chains.find_block(read.dataset_id, last) is None:
             missing.append(f"input '{record.name}' has no block {last.short} in this node; pull it again")
     return missing

@@ -11,10 +11,12 @@ from yarl import URL
 from odf_node.adapters.exchange_peer import node_info_url, split_dataset_url
 from odf_node.adapters.http_client import ClientSettings, HttpClient, read_bounded
 from odf_node.adapters.http_failures import error_of_status
-from odf_node.adapters.packing import ServedStore, iter_packed
+from odf_node.adapters.packing import iter_packed
 from odf_node.adapters.peer_addresses import is_smart, parse_peer_url
 from odf_node.adapters.smart_push import SmartPush
 from odf_node.adapters.task_errors import first_error
+from odf_node.ports.chains import ChainStore
+from odf_node.ports.evidence import EvidenceStore
 from odf_node.ports.objects import ObjectStore
 from odf_node.ports.peer_client import OnBytes
 from odf_node.ports.peer_errors import PeerLiedError, PeerNotFoundError, PeerUnavailableError, PushRefusedError
@@ -44,7 +46,8 @@ async def push_dataset(
     address: str,
     offered: PushedHead,
     *,
-    store: ServedStore,
+    chains: ChainStore,
+    evidence: EvidenceStore,
     objects: ObjectStore,
     settings: ClientSettings,
     on_bytes: OnBytes | None = None,
@@ -55,7 +58,8 @@ async def push_dataset(
         address: ``http(s)://.../NAME``: the node, and what the dataset is to be called there; ``odf+http(s)://`` speaks
             ODF's Smart Transfer Protocol to those that know nothing better.
         offered: The head up to which is pushed; in the store.
-        store: Where the blocks are.
+        chains: Where the blocks are.
+        evidence: Their replay records.
         objects: Where the slices and checkpoints are.
         settings: With the token; ``message_s`` bounds single answers, not the receiver's verification.
         on_bytes: Told of object bytes that are sent, as ``PeerDataset.fetch_objects``.
@@ -73,12 +77,12 @@ async def push_dataset(
         # Without a token only the node's own name can open the door.
         info = await _find_node_info(client, url)
         if info is None and is_smart(address):
-            return await SmartPush(client, url, offered, store, objects, on_bytes).run()
+            return await SmartPush(client, url, offered, chains, objects, on_bytes).run()
         _require_pushes(url, info)
         client.sign_all(settings.token is None)
         failures = 0
         while True:
-            push = _Push(client, url, offered, store, objects, on_bytes)
+            push = _Push(client, url, offered, chains, evidence, objects, on_bytes)
             try:
                 return await push.run()
             except PeerNotFoundError as error:
@@ -97,7 +101,8 @@ class _Push:
         client: HttpClient,
         url: URL,
         offered: PushedHead,
-        store: ServedStore,
+        chains: ChainStore,
+        evidence: EvidenceStore,
         objects: ObjectStore,
         on_bytes: OnBytes | None,
     ) -> None:
@@ -105,7 +110,8 @@ class _Push:
         self._base, self._name = split_dataset_url(url)
         self._url = url
         self._offered = offered
-        self._store = store
+        self._chains = chains
+        self._evidence = evidence
         self._objects = objects
         self._on_bytes = on_bytes
         self._sent_bytes = 0
@@ -144,7 +150,7 @@ class _Push:
     async def _require_common_history(self, known: Head | None) -> None:
         if known is None:
             return
-        block = await asyncio.to_thread(self._store.find_block, self._offered.dataset_id, known.hash)
+        block = await asyncio.to_thread(self._chains.find_block, self._offered.dataset_id, known.hash)
         if block is None or block.sequence_number > self._offered.head.sequence_number:
             await self._client.ask("DELETE", self._push_url)
             raise PushRefusedError(
@@ -161,7 +167,12 @@ class _Push:
             body, _ = await finish_in_thread(
                 lambda after=after: encode_pack(  # type: ignore[misc]
                     iter_packed(
-                        self._store, offered.dataset_id, after, head.sequence_number, with_records=offered.with_records
+                        self._chains,
+                        self._evidence,
+                        offered.dataset_id,
+                        after,
+                        head.sequence_number,
+                        with_records=offered.with_records,
                     )
                 )
             )

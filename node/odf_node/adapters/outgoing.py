@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 from odf_node.byte_rate import ByteRate
 from odf_node.home import Home
 from odf_node.ports import Clock, KeyStore, ObjectStore
+from odf_node.ports.chains import ChainStore
+from odf_node.ports.evidence import EvidenceStore
 from odf_node.ports.peer_client import OnBytes, PeerDataset
 from odf_node.ports.push_client import PushedHead, PushOutcome
 
 if TYPE_CHECKING:
     from odf_node.adapters.http_client import SignRequest
-    from odf_node.adapters.packing import ServedStore
     from odf_protocol.exchange.messages import DatasetSummary
 
 
@@ -28,7 +29,8 @@ class Outgoing:
     """
 
     home: Home
-    store: "ServedStore"
+    chains: "ChainStore"
+    evidence: "EvidenceStore"
     objects: ObjectStore
     keys: KeyStore
     clock: Clock
@@ -80,7 +82,13 @@ class Outgoing:
             sign=await asyncio.to_thread(self._find_signer),
         )
         return await push_dataset(
-            url, offered, store=self.store, objects=self.objects, settings=settings, on_bytes=on_bytes
+            url,
+            offered,
+            chains=self.chains,
+            evidence=self.evidence,
+            objects=self.objects,
+            settings=settings,
+            on_bytes=on_bytes,
         )
 
     def _allows_private(self) -> bool:

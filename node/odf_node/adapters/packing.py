@@ -1,21 +1,16 @@
 """Blocks of a chain with what accompanies them, ready to be packed."""
 
 from collections.abc import Iterator
-from typing import Protocol
 
-from odf_node.ports.metadata import MetadataStore
-from odf_node.ports.serving import ServedChains
+from odf_node.ports.chains import ChainStore
+from odf_node.ports.evidence import EvidenceStore
 from odf_protocol.did import DatasetId
 from odf_protocol.exchange.limits import MAX_PACK_BLOCKS
 from odf_protocol.exchange.packs import PackedBlock
 
 
-class ServedStore(MetadataStore, ServedChains, Protocol):
-    """The store with the look-ups that only serving needs."""
-
-
 def iter_packed(
-    store: ServedStore, dataset_id: DatasetId, after: int, upto: int, *, with_records: bool
+    chains: ChainStore, evidence: EvidenceStore, dataset_id: DatasetId, after: int, upto: int, *, with_records: bool
 ) -> Iterator[PackedBlock]:
     """Yield the blocks above ``after`` and not above ``upto`` with signature and, if wanted, replay record.
 
@@ -24,10 +19,10 @@ def iter_packed(
     if after >= upto:
         return
     last = min(upto, after + MAX_PACK_BLOCKS)
-    records = store.iter_replay_records(dataset_id, after=after, upto=last) if with_records else iter(())
+    records = evidence.iter_replay_records(dataset_id, after=after, upto=last) if with_records else iter(())
     nothing = (upto + 1, b"")
     number, record = next(records, nothing)
-    for block in store.iter_blocks(dataset_id, after=after, upto=upto):
+    for block in chains.iter_blocks(dataset_id, after=after, upto=upto):
         if number == block.sequence_number:
             yield PackedBlock(block.raw, block.signature, record)
             number, record = next(records, nothing)

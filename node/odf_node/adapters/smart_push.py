@@ -11,7 +11,6 @@ from yarl import URL
 
 from odf_node.adapters.http_client import HttpClient, read_bounded
 from odf_node.adapters.http_failures import error_of_status, mapped_failures
-from odf_node.adapters.packing import ServedStore
 from odf_node.adapters.plain_peer import parse_head_text
 from odf_node.adapters.public_resolver import PublicResolver
 from odf_node.adapters.smart_batches import PlannedBatch, plan_batch
@@ -19,6 +18,7 @@ from odf_node.adapters.smart_connection import name_peer, open_conversation
 from odf_node.adapters.smart_socket import Conversation
 from odf_node.adapters.task_errors import first_error
 from odf_node.adapters.transfer_urls import read_transfer_url
+from odf_node.ports.chains import ChainStore
 from odf_node.ports.objects import ObjectStore
 from odf_node.ports.peer_client import OnBytes
 from odf_node.ports.peer_errors import PeerLiedError, PeerNotFoundError, PeerUnavailableError, PushRefusedError
@@ -44,14 +44,14 @@ class SmartPush:
         client: HttpClient,
         url: URL,
         offered: PushedHead,
-        store: ServedStore,
+        chains: ChainStore,
         objects: ObjectStore,
         on_bytes: OnBytes | None,
     ) -> None:
         self._client = client
         self._url = url
         self._offered = offered
-        self._store = store
+        self._chains = chains
         self._objects = objects
         self._on_bytes = on_bytes
         self._sent_bytes = 0
@@ -70,7 +70,7 @@ class SmartPush:
             after = -1 if last is None else last.sequence_number
             planned = await finish_in_thread(
                 lambda after=after: plan_batch(  # type: ignore[misc]
-                    self._store, self._offered.dataset_id, after=after, upto=self._offered.head.sequence_number
+                    self._chains, self._offered.dataset_id, after=after, upto=self._offered.head.sequence_number
                 )
             )
             await self._converse(planned, current=found, is_forced=is_forced)
@@ -99,7 +99,7 @@ class SmartPush:
         """Give the block from which on the other side lacks ours, and whether its history is to be replaced."""
         if found is None:
             return None, False
-        block = await asyncio.to_thread(self._store.find_block, self._offered.dataset_id, found)
+        block = await asyncio.to_thread(self._chains.find_block, self._offered.dataset_id, found)
         if block is not None and block.sequence_number <= self._offered.head.sequence_number:
             return Head(block.sequence_number, found), False
         if self._offered.replaces_history:

@@ -13,7 +13,7 @@ TOLERATED_S: Final = 2  # guess: what time services correct at once without anyb
 def tell_writing_time(context: Context, record: DatasetRecord) -> Timestamp:
     """Return the time of the dataset's next block; warn where the clock is behind the newest one."""
     node = context.node
-    time, shown = find_writing_time(node.store, node.clock, record.id), node.now()
+    time, shown = find_writing_time(node.chains, node.clock, record.id), node.now()
     if time.seconds - shown.seconds > TOLERATED_S:
         context.console.warn(
             f"this machine's clock shows {shown}, which is before the newest block of '{record.name}'; "

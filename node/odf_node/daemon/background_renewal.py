@@ -21,7 +21,7 @@ class BackgroundRenewal:
     def __init__(self, node: Node, live: Live) -> None:
         self._node = node
         self._live = live
-        self._renewal = HeadRenewal(node.store, node.objects, node.keys)
+        self._renewal = HeadRenewal(node.chains, node.documents, node.objects, node.keys)
         self._problems: dict[str, str] = {}
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None

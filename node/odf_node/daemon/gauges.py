@@ -15,13 +15,13 @@ def make_metrics(node: Node) -> Metrics:
 
     def count_datasets() -> float | None:
         try:
-            return len(node.store.list_datasets())
+            return len(node.chains.list_datasets())
         except OdfError:
             return None
 
     def count_blocks() -> float | None:
         try:
-            return sum(record.head.sequence_number + 1 for record in node.store.list_datasets())
+            return sum(record.head.sequence_number + 1 for record in node.chains.list_datasets())
         except OdfError:
             return None
 

@@ -14,6 +14,7 @@ from odf_node.errors import UsageError
 from odf_node.exchange.following import Follower
 from odf_node.gossip.gossiping import Gossip
 from odf_node.gossip.hearsay import Hearsay
+from odf_node.gossip.home_reading import HomeReader
 from odf_node.http.access_log import write_line
 from odf_node.http.server import ListeningAddress
 from odf_node.turns import FairTurns
@@ -62,6 +63,10 @@ class GossipTasks:
         loop = asyncio.get_running_loop()
         self.node.outgoing.heard_private = self.section.allow_private
         follower = Follower(
+            self.node.chains,
+            self.node.documents,
+            self.node.evidence,
+            self.node.store,
             self.node.store,
             lambda: replace(self.node.pulling, turn=lambda: verifications.ask("subscriptions")),
             self.node.outgoing.open_peer,
@@ -123,20 +128,20 @@ async def gossip_of(
             rate_items_per_s=settings.rate_items_per_s * _PRIVATE_FACTOR,
             rate_burst_items=settings.rate_burst_items * _PRIVATE_FACTOR,
         )
-    auditors = _Auditors(WatchedPolicies(node.home.policies))
+    ports = node.chains, node.documents, node.evidence, node.store, node.store
+    signers = _Auditors(WatchedPolicies(node.home.policies)).list_keys
+    reader = HomeReader(*ports, tuple(bootstrap), signers, tells, prepare)
     async with GossipClient(allow_private=section.allow_private) as transport:
         gossip = Gossip(
+            reader,
+            node.store,
             node.store,
             private_key,
             node.clock,
             transport,
             settings=settings,
-            bootstrap=bootstrap,
             allow_private=section.allow_private,
-            read_signers=auditors.list_keys,
-            sinks=(Hearsay(node.store, node.clock),),
-            tells=tells,
-            prepare=prepare,
+            sinks=(Hearsay(node.chains, node.documents, node.evidence, node.store, node.store, node.clock),),
             log=write_line,
         )
         running = GossipTasks(node, section, public_url, gossip, asyncio.Event(), [])

@@ -112,16 +112,16 @@ async def serve(node: Node, setting: Setting, *, ready_file: Path | None, consol
 
 def _prepare(node: Node) -> PrivateKey:
     """Find out whether the home can be served before anybody is told that it is, and give the node's key."""
-    node.store.list_datasets()
+    node.chains.list_datasets()
     key = node.keys.get_or_create_node_key()
     # What a crash left is removed while nobody else writes; a busy home is left alone.
-    node.clean_up()
+    node.sweeper.clean_up()
     return key
 
 
 def _announce(node: Node, listening: ListeningAddress, ready_file: Path | None, console: Console) -> None:
     """Tell people, scripts and the supervisor that requests are answered."""
-    count = sum(record.published for record in node.store.list_datasets())
+    count = sum(record.published for record in node.chains.list_datasets())
     reach = ", to this machine alone; --address lets others in" if listening.is_local else ""
     console.note(f"serving {count_of(count, 'dataset')} at {listening.url}{reach} (Ctrl-C ends)")
     if ready_file is not None:
@@ -135,11 +135,16 @@ def _make_served(
     return ServedNode(
         software=f"odf-node/{__version__}",
         node_id=DidKey(key.public_key()),
-        store=node.store,
+        chains=node.chains,
+        datasets=node.datasets,
+        documents=node.documents,
+        evidence=node.evidence,
+        object_names=node.object_names,
+        tokens=node.store,
         objects=node.objects,
         clock=node.clock,
-        disputes=Disputes(node.store),
-        key_logs=KeyLogs(node.store),
+        disputes=Disputes(node.chains, node.documents),
+        key_logs=KeyLogs(node.chains, node.documents),
         trees=KeptTrees(node.objects),
         pushes=LatePushJudge(node),
         rebuilds=house.rebuilds,

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 
-from odf_node.ports import BlockNotFoundError, MetadataStore, StoredBlock
+from odf_node.ports import BlockNotFoundError, StoredBlock
+from odf_node.ports.chains import ChainStore
 from odf_protocol.block import Block, decode_block
 from odf_protocol.dataset_view import DatasetView, apply, start_view
 from odf_protocol.did import DatasetId
@@ -12,16 +13,16 @@ from odf_protocol.timestamp import Timestamp
 
 
 def iter_decoded(
-    store: MetadataStore, dataset_id: DatasetId, *, after: int = -1, upto: int | None = None
+    chains: ChainStore, dataset_id: DatasetId, *, after: int = -1, upto: int | None = None
 ) -> Iterator[Block]:
     """Yield decoded blocks in order; each is checked against the hash it is stored under."""
-    for stored in store.iter_blocks(dataset_id, after=after, upto=upto):
+    for stored in chains.iter_blocks(dataset_id, after=after, upto=upto):
         yield decode_block(stored.raw, expected_hash=stored.hash)
 
 
-def load_view(store: MetadataStore, dataset_id: DatasetId, *, upto: int | None = None) -> DatasetView:
+def load_view(chains: ChainStore, dataset_id: DatasetId, *, upto: int | None = None) -> DatasetView:
     """Say what is in force after block ``upto`` (None: the head), from the few blocks that it follows from."""
-    stored = store.iter_landmarks(dataset_id, upto=upto)
+    stored = chains.iter_landmarks(dataset_id, upto=upto)
     blocks = (decode_block(item.raw, expected_hash=item.hash) for item in stored)
     view = start_view(next(blocks))
     for block in blocks:
@@ -30,10 +31,10 @@ def load_view(store: MetadataStore, dataset_id: DatasetId, *, upto: int | None =
 
 
 def iter_slices(
-    store: MetadataStore, dataset_id: DatasetId, *, as_of: Timestamp | None = None, newest_first: bool = False
+    chains: ChainStore, dataset_id: DatasetId, *, as_of: Timestamp | None = None, newest_first: bool = False
 ) -> Iterator[DataSlice]:
     """Yield the slices of a chain in order; with ``as_of`` only those with rows that were known by then (ROWS-3)."""
-    for stored in store.iter_blocks_with_rows(dataset_id, newest_first=newest_first):
+    for stored in chains.iter_blocks_with_rows(dataset_id, newest_first=newest_first):
         block = decode_block(stored.raw, expected_hash=stored.hash)
         event = block.event
         if as_of is not None and block.system_time.truncated_to_ms() > as_of:
@@ -42,20 +43,20 @@ def iter_slices(
             yield event.new_data
 
 
-def get_block(store: MetadataStore, dataset_id: DatasetId, block_hash: Multihash) -> StoredBlock:
+def get_block(chains: ChainStore, dataset_id: DatasetId, block_hash: Multihash) -> StoredBlock:
     """Return a block that must be in the chain.
 
     Raises:
         BlockNotFoundError: It is not.
     """
-    found = store.find_block(dataset_id, block_hash)
+    found = chains.find_block(dataset_id, block_hash)
     if found is None:
         raise BlockNotFoundError(dataset_id, block_hash)
     return found
 
 
 def blocks_between(
-    store: MetadataStore, dataset_id: DatasetId, first: Multihash | None, last: Multihash | None
+    chains: ChainStore, dataset_id: DatasetId, first: Multihash | None, last: Multihash | None
 ) -> Iterator[Block]:
     """Yield the blocks after ``first`` up to and including ``last``; nothing when ``last`` is None.
 
@@ -64,14 +65,14 @@ def blocks_between(
     """
     if last is None:
         return
-    after = -1 if first is None else get_block(store, dataset_id, first).sequence_number
-    yield from iter_decoded(store, dataset_id, after=after, upto=get_block(store, dataset_id, last).sequence_number)
+    after = -1 if first is None else get_block(chains, dataset_id, first).sequence_number
+    yield from iter_decoded(chains, dataset_id, after=after, upto=get_block(chains, dataset_id, last).sequence_number)
 
 
-def last_offset_at(store: MetadataStore, dataset_id: DatasetId, sequence_number: int) -> int | None:
+def last_offset_at(chains: ChainStore, dataset_id: DatasetId, sequence_number: int) -> int | None:
     """Return the number of the last row after a block, None where there is none; goes back to the newest data block."""
     for number in range(sequence_number, -1, -1):
-        stored = store.find_block_by_number(dataset_id, number)
+        stored = chains.find_block_by_number(dataset_id, number)
         if stored is None:
             raise BlockNotFoundError(dataset_id, number)
         event = decode_block(stored.raw, expected_hash=stored.hash).event

@@ -6,7 +6,11 @@ from dataclasses import dataclass, replace
 from odf_node.datasets.redefinition import Redefiner
 from odf_node.datasets.writer import ChainWriter
 from odf_node.errors import UnknownDatasetError, UsageError
-from odf_node.ports import DatasetRecord, KeyStore, MetadataStore, NewDataset, ObjectStore, Origin
+from odf_node.ports import DatasetRecord, KeyStore, NewDataset, ObjectStore, Origin
+from odf_node.ports.chains import ChainStore
+from odf_node.ports.commits import CommitStore
+from odf_node.ports.documents import DocumentStore
+from odf_node.ports.ingests import IngestStore
 from odf_protocol.block import LATEST_VERSION
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import MalformedError
@@ -19,7 +23,10 @@ from odf_protocol.timestamp import Timestamp
 class DatasetCreator:
     """The use case behind ``odf-node add``."""
 
-    store: MetadataStore
+    chains: ChainStore
+    commits: CommitStore
+    documents: DocumentStore
+    ingests: IngestStore
     objects: ObjectStore
     keys: KeyStore
 
@@ -54,7 +61,7 @@ class DatasetCreator:
         for name in names:
             if names.count(name) > 1:
                 raise UsageError(f"'{name}' is defined twice in these manifests; each dataset needs a name of its own")
-            if not replaces and any(record.name.lower() == name for record in self.store.list_datasets()):
+            if not replaces and any(record.name.lower() == name for record in self.chains.list_datasets()):
                 raise UsageError(
                     f"there is a dataset '{name}' already; 'odf-node add --replace FILE' changes what it is made by, "
                     "or choose another name"
@@ -75,7 +82,9 @@ class DatasetCreator:
         """
         key = self.keys.generate()
         dataset_id = DatasetId(key.public_key())
-        writer = ChainWriter.start_chain(self.store, dataset_id, key, block_version=block_version)
+        writer = ChainWriter.start_chain(
+            self.chains, self.commits, self.documents, dataset_id, key, block_version=block_version
+        )
         writer.add(Seed(dataset_id=dataset_id, dataset_kind=snapshot.kind), system_time=system_time)
         for event in snapshot.metadata:
             resolved = self.resolve_inputs(event) if isinstance(event, SetTransform) else event
@@ -104,7 +113,7 @@ class DatasetCreator:
     @property
     def redefiner(self) -> Redefiner:
         """Behind ``add --replace``."""
-        return Redefiner(self.store, self.objects, self.keys)
+        return Redefiner(self.chains, self.commits, self.documents, self.ingests, self.objects, self.keys)
 
     def resolve_inputs(self, event: SetTransform) -> SetTransform:
         """Write identities where the author wrote names; a missing alias becomes the name as written (ODF)."""
@@ -118,10 +127,10 @@ class DatasetCreator:
 
     def _find(self, reference: str) -> DatasetRecord | None:
         try:
-            return self.store.find_dataset(DatasetId.parse(reference))
+            return self.chains.find_dataset(DatasetId.parse(reference))
         except MalformedError:
             wanted = reference.lower()
-            return next((record for record in self.store.list_datasets() if record.name.lower() == wanted), None)
+            return next((record for record in self.chains.list_datasets() if record.name.lower() == wanted), None)
 
 
 def _inputs_first(snapshots: Sequence[DatasetSnapshot]) -> list[DatasetSnapshot]:

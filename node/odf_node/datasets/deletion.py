@@ -5,7 +5,11 @@ from dataclasses import dataclass
 
 from odf_node.datasets.chains import load_view
 from odf_node.keys.logs import KeyLogs
-from odf_node.ports import Clock, DatasetRecord, KeyStore, MetadataStore, ObjectStore, Origin
+from odf_node.ports import Clock, DatasetRecord, KeyStore, ObjectStore, Origin
+from odf_node.ports.chains import ChainStore
+from odf_node.ports.datasets import DatasetStore
+from odf_node.ports.documents import DocumentStore
+from odf_node.ports.object_names import ObjectNames
 from odf_protocol.enums import DatasetKind
 from odf_protocol.transform_plan import input_ids
 
@@ -14,7 +18,10 @@ from odf_protocol.transform_plan import input_ids
 class Deletion:
     """The use case behind ``odf-node delete``."""
 
-    store: MetadataStore
+    chains: ChainStore
+    datasets: DatasetStore
+    documents: DocumentStore
+    object_names: ObjectNames
     objects: ObjectStore
     keys: KeyStore
     clock: Clock
@@ -23,17 +30,17 @@ class Deletion:
         """List pairs of a dataset to be deleted and a derivative that reads it and would stay."""
         going = {record.id: record for record in records}
         pairs = []
-        for reader in self.store.list_datasets():
+        for reader in self.chains.list_datasets():
             if reader.id in going or reader.kind is not DatasetKind.DERIVATIVE:
                 continue
-            transform = load_view(self.store, reader.id).transform
+            transform = load_view(self.chains, reader.id).transform
             pairs += [(going[item], reader) for item in (input_ids(transform) if transform else ()) if item in going]
         return pairs
 
     def delete(self, record: DatasetRecord) -> None:
         """Delete the chain, then the key, then every file that nothing refers to any more."""
-        self.store.delete_dataset(record.id)
+        self.datasets.delete_dataset(record.id)
         if record.origin is Origin.OWN:
-            for period in KeyLogs(self.store).get_history(record.id).periods:
+            for period in KeyLogs(self.chains, self.documents).get_history(record.id).periods:
                 self.keys.delete_signing_key(period.key)
-        self.objects.sweep(self.store.list_referenced_objects, now=self.clock.now())
+        self.objects.sweep(self.object_names.list_referenced_objects, now=self.clock.now())

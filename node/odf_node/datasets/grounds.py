@@ -5,22 +5,23 @@ Source: clauses ACCEPT-5 in ``spec/extensions/acceptance.md`` and PLAN-10 in ``s
 
 import json
 
-from odf_node.ports import Acceptance, DatasetRecord, MetadataStore
+from odf_node.ports import Acceptance, DatasetRecord
+from odf_node.ports.chains import ChainStore
 from odf_protocol.chain_progress import decode_progress
 from odf_protocol.enums import DatasetKind
 
 
-def find_partial(store: MetadataStore, record: DatasetRecord) -> str:
+def find_partial(chains: ChainStore, record: DatasetRecord) -> str:
     """Say what makes a dataset less than its declared query over the whole input; empty where nothing does."""
     if record.kind is DatasetKind.ROOT:
         return ""  # it declares no query
-    _head, state = store.get_chain_state(record.id)
+    _head, state = chains.get_chain_state(record.id)
     return decode_progress(state).partial
 
 
-def describe_ground(store: MetadataStore, record: DatasetRecord) -> str:
+def describe_ground(chains: ChainStore, record: DatasetRecord) -> str:
     """Say what a dataset rests on."""
-    return record.trust.in_words(find_partial(store, record))
+    return record.trust.in_words(find_partial(chains, record))
 
 
 def describe_acceptance(acceptance: Acceptance) -> dict[str, object]:

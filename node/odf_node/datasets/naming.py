@@ -6,25 +6,26 @@ from collections.abc import Sequence
 from typing import Final
 
 from odf_node.errors import UnknownDatasetError
-from odf_node.ports import DatasetRecord, MetadataStore
+from odf_node.ports import DatasetRecord
+from odf_node.ports.chains import ChainStore
 from odf_protocol.did import DatasetId
 from odf_protocol.names import fits_pattern
 
 _HOST_AND_PORT: Final = re.compile(r"[A-Za-z0-9.-]+:[0-9]{1,5}(/.*)?")
 
 
-def get_dataset(store: MetadataStore, text: str) -> DatasetRecord:
+def get_dataset(chains: ChainStore, text: str) -> DatasetRecord:
     """Find the one dataset that ``text`` names: a local name (case does not matter) or a ``did:odf``.
 
     Raises:
         UnknownDatasetError: There is none; the message offers the nearest name.
     """
     if text.startswith("did:"):
-        record = store.find_dataset(DatasetId.parse(text))
+        record = chains.find_dataset(DatasetId.parse(text))
         if record is None:
             raise UnknownDatasetError(f"this node has no dataset {text}; 'odf-node list --wide' shows the identities")
         return record
-    records = store.list_datasets()
+    records = chains.list_datasets()
     for record in records:
         if record.name.lower() == text.lower():
             return record
@@ -41,7 +42,7 @@ def find_missing_scheme(text: str) -> str | None:
     return f"http://{text}" if _HOST_AND_PORT.fullmatch(text) else None
 
 
-def select_datasets(store: MetadataStore, patterns: Sequence[str]) -> list[DatasetRecord]:
+def select_datasets(chains: ChainStore, patterns: Sequence[str]) -> list[DatasetRecord]:
     """Find the datasets that names or ``%`` patterns mean, each once, in the order given.
 
     Raises:
@@ -50,10 +51,10 @@ def select_datasets(store: MetadataStore, patterns: Sequence[str]) -> list[Datas
     chosen: dict[DatasetId, DatasetRecord] = {}
     for pattern in patterns:
         if "%" not in pattern:
-            record = get_dataset(store, pattern)
+            record = get_dataset(chains, pattern)
             chosen[record.id] = record
             continue
-        matching = [record for record in store.list_datasets() if fits_pattern(pattern, record.name)]
+        matching = [record for record in chains.list_datasets() if fits_pattern(pattern, record.name)]
         if not matching:
             raise UnknownDatasetError(f"no dataset of this node matches '{pattern}'")
         chosen.update((record.id, record) for record in matching)

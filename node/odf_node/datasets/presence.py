@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from odf_node.errors import ObjectsAbsentError
-from odf_node.ports import DatasetRecord, MetadataStore, ObjectStore
+from odf_node.ports import DatasetRecord, ObjectStore
+from odf_node.ports.object_names import ObjectNames
 from odf_protocol.multihash import Multihash
 from odf_protocol.policy import Trust
 
@@ -16,15 +17,17 @@ from odf_protocol.policy import Trust
 class Presence:
     """Says what is missing, and stops whoever needs it."""
 
-    store: MetadataStore
+    object_names: ObjectNames
     objects: ObjectStore
 
     def find_absent(self, record: DatasetRecord) -> frozenset[Multihash]:
         """Return the files of a dataset that need not be here and are not."""
-        marked = self.store.list_absent_objects(record.id)
+        marked = self.object_names.list_absent_objects(record.id)
         # That the same bytes are here for another dataset is no reason to take them for this one (EX-80).
         return frozenset(
-            item for item in marked if not (self.store.has_dataset_object(record.id, item) and self.objects.has(item))
+            item
+            for item in marked
+            if not (self.object_names.has_dataset_object(record.id, item) and self.objects.has(item))
         )
 
     def require(self, record: DatasetRecord, needed: Iterable[Multihash] | None = None) -> None:

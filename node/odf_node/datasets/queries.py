@@ -9,7 +9,9 @@ from odf_engines.errors import InvalidQueryError
 from odf_node.datasets.chains import iter_slices, load_view
 from odf_node.datasets.presence import Presence
 from odf_node.engines.sessions import EngineHost
-from odf_node.ports import DatasetRecord, MetadataStore, ObjectStore
+from odf_node.ports import DatasetRecord, ObjectStore
+from odf_node.ports.chains import ChainStore
+from odf_node.ports.object_names import ObjectNames
 from odf_protocol.multihash import Multihash
 from odf_protocol.timestamp import Timestamp
 
@@ -21,17 +23,18 @@ if TYPE_CHECKING:
 class QueryRunner:
     """The use case behind ``odf-node sql``."""
 
-    store: MetadataStore
+    chains: ChainStore
+    object_names: ObjectNames
     objects: ObjectStore
     engines: EngineHost
 
     def list_absent(self, sql: str, *, as_of: Timestamp | None) -> list[tuple[DatasetRecord, frozenset[Multihash]]]:
         """List the files that a query needs and that are not here by choice, by dataset (PART-9)."""
         found = []
-        for record in self.store.list_datasets():
-            absent = self.store.list_absent_objects(record.id) if _names(sql, record) else frozenset()
+        for record in self.chains.list_datasets():
+            absent = self.object_names.list_absent_objects(record.id) if _names(sql, record) else frozenset()
             if absent:
-                slices = iter_slices(self.store, record.id, as_of=as_of)
+                slices = iter_slices(self.chains, record.id, as_of=as_of)
                 needed = absent & {item.physical_hash for item in slices}
                 found += [(record, needed)] if needed else []
         return found
@@ -52,7 +55,7 @@ class QueryRunner:
         """
         import pyarrow.parquet as pq
 
-        records = self.store.list_datasets()
+        records = self.chains.list_datasets()
         tables = tuple(table for each in records if (table := self._table(each, sql, as_of)) is not None)
         request = QueryRequest(tables=tables, sql=sql, as_of=as_of, max_rows=max_rows, limits=self.engines.limits)
         try:
@@ -66,11 +69,11 @@ class QueryRunner:
         return pq.read_table(response.result_path)
 
     def _table(self, record: DatasetRecord, sql: str, as_of: Timestamp | None) -> QueryTable | None:
-        view = load_view(self.store, record.id)
+        view = load_view(self.chains, record.id)
         if view.schema is None:
             return None
-        hashes = [item.physical_hash for item in iter_slices(self.store, record.id, as_of=as_of)]
-        presence = Presence(self.store, self.objects)
+        hashes = [item.physical_hash for item in iter_slices(self.chains, record.id, as_of=as_of)]
+        presence = Presence(self.object_names, self.objects)
         if presence.find_absent(record):
             if not _names(sql, record):
                 return None
@@ -81,7 +84,7 @@ class QueryRunner:
     def _is_asked_in_vain(self, record: DatasetRecord, sql: str) -> bool:
         """Say whether a query names a dataset that never had data, and so is no table."""
         word = rf"(?<![\w.-]){re.escape(record.name)}(?![\w-])"
-        return re.search(word, sql, re.IGNORECASE) is not None and load_view(self.store, record.id).schema is None
+        return re.search(word, sql, re.IGNORECASE) is not None and load_view(self.chains, record.id).schema is None
 
 
 def _names(sql: str, record: DatasetRecord) -> bool:

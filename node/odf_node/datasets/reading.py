@@ -5,7 +5,10 @@ from typing import TYPE_CHECKING
 
 from odf_node.datasets.chains import iter_slices, load_view
 from odf_node.datasets.presence import Presence
-from odf_node.ports import DatasetRecord, MetadataStore, ObjectStore
+from odf_node.ports import DatasetRecord, ObjectStore
+from odf_node.ports.chains import ChainStore
+from odf_node.ports.ingests import IngestStore
+from odf_node.ports.object_names import ObjectNames
 from odf_protocol.multihash import Multihash
 from odf_protocol.schema_arrow import arrow_schema_of
 
@@ -17,14 +20,16 @@ if TYPE_CHECKING:
 class DataReader:
     """The use case behind ``odf-node tail`` and ``odf-node inspect quarantine``."""
 
-    store: MetadataStore
+    chains: ChainStore
+    object_names: ObjectNames
+    ingests: IngestStore
     objects: ObjectStore
 
     def list_tail(self, record: DatasetRecord, *, count: int, skip: int = 0) -> list[Multihash]:
         """List the slices, oldest first, that ``tail`` reads with the same arguments."""
         hashes: list[Multihash] = []
         rows = 0
-        for item in iter_slices(self.store, record.id, newest_first=True):
+        for item in iter_slices(self.chains, record.id, newest_first=True):
             if rows >= count + skip:
                 break
             hashes.insert(0, item.physical_hash)
@@ -38,10 +43,10 @@ class DataReader:
         from odf_node.rows.slices import read_last_rows
 
         hashes = self.list_tail(record, count=count, skip=skip)
-        Presence(self.store, self.objects).require(record, hashes)
+        Presence(self.object_names, self.objects).require(record, hashes)
         parts = [read_last_rows(self.objects.get_path(item), count + skip) for item in hashes]
         if not parts:
-            schema = load_view(self.store, record.id).schema
+            schema = load_view(self.chains, record.id).schema
             return arrow_schema_of(schema).empty_table() if schema else pa.table({})
         table = pa.concat_tables(parts, promote_options="permissive")
         end = max(0, table.num_rows - skip)
@@ -53,7 +58,7 @@ class DataReader:
         import pyarrow.parquet as pq
 
         parts = []
-        for entry in self.store.iter_quarantine(record.id):
+        for entry in self.ingests.iter_quarantine(record.id):
             rows = pq.read_table(self.objects.get_path(entry.object_hash))
             source = pa.array([entry.source] * rows.num_rows, pa.string())
             parts.append(rows.append_column("source", source))

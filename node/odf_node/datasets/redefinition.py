@@ -12,7 +12,11 @@ from dataclasses import dataclass
 from odf_node.datasets.chains import load_view
 from odf_node.datasets.writer import ChainWriter
 from odf_node.errors import UsageError
-from odf_node.ports import DatasetRecord, KeyStore, MetadataStore, ObjectStore, Origin
+from odf_node.ports import DatasetRecord, KeyStore, ObjectStore, Origin
+from odf_node.ports.chains import ChainStore
+from odf_node.ports.commits import CommitStore
+from odf_node.ports.documents import DocumentStore
+from odf_node.ports.ingests import IngestStore
 from odf_protocol.chain.state import ChainState
 from odf_protocol.dataset_view import DatasetView
 from odf_protocol.errors import RejectedError
@@ -37,7 +41,10 @@ from odf_protocol.vocabulary import Vocabulary
 class Redefiner:
     """The use case behind ``odf-node add --replace``, for datasets that are there."""
 
-    store: MetadataStore
+    chains: ChainStore
+    commits: CommitStore
+    documents: DocumentStore
+    ingests: IngestStore
     objects: ObjectStore
     keys: KeyStore
 
@@ -48,7 +55,7 @@ class Redefiner:
             UsageError: It is not this node's own, or of another kind.
         """
         wanted = str(snapshot.name).lower()
-        record = next((each for each in self.store.list_datasets() if each.name.lower() == wanted), None)
+        record = next((each for each in self.chains.list_datasets() if each.name.lower() == wanted), None)
         if record is None:
             return None
         if record.origin is not Origin.OWN:
@@ -77,10 +84,10 @@ class Redefiner:
         Raises:
             UsageError: Rows rest on what would be changed.
         """
-        view = load_view(self.store, record.id)
+        view = load_view(self.chains, record.id)
         events = [resolve(event) if isinstance(event, SetTransform) else event for event in snapshot.metadata]
         _require_sources(view, events, record.name)
-        writer = ChainWriter.continue_chain(self.store, self.keys, record.id)
+        writer = ChainWriter.continue_chain(self.chains, self.commits, self.documents, self.keys, record.id)
         try:
             for event in (each for each in events if not _says(view, each)):
                 assert writer.state is not None
@@ -90,7 +97,7 @@ class Redefiner:
             raise UsageError(f"'{record.name}' cannot be changed so: {error}") from error
         if not writer.has_blocks:
             return record
-        known = self.store.find_merge_state(record.id, view.head)
+        known = self.ingests.find_merge_state(record.id, view.head)
         # No row changed, so the projected state after the new blocks is the one before them.
         state = known if known is not None and self.objects.has(known) else None
         return writer.commit(signed_at=system_time, objects=self.objects, staged={}, merge_state=state)

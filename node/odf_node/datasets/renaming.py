@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from odf_node.ports import DatasetRecord, MetadataStore, Origin
+from odf_node.ports import DatasetRecord, Origin
+from odf_node.ports.datasets import DatasetStore
 from odf_protocol.accept_policies import PolicySet
 from odf_protocol.names import DatasetName
 
@@ -30,7 +31,7 @@ class Renamed:
 class Renaming:
     """The use case behind ``odf-node rename``."""
 
-    store: MetadataStore
+    datasets: DatasetStore
     policies: PolicySet
 
     def rename(self, record: DatasetRecord, name: str) -> Renamed:
@@ -41,7 +42,7 @@ class Renaming:
             NameTakenError: Another dataset has it.
         """
         wanted = str(DatasetName.parse(name))
-        self.store.rename_dataset(record.id, wanted)
+        self.datasets.rename_dataset(record.id, wanted)
         return Renamed(record, wanted, self._find_rule(record, record.name), self._find_rule(record, wanted))
 
     def _find_rule(self, record: DatasetRecord, name: str) -> str | None:

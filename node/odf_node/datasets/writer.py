@@ -12,7 +12,6 @@ from odf_node.ports import (
     Commit,
     DatasetRecord,
     KeyStore,
-    MetadataStore,
     NewBlock,
     NewDataset,
     ObjectStore,
@@ -20,6 +19,9 @@ from odf_node.ports import (
     QuarantineFile,
     StagedObject,
 )
+from odf_node.ports.chains import ChainStore
+from odf_node.ports.commits import CommitStore
+from odf_node.ports.documents import DocumentStore
 from odf_protocol.block import LATEST_VERSION, Block, decode_block, encode_block
 from odf_protocol.chain import ChainState, Strictness, append
 from odf_protocol.did import DatasetId
@@ -30,9 +32,9 @@ from odf_protocol.signatures import sign_block
 from odf_protocol.timestamp import Timestamp
 
 
-def find_writing_time(store: MetadataStore, clock: Clock, dataset_id: DatasetId) -> Timestamp:
+def find_writing_time(chains: ChainStore, clock: Clock, dataset_id: DatasetId) -> Timestamp:
     """Return the time of the next block: the clock's, or the newest block's where the clock was set back behind it."""
-    _, state = store.get_chain_state(dataset_id)
+    _, state = chains.get_chain_state(dataset_id)
     return clock.not_before(ChainState.from_bytes(state).system_time)
 
 
@@ -43,7 +45,9 @@ class ChainWriter:
     The rules are applied block by block as they are added, so a mistake of ours is refused before anything is written.
     """
 
-    store: MetadataStore
+    chains: ChainStore
+    commits: CommitStore
+    documents: DocumentStore
     dataset_id: DatasetId
     key: PrivateKey
     expected_head: Multihash | None
@@ -54,7 +58,9 @@ class ChainWriter:
     _blocks: list[NewBlock] = field(default_factory=list)
 
     @classmethod
-    def continue_chain(cls, store: MetadataStore, keys: KeyStore, dataset_id: DatasetId) -> "ChainWriter":
+    def continue_chain(
+        cls, chains: ChainStore, commits: CommitStore, documents: DocumentStore, keys: KeyStore, dataset_id: DatasetId
+    ) -> "ChainWriter":
         """Start where the chain ends now, and go on in the version of its last block.
 
         Raises:
@@ -63,21 +69,39 @@ class ChainWriter:
             FrozenDatasetError: Two histories of it are signed; settle first.
             RestoredBackupError: The chain held here is behind what was published.
         """
-        key, known = KeyLogs(store).get_signing_key(dataset_id, keys)
-        head, state = store.get_chain_state(dataset_id)
-        Disputes(store).require_undisputed(dataset_id, str(dataset_id))
-        require_newest(store, keys, dataset_id, head)
-        last = store.find_block(dataset_id, head.hash)
+        key, known = KeyLogs(chains, documents).get_signing_key(dataset_id, keys)
+        head, state = chains.get_chain_state(dataset_id)
+        Disputes(chains, documents).require_undisputed(dataset_id, str(dataset_id))
+        require_newest(chains, documents, keys, dataset_id, head)
+        last = chains.find_block(dataset_id, head.hash)
         assert last is not None, "the store names a head that it does not hold"
         version = decode_block(last.raw, expected_hash=head.hash).version
-        return cls(store, dataset_id, key, head.hash, ChainState.from_bytes(state), version, keys, known.kept)
+        return cls(
+            chains,
+            commits,
+            documents,
+            dataset_id,
+            key,
+            head.hash,
+            ChainState.from_bytes(state),
+            version,
+            keys,
+            known.kept,
+        )
 
     @classmethod
     def start_chain(
-        cls, store: MetadataStore, dataset_id: DatasetId, key: PrivateKey, *, block_version: int = LATEST_VERSION
+        cls,
+        chains: ChainStore,
+        commits: CommitStore,
+        documents: DocumentStore,
+        dataset_id: DatasetId,
+        key: PrivateKey,
+        *,
+        block_version: int = LATEST_VERSION,
     ) -> "ChainWriter":
         """Start a chain that does not exist yet; ``block_version`` is that of all its blocks."""
-        return cls(store, dataset_id, key, None, None, block_version)
+        return cls(chains, commits, documents, dataset_id, key, None, None, block_version)
 
     def add(self, event: Event, *, system_time: Timestamp, replay_record: bytes | None = None) -> Block:
         """Append a block with ``event``.
@@ -149,7 +173,7 @@ class ChainWriter:
             merge_state=merge_state,
             known_key_events=self.known_key_events,
         )
-        record = commit_with_objects(self.store, objects, commit, staged)
+        record = commit_with_objects(self.commits, objects, commit, staged)
         if self.keys is not None:
             self.keys.note_signed(self.dataset_id, last.sequence_number, last.hash)
         return record

@@ -12,7 +12,8 @@ from odf_engines.contract import Grade, GradeLevel, QueryTable, TransformClass
 from odf_engines.errors import NotReplayableError
 from odf_node.datasets.chains import load_view
 from odf_node.engines.sessions import EngineHost
-from odf_node.ports import DatasetRecord, MetadataStore
+from odf_node.ports import DatasetRecord
+from odf_node.ports.chains import ChainStore
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import MalformedError
 from odf_protocol.events import DatasetKind, SetTransform, SetVocab
@@ -60,7 +61,7 @@ class GradedTransform:
 class TransformGrader:
     """Judges manifests of derivatives, before they become datasets."""
 
-    store: MetadataStore
+    chains: ChainStore
     engines: EngineHost
 
     def grade_all(self, snapshots: Sequence[DatasetSnapshot]) -> list[GradedTransform]:
@@ -81,7 +82,7 @@ class TransformGrader:
         tables = []
         for item in event.inputs:
             record = self._find(item.dataset_ref)
-            view = None if record is None else load_view(self.store, record.id)
+            view = None if record is None else load_view(self.chains, record.id)
             if view is None or view.schema is None:
                 return GradedTransform(str(snapshot.name), None, f"input '{item.dataset_ref}' has no columns yet")
             name = item.alias or item.dataset_ref
@@ -97,7 +98,7 @@ class TransformGrader:
 
     def _find(self, reference: str) -> DatasetRecord | None:
         try:
-            return self.store.find_dataset(DatasetId.parse(reference))
+            return self.chains.find_dataset(DatasetId.parse(reference))
         except MalformedError:
             wanted = reference.lower()
-            return next((each for each in self.store.list_datasets() if each.name.lower() == wanted), None)
+            return next((each for each in self.chains.list_datasets() if each.name.lower() == wanted), None)

@@ -6,7 +6,7 @@ Read from few blocks, however long the chain is: the definitions, and of each qu
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from odf_node.ports import MetadataStore
+from odf_node.ports.chains import ChainStore
 from odf_node.ports.datasets import BlockRole
 from odf_protocol.block import Block, decode_block
 from odf_protocol.did import DatasetId
@@ -44,25 +44,27 @@ class QuerySpan:
     read: tuple[tuple[DatasetId, Rows | None], ...]
 
 
-def list_queries(store: MetadataStore, dataset_id: DatasetId) -> list[QuerySpan]:
+def list_queries(chains: ChainStore, dataset_id: DatasetId) -> list[QuerySpan]:
     """List the queries of a derivative, oldest first; the last one is in force."""
     declared: list[tuple[int, SetTransform]] = []
-    for stored in store.iter_landmarks(dataset_id):
+    for stored in chains.iter_landmarks(dataset_id):
         event = decode_block(stored.raw, expected_hash=stored.hash).event
         if isinstance(event, SetTransform):
             declared.append((stored.sequence_number, event))
-    ends = [*(number - 1 for number, _ in declared[1:]), store.get_head(dataset_id).sequence_number]
-    return [_span(store, dataset_id, number, event, last) for (number, event), last in zip(declared, ends, strict=True)]
+    ends = [*(number - 1 for number, _ in declared[1:]), chains.get_head(dataset_id).sequence_number]
+    return [
+        _span(chains, dataset_id, number, event, last) for (number, event), last in zip(declared, ends, strict=True)
+    ]
 
 
-def _span(store: MetadataStore, dataset_id: DatasetId, number: int, declared: SetTransform, last: int) -> QuerySpan:
-    first_step = _find_step(_iter_blocks(store, dataset_id, range(number + 1, last + 1)))
-    last_step = _find_step(_iter_blocks(store, dataset_id, range(last, number, -1)))
+def _span(chains: ChainStore, dataset_id: DatasetId, number: int, declared: SetTransform, last: int) -> QuerySpan:
+    first_step = _find_step(_iter_blocks(chains, dataset_id, range(number + 1, last + 1)))
+    last_step = _find_step(_iter_blocks(chains, dataset_id, range(last, number, -1)))
     if first_step is None or last_step is None:
         ids = [DatasetId.parse(item.dataset_ref) for item in declared.inputs]
         return QuerySpan(number, declared, 0, None, tuple((each, None) for each in ids))
     steps = sum(
-        store.count_blocks(dataset_id, role, first=number, last=last)
+        chains.count_blocks(dataset_id, role, first=number, last=last)
         for role in BlockRole
         if role is not BlockRole.DEFINITION
     )
@@ -79,9 +81,9 @@ def _span(store: MetadataStore, dataset_id: DatasetId, number: int, declared: Se
     return QuerySpan(number, declared, steps, made, read)
 
 
-def _iter_blocks(store: MetadataStore, dataset_id: DatasetId, numbers: range) -> Iterator[Block]:
+def _iter_blocks(chains: ChainStore, dataset_id: DatasetId, numbers: range) -> Iterator[Block]:
     for number in numbers:
-        stored = store.find_block_by_number(dataset_id, number)
+        stored = chains.find_block_by_number(dataset_id, number)
         if stored is not None:
             yield decode_block(stored.raw, expected_hash=stored.hash)
 

@@ -13,7 +13,9 @@ from odf_engines.engine import Engine, EngineSession
 from odf_node.derive.replay_records import check_record_inputs
 from odf_node.derive.transforms import StepBuilder
 from odf_node.derive.whole_inputs import WholeInputs
-from odf_node.ports import MetadataStore, ObjectStore
+from odf_node.ports import ObjectStore
+from odf_node.ports.chains import ChainStore
+from odf_node.ports.object_names import ObjectNames
 from odf_protocol.block import Block
 from odf_protocol.dataset_view import DatasetView
 from odf_protocol.did import DatasetId
@@ -50,14 +52,15 @@ class Replayer:
     re-executed steps left, never what a publisher sent (PLAN-12).
     """
 
-    store: MetadataStore
+    chains: ChainStore
+    object_names: ObjectNames
     objects: ObjectStore
     paths: Mapping[Multihash, Path]
     checkpoints: dict[Multihash, Path] = field(default_factory=dict)
     whole_inputs: WholeInputs = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "whole_inputs", WholeInputs(self.store, self.objects))
+        object.__setattr__(self, "whole_inputs", WholeInputs(self.chains, self.object_names, self.objects))
 
     def check_inputs(self, view: DatasetView, block: Block, record: ReplayRecord) -> None:
         """Check what a record says of a step's inputs against the copies held here, without an engine (REPLAY-7).
@@ -67,7 +70,7 @@ class Replayer:
         """
         event = block.event
         assert isinstance(event, ExecuteTransform)
-        builder = StepBuilder(self.store, self.objects)
+        builder = StepBuilder(self.chains, self.object_names, self.objects)
         planned = tuple(builder.plan_recorded(recorded) for recorded in event.query_inputs)
         step = builder.build(view, planned, system_time=block.system_time, limits=Limits(), checkpoint=None)
         check_record_inputs(record, planned, step.request, block.sequence_number)
@@ -102,7 +105,7 @@ class Replayer:
         """
         event = block.event
         assert isinstance(event, ExecuteTransform)
-        builder = StepBuilder(self.store, self.objects)
+        builder = StepBuilder(self.chains, self.object_names, self.objects)
         planned = tuple(builder.plan_recorded(recorded) for recorded in event.query_inputs)
         check_step_time(block.system_time, planned)
         if event.prev_offset != view.last_offset:

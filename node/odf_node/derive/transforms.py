@@ -19,7 +19,11 @@ from odf_node.derive.whole_inputs import WholeInputs
 from odf_node.engines.outputs import StagedOutputs
 from odf_node.engines.sessions import EngineHost
 from odf_node.errors import UsageError
-from odf_node.ports import DatasetNotFoundError, DatasetRecord, KeyStore, MetadataStore, ObjectStore
+from odf_node.ports import DatasetNotFoundError, DatasetRecord, KeyStore, ObjectStore
+from odf_node.ports.chains import ChainStore
+from odf_node.ports.commits import CommitStore
+from odf_node.ports.documents import DocumentStore
+from odf_node.ports.object_names import ObjectNames
 from odf_protocol.chain import ChainState
 from odf_protocol.dataset_view import DatasetView
 from odf_protocol.errors import RejectedError
@@ -72,7 +76,8 @@ class TransformReport:
 class StepBuilder:
     """Turns plans into requests, with inputs read from this node's own accepted copies (ACCEPT-7)."""
 
-    store: MetadataStore
+    chains: ChainStore
+    object_names: ObjectNames
     objects: ObjectStore
 
     def plan_next(self, view: DatasetView, bound: StepBound | None) -> tuple[PlannedInput, ...]:
@@ -84,15 +89,15 @@ class StepBuilder:
         """
         if view.transform is None:
             raise UsageError(f"dataset {view.dataset_id} declares no transform")
-        _head, state = self.store.get_chain_state(view.dataset_id)
+        _head, state = self.chains.get_chain_state(view.dataset_id)
         taken = ChainState.from_bytes(state).progress_by_input()
         planned = []
         for dataset_id in input_ids(view.transform):
-            if self.store.find_dataset(dataset_id) is None:
+            if self.chains.find_dataset(dataset_id) is None:
                 raise DatasetNotFoundError(dataset_id)
             previous = taken.get(dataset_id)
             first = None if previous is None else previous.block_hash
-            gained = blocks_between(self.store, dataset_id, first, self.store.get_head(dataset_id).hash)
+            gained = blocks_between(self.chains, dataset_id, first, self.chains.get_head(dataset_id).hash)
             end = find_step_end(previous, gained, bound)
             planned.append(self.plan_recorded(next_interval(dataset_id, previous, end)))
         return tuple(planned)
@@ -101,7 +106,7 @@ class StepBuilder:
         """Say whether inputs are read to their ends as they are held here."""
         return all(
             (item.recorded.new_block_hash or item.recorded.prev_block_hash)
-            == self.store.get_head(item.recorded.dataset_id).hash
+            == self.chains.get_head(item.recorded.dataset_id).hash
             for item in planned
         )
 
@@ -113,7 +118,7 @@ class StepBuilder:
             RejectedError: PLAN-5.
         """
         self._check_start(recorded)
-        blocks = blocks_between(self.store, recorded.dataset_id, recorded.prev_block_hash, recorded.new_block_hash)
+        blocks = blocks_between(self.chains, recorded.dataset_id, recorded.prev_block_hash, recorded.new_block_hash)
         return plan_input(recorded, blocks)
 
     def _check_start(self, recorded: ExecuteTransformInput) -> None:
@@ -121,10 +126,10 @@ class StepBuilder:
         if recorded.prev_block_hash is None:
             last_offset = None
         else:
-            first = get_block(self.store, recorded.dataset_id, recorded.prev_block_hash).sequence_number
-            last_offset = last_offset_at(self.store, recorded.dataset_id, first)
+            first = get_block(self.chains, recorded.dataset_id, recorded.prev_block_hash).sequence_number
+            last_offset = last_offset_at(self.chains, recorded.dataset_id, first)
             if recorded.new_block_hash is not None:
-                last = get_block(self.store, recorded.dataset_id, recorded.new_block_hash).sequence_number
+                last = get_block(self.chains, recorded.dataset_id, recorded.new_block_hash).sequence_number
                 if last <= first:
                     raise RejectedError(
                         f"PLAN-5 recorded-blocks-go-forward (input {recorded.dataset_id})",
@@ -173,12 +178,12 @@ class StepBuilder:
         last = planned.recorded.new_block_hash or planned.recorded.prev_block_hash
         upto = None
         if last is not None:
-            stored = self.store.find_block(planned.recorded.dataset_id, last)
+            stored = self.chains.find_block(planned.recorded.dataset_id, last)
             upto = stored.sequence_number if stored else None
-        record = self.store.find_dataset(planned.recorded.dataset_id)
+        record = self.chains.find_dataset(planned.recorded.dataset_id)
         if record is not None:
-            Presence(self.store, self.objects).require(record, (item.physical_hash for item in planned.slices))
-        source = load_view(self.store, planned.recorded.dataset_id, upto=upto)
+            Presence(self.object_names, self.objects).require(record, (item.physical_hash for item in planned.slices))
+        source = load_view(self.chains, planned.recorded.dataset_id, upto=upto)
         if source.schema is None:
             raise RejectedError(
                 f"PLAN-5 recorded-blocks-say-what-columns-there-are (input {planned.recorded.dataset_id})",
@@ -204,7 +209,10 @@ class StepBuilder:
 class Transformer:
     """The use case behind ``odf-node pull`` of a derivative of our own."""
 
-    store: MetadataStore
+    chains: ChainStore
+    commits: CommitStore
+    documents: DocumentStore
+    object_names: ObjectNames
     objects: ObjectStore
     keys: KeyStore
     engines: EngineHost
@@ -246,12 +254,12 @@ class Transformer:
             bound = bound.widened()
 
     def _run_bounded(self, record: DatasetRecord, bound: StepBound, system_time: Timestamp) -> TransformReport:
-        view = load_view(self.store, record.id)
-        builder = StepBuilder(self.store, self.objects)
+        view = load_view(self.chains, record.id)
+        builder = StepBuilder(self.chains, self.object_names, self.objects)
         planned = builder.plan_next(view, bound)
         if all(item.is_empty for item in planned) and view.schema is not None and builder.reaches_heads(planned):
             return TransformReport(record, up_to_date=True)
-        if any(load_view(self.store, item.recorded.dataset_id).schema is None for item in planned):
+        if any(load_view(self.chains, item.recorded.dataset_id).schema is None for item in planned):
             return TransformReport(record, up_to_date=True)
         reaches_heads = builder.reaches_heads(planned)
         system_time = max(system_time, *(item.known_at for item in planned if item.known_at is not None), system_time)
@@ -261,7 +269,7 @@ class Transformer:
         engine = self.engines.get_engine(step.engine)
         with self.objects.writing():
             session = self.engines.own_session(step.engine)
-            request = WholeInputs(self.store, self.objects).complete(
+            request = WholeInputs(self.chains, self.object_names, self.objects).complete(
                 step.request, planned, session, is_redefined=view.is_redefined
             )
             response = session.transform(request)
@@ -280,7 +288,7 @@ class Transformer:
     ) -> TransformReport:
         from odf_protocol.schema_arrow import data_schema_of
 
-        writer = ChainWriter.continue_chain(self.store, self.keys, record.id)
+        writer = ChainWriter.continue_chain(self.chains, self.commits, self.documents, self.keys, record.id)
         system_time = step.request.system_time
         if view.schema is not None and not is_same(data_schema_of(response.schema), view.schema):
             raise UsageError(

@@ -12,7 +12,9 @@ from odf_engines.contract import GradeLevel, QueryTable, TransformClass, Transfo
 from odf_engines.engine import TransformSession
 from odf_node.datasets.chains import get_block, iter_decoded, load_view
 from odf_node.datasets.presence import Presence
-from odf_node.ports import MetadataStore, ObjectStore
+from odf_node.ports import ObjectStore
+from odf_node.ports.chains import ChainStore
+from odf_node.ports.object_names import ObjectNames
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import RejectedError
 from odf_protocol.events import AddData, DataSlice, ExecuteTransform, SetVocab
@@ -36,7 +38,8 @@ class _History:
 class WholeInputs:
     """Completes requests of steps; what it has read of a chain it keeps, for the next steps of the same dataset."""
 
-    store: MetadataStore
+    chains: ChainStore
+    object_names: ObjectNames
     objects: ObjectStore
     _read: dict[DatasetId, _History] = field(default_factory=dict)
 
@@ -89,25 +92,25 @@ class WholeInputs:
             return each
         last = self._number_of(recorded.dataset_id, recorded.prev_block_hash)
         earlier = [data.physical_hash for number, data in history.slices if number <= last]
-        record = self.store.find_dataset(recorded.dataset_id)
+        record = self.chains.find_dataset(recorded.dataset_id)
         assert record is not None
-        Presence(self.store, self.objects).require(record, earlier)
+        Presence(self.object_names, self.objects).require(record, earlier)
         return replace(
             each,
             prev_offset=recorded.prev_offset,
             earlier_slices=tuple(map(self.objects.get_path, earlier)),
-            prev_schema=load_view(self.store, recorded.dataset_id, upto=last).schema,
+            prev_schema=load_view(self.chains, recorded.dataset_id, upto=last).schema,
             # The highest, not the newest: chains of others may let it fall (CHAIN-24), and no window closes twice.
             prev_watermark=max((mark for number, mark in history.watermarks if number <= last), default=None),
         )
 
     def _number_of(self, dataset_id: DatasetId, block_hash: Multihash) -> int:
-        return get_block(self.store, dataset_id, block_hash).sequence_number
+        return get_block(self.chains, dataset_id, block_hash).sequence_number
 
     def _read_history(self, dataset_id: DatasetId, upto: int) -> _History:
         history = self._read.setdefault(dataset_id, _History())
         if history.upto < upto:
-            for block in iter_decoded(self.store, dataset_id, after=history.upto, upto=upto):
+            for block in iter_decoded(self.chains, dataset_id, after=history.upto, upto=upto):
                 if isinstance(block.event, SetVocab):
                     history.vocabularies.append((block.sequence_number, Vocabulary.of(block.event)))
                 if not isinstance(block.event, AddData | ExecuteTransform):

@@ -9,8 +9,9 @@ from odf_node.acceptance.examination import Examination
 from odf_node.acceptance.histories import ask_last_common
 from odf_node.acceptance.offers import Candidate, Offer
 from odf_node.errors import UsageError
-from odf_node.ports import DatasetRecord, Head, MetadataStore, Origin
+from odf_node.ports import DatasetRecord, Head, Origin
 from odf_node.ports.block_stage import BlockStage, OfferedBlock
+from odf_node.ports.chains import ChainStore
 from odf_node.ports.peer_client import PackedBlock, PeerDataset, PeerHead, SearchableHistory
 from odf_node.threads import finish_in_thread
 from odf_protocol.block import Block, decode_block
@@ -26,7 +27,7 @@ BATCH_BYTES: Final = 1024 * 1024
 class ChainFetching:
     """Fetches for one pull; ``begin`` makes the examination of an offer whose blocks go into the stage."""
 
-    store: MetadataStore
+    chains: ChainStore
     begin: Callable[[Offer], Examination]
 
     async def fetch(
@@ -66,7 +67,7 @@ class ChainFetching:
                 first = _decode(batch[0]) if batch else None
                 if base is None and search:
                     held, search = self._find_held(first), False
-                    if held is not None and self.store.find_block(held.id, offered.head.hash) is not None:
+                    if held is not None and self.chains.find_block(held.id, offered.head.hash) is not None:
                         return held
                     if held is not None and _base_in(held, offered) is not None:
                         # It continues what is here under another name, or was taken meanwhile.
@@ -77,7 +78,7 @@ class ChainFetching:
                     base, search = None, False
                     continue
                 if is_fork and record is not None and isinstance(peer, SearchableHistory):
-                    examination.note_fork(await ask_last_common(self.store, record, peer, offered.head))
+                    examination.note_fork(await ask_last_common(self.chains, record, peer, offered.head))
                 while batch:
                     await finish_in_thread(partial(examination.take, batch))
                     batch = await anext(batches, [])
@@ -89,7 +90,7 @@ class ChainFetching:
     def _find_held(self, first: Block | None) -> DatasetRecord | None:
         if first is None or not isinstance(first.event, Seed):
             return None  # the examination says what is wrong with it
-        held = self.store.find_dataset(first.event.dataset_id)
+        held = self.chains.find_dataset(first.event.dataset_id)
         if held is not None and held.origin is Origin.OWN:
             raise UsageError(f"'{held.name}' is this node's own; it is written here only")
         return held

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from odf_node.acceptance.acceptor import FileCount
 from odf_node.acceptance.offers import Candidate
+from odf_node.acceptance.reports import FileCount
 from odf_node.acceptance.row_checks import LARGE_BYTES, RowChecks
 from odf_node.errors import ObjectsAbsentError
 from odf_node.ports.objects import Arrivals, ArrivingObjects

@@ -9,10 +9,14 @@ from typing import TYPE_CHECKING, Protocol
 from odf_node.datasets.naming import get_dataset
 from odf_node.errors import UsageError
 from odf_node.exchange.attempts import Attempts, Circumstances
-from odf_node.ports import Clock, DocumentKind, MetadataStore, Origin
-from odf_node.ports.gossip import GossipStore, Subscription
+from odf_node.ports import Clock, DocumentKind, Origin
+from odf_node.ports.chains import ChainStore
+from odf_node.ports.documents import DocumentStore
+from odf_node.ports.evidence import EvidenceStore
 from odf_node.ports.peer_client import PeerDataset
+from odf_node.ports.peers import PeerStore
 from odf_node.ports.progress import Silence
+from odf_node.ports.subscriptions import Subscription, SubscriptionStore
 from odf_protocol.accept_policies import PolicySet
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import OdfError
@@ -25,10 +29,6 @@ if TYPE_CHECKING:
     from odf_node.exchange.pulling import Pulling
 
 OpenPeer = Callable[[str], Awaitable[PeerDataset]]
-
-
-class FollowStore(MetadataStore, GossipStore, Protocol):
-    """The store as subscriptions need it."""
 
 
 class News(Protocol):
@@ -53,14 +53,22 @@ class Follower:
     """Pulls, verifies and accepts what there is news of: the same gate and the same policy as for ``pull``.
 
     Args:
-        store: Of this node.
+        chains: What is here.
+        documents: Who vouches for it.
+        evidence: What others stated.
+        peers: Those that gossip.
+        subscriptions: Of this node.
         pulling: Gives the use case behind ``pull``, which takes a while to load, once there is news.
         open_peer: Opens addresses; those that are marked as heard, with the care that they need.
         read_policies: Reads what the operator accepts on what proof.
         log: Hears what happened: event and facts.
     """
 
-    store: FollowStore
+    chains: ChainStore
+    documents: DocumentStore
+    evidence: EvidenceStore
+    peers: PeerStore
+    subscriptions: SubscriptionStore
     pulling: "Callable[[], Pulling]"
     open_peer: OpenPeer
     read_policies: Callable[[], PolicySet]
@@ -122,31 +130,31 @@ class Follower:
         with suppress(OdfError):  # who pulls is told what is wrong with them
             policies = self.read_policies()
         auditors = frozenset(auditor.key for auditor in policies.auditors) if policies else frozenset()
-        said = self.store.iter_attestations(dataset_id)
+        said = self.evidence.iter_attestations(dataset_id)
         kinds = (DocumentKind.EQUIVOCATION, DocumentKind.SETTLEMENT)
-        followed = {subscription.dataset_id for subscription in self.store.list_subscriptions()} - {dataset_id}
+        followed = {subscription.dataset_id for subscription in self.subscriptions.list_subscriptions()} - {dataset_id}
         return Circumstances(
             head=None if head is None else head.id,
             statements=frozenset(statement.id for statement in said if statement.attester in auditors),
-            documents=sum(1 for kind in kinds for _ in self.store.iter_documents(dataset_id, kind)),
-            inputs=frozenset((r.id, r.head) for r in self.store.list_datasets() if r.id in followed),
+            documents=sum(1 for kind in kinds for _ in self.documents.iter_documents(dataset_id, kind)),
+            inputs=frozenset((r.id, r.head) for r in self.chains.list_datasets() if r.id in followed),
             policies=policies,
         )
 
     async def _has(self, dataset_id: DatasetId, head: Item | None) -> bool:
-        record = await asyncio.to_thread(self.store.find_dataset, dataset_id)
+        record = await asyncio.to_thread(self.chains.find_dataset, dataset_id)
         if record is None or record.origin is Origin.OWN:
             return record is not None
         return head is None or record.head.sequence_number >= head.rank[0]
 
     async def _sources(self, news: News, subscription: Subscription) -> AsyncIterator[str]:
-        record = await asyncio.to_thread(self.store.find_dataset, subscription.dataset_id)
+        record = await asyncio.to_thread(self.chains.find_dataset, subscription.dataset_id)
         origin = None if record is None else record.origin_url
         if subscription.url is not None:
             yield subscription.url
         if origin is not None and "://" in origin and origin != subscription.url:
             yield origin
-        named = set(await asyncio.to_thread(self.store.list_named_peers))
+        named = set(await asyncio.to_thread(self.peers.list_named_peers))
         for address in news.list_sources():
             url = f"{address}/{subscription.dataset_id}"
             yield url if address.text in named else as_heard(url)
@@ -156,7 +164,8 @@ class Follower:
 class Subscriptions:
     """The use case behind ``odf-node subscribe``."""
 
-    store: FollowStore
+    chains: ChainStore
+    subscriptions: SubscriptionStore
     clock: Clock
     open_peer: OpenPeer
 
@@ -177,9 +186,9 @@ class Subscriptions:
             if dataset_id is None:
                 raise UsageError(f"{source} does not say whose dataset it is; pull it, then subscribe to it by name")
         else:
-            dataset_id = get_dataset(self.store, source).id
+            dataset_id = get_dataset(self.chains, source).id
         assert dataset_id is not None
-        record = self.store.find_dataset(dataset_id)
+        record = self.chains.find_dataset(dataset_id)
         if record is not None and record.origin is Origin.OWN:
             raise UsageError(f"'{record.name}' is this node's own; nobody else has news of it")
         if record is not None:
@@ -192,7 +201,7 @@ class Subscriptions:
             raise UsageError(f"{source} is not here yet; say with --as what it is to be called")
         origin = record.origin_url if record is not None and "://" in (record.origin_url or "") else None
         subscription = Subscription(dataset_id=dataset_id, name=name, url=url or origin, since=self.clock.now())
-        self.store.put_subscription(subscription)
+        self.subscriptions.put_subscription(subscription)
         return subscription
 
     def remove(self, source: str) -> Subscription:
@@ -201,8 +210,8 @@ class Subscriptions:
         Raises:
             UsageError: There is none.
         """
-        for subscription in self.store.list_subscriptions():
+        for subscription in self.subscriptions.list_subscriptions():
             if source in {subscription.name, str(subscription.dataset_id)}:
-                self.store.delete_subscription(subscription.dataset_id)
+                self.subscriptions.delete_subscription(subscription.dataset_id)
                 return subscription
         raise UsageError(f"nothing called '{source}' is subscribed to; 'odf-node subscribe --list' shows what is")

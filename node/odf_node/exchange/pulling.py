@@ -6,9 +6,10 @@ from dataclasses import dataclass, replace
 from typing import Final
 from urllib.parse import urlsplit
 
-from odf_node.acceptance.acceptor import AcceptanceReport, Acceptor, FileCount
+from odf_node.acceptance.acceptor import Acceptor
 from odf_node.acceptance.completion import Completion
 from odf_node.acceptance.offers import EVERYTHING, Candidate, Offer, Portion, Wishes
+from odf_node.acceptance.reports import AcceptanceReport, FileCount
 from odf_node.acceptance.row_checks import RowChecks
 from odf_node.acceptance.unchecked import find_unchecked
 from odf_node.arrivals import BY_PULLS, open_arrivals
@@ -31,13 +32,17 @@ from odf_node.ports import (
     Head,
     HeadMovedError,
     KeyLogMovedError,
-    MetadataStore,
     ObjectStore,
     Origin,
     Peer,
     PeerKeyChangedError,
 )
 from odf_node.ports.block_stage import OpenStage
+from odf_node.ports.chains import ChainStore
+from odf_node.ports.commits import CommitStore
+from odf_node.ports.documents import DocumentStore
+from odf_node.ports.evidence import EvidenceStore
+from odf_node.ports.object_names import ObjectNames
 from odf_node.ports.objects import Arrivals
 from odf_node.ports.peer_client import (
     PeerDataset,
@@ -46,6 +51,7 @@ from odf_node.ports.peer_client import (
     PeerSpeaks,
 )
 from odf_node.ports.peer_errors import PeerForbidsError
+from odf_node.ports.peers import PeerStore
 from odf_node.ports.progress import ProgressLine
 from odf_node.threads import finish_in_thread
 from odf_protocol.did import DatasetId
@@ -68,7 +74,12 @@ PullReport = IngestReport | TransformReport | AcceptanceReport
 class Pulling:
     """The use case behind ``odf-node pull``."""
 
-    store: MetadataStore
+    chains: ChainStore
+    commits: CommitStore
+    documents: DocumentStore
+    evidence: EvidenceStore
+    object_names: ObjectNames
+    peers: PeerStore
     objects: ObjectStore
     clock: Clock
     ingestor: Ingestor
@@ -82,7 +93,7 @@ class Pulling:
 
     def set_watermarks(self, names: Sequence[str], watermark: Timestamp) -> list[IngestReport]:
         """State a watermark by hand for each of the named roots."""
-        records = [get_dataset(self.store, name) for name in names]
+        records = [get_dataset(self.chains, name) for name in names]
         return [
             self.ingestor.set_watermark(record, watermark, system_time=self._writing_time(record)) for record in records
         ]
@@ -130,7 +141,7 @@ class Pulling:
         return await self._pull_from(last, target, local_name, policy, expected_id, progress, wishes)
 
     def _writing_time(self, record: DatasetRecord) -> Timestamp:
-        return find_writing_time(self.store, self.clock, record.id)
+        return find_writing_time(self.chains, self.clock, record.id)
 
     async def _pull_from(
         self,
@@ -170,11 +181,12 @@ class Pulling:
 
         ``uploaded`` is what it has brought already, None where it has to be asked for.
         """
+        hearing = Hearing(self.chains, self.documents, self.clock)
         for attempt in range(ATTEMPTS):
             try:
                 with self.objects.writing():
                     report = await self._take(peer, url, name, policy, expected_id, progress, wishes, uploaded)
-                unchecked = await finish_in_thread(lambda report=report: find_unchecked(self.store, report.record))  # type: ignore[misc]
+                unchecked = await finish_in_thread(lambda report=report: find_unchecked(self.commits, report.record))  # type: ignore[misc]
                 return report if unchecked is None else replace(report, unchecked=unchecked.what)
             except (HeadMovedError, KeyLogMovedError):
                 # Another pull or push of the dataset was faster; there is nothing wrong with this one.
@@ -183,7 +195,7 @@ class Pulling:
                 progress.say(f"{name}: grew meanwhile, asking again")
             except RejectedError as error:
                 if isinstance(error, RefusedError):
-                    await finish_in_thread(lambda error=error: Hearing(self.store, self.clock).freeze(error))  # type: ignore[misc]
+                    await finish_in_thread(lambda error=error: hearing.freeze(error))  # type: ignore[misc]
                 raise
         raise AssertionError("the last attempt returns or raises")
 
@@ -202,7 +214,7 @@ class Pulling:
         offered = await peer.get_head()
         # Under a name that is taken by what the asker may not know of, a dataset is known by its identity alone.
         record = self._find_held(None if wishes.kept_as else name, offered)
-        hearing = Hearing(self.store, self.clock)
+        hearing = Hearing(self.chains, self.documents, self.clock)
         dataset_id = record.id if record is not None else offered.dataset_id
         acceptor = self.acceptor(lambda text: progress.say(f"{name}: {text}"))
         heard = await hearing.hear_keys(peer, record, replaces=wishes.force)
@@ -221,15 +233,21 @@ class Pulling:
             raise acceptor.refuse(Offer.of_head(offered, record.name, url), error, now=self.clock.now())
         statements = await unless_mute(peer.list_attestations(limit=MAX_STATEMENTS))
         completed: AcceptanceReport | None = None
-        if record is not None and wishes.completes and Disputes(self.store).find_obstacle(record.id) is None:
-            completion = Completion(self.store, self.objects)
+        if (
+            record is not None
+            and wishes.completes
+            and Disputes(self.chains, self.documents).find_obstacle(record.id) is None
+        ):
+            completion = Completion(
+                self.chains, self.commits, self.documents, self.evidence, self.object_names, self.objects
+            )
             held = await finish_in_thread(lambda: completion.find(record, wishes.portion, url, statements))
             completed = await self._judge(peer, held, policy, acceptor, progress, uploaded) if held else None
         if record is not None and self._is_known(record, offered.head):
-            Disputes(self.store).require_undisputed(record.id, record.name)
+            Disputes(self.chains, self.documents).require_undisputed(record.id, record.name)
             await finish_in_thread(lambda: acceptor.keep_statements(record.id, statements, now=self.clock.now()))
             await finish_in_thread(lambda: hearing.remember(record.id, offered, url))
-            return replace(completed or _up_to_date(self.store, record, wishes), warnings=doubts)
+            return replace(completed or _up_to_date(self.chains, record, wishes), warnings=doubts)
         offer = Offer(
             name=name,
             source_url=url,
@@ -246,10 +264,10 @@ class Pulling:
             kept_as=wishes.kept_as,
         )
         with closing(self.open_stage()) as stage:
-            fetching = ChainFetching(self.store, lambda each: acceptor.begin(each, stage, now=self.clock.now()))
+            fetching = ChainFetching(self.chains, lambda each: acceptor.begin(each, stage, now=self.clock.now()))
             candidate = await fetching.fetch(peer, offer, record, offered, stage)
             if isinstance(candidate, DatasetRecord):
-                return _up_to_date(self.store, candidate, wishes)
+                return _up_to_date(self.chains, candidate, wishes)
             report = await self._judge(peer, candidate, policy, acceptor, progress, uploaded)
         await finish_in_thread(lambda: hearing.remember(candidate.dataset_id, offered, url))
         report = replace(report, warnings=report.warnings + doubts + self._remember_peer(peer.description))
@@ -275,7 +293,7 @@ class Pulling:
         if uploaded is not None:
             return await self._judge_arrivals(peer, candidate, uploaded, policy, acceptor, progress)
         # What arrives stays until it is judged, also when this process does not live to see it (HOME-19).
-        with open_arrivals(self.store, self.objects, candidate.dataset_id, BY_PULLS) as arrivals:
+        with open_arrivals(self.object_names, self.objects, candidate.dataset_id, BY_PULLS) as arrivals:
             return await self._judge_arrivals(peer, candidate, arrivals, policy, acceptor, progress)
 
     async def _judge_arrivals(
@@ -319,7 +337,7 @@ class Pulling:
         """Keep files of held blocks although the peer lacked others (PART-13)."""
         came = [needed.hash for needed in candidate.needed_objects() if arrivals.has(needed.hash)]
         arrivals.keep(came)
-        self.store.mark_brought(candidate.dataset_id, came)
+        self.object_names.mark_brought(candidate.dataset_id, came)
         arrivals.drop()
 
     def _remember_peer(self, description: PeerDescription) -> tuple[str, ...]:
@@ -331,22 +349,22 @@ class Pulling:
             return ()
         peer = Peer(url=description.url, node_key=description.node_id, first_seen=self.clock.now())
         try:
-            self.store.put_peer(peer)
+            self.peers.put_peer(peer)
         except PeerKeyChangedError as error:
             return (str(error),)
         return ()
 
     def _find_held(self, name: str | None, offered: PeerHead) -> DatasetRecord | None:
         if offered.dataset_id is not None:
-            held = self.store.find_dataset(offered.dataset_id)
+            held = self.chains.find_dataset(offered.dataset_id)
             if held is not None:
                 return held
         if name is None:
             return None
-        return next((record for record in self.store.list_datasets() if record.name.lower() == name.lower()), None)
+        return next((record for record in self.chains.list_datasets() if record.name.lower() == name.lower()), None)
 
     def _is_known(self, record: DatasetRecord, head: Head) -> bool:
-        return self.store.find_block(record.id, head.hash) is not None
+        return self.chains.find_block(record.id, head.hash) is not None
 
 
 def name_in_url(url: str) -> str:
@@ -364,8 +382,8 @@ def name_in_url(url: str) -> str:
         raise UsageError(f"{url} does not end in a dataset name; give one with --as") from error
 
 
-def _up_to_date(store: MetadataStore, record: DatasetRecord, wishes: Wishes) -> AcceptanceReport:
-    nothing = Decision(True, record.trust, False, "nothing new", partial=find_partial(store, record))
+def _up_to_date(chains: ChainStore, record: DatasetRecord, wishes: Wishes) -> AcceptanceReport:
+    nothing = Decision(True, record.trust, False, "nothing new", partial=find_partial(chains, record))
     return AcceptanceReport(record, 0, 0, 0, nothing, (), False, wishes.portion)
 
 

@@ -6,12 +6,14 @@ from typing import Final
 from odf_node.acceptance.offers import Wishes
 from odf_node.exchange.pulling import Pulling
 from odf_node.keys.disputes import Disputes
-from odf_node.ports import Clock, DatasetRecord, MetadataStore, Origin
+from odf_node.ports import Clock, DatasetRecord, Origin
 from odf_node.ports.access import READS_EVERYTHING, ReadGrants
+from odf_node.ports.chains import ChainStore
+from odf_node.ports.datasets import DatasetStore
+from odf_node.ports.documents import DocumentStore
 from odf_node.ports.peer_client import PeerHead
 from odf_node.ports.progress import Silence
 from odf_node.ports.pushes import UploadedDataset
-from odf_node.ports.serving import ServedChains
 from odf_protocol.errors import RejectedError
 from odf_protocol.names import MAX_NAME_CHARACTERS, DatasetName
 
@@ -23,20 +25,21 @@ _NAME_DIGITS: Final = 16
 class PushJudge:
     """``PushReceiver`` on the one acceptance service."""
 
-    store: MetadataStore
-    served: ServedChains
+    chains: ChainStore
+    documents: DocumentStore
+    datasets: DatasetStore
     clock: Clock
     pulling: Pulling
 
     async def consider(self, offered: PeerHead, *, actor: str, reads: ReadGrants) -> None:
         """See ``PushReceiver``."""
         del actor
-        named = self.served.find_readable(DatasetName.parse(offered.name), reads)
-        held = self.store.find_dataset(offered.dataset_id) if offered.dataset_id else named
+        named = self.datasets.find_readable(DatasetName.parse(offered.name), reads)
+        held = self.chains.find_dataset(offered.dataset_id) if offered.dataset_id else named
         if held is not None and held.origin is Origin.OWN:
             raise RejectedError(f"ACCEPT-8 own-datasets-are-written-here-only ('{held.name}')")
         if held is not None:
-            Disputes(self.store).require_undisputed(held.id, held.name)
+            Disputes(self.chains, self.documents).require_undisputed(held.id, held.name)
         if named is not None and offered.dataset_id is not None and named.id != offered.dataset_id:
             raise RejectedError(
                 f"ACCEPT-8 name-keeps-its-identity ('{offered.name}')", expected=named.id, found=offered.dataset_id
@@ -63,9 +66,9 @@ class PushJudge:
     def _find_other_name(self, offered: PeerHead, reads: ReadGrants) -> str | None:
         """Give another name where a dataset that the pusher may not know of has the one that is asked for (EX-85)."""
         name = DatasetName.parse(offered.name)
-        if self.served.find_readable(name, reads) is not None:
+        if self.datasets.find_readable(name, reads) is not None:
             return None
-        if self.served.find_readable(name, READS_EVERYTHING) is None or offered.dataset_id is None:
+        if self.datasets.find_readable(name, READS_EVERYTHING) is None or offered.dataset_id is None:
             return None
         digits = offered.dataset_id.public_key.hex()[:_NAME_DIGITS]
         return f"{name.text[: MAX_NAME_CHARACTERS - _NAME_DIGITS - 2].rstrip('.-')}.x{digits}"

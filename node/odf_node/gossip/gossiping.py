@@ -2,20 +2,21 @@
 
 The machine runs on the event loop alone. What it says is done in tasks: requests go out through the transport, items
 go to the disk and then, in order of arrival, to those who want to hear of them. What this node has to say itself is
-looked up in the store each round, as other processes (``ingest``, ``pull``) write there too.
+looked up each round, as other processes (``ingest``, ``pull``) write there too.
 """
 
 import asyncio
 import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Final
 
-from odf_node.keys.logs import KeyLogs
-from odf_node.ports import Clock, DocumentKind, MetadataStore
-from odf_node.ports.gossip import GossipSink, GossipStore, GossipTransport, KeptItem, Subscription
-from odf_protocol.did import DatasetId, DidKey
+from odf_node.gossip.home_reading import HomeReader, read_items
+from odf_node.ports import Clock
+from odf_node.ports.gossip import GossipItems, GossipSink, GossipTransport, KeptItem
+from odf_node.ports.peers import PeerStore
+from odf_node.ports.subscriptions import Subscription
+from odf_protocol.did import DatasetId
 from odf_protocol.errors import MalformedError, OdfError
 from odf_protocol.gossip import (
     Accept,
@@ -42,7 +43,6 @@ from odf_protocol.gossip import (
     decode_peer_record,
     decode_request,
     encode_gossip,
-    read_item,
     sign_peer,
 )
 from odf_protocol.gossip.store import OWN
@@ -53,129 +53,47 @@ RECORD_S: Final = 2 * 86_400
 SAVE_ROUNDS: Final = 30  # guess: a minute's worth of new peers may be lost with the power
 MAX_SOURCES: Final = 64  # guess: asked in one attempt; the next one asks others
 MAX_SENDING: Final = 64  # guess: requests on their way at once; more count as failed
-PROOF_ROUNDS: Final = 5  # guess: proofs that gossip did not bring are rare, and so are settlements
-PAGE_ATTESTATIONS: Final = 200
-_DISPUTES: Final = (
-    (DocumentKind.EQUIVOCATION, ItemKind.EQUIVOCATION),
-    (DocumentKind.SETTLEMENT, ItemKind.SETTLEMENT),
-)
-
-
-class GossipHome(MetadataStore, GossipStore, Protocol):
-    """The store as gossip needs it."""
-
-
-@dataclass(frozen=True, slots=True)
-class HomeView:
-    """What the node's own database says at a round."""
-
-    news: tuple[Item, ...]
-    interests: Interests
-    pinned: tuple[PeerAddress, ...]
-    subscriptions: tuple[Subscription, ...]
-
-
-@dataclass
-class HomeReader:
-    """Finds what is new in the node's own database (GOSSIP-54); remembers what it has told."""
-
-    store: GossipHome
-    bootstrap: tuple[PeerAddress, ...]
-    read_signers: Callable[[], frozenset[DidKey]]
-    tells: Callable[[], bool]
-    prepare: Callable[[], None]
-    _told: dict[DatasetId, int] = field(default_factory=dict)
-    _published: frozenset[DatasetId] = frozenset()
-    _arrival: int = 0
-    _reads: int = 0
-
-    def read(self) -> HomeView:
-        """Look; in a worker thread."""
-        self.prepare()
-        records = self.store.list_datasets()
-        news: list[Item] = []
-        told = [record for record in records if record.published] if self.tells() else []
-        documents = self.store.list_head_documents()
-        for record in told:
-            place = documents.get(record.id)
-            if place is None or self._told.get(record.id) == place:
-                continue
-            self._told[record.id] = place
-            # A key speaks for a head once others know the events that name it.
-            news += _read_all(ItemKind.KEY_EVENT, KeyLogs(self.store).documents_about(record.id))
-            signed = self.store.find_signed_head(record.id)
-            if signed is not None:
-                news += _read_all(ItemKind.HEAD, [signed.raw])
-        published = frozenset(record.id for record in told)
-        if published - self._published:
-            self._arrival = 0  # what was said about a dataset before it was published is told now
-        self._published = published
-        attestations = self.store.list_attestations_after(self._arrival, limit=PAGE_ATTESTATIONS)
-        if attestations:
-            self._arrival = attestations[-1][0]
-            said = _read_all(ItemKind.ATTESTATION, [raw for _, raw in attestations])
-            news += [item for item in said if item.dataset_id in published]
-        self._reads += 1
-        if self._reads % PROOF_ROUNDS == 1:
-            for record in told:
-                # A recovery key is named without a new head.
-                news += _read_all(ItemKind.KEY_EVENT, KeyLogs(self.store).documents_about(record.id))
-                for kind, item_kind in _DISPUTES:
-                    documents_of_kind = self.store.iter_documents(record.id, kind)
-                    news += _read_all(item_kind, [document.raw for document in documents_of_kind])
-        subscriptions = self.store.list_subscriptions()
-        named = [address for url in self.store.list_named_peers() if (address := find_address(url)) is not None]
-        held = frozenset(record.id for record in records)
-        return HomeView(
-            tuple(news),
-            Interests(held | {subscription.dataset_id for subscription in subscriptions}, self.read_signers()),
-            tuple(dict.fromkeys((*named, *self.bootstrap))),
-            subscriptions,
-        )
 
 
 class Gossip:
     """``GossipReceiver``, and the loop around it.
 
     Args:
-        store: Of this node.
+        reader: Knows what is new here.
+        peers: Those that answered, from run to run.
+        gossip: Items, from run to run.
         private_key: Of this node.
         clock: Time of statements.
         transport: To peers.
         settings: Of the machine.
-        bootstrap: Addresses that the operator's configuration names.
         allow_private: Whether private addresses that peers name may be used.
-        read_signers: Says whose every word is of interest, such as auditors; asked each round.
         sinks: Who hears of what arrives.
-        tells: Whether everybody may know what this node publishes.
-        prepare: Done before each look at the home, in a worker thread: what it signs is told at once.
         log: Hears of what went wrong inside: event and facts.
     """
 
     def __init__(
         self,
-        store: GossipHome,
+        reader: HomeReader,
+        peers: PeerStore,
+        gossip: GossipItems,
         private_key: bytes,
         clock: Clock,
         transport: GossipTransport,
         *,
         settings: GossipSettings,
-        bootstrap: Sequence[PeerAddress] = (),
         allow_private: bool = False,
-        read_signers: Callable[[], frozenset[DidKey]] = frozenset,
         sinks: Sequence[GossipSink] = (),
-        tells: Callable[[], bool] = lambda: True,
-        prepare: Callable[[], None] = lambda: None,
         log: Callable[..., None],
     ) -> None:
         self.machine = GossipMachine(settings, allow_private=allow_private)
         self.subscriptions: tuple[Subscription, ...] = ()
         self._settings = settings
-        self._store = store
+        self._reader = reader
+        self._peers = peers
+        self._gossip = gossip
         self._key = private_key
         self._clock = clock
         self._transport = transport
-        self._reader = HomeReader(store, tuple(bootstrap), read_signers, tells, prepare)
         self._sinks = tuple(sinks)
         self._log = log
         self._source = random.SystemRandom()
@@ -280,10 +198,10 @@ class Gossip:
 
     async def _restore(self) -> None:
         items, records = await asyncio.to_thread(
-            lambda: (self._store.list_gossip_items(), self._store.list_peer_records())
+            lambda: (self._gossip.list_gossip_items(), self._peers.list_peer_records())
         )
         read = await asyncio.to_thread(
-            lambda: tuple(item for kept in items for item in _read_all(ItemKind(kept.kind), [kept.raw]))
+            lambda: tuple(item for kept in items for item in read_items(ItemKind(kept.kind), [kept.raw]))
         )
         await self._look_home()
         self._handle(Restore(read))
@@ -337,7 +255,7 @@ class Gossip:
         def write() -> None:
             if kept or forgotten:
                 rows = [KeptItem(item.id, item.kind.value, item.raw) for item in kept]
-                self._store.change_gossip_items(rows, forgotten)
+                self._gossip.change_gossip_items(rows, forgotten)
             for item in accepted:
                 self._tell_sinks(item)
 
@@ -364,22 +282,6 @@ class Gossip:
             return
         self._saved = set(records)
         try:
-            await asyncio.to_thread(self._store.replace_peer_records, records)
+            await asyncio.to_thread(self._peers.replace_peer_records, records)
         except OdfError as error:
             self._log("gossip-store", text=str(error))
-
-
-def find_address(text: str) -> PeerAddress | None:
-    """Read an address that the operator wrote, in the spelling that gossip uses; None where gossip cannot use it."""
-    with suppress(MalformedError):
-        return PeerAddress.parse(text.rstrip("/").lower())
-    return None
-
-
-def _read_all(kind: ItemKind, documents: Iterable[bytes]) -> list[Item]:
-    """Read what was kept here; what this version does not take as an item is left where it is."""
-    items = []
-    for raw in documents:
-        with suppress(OdfError):
-            items.append(read_item(kind, raw))
-    return items

@@ -7,7 +7,9 @@ from odf_node.errors import RefusedError
 from odf_node.keys.disputes import Disputes
 from odf_node.keys.freshness import Freshness
 from odf_node.keys.logs import KeyLogs
-from odf_node.ports import Clock, DatasetRecord, MetadataStore, Origin
+from odf_node.ports import Clock, DatasetRecord, Origin
+from odf_node.ports.chains import ChainStore
+from odf_node.ports.documents import DocumentStore
 from odf_node.ports.peer_client import PeerDataset, PeerHead
 from odf_node.threads import finish_in_thread
 from odf_protocol.did import DatasetId
@@ -28,7 +30,8 @@ class HeardKeys:
 class Hearing:
     """Listens during one pull; every document is checked by itself, so the peer need not be believed."""
 
-    store: MetadataStore
+    chains: ChainStore
+    documents: DocumentStore
     clock: Clock
 
     async def hear(self, peer: PeerDataset, dataset_id: DatasetId, offered: PeerHead) -> tuple[str, ...]:
@@ -37,8 +40,10 @@ class Hearing:
         now = self.clock.now()
 
         def learn() -> tuple[str, ...]:
-            Disputes(self.store).learn(documents, dataset_id, now=now)
-            return Freshness(self.store).list_doubts(dataset_id, offered.head, offered.signed_head, now=now)
+            Disputes(self.chains, self.documents).learn(documents, dataset_id, now=now)
+            return Freshness(self.chains, self.documents).list_doubts(
+                dataset_id, offered.head, offered.signed_head, now=now
+            )
 
         return await finish_in_thread(learn)
 
@@ -57,7 +62,7 @@ class Hearing:
             unread = error
         if record is None or record.origin is Origin.OWN:
             return HeardKeys(events, error=unread)
-        logs = KeyLogs(self.store)
+        logs = KeyLogs(self.chains, self.documents)
         try:
             found = await finish_in_thread(lambda: logs.learn(record.id, events, now=self.clock.now()))
             if not replaces:
@@ -76,14 +81,16 @@ class Hearing:
     def remember(self, dataset_id: DatasetId, offered: PeerHead, source: str) -> None:
         """Keep the head in mind, by which later ones are judged."""
         if offered.signed_head is not None:
-            Freshness(self.store).learn(offered.signed_head, dataset_id, source=source, now=self.clock.now())
+            Freshness(self.chains, self.documents).learn(
+                offered.signed_head, dataset_id, source=source, now=self.clock.now()
+            )
 
     def freeze(self, refusal: RefusedError) -> None:
         """Keep the proof that came out of a refusal: from now on the dataset is frozen (EQUIV-9)."""
         proof = None if refusal.folder is None else refusal.folder / "equivocation.json"
         if proof is not None and proof.is_file():
             raw = proof.read_bytes()
-            Disputes(self.store).learn([raw], check_equivocation(raw).dataset_id, now=self.clock.now())
+            Disputes(self.chains, self.documents).learn([raw], check_equivocation(raw).dataset_id, now=self.clock.now())
 
 
 async def unless_mute(asked: Awaitable[tuple[bytes, ...]]) -> tuple[bytes, ...]:

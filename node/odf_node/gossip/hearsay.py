@@ -5,14 +5,17 @@ A dataset matters when it is held or subscribed to. Everything else that gossip 
 
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Protocol
 
 from odf_node.keys.disputes import Disputes
 from odf_node.keys.freshness import Freshness
 from odf_node.keys.logs import KeyLogs
 from odf_node.ports import Attestation as KeptFinding
-from odf_node.ports import AuditEntry, Clock, MetadataStore, Origin, Outcome
-from odf_node.ports.gossip import GossipStore
+from odf_node.ports import AuditEntry, Clock, Origin, Outcome
+from odf_node.ports.audit import AuditLog
+from odf_node.ports.chains import ChainStore
+from odf_node.ports.documents import DocumentStore
+from odf_node.ports.evidence import EvidenceStore
+from odf_node.ports.subscriptions import SubscriptionStore
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import RejectedError
 from odf_protocol.gossip.item import Item, ItemKind
@@ -24,17 +27,15 @@ SOURCE = "gossip"
 """Where a head came from, in the words of the store."""
 
 
-class HearsayStore(MetadataStore, GossipStore, Protocol):
-    """The store as it is needed here."""
-
-    # One class of two protocols; nothing of its own.
-
-
 @dataclass(frozen=True, slots=True)
 class Hearsay:
     """``GossipSink`` of the node: findings go to the statements, proofs freeze, heads are kept in mind."""
 
-    store: HearsayStore
+    chains: ChainStore
+    documents: DocumentStore
+    evidence: EvidenceStore
+    audit: AuditLog
+    subscriptions: SubscriptionStore
     clock: Clock
 
     def accept(self, item: Item) -> None:
@@ -45,7 +46,7 @@ class Hearsay:
         match item.kind:
             case ItemKind.ATTESTATION:
                 said = decode_statement(item.raw)
-                self.store.put_attestation(
+                self.evidence.put_attestation(
                     KeptFinding(
                         id=Multihash.of_sha3_256(item.raw),
                         dataset_id=said.dataset_id,
@@ -58,15 +59,15 @@ class Hearsay:
                     )
                 )
             case ItemKind.EQUIVOCATION | ItemKind.SETTLEMENT:
-                Disputes(self.store).learn([item.raw], item.dataset_id, now=now)
+                Disputes(self.chains, self.documents).learn([item.raw], item.dataset_id, now=now)
             case ItemKind.HEAD:
-                Freshness(self.store).learn(item.raw, item.dataset_id, source=SOURCE, now=now)
+                Freshness(self.chains, self.documents).learn(item.raw, item.dataset_id, source=SOURCE, now=now)
             case ItemKind.KEY_EVENT:
                 self._learn_key_event(item)
 
     def _learn_key_event(self, item: Item) -> None:
-        record = self.store.find_dataset(item.dataset_id)
-        logs, now = KeyLogs(self.store), self.clock.now()
+        record = self.chains.find_dataset(item.dataset_id)
+        logs, now = KeyLogs(self.chains, self.documents), self.clock.now()
         if record is None or record.origin is not Origin.OWN:
             # What does not continue the log that is kept comes whole with the next pull.
             with suppress(RejectedError):
@@ -77,7 +78,7 @@ class Hearsay:
         if event.hash in {each.hash for each in known}:
             return
         # Who made it has a key of ours (KEY-20): where we made another one, both together are a proof.
-        self.store.append_audit(
+        self.audit.append_audit(
             AuditEntry(
                 at=now,
                 actor=SOURCE,
@@ -89,6 +90,6 @@ class Hearsay:
         )
 
     def _matters(self, dataset_id: DatasetId) -> bool:
-        if self.store.find_dataset(dataset_id) is not None:
+        if self.chains.find_dataset(dataset_id) is not None:
             return True
-        return any(one.dataset_id == dataset_id for one in self.store.list_subscriptions())
+        return any(one.dataset_id == dataset_id for one in self.subscriptions.list_subscriptions())

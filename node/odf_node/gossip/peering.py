@@ -1,24 +1,19 @@
 """Naming peers: the addresses that the operator vouches for."""
 
 from dataclasses import dataclass
-from typing import Protocol
 
 from odf_node.errors import UnknownDatasetError, UsageError
-from odf_node.ports import Clock, MetadataStore, Peer
-from odf_node.ports.gossip import GossipStore
+from odf_node.ports import Clock, Peer
+from odf_node.ports.peers import PeerStore
 from odf_protocol.errors import MalformedError
 from odf_protocol.gossip.addresses import PeerAddress
-
-
-class PeerStore(MetadataStore, GossipStore, Protocol):
-    """The store as it is needed here."""
 
 
 @dataclass(frozen=True, slots=True)
 class Peers:
     """The use case behind ``odf-node peer``; a running node follows within a round."""
 
-    store: PeerStore
+    peers: PeerStore
     clock: Clock
 
     def add(self, text: str) -> PeerAddress:
@@ -31,13 +26,13 @@ class Peers:
             address = PeerAddress.parse(text.rstrip("/"))
         except MalformedError as error:
             raise UsageError(f"{text} is no address of a node; write it as http(s)://host:port ({error})") from error
-        self.store.name_peer(address.text, self.clock.now())
+        self.peers.name_peer(address.text, self.clock.now())
         return address
 
     def list_peers(self) -> list[tuple[Peer, bool]]:
         """Return all peers that are kept, and whether the operator named them."""
-        named = set(self.store.list_named_peers())
-        return [(peer, peer.url in named) for peer in self.store.list_peers()]
+        named = set(self.peers.list_named_peers())
+        return [(peer, peer.url in named) for peer in self.peers.list_peers()]
 
     def delete(self, text: str) -> str:
         """Forget a peer with the key that was seen first there.
@@ -46,7 +41,7 @@ class Peers:
             UnknownDatasetError: There is no such peer.
         """
         for url in (text, text.rstrip("/")):
-            if self.store.find_peer(url) is not None:
-                self.store.delete_peer(url)
+            if self.peers.find_peer(url) is not None:
+                self.peers.delete_peer(url)
                 return url
         raise UnknownDatasetError(f"there is no peer {text}; 'odf-node peer list' shows them")

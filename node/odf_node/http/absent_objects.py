@@ -38,7 +38,7 @@ def require_had(node: ServedNode, record: DatasetRecord, object_hash: Multihash)
     Raises:
         ObjectNotFoundError: It does not.
     """
-    if not node.store.has_dataset_object(record.id, object_hash):
+    if not node.object_names.has_dataset_object(record.id, object_hash):
         raise ObjectNotFoundError(object_hash)
 
 
@@ -54,10 +54,10 @@ def explained_absence(node: ServedNode, record: DatasetRecord, object_hash: Mult
     try:
         yield
     except ObjectNotFoundError:
-        store = node.store
-        has = store.has_dataset_object(record.id, object_hash)
-        is_lost = has and object_hash not in store.list_absent_objects(record.id)
-        if is_lost or not store.names_object(record.id, object_hash):
+        names = node.object_names
+        has = names.has_dataset_object(record.id, object_hash)
+        is_lost = has and object_hash not in names.list_absent_objects(record.id)
+        if is_lost or not names.names_object(record.id, object_hash):
             raise
         if node.rebuilds is not None and node.rebuilds.request(record):
             raise ProblemError(

@@ -34,8 +34,8 @@ async def get_readable(request: web.Request) -> DatasetRecord:
 async def find_readable(request: web.Request) -> DatasetRecord | None:
     """Return the dataset as ``get_readable``; None: it is not here, or not for this caller."""
     which = _find_address(request)
-    store, reads = request.app[NODE].store, get_caller(request).reads
-    return None if which is None else await asyncio.to_thread(store.find_readable, which, reads)
+    datasets, reads = request.app[NODE].datasets, get_caller(request).reads
+    return None if which is None else await asyncio.to_thread(datasets.find_readable, which, reads)
 
 
 def _find_address(request: web.Request) -> DatasetId | DatasetName | None:

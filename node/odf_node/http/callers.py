@@ -165,7 +165,7 @@ def _without_usual_port(authority: str, scheme: str) -> str:
 
 async def _find_valid(request: web.Request, secret_hash: bytes) -> AccessToken | None:
     node = request.app[NODE]
-    token = await asyncio.to_thread(node.store.find_token, secret_hash)
+    token = await asyncio.to_thread(node.tokens.find_token, secret_hash)
     return token if token is not None and token.state_at(node.clock.now()) is TokenState.VALID else None
 
 

@@ -69,11 +69,11 @@ async def _get_node(request: web.Request) -> web.Response:
 async def _list_datasets(request: web.Request) -> web.Response:
     after = request.query.get("after", "")
     reads = get_caller(request).reads
-    records = await asyncio.to_thread(request.app[NODE].store.list_readable, reads)
+    records = await asyncio.to_thread(request.app[NODE].datasets.list_readable, reads)
     page = [record for record in records if record.name > after][: PAGE_DATASETS + 1]
     shown = page[:PAGE_DATASETS]
-    store = request.app[NODE].store
-    states = await asyncio.to_thread(lambda: [store.get_chain_state(record.id)[1] for record in shown])
+    chains = request.app[NODE].chains
+    states = await asyncio.to_thread(lambda: [chains.get_chain_state(record.id)[1] for record in shown])
     return answer_message(
         DatasetPage(
             datasets=tuple(
@@ -100,7 +100,7 @@ def _describe_trust(record: DatasetRecord, state: bytes) -> str:
 
 async def _get_head(request: web.Request) -> web.Response:
     record = await get_followed(request)
-    signed = await asyncio.to_thread(request.app[NODE].store.find_signed_head, record.id)
+    signed = await asyncio.to_thread(request.app[NODE].documents.find_signed_head, record.id)
     key_events = await asyncio.to_thread(request.app[NODE].key_logs.documents_about, record.id)
     # The chain may have grown between the two reads: the answer is about the head that the document vouches for.
     head = record.head if signed is None else signed.head
@@ -120,12 +120,12 @@ async def _get_blocks(request: web.Request) -> web.Response:
     record = await get_followed(request)
     after = max(get_number(request, "after", -1), -1)
     upto = min(get_number(request, "upto", record.head.sequence_number), record.head.sequence_number)
-    store = request.app[NODE].store
+    node = request.app[NODE]
     reads = get_caller(request).reads
-    with_records = await asyncio.to_thread(lambda: may_see_records(store, record, reads))
+    with_records = await asyncio.to_thread(lambda: may_see_records(node.chains, record, reads))
     etag = f"{record.head.hash}-{after}-{upto}{'' if with_records else '-bare'}"
     async with request.app[_PACKERS]:
-        packed = iter_packed(store, record.id, after, upto, with_records=with_records)
+        packed = iter_packed(node.chains, node.evidence, record.id, after, upto, with_records=with_records)
         body, _ = await asyncio.to_thread(lambda: encode_pack(packed))
     answer = answer_bytes(request, body, etag=etag, cache=CHANGING, content_type=PACK_MEDIA_TYPE)
     if answer.body and request.method != "HEAD":
@@ -136,19 +136,19 @@ async def _get_blocks(request: web.Request) -> web.Response:
 async def _get_hash(request: web.Request) -> web.Response:
     record = await get_followed(request)
     number = get_number(request, "number", 0)
-    found = await asyncio.to_thread(request.app[NODE].store.find_block_by_number, record.id, number)
+    found = await asyncio.to_thread(request.app[NODE].chains.find_block_by_number, record.id, number)
     return answer_message(HashAnswer(block_hash=None if found is None else str(found.hash)))
 
 
 async def _get_attestations(request: web.Request) -> web.Response:
     record = await get_readable(request)
     skip = max(get_number(request, "skip", 0), 0)
-    store = request.app[NODE].store
+    evidence = request.app[NODE].evidence
 
     def read() -> AttestationPage:
         page: list[bytes] = []
         size_bytes = 0
-        for attestation in islice(store.iter_attestations(record.id), skip, None):
+        for attestation in islice(evidence.iter_attestations(record.id), skip, None):
             size_bytes += len(attestation.raw)
             if len(page) == PAGE_ATTESTATIONS or (page and size_bytes > PAGE_ATTESTATION_BYTES):
                 return AttestationPage(attestations=tuple(page), next_skip=skip + len(page))

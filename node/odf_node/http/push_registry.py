@@ -56,7 +56,7 @@ class PushRegistry:
                 f"{len(running)} pushes are running; try again",
                 headers={"Retry-After": "30"},
             )
-        record = await asyncio.to_thread(self._node.store.find_dataset, request.to_dataset_id())
+        record = await asyncio.to_thread(self._node.chains.find_dataset, request.to_dataset_id())
         known_head = None if record is None else record.head
         offered = request.head.to_head()
         if known_head != offered:
@@ -68,7 +68,7 @@ class PushRegistry:
                 request,
                 reads=reads,
                 known_head=known_head,
-                store=self._node.store,
+                object_names=self._node.object_names,
                 objects=self._node.objects,
                 spool_folder=self._node.spool_folder,
                 now_s=_now_s(),

@@ -23,7 +23,7 @@ from odf_node.arrivals import open_arrivals
 from odf_node.http.spool import Spool
 from odf_node.ports.access import ReadGrants
 from odf_node.ports.errors import ObjectNotFoundError
-from odf_node.ports.metadata import MetadataStore
+from odf_node.ports.object_names import ObjectNames
 from odf_node.ports.objects import Arrivals, ArrivingObjects, ObjectStore
 from odf_node.ports.peer_client import OnBytes, PeerDescription, PeerHead, PeerSpeaks, SilentPeer
 from odf_protocol.errors import MalformedError, RejectedError
@@ -68,7 +68,7 @@ class PushSession:
         *,
         reads: ReadGrants,
         known_head: Head | None,
-        store: MetadataStore,
+        object_names: ObjectNames,
         objects: ObjectStore,
         spool_folder: Path | None,
         now_s: float,
@@ -78,7 +78,7 @@ class PushSession:
             stack.enter_context(objects.writing())
             spool = stack.enter_context(Spool(spool_folder))
             brought_by = f"push:{token_id}"
-            arrivals = stack.enter_context(open_arrivals(store, objects, request.to_dataset_id(), brought_by))
+            arrivals = stack.enter_context(open_arrivals(object_names, objects, request.to_dataset_id(), brought_by))
             lease = stack.pop_all()
             return cls(
                 push_id, token_id, request, known_head, lease, spool, reads, arrivals, now_s, received=known_head

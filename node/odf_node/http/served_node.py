@@ -6,9 +6,14 @@ from typing import Final
 
 from aiohttp import web
 
-from odf_node.adapters.packing import ServedStore
+from odf_node.ports.access import TokenStore
+from odf_node.ports.chains import ChainStore
 from odf_node.ports.clock import Clock
+from odf_node.ports.datasets import DatasetStore
+from odf_node.ports.documents import DocumentStore
+from odf_node.ports.evidence import EvidenceStore
 from odf_node.ports.gossip import GossipReceiver
+from odf_node.ports.object_names import ObjectNames
 from odf_node.ports.objects import ObjectStore
 from odf_node.ports.pushes import PushReceiver
 from odf_node.ports.serving import DisputeBoard, KeyLogBoard, RebuildDesk, SliceTrees
@@ -24,7 +29,12 @@ class ServedNode:
     Attributes:
         software: Name and version for peers, as ``odf-node/0.1.0``.
         node_id: The node's identity, None while it has no key.
-        store: Chains and tokens.
+        chains: What is served.
+        datasets: Who may see which.
+        documents: Who vouches for it.
+        evidence: What is known about it.
+        object_names: Which files belong to it.
+        tokens: Of callers.
         objects: Slices and checkpoints.
         clock: Judges tokens.
         trees: Hash trees of slices.
@@ -39,7 +49,12 @@ class ServedNode:
 
     software: str
     node_id: DidKey | None
-    store: ServedStore
+    chains: ChainStore
+    datasets: DatasetStore
+    documents: DocumentStore
+    evidence: EvidenceStore
+    object_names: ObjectNames
+    tokens: TokenStore
     objects: ObjectStore
     clock: Clock
     disputes: DisputeBoard

@@ -56,7 +56,7 @@ async def _get_ref(request: web.Request) -> web.Response:
 async def _get_block(request: web.Request) -> web.Response:
     record = await get_readable(request)
     block_hash = get_hash(request)
-    block = await asyncio.to_thread(request.app[NODE].store.find_block, record.id, block_hash)
+    block = await asyncio.to_thread(request.app[NODE].chains.find_block, record.id, block_hash)
     if block is None:
         raise BlockNotFoundError(record.id, block_hash)
     return answer_bytes(request, block.raw, etag=str(block_hash), cache=IMMUTABLE)

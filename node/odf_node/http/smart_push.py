@@ -150,11 +150,11 @@ async def _consider(request: web.Request, push: _Push, upload: SmartUpload) -> A
     if f"push:{upload.dataset_id}" not in push.token.scopes and "push" not in push.token.scopes:
         raise RejectedError("EX-17 token", expected=f"one that allows {upload.dataset_id}", found="another")
     if push.record is None:
-        if await asyncio.to_thread(node.store.find_dataset, upload.dataset_id) is not None:
+        if await asyncio.to_thread(node.chains.find_dataset, upload.dataset_id) is not None:
             return Declined(Problem(ref_collision=RefCollision(dataset_id=str(upload.dataset_id))))
         if await find_readable(request) is not None:
             return Declined(Problem(name_collision=NameCollision(dataset_alias=push.name)))
-    await finish_in_thread(lambda: upload.open_arrivals(node.store, node.objects))
+    await finish_in_thread(lambda: upload.open_arrivals(node.object_names, node.objects))
     await _require_room(request, upload)
     offered = PeerHead(head=upload.last, name=push.name, dataset_id=upload.dataset_id)
     await node.pushes.consider(offered, actor=push.token.id, reads=push.reads)

@@ -14,7 +14,7 @@ from odf_node.arrivals import open_arrivals
 from odf_node.http.spool import Spool
 from odf_node.ports.datasets import DatasetRecord
 from odf_node.ports.errors import ObjectNotFoundError
-from odf_node.ports.metadata import MetadataStore
+from odf_node.ports.object_names import ObjectNames
 from odf_node.ports.objects import Arrivals, ArrivingObjects, ObjectStore
 from odf_node.ports.peer_client import OnBytes, PeerDescription, PeerHead, PeerSpeaks, SilentPeer
 from odf_protocol.did import DatasetId
@@ -113,10 +113,10 @@ class SmartUpload(SilentPeer):
         assert self.uploaded is not None
         return self.uploaded
 
-    def open_arrivals(self, store: MetadataStore, objects: ObjectStore) -> None:
+    def open_arrivals(self, object_names: ObjectNames, objects: ObjectStore) -> None:
         """Begin to take objects; what arrives is there for whoever begins the push again (HOME-19)."""
         assert self.dataset_id is not None
-        arrivals = open_arrivals(store, objects, self.dataset_id, f"push:{self.token_id}")
+        arrivals = open_arrivals(object_names, objects, self.dataset_id, f"push:{self.token_id}")
         self.uploaded = self.lease.enter_context(arrivals)
 
     def check_complete(self) -> None:

@@ -17,7 +17,12 @@ from odf_node.errors import UsageError
 from odf_node.ingest.encodings import as_utf8, decode_source
 from odf_node.ingest.report import IngestReport
 from odf_node.ingest.source_variables import fill_in, list_variables
-from odf_node.ports import DatasetRecord, KeyStore, MetadataStore, ObjectStore, QuarantineFile
+from odf_node.ports import DatasetRecord, KeyStore, ObjectStore, QuarantineFile
+from odf_node.ports.chains import ChainStore
+from odf_node.ports.commits import CommitStore
+from odf_node.ports.documents import DocumentStore
+from odf_node.ports.ingests import IngestStore
+from odf_node.ports.object_names import ObjectNames
 from odf_node.ports.sources import SourceNotFoundError, SourceReader, UpToDate
 from odf_node.threads import finish_in_thread
 from odf_protocol.dataset_view import DatasetView
@@ -47,7 +52,11 @@ MAX_BATCHES: Final = 10_000
 class Ingestor:
     """The use case behind ``odf-node pull`` of a root dataset and ``odf-node ingest``."""
 
-    store: MetadataStore
+    chains: ChainStore
+    commits: CommitStore
+    documents: DocumentStore
+    object_names: ObjectNames
+    ingests: IngestStore
     objects: ObjectStore
     keys: KeyStore
     engines: EngineHost
@@ -113,7 +122,7 @@ class Ingestor:
             InvalidSourceError: What it gave cannot be read at all.
             BatchRefusedError: Too many of its rows cannot.
         """
-        view = load_view(self.store, record.id)
+        view = load_view(self.chains, record.id)
         source = view.polling_source
         if source is None:
             hint = "push data with 'odf-node ingest'" if view.push_sources else "it declares no source at all"
@@ -162,7 +171,7 @@ class Ingestor:
             InvalidSourceError: The file cannot be read at all.
             BatchRefusedError: Too many of its rows cannot.
         """
-        view = load_view(self.store, record.id)
+        view = load_view(self.chains, record.id)
         source = _choose_push_source(record, view, source_name)
         self.scratch.mkdir(parents=True, exist_ok=True)
         with self.objects.writing(), TemporaryDirectory(dir=self.scratch, prefix="source-") as folder:
@@ -176,7 +185,7 @@ class Ingestor:
 
         Called after the lease has ended; where somebody else writes, the next ingest or clean-up removes it.
         """
-        self.objects.delete_unnamed(self.store.is_referenced_object)
+        self.objects.delete_unnamed(self.object_names.is_referenced_object)
 
     def set_watermark(self, record: DatasetRecord, watermark: Timestamp, *, system_time: Timestamp) -> IngestReport:
         """State that no older event is expected, without adding rows.
@@ -184,14 +193,14 @@ class Ingestor:
         Raises:
             UsageError: The dataset is a derivative, or its watermark is later already.
         """
-        view = load_view(self.store, record.id)
+        view = load_view(self.chains, record.id)
         if view.kind is not DatasetKind.ROOT:
             raise UsageError(f"'{record.name}' is a derivative: its watermark follows from its inputs")
         if view.watermark == watermark:
             return IngestReport(record, up_to_date=True)
         if view.watermark is not None and watermark < view.watermark:
             raise UsageError(f"the watermark of '{record.name}' is {view.watermark} already and cannot go back")
-        writer = ChainWriter.continue_chain(self.store, self.keys, record.id)
+        writer = ChainWriter.continue_chain(self.chains, self.commits, self.documents, self.keys, record.id)
         event = AddData(
             prev_checkpoint=view.prev_checkpoint,
             prev_offset=view.last_offset,
@@ -262,10 +271,10 @@ class Ingestor:
         with ExitStack() as stack:
             outputs = StagedOutputs(self.objects, stack)
             quarantine = self._quarantine(record, None, response, outputs, shown_as, system_time)
-            known = {each.object_hash for each in self.store.iter_quarantine(record.id)}
+            known = {each.object_hash for each in self.ingests.iter_quarantine(record.id)}
             if quarantine is not None and quarantine.object_hash not in known:
                 self.objects.put(outputs.staged[quarantine.object_hash], quarantine.object_hash)
-                self.store.put_quarantine(quarantine)
+                self.ingests.put_quarantine(quarantine)
 
     def _merge_state(self, view: DatasetView, source: SetPollingSource | AddPushSource) -> Path | None:
         """Find the projected state after the head; compute it from history where it is missing."""
@@ -276,14 +285,14 @@ class Ingestor:
         engine = self.engines.get_ingest_engine()
         if known is not None and engine.fits_state(self.objects.get_path(known), source.merge, view.next_offset):
             return self.objects.get_path(known)
-        slices = [self.objects.get_path(item.physical_hash) for item in iter_slices(self.store, view.dataset_id)]
+        slices = [self.objects.get_path(item.physical_hash) for item in iter_slices(self.chains, view.dataset_id)]
         target = self.engines.workspace / "rebuilt-state.parquet"
         target.parent.mkdir(parents=True, exist_ok=True)
         engine.rebuild_state(slices, source.merge, view.vocabulary, target)
         return target
 
     def _kept_merge_state(self, view: DatasetView) -> Multihash | None:
-        known = self.store.find_merge_state(view.dataset_id, view.head)
+        known = self.ingests.find_merge_state(view.dataset_id, view.head)
         return known if known is not None and self.objects.has(known) else None
 
     def _commit(
@@ -297,7 +306,7 @@ class Ingestor:
     ) -> IngestReport:
         from odf_protocol.schema_arrow import data_schema_of
 
-        writer = ChainWriter.continue_chain(self.store, self.keys, record.id)
+        writer = ChainWriter.continue_chain(self.chains, self.commits, self.documents, self.keys, record.id)
         with ExitStack() as stack:
             outputs = StagedOutputs(self.objects, stack)
             if view.schema is None:
@@ -317,7 +326,7 @@ class Ingestor:
             quarantine = self._quarantine(record, block, response, outputs, shown_as, system_time)
             rows = new_data.offset_interval.row_count if new_data else 0
             if writer.has_blocks:
-                superseded = self.store.find_newest_merge_state(record.id)
+                superseded = self.ingests.find_newest_merge_state(record.id)
                 updated = writer.commit(
                     signed_at=system_time,
                     objects=self.objects,
@@ -332,7 +341,7 @@ class Ingestor:
                 updated = record
                 if quarantine is not None:
                     self.objects.put(outputs.staged[quarantine.object_hash], quarantine.object_hash)
-                    self.store.put_quarantine(quarantine)
+                    self.ingests.put_quarantine(quarantine)
         return IngestReport(
             updated,
             up_to_date=not writer.has_blocks,

@@ -13,7 +13,9 @@ from odf_node.errors import UsageError
 from odf_node.keys.disputes import Disputes
 from odf_node.keys.freshness import require_newest, require_newest_signed_here
 from odf_node.keys.logs import KeyLogs, KnownKeys
-from odf_node.ports import DatasetRecord, Head, KeyStore, MetadataStore, Origin, PrivateKey
+from odf_node.ports import DatasetRecord, Head, KeyStore, Origin, PrivateKey
+from odf_node.ports.chains import ChainStore
+from odf_node.ports.documents import DocumentStore
 from odf_protocol.did import DidKey
 from odf_protocol.heads import sign_head
 from odf_protocol.key_changes import sign_recovery, sign_recovery_key, sign_rotation
@@ -26,7 +28,8 @@ from odf_protocol.timestamp import Timestamp
 class KeyChanging:
     """The use case behind ``odf-node key``, for datasets whose keys are here."""
 
-    store: MetadataStore
+    chains: ChainStore
+    documents: DocumentStore
     keys: KeyStore
 
     def rotate(self, record: DatasetRecord, *, now: Timestamp) -> KeyEvent:
@@ -38,8 +41,8 @@ class KeyChanging:
             HeadMovedError, KeyLogMovedError: Somebody wrote first; nothing was changed.
         """
         record, old, known = self._open(record)
-        Disputes(self.store).require_undisputed(record.id, record.name)
-        require_newest(self.store, self.keys, record.id, record.head)
+        Disputes(self.chains, self.documents).require_undisputed(record.id, record.name)
+        require_newest(self.chains, self.documents, self.keys, record.id, record.head)
         new = self.keys.generate()
         raw = sign_rotation(
             old.seed,
@@ -61,8 +64,8 @@ class KeyChanging:
             HeadMovedError, KeyLogMovedError: Somebody wrote first; nothing was changed.
         """
         record, current, known = self._open(record)
-        Disputes(self.store).require_undisputed(record.id, record.name)
-        require_newest(self.store, self.keys, record.id, record.head)
+        Disputes(self.chains, self.documents).require_undisputed(record.id, record.name)
+        require_newest(self.chains, self.documents, self.keys, record.id, record.head)
         signer = current
         if known.history.recovery_key is not None:
             signer = _require_recovery_key(record, known.history, signed_with)
@@ -96,12 +99,12 @@ class KeyChanging:
             HeadMovedError, KeyLogMovedError: Somebody wrote first; nothing was changed.
         """
         record = self._read_again(record)
-        known = KeyLogs(self.store).read(record.id)
+        known = KeyLogs(self.chains, self.documents).read(record.id)
         history = self._without_foreign_rotations(known.history)
         signer = _require_recovery_key(record, history, recovery_key)
         if not 0 <= stolen_from <= record.head.sequence_number + 1:
             raise UsageError(f"'{record.name}' has blocks 0 to {record.head.sequence_number}; name one of them")
-        require_newest_signed_here(self.store, self.keys, record.id, record.head)
+        require_newest_signed_here(self.chains, self.documents, self.keys, record.id, record.head)
         new = self.keys.generate()
         try:
             raw = sign_recovery(
@@ -120,11 +123,11 @@ class KeyChanging:
 
     def _open(self, record: DatasetRecord) -> tuple[DatasetRecord, PrivateKey, KnownKeys]:
         record = self._read_again(record)
-        return (record, *KeyLogs(self.store).get_signing_key(record.id, self.keys))
+        return (record, *KeyLogs(self.chains, self.documents).get_signing_key(record.id, self.keys))
 
     def _read_again(self, record: DatasetRecord) -> DatasetRecord:
         """Return the record as it is now: a running node may have written since it was read."""
-        found = self.store.find_dataset(record.id)
+        found = self.chains.find_dataset(record.id)
         if found is None or found.origin is not Origin.OWN:
             raise UsageError(f"'{record.name}' is not this node's own: only its owner changes its keys")
         return found
@@ -144,8 +147,8 @@ class KeyChanging:
         now: Timestamp,
         new: PrivateKey | None,
     ) -> KeyEvent:
-        change = KeyLogs(self.store).change_of(before.extend(raw), (raw,), known.kept, now)
-        self.store.add_key_events(
+        change = KeyLogs(self.chains, self.documents).change_of(before.extend(raw), (raw,), known.kept, now)
+        self.documents.add_key_events(
             replace(
                 change,
                 expected_head=record.head.hash,

@@ -16,10 +16,11 @@ from odf_node.ports import (
     KeyLogChange,
     KeyLogMovedError,
     KeyStore,
-    MetadataStore,
     PrivateKey,
     SigningKeyLostError,
 )
+from odf_node.ports.chains import ChainStore
+from odf_node.ports.documents import DocumentStore
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import OdfError, RejectedError
 from odf_protocol.heads import verify_head
@@ -56,7 +57,8 @@ class OfferedKeys:
 class KeyLogs:
     """Key logs over one store."""
 
-    store: MetadataStore
+    chains: ChainStore
+    documents: DocumentStore
 
     def read(self, dataset_id: DatasetId) -> KnownKeys:
         """Return who speaks for a dataset as far as is known here; every event is checked again."""
@@ -102,7 +104,7 @@ class KeyLogs:
             if not found.new or known.kept + len(found.new) > MAX_KEPT_EVENTS:
                 return found
             try:
-                self.store.add_key_events(self.change_of(found.history, found.new, known.kept, now))
+                self.documents.add_key_events(self.change_of(found.history, found.new, known.kept, now))
             except KeyLogMovedError as error:
                 moved = error
                 continue
@@ -111,7 +113,7 @@ class KeyLogs:
 
     def change_of(self, history: KeyHistory, new: tuple[bytes, ...], known: int, now: Timestamp) -> KeyLogChange:
         """Put together what becomes true with new events: the pin follows, a void head is forgotten (KEY-16)."""
-        seen = self.store.find_seen_head(history.dataset_id)
+        seen = self.documents.find_seen_head(history.dataset_id)
         return KeyLogChange(
             dataset_id=history.dataset_id,
             raws=new,
@@ -158,10 +160,10 @@ class KeyLogs:
         """
         history = self.get_history(record.id)
         for each in history.recoveries:
-            last = self.store.find_block_by_number(record.id, each.first_sequence_number - 1)
+            last = self.chains.find_block_by_number(record.id, each.first_sequence_number - 1)
             if last is not None and last.hash != each.keeps:
                 return last.sequence_number
-            after = self.store.find_block_by_number(record.id, each.first_sequence_number)
+            after = self.chains.find_block_by_number(record.id, each.first_sequence_number)
             if after is not None and after.signature is not None:
                 try:
                     history.require_block(after.signature, after.sequence_number, after.hash)
@@ -170,12 +172,12 @@ class KeyLogs:
         return None
 
     def _keep_proofs(self, dataset_id: DatasetId, found: KeyLogComparison, now: Timestamp) -> None:
-        kept = list(self.store.iter_documents(dataset_id, DocumentKind.EQUIVOCATION)) if found.proofs else []
+        kept = list(self.documents.iter_documents(dataset_id, DocumentKind.EQUIVOCATION)) if found.proofs else []
         for proof in found.proofs[: max(0, MAX_PROOFS - len(kept))]:
-            self.store.put_document(EvidenceDocument(DocumentKind.EQUIVOCATION, dataset_id, proof.raw, now))
+            self.documents.put_document(EvidenceDocument(DocumentKind.EQUIVOCATION, dataset_id, proof.raw, now))
 
     def _raws(self, dataset_id: DatasetId) -> list[bytes]:
-        return [item.raw for item in self.store.iter_documents(dataset_id, DocumentKind.KEY_EVENT)]
+        return [item.raw for item in self.documents.iter_documents(dataset_id, DocumentKind.KEY_EVENT)]
 
 
 def _counts(signed_head: bytes, history: KeyHistory) -> bool:

@@ -5,13 +5,14 @@ Source: clauses HEAD-9 to HEAD-11 in ``spec/extensions/heads.md``.
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Final
 
 from odf_node.keys.disputes import Disputes
 from odf_node.keys.freshness import require_newest
 from odf_node.keys.logs import KeyLogs
-from odf_node.ports import DatasetRecord, KeyStore, MetadataStore, ObjectStore, Origin, SignedHead
-from odf_node.ports.gossip import GossipStore
+from odf_node.ports import DatasetRecord, KeyStore, ObjectStore, Origin, SignedHead
+from odf_node.ports.chains import ChainStore
+from odf_node.ports.documents import DocumentStore
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import OdfError
 from odf_protocol.heads import Renewal, sign_head, verify_head
@@ -20,11 +21,9 @@ from odf_protocol.timestamp import Timestamp
 AFTER_FAILURE_S: Final = 60  # guess: what forbids it is mended by people
 
 
-class RenewalStore(MetadataStore, GossipStore, Protocol):
-    """The store as it is needed here."""
-
-
-def renew_head(store: MetadataStore, keys: KeyStore, record: DatasetRecord, *, now: Timestamp, valid_s: int) -> None:
+def renew_head(
+    chains: ChainStore, documents: DocumentStore, keys: KeyStore, record: DatasetRecord, *, now: Timestamp, valid_s: int
+) -> None:
     """Sign the head that is held as the newest once more, from now on and for ``valid_s`` seconds.
 
     Raises:
@@ -33,9 +32,9 @@ def renew_head(store: MetadataStore, keys: KeyStore, record: DatasetRecord, *, n
         FrozenDatasetError: Its key signed two histories.
         RestoredBackupError: The chain held here is behind what was published.
     """
-    key, _ = KeyLogs(store).get_signing_key(record.id, keys)
-    Disputes(store).require_undisputed(record.id, record.name)
-    require_newest(store, keys, record.id, record.head)
+    key, _ = KeyLogs(chains, documents).get_signing_key(record.id, keys)
+    Disputes(chains, documents).require_undisputed(record.id, record.name)
+    require_newest(chains, documents, keys, record.id, record.head)
     raw = sign_head(
         key.seed,
         dataset_id=record.id,
@@ -44,7 +43,7 @@ def renew_head(store: MetadataStore, keys: KeyStore, record: DatasetRecord, *, n
         time=now,
         expires=Timestamp(now.seconds + valid_s, now.nanoseconds),
     )
-    store.put_signed_head(SignedHead(record.id, record.head, raw))
+    documents.put_signed_head(SignedHead(record.id, record.head, raw))
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +61,8 @@ class HeadRenewal:
     Used by one thread at a time.
     """
 
-    store: RenewalStore
+    chains: ChainStore
+    documents: DocumentStore
     objects: ObjectStore
     keys: KeyStore
     _due: dict[DatasetId, tuple[int, Timestamp]] = field(default_factory=dict)
@@ -72,8 +72,8 @@ class HeadRenewal:
         """Sign what is due by ``rule`` at ``now``; a head that must not be signed is tried again after a minute."""
         if rule != self._rule:
             self._rule, self._due = rule, {}
-        documents = self.store.list_head_documents()
-        own = [one for one in self.store.list_datasets() if one.published and one.origin is Origin.OWN]
+        documents = self.documents.list_head_documents()
+        own = [one for one in self.chains.list_datasets() if one.published and one.origin is Origin.OWN]
         due = [record for record in own if self._is_due(record, documents.get(record.id), rule, now)]
         return self._renew(due, documents, rule, now) if due else []
 
@@ -82,11 +82,13 @@ class HeadRenewal:
             return False
         known = self._due.get(record.id)
         if known is None or known[0] != document:
-            signed = self.store.find_signed_head(record.id)
+            signed = self.documents.find_signed_head(record.id)
             if signed is None:
                 return False
             try:
-                head = verify_head(signed.raw, record.id, keys=KeyLogs(self.store).get_history(record.id))
+                head = verify_head(
+                    signed.raw, record.id, keys=KeyLogs(self.chains, self.documents).get_history(record.id)
+                )
             except OdfError:
                 return False  # signed by a key that another one has followed: who writes next signs anew
             known = self._due[record.id] = (document, rule.find_due_time(head))
@@ -100,7 +102,7 @@ class HeadRenewal:
             for record in due:
                 problem = None
                 try:
-                    renew_head(self.store, self.keys, record, now=now, valid_s=rule.valid_s)
+                    renew_head(self.chains, self.documents, self.keys, record, now=now, valid_s=rule.valid_s)
                 except OdfError as error:
                     problem = str(error)
                     self._due[record.id] = (documents[record.id], Timestamp(now.seconds + AFTER_FAILURE_S))

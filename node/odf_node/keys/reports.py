@@ -4,7 +4,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from odf_node.keys.logs import KeyLogs
-from odf_node.ports import DatasetRecord, KeyStore, MetadataStore
+from odf_node.ports import DatasetRecord, KeyStore
+from odf_node.ports.chains import ChainStore
+from odf_node.ports.documents import DocumentStore
 from odf_protocol.block import decode_block
 from odf_protocol.key_history import KeyHistory, Recovery
 
@@ -16,11 +18,12 @@ MAX_LISTED_BLOCKS: Final = 1000
 class KeyReports:
     """Describes keys, from one store."""
 
-    store: MetadataStore
+    chains: ChainStore
+    documents: DocumentStore
 
     def describe(self, record: DatasetRecord, keys: KeyStore | None = None) -> dict[str, Any]:
         """Describe the keys of a dataset; with ``keys``, also which of them are in this home."""
-        logs = KeyLogs(self.store)
+        logs = KeyLogs(self.chains, self.documents)
         history = logs.get_history(record.id)
         periods = []
         for period in history.periods:
@@ -56,7 +59,7 @@ class KeyReports:
 
     def list_doubts(self, record: DatasetRecord) -> list[str]:
         """Say in sentences what whoever relies on a dataset must know of its keys; nothing where none was stolen."""
-        logs = KeyLogs(self.store)
+        logs = KeyLogs(self.chains, self.documents)
         doubts = list_key_doubts(logs.get_history(record.id), record)
         disowned = logs.find_disowned(record)
         if disowned is not None:
@@ -76,7 +79,7 @@ class KeyReports:
                     "hash": str(stored.hash),
                     "event": type(decode_block(stored.raw, expected_hash=stored.hash).event).__name__,
                 }
-                for stored in self.store.iter_blocks(
+                for stored in self.chains.iter_blocks(
                     record.id, after=first - 1, upto=min(upto, first + MAX_LISTED_BLOCKS - 1)
                 )
             ]

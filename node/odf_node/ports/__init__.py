@@ -14,6 +14,13 @@ The nouns:
 **Writing lease**
     Held by whoever makes objects that no committed row names yet; while anybody holds one, nothing is swept.
 
+Each port is what one capability needs of the home's database or of the outside; use cases take those that they use.
+Every method about what a home knows is one transaction: seen whole or not at all, durable when it returns. Reading an
+empty or absent home finds nothing and makes nothing; the first write makes the home. Bytes come back as they were
+given, neither decoded nor judged. Every such method may raise HomeVersionError and HomeCorruptError; a writing one
+HomeBusyError, HomeFullError and HomeReadOnlyError too, having written nothing. Methods that name a dataset raise
+DatasetNotFoundError when it is not here, except ``find_*`` and those about evidence of any dataset.
+
 Every method of every port may be called from any thread, and several processes may use one home at the same time.
 Methods block: asynchronous callers wrap them in ``asyncio.to_thread``. Adapters raise only errors of the tree in
 ``odf_protocol.errors``; misuse by our own code raises ``ValueError``.

@@ -9,7 +9,7 @@ from odf_protocol.did import DatasetId
 
 
 class DocumentStore(Protocol):
-    """Signed heads, key events, proofs and settlements, as they arrived; datasets need not be here but for signed heads."""
+    """Signed heads of datasets that are here; of any: key events, proofs, settlements, and the newest head met."""
 
     def find_signed_head(self, dataset_id: DatasetId) -> SignedHead | None:
         """Return the document that vouches for the present head, or None when there is none."""

@@ -1,4 +1,4 @@
-"""What a server of chains asks of the store beside ``MetadataStore``: questions that only strangers raise."""
+"""What a server of chains asks for beside chains and files."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Protocol

@@ -6,8 +6,11 @@ from odf_node.acceptance.verification import check_chain, check_rows, view_at
 from odf_node.commit_point import commit_with_objects
 from odf_node.errors import UsageError
 from odf_node.keys.logs import KeyLogs
-from odf_node.ports import Commit, DatasetRecord, KeyStore, MetadataStore, ObjectStore, Origin
+from odf_node.ports import Commit, DatasetRecord, KeyStore, ObjectStore, Origin
 from odf_node.ports.block_stage import OfferedBlock
+from odf_node.ports.chains import ChainStore
+from odf_node.ports.commits import CommitStore
+from odf_node.ports.documents import DocumentStore
 from odf_node.ports.peer_client import PeerDataset
 from odf_node.threads import finish_in_thread
 from odf_protocol.block_traits import CHECKPOINT, ROWS
@@ -22,7 +25,9 @@ from odf_protocol.timestamp import Timestamp
 class Recovery:
     """Takes blocks that this node's own key signed back from a peer that kept them."""
 
-    store: MetadataStore
+    chains: ChainStore
+    commits: CommitStore
+    documents: DocumentStore
     objects: ObjectStore
     keys: KeyStore
 
@@ -35,10 +40,10 @@ class Recovery:
         """
         if record.origin is not Origin.OWN:
             raise UsageError(f"'{record.name}' is not this node's own; pull it")
-        had = KeyLogs(self.store).read(record.id).kept
+        had = KeyLogs(self.chains, self.documents).read(record.id).kept
         key_events = await peer.list_key_events()
-        await finish_in_thread(lambda: KeyLogs(self.store).learn(record.id, key_events, now=now))
-        known = KeyLogs(self.store).read(record.id)
+        await finish_in_thread(lambda: KeyLogs(self.chains, self.documents).learn(record.id, key_events, now=now))
+        known = KeyLogs(self.chains, self.documents).read(record.id)
         offered = await peer.get_head()
         if offered.signed_head is None:
             raise RejectedError("HEAD-9 missing-blocks-are-signed", expected="a signed head", found="none")
@@ -49,12 +54,12 @@ class Recovery:
             raise UsageError(f"the peer holds nothing that is newer than block {record.head.sequence_number}")
         packed = [block async for block in peer.iter_blocks(after=record.head, upto=offered.head)]
         blocks = [OfferedBlock(block.raw, block.signature, block.replay_record) for block in packed]
-        _, state = self.store.get_chain_state(record.id)
+        _, state = self.chains.get_chain_state(record.id)
         chain = check_chain(
             blocks,
             keys=known.history,
             state=ChainState.from_bytes(state),
-            before=view_at(self.store, record.id, record.head.sequence_number),
+            before=view_at(self.chains, record.id, record.head.sequence_number),
             signed=True,
             strictness=Strictness.FOREIGN,
         )
@@ -75,6 +80,6 @@ class Recovery:
                 signed_head=offered.signed_head,
                 known_key_events=known.kept,
             )
-            recovered = await finish_in_thread(lambda: commit_with_objects(self.store, self.objects, commit, {}))
+            recovered = await finish_in_thread(lambda: commit_with_objects(self.commits, self.objects, commit, {}))
         self.keys.note_signed(record.id, recovered.head.sequence_number, recovered.head.hash)
         return recovered

@@ -31,7 +31,11 @@ from odf_node.datasets.naming import select_datasets
 from odf_node.datasets.presence import Presence
 from odf_node.engines.sessions import EngineHost
 from odf_node.keys.logs import KeyLogs
-from odf_node.ports import DatasetRecord, Head, MetadataStore, ObjectStore, Origin, Verified
+from odf_node.ports import DatasetRecord, Head, ObjectStore, Origin, Verified
+from odf_node.ports.chains import ChainStore
+from odf_node.ports.documents import DocumentStore
+from odf_node.ports.evidence import EvidenceStore
+from odf_node.ports.object_names import ObjectNames
 from odf_node.wording import count_of
 from odf_protocol import block_traits as traits
 from odf_protocol.chain import ChainState, Strictness
@@ -148,7 +152,10 @@ class Finding:
 class Verifier:
     """The use case behind ``odf-node verify``."""
 
-    store: MetadataStore
+    chains: ChainStore
+    documents: DocumentStore
+    evidence: EvidenceStore
+    object_names: ObjectNames
     objects: ObjectStore
     engines: EngineHost
     now: Callable[[], Timestamp]
@@ -159,14 +166,14 @@ class Verifier:
 
         def visit(record: DatasetRecord) -> None:
             if recursive and record.kind is DatasetKind.DERIVATIVE:
-                transform = load_view(self.store, record.id).transform
+                transform = load_view(self.chains, record.id).transform
                 for dataset_id in input_ids(transform) if transform else ():
-                    source = self.store.find_dataset(dataset_id)
+                    source = self.chains.find_dataset(dataset_id)
                     if source is not None and source.id not in chosen:
                         visit(source)
             chosen.setdefault(record.id, record)
 
-        for record in select_datasets(self.store, patterns):
+        for record in select_datasets(self.chains, patterns):
             visit(record)
         return list(chosen.values())
 
@@ -191,8 +198,8 @@ class Verifier:
             EngineError: The engine failed for reasons that say nothing about the dataset.
         """
         options = options or VerifyOptions(replay=replay, everything=True)
-        Presence(self.store, self.objects).require(record)
-        signed_head = self.store.find_signed_head(record.id)
+        Presence(self.object_names, self.objects).require(record)
+        signed_head = self.documents.find_signed_head(record.id)
         # What began without signatures may have gained a signed head since; its first blocks stay unsigned.
         signed = signed_head is not None and (record.origin is Origin.OWN or record.pinned_key is not None)
         is_derivative = record.kind is DatasetKind.DERIVATIVE
@@ -207,11 +214,13 @@ class Verifier:
             replayed_steps=None,
             remembered=after + 1,
             remembered_head=known.head if known is not None and known.replayed else None,
-            partial=find_partial(self.store, record),
+            partial=find_partial(self.chains, record),
         )
         try:
             if signed_head is not None:
-                verify_head(signed_head.raw, record.id, keys=KeyLogs(self.store).get_history(record.id))
+                verify_head(
+                    signed_head.raw, record.id, keys=KeyLogs(self.chains, self.documents).get_history(record.id)
+                )
             if known is not None:
                 self._look_for_files(record, after)
             state = None if known is None else ChainState.from_bytes(known.chain_state)
@@ -237,33 +246,33 @@ class Verifier:
         return finding
 
     def _recall(self, record: DatasetRecord, *, replay: bool) -> Verified | None:
-        known = self.store.find_verified(record.id)
+        known = self.evidence.find_verified(record.id)
         if known is None or (replay and not known.replayed):
             return None
-        held = self.store.find_block_by_number(record.id, known.head.sequence_number)
+        held = self.chains.find_block_by_number(record.id, known.head.sequence_number)
         return known if held is not None and held.hash == known.head.hash else None
 
     def _remember(self, record: DatasetRecord, chain: CheckedChain, *, replayed: bool) -> None:
         # It saves time alone: where there is no room for it, all is looked at again the next time.
         with suppress(UnavailableError):
-            self.store.put_verified(Verified(record.id, chain.last, replayed, chain.state.to_bytes(), self.now()))
+            self.evidence.put_verified(Verified(record.id, chain.last, replayed, chain.state.to_bytes(), self.now()))
 
     def _read(
         self, record: DatasetRecord, after: int, upto: int, state: ChainState | None, *, signed: bool
     ) -> CheckedChain:
         """Read a piece of the chain as if somebody had sent it."""
         return check_chain(
-            stored_piece(self.store, record, after=after, upto=upto),
-            keys=KeyLogs(self.store).get_history(record.id),
+            stored_piece(self.chains, self.evidence, record, after=after, upto=upto),
+            keys=KeyLogs(self.chains, self.documents).get_history(record.id),
             state=state,
-            before=None if after < 0 else view_at(self.store, record.id, after),
+            before=None if after < 0 else view_at(self.chains, record.id, after),
             signed=signed,
             strictness=Strictness.FOREIGN,
         )
 
     def _look_for_files(self, record: DatasetRecord, upto: int) -> None:
         """Check that the files of remembered blocks are there with their size; their bytes were read before."""
-        for block in iter_decoded(self.store, record.id, upto=upto):
+        for block in iter_decoded(self.chains, record.id, upto=upto):
             if isinstance(block.event, AddData | ExecuteTransform):
                 for part in (block.event.new_data, block.event.new_checkpoint):
                     if part is not None:
@@ -295,14 +304,15 @@ class Verifier:
         replayed, not_checked, divergence = before.replayed_steps, before.not_checked, before.divergence
         engine_notes: list[str] = []
         if record.kind is DatasetKind.DERIVATIVE:
-            missing = find_missing_inputs(chain, self.store)
+            missing = find_missing_inputs(chain, self.chains, self.object_names)
             divergence = _missing_inputs(missing).to_json() if missing else divergence
             not_checked = self._obstacle(chain, options, missing)
             # As those that come with an offer (REPLAY-12).
             engine_notes = check_records(
                 chain,
                 paths,
-                store=self.store,
+                chains=self.chains,
+                object_names=self.object_names,
                 objects=self.objects,
                 engines=self.engines,
                 # Re-execution looks at them anyway.
@@ -312,7 +322,8 @@ class Verifier:
                 done = replay_steps(
                     chain,
                     paths,
-                    store=self.store,
+                    chains=self.chains,
+                    object_names=self.object_names,
                     objects=self.objects,
                     engines=self.engines,
                     say=say,

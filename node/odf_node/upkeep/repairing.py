@@ -13,7 +13,6 @@ from odf_node.ports import (
     DatasetRecord,
     Head,
     HomeCorruptError,
-    MetadataStore,
     NewBlock,
     ObjectCorruptError,
     ObjectNotFoundError,
@@ -21,6 +20,10 @@ from odf_node.ports import (
     RemoteDirection,
     StoredBlock,
 )
+from odf_node.ports.chains import ChainStore
+from odf_node.ports.commits import CommitStore
+from odf_node.ports.ingests import IngestStore
+from odf_node.ports.object_names import ObjectNames
 from odf_node.ports.peer_client import PeerDataset
 from odf_node.ports.progress import ProgressLine
 from odf_node.threads import finish_in_thread
@@ -75,7 +78,10 @@ class _Lost:
 class Repairing:
     """The use case behind ``odf-node repair``."""
 
-    store: MetadataStore
+    chains: ChainStore
+    commits: CommitStore
+    object_names: ObjectNames
+    ingests: IngestStore
     objects: ObjectStore
     verifier: Verifier
     remotes: Remotes
@@ -131,7 +137,7 @@ class Repairing:
         """Look at all blocks at once; where anything is wrong, they are looked at one by one."""
         verifier = ChainVerifier(None, strictness=Strictness.FOREIGN)
         try:
-            for stored in self.store.iter_blocks(record.id):
+            for stored in self.chains.iter_blocks(record.id):
                 if verifier.take(stored.raw).digest != stored.hash.digest:
                     return False
         except OdfError:
@@ -140,7 +146,7 @@ class Repairing:
 
     def _find_block(self, record: DatasetRecord, number: int) -> StoredBlock | None:
         try:
-            return self.store.find_block_by_number(record.id, number)
+            return self.chains.find_block_by_number(record.id, number)
         except HomeCorruptError:
             return None
 
@@ -165,7 +171,7 @@ class Repairing:
             except OdfError as error:
                 report.failures.append(str(error))
                 continue
-            self.store.mend_block(record.id, NewBlock.of(block, packed[-1].signature))
+            self.commits.mend_block(record.id, NewBlock.of(block, packed[-1].signature))
             report.mended_blocks += 1
             report.sources[source] = None
             return block
@@ -174,7 +180,7 @@ class Repairing:
     def _find_lost(self, report: RepairReport, progress: ProgressLine) -> list[_Lost]:
         lost: list[_Lost] = []
         seen: set[Multihash] = set()
-        absent = self.store.list_absent_objects(report.record.id)
+        absent = self.object_names.list_absent_objects(report.record.id)
         for number, wanted in self._iter_wanted(report):
             for item in wanted:
                 if item.hash in seen:
@@ -198,7 +204,7 @@ class Repairing:
         record = report.record
         if not report.left:
             outlines = BlockOutlines()
-            for stored in self.store.iter_blocks(record.id):
+            for stored in self.chains.iter_blocks(record.id):
                 yield stored.sequence_number, outlines.read(stored.raw, stored.hash).wanted
             return
         for number in range(record.head.sequence_number + 1):
@@ -255,7 +261,7 @@ class Repairing:
 
     def _check_merge_state(self, record: DatasetRecord) -> None:
         """Let go of a merge state that is damaged: the next ingest computes it from the slices."""
-        kept = self.store.find_newest_merge_state(record.id)
+        kept = self.ingests.find_newest_merge_state(record.id)
         if kept is not None and not self._is_whole(kept):
             self.objects.delete(kept)
 

@@ -9,7 +9,12 @@ from odf_node.acceptance.unchecked import find_unchecked
 from odf_node.datasets.chains import load_view
 from odf_node.derive.transforms import StepBuilder
 from odf_node.keys.disputes import Disputes
-from odf_node.ports import Clock, DatasetRecord, MetadataStore, ObjectStore, Origin
+from odf_node.ports import Clock, DatasetRecord, ObjectStore, Origin
+from odf_node.ports.chains import ChainStore
+from odf_node.ports.commits import CommitStore
+from odf_node.ports.documents import DocumentStore
+from odf_node.ports.ingests import IngestStore
+from odf_node.ports.object_names import ObjectNames
 from odf_node.wording import count_of
 from odf_protocol.enums import DatasetKind
 from odf_protocol.errors import OdfError
@@ -46,25 +51,29 @@ class Finding:
 class NodeStatus:
     """The use case behind ``odf-node status``: reads what is known, asks nobody, changes nothing."""
 
-    store: MetadataStore
+    chains: ChainStore
+    commits: CommitStore
+    documents: DocumentStore
+    object_names: ObjectNames
+    ingests: IngestStore
     objects: ObjectStore
     refusals: Refusals
     clock: Clock
 
     def list_findings(self) -> list[Finding]:
         """List what wants doing, the worst first."""
-        found = [each for record in self.store.list_datasets() for each in self._of_dataset(record)]
+        found = [each for record in self.chains.list_datasets() for each in self._of_dataset(record)]
         found += self._of_node()
         order = list(Condition)
         return sorted(found, key=lambda each: order.index(each.condition))
 
     def _of_dataset(self, record: DatasetRecord) -> Iterator[Finding]:
         name = record.name
-        if (obstacle := Disputes(self.store).find_obstacle(record.id)) is not None:
+        if (obstacle := Disputes(self.chains, self.documents).find_obstacle(record.id)) is not None:
             yield Finding(Condition.UNSOUND, name, obstacle, f"odf-node evidence show {name}")
             return
-        absent = sum(not self.objects.has(each) for each in self.store.list_absent_objects(record.id))
-        unchecked = find_unchecked(self.store, record)
+        absent = sum(not self.objects.has(each) for each in self.object_names.list_absent_objects(record.id))
+        unchecked = find_unchecked(self.commits, record)
         if unchecked is not None:
             what = f"taken unchecked: {', '.join(unchecked.what)}"
             yield Finding(Condition.WAITING, name, what, f"odf-node pull {name}")
@@ -73,12 +82,12 @@ class NodeStatus:
             yield Finding(Condition.WAITING, name, what, f"odf-node cache rebuild {name}")
         if record.origin is Origin.OWN:
             yield from self._of_own(record)
-        elif (seen := self.store.find_seen_head(record.id)) is not None:
+        elif (seen := self.documents.find_seen_head(record.id)) is not None:
             missing = seen.sequence_number - record.head.sequence_number
             if missing > 0:
                 what = f"{count_of(missing, 'block')} behind what {seen.source} has"
                 yield Finding(Condition.STALE, name, what, f"odf-node pull {name}")
-        set_aside = list(self.store.iter_quarantine(record.id))
+        set_aside = list(self.ingests.iter_quarantine(record.id))
         if set_aside and set_aside[-1].sequence_number in (None, record.head.sequence_number):
             what = f"{count_of(set_aside[-1].row_count, 'row')} of the newest ingest could not be read"
             yield Finding(Condition.WAITING, name, what, f"odf-node inspect quarantine {name}")
@@ -86,12 +95,12 @@ class NodeStatus:
     def _of_own(self, record: DatasetRecord) -> Iterator[Finding]:
         name = record.name
         try:
-            view = load_view(self.store, record.id)
+            view = load_view(self.chains, record.id)
             if record.kind is DatasetKind.ROOT:
                 if view.last_offset is None:
                     yield Finding(Condition.WAITING, name, "it has no rows yet", f"odf-node pull {name}")
                 return
-            planned = StepBuilder(self.store, self.objects).plan_next(view, None)
+            planned = StepBuilder(self.chains, self.object_names, self.objects).plan_next(view, None)
         except OdfError as error:
             yield Finding(Condition.UNSOUND, name, str(error), f"odf-node verify {name}")
             return
@@ -101,7 +110,7 @@ class NodeStatus:
             yield Finding(Condition.STALE, name, what, f"odf-node pull {name}")
 
     def _of_node(self) -> Iterator[Finding]:
-        lost = self.store.list_expected_objects() - set(self.objects.iter_hashes())
+        lost = self.object_names.list_expected_objects() - set(self.objects.iter_hashes())
         if lost:
             what = f"{count_of(len(lost), 'file')} that should be here {'is' if len(lost) == 1 else 'are'} not"
             yield Finding(Condition.UNSOUND, None, what, "odf-node repair")

@@ -2,7 +2,7 @@
 
 from odf_node.adapters.sqlite_store.database import SqlitePort
 from odf_node.adapters.sqlite_store.rows import as_bytes
-from odf_node.ports.gossip import Subscription
+from odf_node.ports.subscriptions import Subscription
 from odf_protocol.did import DatasetId
 from odf_protocol.timestamp import Timestamp
 

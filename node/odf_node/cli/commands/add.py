@@ -46,7 +46,7 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
         if not found:
             raise MalformedError("manifest", where=shown_as, expected="a DatasetSnapshot", found="nothing")
         snapshots.extend(found)
-    context.node.clean_up()
+    context.node.sweeper.clean_up()
     context.node.creator.check_all(snapshots, replaces=arguments.replace)
     there = [(each, context.node.creator.redefiner.find(each)) for each in snapshots] if arguments.replace else []
     with context.console.progress("looking at the queries"):
@@ -58,7 +58,7 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
             record,
             snapshot,
             node.creator.resolve_inputs,
-            system_time=find_writing_time(node.store, node.clock, record.id),
+            system_time=find_writing_time(node.chains, node.clock, record.id),
         )
         for snapshot, record in there
         if record is not None

@@ -40,8 +40,8 @@ async def run(context: Context, arguments: argparse.Namespace) -> int:
     """Do it."""
     if arguments.action == "clear":
         return _clear(context, arguments)
-    store = context.node.store
-    records = select_datasets(store, arguments.datasets) if arguments.datasets else list(store.list_datasets())
+    chains = context.node.chains
+    records = select_datasets(chains, arguments.datasets) if arguments.datasets else list(chains.list_datasets())
     if arguments.action == "list":
         return _list(context, arguments, records)
     if arguments.action == "drop":
@@ -112,7 +112,7 @@ def _drop(context: Context, arguments: argparse.Namespace, records: "list[Datase
 
 async def _rebuild(context: Context, arguments: argparse.Namespace, records: "list[DatasetRecord]") -> int:
     node, reports = context.node, []
-    node.clean_up()
+    node.sweeper.clean_up()
     context.limit_transfers()
     for record in records:
         with context.console.progress(f"{record.name}: looking") as progress:
@@ -152,7 +152,7 @@ async def _rebuild(context: Context, arguments: argparse.Namespace, records: "li
 
 def _clear(context: Context, arguments: argparse.Namespace) -> int:
     """Clear, unless somebody is writing just now."""
-    report = context.node.clear_cache()
+    report = context.node.sweeper.clear_cache()
     if not report.ran:
         raise NodeBusyError("another command is writing; nothing was removed, try again when it has ended")
     if report.objects or report.staged_files:

@@ -17,7 +17,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(context: Context, arguments: argparse.Namespace) -> int:
     """Do it, unless somebody is writing just now."""
     context.load_settings()
-    report = context.node.collect_garbage(dry_run=arguments.dry_run)
+    report = context.node.sweeper.collect_garbage(dry_run=arguments.dry_run)
     if not report.ran:
         raise NodeBusyError("another command is writing; nothing was removed, try again when it has ended")
     if arguments.output_format == "json":

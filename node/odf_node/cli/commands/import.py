@@ -41,7 +41,7 @@ async def run(context: Context, arguments: argparse.Namespace) -> int:
             raise UsageError(f"{option} is for one dataset, so import one")
     node = context.node
     context.limit_transfers(rate=arguments.limit_rate, parallel=arguments.parallel)
-    node.clean_up()
+    node.sweeper.clean_up()
     with ReportLog(context.console, arguments.output_format) as log:
         for source in arguments.sources:
             with context.console.progress(f"{source}: starting") as progress:

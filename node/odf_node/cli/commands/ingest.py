@@ -33,8 +33,8 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
     for path in arguments.files:
         check_input(str(path))
     node = context.node
-    node.clean_up()
-    record = get_dataset(node.store, arguments.dataset)
+    node.sweeper.clean_up()
+    record = get_dataset(node.chains, arguments.dataset)
     event_time = parse_time(arguments.event_time, option="--event-time") if arguments.event_time else None
     sources: list[tuple[Path | BinaryIO, str]] = [(path, str(path)) for path in arguments.files]
     if arguments.stdin:

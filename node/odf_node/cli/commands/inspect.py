@@ -71,5 +71,5 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
         case "data":
             files.show_data(context, arguments.subject, as_json=as_json)
         case kind:
-            of_datasets[kind](context, get_dataset(context.node.store, arguments.subject), as_json=as_json)
+            of_datasets[kind](context, get_dataset(context.node.chains, arguments.subject), as_json=as_json)
     return 0

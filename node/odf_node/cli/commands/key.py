@@ -47,7 +47,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(context: Context, arguments: argparse.Namespace) -> int:
     """Do it; works beside a running node, which signs with the new key at its next block."""
-    record = get_dataset(context.node.store, arguments.subject)
+    record = get_dataset(context.node.chains, arguments.subject)
     match arguments.action:
         case "show":
             _show(context, record, as_json=arguments.output_format == "json")
@@ -62,7 +62,7 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
 
 
 def _changing(context: Context) -> Any:
-    return KeyChanging(context.node.store, context.node.keys)
+    return KeyChanging(context.node.chains, context.node.documents, context.node.keys)
 
 
 def _prepare(context: Context, record: Any, arguments: argparse.Namespace) -> None:
@@ -104,7 +104,7 @@ def _path(text: str) -> Path:
 
 def _show(context: Context, record: Any, *, as_json: bool) -> None:
     console = context.console
-    found = KeyReports(context.node.store).describe(record, context.node.keys)
+    found = KeyReports(context.node.chains, context.node.documents).describe(record, context.node.keys)
     if as_json:
         console.json(found)
         return

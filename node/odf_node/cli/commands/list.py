@@ -6,11 +6,14 @@ from typing import TYPE_CHECKING, Any
 from odf_node.cli.context import Context
 from odf_node.cli.parsing import add_output_format
 from odf_node.errors import UsageError
+from odf_node.ports.chains import ChainStore
+from odf_node.ports.commits import CommitStore
+from odf_node.ports.documents import DocumentStore
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
-    from odf_node.ports import DatasetRecord, MetadataStore
+    from odf_node.ports import DatasetRecord
     from odf_protocol.did import DatasetId
 
 
@@ -35,8 +38,8 @@ def run(context: Context, arguments: argparse.Namespace) -> "int | Coroutine[Any
         if len(arguments.patterns) > 1:
             raise UsageError("name one node, and nothing beside it")
         return _list_offered(context, addresses[0], arguments)
-    store = context.node.store
-    records = select_datasets(store, arguments.patterns) if arguments.patterns else list(store.list_datasets())
+    chains = context.node.chains
+    records = select_datasets(chains, arguments.patterns) if arguments.patterns else list(chains.list_datasets())
     rows = [describe(context, record) for record in records]
     if arguments.output_format == "json":
         context.console.json(rows)
@@ -70,7 +73,7 @@ def run(context: Context, arguments: argparse.Namespace) -> "int | Coroutine[Any
 
 
 async def _list_offered(context: Context, address: str, arguments: argparse.Namespace) -> int:
-    here = {str(record.id): record for record in context.node.store.list_datasets()}
+    here = {str(record.id): record for record in context.node.chains.list_datasets()}
     rows = [
         {
             "name": each.name,
@@ -106,7 +109,7 @@ def describe(context: Context, record: Any) -> dict[str, Any]:
     """Give the summary of one dataset as plain values."""
     from odf_protocol.chain_progress import decode_progress
 
-    _head, raw = context.node.store.get_chain_state(record.id)
+    _head, raw = context.node.chains.get_chain_state(record.id)
     progress = decode_progress(raw)
     return {
         "name": record.name,
@@ -114,9 +117,11 @@ def describe(context: Context, record: Any) -> dict[str, Any]:
         "blocks": record.head.sequence_number + 1,
         "rows": progress.row_count,
         "watermark": str(progress.watermark) if progress.watermark else None,
-        "trust": "FROZEN" if _is_disputed(context.node.store, record.id) else record.trust.in_words(progress.partial),
+        "trust": "FROZEN"
+        if _is_disputed(context.node.chains, context.node.documents, record.id)
+        else record.trust.in_words(progress.partial),
         "absentFiles": _count_absent(context, record),
-        "notChecked": _list_unchecked(context.node.store, record),
+        "notChecked": _list_unchecked(context.node.commits, record),
         "id": str(record.id),
         "head": str(record.head.hash),
         "origin": record.origin_url or "here",
@@ -127,21 +132,21 @@ def describe(context: Context, record: Any) -> dict[str, Any]:
 def _count_absent(context: Context, record: "DatasetRecord") -> int:
     from odf_node.datasets.presence import Presence
 
-    return len(Presence(context.node.store, context.node.objects).find_absent(record))
+    return len(Presence(context.node.object_names, context.node.objects).find_absent(record))
 
 
-def _list_unchecked(store: "MetadataStore", record: "DatasetRecord") -> list[str]:
+def _list_unchecked(commits: "CommitStore", record: "DatasetRecord") -> list[str]:
     from odf_node.acceptance.unchecked import find_unchecked
 
-    unchecked = find_unchecked(store, record)
+    unchecked = find_unchecked(commits, record)
     return list(unchecked.what) if unchecked else []
 
 
-def _is_disputed(store: "MetadataStore", dataset_id: "DatasetId") -> bool:
+def _is_disputed(chains: "ChainStore", documents: "DocumentStore", dataset_id: "DatasetId") -> bool:
     from odf_node.ports import DocumentKind
 
-    if next(iter(store.iter_documents(dataset_id, DocumentKind.EQUIVOCATION)), None) is None:
+    if next(iter(documents.iter_documents(dataset_id, DocumentKind.EQUIVOCATION)), None) is None:
         return False  # as almost always: what reads proofs is not even loaded
     from odf_node.keys.disputes import Disputes
 
-    return Disputes(store).find_obstacle(dataset_id) is not None
+    return Disputes(chains, documents).find_obstacle(dataset_id) is not None

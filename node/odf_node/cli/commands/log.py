@@ -43,12 +43,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(context: Context, arguments: argparse.Namespace) -> int:
     """Print blocks, newest first, with who signed them."""
-    store = context.node.store
-    record = get_dataset(store, arguments.dataset)
-    absent = Presence(store, context.node.objects).find_absent(record)
+    chains = context.node.chains
+    record = get_dataset(chains, arguments.dataset)
+    absent = Presence(context.node.object_names, context.node.objects).find_absent(record)
     is_derivative = record.kind is DatasetKind.DERIVATIVE
-    queries = list_queries(store, record.id) if is_derivative else []
-    for stored in islice(store.iter_blocks_backwards(record.id), arguments.limit):
+    queries = list_queries(chains, record.id) if is_derivative else []
+    for stored in islice(chains.iter_blocks_backwards(record.id), arguments.limit):
         block = decode_block(stored.raw, expected_hash=stored.hash)
         signed = "signed by the dataset's key" if stored.signature else "not signed"
         query = describe_query(block, queries)

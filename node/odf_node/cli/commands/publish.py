@@ -17,8 +17,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(context: Context, arguments: argparse.Namespace) -> int:
     """Set the switch; a running node follows at its next request."""
     node = context.node
-    for record in select_datasets(node.store, arguments.datasets):
-        node.store.set_published(record.id, not arguments.off)
+    for record in select_datasets(node.chains, arguments.datasets):
+        node.datasets.set_published(record.id, not arguments.off)
         node.record("publish --off" if arguments.off else "publish", record.name)
         context.console.text(f"{record.name} is {'no longer served' if arguments.off else 'served'} to others")
     return 0

@@ -110,7 +110,7 @@ async def run(context: Context, arguments: argparse.Namespace) -> int:
     wishes = _Wishes.parse(arguments)
     context.limit_transfers(rate=arguments.limit_rate, parallel=arguments.parallel)
     node = context.node
-    node.clean_up()
+    node.sweeper.clean_up()
     node.outgoing.also_from = tuple(arguments.also)
     with ReportLog(context.console, arguments.output_format) as log:
         if arguments.set_watermark:
@@ -137,7 +137,7 @@ def _set_watermarks(context: Context, arguments: argparse.Namespace, log: "Repor
     node = context.node
     watermark = parse_time(arguments.set_watermark, option="--set-watermark")
     for name in arguments.sources:
-        tell_writing_time(context, get_dataset(node.store, name))
+        tell_writing_time(context, get_dataset(node.chains, name))
     for stated in node.pulling.set_watermarks(arguments.sources, watermark):
         node.record("set-watermark", stated.record.name, str(watermark))
         log.add(stated)

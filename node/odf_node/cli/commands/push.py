@@ -104,7 +104,7 @@ def _plan(context: Context, arguments: argparse.Namespace) -> "list[tuple[Datase
         raise UsageError("name what to push, or say --all")
     if arguments.all and arguments.to:
         raise UsageError("--all pushes to aliases, so leave out --to")
-    records = list(node.store.list_datasets()) if arguments.all else select_datasets(node.store, arguments.datasets)
+    records = list(node.chains.list_datasets()) if arguments.all else select_datasets(node.chains, arguments.datasets)
     if arguments.to:
         if len(records) > 1:
             raise UsageError(f"--to names one dataset's place, and {len(records)} are to be pushed")

@@ -72,7 +72,9 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
 def _run_alias(context: Context, arguments: argparse.Namespace) -> int:
     node, console = context.node, context.console
     if arguments.alias_action == "list":
-        records = select_datasets(node.store, arguments.datasets) if arguments.datasets else node.store.list_datasets()
+        records = (
+            select_datasets(node.chains, arguments.datasets) if arguments.datasets else node.chains.list_datasets()
+        )
         rows: list[dict[str, Any]] = [
             {"dataset": record.name, "kind": direction.value, "alias": remote.url}
             for record in records
@@ -84,7 +86,7 @@ def _run_alias(context: Context, arguments: argparse.Namespace) -> int:
             return 0
         console.table(rows, {"dataset": "DATASET", "kind": "KIND", "alias": "ALIAS"}, empty="there are no aliases")
         return 0
-    record = get_dataset(node.store, arguments.dataset)
+    record = get_dataset(node.chains, arguments.dataset)
     named = [direction for direction in RemoteDirection if getattr(arguments, direction.value)]
     if arguments.alias_action == "add":
         if not named:

@@ -16,7 +16,16 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
     """Show it; nobody is asked and nothing is changed."""
     context.load_settings()
     node = context.node
-    report = NodeStatus(node.store, node.objects, node.refusals, node.clock)
+    report = NodeStatus(
+        node.chains,
+        node.commits,
+        node.documents,
+        node.object_names,
+        node.ingests,
+        node.objects,
+        node.refusals,
+        node.clock,
+    )
     rows = [
         {"condition": each.condition.value, "dataset": each.dataset, "what": each.what, "command": each.command}
         for each in report.list_findings()

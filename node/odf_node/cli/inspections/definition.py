@@ -22,7 +22,7 @@ def show_schema(context: Context, record: DatasetRecord, *, as_json: bool) -> No
     Raises:
         UsageError: The dataset never had data.
     """
-    schema = load_view(context.node.store, record.id).schema
+    schema = load_view(context.node.chains, record.id).schema
     if schema is None:
         raise UsageError(f"'{record.name}' has no schema yet: it has never had data")
     fields = [{"name": field.name, "type": describe_type(field.type)} for field in schema.fields]
@@ -56,14 +56,14 @@ def show_query(context: Context, record: DatasetRecord, *, as_json: bool) -> Non
 
 
 def _find_transform(context: Context, record: DatasetRecord) -> "SetTransform | None":
-    return load_view(context.node.store, record.id).transform
+    return load_view(context.node.chains, record.id).transform
 
 
 def _show_derivative(
     context: Context, record: DatasetRecord, declared: "SetTransform", *, as_json: bool, with_query: bool
 ) -> None:
     console, engine = context.console, declared.transform.engine
-    queries = [_describe_query(context, span) for span in list_queries(context.node.store, record.id)]
+    queries = [_describe_query(context, span) for span in list_queries(context.node.chains, record.id)]
     newest = queries[-1]
     if as_json:
         shown = {"dataset": record.name, "engine": engine, "inputs": newest["inputs"], "queries": newest["queries"]}
@@ -103,9 +103,9 @@ def _describe_query(context: Context, span: "QuerySpan") -> dict[str, Any]:
 def _describe_input(
     context: Context, alias: str | None, dataset_id: "DatasetId", rows: "Rows | None"
 ) -> dict[str, Any]:
-    store = context.node.store
-    source = store.find_dataset(dataset_id)
-    held = None if source is None else decode_progress(store.get_chain_state(dataset_id)[1]).row_count
+    chains = context.node.chains
+    source = chains.find_dataset(dataset_id)
+    held = None if source is None else decode_progress(chains.get_chain_state(dataset_id)[1]).row_count
     return {
         "alias": alias,
         "id": str(dataset_id),

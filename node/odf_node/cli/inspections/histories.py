@@ -8,7 +8,7 @@ from odf_node.ports import DatasetRecord
 
 def show_histories(context: Context, record: DatasetRecord, *, as_json: bool) -> None:
     """Show each, with its blocks, and what it was replaced by."""
-    store, console = context.node.store, context.console
+    commits, console = context.node.commits, context.console
     found: list[dict[str, Any]] = [
         {
             "replacedAt": str(history.replaced_at),
@@ -16,9 +16,9 @@ def show_histories(context: Context, record: DatasetRecord, *, as_json: bool) ->
             "after": history.after,
             "head": str(history.head.hash),
             "replacedBy": str(history.replaced_by.hash),
-            "blocks": [str(block.hash) for block in store.iter_replaced_blocks(history)],
+            "blocks": [str(block.hash) for block in commits.iter_replaced_blocks(history)],
         }
-        for history in store.list_replaced_histories(record.id)
+        for history in commits.list_replaced_histories(record.id)
     ]
     if as_json:
         console.json(found)

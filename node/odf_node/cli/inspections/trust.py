@@ -14,17 +14,17 @@ from odf_node.wording import count_of
 
 def show_trust(context: Context, record: DatasetRecord, *, as_json: bool) -> None:
     """Show every acceptance with its grounds, who attests what, and what to worry about."""
-    store = context.node.store
-    unchecked = find_unchecked(store, record)
+    node = context.node
+    unchecked = find_unchecked(node.commits, record)
     found = {
         "dataset": record.name,
         "id": str(record.id),
-        "trust": describe_ground(store, record),
-        "partial": find_partial(store, record) or None,
-        "absentFiles": len(Presence(store, context.node.objects).find_absent(record)),
+        "trust": describe_ground(node.chains, record),
+        "partial": find_partial(node.chains, record) or None,
+        "absentFiles": len(Presence(node.object_names, node.objects).find_absent(record)),
         "notChecked": list(unchecked.what) if unchecked else [],
         "pinnedKey": str(record.pinned_key) if record.pinned_key else None,
-        "keyWarnings": KeyReports(store).list_doubts(record),
+        "keyWarnings": KeyReports(node.chains, node.documents).list_doubts(record),
         "acceptances": _list_acceptances(context, record),
         "attestations": _list_attestations(context, record),
     }
@@ -42,7 +42,7 @@ def _list_acceptances(context: Context, record: DatasetRecord) -> list[dict[str,
             "source": item.source_url,
             **describe_acceptance(item),
         }
-        for item in context.node.store.iter_acceptances(record.id)
+        for item in context.node.commits.iter_acceptances(record.id)
     ]
 
 
@@ -54,7 +54,7 @@ def _list_attestations(context: Context, record: DatasetRecord) -> list[dict[str
             "says": describe_attestation(item.raw),
             "id": item.id.short,
         }
-        for item in context.node.store.iter_attestations(record.id)
+        for item in context.node.evidence.iter_attestations(record.id)
     ]
 
 

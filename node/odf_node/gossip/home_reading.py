@@ -1,0 +1,125 @@
+"""What the node's own database says that others may hear (GOSSIP-54)."""
+
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Final
+
+from odf_node.keys.logs import KeyLogs
+from odf_node.ports import DocumentKind
+from odf_node.ports.chains import ChainStore
+from odf_node.ports.documents import DocumentStore
+from odf_node.ports.evidence import EvidenceStore
+from odf_node.ports.peers import PeerStore
+from odf_node.ports.subscriptions import Subscription, SubscriptionStore
+from odf_protocol.did import DatasetId, DidKey
+from odf_protocol.errors import MalformedError, OdfError
+from odf_protocol.gossip import Interests, Item, ItemKind, PeerAddress, read_item
+
+PROOF_ROUNDS: Final = 5  # guess: proofs that gossip did not bring are rare, and so are settlements
+PAGE_ATTESTATIONS: Final = 200
+_DISPUTES: Final = (
+    (DocumentKind.EQUIVOCATION, ItemKind.EQUIVOCATION),
+    (DocumentKind.SETTLEMENT, ItemKind.SETTLEMENT),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class HomeView:
+    """What the node's own database says at a round."""
+
+    news: tuple[Item, ...]
+    interests: Interests
+    pinned: tuple[PeerAddress, ...]
+    subscriptions: tuple[Subscription, ...]
+
+
+@dataclass
+class HomeReader:
+    """Finds what is new in the node's own database; remembers what it has told.
+
+    Attributes:
+        chains: What is here.
+        documents: Who vouches for it.
+        evidence: What others stated.
+        peers: Those that the operator named.
+        subscriptions: Of this node.
+        bootstrap: Addresses that the operator's configuration names.
+        read_signers: Says whose every word is of interest, such as auditors; asked each round.
+        tells: Whether everybody may know what this node publishes.
+        prepare: Done before each look, in a worker thread: what it signs is told at once.
+    """
+
+    chains: ChainStore
+    documents: DocumentStore
+    evidence: EvidenceStore
+    peers: PeerStore
+    subscriptions: SubscriptionStore
+    bootstrap: tuple[PeerAddress, ...] = ()
+    read_signers: Callable[[], frozenset[DidKey]] = frozenset
+    tells: Callable[[], bool] = lambda: True
+    prepare: Callable[[], None] = lambda: None
+    _told: dict[DatasetId, int] = field(default_factory=dict)
+    _published: frozenset[DatasetId] = frozenset()
+    _arrival: int = 0
+    _reads: int = 0
+
+    def read(self) -> HomeView:
+        """Look; in a worker thread."""
+        self.prepare()
+        records = self.chains.list_datasets()
+        news: list[Item] = []
+        told = [record for record in records if record.published] if self.tells() else []
+        documents = self.documents.list_head_documents()
+        for record in told:
+            place = documents.get(record.id)
+            if place is None or self._told.get(record.id) == place:
+                continue
+            self._told[record.id] = place
+            # A key speaks for a head once others know the events that name it.
+            news += read_items(ItemKind.KEY_EVENT, KeyLogs(self.chains, self.documents).documents_about(record.id))
+            signed = self.documents.find_signed_head(record.id)
+            if signed is not None:
+                news += read_items(ItemKind.HEAD, [signed.raw])
+        published = frozenset(record.id for record in told)
+        if published - self._published:
+            self._arrival = 0  # what was said about a dataset before it was published is told now
+        self._published = published
+        attestations = self.evidence.list_attestations_after(self._arrival, limit=PAGE_ATTESTATIONS)
+        if attestations:
+            self._arrival = attestations[-1][0]
+            said = read_items(ItemKind.ATTESTATION, [raw for _, raw in attestations])
+            news += [item for item in said if item.dataset_id in published]
+        self._reads += 1
+        if self._reads % PROOF_ROUNDS == 1:
+            for record in told:
+                # A recovery key is named without a new head.
+                news += read_items(ItemKind.KEY_EVENT, KeyLogs(self.chains, self.documents).documents_about(record.id))
+                for kind, item_kind in _DISPUTES:
+                    documents_of_kind = self.documents.iter_documents(record.id, kind)
+                    news += read_items(item_kind, [document.raw for document in documents_of_kind])
+        subscriptions = self.subscriptions.list_subscriptions()
+        named = [address for url in self.peers.list_named_peers() if (address := _find_address(url)) is not None]
+        held = frozenset(record.id for record in records)
+        return HomeView(
+            tuple(news),
+            Interests(held | {subscription.dataset_id for subscription in subscriptions}, self.read_signers()),
+            tuple(dict.fromkeys((*named, *self.bootstrap))),
+            subscriptions,
+        )
+
+
+def _find_address(text: str) -> PeerAddress | None:
+    """Read an address that the operator wrote, in the spelling that gossip uses; None where gossip cannot use it."""
+    with suppress(MalformedError):
+        return PeerAddress.parse(text.rstrip("/").lower())
+    return None
+
+
+def read_items(kind: ItemKind, documents: Iterable[bytes]) -> list[Item]:
+    """Read what was kept here; what this version does not take as an item is left where it is."""
+    items = []
+    for raw in documents:
+        with suppress(OdfError):
+            items.append(read_item(kind, raw))
+    return items
