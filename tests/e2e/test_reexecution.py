@@ -16,7 +16,7 @@ import pytest
 
 from odf_engines.contract import Limits
 from odf_engines.errors import LimitExceededError
-from odf_node.ports import MetadataStore
+from odf_node.adapters.sqlite_store import SqliteMetadataStore
 from odf_node.ports import ReplayRecord as StoredRecord
 from odf_node.rows.slices import logical_hash_of, read_slice
 from odf_node.trust.verifying import Finding, Verifier
@@ -92,7 +92,7 @@ def with_cells(published: Published, number: int, column: str, values: list[Any]
     return chain.replacing_slice(number, table.set_column(index, field, pa.array(values, field.type)))
 
 
-def verifier_of(judge: Judge, store: MetadataStore) -> Verifier:
+def verifier_of(judge: Judge, store: SqliteMetadataStore) -> Verifier:
     return Verifier(store, store, store, store, judge.objects, judge.engines, lambda: NOON)
 
 
@@ -118,7 +118,7 @@ def test_honest_derivative_is_accepted_step_by_step_each_with_its_own_query(judg
     assert [None if item is None else item.raw for item in records] == chain.replay_records
 
 
-def _replays_attested(store: MetadataStore, chain: PeerChain) -> Iterator[Attestation]:
+def _replays_attested(store: SqliteMetadataStore, chain: PeerChain) -> Iterator[Attestation]:
     for item in store.iter_attestations(chain.id):
         with suppress(MalformedError):  # statements of other kinds are kept beside them
             yield decode_attestation(item.raw)

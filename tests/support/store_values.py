@@ -2,7 +2,18 @@
 
 from dataclasses import replace
 
-from odf_node.ports import Acceptance, BlockRole, Commit, Head, NewBlock, NewDataset, Origin
+from odf_node.ports import (
+    Acceptance,
+    Attestation,
+    BlockRole,
+    Commit,
+    Head,
+    NewBlock,
+    NewDataset,
+    Origin,
+    QuarantineFile,
+    StoredBlock,
+)
 from odf_protocol.did import DatasetId, DidKey
 from odf_protocol.events import DatasetKind
 from odf_protocol.multihash import Multihash
@@ -96,3 +107,31 @@ def pulled_creation(number: int = 1, *, count: int = 3, **changes: object) -> Co
         ),
     )
     return replace(commit, **changes)  # type: ignore[arg-type]
+
+
+def stored(block: NewBlock) -> StoredBlock:
+    return StoredBlock(block.sequence_number, block.hash, block.raw, block.signature)
+
+
+def quarantine_file(number: int | None = 1) -> QuarantineFile:
+    return QuarantineFile(
+        dataset_id=dataset_id(),
+        sequence_number=number,
+        object_hash=object_hash(7),
+        row_count=3,
+        source="file:///rows.csv",
+        created_at=LATER,
+    )
+
+
+def attestation(raw: bytes, first: int = 2, last: int = 5) -> Attestation:
+    return Attestation(
+        id=Multihash.of_sha3_256(raw),
+        dataset_id=dataset_id(),
+        first_sequence_number=first,
+        last_sequence_number=last,
+        last_block_hash=object_hash(5),
+        attester=did_key(),
+        raw=raw,
+        received_at=NOON,
+    )

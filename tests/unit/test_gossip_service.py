@@ -3,20 +3,18 @@
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 import pytest
 
 from odf_node.acceptance.statements import row_of
 from odf_node.adapters.clocks import FixedClock
-from odf_node.adapters.sqlite_store import SqliteMetadataStore
+from odf_node.adapters.memory import MemoryStore
 from odf_node.errors import UnknownDatasetError, UsageError
 from odf_node.exchange.following import Follower, Subscriptions
 from odf_node.gossip.gossiping import Gossip
 from odf_node.gossip.hearsay import Hearsay
 from odf_node.gossip.home_reading import HomeReader
 from odf_node.gossip.peering import Peers
-from odf_node.home import Home
 from odf_node.http.server import ListeningAddress
 from odf_node.keys.disputes import Disputes
 from odf_node.ports import SignedHead
@@ -88,11 +86,11 @@ class Ears:
             raise ValueError("not this one")
 
 
-def make_store(folder: Path) -> SqliteMetadataStore:
-    return SqliteMetadataStore(Home(folder / "home"))
+def make_store() -> MemoryStore:
+    return MemoryStore()
 
 
-def make_gossip(store: SqliteMetadataStore, line: Line | None = None, **more: object) -> Gossip:
+def make_gossip(store: MemoryStore, line: Line | None = None, **more: object) -> Gossip:
     named = {"settings": QUICK, "log": lambda event, **facts: None} | more
     told = {"tells": named.pop("tells")} if "tells" in named else {}
     reader = HomeReader(store, store, store, store, store, **told)  # type: ignore[arg-type]
@@ -112,8 +110,8 @@ async def run_until(gossip: Gossip, holds: Callable[[], bool]) -> None:
 
 
 @in_loop
-async def test_items_that_arrive_are_kept_then_told_and_there_after_a_restart(tmp_path: Path) -> None:
-    store, ears, told = make_store(tmp_path), Ears(), []
+async def test_items_that_arrive_are_kept_then_told_and_there_after_a_restart() -> None:
+    store, ears, told = make_store(), Ears(), []
     gossip = make_gossip(store, sinks=[ears], log=lambda event, **facts: told.append(event))
     items = [attestation(NODE_KEY, DATASET_KEY), head(DATASET_KEY, 1), head(OTHER_KEY, 1)]
     await run_until(gossip, lambda: _push(gossip, items) and len(ears.heard) == 3)
@@ -122,7 +120,6 @@ async def test_items_that_arrive_are_kept_then_told_and_there_after_a_restart(tm
     again = make_gossip(store, sinks=[ears])
     await run_until(again, lambda: len(again.machine.store) == 3)
     assert len(ears.heard) == 3
-    store.close()
 
 
 def _push(gossip: Gossip, items: list[Item]) -> bool:
@@ -130,20 +127,19 @@ def _push(gossip: Gossip, items: list[Item]) -> bool:
 
 
 @in_loop
-async def test_items_that_are_replaced_leave_the_home(tmp_path: Path) -> None:
-    store = make_store(tmp_path)
+async def test_items_that_are_replaced_leave_the_home() -> None:
+    store = make_store()
     gossip = make_gossip(store)
     for number in range(3):
         _push(gossip, [head(DATASET_KEY, number)])
     await run_until(gossip, lambda: len(store.list_gossip_items()) == 1)
     assert store.list_gossip_items()[0].raw == head(DATASET_KEY, 2).raw
-    store.close()
 
 
 @in_loop
-async def test_published_head_is_told_to_named_peers_and_a_hidden_one_is_not(tmp_path: Path) -> None:
+async def test_published_head_is_told_to_named_peers_and_a_hidden_one_is_not() -> None:
     for published in (True, False):
-        store = make_store(tmp_path / str(published))
+        store = make_store()
         record = store.commit(creation(count=2))
         raw = sign_head(
             DATASET_KEY,
@@ -167,40 +163,37 @@ async def test_published_head_is_told_to_named_peers_and_a_hidden_one_is_not(tmp
         await run_until(gossip, lambda: bool(pushed()) if published else greeted())  # noqa: B023
         assert raw in pushed() if published else pushed() == []
         assert {(url, named) for url, _, named in line.asked} == {(PEER.text, True)}
-        store.close()
 
 
 @in_loop
-async def test_nothing_is_told_where_only_known_callers_may_read(tmp_path: Path) -> None:
-    store = make_store(tmp_path)
+async def test_nothing_is_told_where_only_known_callers_may_read() -> None:
+    store = make_store()
     store.commit(creation(count=2))
     gossip = make_gossip(store, tells=lambda: False)
     assert gossip._reader.read().news == ()
-    store.close()
 
 
 @in_loop
-async def test_peer_that_fails_ends_nothing(tmp_path: Path) -> None:
+async def test_peer_that_fails_ends_nothing() -> None:
     def broken(request: Request) -> Reply:
         raise PeerUnavailableError(PEER.text, "it is gone")
 
-    store = make_store(tmp_path)
+    store = make_store()
     store.name_peer(PEER.text, NOON)
     line = Line(broken)
     gossip = make_gossip(store, line)
     await run_until(gossip, lambda: bool(line.asked))
     assert _push(gossip, [head(DATASET_KEY, 1)])
-    store.close()
 
 
-def test_what_is_no_request_is_refused(tmp_path: Path) -> None:
-    gossip = make_gossip(make_store(tmp_path))
+def test_what_is_no_request_is_refused() -> None:
+    gossip = make_gossip(make_store())
     with pytest.raises(MalformedError):
         gossip.receive("b", b"{}")
 
 
-def test_what_matters_here_is_handed_on_and_the_rest_is_not(tmp_path: Path) -> None:
-    store = make_store(tmp_path)
+def test_what_matters_here_is_handed_on_and_the_rest_is_not() -> None:
+    store = make_store()
     sink = Hearsay(*[store] * 5, FixedClock(NOON))
     watched, other = dataset_of(DATASET_KEY), dataset_of(OTHER_KEY)
     store.put_subscription(Subscription(dataset_id=watched, name="d", url=None, since=NOON))
@@ -213,27 +206,10 @@ def test_what_matters_here_is_handed_on_and_the_rest_is_not(tmp_path: Path) -> N
     assert [store.find_seen_head(one) is not None for one in (watched, other)] == [True, False]
     assert Disputes(store, store).find_obstacle(watched) is not None
     assert Disputes(store, store).find_obstacle(other) is None
-    store.close()
 
 
-def test_subscriptions_and_named_peers_come_back_as_they_were_given(tmp_path: Path) -> None:
-    store = make_store(tmp_path)
-    assert (store.list_subscriptions(), store.list_named_peers(), store.list_peer_records()) == ((), (), ())
-    one = Subscription(dataset_id=dataset_of(DATASET_KEY), name="b", url=None, since=NOON)
-    other = Subscription(dataset_id=dataset_of(OTHER_KEY), name="a", url="http://x/a", since=NOON)
-    for subscription in (one, other, other):
-        store.put_subscription(subscription)
-    assert store.list_subscriptions() == (other, one)
-    assert store.delete_subscription(one.dataset_id)
-    assert not store.delete_subscription(one.dataset_id)
-    store.replace_peer_records([b"1", b"2"])
-    store.replace_peer_records([b"3"])
-    assert store.list_peer_records() == (b"3",)
-    store.close()
-
-
-def test_named_peer_is_listed_and_forgotten(tmp_path: Path) -> None:
-    store = make_store(tmp_path)
+def test_named_peer_is_listed_and_forgotten() -> None:
+    store = make_store()
     peers = Peers(store, FixedClock(NOON))
     assert peers.add("https://node.example/").text == "https://node.example"
     peers.add("https://node.example")
@@ -245,7 +221,6 @@ def test_named_peer_is_listed_and_forgotten(tmp_path: Path) -> None:
     for text in ("node.example", "ftp://x.example", "http://x.example/path", "http://u:p@x.example"):
         with pytest.raises(UsageError):
             peers.add(text)
-    store.close()
 
 
 async def _nobody(url: str) -> PeerDataset:
@@ -253,8 +228,8 @@ async def _nobody(url: str) -> PeerDataset:
 
 
 @in_loop
-async def test_own_dataset_and_unnamed_one_are_not_subscribed_to(tmp_path: Path) -> None:
-    store = make_store(tmp_path)
+async def test_own_dataset_and_unnamed_one_are_not_subscribed_to() -> None:
+    store = make_store()
     own = store.commit(creation(count=2))
     subscriptions = Subscriptions(store, store, FixedClock(NOON), _nobody)
     for source in (own.name, str(own.id), str(dataset_of(OTHER_KEY))):
@@ -267,7 +242,6 @@ async def test_own_dataset_and_unnamed_one_are_not_subscribed_to(tmp_path: Path)
     assert subscriptions.remove("other.one") == made
     with pytest.raises(UsageError):
         subscriptions.remove("other.one")
-    store.close()
 
 
 class News:
@@ -288,7 +262,7 @@ class News:
 class Watching:
     """A follower that reaches nobody; whom it asked, and how long it waits."""
 
-    store: SqliteMetadataStore
+    store: MemoryStore
     asked: list[str] = field(default_factory=list)
     waits: list[float] = field(default_factory=list)
     policies: PolicySet = NO_POLICIES
@@ -307,15 +281,15 @@ class Watching:
         raise PeerUnavailableError(url, "nobody answers there")
 
 
-def subscribed(store: SqliteMetadataStore, *, url: str | None) -> Subscription:
+def subscribed(store: MemoryStore, *, url: str | None) -> Subscription:
     subscription = Subscription(dataset_id=dataset_of(DATASET_KEY), name="d", url=url, since=NOON)
     store.put_subscription(subscription)
     return subscription
 
 
 @in_loop
-async def test_subscription_asks_named_addresses_first_and_then_waits(tmp_path: Path) -> None:
-    store = make_store(tmp_path)
+async def test_subscription_asks_named_addresses_first_and_then_waits() -> None:
+    store = make_store()
     subscription = subscribed(store, url="http://first.example/d")
     store.name_peer(PEER.text, NOON)
     watching, news = Watching(store), News(subscription)
@@ -328,12 +302,11 @@ async def test_subscription_asks_named_addresses_first_and_then_waits(tmp_path: 
         f"{PEER}/{subscription.dataset_id}",
     ]
     assert watching.waits == [5.0]
-    store.close()
 
 
 @in_loop
-async def test_subscription_without_an_address_waits_for_news(tmp_path: Path) -> None:
-    store = make_store(tmp_path)
+async def test_subscription_without_an_address_waits_for_news() -> None:
+    store = make_store()
     news, watching = News(subscribed(store, url=None)), Watching(store)
     follower, stop = watching.follower(), asyncio.Event()
     await follower.look(news, stop)
@@ -341,12 +314,11 @@ async def test_subscription_without_an_address_waits_for_news(tmp_path: Path) ->
     news.heads = {dataset_of(DATASET_KEY): head(DATASET_KEY, 1)}
     await follower.look(news, stop)
     assert len(watching.asked) == 2
-    store.close()
 
 
 @in_loop
-async def test_what_a_subscription_waits_for_is_what_an_acceptance_depends_on(tmp_path: Path) -> None:
-    store, id_ = make_store(tmp_path), dataset_of(DATASET_KEY)
+async def test_what_a_subscription_waits_for_is_what_an_acceptance_depends_on() -> None:
+    store, id_ = make_store(), dataset_of(DATASET_KEY)
     watching = Watching(store, policies=replace(NO_POLICIES, auditors=(Auditor("a", did_key_of(NODE_KEY)),)))
     follower, sink = watching.follower(), Hearsay(*[store] * 5, FixedClock(NOON))
     subscribed(store, url=None)
@@ -367,12 +339,11 @@ async def test_what_a_subscription_waits_for_is_what_an_acceptance_depends_on(tm
     watching.policies = NO_POLICIES
     assert changed()
     assert follower._look_around(id_, head(DATASET_KEY, 1)) != seen[-1]
-    store.close()
 
 
 @in_loop
-async def test_findings_that_came_before_the_subscription_count_after_it(tmp_path: Path) -> None:
-    store = make_store(tmp_path)
+async def test_findings_that_came_before_the_subscription_count_after_it() -> None:
+    store = make_store()
     gossip = make_gossip(store, sinks=[Hearsay(*[store] * 5, FixedClock(NOON))])
     item = attestation(NODE_KEY, DATASET_KEY)
 
@@ -387,12 +358,11 @@ async def test_findings_that_came_before_the_subscription_count_after_it(tmp_pat
 
     assert _push(gossip, [item])
     await run_until(gossip, subscribe_when_it_was_heard)
-    store.close()
 
 
 @in_loop
-async def test_head_that_was_signed_again_is_told_again(tmp_path: Path) -> None:
-    store = make_store(tmp_path)
+async def test_head_that_was_signed_again_is_told_again() -> None:
+    store = make_store()
     record = store.commit(creation(count=2))
     gossip = make_gossip(store)
     told = []
@@ -407,12 +377,11 @@ async def test_head_that_was_signed_again_is_told_again(tmp_path: Path) -> None:
         store.put_signed_head(SignedHead(record.id, record.head, raw))
         told += [[item.raw for item in gossip._reader.read().news] for _ in range(2)]
         assert told[-2:] == [[raw], []]
-    store.close()
 
 
 @in_loop
-async def test_findings_are_told_of_a_dataset_that_is_published_later(tmp_path: Path) -> None:
-    store = make_store(tmp_path)
+async def test_findings_are_told_of_a_dataset_that_is_published_later() -> None:
+    store = make_store()
     record = store.commit(creation(count=2, dataset_id=dataset_of(DATASET_KEY)))
     store.set_published(record.id, False)
     gossip, item = make_gossip(store), attestation(NODE_KEY, DATASET_KEY)
@@ -421,7 +390,6 @@ async def test_findings_are_told_of_a_dataset_that_is_published_later(tmp_path: 
     store.set_published(record.id, True)
     assert item.id in {one.id for one in gossip._reader.read().news}
     assert gossip._reader.read().news == ()
-    store.close()
 
 
 def test_only_addresses_of_this_machine_are_local() -> None:

@@ -70,7 +70,6 @@ from odf_node.ports.evidence import (
     Verified,
 )
 from odf_node.ports.keys import KeyStore, PrivateKey
-from odf_node.ports.metadata import MetadataStore
 from odf_node.ports.objects import ObjectStore, StagedObject, SweepReport
 from odf_node.ports.peers import Peer
 from odf_node.ports.sources import (
@@ -111,7 +110,6 @@ __all__ = [
     "KeyLogMovedError",
     "KeyNotFoundError",
     "KeyStore",
-    "MetadataStore",
     "NameTakenError",
     "NewBlock",
     "NewDataset",

@@ -19,7 +19,12 @@ class SqliteDatasets(SqlitePort):
     """``DatasetStore`` on SQLite."""
 
     def set_published(self, dataset_id: DatasetId, published: bool) -> None:
-        self._update("UPDATE datasets SET published = ? WHERE id = ?", int(published), dataset_id)
+        with self._database.writing() as connection:
+            changed = connection.execute(
+                "UPDATE datasets SET published = ? WHERE id = ?", (int(published), dataset_id.to_bytes())
+            )
+            if changed.rowcount == 0:
+                raise DatasetNotFoundError(dataset_id)
 
     def rename_dataset(self, dataset_id: DatasetId, name: str) -> None:
         key = dataset_id.to_bytes()
@@ -63,11 +68,6 @@ class SqliteDatasets(SqlitePort):
                 grants,
             )
             return tuple(sorted((_as_known(row, reads) for row in rows), key=lambda record: record.name))
-
-    def _update(self, statement: str, value: object, dataset_id: DatasetId) -> None:
-        with self._database.writing() as connection:
-            if connection.execute(statement, (value, dataset_id.to_bytes())).rowcount == 0:
-                raise DatasetNotFoundError(dataset_id)
 
 
 def _readable(reads: ReadGrants) -> tuple[str, tuple[object, ...]]:

@@ -1,7 +1,12 @@
-"""All that a node knows beside its objects and keys, where one port is too few: what composition joins, and tests."""
+"""All ports about what a home knows, as one type, and each adapter that fills them."""
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import Protocol
 
+from odf_node.adapters.memory import MemoryStore
+from odf_node.adapters.sqlite_store import SqliteMetadataStore
+from odf_node.home import Home
 from odf_node.ports.access import TokenStore
 from odf_node.ports.audit import AuditLog
 from odf_node.ports.chains import ChainStore
@@ -17,7 +22,7 @@ from odf_node.ports.remotes import RemoteStore
 from odf_node.ports.subscriptions import SubscriptionStore
 
 
-class MetadataStore(
+class Store(
     ChainStore,
     DatasetStore,
     CommitStore,
@@ -33,8 +38,11 @@ class MetadataStore(
     SubscriptionStore,
     Protocol,
 ):
-    """One object that fills every port about what a home knows."""
+    """One object that fills every port."""
 
-    def close(self) -> None:
-        """Release files; the store is not used afterwards."""
-        ...
+
+ADAPTERS: dict[str, Callable[[Path], Store]] = {
+    "sqlite": lambda folder: SqliteMetadataStore(Home(folder / "home")),
+    "memory": lambda _folder: MemoryStore(),
+}
+"""By name: opens an empty store."""

@@ -1,0 +1,33 @@
+"""What ingests leave beside the chain."""
+
+from collections.abc import Iterator
+
+from odf_node.adapters.memory.tables import MemoryPort
+from odf_node.ports.commits import QuarantineFile
+from odf_protocol.did import DatasetId
+from odf_protocol.multihash import Multihash
+
+
+class MemoryIngests(MemoryPort):
+    """``IngestStore`` in memory."""
+
+    def put_quarantine(self, quarantine: QuarantineFile) -> None:
+        with self._tables.lock:
+            self._tables.get(quarantine.dataset_id).quarantine.append(quarantine)
+
+    def iter_quarantine(self, dataset_id: DatasetId) -> Iterator[QuarantineFile]:
+        return iter(tuple(self._tables.get(dataset_id).quarantine))
+
+    def find_merge_state(self, dataset_id: DatasetId, block_hash: Multihash) -> Multihash | None:
+        kept = self._tables.datasets.get(dataset_id)
+        if kept is None or kept.merge_state is None or kept.merge_state[0] != block_hash:
+            return None
+        return kept.merge_state[1]
+
+    def put_merge_state(self, dataset_id: DatasetId, block_hash: Multihash, object_hash: Multihash) -> None:
+        with self._tables.lock:
+            self._tables.get(dataset_id).merge_state = (block_hash, object_hash)
+
+    def find_newest_merge_state(self, dataset_id: DatasetId) -> Multihash | None:
+        kept = self._tables.datasets.get(dataset_id)
+        return None if kept is None or kept.merge_state is None else kept.merge_state[1]

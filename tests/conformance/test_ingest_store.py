@@ -1,0 +1,35 @@
+"""What every ``IngestStore`` must do; ``store`` is each adapter in turn."""
+
+from support.store_values import (
+    creation,
+    dataset_id,
+    growth,
+    object_hash,
+    quarantine_file,
+)
+from support.stores import Store
+
+
+def test_quarantine_without_block_is_kept(store: Store) -> None:
+    store.commit(creation())
+    store.put_quarantine(quarantine_file(None))
+    assert list(store.iter_quarantine(dataset_id())) == [quarantine_file(None)]
+
+
+def test_only_the_newest_merge_state_is_kept(store: Store) -> None:
+    first = creation(merge_state=object_hash(1))
+    store.commit(first)
+    second = growth(first, merge_state=object_hash(2))
+    store.commit(second)
+    assert store.find_merge_state(dataset_id(), first.new_head.hash) is None
+    assert store.find_merge_state(dataset_id(), second.new_head.hash) == object_hash(2)
+    assert store.list_referenced_objects() == {object_hash(2)}
+    assert store.find_newest_merge_state(dataset_id()) == object_hash(2)
+    assert [store.is_referenced_object(object_hash(n)) for n in (1, 2)] == [False, True]
+
+
+def test_merge_state_that_was_computed_again_is_kept(store: Store) -> None:
+    commit = creation()
+    store.commit(commit)
+    store.put_merge_state(dataset_id(), commit.new_head.hash, object_hash(3))
+    assert store.find_merge_state(dataset_id(), commit.new_head.hash) == object_hash(3)
