@@ -10,11 +10,13 @@ Source: clauses ENGINE-1 to ENGINE-12 in ``spec/extensions/engine-contract.md``;
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from odf_engines.bad_rows import MAX_CODES, MAX_REASONS, QuarantineReason, ValidatorCall
 from odf_engines.errors import (
     EngineError,
     EngineFailureError,
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = [
+    "MAX_CODES",
     "MAX_REASONS",
     "EngineError",
     "EngineFailureError",
@@ -58,13 +61,11 @@ __all__ = [
     "TransformInput",
     "TransformRequest",
     "TransformResponse",
+    "ValidatorCall",
     "Watermark",
 ]
 
 _MIB = 1024 * 1024
-
-MAX_REASONS = 5
-"""Kinds of errors of an ingest that are told; its quarantine file has all of them.  # guess: as many as people read"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -217,6 +218,7 @@ class IngestRequest:
         fallback_event_time: For rows that have none.
         next_offset: Of the first new row.
         prev_watermark: Of the dataset.
+        validators: What rows have to pass, in order.
         limits: As in ``TransformRequest``.
     """
 
@@ -233,33 +235,13 @@ class IngestRequest:
     fallback_event_time: Timestamp
     next_offset: int
     prev_watermark: Timestamp | None = None
+    validators: tuple[ValidatorCall, ...] = ()
     limits: Limits = field(default_factory=Limits)
 
     def __post_init__(self) -> None:
         # Whoever opens it has another working folder.
         if not self.source_path.is_absolute():
             raise ValueError(f"source_path: expected an absolute path, found {self.source_path}")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QuarantineReason:
-    """One thing that is wrong with rows in quarantine, for people; text of the source, and so untrusted.
-
-    Attributes:
-        rows: How many rows have it.
-        reason: What is wrong.
-        column: Where, None for the row as a whole.
-        value: The first value that has it, None for null or for the row as a whole.
-        record: Number of the record that it is in, None for a result of a query.
-        line: The line that begins on, None where a source has no lines.
-    """
-
-    rows: int
-    reason: str
-    column: str | None = None
-    value: str | None = None
-    record: int | None = None
-    line: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -276,6 +258,9 @@ class IngestResponse:
         quarantine_path: Rows that could not be taken, with their errors, Parquet.
         quarantined_rows: How many.
         quarantine_reasons: The commonest ones, at most ``MAX_REASONS``.
+        quarantine_codes: How many rows have an error of each code, at most ``MAX_CODES`` codes.
+        warnings: The commonest ones of rows that were taken, at most ``MAX_REASONS``.
+        batch_faults: What is wrong with the batch as a whole, at most ``MAX_REASONS``; one refuses it.
         statistics: For the operator.
     """
 
@@ -289,6 +274,9 @@ class IngestResponse:
     statistics: Statistics
     logical_hash: Multihash | None = None
     quarantine_reasons: tuple[QuarantineReason, ...] = ()
+    quarantine_codes: Mapping[str, int] = field(default_factory=dict)
+    warnings: tuple[QuarantineReason, ...] = ()
+    batch_faults: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

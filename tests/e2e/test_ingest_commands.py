@@ -119,7 +119,7 @@ def test_file_of_which_some_rows_fail_is_taken_and_says_why(node: RealNode, tmp_
     source.write_text(GOOD + "2024-01-02T00:00:00Z,2\n2024-01-03T00:00:00Z,x\n")
     add(node, "some", TYPED)
     ran = node.must("ingest", "some", str(source))
-    assert "1 row could not be read: kept aside (1 row: n: not a whole number (first 'x' in line 4))" in ran.out
+    assert "1 row could not be taken: kept aside (1 row: n: not a whole number (first 'x' in line 4))" in ran.out
     assert [row["n"] for row in rows(node, "some")] == [1, 2]
 
 

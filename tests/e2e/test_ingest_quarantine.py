@@ -47,7 +47,7 @@ def csv_people(**changes: object) -> RootDataset:
 
 
 def complaints(row: dict) -> list[tuple[str | None, str | None, str]]:
-    return [(error["column"], error["value"], error["reason"]) for error in row["errors"]]
+    return [(error["column"], error["value"], error["message"]) for error in row["errors"]]
 
 
 def assert_nothing_lost(response: IngestResponse) -> None:

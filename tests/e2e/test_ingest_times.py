@@ -18,7 +18,7 @@ def days_of(pattern: str, *texts: str) -> tuple[list[dt.date], list[str]]:
     lines = "".join(f'"{text}"\n' for text in texts)
     dataset = RootDataset(ReadStepCsv(header=True, schema=schema(day=DataTypeDate()), date_format=pattern))
     response = dataset.ingest(f"day\n{lines}")
-    errors = [f"{error['value']}: {error['reason']}" for row in quarantined(response) for error in row["errors"]]
+    errors = [f"{error['value']}: {error['message']}" for row in quarantined(response) for error in row["errors"]]
     return [row["day"] for row in rows_of(response.data_path)], errors
 
 

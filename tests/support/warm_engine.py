@@ -70,9 +70,9 @@ def warm_session() -> EngineSession:
     assert isinstance(session, HostSession)
     ask, turn = session._ask, threading.Lock()
 
-    def ask_in_turn(*question: Any) -> Any:
+    def ask_in_turn(*question: Any, **options: Any) -> Any:
         with turn:
-            return ask(*question)
+            return ask(*question, **options)
 
     session._ask = ask_in_turn  # type: ignore[method-assign]
     atexit.register(session.close)

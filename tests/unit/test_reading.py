@@ -82,8 +82,8 @@ def test_rows_set_aside_are_shown_with_their_errors_in_words(
     node: Node, record: DatasetRecord, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     errors = [
-        {"reason": "not a whole number", "column": "a", "value": "q", "expected": "int32"},
-        {"reason": "too many columns", "column": None, "value": None, "expected": None},
+        {"message": "not a whole number", "column": "a", "value": "q", "expected": "int32"},
+        {"message": "too many columns", "column": None, "value": None, "expected": None},
     ]
     content = pa.BufferOutputStream()
     pq.write_table(pa.Table.from_pylist([{"line": 3, "original": "q,y", "errors": errors}]), content)

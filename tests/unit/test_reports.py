@@ -67,7 +67,7 @@ def test_report_of_growth_names_rows_block_and_the_end_of_its_hash() -> None:
 def test_one_of_a_thing_is_not_told_as_several() -> None:
     lines = describe_report(ingested(new_rows=1, quarantined_rows=1))
     assert "1 row ingested," in lines[0]
-    assert "1 row could not be read:" in lines[1]
+    assert "1 row could not be taken:" in lines[1]
 
 
 def test_report_without_news_says_up_to_date() -> None:
@@ -78,7 +78,7 @@ def test_report_without_news_says_up_to_date() -> None:
 def test_rows_set_aside_are_told_with_the_command_that_shows_them() -> None:
     for up_to_date in (False, True):
         lines = describe_report(ingested(up_to_date=up_to_date, quarantined_rows=3))
-        assert "3 rows could not be read" in lines[-1]
+        assert "3 rows could not be taken" in lines[-1]
         assert "'odf-node inspect quarantine a.b'" in lines[-1]
 
 

@@ -72,7 +72,7 @@ def test_lost_file_is_unsound_and_comes_before_what_waits(node: Node, judge: Jud
     node.store.put_quarantine(set_aside)
     lost = next(iter(node.objects.iter_hashes()))
     node.objects.delete(lost)
-    rows = "3 rows of the newest ingest could not be read"
+    rows = "3 rows of the newest ingest could not be taken"
     first, *others = found(node)
     assert first[0] is Condition.UNSOUND
     assert first[3] == "odf-node repair"

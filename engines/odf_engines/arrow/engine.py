@@ -14,6 +14,7 @@ from odf_engines.engine import EngineSession, MachineNeed, Offer
 from odf_engines.host.cache_shelf import user_cache
 from odf_engines.host.digest import content_digest, iter_runtime_files
 from odf_engines.host.guest import Guest
+from odf_engines.host.plug_in_mounts import plug_in_mounts
 from odf_engines.host.runtime import find_runtime
 from odf_engines.host.session import open_session
 from odf_protocol.events import MergeStrategy
@@ -55,7 +56,9 @@ class ArrowEngine:
     def open(self, workspace: Path, limits: Limits) -> EngineSession:
         """See ``Engine``."""
         return open_session(
-            lambda: Guest(name=self.name, runtime=find_runtime(_PACKAGES), program=_PROGRAM), workspace, limits
+            lambda: Guest(name=self.name, runtime=find_runtime(_PACKAGES), program=_PROGRAM, mounts=plug_in_mounts()),
+            workspace,
+            limits,
         )
 
     def prepare(self) -> None:

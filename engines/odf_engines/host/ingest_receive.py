@@ -5,11 +5,22 @@ What the engine says about bad rows and state cannot be checked against anything
 Source: clauses ENGINE-5 and ENGINE-6 in ``spec/extensions/engine-contract.md``; spec/ingest.md ING-13.
 """
 
-from odf_engines.contract import MAX_REASONS, IngestRequest, IngestResponse, QuarantineReason, Statistics
-from odf_engines.errors import EngineFailureError
+from collections.abc import Collection
+from pathlib import Path
+
+from odf_engines.contract import (
+    MAX_CODES,
+    MAX_REASONS,
+    IngestRequest,
+    IngestResponse,
+    QuarantineReason,
+    Statistics,
+)
+from odf_engines.errors import EngineError, EngineFailureError, LimitExceededError
 from odf_engines.host.output_rows import SizeCheck
 from odf_engines.host.outputs import Answer, OutputFolder
 from odf_engines.host.receive import find_instant, slice_check
+from odf_engines.validation.running_name import find_running
 from odf_protocol.errors import shown
 from odf_protocol.events import OffsetInterval
 
@@ -57,7 +68,34 @@ def receive_ingest(request: IngestRequest, answer: Answer, outputs: OutputFolder
         statistics=Statistics(rows_in=answer.get_count("rows_in"), rows_out=rows_out, seconds=answer.seconds),
         logical_hash=logical_hash,
         quarantine_reasons=tuple(_reason(each) for each in answer.get_list("quarantine_reasons")[:MAX_REASONS]),
+        quarantine_codes=dict(_code(each) for each in answer.get_list("quarantine_codes")[:MAX_CODES]),
+        warnings=tuple(_reason(each) for each in answer.get_list("warnings")[:MAX_REASONS]),
+        batch_faults=tuple(shown(each) for each in answer.get_list("batch_faults")[:MAX_REASONS]),
     )
+
+
+def blame_validator(known: Collection[str], folder: Path, error: EngineError) -> EngineError:
+    """Name the validator that was at work when a process ended, if one was (VALID-4).
+
+    Args:
+        known: Names of the request's validators.
+        folder: That the request wrote to.
+        error: How the process ended.
+    """
+    name = find_running(folder, frozenset(known))
+    match error:
+        case LimitExceededError() if name is not None:
+            return LimitExceededError(error.limit, allowed=error.allowed, found=error.found, where=f"validator {name}")
+        case EngineFailureError() if name is not None:
+            return EngineFailureError(f"validator {name}: {error.message}", log=error.log)
+    return error
+
+
+def _code(found: object) -> tuple[str, int]:
+    match found:
+        case [str(code), int(rows)] if not isinstance(rows, bool) and 0 <= rows < 2**63:
+            return shown(code), rows
+    raise EngineFailureError("answer.quarantine_codes: expected words with counts of rows")
 
 
 def _reason(found: object) -> QuarantineReason:

@@ -15,9 +15,11 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
+from odf_engines.bad_rows import conditions_of
 from odf_engines.contract import (
     Grade,
     IngestRequest,
@@ -112,11 +114,14 @@ class HostSession:
 
     def ingest(self, request: IngestRequest) -> IngestResponse:
         """See ``EngineSession``."""
-        from odf_engines.host.ingest_receive import receive_ingest
+        from odf_engines.host.ingest_receive import blame_validator, receive_ingest
 
         if request.preprocess is not None:
             check_transform_bounds(request.preprocess, has_escapes=self.guest.has_escapes)
-        return self._ask("ingest", request, request.limits, receive_ingest)
+        if conditions := conditions_of(request.validators):
+            check_query_bounds(*conditions.values(), has_escapes=self.guest.has_escapes)
+        known = frozenset(call.name for call in request.validators)
+        return self._ask("ingest", request, request.limits, receive_ingest, blame=partial(blame_validator, known))
 
     def query(self, request: QueryRequest) -> QueryResponse:
         """See ``EngineSession``."""
@@ -174,8 +179,12 @@ class HostSession:
         request: Any,
         limits: Limits,
         receive: Callable[[Any, Answer, OutputFolder], _Response],
+        blame: Callable[[Path, EngineError], EngineError] = lambda _folder, error: error,
     ) -> _Response:
-        """Send a request and give its answer to ``receive``, which trusts nothing in it."""
+        """Send a request and give its answer to ``receive``, which trusts nothing in it.
+
+        Where the process ends, ``blame`` says whose fault it was, from what it wrote before.
+        """
         process = self._running_process(writes=operation != "check")
         self._number += 1
         number = str(self._number)
@@ -190,9 +199,12 @@ class HostSession:
                     self.folder / "out" / number, self.folder / "done" / number, limits, self._reader
                 )
                 return receive(request, answer, outputs)
-        except (EngineFailureError, LimitExceededError):
+        except (EngineFailureError, LimitExceededError) as error:
             # A process that broke the contract or went too far is not asked again.
             self._discard()
+            blamed = blame(self.folder / "out" / number, error)
+            if blamed is not error:
+                raise blamed from error
             raise
         finally:
             for name in ("in", "out"):

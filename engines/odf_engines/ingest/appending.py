@@ -1,15 +1,18 @@
-"""Ingests that need no query and no merge: records are read, converted, ordered and written.
+"""Ingests that need no query and no merge: records are read, converted, validated, ordered and written.
 
 Source: ODF "Ingest", merge strategy "append"; spec/ingest.md ING-1 to ING-8.
 """
 
+from odf_engines.bad_rows import conditions_of
 from odf_engines.contract import IngestRequest
 from odf_engines.errors import InvalidSourceError
 from odf_engines.ingest.columns import InvalidColumnsError, columns_of
 from odf_engines.ingest.plain_append import iter_appended
-from odf_engines.ingest.quarantine import iter_broken, write_quarantine
+from odf_engines.ingest.quarantine import iter_broken, plug_ins_of, write_quarantine
 from odf_engines.ingest.read import ReadResult, read_request
 from odf_engines.ingest.result import Folders, Ingested, slice_schema, write_slice
+from odf_engines.ingest.source_records import RECORD
+from odf_engines.ingest.validated import validate_rows
 from odf_protocol.errors import MalformedError, UnsupportedError
 from odf_protocol.events import MergeStrategyAppend
 from odf_protocol.schema_arrow import arrow_schema_of
@@ -18,8 +21,9 @@ __all__ = ["append_records", "append_source", "is_append"]
 
 
 def is_append(request: IngestRequest) -> bool:
-    """Say whether a request asks for an append without a query."""
-    return request.preprocess is None and isinstance(request.merge, MergeStrategyAppend)
+    """Say whether a request asks for an append without a query, or a condition in SQL."""
+    has_sql = request.preprocess is not None or bool(conditions_of(request.validators))
+    return not has_sql and isinstance(request.merge, MergeStrategyAppend)
 
 
 def append_source(request: IngestRequest, folders: Folders) -> Ingested | None:
@@ -52,10 +56,25 @@ def append_records(request: IngestRequest, folders: Folders, result: ReadResult)
     known = None if request.known_schema is None else arrow_schema_of(request.known_schema)
     columns = columns_of(result.target, request.merge, request.vocabulary, known)
     schema = slice_schema(request, columns, known)
-    changes = iter_appended(result.records.path, columns)
+    path, bad = result.records.path, [iter_broken(result.records)]
+    validated = None
+    if request.validators:
+        validated = validate_rows(request, folders, path, RECORD, columns.schema)
+        path, bad = validated.path, [*bad, validated.iter_bad()]
+    changes = iter_appended(path, columns)
     if changes is None:
         return None
     data_path, written = write_slice(request, folders, changes, columns, schema)
     quarantine_path = folders.output / "quarantine.parquet"
-    quarantine = write_quarantine(quarantine_path, result.records, [iter_broken(result.records)])
-    return Ingested(schema, written, data_path, None, quarantine_path, quarantine, result.records.record_count)
+    quarantine = write_quarantine(quarantine_path, result.records, bad, plug_ins_of(request))
+    return Ingested(
+        schema,
+        written,
+        data_path,
+        None,
+        quarantine_path,
+        quarantine,
+        result.records.record_count,
+        warnings=() if validated is None else validated.warnings,
+        batch_faults=() if validated is None else validated.rows.batch_faults,
+    )

@@ -23,6 +23,7 @@ from odf_engines.ingest.source_records import (
     OriginalRecord,
     RecordWriter,
     SourceRecords,
+    Split,
     physical_name,
 )
 from odf_engines.ingest.source_text import InvalidTextError, decode_text, is_utf8, open_bytes
@@ -77,21 +78,21 @@ def read_csv(
         has_quotes = data.find(dialect.quote) >= 0
         has_escapes = dialect.escape is not None and data.find(dialect.escape) >= 0
         is_exact = (has_quotes and has_escapes) or not is_utf8(data)
-    find_originals = _originals_of(path, dialect, header=header)
+    find_originals, split = _originals_of(path, dialect, header=header), _splitter(dialect, names)
     if is_empty:
         writer = RecordWriter(records_path, names)
         writer.close()
-        return writer.result(0, {}, find_originals)
+        return writer.result(0, {}, find_originals, split)
     if not is_exact:
         try:
             with closing(RecordWriter(records_path, names, target)) as writer:
                 count, broken = _read_with_arrow(path, writer, dialect, header=header, has_quotes=has_quotes)
-            return writer.result(count, broken, find_originals)
+            return writer.result(count, broken, find_originals, split)
         except _OpenQuoteError:
             pass
     with closing(RecordWriter(records_path, names, target)) as writer:
         count, broken = _read_exactly(path, writer, dialect, header=header)
-    return writer.result(count, broken, find_originals)
+    return writer.result(count, broken, find_originals, split)
 
 
 class _OpenQuoteError(Exception):
@@ -238,6 +239,16 @@ def _number_rows(
 
 def _wrong_width(expected: int, found: int) -> tuple[FieldError]:
     return (FieldError(f"wrong number of fields: expected {expected}, found {found}"),)
+
+
+def _splitter(dialect: CsvDialect, names: tuple[str, ...]) -> Split:
+    def split(raw: bytes) -> Iterator[tuple[str, str | None]]:
+        record = next(iter_records(raw, dialect), None)
+        for index, field in enumerate(() if record is None else record.fields):
+            name = names[index] if index < len(names) else f"column_{index + 1}"
+            yield name, field.decode("utf-8", "backslashreplace") or None
+
+    return split
 
 
 def _originals_of(

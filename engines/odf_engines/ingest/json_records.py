@@ -120,6 +120,16 @@ def parse_feature(raw: bytes) -> dict[str, str | None]:
         raise BrokenJsonError(f"not a GeoJSON feature: {error}") from error
 
 
+def split_object(
+    raw: bytes, parse: Callable[[bytes], dict[str, str | None]] = parse_object
+) -> Iterable[tuple[str, str | None]]:
+    """Take an object apart into keys and texts; nothing if it is broken."""
+    try:
+        return parse(raw).items()
+    except BrokenJsonError:
+        return ()
+
+
 def sample(source: Source, limit: int, *, is_geo: bool) -> Iterator[dict[str, Any]]:
     """Decode the first `limit` records, leaving out the broken ones; a geometry is its JSON text."""
     for _, raw in islice(source(), limit):
@@ -165,7 +175,7 @@ def read_json(
             if wanted_next is None:
                 return
 
-    return writer.result(number, broken, find_originals)
+    return writer.result(number, broken, find_originals, lambda raw: split_object(raw, parse))
 
 
 def _text(value: msgspec.Raw) -> str | None:

@@ -14,13 +14,15 @@ class Refusal:
 
     Attributes:
         rows: Data frame of staged rows.
-        reason: Why, for all of them.
+        message: Why, for all of them.
         column_names: Whose values are at fault.
+        code: A word for programs (ING-6).
     """
 
     rows: Any
-    reason: str
+    message: str
     column_names: tuple[str, ...]
+    code: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,11 @@ import pyarrow.parquet as pq
 
 from odf_engines.errors import InvalidSourceError
 from odf_engines.ingest.carriers import TIMESTAMP, carrier_of, slice_field_of, to_carrier
+from odf_engines.ingest.json_records import split_object
 from odf_engines.ingest.source_records import (
     ERRORS_TYPE,
+    MISFIT,
+    NULL,
     RECORD,
     ROW_GROUP_ROWS,
     FieldError,
@@ -58,8 +61,9 @@ def read_parquet(
         _check_castable(found, target, source_name)
         broken: Broken = {}
         count = _copy_rows(file, target, records_path, broken)
-    records = SourceRecords(records_path, tuple(target.names), count, broken, _originals_of(source), is_typed=True)
-    return records, target
+    originals = _originals_of(source)
+    names = tuple(target.names)
+    return SourceRecords(records_path, names, count, broken, originals, is_typed=True, split=split_object), target
 
 
 def _adapted(found: pa.Schema, vocabulary: Vocabulary | None) -> pa.Schema:
@@ -108,7 +112,11 @@ def _convert(column: pa.Array, field: pa.Field, first_record: int, broken: Broke
         converted = _convert_each(column, field, first_record, broken)
     if not field.nullable and column.null_count:
         for row in pc.indices_nonzero(column.is_null()).to_pylist():
-            _note(broken, first_record + row, FieldError("null in a required column", field.name, None, _name(field)))
+            _note(
+                broken,
+                first_record + row,
+                FieldError("null in a required column", field.name, None, _name(field), NULL),
+            )
     return converted
 
 
@@ -121,7 +129,9 @@ def _convert_each(column: pa.Array, field: pa.Field, first_record: int, broken: 
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
             values.append(pa.nulls(1, carrier_of(field.type)))
             shown = str(one[0].as_py())
-            _note(broken, first_record + row, FieldError("does not fit the type", field.name, shown, _name(field)))
+            _note(
+                broken, first_record + row, FieldError("does not fit the type", field.name, shown, _name(field), MISFIT)
+            )
     return pa.concat_arrays(values)
 
 
@@ -151,7 +161,7 @@ def _originals_of(source: Path) -> Callable[[Iterable[int]], Iterator[OriginalRe
         with pq.ParquetFile(source, memory_map=True) as file:
             for batch in file.iter_batches(batch_size=ROW_GROUP_ROWS):
                 while number is not None and number < first + batch.num_rows:
-                    row = {name: _plain(batch.column(name)[number - first]) for name in batch.schema.names}
+                    row = {name: plain_value(batch.column(name)[number - first]) for name in batch.schema.names}
                     yield OriginalRecord(number, None, json.dumps(row, ensure_ascii=False).encode())
                     number = next(wanted, None)
                 if number is None:
@@ -161,8 +171,8 @@ def _originals_of(source: Path) -> Callable[[Iterable[int]], Iterator[OriginalRe
     return find_originals
 
 
-def _plain(value: pa.Scalar) -> object:
-    """Write a value for people, as JSON can hold it."""
+def plain_value(value: pa.Scalar) -> object:
+    """Write a value as JSON can hold it, so that it can be read again as text (ING-4)."""
     if not value.is_valid:
         return None
     if isinstance(value, pa.TimestampScalar):
@@ -174,9 +184,9 @@ def _plain(value: pa.Scalar) -> object:
         except MalformedError:
             return f"{value.value} {value.type.unit} since 1970"
     if isinstance(value, pa.StructScalar):
-        return {name: _plain(value[name]) for name in value}
+        return {name: plain_value(value[name]) for name in value}
     if isinstance(value, pa.ListScalar):
-        return [_plain(item) for item in value.values]
+        return [plain_value(item) for item in value.values]
     if isinstance(value, pa.BinaryScalar) and not isinstance(value, pa.StringScalar):
         return value.as_py().hex()
     if isinstance(value, pa.BooleanScalar | pa.StringScalar):

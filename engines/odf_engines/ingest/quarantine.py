@@ -4,8 +4,9 @@ Source: spec/ingest.md ING-6.
 """
 
 import heapq
+import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import groupby, islice, tee
 from operator import attrgetter
@@ -14,14 +15,19 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from odf_engines.contract import MAX_REASONS, QuarantineReason
+from odf_engines.contract import MAX_CODES, MAX_REASONS, IngestRequest, QuarantineReason
+from odf_engines.ingest.json_records import split_object
 from odf_engines.ingest.source_records import (
-    ERRORS_TYPE,
     FieldError,
     OriginalRecord,
     SourceRecords,
 )
 from odf_engines.ingest.source_text import InvalidTextError, decode_text
+
+_COLUMNS_TYPE = pa.list_(pa.struct([("name", pa.string()), ("value", pa.string())]))
+_ERRORS_TYPE = pa.list_(
+    pa.struct([(n, pa.string()) for n in ("plug_in", "code", "column", "value", "expected", "message", "severity")])
+)
 
 SCHEMA = pa.schema(
     [
@@ -30,12 +36,15 @@ SCHEMA = pa.schema(
         pa.field("stage", pa.string(), nullable=False),
         pa.field("original", pa.string()),
         pa.field("original_bytes", pa.binary()),
-        pa.field("errors", ERRORS_TYPE, nullable=False),
+        pa.field("columns", _COLUMNS_TYPE, nullable=False),
+        pa.field("errors", _ERRORS_TYPE, nullable=False),
     ]
 )
 
 BATCH_ROWS = 4096
 _SHOWN_CHARACTERS = 100  # of a value in a report; the row itself stands in the file  # guess
+_VALUE_CHARACTERS = 200  # of a value at fault (ING-6)
+_ELEMENT = re.compile(r"\[[0-9]+\]")
 _MOST_KINDS = 1000  # guess: a table of some hundred columns with a few kinds of errors each
 
 
@@ -51,23 +60,35 @@ class QuarantinedRow:
 
 @dataclass(frozen=True, slots=True)
 class Quarantine:
-    """What was written: how many rows, and the commonest things that are wrong with them."""
+    """What was written.
+
+    Attributes:
+        rows: How many.
+        reasons: The commonest things that are wrong with them.
+        codes: How many rows have an error of each code.
+    """
 
     rows: int
     reasons: tuple[QuarantineReason, ...]
+    codes: Mapping[str, int]
 
 
 @dataclass(slots=True)
 class _Reasons:
     """Counts what is wrong with rows; errors of one kind in one column are one reason."""
 
+    codes: Counter[str] = field(default_factory=Counter)
     _rows: Counter[tuple[str | None, str]] = field(default_factory=Counter)
     _first: dict[tuple[str | None, str], QuarantineReason] = field(default_factory=dict)
 
     def add(self, row: QuarantinedRow, original: OriginalRecord | None) -> None:
-        """Count the errors of one row."""
-        for error in row.errors:
-            key = (error.column, error.reason)
+        """Count the errors of one row, without what does not keep it away."""
+        errors = [error for error in row.errors if not error.is_warning]
+        for code in {error.code for error in errors}:
+            if code in self.codes or len(self.codes) < MAX_CODES:
+                self.codes[code] += 1
+        kinds = {(_ELEMENT.sub("[]", error.column) if error.column else None, error.message): error for error in errors}
+        for key, error in kinds.items():
             # Texts of a library may differ with each row: what is seen late is not among the commonest.
             if key not in self._first and len(self._first) >= _MOST_KINDS:
                 continue
@@ -76,12 +97,30 @@ class _Reasons:
                 line = None if original is None else original.line
                 value = None if error.value is None else error.value[:_SHOWN_CHARACTERS]
                 self._first[key] = QuarantineReason(
-                    rows=0, reason=error.reason, column=error.column, value=value, record=row.record, line=line
+                    rows=0, reason=error.message, column=error.column, value=value, record=row.record, line=line
                 )
 
     def list_commonest(self) -> tuple[QuarantineReason, ...]:
         """List the commonest reasons, most rows first."""
         return tuple(replace(self._first[key], rows=rows) for key, rows in self._rows.most_common(MAX_REASONS))
+
+
+def plug_ins_of(request: IngestRequest) -> Mapping[str, str]:
+    """Say what finds errors in each stage: the kinds of the read and merge steps, and the types of the columns."""
+    kinds = type(request.read).__name__, type(request.merge).__name__
+    return {
+        "read": kinds[0].removeprefix("ReadStep"),
+        "convert": "types",
+        "merge": kinds[1].removeprefix("MergeStrategy"),
+    }
+
+
+def list_reasons(rows: Iterable[QuarantinedRow]) -> tuple[QuarantineReason, ...]:
+    """List the commonest things that are said of rows that are not written; most rows first."""
+    reasons = _Reasons()
+    for row in rows:
+        reasons.add(row, None)
+    return reasons.list_commonest()
 
 
 def iter_broken(records: SourceRecords) -> Iterator[QuarantinedRow]:
@@ -90,13 +129,16 @@ def iter_broken(records: SourceRecords) -> Iterator[QuarantinedRow]:
         yield QuarantinedRow(number, "read", records.broken[number])
 
 
-def write_quarantine(target: Path, records: SourceRecords, rows: Iterable[Iterator[QuarantinedRow]]) -> "Quarantine":
+def write_quarantine(
+    target: Path, records: SourceRecords, rows: Iterable[Iterator[QuarantinedRow]], plug_ins: Mapping[str, str]
+) -> Quarantine:
     """Write rows to the Parquet file `target`, those of the source by record number; no file if there are none.
 
     Args:
         target: File to write.
         records: Gives the original text of records.
         rows: Several lists, each ordered by record number, and those without one.
+        plug_ins: What finds errors in each stage where they do not say it.
 
     Returns:
         What was written: a record counts once, however many lists it is in.
@@ -111,7 +153,7 @@ def write_quarantine(target: Path, records: SourceRecords, rows: Iterable[Iterat
         for row in listed:
             original = None if row.record is None else next(originals)
             reasons.add(row, original)
-            yield _line(row, original)
+            yield _line(row, original, records, plug_ins)
 
     lines = lines_of_rows()
     writer: pq.ParquetWriter | None = None
@@ -123,7 +165,7 @@ def write_quarantine(target: Path, records: SourceRecords, rows: Iterable[Iterat
     finally:
         if writer is not None:
             writer.close()
-    return Quarantine(count, reasons.list_commonest())
+    return Quarantine(count, reasons.list_commonest(), dict(reasons.codes))
 
 
 def _joined(rows: Iterable[QuarantinedRow]) -> Iterator[QuarantinedRow]:
@@ -136,19 +178,37 @@ def _joined(rows: Iterable[QuarantinedRow]) -> Iterator[QuarantinedRow]:
         yield replace(first, errors=first.errors + tuple(error for row in others for error in row.errors))
 
 
-def _line(row: QuarantinedRow, original: OriginalRecord | None) -> dict[str, object]:
+def _line(
+    row: QuarantinedRow, original: OriginalRecord | None, records: SourceRecords, plug_ins: Mapping[str, str]
+) -> dict[str, object]:
     text, raw = row.text, None
+    columns = () if text is None else split_object(text.encode())
     if original is not None:
+        columns = records.split(original.raw)
         try:
             text = decode_text(original.raw)
         except InvalidTextError:
             raw = original.raw
-    errors = [{"reason": e.reason, "column": e.column, "value": e.value, "expected": e.expected} for e in row.errors]
+    given = dict(columns)
+    errors = [
+        {
+            "plug_in": error.plug_in or plug_ins.get(row.stage, row.stage),
+            "code": error.code,
+            "column": error.column,
+            # As it was received, where it is a column of the source and not one of a query.
+            "value": (given.get(error.column or "") or error.value or "")[:_VALUE_CHARACTERS] or None,
+            "expected": error.expected,
+            "message": error.message,
+            "severity": "warning" if error.is_warning else "error",
+        }
+        for error in row.errors
+    ]
     return {
         "record": row.record,
         "line": None if original is None else original.line,
         "stage": row.stage,
         "original": text,
         "original_bytes": raw,
+        "columns": [{"name": name, "value": value} for name, value in given.items()],
         "errors": errors,
     }

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from odf_engines.contract import IngestRequest
+from odf_engines.contract import IngestRequest, QuarantineReason
 from odf_engines.host.messages import schema_text
 from odf_engines.ingest.columns import Columns
 from odf_engines.ingest.quarantine import Quarantine
@@ -45,6 +45,8 @@ class Ingested:
         quarantine_path: Rows that were not taken; there only with rows.
         quarantine: What is in it.
         record_count: Records of the source.
+        warnings: What validators said of rows that were taken.
+        batch_faults: What they said of the batch as a whole.
     """
 
     schema: pa.Schema
@@ -54,6 +56,8 @@ class Ingested:
     quarantine_path: Path
     quarantine: Quarantine
     record_count: int
+    warnings: tuple[QuarantineReason, ...] = ()
+    batch_faults: tuple[str, ...] = ()
 
 
 def slice_schema(request: IngestRequest, columns: Columns, known: pa.Schema | None) -> pa.Schema:
@@ -104,5 +108,8 @@ def answer_of(request: IngestRequest, ingested: Ingested) -> dict[str, object]:
         "quarantine": ingested.quarantine_path.name if ingested.quarantine.rows else None,
         "quarantined_rows": ingested.quarantine.rows,
         "quarantine_reasons": [asdict(each) for each in ingested.quarantine.reasons],
+        "quarantine_codes": [[code, rows] for code, rows in ingested.quarantine.codes.items()],
+        "warnings": [asdict(each) for each in ingested.warnings],
+        "batch_faults": list(ingested.batch_faults),
         "rows_in": ingested.record_count,
     }

@@ -23,7 +23,13 @@ from odf_engines.ingest.plain_texts import convert_plain, is_plain_type
 RECORD = "record"
 
 ERRORS = "errors"
-ERRORS_TYPE = pa.list_(pa.struct([(name, pa.string()) for name in ("reason", "column", "value", "expected")]))
+ERRORS_TYPE = pa.list_(pa.struct([(name, pa.string()) for name in ("message", "column", "value", "expected", "code")]))
+
+BROKEN_RECORD = "broken-record"
+"""The code of what cannot be taken apart."""
+
+NULL, FORM, MISFIT = "null", "form", "misfit"
+"""Codes of values: none where one is required, of another form, of the form and not in the type."""
 
 # Rows of one row group: small enough that a few fit a 1 GiB heap, large enough that Spark can split a file.  # guess
 ROW_GROUP_ROWS = 131_072
@@ -49,16 +55,25 @@ class FieldError:
     """One thing that is wrong with a record.
 
     Attributes:
-        reason: Why the record cannot be taken.
-        column: Name of the column; None if the record as a whole is wrong.
+        message: Why the record cannot be taken.
+        column: Name of the column, or path into it; None if the record as a whole is wrong.
         value: Text of the value; None for null or for the whole record.
         expected: The type the column has.
+        code: A word for programs (ING-6).
+        plug_in: What found it; None: the step of its row.
+        is_warning: It does not keep the record away.
     """
 
-    reason: str
+    message: str
     column: str | None = None
     value: str | None = None
     expected: str | None = None
+    code: str = BROKEN_RECORD
+    plug_in: str | None = None
+    is_warning: bool = False
+
+
+Split = Callable[[bytes], Iterable[tuple[str, str | None]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +89,7 @@ class SourceRecords:
         plain_path: Parquet file of further well-formed records, which have the types of the schema; None if there are
             none.
         find_originals: Gives the original bytes of records, asked for by ascending number.
+        split: Takes the bytes of a record apart into names and texts of its columns, as far as they can be.
     """
 
     path: Path
@@ -83,6 +99,7 @@ class SourceRecords:
     find_originals: Callable[[Iterable[int]], Iterator[OriginalRecord]]
     is_typed: bool = False
     plain_path: Path | None = None
+    split: Split = lambda _raw: ()
 
 
 def physical_name(index: int) -> str:
@@ -168,12 +185,21 @@ class RecordWriter:
         record_count: int,
         broken: Mapping[int, tuple[FieldError, ...]],
         find_originals: Callable[[Iterable[int]], Iterator[OriginalRecord]],
+        split: Split,
     ) -> SourceRecords:
         """Say what was found, once the files are closed; for the arguments see `SourceRecords`."""
         plain = None if self._plain_writer is None else self._plain_path
-        if plain is not None and not self._text_rows:
-            return SourceRecords(plain, self._names, record_count, broken, find_originals, is_typed=True)
-        return SourceRecords(self._path, self._names, record_count, broken, find_originals, plain_path=plain)
+        is_typed = plain is not None and not self._text_rows
+        return SourceRecords(
+            plain if is_typed and plain is not None else self._path,
+            self._names,
+            record_count,
+            broken,
+            find_originals,
+            is_typed=is_typed,
+            plain_path=None if is_typed else plain,
+            split=split,
+        )
 
     def _convert_plain(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Write the rows that can be converted here, and give back the others."""

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from odf_engines.host.guest import Guest
+from odf_engines.host.plug_in_mounts import plug_in_mounts
 from odf_engines.sandbox.profile import Mount
 from odf_engines.spark.runtime import Runtime
 
@@ -30,7 +31,7 @@ def spark_guest(
         class_data: Class-data archive that shortens the start, if there is one.
         java_options: Further options of the Java runtime; none that could change a result.
     """
-    options, mounts = [*java_options], []
+    options, mounts = [*java_options], [*plug_in_mounts()]
     if class_data is not None:
         options += [f"-XX:SharedArchiveFile={_CLASS_DATA}", "-Xshare:auto", "-Xlog:cds=off"]
         mounts.append(Mount(class_data, _CLASS_DATA))

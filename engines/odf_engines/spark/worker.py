@@ -166,5 +166,5 @@ def _fresh_session(root: "SparkSession") -> "SparkSession":
 
 if __name__ == "__main__":
     # Started with -I -S: nothing of the machine's Python configuration counts, so the path is set here.
-    sys.path[:0] = ["/runtime/ours", "/runtime/site"]
+    sys.path[:0] = ["/runtime/ours", "/runtime/site", "/runtime/plug-ins"]
     main(json.loads(sys.argv[1]))

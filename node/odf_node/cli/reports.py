@@ -53,9 +53,11 @@ def describe_report(report: Report) -> list[str]:
             if report.quarantined_rows:
                 why = describe_reasons(report.quarantine_reasons)
                 lines.append(
-                    f"{name}: {count_of(report.quarantined_rows, 'row')} could not be read: kept aside"
+                    f"{name}: {count_of(report.quarantined_rows, 'row')} could not be taken: kept aside"
                     f"{f' ({why})' if why else ''}; 'odf-node inspect quarantine {name}' shows them"
                 )
+            if report.warnings:
+                lines.append(f"{name}: taken with a warning: {describe_reasons(report.warnings)}")
             return lines
         case TransformReport():
             return [f"{name}: up to date"] if report.up_to_date else [_grown(report, "derived")]

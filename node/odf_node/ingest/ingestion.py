@@ -14,6 +14,7 @@ from odf_node.datasets.writer import ChainWriter
 from odf_node.engines.outputs import StagedOutputs
 from odf_node.engines.sessions import EngineHost
 from odf_node.errors import UsageError
+from odf_node.ingest.batch_limits import BatchRefusedError
 from odf_node.ingest.encodings import as_utf8, decode_source
 from odf_node.ingest.report import IngestReport
 from odf_node.ingest.source_variables import fill_in, list_variables
@@ -230,6 +231,10 @@ class Ingestor:
     ) -> IngestReport:
         if source.preprocess is not None:
             find_preprocess_engine(source.preprocess.engine)
+        # Here, as it reads YAML, which other pulls need not load.
+        from odf_node.ingest.ingest_rules import find_rules
+
+        rules = find_rules(view.attachments)
         response = self.engines.ingest(
             IngestRequest(
                 dataset_id=str(record.id),
@@ -245,21 +250,18 @@ class Ingestor:
                 fallback_event_time=event_time,
                 next_offset=view.next_offset,
                 prev_watermark=view.watermark,
+                validators=tuple(each.find_call() for each in rules.validators),
                 limits=self.engines.limits,
             )
         )
-        # Here, as it reads YAML, which other pulls need not load.
-        from odf_node.ingest.batch_limits import BatchRefusedError, find_limits
-
-        limits = find_limits(view.attachments)
-        if limits.refuse(response):
+        if why := rules.limits.find_reason(response):
             self._keep_quarantine(record, response, shown_as, system_time)
             raise BatchRefusedError(
                 record.name,
                 shown_as,
                 rows=response.statistics.rows_in,
                 bad_rows=response.quarantined_rows,
-                limit=limits.largest_bad_share,
+                why=why,
                 reasons=response.quarantine_reasons,
             )
         return self._commit(record, view, response, new_state, shown_as, system_time)
@@ -348,6 +350,7 @@ class Ingestor:
             new_rows=rows,
             quarantined_rows=response.quarantined_rows,
             quarantine_reasons=response.quarantine_reasons,
+            warnings=response.warnings,
             new_blocks=updated.head.sequence_number - record.head.sequence_number,
             seconds=response.statistics.seconds,
         )

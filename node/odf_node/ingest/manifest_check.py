@@ -6,8 +6,8 @@ Source: clause ING-18 in ``spec/ingest.md``.
 from dataclasses import dataclass, replace
 
 from odf_engines.engine import IngestEngine
-from odf_node.ingest.batch_limits import check_limits
 from odf_node.ingest.encodings import as_utf8, check_encoding
+from odf_node.ingest.rules_check import check_rules, find_row_schema
 from odf_node.ports.sources import SourceReader
 from odf_protocol.events import AddPushSource, SetAttachments, SetPollingSource, SetVocab
 from odf_protocol.manifest import DatasetSnapshot
@@ -33,6 +33,7 @@ class ManifestCheck:
         vocabulary = Vocabulary()
         for event in snapshot.metadata:
             vocabulary = Vocabulary.of(event) if isinstance(event, SetVocab) else vocabulary
+        schemas = []
         for index, event in enumerate(snapshot.metadata):
             at = At() / "metadata" / index
             if isinstance(event, SetPollingSource):
@@ -40,5 +41,8 @@ class ManifestCheck:
             if isinstance(event, SetPollingSource | AddPushSource):
                 check_encoding(event.read, at / "read")
                 self.engine.check_source(replace(event, read=as_utf8(event.read)), vocabulary, at)
+                schema = find_row_schema(event, vocabulary)
+                schemas += [] if schema is None else [schema]
+        for index, event in enumerate(snapshot.metadata):
             if isinstance(event, SetAttachments):
-                check_limits(event, at)
+                check_rules(event, At() / "metadata" / index, schemas)

@@ -20,6 +20,7 @@ class IngestReport:
         new_rows: Rows added.
         quarantined_rows: Rows that could not be taken.
         quarantine_reasons: The commonest reasons.
+        warnings: What validators said of rows that were added, the commonest.
         new_blocks: Blocks added.
         seconds: Inside the engine.
         batches: Files or pieces that were taken, each in a commit of its own.
@@ -32,6 +33,7 @@ class IngestReport:
     new_rows: int = 0
     quarantined_rows: int = 0
     quarantine_reasons: tuple[QuarantineReason, ...] = ()
+    warnings: tuple[QuarantineReason, ...] = ()
     new_blocks: int = 0
     seconds: float = 0.0
     batches: int = 1
@@ -46,6 +48,7 @@ class IngestReport:
             new_rows=self.new_rows + later.new_rows,
             quarantined_rows=self.quarantined_rows + later.quarantined_rows,
             quarantine_reasons=self.quarantine_reasons or later.quarantine_reasons,
+            warnings=self.warnings or later.warnings,
             new_blocks=self.new_blocks + later.new_blocks,
             seconds=self.seconds + later.seconds,
             batches=self.batches + later.batches,

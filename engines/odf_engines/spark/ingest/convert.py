@@ -15,6 +15,9 @@ from odf_engines.ingest.carriers import carrier_of, quoted, spark_name_of
 from odf_engines.ingest.source_records import (
     ERRORS,
     ERRORS_TYPE,
+    FORM,
+    MISFIT,
+    NULL,
     RECORD,
     SourceRecords,
     physical_name,
@@ -65,11 +68,12 @@ def _verdicts(names: tuple[str, ...], target: pa.Schema, times: TimePatterns) ->
         form = text_form_of(text, field.type, times)
         is_good = f"{value_name(index)} IS NOT NULL"
         good.append(f"({text} IS NULL OR {is_good})" if field.nullable else f"({is_good})")
-        reason = f"CASE WHEN {text} IS NULL THEN 'null in a required column' WHEN {form.has_form} THEN '{form.misfit}'"
-        reason += f" ELSE {_literal(f'not {form.expected}')} END"
+        message = f"CASE WHEN {text} IS NULL THEN 'null in a required column' WHEN {form.has_form} THEN '{form.misfit}'"
+        message += f" ELSE {_literal(f'not {form.expected}')} END"
+        code = f"CASE WHEN {text} IS NULL THEN '{NULL}' WHEN {form.has_form} THEN '{MISFIT}' ELSE '{FORM}' END"
         error = (
-            f"named_struct('reason', {reason}, 'column', {_literal(field.name)},"
-            f" 'value', left({text}, {_SHOWN_CHARACTERS}), 'expected', {_literal(_type_name(field))})"
+            f"named_struct('message', {message}, 'column', {_literal(field.name)},"
+            f" 'value', left({text}, {_SHOWN_CHARACTERS}), 'expected', {_literal(_type_name(field))}, 'code', {code})"
         )
         errors.append(f"CASE WHEN NOT {good[-1]} THEN {error} END")
     listed = f"array_compact(array({', '.join(errors)}))"

@@ -1,7 +1,7 @@
 """Ingest: the steps in their order, from one local file to one slice.
 
-read → convert → (preprocess) → stage → merge → slice, state and quarantine. Every step leaves files or a data frame for
-the next one and knows nothing of the others, so a step can be added between any two.
+read → convert → (preprocess) → stage → (validate) → merge → slice, state and quarantine. Every step leaves files or a
+data frame for the next one and knows nothing of the others, so a step can be added between any two.
 
 Source: ODF "Ingest"; spec/ingest.md.
 """
@@ -14,7 +14,7 @@ from odf_engines.contract import IngestRequest, InvalidSourceError
 from odf_engines.errors import EngineFailureError, InvalidQueryError
 from odf_engines.ingest.appending import append_records, is_append
 from odf_engines.ingest.columns import Columns, InvalidColumnsError, columns_of
-from odf_engines.ingest.quarantine import QuarantinedRow, iter_broken, write_quarantine
+from odf_engines.ingest.quarantine import QuarantinedRow, iter_broken, plug_ins_of, write_quarantine
 from odf_engines.ingest.read import ReadResult, read_request
 from odf_engines.ingest.read_options import parse_times
 from odf_engines.ingest.result import Folders, Ingested, slice_schema, write_slice
@@ -28,6 +28,7 @@ from odf_engines.spark.ingest.preprocess import run_preprocess
 from odf_engines.spark.ingest.refused_rows import iter_refused, iter_unconverted
 from odf_engines.spark.ingest.staging import schema_of_query, stage_converted, stage_preprocessed
 from odf_engines.spark.ingest.state_rows import load_state
+from odf_engines.spark.ingest.validating import validate_staged
 from odf_protocol.errors import MalformedError, UnsupportedError
 from odf_protocol.schema_arrow import arrow_schema_of
 
@@ -86,14 +87,29 @@ def _merge(spark: Any, request: IngestRequest, folders: Folders, result: ReadRes
             schema = slice_schema(request, columns, known)
             with unspilled(spark, matters=matters):
                 staged = handover.keep(stage_preprocessed(answer, columns), "staged", at_once=matters)
+    validated = None
+    if request.validators:
+        validated, staged = validate_staged(spark, request, staged, columns, folders)
     outcome = _merged_rows(spark, request, staged, columns, handover)
     changes = handover.iter_batches(outcome.changes, "changes")
     data_path, written = write_slice(request, folders, changes, columns, schema)
     state_path = _write_state(request, outcome, columns, folders, handover, request.next_offset + written.row_count)
     quarantine_path = folders.output / "quarantine.parquet"
     rows = _quarantined(request, result, converted, outcome, columns, handover)
-    quarantine = write_quarantine(quarantine_path, result.records, rows)
-    return Ingested(schema, written, data_path, state_path, quarantine_path, quarantine, result.records.record_count)
+    if validated is not None:
+        rows.append(validated.iter_bad(are_records=request.preprocess is None))
+    quarantine = write_quarantine(quarantine_path, result.records, rows, plug_ins_of(request))
+    return Ingested(
+        schema,
+        written,
+        data_path,
+        state_path,
+        quarantine_path,
+        quarantine,
+        result.records.record_count,
+        warnings=() if validated is None else validated.warnings,
+        batch_faults=() if validated is None else validated.rows.batch_faults,
+    )
 
 
 def _merged_rows(spark: Any, request: IngestRequest, staged: Any, columns: Columns, handover: Handover) -> MergeOutcome:

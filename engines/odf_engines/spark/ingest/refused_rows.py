@@ -40,10 +40,11 @@ def iter_refused(
         found = json.loads(row["text"])
         errors = tuple(
             FieldError(
-                refusal.reason,
+                refusal.message,
                 column,
                 None if found.get(column) is None else str(found[column]),
                 str(columns.schema.field(column).type),
+                refusal.code,
             )
             for column in refusal.column_names
         )

@@ -19,13 +19,15 @@ def show_quarantine(context: Context, record: DatasetRecord, *, as_json: bool) -
     if as_json:
         write_rows(context.console, rows, "json")
         return
-    empty = "every row could be read; nothing was set aside"
+    empty = "every row could be taken; nothing was set aside"
     write_rows(context.console, _tell_errors(rows) if rows.num_rows else rows, "table", empty=empty)
 
 
 def _tell_errors(rows: "pa.Table") -> "pa.Table":
     import pyarrow as pa
 
+    # What the columns of a row are, its text says.
+    rows = rows.drop_columns([name for name in ("columns",) if name in rows.column_names])
     position = rows.schema.get_field_index(ERRORS_COLUMN)
     told = ["; ".join(map(_tell_error, errors)) for errors in rows.column(position).to_pylist()]
     return rows.set_column(position, ERRORS_COLUMN, pa.array(told, pa.string()))
@@ -36,4 +38,4 @@ def _tell_error(error: dict[str, Any]) -> str:
     place = f"{error['column']}: " if error["column"] else ""
     found = f": {error['value']!r}" if error["value"] is not None else ""
     expected = f" ({error['expected']})" if error["expected"] else ""
-    return f"{place}{error['reason']}{found}{expected}"
+    return f"{place}{error['message']}{found}{expected}"

@@ -42,7 +42,7 @@ def merge_snapshot(
     classes = _classify(_ranked(staged, columns, "ASC"), columns, state, decided, handover)
     keys = tuple(columns.schema.field(i).name for i in columns.keys)
     lost = classes.where("class = 'X'").selectExpr("n.*")
-    refusal = Refusal(lost, "duplicate primary key: an earlier record has it", keys)
+    refusal = Refusal(lost, "duplicate primary key: an earlier record has it", keys, "duplicate-key")
     return MergeOutcome(_changes(classes, columns), _state(classes, columns), (refusal,))
 
 

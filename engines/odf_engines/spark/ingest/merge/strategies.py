@@ -104,13 +104,13 @@ def _refuse_timeless_keys(staged: Any, columns: Columns) -> tuple[Any, tuple[Ref
     # It would get the fallback time, another one in each ingest, and so never be the same key again.
     name = value_name(columns.event_time)
     column = columns.schema.field(columns.event_time).name
-    refusal = Refusal(staged.where(f"`{name}` IS NULL"), "null event time in the primary key", (column,))
+    refusal = Refusal(staged.where(f"`{name}` IS NULL"), "null event time in the primary key", (column,), "null-key")
     return staged.where(f"`{name}` IS NOT NULL"), (refusal,)
 
 
-def _refusal_of_op(rows: Any, columns: Columns, reason: str) -> Refusal:
+def _refusal_of_op(rows: Any, columns: Columns, message: str) -> Refusal:
     assert columns.op is not None
-    return Refusal(rows, reason, (columns.schema.field(columns.op).name,))
+    return Refusal(rows, message, (columns.schema.field(columns.op).name,), "operation")
 
 
 def _compared(columns: Columns) -> tuple[int, ...]:

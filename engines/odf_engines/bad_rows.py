@@ -1,0 +1,65 @@
+"""What the contract of ingests says about bad rows: who looks for them, and what is told of them.
+
+Source: clause VALID-1 in ``spec/validation.md``; ING-6 and ING-15 in ``spec/ingest.md``.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+__all__ = ["MAX_CODES", "MAX_REASONS", "PREDICATE", "QuarantineReason", "ValidatorCall", "conditions_of"]
+
+MAX_REASONS = 5
+"""Kinds of errors of an ingest that are told; its quarantine file has all of them.  # guess: as many as people read"""
+
+MAX_CODES = 100
+"""Codes of errors of an ingest that are counted.  # guess: more than anybody declares"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValidatorCall:
+    """A validator that rows have to pass.
+
+    Attributes:
+        name: As manifests call it.
+        module: Where its class is: the module,
+        attribute: and the class.
+        parameters: As they were declared, JSON: an object of texts, and of lists and objects of them.
+        is_warning: Rows with its faults are taken all the same.
+    """
+
+    name: str
+    module: str
+    attribute: str
+    parameters: str = "{}"
+    is_warning: bool = False
+
+
+PREDICATE = "Predicate"
+"""The validator whose condition is SQL."""
+
+
+def conditions_of(calls: Sequence[ValidatorCall]) -> dict[int, str]:
+    """Give the conditions in SQL by their positions among the calls."""
+    return {index: json.loads(call.parameters)["sql"] for index, call in enumerate(calls) if call.name == PREDICATE}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuarantineReason:
+    """One thing that is wrong with rows in quarantine, for people; text of the source, and so untrusted.
+
+    Attributes:
+        rows: How many rows have it.
+        reason: What is wrong.
+        column: Where, None for the row as a whole.
+        value: The first value that has it, None for null or for the row as a whole.
+        record: Number of the record that it is in, None for a result of a query.
+        line: The line that begins on, None where a source has no lines.
+    """
+
+    rows: int
+    reason: str
+    column: str | None = None
+    value: str | None = None
+    record: int | None = None
+    line: int | None = None

@@ -1,0 +1,27 @@
+"""Packages of others whose validators run in the sandbox, and where it shows them.
+
+They are no part of an engine: what re-executes anything runs none of them, and an engine's digest leaves them out.
+
+Source: clause VALID-3 in ``spec/validation.md``.
+"""
+
+from odf_engines.errors import SandboxUnavailableError
+from odf_engines.host.runtime import package_folder
+from odf_engines.sandbox.profile import Mount
+
+__all__ = ["plug_in_mounts"]
+
+_PLACE = "/runtime/plug-ins"
+
+
+def plug_in_mounts() -> tuple[Mount, ...]:
+    """Return how the sandbox shows the packages of others that bring validators; those that are gone are left out."""
+    from odf_engines.validation.plug_in_names import installed_plug_ins
+
+    mounts = []
+    for name in installed_plug_ins():
+        try:
+            mounts.append(Mount(package_folder(name), f"{_PLACE}/{name}"))
+        except SandboxUnavailableError:
+            continue  # a declaration that names it is answered where it is read
+    return tuple(mounts)

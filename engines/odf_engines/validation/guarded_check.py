@@ -1,0 +1,141 @@
+"""A validator's look at some rows, guarded: whatever it raises or answers, it comes to faults of rows.
+
+Source: clause VALID-4 in ``spec/validation.md``.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from odf_engines.validation.contract import Fault, Validator
+
+__all__ = ["FAILED", "FAULTS", "BatchFault", "WholeBatchFailedError", "check_portion", "check_whole"]
+
+FAILED = "failed"
+"""The code of rows on which a validator raised an error."""
+
+FAULTS = pa.schema(
+    [
+        ("number", pa.int64()),
+        ("call", pa.int32()),
+        ("code", pa.string()),
+        ("message", pa.string()),
+        ("column", pa.string()),
+        ("value", pa.string()),
+    ]
+)
+"""Faults of rows as a table: number of the row, position of the validator in the declaration, and the fault."""
+
+_SHOWN_CHARACTERS = 200  # as many as of a value that did not convert (ING-6)
+_MESSAGE_CHARACTERS = 1000  # guess: of a plug-in's own words
+
+
+@dataclass(frozen=True, slots=True)
+class BatchFault:
+    """What is wrong with a batch as a whole."""
+
+    call: int
+    code: str
+    message: str
+
+
+class WholeBatchFailedError(Exception):
+    """A validator of whole batches raised an error; there is no row to blame it on."""
+
+
+def check_portion(
+    validator: Validator, call: int, rows: pa.Table, numbers: pa.Array
+) -> Iterator[pa.RecordBatch | BatchFault]:
+    """Let a validator look at some rows; those that make it raise are faults themselves.
+
+    Args:
+        validator: It sees rows by portions.
+        call: Its position in the declaration.
+        rows: The columns it asks for.
+        numbers: Of the rows.
+    """
+    try:
+        found = _ask(validator, call, rows, numbers)
+    except MemoryError:
+        raise
+    except Exception as error:  # noqa: BLE001 - code of others
+        if rows.num_rows == 1:
+            yield _as_batch(numbers, call, _told(error))
+            return
+        middle = rows.num_rows // 2
+        for start, count in ((0, middle), (middle, rows.num_rows - middle)):
+            yield from check_portion(validator, call, rows.slice(start, count), numbers.slice(start, count))
+        return
+    yield from found
+
+
+def check_whole(
+    validator: Validator, call: int, rows: pa.Table, numbers: pa.Array
+) -> list[pa.RecordBatch | BatchFault]:
+    """Let a validator look at all rows of a batch at once; for the arguments see ``check_portion``.
+
+    Raises:
+        WholeBatchFailedError: It raised, or answered something that is no fault.
+    """
+    try:
+        return _ask(validator, call, rows, numbers)
+    except MemoryError:
+        raise
+    except Exception as error:
+        raise WholeBatchFailedError(f"{type(error).__name__}: {error}"[:_MESSAGE_CHARACTERS]) from error
+
+
+def _ask(validator: Validator, call: int, rows: pa.Table, numbers: pa.Array) -> list[pa.RecordBatch | BatchFault]:
+    if not rows.num_rows and not validator.sees_whole_batch:
+        return []
+    found: list[pa.RecordBatch | BatchFault] = []
+    for fault in validator.check(rows):
+        if fault.rows is None:
+            found.append(BatchFault(call, str(fault.code), str(fault.message)[:_MESSAGE_CHARACTERS]))
+        elif len(fault.rows):
+            found.append(_as_batch(numbers.take(_positions(fault.rows, rows.num_rows)), call, fault, rows))
+    return found
+
+
+def _positions(rows: pa.Array, count: int) -> pa.Array:
+    positions = rows.cast(pa.int64())
+    values = positions.to_numpy(zero_copy_only=False)
+    if positions.null_count or values.min() < 0 or values.max() >= count:
+        raise ValueError(f"a fault names rows that are not among the {count} that were checked")
+    return positions
+
+
+def _as_batch(numbers: pa.Array, call: int, fault: Fault, rows: pa.Table | None = None) -> pa.RecordBatch:
+    count = len(numbers)
+    columns = fault.columns
+    if columns is None:
+        columns = pa.repeat(pa.scalar(fault.column, pa.string()), count)
+    values = fault.values
+    if values is None and rows is not None and fault.column in rows.column_names:
+        values = rows.column(fault.column).take(fault.rows).combine_chunks()
+    texts = [None] * count if values is None else [_text(value) for value in values]
+    arrays = [
+        numbers,
+        pa.array(np.full(count, call, np.int32)),
+        pa.repeat(pa.scalar(str(fault.code)), count),
+        pa.repeat(pa.scalar(str(fault.message)[:_MESSAGE_CHARACTERS]), count),
+        columns.cast(pa.string()),
+        pa.array(texts, pa.string()),
+    ]
+    return pa.record_batch(arrays, schema=FAULTS)
+
+
+def _told(error: Exception) -> Fault:
+    return Fault(code=FAILED, message=f"the validator failed: {type(error).__name__}: {error}", rows=pa.array([0]))
+
+
+def _text(value: pa.Scalar) -> str | None:
+    if not value.is_valid:
+        return None
+    if pa.types.is_timestamp(value.type):
+        # Arrow's own way asks for a database of time zones, which a sandbox need not have.
+        return str(np.datetime64(value.value, value.type.unit)) + "Z"
+    plain = value.as_py()
+    return (str(plain).lower() if isinstance(plain, bool) else str(plain))[:_SHOWN_CHARACTERS]

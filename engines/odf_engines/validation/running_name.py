@@ -1,0 +1,52 @@
+"""Which validator is at work, told to the host by a file: whoever kills the sandbox can say whose fault it was.
+
+Source: clause VALID-4 in ``spec/validation.md``.
+"""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["RunningName", "find_running"]
+
+_FILE = "validator"
+_MOST_BYTES = 200  # guess: names of classes are shorter
+
+
+@dataclass(slots=True)
+class RunningName:
+    """Tells the name of the validator that is at work.
+
+    Attributes:
+        folder: Of the request's output.
+        name: What was told last, empty where none is at work.
+    """
+
+    folder: Path
+    name: str = ""
+
+    def tell(self, name: str) -> None:
+        """Say that a validator begins; the empty name: that all have ended."""
+        if name == self.name:
+            return
+        self.name = name
+        path = self.folder / _FILE
+        if name:
+            path.write_text(name, encoding="utf-8")
+        else:
+            path.unlink(missing_ok=True)
+
+
+def find_running(folder: Path, known: frozenset[str]) -> str | None:
+    """Return the name that was told last, on the host: None if it is none of those that may be told."""
+    try:
+        descriptor = os.open(folder / _FILE, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        told = os.read(descriptor, _MOST_BYTES).decode("utf-8", "replace")
+    except OSError:
+        return None
+    finally:
+        os.close(descriptor)
+    return told if told in known else None
