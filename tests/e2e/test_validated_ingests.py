@@ -413,7 +413,7 @@ def test_batch_that_breaks_a_limit_is_refused_whole(tmp_path: Path, rows: str, w
         (["validators:", "  - {kind: Range, column: id, mst: 1}"], "validators[0].mst: a parameter of it"),
         (["validators:", "  - {kind: Range, column: id}"], "in line 2, validators[0].least: a least value"),
         (["validators:", "  - {kind: Range, column: id, most: x}"], "validators[0].most: a value of the type int64"),
-        (["validators:", "  - {kind: Range, column: id, most: 1, severity: x}"], "validators[0].severity: Error or Warning"),
+        (["validators:", "  - {kind: Range, column: id, severity: x}"], "validators[0].severity: Error or Warning"),
     ],
 )  # fmt: skip
 def test_rule_that_cannot_be_followed_is_refused_by_add_with_its_place(tmp_path: Path, rules: list, said: str) -> None:
