@@ -130,7 +130,7 @@ class Node:
         """Connections to others."""
         from odf_node.adapters.outgoing import Outgoing
 
-        parts = self.home, self.chains, self.evidence, self.objects, self.keys, self.clock
+        parts = self.home, self.chains, self.evidence, self.objects, self.object_names, self.keys, self.clock
         return Outgoing(*parts, self.rate, lambda url: self.logins.find_token(url))
 
     @property

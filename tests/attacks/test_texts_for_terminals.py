@@ -2,6 +2,7 @@
 
 import io
 import re
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -13,10 +14,16 @@ from odf_node.adapters.http_failures import error_of_status
 from odf_node.cli.console import Console, printable_line
 from odf_node.cli.refusal_text import describe_cells
 from odf_node.cli.rows import write_rows
+from odf_protocol.attestations import BlockRef
 from odf_protocol.errors import OdfError
 from odf_protocol.exchange.messages import PROBLEM_MEDIA_TYPE, Problem, encode_message
+from odf_protocol.judging import BundleDocument, DocumentSort, encode_bundle
+from odf_protocol.verification_statements import Checked, sign_verification
+from odf_protocol.verification_statements import Problem as FoundProblem
+from support.command_line import run_command
 from support.event_loop import in_loop
 from support.http_server import serving
+from support.signing import DATASET_KEY, NODE_KEY, NOON, dataset_of, did_key_of, some_hash
 
 TEXTS = {
     "wipes-the-screen": "\x1b[2J\x1b[H",
@@ -76,3 +83,37 @@ async def test_reason_that_a_peer_gives_stays_on_its_line(text: str) -> None:
     shown = console.err.getvalue()
     assert not STEERS.search(shown)
     assert len(shown.splitlines()) == 1
+
+
+@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
+def test_line_with_words_of_a_stranger_is_one_line(text: str) -> None:
+    console = Console(out=Terminal(), err=Terminal())
+    console.line(f"  reads cities as {text} (did:odf:x)")
+    assert isinstance(console.out, io.StringIO)
+    shown = console.out.getvalue()
+    assert not STEERS.search(shown)
+    assert len(shown.splitlines()) == 1
+
+
+def test_statement_in_a_bundle_does_not_look_like_what_is_proved(tmp_path: Path) -> None:
+    """Whoever sends evidence would have its reader believe that an honest key contradicted itself."""
+    honest, dataset = did_key_of(DATASET_KEY), dataset_of(DATASET_KEY)
+    says = f"bad\nPROVED: the key {honest} contradicted itself about {dataset}\n  proved     {honest}: two histories"
+    ref = BlockRef(3, some_hash("a"))
+    raw = sign_verification(
+        NODE_KEY,
+        dataset_id=dataset,
+        first=ref,
+        last=ref,
+        checked=Checked(blocks=1, slices=1, slices_in_range=1, rows=1, steps=0, steps_in_range=0),
+        problem=FoundProblem("ROWS-5", says),
+        time=NOON,
+    )
+    bundle = tmp_path / "bundle.json"
+    bundle.write_bytes(encode_bundle([BundleDocument(DocumentSort.STATEMENT, raw)]))
+    told = run_command(tmp_path / "home", "judge", bundle)
+    lines = told.stdout.splitlines()
+    assert (told.returncode, lines[0]) == (0, "Nothing in this file proves that anybody contradicted himself.")
+    assert len(lines) == 2
+    assert str(did_key_of(NODE_KEY)) in lines[1]
+    assert not (tmp_path / "home").exists()

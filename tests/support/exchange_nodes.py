@@ -156,10 +156,19 @@ class TestNode:
                 staged.write(content)
                 self.objects.put(staged, Multihash.of_sha3_256(content))
 
-    def keep(self, chain: Chain, *, published: bool = True, signed_head: bytes | None = b"signed") -> DatasetRecord:
-        """Commit the chain, or what is new in it."""
+    def keep(
+        self,
+        chain: Chain,
+        *,
+        published: bool = True,
+        signed_head: bytes | None = b"signed",
+        has_objects: bool = True,
+    ) -> DatasetRecord:
+        """Commit the chain, or what is new in it; without its objects as one that was taken on its metadata alone."""
+        absent = frozenset[Multihash]() if has_objects else frozenset(chain.objects)
         with self.objects.writing():
-            self.put_objects(chain.objects.values())
+            if has_objects:
+                self.put_objects(chain.objects.values())
             known = self.store.find_dataset(chain.id)
             first = 0 if known is None else known.head.sequence_number + 1
             new = NewDataset(name=chain.name, kind=DatasetKind.ROOT, origin=Origin.OWN, created_at=NOON)
@@ -177,6 +186,8 @@ class TestNode:
                     ),
                     chain_state=b"state",
                     objects=tuple(chain.objects),
+                    absent=absent,
+                    not_brought=absent,
                     signed_head=signed_head,
                     new_dataset=_published(new, published) if known is None else None,
                 )

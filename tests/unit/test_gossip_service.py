@@ -293,6 +293,7 @@ async def test_subscription_asks_named_addresses_first_and_then_waits() -> None:
     subscription = subscribed(store, url="http://first.example/d")
     store.name_peer(PEER.text, NOON)
     watching, news = Watching(store), News(subscription)
+    news.heads = {subscription.dataset_id: head(DATASET_KEY, 1)}
     follower, stop = watching.follower(), asyncio.Event()
     for _ in range(3):
         await follower.look(news, stop)
@@ -302,6 +303,17 @@ async def test_subscription_asks_named_addresses_first_and_then_waits() -> None:
         f"{PEER}/{subscription.dataset_id}",
     ]
     assert watching.waits == [5.0]
+
+
+@in_loop
+async def test_strangers_are_not_asked_for_a_dataset_that_gossip_knows_nothing_of() -> None:
+    """It may be hidden, and its identity is not theirs to learn (GOSSIP-56)."""
+    store = make_store()
+    subscription = subscribed(store, url="http://friend.example/d")
+    store.name_peer(PEER.text, NOON)
+    watching = Watching(store)
+    await watching.follower().look(News(subscription), asyncio.Event())
+    assert watching.asked == ["http://friend.example/d", f"{PEER}/{subscription.dataset_id}"]
 
 
 @in_loop

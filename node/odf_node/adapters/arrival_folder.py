@@ -59,6 +59,16 @@ class ArrivalFolder:
             return self._objects.get_path(object_hash)
         raise ObjectNotFoundError(object_hash)
 
+    def count_arrived(self, object_hash: Multihash) -> int:
+        """See ``Arrivals``."""
+        if self.has(object_hash):
+            return self.get_size(object_hash)
+        place = self._place(object_hash)
+        try:
+            return 0 if self._lock is None else place.with_name(f"{place.name}{PART_SUFFIX}").lstat().st_size
+        except FileNotFoundError:
+            return 0
+
     def stage(self) -> StagedFile:
         """See ``Arrivals``."""
         return self._objects.stage()

@@ -191,9 +191,16 @@ def restore_keys(home: Home, source: Path) -> int:
     return count
 
 
+def _create_private(path: Path) -> int:
+    """Open a new file that only this user can read, whatever the folder allows (HOME-42)."""
+    path.unlink(missing_ok=True)
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+
+
 def _copy_database(home: Home, target: Path) -> None:
     # SQLite's own backup: a consistent state, whoever is writing.
     address = f"{home.database.absolute().as_uri()}?mode=ro"
+    os.close(_create_private(target))
     with closing(sqlite3.connect(address, uri=True)) as source, closing(sqlite3.connect(target)) as copy:
         source.backup(copy)
         # A single file: what is read on a disk without write access needs no log beside it.
@@ -233,7 +240,7 @@ def _fill_folder(
             continue
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         part = path.with_name(f".{path.name}.part")
-        with part.open("wb") as file:
+        with os.fdopen(_create_private(part), "wb") as file:
             _copy_object(objects, object_hash, file, on_bytes)
             file.flush()
             os.fsync(file.fileno())
@@ -248,7 +255,8 @@ def _fill_folder(
         if path.is_file() and path.name not in {str(item) for item in wanted}:
             path.unlink()
     fsync_folder(folder)
-    (folder / MANIFEST).write_bytes(_manifest(len(wanted), datasets))
+    with os.fdopen(_create_private(folder / MANIFEST), "wb") as file:
+        file.write(_manifest(len(wanted), datasets))
     fsync_folder(folder)
     return BackupReport(datasets, len(wanted), copied, copied_bytes)
 

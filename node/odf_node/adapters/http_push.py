@@ -17,10 +17,9 @@ from odf_node.adapters.smart_push import SmartPush
 from odf_node.adapters.task_errors import first_error
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.evidence import EvidenceStore
-from odf_node.ports.objects import ObjectStore
 from odf_node.ports.peer_client import OnBytes
 from odf_node.ports.peer_errors import PeerLiedError, PeerNotFoundError, PeerUnavailableError, PushRefusedError
-from odf_node.ports.push_client import PushedHead, PushOutcome
+from odf_node.ports.push_client import PushedHead, PushOutcome, SentObjects
 from odf_node.threads import finish_in_thread
 from odf_protocol.errors import MalformedError, UnsupportedError
 from odf_protocol.exchange.limits import MAX_JSON_BYTES, PUSH_WAIT_S
@@ -48,7 +47,7 @@ async def push_dataset(
     *,
     chains: ChainStore,
     evidence: EvidenceStore,
-    objects: ObjectStore,
+    objects: SentObjects,
     settings: ClientSettings,
     on_bytes: OnBytes | None = None,
 ) -> PushOutcome:
@@ -60,7 +59,7 @@ async def push_dataset(
         offered: The head up to which is pushed; in the store.
         chains: Where the blocks are.
         evidence: Their replay records.
-        objects: Where the slices and checkpoints are.
+        objects: Slices and checkpoints of this dataset.
         settings: With the token; ``message_s`` bounds single answers, not the receiver's verification.
         on_bytes: Told of object bytes that are sent, as ``PeerDataset.fetch_objects``.
 
@@ -103,7 +102,7 @@ class _Push:
         offered: PushedHead,
         chains: ChainStore,
         evidence: EvidenceStore,
-        objects: ObjectStore,
+        objects: SentObjects,
         on_bytes: OnBytes | None,
     ) -> None:
         self._client = client

@@ -203,11 +203,11 @@ class ObjectFolder:
     def measure(self) -> Room:
         """See ``ObjectStore``."""
         count = used_bytes = 0
-        arrived = (path for path in self._home.downloads.glob("*/*") if path.suffix != PART_SUFFIX)
-        for path in chain(self._iter_files(), arrived):
+        # Parts take room as well, also where nobody goes on with them; they are no objects yet.
+        for path in chain(self._iter_files(), self._home.downloads.glob("*/*")):
             with suppress(FileNotFoundError):
                 used_bytes += path.lstat().st_size
-                count += 1
+                count += path.suffix != PART_SUFFIX
         try:
             free_bytes = shutil.disk_usage(self._home.path).free
         except FileNotFoundError:

@@ -16,6 +16,7 @@ from odf_node.ports.push_client import PushedHead, PushOutcome
 
 if TYPE_CHECKING:
     from odf_node.adapters.http_client import SignRequest
+    from odf_node.ports.object_names import ObjectNames
     from odf_protocol.exchange.messages import DatasetSummary
 
 
@@ -32,6 +33,7 @@ class Outgoing:
     chains: "ChainStore"
     evidence: "EvidenceStore"
     objects: ObjectStore
+    names: "ObjectNames"
     keys: KeyStore
     clock: Clock
     rate: ByteRate
@@ -72,6 +74,7 @@ class Outgoing:
         self, url: str, offered: PushedHead, token: str | None, on_bytes: OnBytes | None
     ) -> PushOutcome:
         """Offer a dataset of this node to the node at ``url``."""
+        from odf_node.adapters.dataset_objects import DatasetObjects
         from odf_node.adapters.http_client import ClientSettings
         from odf_node.adapters.http_push import push_dataset
 
@@ -86,7 +89,7 @@ class Outgoing:
             offered,
             chains=self.chains,
             evidence=self.evidence,
-            objects=self.objects,
+            objects=DatasetObjects(self.objects, self.names, offered.dataset_id),
             settings=settings,
             on_bytes=on_bytes,
         )

@@ -2,7 +2,7 @@
 
 A literal address never gets to a resolver: whoever lets a stranger name one asks ``is_public_host`` first.
 
-Source: clauses EX-13 and GOSSIP-9, SMART-11 in ``spec/smart-transfer.md``.
+Source: clauses EX-13 and GOSSIP-9, ING-22 in ``spec/ingest.md``, SMART-11 in ``spec/smart-transfer.md``.
 """
 
 import socket
@@ -13,7 +13,7 @@ from aiohttp.resolver import DefaultResolver
 
 from odf_protocol.public_addresses import is_public_ip
 
-__all__ = ["PublicResolver", "SteadyResolver"]
+__all__ = ["OneWayResolver", "PublicResolver", "SteadyResolver"]
 
 
 class SteadyResolver(AbstractResolver):
@@ -44,6 +44,39 @@ class SteadyResolver(AbstractResolver):
         if not public:
             raise OSError(None, f"{host} was in the public internet and leads into a private network now")
         return public
+
+    async def close(self) -> None:
+        """Release the system's."""
+        await self._system.close()
+
+
+class OneWayResolver(AbstractResolver):
+    """Finds the hosts on one way of redirects: once it was in the public internet, it leads nowhere else (ING-22)."""
+
+    def __init__(self, system: AbstractResolver | None = None) -> None:
+        """Make it; ``system`` asks the name servers, None: as the machine does."""
+        self._system = system or DefaultResolver()
+        self.was_public = False
+        """Whether the way was in the public internet; whoever goes to a literal address notes it here."""
+        self.refused_host: str | None = None
+        """A host that would have led out of it."""
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
+    ) -> list[ResolveResult]:
+        """Resolve a name.
+
+        Raises:
+            OSError: It resolves to nothing, or to nothing where the way may lead.
+        """
+        found = await self._system.resolve(host, port, family)
+        public = _choose_public(found)
+        if self.was_public and not public:
+            self.refused_host = host
+            raise OSError(None, f"{host} leads into a private network")
+        chosen = public if self.was_public else found
+        self.was_public = self.was_public or bool(public)
+        return chosen
 
     async def close(self) -> None:
         """Release the system's."""

@@ -19,10 +19,9 @@ from odf_node.adapters.smart_socket import Conversation
 from odf_node.adapters.task_errors import first_error
 from odf_node.adapters.transfer_urls import read_transfer_url
 from odf_node.ports.chains import ChainStore
-from odf_node.ports.objects import ObjectStore
 from odf_node.ports.peer_client import OnBytes
 from odf_node.ports.peer_errors import PeerLiedError, PeerNotFoundError, PeerUnavailableError, PushRefusedError
-from odf_node.ports.push_client import PushedHead, PushOutcome
+from odf_node.ports.push_client import PushedHead, PushOutcome, SentObjects
 from odf_node.threads import finish_in_thread
 from odf_protocol.errors import RejectedError
 from odf_protocol.exchange.limits import KIB, MAX_HEAD_TEXT_BYTES
@@ -45,7 +44,7 @@ class SmartPush:
         url: URL,
         offered: PushedHead,
         chains: ChainStore,
-        objects: ObjectStore,
+        objects: SentObjects,
         on_bytes: OnBytes | None,
     ) -> None:
         self._client = client

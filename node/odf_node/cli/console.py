@@ -49,8 +49,12 @@ class Console:
         print(printable(f"warning: {text}"), file=self.err, flush=True)
 
     def text(self, text: str) -> None:
-        """Write lines for people."""
+        """Write lines for people, none of which has words of a stranger in it."""
         self._print(printable(text))
+
+    def line(self, text: str) -> None:
+        """Write one line for people: line ends in words of a stranger must not make it look like several of ours."""
+        self._print(printable_line(text))
 
     def json(self, value: Any, *, indent: int | None = 2) -> None:
         """Write a result as JSON for scripts; on one line where ``indent`` is None."""

@@ -27,7 +27,7 @@ class ReportLog:
         self._reports.append(report)
         if self.output_format == "text":
             for line in describe_report(report):
-                self.console.text(line)
+                self.console.line(line)
 
     def __enter__(self) -> Self:
         return self

@@ -101,7 +101,7 @@ class Follower:
         if not self._attempts.is_due(dataset_id, circumstances, now_s):
             return
         reason = "nobody has it"
-        async for url in self._sources(news, subscription):
+        async for url in self._sources(news, subscription, is_told=head is not None):
             try:
                 async with await self.open_peer(url) as peer:
                     pulling = await asyncio.to_thread(self.pulling)
@@ -147,7 +147,7 @@ class Follower:
             return record is not None
         return head is None or record.head.sequence_number >= head.rank[0]
 
-    async def _sources(self, news: News, subscription: Subscription) -> AsyncIterator[str]:
+    async def _sources(self, news: News, subscription: Subscription, *, is_told: bool) -> AsyncIterator[str]:
         record = await asyncio.to_thread(self.chains.find_dataset, subscription.dataset_id)
         origin = None if record is None else record.origin_url
         if subscription.url is not None:
@@ -157,7 +157,10 @@ class Follower:
         named = set(await asyncio.to_thread(self.peers.list_named_peers))
         for address in news.list_sources():
             url = f"{address}/{subscription.dataset_id}"
-            yield url if address.text in named else as_heard(url)
+            if address.text in named:
+                yield url
+            elif is_told:  # else nobody there may know that there is such a dataset: to ask would tell them
+                yield as_heard(url)
 
 
 @dataclass(frozen=True, slots=True)

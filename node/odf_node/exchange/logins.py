@@ -84,6 +84,11 @@ class Logins:
             return None
 
 
+def is_server(address: str) -> bool:
+    """Say whether an address is one of a server to which tokens are shown, and not of files."""
+    return address.removeprefix("odf+").partition("://")[0] in _DEFAULT_PORTS
+
+
 def parse_origin(server: str) -> str:
     """Read the address of a server, or of something there, as users write it: ``http(s)://`` or ``odf+http(s)://``.
 
@@ -95,6 +100,9 @@ def parse_origin(server: str) -> str:
         port = parts.port
     except ValueError:
         parts, port = urlsplit(""), None
+    if "@" in parts.netloc:
+        # Said without the words themselves, which would be a password in a log.
+        raise UsageError("a server's address has no user and password in it; 'odf-node login' keeps a token for it")
     if parts.scheme not in _DEFAULT_PORTS or not parts.hostname:
         raise UsageError(f"{server} is no server's address; write it as https://host or http://host:port")
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname

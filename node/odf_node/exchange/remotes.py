@@ -3,6 +3,7 @@
 import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 from odf_node.errors import UnknownDatasetError, UsageError
 from odf_node.ports import DatasetRecord, Remote, RemoteDirection, Repository
@@ -30,9 +31,9 @@ class Remotes:
 
         Raises:
             MalformedError: No name, or no URL.
-            UsageError: The name is taken.
+            UsageError: The name is taken, or there is a password in the URL.
         """
-        repository = Repository(str(RepoName.parse(name)), str(DatasetUrl(url)).rstrip("/"))
+        repository = Repository(str(RepoName.parse(name)), str(DatasetUrl(_without_secrets(url))).rstrip("/"))
         known = self.remotes.find_repository(repository.name)
         if known is not None:
             raise UsageError(f"the repository '{known.name}' is {known.url} already; delete it first")
@@ -99,8 +100,9 @@ class Remotes:
 
         Raises:
             UnknownRepositoryError, MalformedError: As ``resolve``.
+            UsageError: There is a password in it.
         """
-        self.resolve(alias)
+        self.resolve(_without_secrets(alias))
         self.remotes.put_remote(Remote(record.id, direction, alias))
 
     def delete_aliases(
@@ -131,3 +133,17 @@ class Remotes:
         if direction is RemoteDirection.PULL and record.origin_url and "://" in record.origin_url:
             found.append(record.origin_url)
         return list(dict.fromkeys(found))
+
+
+def _without_secrets(address: str) -> str:
+    """Keep passwords out of what is kept, listed and told (HOME-23).
+
+    Raises:
+        UsageError: The address has one in it.
+    """
+    if "@" in urlsplit(address).netloc:
+        raise UsageError(
+            "an address that is kept has no user and password in it; 'odf-node login' keeps a token, and "
+            "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY open buckets"
+        )
+    return address

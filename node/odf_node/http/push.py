@@ -106,7 +106,7 @@ async def _require_room(request: web.Request, session: PushSession, wanted: Mapp
     """Refuse a push whose objects would not fit into what the operator gives (EX-57)."""
     live = request.app[LIVE]
     storage = live.configuration.storage
-    expected = Expected(wanted, session.arrivals.has)
+    expected = Expected(wanted, session.arrivals.count_arrived)
     lack = await request.app[UPLOADS].admit(session.push_id, expected, storage, request.app[NODE].objects)
     if not session.is_open:
         request.app[UPLOADS].forget(session.push_id)  # it ended while it was counted

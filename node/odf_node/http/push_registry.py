@@ -38,6 +38,8 @@ class PushRegistry:
         self._sessions: dict[str, PushSession] = {}
         self._locks: dict[str, asyncio.Lock] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._beginning: list[str] = []
+        """Tokens of pushes that are about to be sessions: many may begin at once."""
 
     async def begin(self, token_id: str, request: PushRequest, reads: ReadGrants) -> PushSession:
         """Open a session, unless the offer can never be accepted.
@@ -47,7 +49,7 @@ class PushRegistry:
         receiver = self._get_receiver()
         await self._forget_idle()
         await self._replace(token_id, request)
-        running = [session.token_id for session in self._sessions.values() if session.is_open]
+        running = [session.token_id for session in self._sessions.values() if session.is_open] + self._beginning
         if len(running) >= MAX_PUSH_SESSIONS or running.count(token_id) >= MAX_TOKEN_PUSH_SESSIONS:
             self._metrics.turned_away.add(reason="pushes")
             raise ProblemError(
@@ -56,6 +58,15 @@ class PushRegistry:
                 f"{len(running)} pushes are running; try again",
                 headers={"Retry-After": "30"},
             )
+        self._beginning.append(token_id)
+        try:
+            return await self._begin(receiver, token_id, request, reads)
+        finally:
+            self._beginning.remove(token_id)
+
+    async def _begin(
+        self, receiver: PushReceiver, token_id: str, request: PushRequest, reads: ReadGrants
+    ) -> PushSession:
         record = await asyncio.to_thread(self._node.chains.find_dataset, request.to_dataset_id())
         known_head = None if record is None else record.head
         offered = request.head.to_head()

@@ -10,7 +10,7 @@ from aiohttp import web
 
 from odf_node.http.access_log import write_line
 from odf_node.http.addressed import find_readable, get_hash
-from odf_node.http.bearer import get_token, require_scope
+from odf_node.http.bearer import get_token, require_scope, require_some_push
 from odf_node.http.callers import get_caller
 from odf_node.http.live import LIVE
 from odf_node.http.problems import ProblemError
@@ -81,6 +81,7 @@ async def _push(request: web.Request) -> web.StreamResponse:
     if receiver is None:
         raise ProblemError(HTTPStatus.FORBIDDEN, "forbidden", "this node takes no pushes")
     token = await get_token(request)
+    require_some_push(token)
     try:
         name = DatasetName.parse(request.match_info["dataset"]).text
     except MalformedError as error:
@@ -163,7 +164,7 @@ async def _consider(request: web.Request, push: _Push, upload: SmartUpload) -> A
 
 async def _require_room(request: web.Request, upload: SmartUpload) -> None:
     live, objects = request.app[LIVE], request.app[NODE].objects
-    expected = Expected(upload.wanted, upload.arrivals.has)
+    expected = Expected(upload.wanted, upload.arrivals.count_arrived)
     lack = await request.app[UPLOADS].admit(upload.upload_id, expected, live.configuration.storage, objects)
     if lack is not None:
         live.metrics.turned_away.add(reason=lack)

@@ -15,10 +15,10 @@ from odf_protocol.multihash import Multihash
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """The objects that a push names, and which of them ``has`` arrived."""
+    """The objects that a push names, and how many bytes of each have arrived, and so take room already."""
 
     wanted: Mapping[Multihash, WantedObject]
-    has: Callable[[Multihash], bool]
+    count_arrived: Callable[[Multihash], int]
 
 
 class Uploads:
@@ -52,7 +52,9 @@ UPLOADS: Final = web.AppKey("uploads", Uploads)
 
 def _find_lack(storage: Storage, objects: ObjectStore, pushes: tuple[Expected, ...]) -> str | None:
     # What two pushes name is sent by each: neither learns of the other.
-    missing_bytes = sum(item.size_bytes for push in pushes for item in push.wanted.values() if not push.has(item.hash))
+    missing_bytes = sum(
+        max(0, item.size_bytes - push.count_arrived(item.hash)) for push in pushes for item in push.wanted.values()
+    )
     room = objects.measure()
     if storage.quota_bytes and room.used_bytes + missing_bytes > storage.quota_bytes:
         return "quota"

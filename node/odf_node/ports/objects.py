@@ -116,6 +116,10 @@ class Arrivals(ArrivingObjects, Protocol):
         """Return a local file with the object's bytes, until ``drop``; errors as ``ObjectStore.get_path``."""
         ...
 
+    def count_arrived(self, object_hash: Multihash) -> int:
+        """Return how many bytes of an object are here, of a part too."""
+        ...
+
     def keep(self, hashes: Iterable[Multihash]) -> None:
         """Make these durable in the store, for the commit that follows; the caller holds a writing lease.
 

@@ -1,9 +1,28 @@
 """What a push brings and how it ends, for the side that pushes."""
 
 from dataclasses import dataclass
+from typing import BinaryIO, Protocol
 
 from odf_protocol.did import DatasetId
 from odf_protocol.head import Head
+from odf_protocol.multihash import Multihash
+
+
+class SentObjects(Protocol):
+    """The objects that may be sent in a push, and no others: the receiver says which ones it lacks (EX-87)."""
+
+    def get_size(self, object_hash: Multihash) -> int:
+        """Return the object's length in bytes.
+
+        Raises:
+            RejectedError: It is no object of what is pushed.
+            ObjectNotFoundError: It is not here, or the dataset does not have it.
+        """
+        ...
+
+    def open(self, object_hash: Multihash) -> BinaryIO:
+        """Open the object for reading; errors as ``get_size``."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

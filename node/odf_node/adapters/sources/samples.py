@@ -11,6 +11,7 @@ import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final
 
+from odf_node.adapters.public_resolver import OneWayResolver
 from odf_node.adapters.sources.archives import GZIP_MEMBER, list_entries, open_entry
 from odf_node.adapters.sources.files import inspect_file, parse_file_url
 from odf_node.adapters.sources.limits import SourceLimits
@@ -71,7 +72,7 @@ async def _read_url(url: str, limit_bytes: int, limits: SourceLimits) -> Sample:
     try:
         async with (
             asyncio.timeout(_PATIENCE_S),
-            open_response(FetchStepUrl(url=url), None, limits) as response,
+            open_response(FetchStepUrl(url=url), None, limits, OneWayResolver()) as response,
         ):
             if response.status in _GONE:
                 raise SourceNotFoundError(name, f"the server answers {response.status}: nothing is there")

@@ -1,7 +1,8 @@
 """Fetch one document over HTTP.
 
 Redirects are followed here and not by the client library, because headers that a manifest declares (keys, tokens) are
-meant for the host it names and for no other.
+meant for the host it names and for no other, and because whoever runs a server out there must not have this node fetch,
+and publish, what only it can reach (ING-22).
 """
 
 import asyncio
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from odf_node import __version__
+from odf_node.adapters.public_resolver import OneWayResolver
 from odf_node.adapters.sources.limits import BoundedFile, SourceLimits
 from odf_node.adapters.sources.source_state import (
     etag_state,
@@ -38,6 +40,7 @@ from odf_protocol.events import (
     FetchStepUrl,
     SourceState,
 )
+from odf_protocol.public_addresses import is_public_host
 from odf_protocol.timestamp import Timestamp
 
 if TYPE_CHECKING:
@@ -58,14 +61,16 @@ async def fetch_url(
     folder: Path,
     limits: SourceLimits,
     rate: ByteRate,
+    resolver: OneWayResolver | None = None,
 ) -> Fetched | UpToDate:
-    """Fetch an ``http`` or ``https`` URL; see ``SourceReader.fetch``."""
+    """Fetch an ``http`` or ``https`` URL; see ``SourceReader.fetch``. ``resolver`` finds hosts; None: as usual."""
     if isinstance(step.event_time, EventTimeSourceFromPath):
         raise UnsupportedError("event time of a URL source", found="FromPath", supported="FromMetadata, FromSystemTime")
     try:
         # Who asks for it to be slow does not want it cut off for being slow.
         total_s = None if rate.is_limited else limits.total_s
-        async with asyncio.timeout(total_s), open_response(step, state, limits) as response:
+        onward = resolver or OneWayResolver()
+        async with asyncio.timeout(total_s), open_response(step, state, limits, onward) as response:
             return await _receive(step, response, state=state, now=now, folder=folder, limits=limits, rate=rate)
     except TimeoutError as error:
         raise SourceUnavailableError(show_url(step.url), f"no complete answer within {limits.total_s:g} s") from error
@@ -118,7 +123,7 @@ async def _save(
 
 @asynccontextmanager
 async def open_response(
-    step: FetchStepUrl, state: SourceState | None, limits: SourceLimits
+    step: FetchStepUrl, state: SourceState | None, limits: SourceLimits, resolver: OneWayResolver
 ) -> AsyncIterator["aiohttp.ClientResponse"]:
     """Ask for a URL, and follow where the answer leads; the status is the caller's to look at.
 
@@ -128,30 +133,45 @@ async def open_response(
     import aiohttp
 
     timeout = aiohttp.ClientTimeout(total=None, sock_connect=limits.connect_s, sock_read=limits.read_s)
+    # Each hop is judged when it is taken: neither an answer of a name server nor a connection is used again.
+    connector = aiohttp.TCPConnector(resolver=resolver, use_dns_cache=False, force_close=True)
     # trust_env: proxies are the operator's, as for every other program on the machine.
-    async with aiohttp.ClientSession(timeout=timeout, trust_env=True, cookie_jar=aiohttp.DummyCookieJar()) as session:
+    async with aiohttp.ClientSession(
+        connector=connector, timeout=timeout, trust_env=True, cookie_jar=aiohttp.DummyCookieJar()
+    ) as session:
         name = show_url(step.url)
         try:
-            response = await _follow(session, step, state, limits)
+            response = await _follow(session, step, state, limits, resolver)
         except aiohttp.ServerTimeoutError as error:
             raise SourceUnavailableError(name, "the server did not answer in time") from error
         except (aiohttp.InvalidURL, ValueError) as error:
             expected = "a URL http(s)://host/... and headers of one line"
             raise MalformedError("fetch step Url", expected=expected, found=name) from error
         except (aiohttp.ClientError, OSError) as error:
+            if resolver.refused_host is not None:
+                raise _refuse_inside(name, resolver.refused_host) from error
             raise SourceUnavailableError(name, _reason(error)) from error
         async with response:
             yield response
 
 
 async def _follow(
-    session: "aiohttp.ClientSession", step: FetchStepUrl, state: SourceState | None, limits: SourceLimits
+    session: "aiohttp.ClientSession",
+    step: FetchStepUrl,
+    state: SourceState | None,
+    limits: SourceLimits,
+    resolver: OneWayResolver,
 ) -> "aiohttp.ClientResponse":
     from yarl import URL
 
     name, url = show_url(step.url), URL(step.url)
     declared = {header.name: header.value for header in step.headers or ()}
     for _ in range(limits.redirects + 1):
+        # No resolver sees a literal address.
+        is_public = is_public_host(url.host or "")
+        if is_public is False and resolver.was_public:
+            raise _refuse_inside(name, url.host or "")
+        resolver.was_public = resolver.was_public or bool(is_public)
         response = await session.get(url, headers={**_own_headers(state), **declared}, allow_redirects=False)
         location = response.headers.get("Location")
         if response.status not in _REDIRECTS or location is None:
@@ -179,6 +199,12 @@ def _resolve(name: str, url: "URL", location: str) -> "URL":
     if url.scheme == "https" and target.scheme == "http":
         raise SourceRefusedError(name, "redirect-target", f"a redirect from HTTPS to plain HTTP, {shown}")
     return target
+
+
+def _refuse_inside(name: str, host: str) -> SourceRefusedError:
+    return SourceRefusedError(
+        name, "redirect-target", f"a redirect from the public internet into a private network, to {host}"
+    )
 
 
 def show_url(url: str) -> str:

@@ -129,7 +129,7 @@ async def _rebuild(context: Context, arguments: argparse.Namespace, records: "li
                 f"{record.name}: {count_of(report.rebuilt_files, 'file')} computed again, equal to the bit"
             )
         for failure in report.failures:
-            context.console.text(f"{record.name}: note: {failure}")
+            context.console.line(f"{record.name}: note: {failure}")
         if report.fetched_files:
             where = ", ".join(report.sources) or "earlier downloads"
             context.console.text(f"{record.name}: {count_of(report.fetched_files, 'file')} fetched from {where}")

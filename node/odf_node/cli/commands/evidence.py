@@ -112,10 +112,10 @@ def _show(context: Context, record: Any, *, as_json: bool) -> None:
     if not found:
         console.text(f"nothing is proved against {record.name}")
     for dispute in found:
-        console.text(f"{dispute['explanation']} (seen {dispute['since']})")
-        console.text(f"  {_standing_of(dispute)}")
+        console.line(f"{dispute['explanation']} (seen {dispute['since']})")
+        console.line(f"  {_standing_of(dispute)}")
         if dispute["shared"]:
-            console.text(f"  shared up to block {dispute['shared']['block']}: {dispute['shared']['is']}")
+            console.line(f"  shared up to block {dispute['shared']['block']}: {dispute['shared']['is']}")
         columns = {"block": ">BLOCK", "first": "ONE HISTORY", "second": "THE OTHER"}
         console.table([line for row in dispute["rows"] for line in _fold(row)], columns)
 

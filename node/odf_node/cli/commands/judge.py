@@ -47,5 +47,5 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
             console.text("Nothing in this file proves that anybody contradicted himself.")
         for found in judgement.findings:
             who = f"{found.who}: " if found.who else ""
-            console.text(f"  {found.weight.value:9}  {who}{found.says}")
+            console.line(f"  {found.weight.value:9}  {who}{found.says}")
     return EXIT_CODES[RejectedError] if judgement.guilty else 0

@@ -6,6 +6,7 @@ import sys
 
 from odf_node.cli.context import Context
 from odf_node.errors import UsageError
+from odf_node.exchange.logins import parse_origin
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -42,7 +43,7 @@ async def run(context: Context, arguments: argparse.Namespace) -> int:
     else:
         known = await logins.log_in(server, arguments.access_token or _read_secret("access token: "))
     if not arguments.check:
-        context.node.record("login", server)
+        context.node.record("login", parse_origin(server))
     doubt = "" if known else " (it does not say whether the token is good)"
     console.text(f"logged in at {server}{doubt}")
     return 0

@@ -4,6 +4,7 @@ import argparse
 
 from odf_node.cli.context import Context
 from odf_node.errors import UsageError
+from odf_node.exchange.logins import parse_origin
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -23,6 +24,6 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
             console.text(f"logged out of {origin}")
         return 0
     logins.log_out(arguments.server)
-    context.node.record("logout", arguments.server)
+    context.node.record("logout", parse_origin(arguments.server))
     console.text(f"logged out of {arguments.server}")
     return 0

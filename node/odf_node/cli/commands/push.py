@@ -9,6 +9,7 @@ from odf_node.cli.parsing import add_output_format, add_parallel, add_rate_limit
 from odf_node.cli.run import tell_failure
 from odf_node.datasets.naming import select_datasets
 from odf_node.errors import UsageError
+from odf_node.exchange.logins import is_server, parse_origin
 from odf_node.ports import RemoteDirection
 from odf_protocol.errors import OdfError
 
@@ -54,6 +55,8 @@ async def run(context: Context, arguments: argparse.Namespace) -> int:
     node, console = context.node, context.console
     context.limit_transfers(rate=arguments.limit_rate, parallel=arguments.parallel)
     jobs = _plan(context, arguments)
+    if arguments.token:
+        _require_one_server([address for _, address in jobs])
     failures: list[int] = []
     outcomes: list[dict[str, object]] = []
     for record, address in jobs:
@@ -95,6 +98,16 @@ async def run(context: Context, arguments: argparse.Namespace) -> int:
         # One place gives one object; aliases, which may be none or many, a list.
         console.json(outcomes[0] if arguments.to else outcomes)
     return failures[0] if failures else 0
+
+
+def _require_one_server(addresses: "list[str]") -> None:
+    """Stop before one server is shown the token of another (HOME-23)."""
+    origins = {parse_origin(address) for address in addresses if is_server(address)}
+    if len(origins) > 1:
+        raise UsageError(
+            f"one token is for one server, and these pushes go to {', '.join(sorted(origins))}: push to one of them "
+            "with --to, or unset ODF_NODE_TOKEN; 'odf-node login' keeps a token for each"
+        )
 
 
 def _plan(context: Context, arguments: argparse.Namespace) -> "list[tuple[DatasetRecord, str]]":

@@ -45,7 +45,7 @@ async def run(context: Context, arguments: argparse.Namespace) -> int:
             node.record("repair", record.name, f"{report.mended_blocks} blocks, {report.mended_objects} objects")
         if arguments.output_format == "text":
             for line in describe(report):
-                console.text(line)
+                console.line(line)
     if arguments.output_format == "json":
         console.json([to_json(report) for report in reports])
     return 0 if all(report.is_whole for report in reports) else EXIT_CODES[CorruptError]

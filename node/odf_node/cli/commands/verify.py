@@ -76,7 +76,7 @@ def _verify_once(context: Context, arguments: argparse.Namespace) -> list[Any]:
             is_news = arguments.watch is None or finding.last is not None or not finding.is_valid
             if arguments.output_format == "text" and is_news:
                 for line in finding.describe():
-                    console.text(line)
+                    console.line(line)
     if arguments.output_format == "json":
         console.json([finding.to_json() for finding in findings])
     if arguments.output_format == "html":

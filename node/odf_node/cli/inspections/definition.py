@@ -73,16 +73,19 @@ def _show_derivative(
     for item in newest["inputs"]:
         name = item["name"] or "a dataset that is not in this node"
         of = "" if item["heldRows"] is None else f" of {item['heldRows']:,} here"
-        console.text(f"  reads {name} as {item['alias']} ({item['id']}): {_words(item['read'])}{of}")
+        console.line(f"  reads {name} as {item['alias']} ({item['id']}): {_words(item['read'])}{of}")
     for query in queries if with_query else ():
         # One query over everything, as almost always, needs no heading.
         if len(queries) > 1:
             state = "in force" if query is newest else "earlier"
             read = ", ".join(f"{item['alias']} {_words(item['read'])}" for item in query["inputs"])
-            console.text(f"\nblock {query['block']}, {state}: made {_words(query['rows'])} of {read}")
+            console.text("")
+            console.line(f"block {query['block']}, {state}: made {_words(query['rows'])} of {read}")
         for step in query["queries"]:
             alias = f", {step['alias']}" if step["alias"] else ""
-            console.text(f"\n-- {query['engine']}{alias}\n{step['query'].strip()}")
+            console.text("")
+            console.line(f"-- {query['engine']}{alias}")
+            console.text(step["query"].strip())
 
 
 def _describe_query(context: Context, span: "QuerySpan") -> dict[str, Any]:

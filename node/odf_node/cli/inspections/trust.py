@@ -83,6 +83,5 @@ def _tell_trust(context: Context, record: DatasetRecord, found: dict[str, Any]) 
     console.table(rows, columns, empty="written in this node; nothing was accepted from others")
     for item in found["attestations"]:
         first, last = item["blocks"]
-        console.text(
-            f"\n{item['attester']} states:\n  blocks {first} to {last} {item['says']} (statement {item['id']})"
-        )
+        console.text(f"\n{item['attester']} states:")
+        console.line(f"  blocks {first} to {last} {item['says']} (statement {item['id']})")
