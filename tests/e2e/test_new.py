@@ -1,4 +1,4 @@
-"""What ``new`` writes passes ``add``, and takes in its file without a row in quarantine (ING-22)."""
+"""What ``new`` writes passes ``add``, and takes in its file without a row in quarantine (ING-24)."""
 
 import json
 from pathlib import Path

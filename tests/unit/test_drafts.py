@@ -1,4 +1,4 @@
-"""A first manifest, guessed from data (ING-22)."""
+"""A first manifest, guessed from data (ING-24)."""
 
 import asyncio
 import contextlib

@@ -25,6 +25,7 @@ TOPICS: Final[dict[str, dict[str, str]]] = {
         "sql": "query datasets, as they are or as they were known at a time",
         "log": "show the metadata chain of a dataset, newest first",
         "inspect": "look closely at a dataset, block, data file, quarantine or refusal",
+        "change": "make of a dataset what its manifest says now, as new blocks; shows the difference",
         "rename": "give a dataset another name; its identity stays",
         "delete": "delete datasets and their data",
     },

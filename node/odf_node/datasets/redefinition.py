@@ -6,7 +6,7 @@ stays as it was, so a query that has made rows, and names of columns that rows h
 Source: clause ING-20 in ``spec/ingest.md``.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from odf_node.datasets.chains import load_view
@@ -22,6 +22,7 @@ from odf_protocol.dataset_view import DatasetView
 from odf_protocol.errors import RejectedError
 from odf_protocol.events import (
     AddPushSource,
+    DatasetKind,
     Event,
     SetAttachments,
     SetDataSchema,
@@ -33,13 +34,39 @@ from odf_protocol.events import (
 )
 from odf_protocol.events.equality import means_the_same
 from odf_protocol.manifest import DatasetSnapshot
+from odf_protocol.multihash import Multihash
 from odf_protocol.timestamp import Timestamp
 from odf_protocol.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True, slots=True)
+class Change:
+    """A definition that becomes another; ``before`` is None where there was none."""
+
+    before: Event | None
+    after: Event
+
+
+@dataclass(frozen=True, slots=True)
+class Redefinition:
+    """Changes to a dataset that its chain would take, not yet made.
+
+    Attributes:
+        record: The dataset as it is.
+        changes: One new block for each, in this order.
+        writer: Holds the new blocks.
+        head: The head that the changes were compared with.
+    """
+
+    record: DatasetRecord
+    changes: tuple[Change, ...]
+    writer: ChainWriter
+    head: Multihash
+
+
+@dataclass(frozen=True, slots=True)
 class Redefiner:
-    """The use case behind ``odf-node add --replace``, for datasets that are there."""
+    """The use case behind ``odf-node change``, and ``add --replace`` for datasets that are there."""
 
     chains: ChainStore
     commits: CommitStore
@@ -52,18 +79,66 @@ class Redefiner:
         """Find the dataset that a manifest is about; None where it is to be made.
 
         Raises:
-            UsageError: It is not this node's own, or of another kind.
+            UsageError: As ``require_changeable``.
         """
         wanted = str(snapshot.name).lower()
         record = next((each for each in self.chains.list_datasets() if each.name.lower() == wanted), None)
-        if record is None:
-            return None
-        if record.origin is not Origin.OWN:
-            raise UsageError(f"'{record.name}' is another node's; only its owner changes it")
-        if record.kind is not snapshot.kind:
-            kind = record.kind.text.lower()
-            raise UsageError(f"'{record.name}' is a {kind} dataset and stays one; choose another name")
+        if record is not None:
+            require_changeable(record, snapshot.kind)
         return record
+
+    def plan(
+        self,
+        record: DatasetRecord,
+        metadata: Sequence[Event],
+        resolve: Callable[[SetTransform], SetTransform],
+        *,
+        system_time: Timestamp,
+        is_all: bool = True,
+    ) -> Redefinition:
+        """Find what is to be said otherwise than the chain says it; nothing is written.
+
+        Args:
+            record: The dataset.
+            metadata: What shall be in force.
+            resolve: Writes identities where a transform has names.
+            system_time: Of the new blocks.
+            is_all: ``metadata`` defines the whole dataset, so what it lacks would have to go.
+
+        Raises:
+            UsageError: Rows rest on what would be changed, or the chain would break a rule, which is named.
+        """
+        view = load_view(self.chains, record.id)
+        events = [resolve(event) if isinstance(event, SetTransform) else event for event in metadata]
+        if is_all:
+            _require_sources(view, events, record.name)
+        writer = ChainWriter.continue_chain(self.chains, self.commits, self.documents, self.keys, record.id)
+        changes: list[Change] = []
+        try:
+            for event in events:
+                if _says(view, event):
+                    continue
+                assert writer.state is not None
+                _require_free(writer.state, event, record.name)
+                writer.add(event, system_time=system_time)
+                changes.append(Change(_find_before(view, event), event))
+        except RejectedError as error:
+            raise UsageError(f"'{record.name}' cannot be changed so: {error}") from error
+        return Redefinition(record, tuple(changes), writer, view.head)
+
+    def apply(self, redefinition: Redefinition, *, system_time: Timestamp) -> DatasetRecord:
+        """Write all changes in one commit; the record as it is where there are none.
+
+        Raises:
+            HeadMovedError: Somebody else wrote meanwhile; nothing was written.
+        """
+        record, writer = redefinition.record, redefinition.writer
+        if not writer.has_blocks:
+            return record
+        known = self.ingests.find_merge_state(record.id, redefinition.head)
+        # No row changed, so the projected state after the new blocks is the one before them.
+        state = known if known is not None and self.objects.has(known) else None
+        return writer.commit(signed_at=system_time, objects=self.objects, staged={}, merge_state=state)
 
     def redefine(
         self,
@@ -73,34 +148,40 @@ class Redefiner:
         *,
         system_time: Timestamp,
     ) -> DatasetRecord:
-        """Add what the manifest says otherwise than the chain; the record as it is where it says the same.
+        """Plan and apply what a manifest says; see there."""
+        planned = self.plan(record, snapshot.metadata, resolve, system_time=system_time)
+        return self.apply(planned, system_time=system_time)
 
-        Args:
-            record: Found by ``find``.
-            snapshot: What the dataset shall be from now on.
-            resolve: Writes identities where a transform has names.
-            system_time: Of the new blocks.
 
-        Raises:
-            UsageError: Rows rest on what would be changed.
-        """
-        view = load_view(self.chains, record.id)
-        events = [resolve(event) if isinstance(event, SetTransform) else event for event in snapshot.metadata]
-        _require_sources(view, events, record.name)
-        writer = ChainWriter.continue_chain(self.chains, self.commits, self.documents, self.keys, record.id)
-        try:
-            for event in (each for each in events if not _says(view, each)):
-                assert writer.state is not None
-                _require_free(writer.state, event, record.name)
-                writer.add(event, system_time=system_time)
-        except RejectedError as error:
-            raise UsageError(f"'{record.name}' cannot be changed so: {error}") from error
-        if not writer.has_blocks:
-            return record
-        known = self.ingests.find_merge_state(record.id, view.head)
-        # No row changed, so the projected state after the new blocks is the one before them.
-        state = known if known is not None and self.objects.has(known) else None
-        return writer.commit(signed_at=system_time, objects=self.objects, staged={}, merge_state=state)
+def require_changeable(record: DatasetRecord, kind: DatasetKind | None = None) -> None:
+    """Refuse to change a dataset of somebody else, or one into another kind.
+
+    Raises:
+        UsageError: It is one.
+    """
+    if record.origin is not Origin.OWN:
+        raise UsageError(f"'{record.name}' is another node's; only its owner changes it")
+    if kind not in {None, record.kind}:
+        text = record.kind.text.lower()
+        raise UsageError(f"'{record.name}' is a {text} dataset and stays one; choose another name")
+
+
+def _find_before(view: DatasetView, event: Event) -> Event | None:
+    """Find what is in force where an event is to be."""
+    match event:
+        case SetInfo():
+            return view.info
+        case SetLicense():
+            return view.license
+        case SetAttachments():
+            return view.attachments
+        case SetPollingSource():
+            return view.polling_source
+        case AddPushSource(source_name=name):
+            return view.push_sources.get(name)
+        case SetTransform():
+            return view.transform
+    return None
 
 
 def _says(view: DatasetView, event: Event) -> bool:
@@ -108,34 +189,27 @@ def _says(view: DatasetView, event: Event) -> bool:
     match event:
         case SetVocab():
             return Vocabulary.of(event) == view.vocabulary
-        case SetInfo():
-            return means_the_same(event, view.info)
-        case SetLicense():
-            return means_the_same(event, view.license)
-        case SetAttachments():
-            return means_the_same(event, view.attachments)
-        case SetPollingSource():
-            return means_the_same(event, view.polling_source)
-        case AddPushSource(source_name=name):
-            return means_the_same(event, view.push_sources.get(name))
-        case SetTransform():
-            return means_the_same(event, view.transform)
         case SetDataSchema():
             return means_the_same(event.schema, view.schema)
-    return False
+    return means_the_same(event, _find_before(view, event))
 
 
 def _require_sources(view: DatasetView, events: list[Event], name: str) -> None:
     """Refuse to drop a source: not every ODF node reads the events that would disable it (CHAIN-12)."""
     if view.polling_source is not None and not any(isinstance(event, SetPollingSource) for event in events):
-        raise UsageError(f"'{name}' has a polling source, which can be changed and not be taken away")
+        raise UsageError(f"'{name}' has a polling source, which can be changed and not be taken away (CHAIN-12)")
     kept = {event.source_name for event in events if isinstance(event, AddPushSource)}
     if dropped := sorted(view.push_sources.keys() - kept):
-        raise UsageError(f"'{name}' has the push source '{dropped[0]}', which can be changed and not be taken away")
+        raise UsageError(
+            f"'{name}' has the push source '{dropped[0]}', which can be changed and not be taken away (CHAIN-12)"
+        )
 
 
 def _require_free(state: ChainState, event: Event, name: str) -> None:
     if isinstance(event, SetTransform) and state.has_data_block:
-        raise UsageError(f"the query of '{name}' has made rows already; make another dataset of the new query")
+        raise UsageError(
+            f"the query of '{name}' has made rows already, and all its rows have to be of one query (ING-20, VIEW-11); "
+            "make another dataset of the new query"
+        )
     if isinstance(event, SetVocab) and state.has_schema:
-        raise UsageError(f"the rows of '{name}' have its columns already; their names cannot be changed")
+        raise UsageError(f"the rows of '{name}' have its columns already; their names cannot be changed (CHAIN-49)")

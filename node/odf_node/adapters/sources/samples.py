@@ -2,7 +2,7 @@
 
 What is read and what it unpacks to are bounded: a file of any size, or one that unpacks to any size, costs the same.
 
-Source: clause ING-22 in ``spec/ingest.md``.
+Source: clause ING-24 in ``spec/ingest.md``.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""A first manifest, guessed from data (ING-22).
+"""A first manifest, guessed from data (ING-24).
 
 A **sample** is the beginning of a file. ``texts`` finds its encoding, ``records`` its format and columns, ``numbers``,
 ``dates`` and ``columns`` what the texts of a column mean, ``keys`` which columns tell rows apart; ``manifest_text``

@@ -1,6 +1,6 @@
 """Drafting a manifest: from nothing, or from the data that it is to describe.
 
-Source: clause ING-22 in ``spec/ingest.md``.
+Source: clause ING-24 in ``spec/ingest.md``.
 """
 
 from collections.abc import Sequence

@@ -1,0 +1,134 @@
+"""``odf-node change``: make of a dataset what a manifest says now."""
+
+import argparse
+import difflib
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from odf_node.cli.context import Context
+from odf_node.cli.input_files import read_input
+from odf_node.cli.parsing import add_dry_run, add_output_format
+from odf_node.cli.writing_time import tell_writing_time
+from odf_node.datasets.naming import get_dataset
+from odf_node.datasets.redefinition import Change, require_changeable
+from odf_node.wording import count_of
+from odf_protocol.errors import MalformedError
+from odf_protocol.events import SetTransform
+from odf_protocol.manifest import (
+    DatasetSnapshot,
+    SnapshotError,
+    event_to_plain,
+    event_to_yaml,
+    normalize_added_event,
+    parse_manifests,
+)
+
+if TYPE_CHECKING:
+    from odf_node.ports import DatasetRecord
+
+_ENVELOPE_LINES = 3  # kind, version, content
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("dataset", metavar="DATASET", help="name or identity of a dataset of this node's own")
+    parser.add_argument(
+        "manifest",
+        metavar="FILE",
+        help="what it shall be: its manifest (DatasetSnapshot), or single changes (MetadataEvent) "
+        "('-': standard input)",
+    )
+    add_dry_run(parser)
+    add_output_format(parser, "text", "json")
+
+
+def run(context: Context, arguments: argparse.Namespace) -> int:
+    """Show what changes, and write it as new blocks in one commit; what the chain says already is no change."""
+    context.load_settings()
+    node, console = context.node, context.console
+    node.sweeper.clean_up()
+    record = get_dataset(node.chains, arguments.dataset)
+    require_changeable(record)
+    wanted, is_all = _read(context, record, arguments.manifest)
+    redefiner = node.creator.redefiner
+    system_time = tell_writing_time(context, record)
+    planned = redefiner.plan(
+        record, wanted.metadata, node.creator.resolve_inputs, system_time=system_time, is_all=is_all
+    )
+    if arguments.output_format == "text":
+        for change in planned.changes:
+            console.text("\n".join(_describe(change)))
+    if any(isinstance(each.after, SetTransform) for each in planned.changes):
+        _tell_grade(context, wanted)
+    blocks = count_of(len(planned.changes), "new block")
+    if not planned.changes:
+        said = f"{record.name}: unchanged"
+    elif arguments.dry_run:
+        said = f"{record.name}: would be changed by {blocks}"
+    else:
+        changed = redefiner.apply(planned, system_time=system_time)
+        node.record("change", record.name, f"block {changed.head.sequence_number}")
+        said = f"{record.name}: changed by {blocks}"
+    if arguments.output_format == "json":
+        console.json([_to_json(each) for each in planned.changes])
+    else:
+        console.text(said)
+    return 0
+
+
+def _tell_grade(context: Context, wanted: DatasetSnapshot) -> None:
+    """Refuse a query that nobody could repeat; say what is to be known of another."""
+    with context.console.progress("looking at the query"):
+        graded = context.node.grader.grade_all([wanted])
+    for line in (line for each in graded for line in each.describe()):
+        context.console.note(line)
+
+
+def _read(context: Context, record: "DatasetRecord", name: str) -> tuple[DatasetSnapshot, bool]:
+    """Read what the dataset shall be; and whether that is its whole definition."""
+    shown_as = "standard input" if name == "-" else name
+    found = parse_manifests(read_input(name), source_name=shown_as)
+    snapshots = [each for each in found if isinstance(each, DatasetSnapshot)]
+    if not found or (snapshots and len(found) > 1):
+        expected = "one DatasetSnapshot, or MetadataEvents"
+        raise MalformedError("manifest", where=shown_as, expected=expected, found=count_of(len(found), "document"))
+    try:
+        if snapshots:
+            require_changeable(record, snapshots[0].kind)
+            wanted = snapshots[0]
+            if wanted.name.lower() != record.name.lower():
+                context.console.note(f"{shown_as} calls it {wanted.name}; its name here stays {record.name}")
+        else:
+            events = tuple(normalize_added_event(each, record.kind) for each in found)  # type: ignore[arg-type]
+            wanted = DatasetSnapshot(name=record.name, kind=record.kind, metadata=events)
+        context.node.ingestor.check_manifest(wanted)
+    except SnapshotError as error:
+        where = f"{shown_as}: {'.'.join(map(str, error.path))}"
+        raise MalformedError("manifest", where=where, expected=error.expected, found=error.found) from error
+    return wanted, bool(snapshots)
+
+
+def _describe(change: Change) -> Iterator[str]:
+    """Write a change as people read differences."""
+    after = _lines(change.after)
+    kind = type(change.after).__name__
+    if change.before is None:
+        yield f"{kind} is new:"
+        yield from (f"  + {line}" for line in after)
+        return
+    yield f"{kind} changes:"
+    for line in difflib.ndiff(_lines(change.before), after):
+        if not line.startswith("?"):
+            yield f"  {line}".rstrip()
+
+
+def _lines(event: object) -> list[str]:
+    return [line.removeprefix("  ") for line in event_to_yaml(event).splitlines()[_ENVELOPE_LINES + 1 :]]  # type: ignore[arg-type]
+
+
+def _to_json(change: Change) -> dict[str, object]:
+    return {
+        "event": type(change.after).__name__,
+        "before": None if change.before is None else event_to_plain(change.before)["content"],
+        "after": event_to_plain(change.after)["content"],
+    }
