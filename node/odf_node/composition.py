@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from odf_node.exchange.tokens import Tokens
     from odf_node.gossip.peering import Peers
     from odf_node.ingest.ingestion import Ingestor
+    from odf_node.ports.engines import EngineShelf
     from odf_node.ports.layouts import LayoutTarget
     from odf_node.trust.trusting import TrustReport
     from odf_node.trust.verifying import Verifier
@@ -100,15 +101,18 @@ class Node:
         from odf_node.engines.sessions import EngineHost
 
         workspace = EngineWorkspace(self.home.engines)
-        return EngineHost(workspace, find_warm=self._find_warm_engine, roles=self.engine_roles)
+        return EngineHost(workspace, self.engine_shelf, find_warm=self._find_warm_engine, roles=self.engine_roles)
+
+    @cached_property
+    def engine_shelf(self) -> "EngineShelf":
+        """Engines that the operator added."""
+        from odf_node.adapters.engine_folder import EngineFolder
+
+        return EngineFolder(self.home)
 
     @cached_property
     def engine_roles(self) -> "Engines":
-        """Which engine does what no manifest says; the daemon sets it from its own file of settings.
-
-        Raises:
-            ConfigurationError: The settings cannot be used.
-        """
+        """Which engine does what no manifest says, as settings that can be read have it; the daemon sets its own."""
         from odf_node.configuration import find_configuration_file, load_configuration
 
         return load_configuration(find_configuration_file(None, os.environ, self.home.path), os.environ).engines

@@ -30,6 +30,7 @@ _TOP_LEVEL_NAMES: Final = frozenset(
         "cache",
         "writers.lock",
         "odf-node.toml",
+        "engines",
         "policies.yaml",
         "logins.json",
     }
@@ -111,6 +112,11 @@ class Home:
     def engines(self) -> Path:
         """Workspaces of engines, and where commands find one that is warm: ``staging/engines``."""
         return self.staging / "engines"
+
+    @property
+    def added_engines(self) -> Path:
+        """Engines that the operator added: ``engines/<name>``."""
+        return self.path / "engines"
 
     def exists(self) -> bool:
         """Say whether anything was ever written here."""

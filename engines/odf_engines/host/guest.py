@@ -27,6 +27,7 @@ class Guest:
         runtime: What its program runs on.
         program: Module of ours that is started in the sandbox. Its one argument is JSON: ``limits`` for the kernel,
             ``memory_bytes`` of the session, and ``arguments``.
+        launcher: What stands before the command of the program, where Python cannot be started as it is.
         arguments: Plain values for the program.
         environment: Variables beside those that every guest has.
         mounts: What it is shown beside its runtime.
@@ -38,6 +39,7 @@ class Guest:
     name: str
     runtime: Runtime
     program: str
+    launcher: tuple[str, ...] = ()
     arguments: Mapping[str, object] = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=dict)
     mounts: tuple[Mount, ...] = ()

@@ -10,6 +10,7 @@ The session's folder below the workspace:
 Source: clauses ENGINE-3 to ENGINE-6 in ``spec/extensions/engine-contract.md``.
 """
 
+import contextlib
 import json
 import os
 import shutil
@@ -192,7 +193,7 @@ class HostSession:
             (self.folder / name / number).mkdir()
         try:
             message = {"number": self._number, "operation": operation, "request": request}
-            process.send(encode_message(message, self._show).encode())
+            process.send(encode_message(message, self.show_input).encode())
             answer = self._parse(process.receive(min(limits.wall_s, self._limits.wall_s)))
             if isinstance(answer, Answer):
                 outputs = OutputFolder(
@@ -230,18 +231,31 @@ class HostSession:
                 return Answer(result, seconds)
         raise EngineFailureError("an answer has neither result nor error", log=log)
 
-    def _show(self, path: Path) -> str:
-        """Put a file of the caller's where the sandbox can read it; return its path there.
+    def show_input(self, path: Path) -> str:
+        """Put a file of the caller's where the sandbox can read it; return its path there."""
+        return f"/exchange/in/{self.link_input(path).relative_to(self.folder / 'in')}"
+
+    def link_input(self, path: Path, name: str | None = None) -> Path:
+        """Put a file of the caller's into the folder of the present request.
 
         A link costs nothing and cannot be written through, since the sandbox mounts the folder read only.
+
+        Args:
+            path: The file.
+            name: What it is called there; None for a number.
+
+        Returns:
+            Its path on the host.
         """
         folder = self.folder / "in" / str(self._number)
-        name = f"{sum(1 for _ in folder.iterdir())}{path.suffix}"
+        shown = folder / (name or f"{sum(1 for _ in folder.iterdir())}{path.suffix}")
         try:
-            os.link(path.resolve(strict=True), folder / name)
+            os.link(path.resolve(strict=True), shown)
+        except FileExistsError:
+            pass  # the same slice, for two inputs that are one dataset
         except OSError:
-            shutil.copyfile(path, folder / name)
-        return f"/exchange/in/{self._number}/{name}"
+            shutil.copyfile(path, shown)
+        return shown
 
     def _running_process(self, *, writes: bool = False) -> SandboxedProcess:
         """Return the process, ready to be asked.
@@ -271,7 +285,7 @@ class HostSession:
             "memory_bytes": self._limits.memory_bytes,
             **self.guest.arguments,
         }
-        program = [*python_command(self.guest.program), json.dumps(arguments)]
+        program = [*self.guest.launcher, *python_command(self.guest.program), json.dumps(arguments)]
         process = self._process_type(self.profile(), program, self._limits, writable=[self.folder / "out"])
         # Before it answers: whoever stops the session while it starts must find it.
         self._process = process
@@ -293,7 +307,7 @@ class HostSession:
             raise EngineFailureError("the engine was stopped")
         ready = process.receive(_START_WALL_S)
         if ready.strip() != b'{"ready": true}':
-            raise EngineFailureError("the engine did not say that it is ready", log=process.log)
+            raise _start_failure(ready, process.log)
 
     def profile(self) -> Profile:
         """Return what the sandbox of this session contains."""
@@ -325,13 +339,35 @@ class HostSession:
         if self._process is not None:
             self._process.kill()
             self._process = None
-        # What a guest keeps between requests is hidden; what a request wrote is gone with the request.
-        for kept in (self.folder / "out").glob(".*"):
+        # What a guest kept there between requests, or left where it should not.
+        for kept in (self.folder / "out").iterdir():
             remove_tree(kept)
+            with contextlib.suppress(OSError):
+                kept.unlink()
+
+
+def _start_failure(line: bytes, log: str) -> EngineError:
+    """Make the error of a guest that did not say that it is ready, but perhaps why not."""
+    try:
+        said = json.loads(line)
+    except ValueError:
+        said = None
+    match said:
+        case {"error": fields}:
+            error = error_from_fields(fields)
+            if isinstance(error, EngineFailureError):
+                error.log = log
+            return error
+    return EngineFailureError("the engine did not say that it is ready", log=log)
 
 
 def open_session(
-    make_guest: Callable[[], Guest], workspace: Path, limits: Limits, *, is_confined_by_caller: bool = False
+    make_guest: Callable[[], Guest],
+    workspace: Path,
+    limits: Limits,
+    *,
+    is_confined_by_caller: bool = False,
+    session: type[HostSession] = HostSession,
 ) -> HostSession:
     """Open a session in the strictest sandbox that this machine has and its operator allows to do without.
 
@@ -340,6 +376,7 @@ def open_session(
         workspace: See ``HostSession``.
         limits: See ``HostSession``.
         is_confined_by_caller: Whether this whole program runs in a container of its own, which is the sandbox then.
+        session: What kind of session it is.
 
     Raises:
         SandboxUnavailableError: A layer is missing that the operator does not do without.
@@ -348,4 +385,4 @@ def open_session(
     if not is_confined_by_caller:
         missing = missing_layers(accepted_layers(os.environ))
     process = CallerConfinedProcess if Layer.NAMESPACES in missing else SandboxedProcess
-    return HostSession(make_guest(), workspace, limits, process=process, has_filter=Layer.FILTER not in missing)
+    return session(make_guest(), workspace, limits, process=process, has_filter=Layer.FILTER not in missing)

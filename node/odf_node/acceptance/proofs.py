@@ -1,6 +1,8 @@
 """What is known of a checked chain before a policy is asked: who signed, what can be re-executed, who attests."""
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Final
 
 from odf_engines.errors import EngineMissingError
 from odf_node.acceptance.checked_chain import CheckedChain
@@ -9,8 +11,12 @@ from odf_node.engines.sessions import EngineHost
 from odf_node.ports.access import READS_EVERYTHING, ReadGrants
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.object_names import ObjectNames
+from odf_protocol import block_traits as traits
 from odf_protocol.enums import DatasetKind
+from odf_protocol.multihash import Multihash
 from odf_protocol.policy import Proof, Witness
+
+_MOST_DIGESTS: Final = 5  # guess: as many as people read
 
 
 def gather_proof(
@@ -45,12 +51,7 @@ def gather_proof(
     )
     if chain.view.kind is DatasetKind.ROOT or chain.view.transform is None:
         return proof
-    engines_missing: list[str] = []
-    for name in chain.list_engines():
-        try:
-            engines.get_engine(name)
-        except EngineMissingError as error:
-            engines_missing.append(str(error))
+    engines_missing = describe_missing_engines(chain, engines)
     inputs_missing = find_missing_inputs(chain, chains, object_names, reads)
     return replace(
         proof,
@@ -58,3 +59,28 @@ def gather_proof(
         inputs_accepted=not inputs_missing,
         missing="; ".join(engines_missing + inputs_missing),
     )
+
+
+def describe_missing_engines(chain: CheckedChain, engines: EngineHost) -> list[str]:
+    """Say which engines the steps need that are not here, and by which digests the steps were made (ADDED-10)."""
+    missing: dict[str, str] = {}
+    for name in chain.list_engines():
+        try:
+            engines.get_engine(name)
+        except EngineMissingError as error:
+            missing[name.lower()] = str(error)
+    if not missing:
+        return []
+    wanted: dict[str, dict[Multihash, None]] = {name: {} for name in missing}
+    for step in chain.iter_steps(traits.STEP):
+        if step.record is not None and (name := step.record.engine.name.lower()) in wanted:
+            wanted[name].setdefault(step.record.engine.digest)
+    return [f"{said}{_describe_wanted(wanted[name])}" for name, said in missing.items()]
+
+
+def _describe_wanted(digests: Mapping[Multihash, None]) -> str:
+    if not digests:
+        return ""
+    shown = [str(each) for each in digests][:_MOST_DIGESTS]
+    more = f" and {len(digests) - len(shown)} more" if len(digests) > len(shown) else ""
+    return f"; its steps were made by the one with digest {' or '.join(shown)}{more}"

@@ -11,11 +11,12 @@ from pathlib import Path
 
 from odf_engines.contract import IngestRequest, IngestResponse, Limits
 from odf_engines.engine import Engine, EngineSession, IngestEngine, IngestSession, Offer, QuerySession
-from odf_engines.errors import UnsuitableSourceError
-from odf_engines.registry import get_engine, get_ingest_engine
+from odf_engines.errors import EngineMissingError, UnsuitableSourceError
+from odf_engines.registry import get_engine, get_ingest_engine, installed_engines
 from odf_node.configuration.declaration import Engines
 from odf_node.engine_workspace import EngineWorkspace
 from odf_node.os_errors import mapped_os_errors
+from odf_node.ports.engines import EngineShelf
 
 
 @dataclass(slots=True)
@@ -23,10 +24,12 @@ class EngineHost:
     """Opens engines in sandboxes; used by one thread at a time.
 
     ``find_warm`` gives a session that outlives this run, or None where there is none to be had; only work of the
-    node's operator goes there. ``roles`` names the engines for work that no manifest gives to one.
+    node's operator goes there. ``roles`` names the engines for work that no manifest gives to one. ``shelf`` has the
+    engines that the operator added; those that are installed come first.
     """
 
     own_workspace: EngineWorkspace
+    shelf: EngineShelf | None = None
     limits: Limits = field(default_factory=Limits)
     find_warm: Callable[[str], EngineSession | None] = field(default=lambda _name: None)
     roles: Engines = field(default_factory=Engines)
@@ -41,12 +44,20 @@ class EngineHost:
         return self.own_workspace.path
 
     def get_engine(self, name: str) -> Engine:
-        """Return the engine called ``name``.
+        """Return the engine called ``name``: one that is installed, or that the operator added.
 
         Raises:
-            EngineMissingError: It is not installed here; the message names it and those that are.
+            EngineMissingError: There is none; the message names it and those that are there.
         """
-        return get_engine(name)
+        try:
+            return get_engine(name)
+        except EngineMissingError as error:
+            if self.shelf is None:
+                raise
+            if (found := self.shelf.find(name)) is not None:
+                return found.engine
+            added = tuple(each.engine.name for each in self.shelf.list())
+            raise EngineMissingError(name, (*error.installed, *added)) from None
 
     def get_ingest_engine(self) -> IngestEngine:
         """Return the engine that ingests.
@@ -86,7 +97,9 @@ class EngineHost:
     def own_session(self, name: str) -> EngineSession:
         """Return the session for work of this node's operator, started at the first call."""
         if name not in self._own:
-            self._own[name] = self._stack.enter_context(self._find_warm(name) or self._open(name))
+            # Beside which process an added engine stays warm, nobody would know: keepers have no shelf.
+            session = None if self._is_added(name) else self._find_warm(name)
+            self._own[name] = self._stack.enter_context(session or self._open(name))
         return self._own[name]
 
     @contextmanager
@@ -111,13 +124,16 @@ class EngineHost:
         self._open_sessions.clear()
         self.own_workspace.close()
 
+    def _is_added(self, name: str) -> bool:
+        return self.get_engine(name).name not in installed_engines()
+
     def _find_warm(self, name: str) -> EngineSession | None:
         session = self.find_warm(name)
         return None if session is None else self._watched(session)
 
     def _open(self, name: str) -> EngineSession:
         with mapped_os_errors(self.workspace):
-            return self._watched(get_engine(name).open(self.workspace, self.limits))
+            return self._watched(self.get_engine(name).open(self.workspace, self.limits))
 
     def _watched(self, session: EngineSession) -> EngineSession:
         """Make the session one that ``stop`` finds."""

@@ -13,8 +13,9 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any, Final
 
-from odf_engines.errors import EngineError, EngineMissingError
+from odf_engines.errors import EngineError
 from odf_node.acceptance.checked_chain import CheckedChain
+from odf_node.acceptance.proofs import describe_missing_engines
 from odf_node.acceptance.verification import (
     ReplayMismatchError,
     check_chain,
@@ -353,12 +354,7 @@ class Verifier:
             return "a sample reads rows only"
         if chain.view.transform is None:
             return "it declares no transform"
-        for name in chain.list_engines():
-            try:
-                self.engines.get_engine(name)
-            except EngineMissingError as error:
-                return str(error)
-        return "; ".join(missing)
+        return "; ".join(describe_missing_engines(chain, self.engines)[:1] or missing)
 
 
 def _divergence_of(error: OdfError) -> dict[str, Any] | None:

@@ -1,61 +1,153 @@
-"""``odf-node engine``: which engines there are, what they consist of, how to start them faster."""
+"""``odf-node engine``: which engines there are, what they consist of; adding those of others, a faster start."""
 
 import argparse
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from odf_engines.registry import get_engine, installed_engines
 from odf_node.cli.context import Context
 from odf_node.cli.main import nested_options
 from odf_node.cli.parsing import add_output_format
+from odf_node.wording import count_of
+
+if TYPE_CHECKING:
+    from odf_node.derive.engine_usage import EngineUsage
+    from odf_node.engines.adding import AddedEngines
+
+_ACTIONS = {
+    "list": "list engines, each with the digest over all its files, and the datasets that wait for one",
+    "inspect": "show an engine's version and the digest over all its files",
+    "add": "add an engine of another ODF implementation: a program, a root folder as a tar, or a saved image",
+    "remove": "forget an added engine; datasets that need it wait until it is added again",
+    "export": "write the file that an engine was added from, for somebody else's node",
+    "prepare": "compile and archive what the engine loads, once per machine, so that it starts faster",
+}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the actions."""
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, title="actions")
-    for name, line in (
-        ("list", "list installed engines, each with the digest over all its files"),
-        ("inspect", "show an engine's version and the digest over all its files"),
-        ("prepare", "compile and archive what the engine loads, once per machine, so that it starts faster"),
-    ):
+    for name, line in _ACTIONS.items():
         action = actions.add_parser(
             name, help=line, description=line[0].upper() + line[1:] + ".", parents=[nested_options()]
         )
-        if name != "list":
+        if name in {"inspect", "prepare"}:
             action.add_argument(
                 "engine", nargs="?", metavar="ENGINE", help="which (default: engines.ingest of the settings)"
             )
+        elif name == "add":
+            action.add_argument("engine", metavar="NAME", help="what the 'engine:' of a transform will say")
+            action.add_argument("file", metavar="FILE", help="the program or archive; a copy is kept")
+            action.add_argument(
+                "--command", dest="start", metavar="WORDS",
+                help="program and arguments, as the archive's root folder has them (default: those that it states, "
+                "else /engine)",
+            )  # fmt: skip
+            action.add_argument("--port", type=int, help="where it answers (default: 2884)")
+        elif name in {"remove", "export"}:
+            action.add_argument("engine", metavar="NAME", help="which")
+            if name == "export":
+                action.add_argument("file", metavar="FILE", help="does not exist yet")
         if name != "prepare":
             add_output_format(action, "text", "json")
 
 
 def run(context: Context, arguments: argparse.Namespace) -> int:
     """Do it."""
+    act = {"list": _list, "inspect": _inspect, "add": _add, "remove": _remove, "export": _export, "prepare": _prepare}
+    return act[arguments.action](context, arguments)
+
+
+def _list(context: Context, arguments: argparse.Namespace) -> int:
     console = context.console
-    if arguments.action == "list":
-        engines = [get_engine(name) for name in installed_engines()]
-        rows = [
-            {
-                "name": each.name,
-                "version": each.version,
-                "offers": ", ".join(sorted(each.offers)),
-                "digest": str(each.digest()),
-            }
-            for each in engines
-        ]
-        if arguments.output_format == "json":
-            console.json(rows)
-        else:
-            headings = {"name": "ENGINE", "version": "VERSION", "offers": "OFFERS", "digest": "DIGEST"}
-            console.table(rows, headings, empty="no engine is installed")
+    usage = _usage(context)
+    rows, waiting = usage.list_engines(), usage.list_waiting()
+    if arguments.output_format == "json":
+        console.json([row.to_json() for row in rows] + [each.to_json() for each in waiting])
         return 0
-    engine = get_engine(arguments.engine or context.node.engine_roles.ingest)
-    if arguments.action == "inspect":
-        digest = str(engine.digest())
-        if arguments.output_format == "json":
-            console.json({"name": engine.name, "version": engine.version, "digest": digest})
-        else:
-            console.text(f"{engine.name} {engine.version}\n  digest {digest}")
+    headings = {"name": "ENGINE", "version": "VERSION", "offers": "OFFERS", "digest": "DIGEST"}
+    headings |= {"origin": "FROM", "datasets": ">DATASETS", "steps": ">STEPS"}
+    console.table([row.to_text() for row in rows], headings, empty="no engine is installed")
+    for each in waiting:
+        console.text(each.describe())
+    return 0
+
+
+def _inspect(context: Context, arguments: argparse.Namespace) -> int:
+    engine = context.node.engines.get_engine(arguments.engine or context.node.engine_roles.ingest)
+    digest = str(engine.digest())
+    if arguments.output_format == "json":
+        context.console.json({"name": engine.name, "version": engine.version, "digest": digest})
+    else:
+        context.console.text(f"{engine.name} {engine.version}\n  digest {digest}")
+    return 0
+
+
+def _add(context: Context, arguments: argparse.Namespace) -> int:
+    from odf_node.errors import UsageError
+    from odf_node.ports.engines import WantedStart
+
+    node = context.node
+    try:
+        words = None if arguments.start is None else tuple(shlex.split(arguments.start))
+    except ValueError as error:
+        raise UsageError(f"--command {arguments.start!r}: {error}") from error
+    wanted = WantedStart(command=words, port=arguments.port)
+    with context.console.progress(f"adding {arguments.engine}"):
+        added = _added_engines(context).add(arguments.engine, Path(arguments.file).expanduser(), wanted, now=node.now())
+    engine = added.engine
+    node.record("engine add", engine.name, str(engine.digest()))
+    for note in added.notes:
+        context.console.note(f"{engine.name}: {note}")
+    if arguments.output_format == "json":
+        context.console.json({"name": engine.name, "version": engine.version, "digest": str(engine.digest())})
+    else:
+        context.console.text(f"{engine.name} {engine.version} starts and answers\n  digest {engine.digest()}")
+    return 0
+
+
+def _remove(context: Context, arguments: argparse.Namespace) -> int:
+    node, name = context.node, arguments.engine.lower()
+    needed_by = _usage(context).list_datasets_of(name)
+    _added_engines(context).remove(name)
+    node.record("engine remove", name)
+    if arguments.output_format == "json":
+        context.console.json({"name": name, "waiting": needed_by})
         return 0
-    with console.progress(f"preparing {engine.name}"):
+    waits = f"; {count_of(len(needed_by), 'dataset')} wait for it: {', '.join(needed_by)}" if needed_by else ""
+    context.console.text(f"{name} is forgotten{waits}")
+    return 0
+
+
+def _export(context: Context, arguments: argparse.Namespace) -> int:
+    target = Path(arguments.file).expanduser()
+    found = _added_engines(context).export(arguments.engine, target)
+    if arguments.output_format == "json":
+        context.console.json(
+            {"name": found.engine.name, "file": str(target), "bytes": found.file_bytes,
+             "digest": str(found.engine.digest())}
+        )  # fmt: skip
+    else:
+        context.console.text(f"{target}: {found.file_bytes:,} bytes\n  digest {found.engine.digest()}")
+    return 0
+
+
+def _usage(context: Context) -> "EngineUsage":
+    from odf_node.derive.engine_usage import EngineUsage
+
+    return EngineUsage(context.node.store, context.node.engine_shelf)
+
+
+def _added_engines(context: Context) -> "AddedEngines":
+    from odf_node.engine_workspace import EngineWorkspace
+    from odf_node.engines.adding import AddedEngines
+
+    return AddedEngines(context.node.engine_shelf, EngineWorkspace(context.node.home.engines))
+
+
+def _prepare(context: Context, arguments: argparse.Namespace) -> int:
+    engine = context.node.engines.get_engine(arguments.engine or context.node.engine_roles.ingest)
+    with context.console.progress(f"preparing {engine.name}"):
         engine.prepare()
-    console.note(f"{engine.name} starts from what was compiled and archived now")
+    context.console.note(f"{engine.name} starts from what was compiled and archived now")
     return 0

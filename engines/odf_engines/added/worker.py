@@ -1,0 +1,103 @@
+"""Our program beside an added engine, inside its sandbox: answers the host for it, one JSON line each way.
+
+The sandbox has Python's standard library, grpc, pyarrow, numpy, msgspec, ``odf_protocol`` and ``odf_engines``, and the
+engine. The engine runs as the same user, so it can do to this program whatever it wants: nothing here is a defence.
+
+Source: clauses ADDED-6 to ADDED-9 in ``spec/extensions/added-engines.md``; ENGINE-4.
+"""
+
+import importlib
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from odf_engines.added.program import EngineProgram
+    from odf_engines.errors import EngineError
+
+__all__ = ["main"]
+
+_SCRATCH = Path("/scratch")
+_UNKNOWN = "this node cannot tell whether its results can be repeated; it holds them to the digest of the engine"
+_REMEDY = "an engine of this node's own, which grades each expression"
+
+
+def main(arguments: dict[str, Any]) -> None:
+    """Serve until the input ends.
+
+    Args:
+        arguments: ``limits`` for the kernel, ``name`` of the engine, and ``start``, an ``EngineStart``.
+    """
+    from odf_engines.sandbox.resources import set_kernel_limits
+
+    set_kernel_limits(arguments["limits"])
+    import msgspec
+
+    from odf_engines.added.description import EngineStart
+    from odf_engines.errors import EngineError, EngineFailureError
+    from odf_engines.host.messages import error_to_fields
+    from odf_engines.host.worker import READY, answer_line, take_answers
+
+    answers = take_answers()
+    try:
+        # At work while we load what we need.
+        from odf_engines.added.program import EngineProgram
+
+        program = EngineProgram(msgspec.convert(arguments["start"], EngineStart))
+        importlib.import_module("odf_engines.added.requests")
+        program.wait_until_it_answers()
+    except EngineError as error:
+        print(json.dumps({"error": error_to_fields(error)}), file=answers, flush=True)
+        return
+
+    def run(operation: str, request: Any, folder: Path) -> dict[str, object]:
+        if operation == "check":
+            return _grade(program, arguments["name"], request, folder)
+        return _transform(program, request, folder)
+
+    print(json.dumps(READY), file=answers, flush=True)
+    for line in sys.stdin:
+        answer = answer_line(line, run, _explain)
+        # An engine that failed once is not asked again.
+        is_last = answer.get("error", {}).get("kind") == EngineFailureError.__name__
+        print(json.dumps({**answer, "is_last": is_last}, ensure_ascii=True), file=answers, flush=True)
+        if is_last:
+            return
+
+
+def _transform(program: "EngineProgram", request: Any, folder: Path) -> dict[str, object]:
+    from odf_engines.added.requests import answer_of, success_of, translate
+
+    answer = program.transform(translate(request, folder, _SCRATCH))
+    return answer_of(request, success_of(answer), folder)
+
+
+def _grade(program: "EngineProgram", name: str, request: dict[str, Any], folder: Path) -> dict[str, object]:
+    """Try a query over no rows (ADDED-9)."""
+    from odf_engines.added.requests import read_schema, success_of, trial_of
+    from odf_engines.contract import GradeLevel
+    from odf_engines.errors import InvalidQueryError
+    from odf_engines.host.messages import schema_text
+
+    parts = request["transform"], request["inputs"], request["vocabulary"]
+    try:
+        success_of(program.transform(trial_of(*parts, folder, _SCRATCH)))
+    except InvalidQueryError as error:
+        refused = {"expression": "query", "reason": error.message, "rewrite": "a query that the engine can run"}
+        return {"level": GradeLevel.REFUSED.value, "findings": [refused], "schema": None, "obstacle": None}
+    finding = {"expression": f"engine {name}", "reason": _UNKNOWN, "rewrite": _REMEDY}
+    schema = schema_text(read_schema(folder))
+    return {"level": GradeLevel.PINNED.value, "findings": [finding], "schema": schema, "obstacle": None}
+
+
+def _explain(error: Exception) -> "EngineError":
+    from odf_engines.errors import EngineError, EngineFailureError
+
+    return error if isinstance(error, EngineError) else EngineFailureError(f"{type(error).__name__}: {error}"[:2000])
+
+
+if __name__ == "__main__":
+    # Started with -I -S: nothing of the machine's Python configuration counts, so the path is set here.
+    sys.path[:0] = ["/runtime/ours", "/runtime/site"]
+    main(json.loads(sys.argv[1]))

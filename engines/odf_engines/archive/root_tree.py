@@ -1,0 +1,185 @@
+"""The root folder that an archive stands for, before any of it is written.
+
+Paths of an archive are taken apart into names, and links are followed within this tree alone, where the top is the top:
+nothing outside of it has a name. What would lead out is refused all the same, since no honest archive has it.
+
+Source: clauses ADDED-12 to ADDED-14 in ``spec/extensions/added-engines.md``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from odf_protocol.errors import MalformedError
+
+__all__ = [
+    "MOST_DEPTH",
+    "FileNode",
+    "FolderNode",
+    "LinkNode",
+    "Node",
+    "RootTree",
+    "check_link_target",
+    "split_path",
+]
+
+MOST_DEPTH: Final = 64  # guess: packages of Node.js nest some thirty deep
+_MOST_PATH_BYTES: Final = 4096  # PATH_MAX of Linux
+_MOST_NAME_BYTES: Final = 255  # NAME_MAX of Linux
+_MOST_HOPS: Final = 40  # as Linux follows links: path_resolution(7)
+
+
+@dataclass(frozen=True, slots=True)
+class FileNode:
+    """A file: which entry of which layer has its bytes, how many, and whether it may be run."""
+
+    layer: int
+    entry: int
+    size_bytes: int
+    can_run: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LinkNode:
+    """A symbolic link, with its target as the archive has it."""
+
+    target: str
+
+
+@dataclass(slots=True)
+class FolderNode:
+    """A folder."""
+
+    children: dict[str, Node] = field(default_factory=dict)
+
+
+Node = FileNode | LinkNode | FolderNode
+
+
+class RootTree:
+    """A root folder that layers are put into, one after the other."""
+
+    def __init__(self) -> None:
+        self.top = FolderNode()
+
+    def find(self, names: tuple[str, ...]) -> Node | None:
+        """Return what is at a place, links on the way there followed."""
+        parent = self._find_folder(names[:-1]) if names else None
+        return self.top if not names else None if parent is None else parent.children.get(names[-1])
+
+    def put(self, names: tuple[str, ...], node: Node) -> None:
+        """Put something at a place, instead of what is there; a folder keeps what it has.
+
+        Raises:
+            MalformedError: The place is the top, or below a file, or too deep.
+        """
+        if not names:
+            if isinstance(node, FolderNode):
+                return
+            raise _wrong("/", "a folder", "something else at the top")
+        parent = self._make_folder(names[:-1])
+        before = parent.children.get(names[-1])
+        if not (isinstance(node, FolderNode) and isinstance(before, FolderNode)):
+            parent.children[names[-1]] = node
+
+    def hide(self, names: tuple[str, ...]) -> None:
+        """Take away what is at a place, with all below it; nothing where there is nothing."""
+        parent = self._find_folder(names[:-1])
+        if parent is not None:
+            parent.children.pop(names[-1], None)
+
+    def hide_all_in(self, names: tuple[str, ...]) -> None:
+        """Take away everything that is in a folder."""
+        folder = self._find_folder(names)
+        if folder is not None:
+            folder.children.clear()
+
+    def walk(self) -> Iterator[tuple[tuple[str, ...], Node]]:
+        """Yield every place and what is there, folders before what they have."""
+        waiting: list[tuple[tuple[str, ...], FolderNode]] = [((), self.top)]
+        while waiting:
+            above, folder = waiting.pop()
+            for name, node in folder.children.items():
+                place = (*above, name)
+                yield place, node
+                if isinstance(node, FolderNode):
+                    waiting.append((place, node))
+
+    def _find_folder(self, names: tuple[str, ...]) -> FolderNode | None:
+        return self._follow(names, makes=False)
+
+    def _make_folder(self, names: tuple[str, ...]) -> FolderNode:
+        folder = self._follow(names, makes=True)
+        assert folder is not None
+        return folder
+
+    def _follow(self, names: tuple[str, ...], *, makes: bool) -> FolderNode | None:
+        """Go to a folder, through links to folders; with ``makes``, make what is missing on the way."""
+        left, hops = list(reversed(names)), 0
+        way: list[FolderNode] = [self.top]
+        while left:
+            name = left.pop()
+            if name == "..":
+                way = way[: max(1, len(way) - 1)]
+                continue
+            node = way[-1].children.get(name)
+            if isinstance(node, LinkNode):
+                hops += 1
+                if hops > _MOST_HOPS:
+                    raise _wrong("/".join(names), f"at most {_MOST_HOPS} links", "more, or a circle")
+                if node.target.startswith("/"):
+                    way = way[:1]
+                left += [part for part in reversed(node.target.split("/")) if part not in {"", "."}]
+                continue
+            if node is None and makes:
+                node = way[-1].children[name] = FolderNode()
+            if not isinstance(node, FolderNode):
+                if makes:
+                    raise _wrong("/".join(names), "a folder", f"a file at {name}")
+                return None
+            way.append(node)
+            if len(way) > MOST_DEPTH:
+                raise _wrong("/".join(names), f"at most {MOST_DEPTH} folders inside each other", "more")
+        return way[-1]
+
+
+def split_path(path: str) -> tuple[str, ...]:
+    """Take a path of an archive apart; the top is no name at all.
+
+    Raises:
+        MalformedError: It leads out of the root, or is no path.
+    """
+    if path.startswith("/"):
+        raise _wrong(path, "a path inside the root", "an absolute one")
+    if "\0" in path or len(path.encode("utf-8", "surrogatepass")) > _MOST_PATH_BYTES:
+        raise _wrong(path, f"at most {_MOST_PATH_BYTES} bytes without U+0000", "others")
+    names = tuple(name for name in path.split("/") if name not in {"", "."})
+    if ".." in names:
+        raise _wrong(path, "a path inside the root", "one with '..'")
+    if len(names) > MOST_DEPTH:
+        raise _wrong(path, f"at most {MOST_DEPTH} folders inside each other", len(names))
+    if any(len(name.encode("utf-8", "surrogatepass")) > _MOST_NAME_BYTES for name in names):
+        raise _wrong(path, f"names of at most {_MOST_NAME_BYTES} bytes", "a longer one")
+    return names
+
+
+def check_link_target(names: tuple[str, ...], target: str) -> None:
+    """Check that a symbolic link does not climb above the top; an absolute one starts there.
+
+    Raises:
+        MalformedError: It does, or it is no path.
+    """
+    place = "/".join(names)
+    if not target or "\0" in target or len(target.encode("utf-8", "surrogatepass")) > _MOST_PATH_BYTES:
+        raise _wrong(place, "a link to a path", repr(target[:80]))
+    depth = 0 if target.startswith("/") else len(names) - 1
+    for part in target.split("/"):
+        depth += -1 if part == ".." else part not in {"", "."}
+        if depth < 0:
+            raise _wrong(place, "a link that stays inside the root", f"one to {target}")
+
+
+def _wrong(place: str, expected: object, found: object) -> MalformedError:
+    return MalformedError("archive of an engine", where=f"'{place[:200]}'", expected=expected, found=found)

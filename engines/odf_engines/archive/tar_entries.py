@@ -1,0 +1,194 @@
+"""A tar as a stream of entries, from bytes that nobody has checked.
+
+The standard library reads single headers; what it does not do is to bound what a header asks it to keep in memory, so
+headers that say something of the next one are read here, and only what is used of them.
+
+Source: clause ADDED-12 in ``spec/extensions/added-engines.md``; POSIX.1-2001 pax, GNU tar "Basic Tar Format".
+"""
+
+import tarfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Final, Protocol
+
+from odf_protocol.errors import MalformedError, UnsupportedError
+
+__all__ = ["ByteStream", "EntryKind", "TarEntry", "iter_entries"]
+
+_BLOCK: Final = tarfile.BLOCKSIZE
+_READ_BYTES: Final = 1024 * 1024
+_MOST_HEADER_BYTES: Final = 1024 * 1024  # guess: extended attributes of a file may have 64 KiB each
+_PLAIN: Final = frozenset({tarfile.REGTYPE, tarfile.AREGTYPE, tarfile.CONTTYPE})
+_DEVICES: Final = {tarfile.CHRTYPE: "a device", tarfile.BLKTYPE: "a device", tarfile.FIFOTYPE: "a pipe"}
+_RUN_BITS: Final = 0o111
+_PRIVILEGE_BITS: Final = 0o6000  # setuid, setgid
+
+
+class ByteStream(Protocol):
+    """What bytes are read from, in order; fewer than asked for come only at the end."""
+
+    def read(self, size: int, /) -> bytes:
+        """Return the next bytes."""
+        ...
+
+
+class EntryKind(Enum):
+    """What an entry becomes."""
+
+    FILE = auto()
+    FOLDER = auto()
+    LINK = auto()
+    HARD_LINK = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class TarEntry:
+    """One entry.
+
+    Attributes:
+        path: As the archive has it: untrusted.
+        kind: What it becomes.
+        size_bytes: Of a file.
+        target: Of a link, untrusted; empty otherwise.
+        can_run: Whether anybody may run it.
+        has_privileges: Whether it would run as another user.
+        position: Where its bytes begin in the stream.
+    """
+
+    path: str
+    kind: EntryKind
+    size_bytes: int
+    target: str
+    can_run: bool
+    has_privileges: bool
+    position: int
+
+
+class _Body:
+    """The bytes of one file; what nobody reads is passed over."""
+
+    def __init__(self, stream: ByteStream, size_bytes: int) -> None:
+        self._stream = stream
+        self._left = size_bytes
+        self._padding = -size_bytes % _BLOCK
+
+    def read(self, size: int, /) -> bytes:
+        wanted = min(size, self._left)
+        found = self._stream.read(wanted) if wanted else b""
+        if len(found) < wanted:
+            raise MalformedError("tar", expected=f"{self._left} more bytes of a file", found=f"{len(found)}")
+        self._left -= len(found)
+        return found
+
+    def finish(self) -> None:
+        while self.read(_READ_BYTES):
+            pass
+        self._stream.read(self._padding)
+
+
+def iter_entries(stream: ByteStream) -> Iterator[tuple[TarEntry, ByteStream]]:
+    """Yield every entry, with its bytes, which can be read until the next one is asked for.
+
+    Raises:
+        MalformedError: It is no tar, or it is cut off.
+        UnsupportedError: It has what no root folder needs: devices, pipes, files with holes.
+    """
+    position = 0
+    said: dict[str, str] = {}  # of the next entry
+    while header := stream.read(_BLOCK):
+        if not any(header):
+            return
+        info = _decode(header, position)
+        position += _BLOCK
+        body = _Body(stream, info.size)
+        padded = info.size + -info.size % _BLOCK
+        if info.type in {tarfile.XHDTYPE, tarfile.SOLARIS_XHDTYPE, tarfile.XGLTYPE}:
+            found = _decode_records(_read_header(body, info))
+            if info.type != tarfile.XGLTYPE:
+                said |= found
+            elif found:
+                raise UnsupportedError("tar", found="paths or sizes for all entries at once")
+        elif info.type == tarfile.GNUTYPE_LONGNAME:
+            said["path"] = _decode_text(_read_header(body, info).rstrip(b"\0"))
+        elif info.type == tarfile.GNUTYPE_LONGLINK:
+            said["linkpath"] = _decode_text(_read_header(body, info).rstrip(b"\0"))
+        else:
+            entry = _entry_of(info, said, position)
+            padded = entry.size_bytes + -entry.size_bytes % _BLOCK
+            body, said = _Body(stream, entry.size_bytes), {}
+            yield entry, body
+        body.finish()
+        position += padded
+    if position == 0:
+        raise MalformedError("tar", expected="an entry", found="nothing")
+
+
+def _decode(header: bytes, position: int) -> tarfile.TarInfo:
+    try:
+        info = tarfile.TarInfo.frombuf(header, "utf-8", "strict")
+    except (tarfile.TarError, ValueError) as error:
+        raise MalformedError("tar", where=position, expected="a header", found=error) from error
+    if info.size < 0:
+        raise MalformedError("tar", where=position, expected="a size", found=info.size)
+    return info
+
+
+def _entry_of(info: tarfile.TarInfo, said: dict[str, str], position: int) -> TarEntry:
+    path = said.get("path", info.name)
+    if info.type in _DEVICES:
+        raise UnsupportedError("entry of an archive", found=f"{path}, {_DEVICES[info.type]}; leave it out")
+    kinds = {tarfile.DIRTYPE: EntryKind.FOLDER, tarfile.SYMTYPE: EntryKind.LINK, tarfile.LNKTYPE: EntryKind.HARD_LINK}
+    kind = EntryKind.FILE if info.type in _PLAIN else kinds.get(info.type)
+    if kind is None:
+        raise UnsupportedError("entry of an archive", found=f"{path}, of type {info.type!r}")
+    return TarEntry(
+        path=path,
+        kind=kind,
+        size_bytes=_size_of(info, said, position) if kind is EntryKind.FILE else 0,
+        target=said.get("linkpath", info.linkname) if kind in {EntryKind.LINK, EntryKind.HARD_LINK} else "",
+        can_run=bool(info.mode & _RUN_BITS),
+        has_privileges=kind is EntryKind.FILE and bool(info.mode & _PRIVILEGE_BITS),
+        position=position,
+    )
+
+
+def _size_of(info: tarfile.TarInfo, said: dict[str, str], position: int) -> int:
+    text = said.get("size")
+    if text is None:
+        return info.size
+    if not text.isascii() or not text.isdigit() or len(text) > len(str(2**63)):
+        raise MalformedError("tar", where=position, expected="a size", found=text)
+    return int(text)
+
+
+def _read_header(body: _Body, info: tarfile.TarInfo) -> bytes:
+    if info.size > _MOST_HEADER_BYTES:
+        raise MalformedError("tar", expected=f"headers of at most {_MOST_HEADER_BYTES} bytes", found=info.size)
+    return body.read(info.size)
+
+
+def _decode_records(raw: bytes) -> dict[str, str]:
+    r"""Read those of the records ``<length> <name>=<value>\\n`` that say where an entry is, or how large."""
+    found = {}
+    start = 0
+    while start < len(raw):
+        digits, space, _ = raw[start : start + 20].partition(b" ")
+        length = int(digits) if space and digits.isdigit() else 0
+        record = raw[start : start + length]
+        name, sign, value = record[len(digits) + 1 : -1].partition(b"=")
+        if not sign or len(record) != length or record[-1:] != b"\n":
+            raise MalformedError("tar", expected="records of an extended header", found=raw[start : start + 40])
+        if name.startswith(b"GNU.sparse"):
+            raise UnsupportedError("entry of an archive", found="a file with holes; pack it without --sparse")
+        if name in {b"path", b"linkpath", b"size"}:
+            found[name.decode()] = _decode_text(value)
+        start += length
+    return found
+
+
+def _decode_text(raw: bytes) -> str:
+    try:
+        return raw.decode()
+    except UnicodeDecodeError as error:
+        raise MalformedError("tar", expected="names in UTF-8", found=raw[:80]) from error

@@ -1,0 +1,191 @@
+"""Added engines in the home: a folder for each, under its name.
+
+::
+
+    engines/<name>/engine.json   what is known of it
+    engines/<name>/file          as it was given; a program is run from here
+    engines/<name>/root/         what the sandbox shows of an archive
+    engines/lock                 held by whoever adds or removes
+
+An engine is made under a name that begins with a dot and renamed when it is whole; what a killed command left under
+such a name is removed by the next one that adds.
+
+Source: clauses ADDED-1 to ADDED-4 in ``spec/extensions/added-engines.md``, HOME-50.
+"""
+
+import fcntl
+import os
+import shutil
+import stat
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from odf_engines.added.content import digest_of_contents
+from odf_engines.added.description import EngineDescription, Form, check_engine_name
+from odf_engines.added.engine import AddedEngine
+from odf_engines.archive import take_engine
+from odf_engines.engine import Engine
+from odf_engines.sandbox.disk import remove_tree
+from odf_node.home import Home, fsync_folder
+from odf_node.os_errors import mapped_os_errors
+from odf_node.ports.engines import ShelvedEngine, WantedStart
+from odf_node.ports.errors import HomeCorruptError
+from odf_protocol.errors import MalformedError, NotFoundError, RejectedError, shown
+from odf_protocol.timestamp import Timestamp
+
+_DESCRIPTION: Final = "engine.json"
+_FILE: Final = "file"
+_ROOT: Final = "root"
+_LOCK: Final = "lock"
+_MAX_DESCRIPTION_BYTES: Final = 1024 * 1024  # guess: a class path of a thousand archives has 100 KB
+_COPY_BYTES: Final = 1024 * 1024
+
+
+class EngineFolder:
+    """See ``EngineShelf``."""
+
+    def __init__(self, home: Home) -> None:
+        self._home = home
+
+    @property
+    def _folder(self) -> Path:
+        return self._home.added_engines
+
+    def find(self, name: str) -> ShelvedEngine | None:
+        """See ``EngineShelf``."""
+        try:
+            folder = self._folder / check_engine_name(name)
+        except MalformedError:
+            return None  # nothing was added under such a name
+        return self._read(folder) if folder.is_dir() else None
+
+    def list(self) -> Sequence[ShelvedEngine]:
+        """See ``EngineShelf``."""
+        if not self._folder.is_dir():
+            return ()
+        names = sorted(path.name for path in self._folder.iterdir() if not path.name.startswith(".") and path.is_dir())
+        return tuple(self._read(self._folder / name) for name in names)
+
+    def add(
+        self, name: str, file: Path, wanted: WantedStart, *, now: Timestamp, examine: Callable[[Engine], None]
+    ) -> ShelvedEngine:
+        """See ``EngineShelf``."""
+        place = self._folder / check_engine_name(name)
+        with mapped_os_errors(self._folder):
+            self._home.create()
+            self._folder.mkdir(mode=0o700, exist_ok=True)
+        with self._alone(), mapped_os_errors(self._folder):
+            if place.exists():
+                raise RejectedError("ADDED-2 name-is-free", expected="another name", found=place.name)
+            making = Path(tempfile.mkdtemp(prefix=f".{place.name}-", dir=self._folder))
+            try:
+                made, notes = self._make(making, place.name, file, wanted, now)
+                examine(AddedEngine(made, _files_of(making, made), self._cache))
+                _make_durable(making)
+                making.rename(place)
+            finally:
+                remove_tree(making)
+            fsync_folder(self._folder)
+        return self._shelved(made, place, notes)
+
+    def remove(self, name: str) -> None:
+        """See ``EngineShelf``."""
+        place = self._folder / check_engine_name(name)
+        if not place.is_dir():  # whether it can be read or not
+            raise _missing(name)
+        with self._alone(), mapped_os_errors(self._folder):
+            # Gone at once, also for those who look while its files are removed.
+            remove_tree(place.rename(self._folder / f".{place.name}-{os.getpid()}"))
+
+    def export(self, name: str, target: Path) -> None:
+        """See ``EngineShelf``."""
+        found = self.find(name)
+        if found is None:
+            raise _missing(name)
+        source = self._folder / found.engine.name / _FILE
+        with source.open("rb") as given, target.open("xb") as written:
+            shutil.copyfileobj(given, written, _COPY_BYTES)
+        if found.form == Form.PROGRAM:
+            target.chmod(target.stat().st_mode | stat.S_IXUSR)
+
+    @property
+    def _cache(self) -> Path:
+        return self._home.cache
+
+    def _make(
+        self, making: Path, name: str, file: Path, wanted: WantedStart, now: Timestamp
+    ) -> tuple[EngineDescription, tuple[str, ...]]:
+        # A copy first, so that what is checked is what is kept.
+        with file.open("rb") as given, (making / _FILE).open("xb") as kept:
+            shutil.copyfileobj(given, kept, _COPY_BYTES)
+        taken = take_engine(making / _FILE, making / _ROOT, command=wanted.command, port=wanted.port)
+        if taken.form is Form.PROGRAM:
+            (making / _FILE).chmod(0o700)
+        files = making / (_FILE if taken.form is Form.PROGRAM else _ROOT)
+        description = EngineDescription(
+            name=name,
+            version=taken.version,
+            digest=str(digest_of_contents(files, taken.start, self._cache)),
+            form=taken.form,
+            start=taken.start,
+            file_bytes=(making / _FILE).stat().st_size,
+            added_at=str(now),
+        )
+        (making / _DESCRIPTION).write_bytes(msgspec.json.format(msgspec.json.encode(description)))
+        return description, taken.notes
+
+    def _read(self, folder: Path) -> ShelvedEngine:
+        path = folder / _DESCRIPTION
+        try:
+            with path.open("rb") as file:
+                raw = file.read(_MAX_DESCRIPTION_BYTES)
+            description = msgspec.json.decode(raw, type=EngineDescription)
+            return self._shelved(description, folder, ())
+        except (OSError, msgspec.MsgspecError, MalformedError) as error:
+            reason = f"expected what is known of an added engine ({error}); 'odf-node engine remove' forgets it"
+            raise HomeCorruptError(path, reason) from error
+
+    def _shelved(self, description: EngineDescription, folder: Path, notes: tuple[str, ...]) -> ShelvedEngine:
+        return ShelvedEngine(
+            engine=AddedEngine(description, _files_of(folder, description), self._cache),
+            form=description.form,
+            file_bytes=description.file_bytes,
+            added_at=Timestamp.parse(description.added_at),
+            notes=notes,
+        )
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Wait until nobody else adds or removes, and clear what such a one left when it was killed."""
+        with mapped_os_errors(self._folder):
+            lock = os.open(self._folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            for left in self._folder.glob(".*"):
+                remove_tree(left)
+            yield
+        finally:
+            os.close(lock)
+
+
+def _missing(name: str) -> NotFoundError:
+    return NotFoundError(f"there is no added engine {shown(name)!r} in this node; 'odf-node engine list' shows them")
+
+
+def _files_of(folder: Path, description: EngineDescription) -> Path:
+    return folder / (_FILE if description.form is Form.PROGRAM else _ROOT)
+
+
+def _make_durable(folder: Path) -> None:
+    for name in (_FILE, _DESCRIPTION):
+        descriptor = os.open(folder / name, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+    fsync_folder(folder)

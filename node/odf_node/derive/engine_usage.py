@@ -1,0 +1,139 @@
+"""Which engine made what: engines that are here with the datasets that name them, and datasets whose engine is not.
+
+Source: clause ADDED-10 in ``spec/extensions/added-engines.md``.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, Final
+
+from odf_engines.engine import Engine
+from odf_engines.registry import get_engine, installed_engines
+from odf_node.datasets.chains import load_view
+from odf_node.ports import BlockRole, DatasetRecord, MetadataStore
+from odf_node.ports.engines import EngineShelf
+from odf_node.wording import count_of
+from odf_protocol.enums import DatasetKind
+from odf_protocol.errors import OdfError
+from odf_protocol.replay_codec import decode_replay_record
+
+__all__ = ["EngineRow", "EngineUsage", "WaitingRow"]
+
+_STEP_ROLES: Final = tuple(role for role in BlockRole if role is not BlockRole.DEFINITION)
+_MOST_LOOKED_AT: Final = 1000  # guess: chains of others may have no record at all, and be long
+_INSTALLED: Final = "installed"
+
+
+@dataclass(frozen=True, slots=True)
+class EngineRow:
+    """An engine that is here, where it is from, and how many datasets and steps of this node name it."""
+
+    engine: Engine
+    origin: str
+    datasets: int
+    steps: int
+
+    def to_json(self) -> dict[str, Any]:
+        """Give it as plain values."""
+        return {
+            "name": self.engine.name,
+            "version": self.engine.version,
+            "offers": ", ".join(sorted(self.engine.offers)),
+            "digest": str(self.engine.digest()),
+            "origin": self.origin,
+            "datasets": self.datasets,
+            "steps": self.steps,
+        }
+
+    def to_text(self) -> dict[str, str]:
+        """Give it as a row of a table."""
+        return {name: f"{value:,}" if isinstance(value, int) else value for name, value in self.to_json().items()}
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingRow:
+    """An engine that is not here, the digests that made the newest steps of the datasets that name it, and these."""
+
+    engine: str
+    digests: tuple[str, ...]
+    datasets: tuple[str, ...]
+
+    def describe(self) -> str:
+        """Say it in a line."""
+        wanted = f", digest {' or '.join(self.digests)}" if self.digests else ""
+        count = count_of(len(self.datasets), "dataset")
+        waits = "waits" if len(self.datasets) == 1 else "wait"
+        return f"not here: '{self.engine}'{wanted}; {count} {waits} for it: {', '.join(self.datasets)}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Give it as plain values, with the keys of an engine that is here."""
+        nothing = {"version": None, "offers": None, "digest": None, "origin": None}
+        return {"name": self.engine, **nothing, "wanted": self.digests, "waiting": self.datasets}
+
+
+@dataclass(frozen=True, slots=True)
+class EngineUsage:
+    """The use case behind ``odf-node engine list``: reads what is known, changes nothing."""
+
+    store: MetadataStore
+    shelf: EngineShelf
+
+    def list_engines(self) -> list[EngineRow]:
+        """List the engines that are here, by name.
+
+        Raises:
+            EngineFailureError: An added one is not what was added.
+        """
+        named = self._by_engine()
+        installed = {name.lower() for name in installed_engines()}
+        here = [(get_engine(name), _INSTALLED) for name in installed_engines()]
+        here += [(each.engine, each.form) for each in self.shelf.list() if each.engine.name not in installed]
+        rows = []
+        for engine, origin in sorted(here, key=lambda each: each[0].name):
+            records = named.get(engine.name.lower(), ())
+            rows.append(EngineRow(engine, origin, len(records), sum(map(self._count_steps, records))))
+        return rows
+
+    def list_waiting(self) -> list[WaitingRow]:
+        """List the engines that datasets here name and that are not here, by name."""
+        here = {name.lower() for name in installed_engines()} | {each.engine.name for each in self.shelf.list()}
+        rows = []
+        for name, records in sorted(self._by_engine().items()):
+            if name not in here:
+                digests = dict.fromkeys(found for record in records if (found := self._find_digest(record)) is not None)
+                rows.append(WaitingRow(name, tuple(digests), tuple(record.name for record in records)))
+        return rows
+
+    def list_datasets_of(self, engine: str) -> list[str]:
+        """List the datasets whose query in force names an engine."""
+        return [record.name for record in self._by_engine().get(engine.lower(), ())]
+
+    def _by_engine(self) -> dict[str, Sequence[DatasetRecord]]:
+        found: defaultdict[str, list[DatasetRecord]] = defaultdict(list)
+        for record, name in self._iter_named():
+            found[name.lower()].append(record)
+        return dict(found)
+
+    def _iter_named(self) -> Iterator[tuple[DatasetRecord, str]]:
+        for record in self.store.list_datasets():
+            if record.kind is DatasetKind.DERIVATIVE:
+                transform = load_view(self.store, record.id).transform
+                if transform is not None:
+                    yield record, transform.transform.engine
+
+    def _count_steps(self, record: DatasetRecord) -> int:
+        last = record.head.sequence_number
+        return sum(self.store.count_blocks(record.id, role, first=0, last=last) for role in _STEP_ROLES)
+
+    def _find_digest(self, record: DatasetRecord) -> str | None:
+        """Return which engine made the newest step that says so."""
+        for block in islice(self.store.iter_blocks_backwards(record.id), _MOST_LOOKED_AT):
+            found = self.store.find_replay_record(record.id, block.hash)
+            if found is not None:
+                try:
+                    return str(decode_replay_record(found.raw).record.engine.digest)
+                except OdfError:
+                    return None  # 'verify' says what is wrong with it
+        return None

@@ -1,0 +1,244 @@
+"""Clauses ADDED-1 to ADDED-5, ADDED-10 and HOME-50: engines that the operator of a node adds, by its commands."""
+
+from pathlib import Path
+
+import pytest
+
+from support.contract_engine import write_engine
+from support.engine_archives import Entry, docker_archive, hard_link, program, tar_of, write
+from support.nodes import RealNode
+
+ROOT = """
+kind: DatasetSnapshot
+version: 1
+content:
+  name: cities
+  kind: Root
+  metadata:
+    - kind: AddPushSource
+      sourceName: default
+      read:
+        kind: NdJson
+        schema:
+          fields:
+            - {name: event_time, type: {kind: Option, inner: {kind: Timestamp}}}
+            - {name: city, type: {kind: Option, inner: String}}
+            - {name: people, type: {kind: Option, inner: Int64}}
+      merge: {kind: Append}
+"""
+DERIVATIVE = """
+kind: DatasetSnapshot
+version: 1
+content:
+  name: all.cities
+  kind: Derivative
+  metadata:
+    - kind: SetTransform
+      inputs: [{datasetRef: cities, alias: c}]
+      transform: {kind: Sql, engine: ENGINE, query: QUERY}
+"""
+ROWS = """\
+{"event_time": "2024-01-01T00:00:00Z", "city": "Oslo", "people": 700000}
+{"event_time": "2024-01-02T00:00:00Z", "city": "Rome", "people": 2800000}
+"""
+MORE = '{"event_time": "2024-01-03T00:00:00Z", "city": "Turin", "people": 841600}\n'
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> RealNode:
+    """A node with a root that has rows."""
+    node = RealNode(tmp_path / "home")
+    node.must("add", str(write(tmp_path / "root.yaml", ROOT.encode())))
+    node.must("ingest", "cities", str(write(tmp_path / "1.ndjson", ROWS.encode())))
+    return node
+
+
+def derivative(folder: Path, engine: str = "other-one", query: str = "ALL") -> str:
+    text = DERIVATIVE.replace("ENGINE", engine).replace("QUERY", query)
+    return str(write(folder / f"{engine}.yaml", text.encode()))
+
+
+def kept(node: RealNode) -> set[str]:
+    """Every file of a home but those that can be made again."""
+    return {name for name in node.snapshot() if not name.startswith("cache/")}
+
+
+def names(node: RealNode) -> set[str]:
+    return {each["name"] for each in node.must("engine", "list", "-o", "json").json()}
+
+
+def test_added_engine_derives_and_others_with_the_same_file_verify_it(node: RealNode, tmp_path: Path) -> None:
+    file = write_engine(tmp_path / "engine")
+    added = node.must("engine", "add", "Other-One", str(file), "-o", "json").json()
+    assert added["name"] == "other-one"
+    graded = node.must("add", "-o", "json", derivative(tmp_path, "OTHER-one")).json()
+    assert graded[0]["grade"]["level"] == "pinned"
+    node.must("pull", "all.cities")
+    node.must("ingest", "cities", str(write(tmp_path / "2.ndjson", MORE.encode())))
+    node.must("pull", "all.cities")
+    assert "Turin" in node.must("tail", "all.cities", "-o", "csv").out
+    (finding,) = node.must("verify", "all.cities", "-o", "json").json()
+    assert (finding["valid"], finding["replayedSteps"]) == (True, 2)
+    (row,) = [each for each in node.must("engine", "list", "-o", "json").json() if each["name"] == "other-one"]
+    assert (row["origin"], row["offers"], row["datasets"], row["steps"]) == ("program", "transform", 1, 2)
+    assert row["digest"] == added["digest"]
+
+    # Another node lacks it, and says which one it wants; with the same file it computes all again.
+    other, exported = RealNode(tmp_path / "other"), tmp_path / "exported"
+    with node.serving() as address:
+        other.must("pull", f"{address}/cities")
+        before = other.snapshot()
+        refused = other.run("pull", f"{address}/all.cities")
+        assert refused.code != 0
+        assert "'OTHER-one' is not installed" in refused.err
+        assert added["digest"] in refused.err
+        assert other.snapshot().keys() == before.keys()
+        node.must("engine", "export", "other-one", str(exported))
+        assert exported.read_bytes() == file.read_bytes()
+        assert other.must("engine", "add", "other-one", str(exported), "-o", "json").json() == added
+        other.must("pull", f"{address}/all.cities")
+    (listed,) = [each for each in other.must("list", "-o", "json").json() if each["name"] == "all.cities"]
+    assert listed["trust"] == "re-executed"
+
+    # It is gone again: what waits for it is told, with the digest.
+    removed = other.must("engine", "remove", "OTHER-ONE")
+    assert "all.cities" in removed.out
+    shown = other.must("engine", "list").out
+    assert f"not here: 'other-one', digest {added['digest']}; 1 dataset waits for it: all.cities" in shown
+    (finding,) = other.must("verify", "--all", "all.cities", "-o", "json").json()
+    assert finding["replayedSteps"] is None
+    assert added["digest"] in finding["notChecked"]
+
+
+def test_engine_whose_rows_differ_each_time_is_found_out(node: RealNode, tmp_path: Path) -> None:
+    node.must("engine", "add", "other-one", str(write_engine(tmp_path / "engine", "wrong-rows")))
+    node.must("add", derivative(tmp_path))
+    node.must("pull", "all.cities")
+    other = RealNode(tmp_path / "other")
+    with node.serving() as address:
+        other.must("pull", f"{address}/cities")
+        other.must("engine", "add", "other-one", str(tmp_path / "engine"))
+        before = other.snapshot()
+        refused = other.run("pull", f"{address}/all.cities")
+    assert refused.code == 4
+    assert "step is reproduced (PLAN-7)" in refused.err
+    assert "people" in refused.err
+    assert {name for name in other.snapshot() if name.startswith("objects/")} == {
+        name for name in before if name.startswith("objects/")
+    }
+    assert [each["name"] for each in other.must("list", "-o", "json").json()] == ["cities"]
+
+
+@pytest.mark.parametrize("behaviour", ["wrong-offsets-in-file", "dies"])
+def test_step_of_an_engine_that_lies_changes_nothing(node: RealNode, tmp_path: Path, behaviour: str) -> None:
+    node.must("engine", "add", "other-one", str(write_engine(tmp_path / "engine", behaviour)))
+    node.must("add", derivative(tmp_path))
+    before = node.snapshot()
+    failed = node.run("pull", "all.cities")
+    assert failed.code == 1
+    assert "engine failure" in failed.err
+    after = node.snapshot()
+    assert {name for name in after if name.startswith("objects/")} == {
+        name for name in before if name.startswith("objects/")
+    }
+    assert "all.cities" in node.must("status").out
+
+
+def test_query_that_the_engine_calls_invalid_is_not_added(node: RealNode, tmp_path: Path) -> None:
+    node.must("engine", "add", "other-one", str(write_engine(tmp_path / "engine")))
+    refused = node.run("add", derivative(tmp_path, query="NONSENSE"))
+    assert refused.code == 2
+    assert "NONSENSE is no query" in refused.err
+    assert [each["name"] for each in node.must("list", "-o", "json").json()] == ["cities"]
+
+
+def test_engine_that_does_not_start_is_not_added(node: RealNode, tmp_path: Path) -> None:
+    before = kept(node)
+    failed = node.run("engine", "add", "other-one", str(write_engine(tmp_path / "engine", "ends-at-once")))
+    assert failed.code == 1
+    assert "was not added: its program ended with code 3" in failed.err
+    assert "the last that it wrote: no licence found" in failed.err
+    assert kept(node) - before <= {"engines/lock"}
+    assert "other-one" not in names(node)
+
+
+def test_archive_that_leaves_its_root_is_not_added(node: RealNode, tmp_path: Path) -> None:
+    before = kept(node)
+    layer = tar_of([program("run"), hard_link("shadow", "../../../etc/shadow")])
+    file = write(tmp_path / "image.tar", docker_archive([layer], {"Entrypoint": ["/run"]}))
+    refused = node.run("engine", "add", "other-one", str(file))
+    assert refused.code == 7
+    assert "expected a path inside the root, found one with '..'" in refused.err
+    assert kept(node) - before <= {"engines/lock"}
+    assert [path.name for path in (node.home / "engines").iterdir()] == ["lock"]
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["add", "spark", "FILE"], 2, "engine 'spark' is installed with this program"),
+        (["add", "other-one", "FILE"], 2, "there is an engine 'other-one' already"),
+        (["add", "../x", "FILE"], 7, "malformed name of an engine"),
+        (["add", "more", "/no/such/file"], 2, "/no/such/file is no file"),
+        (["add", "more", "FILE", "--port", "70000"], 7, "1 to 65535"),
+        (["add", "more", "FILE", "--command", "'"], 2, "--command"),
+        (["remove", "spark"], 3, "engine 'spark' was not added"),
+        (["remove", "nothing"], 3, "there is no added engine 'nothing'"),
+        (["export", "nothing", "TARGET"], 3, "there is no added engine 'nothing'"),
+        (["export", "other-one", "FILE"], 2, "is there already; nothing was written"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
+)
+def test_requests_that_make_no_sense_say_what_would(
+    tmp_path_factory: pytest.TempPathFactory, shelved: tuple[RealNode, Path], words: list[str], code: int, said: str
+) -> None:
+    node, file = shelved
+    target = tmp_path_factory.mktemp("target") / "file"
+    before = kept(node)
+    refused = node.run("engine", *({"FILE": str(file), "TARGET": str(target)}.get(word, word) for word in words))
+    assert (refused.code, said in refused.err) == (code, True), refused.err
+    assert kept(node) == before
+    assert not target.exists()
+
+
+@pytest.fixture(scope="module")
+def shelved(tmp_path_factory: pytest.TempPathFactory) -> tuple[RealNode, Path]:
+    """A node with an added engine, and its file."""
+    folder = tmp_path_factory.mktemp("shelved")
+    node, file = RealNode(folder / "home"), write_engine(folder / "engine")
+    node.must("engine", "add", "other-one", str(file))
+    return node, file
+
+
+def test_damaged_engine_is_named_and_can_be_forgotten(node: RealNode, tmp_path: Path) -> None:
+    node.must("engine", "add", "other-one", str(write_engine(tmp_path / "engine")))
+    place = node.home / "engines" / "other-one"
+    (place / "file").write_bytes((place / "file").read_bytes() + b"# decayed")
+    refused = node.run("add", derivative(tmp_path))
+    assert refused.code == 1
+    assert "engine other-one is not what was added" in refused.err
+    (place / "engine.json").write_text("{")
+    damaged = node.run("engine", "list")
+    assert damaged.code == 6
+    assert "odf-node engine remove" in damaged.err
+    node.must("engine", "remove", "other-one")
+    assert "other-one" not in names(node)
+
+
+def test_what_a_killed_command_left_is_cleared_by_the_next(node: RealNode, tmp_path: Path) -> None:
+    left = node.home / "engines" / ".other-one-killed"
+    left.mkdir(parents=True)
+    write(left / "file", b"half of it")
+    assert "other-one" not in names(node)
+    node.must("engine", "add", "other-one", str(write_engine(tmp_path / "engine")))
+    assert sorted(path.name for path in (node.home / "engines").iterdir()) == ["lock", "other-one"]
+
+
+def test_entry_is_plain_text_in_a_list(node: RealNode, tmp_path: Path) -> None:
+    """An archive calls itself what it wants; a terminal is not steered by it."""
+    layer = tar_of([Entry("x")])
+    file = write(tmp_path / "image.tar", docker_archive([layer], {"Entrypoint": ["/no\x1b[31m"]}))
+    refused = node.run("engine", "add", "other-one", str(file))
+    assert refused.code == 1
+    assert "cannot be started" in refused.err
+    assert "\x1b" not in refused.err
