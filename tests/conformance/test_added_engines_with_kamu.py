@@ -74,7 +74,7 @@ def theirs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     added = shelf.add("theirs", file, WantedStart(), now=NOW, examine=lambda _engine: None)
     file.unlink()
     assert added.form == ("program" if request.param == "program" else "root")
-    assert not (place / "home/engines/theirs/root/etc/issue").exists() or request.param == "root"
+    assert not (place / "home/engines/theirs/rootfs/etc/issue").exists() or request.param == "root"
     with added.engine.open(place, LIMITS) as session:
         yield session
 

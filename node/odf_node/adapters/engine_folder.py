@@ -4,7 +4,7 @@
 
     engines/<name>/engine.json   what is known of it
     engines/<name>/file          as it was given; a program is run from here
-    engines/<name>/root/         what the sandbox shows of an archive
+    engines/<name>/rootfs/       what the sandbox shows of an archive
     engines/lock                 held by whoever adds or removes
 
 An engine is made under a name that begins with a dot and renamed when it is whole; what a killed command left under
@@ -40,7 +40,7 @@ from odf_protocol.timestamp import Timestamp
 
 _DESCRIPTION: Final = "engine.json"
 _FILE: Final = "file"
-_ROOT: Final = "root"
+_ROOT: Final = "rootfs"
 _LOCK: Final = "lock"
 _MAX_DESCRIPTION_BYTES: Final = 1024 * 1024  # guess: a class path of a thousand archives has 100 KB
 _COPY_BYTES: Final = 1024 * 1024

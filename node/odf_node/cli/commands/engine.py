@@ -135,7 +135,7 @@ def _export(context: Context, arguments: argparse.Namespace) -> int:
 def _usage(context: Context) -> "EngineUsage":
     from odf_node.derive.engine_usage import EngineUsage
 
-    return EngineUsage(context.node.store, context.node.engine_shelf)
+    return EngineUsage(context.node.chains, context.node.evidence, context.node.engine_shelf)
 
 
 def _added_engines(context: Context) -> "AddedEngines":
