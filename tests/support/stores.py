@@ -12,6 +12,7 @@ from odf_node.ports.audit import AuditLog
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.commits import CommitStore
 from odf_node.ports.datasets import DatasetStore
+from odf_node.ports.definitions import DefinitionStore
 from odf_node.ports.documents import DocumentStore
 from odf_node.ports.evidence import EvidenceStore
 from odf_node.ports.gossip import GossipItems
@@ -25,6 +26,7 @@ from odf_node.ports.subscriptions import SubscriptionStore
 class Store(
     ChainStore,
     DatasetStore,
+    DefinitionStore,
     CommitStore,
     DocumentStore,
     EvidenceStore,

@@ -21,6 +21,7 @@ TOPICS: Final[dict[str, dict[str, str]]] = {
         "pull": "ingest a root dataset, run a derivative, or bring a dataset from another node",
         "ingest": "push files or standard input into a root dataset",
         "list": "list the datasets of this node",
+        "search": "find datasets by words in names, descriptions, keywords and columns, here or at other nodes",
         "tail": "show the newest rows of a dataset",
         "sql": "query datasets, as they are or as they were known at a time",
         "log": "show the metadata chain of a dataset, newest first",

@@ -3,6 +3,7 @@
 from odf_node.adapters.memory.chains import MemoryChains
 from odf_node.adapters.memory.commits import MemoryCommits
 from odf_node.adapters.memory.datasets import MemoryDatasets
+from odf_node.adapters.memory.definitions import MemoryDefinitions
 from odf_node.adapters.memory.documents import MemoryDocuments
 from odf_node.adapters.memory.evidence import MemoryEvidence
 from odf_node.adapters.memory.ingests import MemoryIngests
@@ -21,6 +22,7 @@ from odf_node.adapters.memory.tables import Tables
 class MemoryStore(
     MemoryChains,
     MemoryDatasets,
+    MemoryDefinitions,
     MemoryCommits,
     MemoryDocuments,
     MemoryEvidence,

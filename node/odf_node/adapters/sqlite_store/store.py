@@ -5,6 +5,7 @@ from odf_node.adapters.sqlite_store.chains import SqliteChains
 from odf_node.adapters.sqlite_store.commits import SqliteCommits
 from odf_node.adapters.sqlite_store.database import BUSY_TIMEOUT_S, Database
 from odf_node.adapters.sqlite_store.datasets import SqliteDatasets
+from odf_node.adapters.sqlite_store.definitions import SqliteDefinitions
 from odf_node.adapters.sqlite_store.documents import SqliteDocuments
 from odf_node.adapters.sqlite_store.evidence import SqliteEvidence
 from odf_node.adapters.sqlite_store.gossip import SqliteGossipItems
@@ -20,6 +21,7 @@ from odf_node.home import Home
 class SqliteMetadataStore(
     SqliteChains,
     SqliteDatasets,
+    SqliteDefinitions,
     SqliteCommits,
     SqliteDocuments,
     SqliteEvidence,

@@ -1,0 +1,17 @@
+"""What datasets say of themselves."""
+
+from collections.abc import Iterator
+
+from odf_node.adapters.memory.tables import MemoryPort
+from odf_node.ports.datasets import BlockRole
+from odf_protocol.did import DatasetId
+
+
+class MemoryDefinitions(MemoryPort):
+    """``DefinitionStore`` in memory."""
+
+    def iter_definitions(self) -> Iterator[tuple[DatasetId, bytes]]:
+        with self._tables.lock:
+            kept = list(self._tables.datasets.items())
+        for dataset_id, each in kept:
+            yield dataset_id, b"\0".join(block.raw for block in each.blocks if block.role is BlockRole.DEFINITION)
