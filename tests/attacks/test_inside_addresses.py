@@ -19,7 +19,7 @@ from odf_node.adapters.transfer_urls import read_transfer_url
 from odf_node.ports.peer_errors import PeerLiedError, PeerUnavailableError
 from odf_protocol.errors import OdfError
 from odf_protocol.public_addresses import is_public_host, is_public_ip
-from odf_protocol.smart_transfer.messages import TransferUrl
+from odf_protocol.smart_transfer.messages import Header, TransferUrl
 from support.event_loop import in_loop
 from support.http_server import serving
 
@@ -116,6 +116,45 @@ def test_address_with_a_zone_is_judged_and_a_name_is_not() -> None:
 @pytest.mark.parametrize("address", INSIDE.values(), ids=INSIDE)
 def test_transfer_to_an_address_inside_is_refused(address: str) -> None:
     host = f"[{address}]" if ":" in address else address
+    with pytest.raises(PeerLiedError, match="SMART-11"):
+        read_transfer_url(TransferUrl(url=f"http://{host}/x", headers=()), dataset_url=DATASET)
+
+
+@pytest.mark.parametrize(
+    ("place", "headers"),
+    [
+        ("a", {"X": "a\r\nEvil: 1"}),
+        ("a", {"X\r\nEvil: 1\r\nY": "a"}),
+        ("a", {"X": "a\0b"}),
+        ("a", {"X": "\u20ac"}),
+        ("a", {"": "a"}),
+        ("a", {"a:b": "a"}),
+        ("a", {"transfer-encoding ": "chunked"}),
+        ("a", {"\tHost": "elsewhere"}),
+        ("a\r\nEvil: 1", {}),
+        ("a HTTP/1.1\tx", {}),
+        ("a HTTP/1.1 x", {}),
+        ("\x00\x01", {}),
+        ("\u2028", {}),
+    ],
+)
+@in_loop
+async def test_transfer_whose_words_would_be_a_message_of_their_own_is_refused(
+    place: str, headers: dict[str, str]
+) -> None:
+    async def inside(request: web.Request) -> web.Response:
+        return web.Response()
+
+    async with serving(inside) as victim:
+        said = tuple(Header(name=name, value=value) for name, value in headers.items())
+        with pytest.raises(PeerLiedError, match="SMART-11") as refused:
+            read_transfer_url(TransferUrl(url=f"{victim.base}/{place}", headers=said), dataset_url=URL(victim.base))
+        assert str(refused.value).isprintable()
+        assert victim.requests == []
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:70000", "xn--\u2603.example", "[::1", "127.0.0.1:x", "node.example:-1"])
+def test_address_that_is_none_is_refused(host: str) -> None:
     with pytest.raises(PeerLiedError, match="SMART-11"):
         read_transfer_url(TransferUrl(url=f"http://{host}/x", headers=()), dataset_url=DATASET)
 

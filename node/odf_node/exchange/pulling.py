@@ -244,7 +244,7 @@ class Pulling:
             held = await finish_in_thread(lambda: completion.find(record, wishes.portion, url, statements))
             completed = await self._judge(peer, held, policy, acceptor, progress, uploaded) if held else None
         if record is not None and self._is_known(record, offered.head):
-            Disputes(self.chains, self.documents).require_undisputed(record.id, record.name)
+            Disputes(self.chains, self.documents).require_undisputed(record.id, name)
             await finish_in_thread(lambda: acceptor.keep_statements(record.id, statements, now=self.clock.now()))
             await finish_in_thread(lambda: hearing.remember(record.id, offered, url))
             return replace(completed or _up_to_date(self.chains, record, wishes), warnings=doubts)

@@ -1,5 +1,6 @@
 """Judge what others push: a push is a pull whose peer happens to be the one who asked."""
 
+import secrets
 from dataclasses import dataclass
 from typing import Final
 
@@ -39,7 +40,8 @@ class PushJudge:
         if held is not None and held.origin is Origin.OWN:
             raise RejectedError(f"ACCEPT-8 own-datasets-are-written-here-only ('{held.name}')")
         if held is not None:
-            Disputes(self.chains, self.documents).require_undisputed(held.id, held.name)
+            # By the pusher's own name for it: under which it is kept here may not be for them to know (EX-85).
+            Disputes(self.chains, self.documents).require_undisputed(held.id, offered.name)
         if named is not None and offered.dataset_id is not None and named.id != offered.dataset_id:
             raise RejectedError(
                 f"ACCEPT-8 name-keeps-its-identity ('{offered.name}')", expected=named.id, found=offered.dataset_id
@@ -70,5 +72,9 @@ class PushJudge:
             return None
         if self.datasets.find_readable(name, READS_EVERYTHING) is None or offered.dataset_id is None:
             return None
-        digits = offered.dataset_id.public_key.hex()[:_NAME_DIGITS]
-        return f"{name.text[: MAX_NAME_CHARACTERS - _NAME_DIGITS - 2].rstrip('.-')}.x{digits}"
+        begins = name.text[: MAX_NAME_CHARACTERS - _NAME_DIGITS - 2].rstrip(".-")
+        other = f"{begins}.x{offered.dataset_id.public_key.hex()[:_NAME_DIGITS]}"
+        if self.datasets.find_readable(DatasetName(other), READS_EVERYTHING) is None:
+            return other
+        # Somebody gave it to another dataset, to see whether it is needed: what nobody can guess is free.
+        return f"{begins}.x{secrets.token_hex(_NAME_DIGITS // 2)}"
