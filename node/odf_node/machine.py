@@ -43,6 +43,7 @@ def examine_machine(home: Path | None) -> list[MachineFinding]:
         *_sandbox(),
         _try("engine", _engine, "install odf-node again"),
         *_needs(),
+        *_added_engines(folder),
         _home(folder),
         _space(folder),
         _objects(folder),
@@ -93,6 +94,17 @@ def _needs() -> list[MachineFinding]:
     from odf_engines.registry import get_engine, installed_engines
 
     found = [need for name in installed_engines() for need in get_engine(name).examine()]
+    return [MachineFinding(need.what, need.is_there, need.found, need.mend) for need in found]
+
+
+def _added_engines(folder: Path) -> list[MachineFinding]:
+    """Return what each added engine needs, its files as they were added first of all (ADDED-5)."""
+    from odf_node.adapters.engine_folder import EngineFolder
+
+    try:
+        found = [need for each in EngineFolder(Home(folder)).list() for need in each.engine.examine()]
+    except OdfError as error:
+        return [MachineFinding("added engines", False, str(error), "remove the engine, and add it again")]
     return [MachineFinding(need.what, need.is_there, need.found, need.mend) for need in found]
 
 

@@ -105,6 +105,10 @@ def test_added_engine_derives_and_others_with_the_same_file_verify_it(node: Real
     assert "all.cities" in removed.out
     shown = other.must("engine", "list").out
     assert f"not here: 'other-one', digest {added['digest']}; 1 dataset waits for it: all.cities" in shown
+    waiting = [each for each in other.must("status", "-o", "json").json() if each["dataset"] == "all.cities"]
+    what = f"its engine 'other-one' (digest {added['digest']}) is not here"
+    assert {"condition": "waiting", "dataset": "all.cities", "what": what,
+            "command": "odf-node engine add other-one FILE"} in waiting  # fmt: skip
     (finding,) = other.must("verify", "--all", "all.cities", "-o", "json").json()
     assert finding["replayedSteps"] is None
     assert added["digest"] in finding["notChecked"]
@@ -217,6 +221,8 @@ def test_damaged_engine_is_named_and_can_be_forgotten(node: RealNode, tmp_path: 
     refused = node.run("add", derivative(tmp_path))
     assert refused.code == 1
     assert "engine other-one is not what was added" in refused.err
+    (found,) = [each for each in node.run("doctor", "-o", "json").json() if each["what"] == "engine other-one"]
+    assert (found["ok"], "is not what was added" in found["found"]) == (False, True)
     (place / "engine.json").write_text("{")
     damaged = node.run("engine", "list")
     assert damaged.code == 6

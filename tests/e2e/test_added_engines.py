@@ -1,7 +1,9 @@
 """Clauses ADDED-1 to ADDED-10: engines of others, added from files, in their sandbox and in a node."""
 
 import contextlib
+import json
 import re
+import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,13 +16,26 @@ import pytest
 from odf_engines.added.content import digest_of_contents
 from odf_engines.added.description import EngineDescription, EngineStart, Form
 from odf_engines.added.engine import AddedEngine
+from odf_engines.added.runtime import RootRuntime, find_runtime
 from odf_engines.contract import GradeLevel, Limits, QueryTable, TransformRequest
 from odf_engines.engine import EngineSession
 from odf_engines.errors import EngineFailureError, InvalidQueryError, LimitExceededError
+from odf_node.adapters.engine_folder import EngineFolder
+from odf_node.home import Home
+from odf_node.ports.engines import WantedStart
 from odf_protocol.did import DatasetId
 from odf_protocol.vocabulary import Vocabulary
 from support.contract_engine import write_engine
-from support.transforms import ORDERS, orders_input, output_rows, transform_request, transform_sql, write_orders
+from support.engine_archives import Entry, docker_archive, link, program, tar_of, write
+from support.transforms import (
+    ORDERS,
+    SYSTEM_TIME,
+    orders_input,
+    output_rows,
+    transform_request,
+    transform_sql,
+    write_orders,
+)
 
 MIB = 1024 * 1024
 ROWS = [(number, 0, number * 1000, number, "new", 1.5 * number) for number in range(10)]
@@ -171,6 +186,46 @@ def test_changed_program_is_not_started(tmp_path: Path) -> None:
     changed = AddedEngine(engine.description, engine.files, tmp_path / "cache")
     with pytest.raises(EngineFailureError, match="is not what was added: expected"):
         changed.open(tmp_path, LIMITS)
+
+
+@pytest.mark.parametrize("form", ["program", "root"])
+def test_engine_sees_and_reaches_nothing_of_the_machine(tmp_path: Path, form: str) -> None:
+    """ADDED-6: in either form, it has itself, the node's part, its inputs, and a network without a way out."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        engine = program_engine(tmp_path, "spies") if form == "program" else root_engine(tmp_path, "spies")
+        (tmp_path / "work").mkdir()
+        with engine.open(tmp_path / "work", LIMITS) as session, pytest.raises(EngineFailureError) as caught:
+            session.transform(step(tmp_path, str(port)))
+    assert "of its own: {" in str(caught.value), caught.value
+    seen = json.loads(str(caught.value).partition("of its own: ")[2])
+    theirs = {"usr", "lib64", "lib"} if form == "program" else {"app", "usr", "lib"}
+    ours = {"dev", "etc", "exchange", "opt", "proc", "runtime", "scratch", "tmp"}
+    assert set(seen["top"]) <= ours | theirs
+    assert seen["writable"] == ["/opt/engine/out", "/scratch", "/tmp"]
+    assert (seen["reached"], seen["interfaces"], seen["user"]) == ([], ["lo"], 65534)
+    assert seen["processes"] <= 4  # bubblewrap's two, our program, the engine
+    assert set(seen["environment"]) <= {"HOME", "LANG", "LD_LIBRARY_PATH", "OWN", "PATH", "TMPDIR", "TZ", "LC_CTYPE"}
+
+
+def root_engine(folder: Path, behaviour: str) -> AddedEngine:
+    """An engine of an image; its Python is that of the node's part, since it has none itself."""
+    loader, *options = RootRuntime.launcher(find_runtime(folder))  # type: ignore[arg-type]
+    text = write_engine(
+        folder / "engine", behaviour, interpreter=f"#!{loader} /runtime/python/bin/python3"
+    ).read_bytes()
+    layer = tar_of([program("app/engine", text), Entry("usr/data"), link("lib", "usr")])
+    start = {"Entrypoint": ["/app/engine"], "Env": [f"LD_LIBRARY_PATH={options[-1]}", "OWN=1"], "WorkingDir": "/app"}
+    shelf = EngineFolder(Home(folder / "home"))
+    file = write(folder / "image.tar", docker_archive([layer], start))
+    engine = shelf.add("other", file, WantedStart(), now=SYSTEM_TIME, examine=lambda _engine: None).engine
+    assert isinstance(engine, AddedEngine)
+    return engine
+
+
+def test_engine_with_a_root_folder_answers(tmp_path: Path) -> None:
+    with root_engine(tmp_path, "honest").open(tmp_path, LIMITS) as session:
+        assert session.transform(step(tmp_path)).statistics.rows_out == 10
 
 
 def processes_with(text: str) -> list[str]:

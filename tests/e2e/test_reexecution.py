@@ -431,9 +431,8 @@ def test_step_of_another_engine_that_is_reproduced_is_valid_and_said_so(judge: J
     finding = _verify(judge)
 
     assert (finding.is_valid, finding.replayed_steps) == (True, 3)
-    short = OTHER_ENGINE.digest.short
     assert finding.warnings[:2] == (
-        f"1 of 3 steps were made by another build of the engine, spark 4.2.0 ({short})",
+        f"1 of 3 steps were made by another build of the engine, spark 4.2.0 (digest {OTHER_ENGINE.digest})",
         "1 of 3 steps have no replay record",
     )
 

@@ -77,18 +77,58 @@ def answer(message: bytes, context: Any) -> Any:
     has_rows = request.query_inputs[0].offset_interval is not None
     yield say(TransformResponseProgress())
     if has_rows:  # a query that is only tried gets an honest answer
-        yield from misbehave(say, wrap)
+        yield from misbehave(say, wrap, query)
     if has_rows and BEHAVIOUR == "own-fault":
         yield say(TransformResponseInternalError(message="out of ideas", backtrace="line 1\nline 2"))
         return
-    if has_rows and BEHAVIOUR == "never-answers":
+    if has_rows and BEHAVIOUR in {"never-answers", "spies"}:
         return
     yield say(transform(request))
     if has_rows and BEHAVIOUR == "answers-twice":
         yield say(transform(request, suffix="-again"))
 
 
-def misbehave(say: Any, wrap: Any) -> Any:
+def spy(port: str) -> str:
+    """Say as JSON what an engine sees, can write to, and can reach."""
+    import json
+    import socket
+
+    writable = []
+    for folder in (
+        "/",
+        "/etc",
+        "/opt/engine",
+        "/opt/engine/in",
+        "/opt/engine/out",
+        "/runtime",
+        "/usr",
+        "/scratch",
+        "/tmp",
+    ):
+        try:
+            (Path(folder) / "written").write_text("x")
+            writable.append(folder)
+        except OSError:
+            continue
+    reached = []
+    for address in ("127.0.0.1", "192.0.2.1", "8.8.8.8"):
+        with socket.socket() as line:
+            line.settimeout(2)
+            if line.connect_ex((address, int(port))) == 0:
+                reached.append(address)
+    seen = {
+        "top": sorted(path.name for path in Path("/").iterdir()),
+        "writable": writable,
+        "reached": reached,
+        "user": os.getuid(),
+        "environment": sorted(os.environ),
+        "processes": len(list(Path("/proc").glob("[0-9]*"))),
+        "interfaces": [line.split(":")[0].strip() for line in Path("/proc/net/dev").read_text().splitlines()[2:]],
+    }
+    return json.dumps(seen)
+
+
+def misbehave(say: Any, wrap: Any, query: str) -> Any:
     from odf_protocol.engine_messages import TransformResponseProgress
 
     if BEHAVIOUR == "hangs":
@@ -106,6 +146,10 @@ def misbehave(say: Any, wrap: Any) -> Any:
         yield wrap(b"\xff" * 40)
     if BEHAVIOUR == "huge-answer":
         yield wrap(b"\0" * (8 * 1024 * 1024))
+    if BEHAVIOUR == "spies":
+        from odf_protocol.engine_messages import TransformResponseInternalError
+
+        yield say(TransformResponseInternalError(message=spy(query)))
     number = 0
     while BEHAVIOUR == "fills-the-disk":
         number += 1

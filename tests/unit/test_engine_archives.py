@@ -290,6 +290,13 @@ def test_many_files_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
+def test_many_names_at_the_top_are_refused(tmp_path: Path) -> None:
+    """Each would be an argument of the command that builds the sandbox."""
+    with pytest.raises(MalformedError, match="at most 100 names at the top"):
+        take(tmp_path, tar_of([Entry(str(number)) for number in range(200)]))
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
 def test_names_that_are_no_text_are_refused(tmp_path: Path) -> None:
     made = io.BytesIO()
     with tarfile.open(fileobj=made, mode="w", format=tarfile.GNU_FORMAT, encoding="latin-1") as tar:

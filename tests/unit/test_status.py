@@ -7,6 +7,7 @@ import pytest
 
 from odf_node.cli.main import main
 from odf_node.composition import Node
+from odf_node.derive.engine_usage import EngineUsage
 from odf_node.ports import QuarantineFile, SeenHead
 from odf_node.upkeep.status import Condition, NodeStatus
 from odf_protocol.events import DatasetKind, Seed
@@ -16,8 +17,9 @@ from support.signing import NEW_KEY, OTHER_KEY
 
 
 def found(node: Node) -> list[tuple[Condition, str | None, str, str]]:
+    usage = EngineUsage(node.store, node.store, node.engine_shelf)
     report = NodeStatus(
-        node.store, node.store, node.store, node.store, node.store, node.objects, node.refusals, node.clock
+        node.store, node.store, node.store, node.store, node.store, node.objects, node.refusals, node.clock, usage
     )
     return [(each.condition, each.dataset, each.what, each.command) for each in report.list_findings()]
 

@@ -51,10 +51,14 @@ def main(arguments: dict[str, Any]) -> None:
         print(json.dumps({"error": error_to_fields(error)}), file=answers, flush=True)
         return
 
+    tried: list[tuple[Any, dict[str, object]]] = []  # the last query, which a node asks about before each step
+
     def run(operation: str, request: Any, folder: Path) -> dict[str, object]:
-        if operation == "check":
-            return _grade(program, arguments["name"], request, folder)
-        return _transform(program, request, folder)
+        if operation != "check":
+            return _transform(program, request, folder)
+        if not tried or tried[0][0] != request:
+            tried[:] = [(request, _grade(program, arguments["name"], request, folder))]
+        return tried[0][1]
 
     print(json.dumps(READY), file=answers, flush=True)
     for line in sys.stdin:

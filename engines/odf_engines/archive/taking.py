@@ -26,6 +26,7 @@ __all__ = ["TakenEngine", "take_engine"]
 _MOST_FILE_BYTES: Final = 8 * 1024**3  # guess: images of Spark and Flink have 1 to 2 GiB
 _MOST_UNPACKED_BYTES: Final = 16 * 1024**3  # guess: of one layer, and of all files of a root folder
 _MOST_ENTRIES: Final = 500_000  # guess: of all layers; an image with Python and Java has 60,000
+_MOST_AT_TOP: Final = 100  # guess: Linux has twenty; each is an argument of what builds the sandbox
 _PROGRAMS: Final = (b"\x7fELF", b"#!")
 _ROOT_COMMAND: Final = "/engine"
 _READ_BYTES: Final = 1024 * 1024
@@ -177,6 +178,9 @@ def _make_room(tree: RootTree) -> None:
         tree.hide((name,))
     for name in sorted(OWN_PLACES & tree.top.children.keys()):
         raise MalformedError("archive of an engine", where=f"'{name}'", expected="another name", found="the node's own")
+    if len(tree.top.children) > _MOST_AT_TOP:
+        found = f"{len(tree.top.children)} of them"
+        raise MalformedError("archive of an engine", expected=f"at most {_MOST_AT_TOP} names at the top", found=found)
     for place in MOUNT_POINTS:
         names = tuple(place.rstrip("/").split("/"))
         folder = tree.top

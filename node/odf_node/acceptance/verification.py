@@ -239,7 +239,7 @@ class RecordedEngines:
         """Say in lines what a person should know."""
         lines = [
             f"{count} of {self.steps} steps were made by another build of the engine, {each.name} {each.version} "
-            f"({each.digest.short})"
+            f"(digest {each.digest})"
             for each, count in self.others
         ]
         if self.recorded < self.steps:

@@ -7,6 +7,7 @@ from enum import StrEnum
 from odf_node.acceptance.refusals import Refusals
 from odf_node.acceptance.unchecked import find_unchecked
 from odf_node.datasets.chains import load_view
+from odf_node.derive.engine_usage import EngineUsage
 from odf_node.derive.transforms import StepBuilder
 from odf_node.keys.disputes import Disputes
 from odf_node.ports import Clock, DatasetRecord, ObjectStore, Origin
@@ -59,6 +60,7 @@ class NodeStatus:
     objects: ObjectStore
     refusals: Refusals
     clock: Clock
+    engine_usage: EngineUsage
 
     def list_findings(self) -> list[Finding]:
         """List what wants doing, the worst first."""
@@ -116,5 +118,10 @@ class NodeStatus:
             yield Finding(Condition.UNSOUND, None, what, "odf-node repair")
         if refused := sum(1 for _ in self.refusals.iter_reports()):
             yield Finding(Condition.WAITING, None, f"{count_of(refused, 'refusal')} kept", "odf-node inspect refusals")
+        for waiting in self.engine_usage.list_waiting():
+            wanted = f" (digest {' or '.join(waiting.digests)})" if waiting.digests else ""
+            for name in waiting.datasets:
+                what = f"its engine '{waiting.engine}'{wanted} is not here"
+                yield Finding(Condition.WAITING, name, what, f"odf-node engine add {waiting.engine} FILE")
         if self.objects.has_leftovers(now=self.clock.now()):
             yield Finding(Condition.WAITING, None, "files that no dataset needs", "odf-node gc")

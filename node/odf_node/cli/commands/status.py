@@ -4,6 +4,7 @@ import argparse
 
 from odf_node.cli.context import Context
 from odf_node.cli.parsing import add_output_format
+from odf_node.derive.engine_usage import EngineUsage
 from odf_node.upkeep.status import NodeStatus
 
 
@@ -25,6 +26,7 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
         node.objects,
         node.refusals,
         node.clock,
+        EngineUsage(node.chains, node.evidence, node.engine_shelf),
     )
     rows = [
         {"condition": each.condition.value, "dataset": each.dataset, "what": each.what, "command": each.command}
