@@ -8,6 +8,7 @@ from odf_node.composition import Node
 from odf_node.datasets.chains import load_view
 from odf_node.errors import ObjectsAbsentError, RefusedError
 from odf_node.exchange.pulling import name_in_url
+from odf_node.exchange.taking import Errand
 from odf_node.home import Home
 from odf_node.ports import DatasetRecord
 from odf_node.trust.auditing import Say, Task
@@ -107,22 +108,16 @@ async def _bring(audit: Node, url: str, say: Say, *, recursive: bool) -> Dataset
 async def _bring_input(audit: Node, url: str, dataset_id: DatasetId, say: Say) -> None:
     async with await audit.outgoing.open_peer(url) as peer:
         head = await peer.get_head()
-        await audit.pulling.take(
-            peer,
-            url=url,
-            name=head.name,
-            policy=Policy.INTEGRITY if head.signed_head else Policy.UNSIGNED,
-            expected_id=dataset_id,
-            progress=_Progress(say),
-        )
+        policy = Policy.INTEGRITY if head.signed_head else Policy.UNSIGNED
+        progress = _Progress(say)
+        errand = Errand(url=url, name=head.name, policy=policy, expected_id=dataset_id, progress=progress)
+        await audit.taking.take(peer, errand)
 
 
 async def _pull(audit: Node, url: str, policy: Policy, say: Say) -> DatasetRecord:
     async with await audit.outgoing.open_peer(url) as peer:
-        report = await audit.pulling.take(
-            peer, url=url, name=name_in_url(url), policy=policy, expected_id=None, progress=_Progress(say)
-        )
-    return report.record
+        errand = Errand(url=url, name=name_in_url(url), policy=policy, progress=_Progress(say))
+        return (await audit.taking.take(peer, errand)).record
 
 
 class _Progress:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from odf_node.derive.grading import TransformGrader
     from odf_node.derive.transforms import Transformer
     from odf_node.engines.sessions import EngineHost
+    from odf_node.exchange.batches import BatchPulling
     from odf_node.exchange.bringing import Bringing
     from odf_node.exchange.following import Subscriptions
     from odf_node.exchange.logins import Logins
@@ -40,11 +41,11 @@ if TYPE_CHECKING:
     from odf_node.exchange.pushing import Pushing
     from odf_node.exchange.receiving import PushJudge
     from odf_node.exchange.remotes import Remotes
+    from odf_node.exchange.taking import Taking
     from odf_node.exchange.tokens import Tokens
     from odf_node.gossip.peering import Peers
     from odf_node.ingest.ingestion import Ingestor
     from odf_node.ports.engines import EngineShelf
-    from odf_node.ports.layouts import LayoutTarget
     from odf_node.trust.trusting import TrustReport
     from odf_node.trust.verifying import Verifier
     from odf_node.upkeep.derived_cache import DerivedCache
@@ -234,13 +235,27 @@ class Node:
     @cached_property
     def pulling(self) -> "Pulling":
         """Behind ``pull``."""
-        from odf_node.adapters.block_stage import FileStage
         from odf_node.exchange.pulling import Pulling
 
-        parts = self.objects, self.clock, self.ingestor, self.transformer
-        open_stage = partial(FileStage, self.home.staging)
-        ports = self.chains, self.commits, self.documents, self.evidence, self.object_names, self.store
-        return Pulling(*ports, *parts, self.make_acceptor, self.outgoing.open_peer, open_stage, self.bringing)
+        parts = self.ingestor, self.transformer, self.taking, self.outgoing.open_peer, self.bringing
+        return Pulling(self.chains, self.store, self.clock, *parts)
+
+    @cached_property
+    def batches(self) -> "BatchPulling":
+        """Behind ``pull`` of several datasets."""
+        from odf_node.exchange.batches import BatchPulling
+
+        return BatchPulling(self.pulling, self.planner, self.remotes)
+
+    @cached_property
+    def taking(self) -> "Taking":
+        """The way of blocks of others into this node."""
+        from odf_node.adapters.block_stage import FileStage
+        from odf_node.exchange.taking import Taking
+
+        ports = self.chains, self.commits, self.documents, self.evidence, self.object_names
+        parts = self.objects, self.clock, self.make_acceptor, partial(FileStage, self.home.staging), self.bringing
+        return Taking(*ports, self.store, self.store, *parts)
 
     @cached_property
     def bringing(self) -> "Bringing":
@@ -292,20 +307,6 @@ class Node:
 
         return Exporting(self.chains, self.documents, self.evidence, self.object_names, self.objects, self.rate)
 
-    def make_export_target(self, place: str, name: str) -> "LayoutTarget":
-        """Make the place to which ``export`` writes a dataset: its own folder below ``place``, or an archive.
-
-        Raises:
-            UsageError: ``place`` is the address of a server.
-        """
-        from odf_node.adapters.layout_places import ARCHIVE_SUFFIX, find_layout_target
-
-        below = place if place.endswith(ARCHIVE_SUFFIX) else f"{place.rstrip('/')}/{name}"
-        target = find_layout_target(below if "/" in below else f"./{below}", name)
-        if target is None:
-            raise UsageError(f"{place} is no folder, archive or bucket; 'odf-node push' offers datasets to servers")
-        return target
-
     @cached_property
     def repairing(self) -> "Repairing":
         """Behind ``repair``."""
@@ -319,7 +320,7 @@ class Node:
         """Judges what others push to this node."""
         from odf_node.exchange.receiving import PushJudge
 
-        return PushJudge(self.chains, self.documents, self.datasets, self.clock, self.pulling)
+        return PushJudge(self.chains, self.documents, self.datasets, self.taking)
 
     @cached_property
     def logins(self) -> "Logins":
@@ -362,13 +363,14 @@ class Node:
 
         return read_policies(self.home.policies)
 
-    def make_acceptor(self, say: Callable[[str], None]) -> "Acceptor":
-        """Make the gate for blocks of others; ``say`` hears about each long step."""
+    def make_acceptor(self, say: Callable[[str], None], now: Timestamp) -> "Acceptor":
+        """Make the gate for blocks of others as the policies are now; ``say`` hears about each long step."""
         from odf_node.acceptance.acceptor import Acceptor
+        from odf_node.acceptance.refusing import Refuser
 
         ports = self.chains, self.commits, self.documents, self.evidence, self.object_names
-        parts = self.objects, self.keys, self.engines, self.refusals
-        return Acceptor(*ports, *parts, say, self.read_policies())
+        refuser = Refuser(self.chains, self.documents, self.keys, self.engines, self.refusals, now)
+        return Acceptor(*ports, self.objects, self.keys, self.engines, refuser, say, self.read_policies())
 
     def _iter_siblings(self, url: str) -> "Iterator[str]":
         from odf_node.adapters.layout_places import iter_siblings

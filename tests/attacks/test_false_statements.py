@@ -11,8 +11,8 @@ import pytest
 from odf_node.adapters.clocks import FixedClock
 from odf_node.composition import Node
 from odf_node.errors import RefusedError
+from odf_node.exchange.taking import Errand
 from odf_node.home import Home
-from odf_node.ports.progress import Silence
 from odf_protocol.attestations import BlockRef, StepResult, sign_attestation
 from odf_protocol.errors import RejectedError
 from odf_protocol.events import AddData
@@ -84,11 +84,7 @@ def said_of(chain: PeerChain, *, first: BlockRef | None = None, **counts: int) -
 
 def pull(node: Node, chain: PeerChain, *statements: bytes) -> Any:
     peer = OfferingPeer(chain, statements=statements)
-    return asyncio.run(
-        node.pulling.take(
-            peer, url="http://peer.example/cities", name="cities", policy=None, expected_id=None, progress=Silence()
-        )
-    )
+    return asyncio.run(node.taking.take(peer, Errand(url="http://peer.example/cities", name="cities")))
 
 
 FALSE_STATEMENTS: dict[str, Callable[[PeerChain], bytes]] = {

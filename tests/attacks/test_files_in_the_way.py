@@ -18,6 +18,7 @@ from odf_node.adapters.clocks import FixedClock
 from odf_node.adapters.layout_places import find_layout_target
 from odf_node.composition import Node
 from odf_node.exchange.pull_planning import PullTarget
+from odf_node.exchange.pulling import PullWishes
 from odf_node.home import Home
 from odf_node.ports.progress import Silence
 from odf_protocol.errors import MalformedError, OdfError
@@ -91,9 +92,7 @@ def folder(tmp_path: Path, chain: PeerChain) -> Path:
 async def take(home: Path, url: str) -> None:
     with closing(Node(Home(home), FixedClock(NOW))) as node:
         async with asyncio.timeout(60):
-            await node.pulling.pull(
-                PullTarget("it", None, url), local_name=None, policy=None, expected_id=None, progress=Silence()
-            )
+            await node.pulling.pull(PullTarget("it", None, url), PullWishes(), Silence())
 
 
 def held(home: Path) -> list[str]:

@@ -18,6 +18,7 @@ from odf_node.adapters.http_client import ClientSettings, HttpClient
 from odf_node.adapters.peer_addresses import open_peer
 from odf_node.adapters.smart_push import SmartPush
 from odf_node.errors import ObjectsAbsentError
+from odf_node.exchange.taking import Errand
 from odf_node.http.callers import secret_hash_of
 from odf_node.ports import AccessToken
 from odf_node.ports.peer_errors import PeerNotFoundError
@@ -85,14 +86,8 @@ async def pull(secretive: SecretiveNode, chain: PeerChain, wishes: Wishes = EVER
         hostile_peer({"": lie}) as liar,
         await open_peer(f"{liar.url}/thief", ClientSettings(attempts=1)) as peer,
     ):
-        return await secretive.node.pulling.take(
-            peer,
-            url=f"{liar.url}/thief",
-            name="thief",
-            policy=Policy.INTEGRITY,
-            expected_id=None,
-            progress=Silence(),
-            wishes=wishes,
+        return await secretive.node.taking.take(
+            peer, Errand(url=f"{liar.url}/thief", name="thief", policy=Policy.INTEGRITY, wishes=wishes)
         )
 
 

@@ -21,6 +21,7 @@ from odf_node.composition import Node
 from odf_node.datasets.exporting import ExportReport
 from odf_node.errors import RefusedError
 from odf_node.exchange.pull_planning import PullTarget
+from odf_node.exchange.pulling import PullWishes
 from odf_node.home import Home
 from odf_node.ports import HomeFullError
 from odf_node.ports.layouts import HEAD_PATH, LayoutTarget
@@ -122,11 +123,7 @@ def take(home: Path, place: Place, *, policy: Policy | None = None, rate: ByteRa
         if rate is not None:
             node.__dict__["rate"] = rate
         url = place.address if "://" in place.address else Path(place.address).as_uri()
-        report = asyncio.run(
-            node.pulling.pull(
-                PullTarget("it", None, url), local_name=None, policy=policy, expected_id=None, progress=Silence()
-            )
-        )
+        report = asyncio.run(node.pulling.pull(PullTarget("it", None, url), PullWishes(policy=policy), Silence()))
         assert isinstance(report, AcceptanceReport)
         for needed in node.store.list_referenced_objects():
             node.objects.check(needed)

@@ -19,6 +19,8 @@ from odf_node.composition import Node
 from odf_node.daemon.background_rebuild import BackgroundRebuild
 from odf_node.errors import NodeBusyError, ObjectsAbsentError, UsageError
 from odf_node.exchange.pull_planning import PullTarget
+from odf_node.exchange.pulling import PullWishes
+from odf_node.exchange.taking import Errand
 from odf_node.home import Home
 from odf_node.http.server import create_app
 from odf_node.ports import DatasetRecord, Remote, RemoteDirection
@@ -139,9 +141,7 @@ def test_next_step_brings_back_what_it_reads(node: Node, place: Place) -> None:
     node.derived_cache.drop(held(node, place.doubled))
 
     record = held(node, place.tripled)
-    pull = node.pulling.pull(
-        PullTarget(record.name, record, None), local_name=None, policy=None, expected_id=None, progress=Silence()
-    )
+    pull = node.pulling.pull(PullTarget(record.name, record, None), PullWishes(), Silence())
 
     assert asyncio.run(pull).new_rows == 1
     # The first slice was read by an earlier step, so nobody needed it.
@@ -187,10 +187,7 @@ def test_copy_of_others_that_is_computed_from_a_hidden_input_is_for_this_node_al
         other.store.set_published(root.id, False)
         wishes = Wishes(published=True, force=False, portion=Portion.METADATA_ONLY)
         peer = OfferingPeer(place.doubled.copy(files={}))
-        taken = other.pulling.take(
-            peer, url="http://127.0.0.1:9/doubled", name="doubled", policy=None, expected_id=None,
-            progress=Silence(), wishes=wishes,
-        )  # fmt: skip
+        taken = other.taking.take(peer, Errand(url="http://127.0.0.1:9/doubled", name="doubled", wishes=wishes))
         asyncio.run(taken)
         (name,) = place.doubled.files
         assert bring(other, place.doubled).rebuilt_files == 1
@@ -212,10 +209,7 @@ def test_daemon_brings_back_what_others_ask_for_and_clones_are_completed_from_it
 
     async def pull(address: str, what: str, wishes: Wishes = EVERYTHING) -> Any:
         async with await clone.outgoing.open_peer(f"{address}/{what}") as peer:
-            return await clone.pulling.take(
-                peer, url=f"{address}/{what}", name=what, policy=None, expected_id=None, progress=Silence(),
-                wishes=wishes,
-            )  # fmt: skip
+            return await clone.taking.take(peer, Errand(url=f"{address}/{what}", name=what, wishes=wishes))  # fmt: skip
 
     async def ask() -> None:
         metadata = Wishes(published=True, force=False, portion=Portion.METADATA_ONLY)

@@ -22,10 +22,10 @@ from odf_node.adapters.http_client import ClientSettings
 from odf_node.adapters.peer_addresses import open_peer
 from odf_node.composition import Node
 from odf_node.errors import RefusedError
+from odf_node.exchange.taking import Errand
 from odf_node.home import Home
 from odf_node.keys.disputes import Disputes
 from odf_node.keys.freshness import Freshness
-from odf_node.ports.progress import Silence
 from odf_protocol.attestations import BlockRef
 from odf_protocol.block import decode_block, encode_block
 from odf_protocol.equivocation import EquivocationKind, prove_equivocation
@@ -362,13 +362,8 @@ async def pull(node: Node, lie: Lie, settings: ClientSettings = QUICK) -> tuple[
     async with hostile_peer({"": lie}) as peer:
         try:
             async with await open_peer(f"{peer.url}/cities", settings) as opened:
-                report = await node.pulling.take(
-                    opened,
-                    url=f"{peer.url}/cities",
-                    name="cities",
-                    policy=lie.policy,
-                    expected_id=lie.identity,
-                    progress=Silence(),
+                report = await node.taking.take(
+                    opened, Errand(url=f"{peer.url}/cities", name="cities", policy=lie.policy, expected_id=lie.identity)
                 )
         except OdfError as error:
             return error, peer.url

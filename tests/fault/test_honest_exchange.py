@@ -9,9 +9,9 @@ from pathlib import Path
 
 from odf_node.adapters.clocks import FixedClock
 from odf_node.composition import Node
+from odf_node.exchange.taking import Errand
 from odf_node.home import Home
 from odf_node.ports.peer_errors import PeerUnavailableError
-from odf_node.ports.progress import Silence
 from odf_protocol.events import SetInfo
 from odf_protocol.multihash import Multihash
 from support.exchange_nodes import TestNode
@@ -95,9 +95,7 @@ async def pull(node: Node, url: str) -> bool:
     """Pull once; say whether it came to an end."""
     try:
         async with await node.outgoing.open_peer(f"{url}/cities") as peer:
-            await node.pulling.take(
-                peer, url=f"{url}/cities", name="cities", policy=None, expected_id=None, progress=Silence()
-            )
+            await node.taking.take(peer, Errand(url=f"{url}/cities", name="cities"))
     except PeerUnavailableError:
         return False
     return True

@@ -19,10 +19,10 @@ from odf_node.adapters.http_client import ClientSettings
 from odf_node.adapters.peer_addresses import open_peer
 from odf_node.composition import Node
 from odf_node.errors import RefusedError
+from odf_node.exchange.taking import Errand
 from odf_node.home import Home
 from odf_node.keys.disputes import Disputes
 from odf_node.keys.logs import KeyLogs
-from odf_node.ports.progress import Silence
 from odf_node.trust.bundles import Bundles
 from odf_protocol.errors import OdfError
 from odf_protocol.events import SetInfo
@@ -151,14 +151,8 @@ async def pull(node: Node, lie: Lie, *, force: bool = False) -> tuple[Any, str]:
         url = f"{peer.url}/cities"
         try:
             async with await open_peer(url, QUICK) as opened:
-                report = await node.pulling.take(
-                    opened,
-                    url=url,
-                    name="cities",
-                    policy=None,
-                    expected_id=None,
-                    progress=Silence(),
-                    wishes=Wishes(published=True, force=force),
+                report = await node.taking.take(
+                    opened, Errand(url=url, name="cities", wishes=Wishes(published=True, force=force))
                 )
         except OdfError as error:
             return error, url

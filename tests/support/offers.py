@@ -14,6 +14,7 @@ from odf_engines.engine import EngineSession
 from odf_node.acceptance.acceptor import Acceptor
 from odf_node.acceptance.offers import Offer
 from odf_node.acceptance.refusals import Refusals
+from odf_node.acceptance.refusing import Refuser
 from odf_node.acceptance.reports import AcceptanceReport
 from odf_node.adapters.key_files import KeyFiles
 from odf_node.adapters.object_folder import ObjectFolder
@@ -346,17 +347,16 @@ class Judge:
         """Judge an offer; fetching is putting ``files`` into the object folder."""
         try:
             with self.opened() as store, self.objects.writing():
-                acceptor = Acceptor(
-                    store, store, store, store, store, self.objects, self.keys, self.engines, self.refusals
-                )
-                candidate = acceptor.examine(offer, now=now)
+                refuser = Refuser(store, store, self.keys, self.engines, self.refusals, now)
+                acceptor = Acceptor(*[store] * 5, self.objects, self.keys, self.engines, refuser)
+                candidate = acceptor.examine(offer)
                 with open_arrivals(store, self.objects, candidate.dataset_id, BY_PULLS) as arrivals:
                     try:
                         for needed in candidate.needed_objects():
                             with suppress(KeyError), arrivals.stage() as staged:
                                 staged.write(files[needed.hash])
                                 arrivals.put(staged, needed.hash)
-                        return acceptor.accept(candidate, arrivals, policy=policy, now=now)
+                        return acceptor.accept(candidate, arrivals, policy=policy)
                     finally:
                         arrivals.drop()
         except OdfError:

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pytest
 
 from odf_node.acceptance import acceptor as acceptance
+from odf_node.acceptance.refusing import Refuser
 from odf_node.arrivals import BY_PULLS, open_arrivals
 from odf_node.ports import Head, HeadMovedError, Origin
 from odf_protocol.equivocation import check_equivocation
@@ -575,20 +576,19 @@ def test_names_of_two_datasets_that_come_at_once_are_decided_by_the_store(
     """Both were examined while the name was free; the second one is told, and loses nothing of the first."""
     other = root_chain(tmp_path, key=OTHER_KEY)
     with judge.opened() as store, judge.objects.writing():
-        acceptor = acceptance.Acceptor(
-            store, store, store, store, store, judge.objects, judge.keys, judge.engines, judge.refusals
-        )
-        second = acceptor.examine(other.offer(), now=NOON)
-        first = acceptor.examine(chain.offer(), now=NOON)
+        refuser = Refuser(store, store, judge.keys, judge.engines, judge.refusals, NOON)
+        acceptor = acceptance.Acceptor(*[store] * 5, judge.objects, judge.keys, judge.engines, refuser)
+        second = acceptor.examine(other.offer())
+        first = acceptor.examine(chain.offer())
         both = [open_arrivals(store, judge.objects, each.id, BY_PULLS) for each in (chain, other)]
         for arrivals, each in zip(both, (chain, other), strict=True):
             for content in each.files.values():
                 with arrivals.stage() as staged:
                     staged.write(content)
                     arrivals.put(staged, Multihash.of_sha3_256(content))
-        acceptor.accept(first, both[0], policy=None, now=NOON)
+        acceptor.accept(first, both[0], policy=None)
         with pytest.raises(Exception, match="belongs to dataset"):
-            acceptor.accept(second, both[1], policy=None, now=NOON)
+            acceptor.accept(second, both[1], policy=None)
 
     record = judge.record("cities")
     assert record is not None

@@ -18,9 +18,9 @@ from odf_node.composition import Node
 from odf_node.errors import RefusedError
 from odf_node.exchange import chain_fetching
 from odf_node.exchange.pulling import Pulling
+from odf_node.exchange.taking import Errand
 from odf_node.home import Home
 from odf_node.ports.block_stage import OfferedBlock
-from odf_node.ports.progress import Silence
 from odf_protocol.block import encode_block
 from odf_protocol.chain import Strictness
 from odf_protocol.events import AddData, DatasetKind, Event, Seed, SetInfo
@@ -46,11 +46,7 @@ def pulling(judge: Judge) -> Iterator[Pulling]:
 
 def pull(pulling: Pulling, chain: PeerChain) -> AcceptanceReport:
     peer = OfferingPeer(chain)
-    return asyncio.run(
-        pulling.take(
-            peer, url="http://peer.example/cities", name="cities", policy=None, expected_id=None, progress=Silence()
-        )
-    )
+    return asyncio.run(pulling.taking.take(peer, Errand(url="http://peer.example/cities", name="cities")))
 
 
 def longer(chain: PeerChain) -> PeerChain:

@@ -12,6 +12,7 @@ from odf_node.adapters.peer_addresses import open_peer
 from odf_node.composition import Node
 from odf_node.datasets.writer import ChainWriter
 from odf_node.errors import FrozenDatasetError, RefusedError, UsageError
+from odf_node.exchange.taking import Errand
 from odf_node.keys.disputes import MAX_PROOFS, Disputes
 from odf_node.ports import DocumentKind
 from odf_node.ports.progress import Silence
@@ -44,11 +45,7 @@ def proof(chain: PeerChain, fork: PeerChain) -> EquivocationProof:
 
 def pull(node: Node, peer: OfferingPeer | PeerChain) -> Any:
     peer = OfferingPeer(peer) if isinstance(peer, PeerChain) else peer
-    return asyncio.run(
-        node.pulling.take(
-            peer, url="http://peer.example/cities", name="cities", policy=None, expected_id=None, progress=Silence()
-        )
-    )
+    return asyncio.run(node.taking.take(peer, Errand(url="http://peer.example/cities", name="cities")))
 
 
 def settled(proof: EquivocationProof, chain: PeerChain, key: bytes = DATASET_KEY) -> bytes:

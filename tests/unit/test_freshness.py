@@ -10,9 +10,9 @@ from odf_node.adapters.signed_marks import FOLDER_VARIABLE, read_mark, write_mar
 from odf_node.composition import Node
 from odf_node.datasets.writer import ChainWriter
 from odf_node.errors import FrozenDatasetError, RestoredBackupError, UsageError
+from odf_node.exchange.taking import Errand
 from odf_node.keys.disputes import Disputes
 from odf_node.keys.freshness import Freshness
-from odf_node.ports.progress import Silence
 from odf_node.trust.recovery import Recovery
 from odf_protocol.equivocation import EquivocationKind
 from odf_protocol.errors import RejectedError
@@ -38,9 +38,7 @@ class WithHead(OfferingPeer):
 def pull(node: Node, chain: PeerChain, head_document: bytes | None = None, url: str = "http://peer.example/c") -> Any:
     peer = WithHead(chain)
     peer.head_document = head_document or chain.signed_head()
-    return asyncio.run(
-        node.pulling.take(peer, url=url, name="cities", policy=None, expected_id=None, progress=Silence())
-    )
+    return asyncio.run(node.taking.take(peer, Errand(url=url, name="cities")))
 
 
 def test_fresh_head_raises_no_doubt(node: Node, chain: PeerChain) -> None:

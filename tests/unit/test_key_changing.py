@@ -16,13 +16,13 @@ from odf_node.adapters.signed_marks import FOLDER_VARIABLE
 from odf_node.composition import Node
 from odf_node.datasets.writer import ChainWriter
 from odf_node.errors import FrozenDatasetError, RefusedError, RestoredBackupError, UsageError
+from odf_node.exchange.taking import Errand
 from odf_node.home import Home
 from odf_node.keys.changing import KeyChanging
 from odf_node.keys.logs import KeyLogs
 from odf_node.keys.reports import KeyReports
 from odf_node.ports import HeadMovedError, KeyLogMovedError, PrivateKey, SigningKeyLostError
 from odf_node.ports.errors import UnsafeKeyFileError
-from odf_node.ports.progress import Silence
 from odf_protocol.block import decode_block
 from odf_protocol.errors import RejectedError
 from odf_protocol.events import SetInfo
@@ -96,14 +96,8 @@ class Publisher(OfferingPeer):
 
 def pull(node: Node, peer: OfferingPeer, *, force: bool = False) -> Any:
     return asyncio.run(
-        node.pulling.take(
-            peer,
-            url="http://peer.example/c",
-            name="cities",
-            policy=None,
-            expected_id=None,
-            progress=Silence(),
-            wishes=Wishes(published=True, force=force),
+        node.taking.take(
+            peer, Errand(url="http://peer.example/c", name="cities", wishes=Wishes(published=True, force=force))
         )
     )
 

@@ -15,6 +15,7 @@ from odf_node.adapters.layout_folder import LayoutFolder
 from odf_node.adapters.peer_addresses import open_peer
 from odf_node.composition import Node
 from odf_node.daemon.late_push_judge import LatePushJudge
+from odf_node.exchange.taking import Errand
 from odf_node.gossip.gossiping import HomeReader
 from odf_node.gossip.hearsay import Hearsay
 from odf_node.home import Home
@@ -65,7 +66,7 @@ def served(node: Node) -> TestNode:
 
 async def pull(node: Node, url: str) -> Any:
     async with await open_peer(url, ClientSettings()) as peer:
-        return await node.pulling.take(peer, url=url, name="cities", policy=None, expected_id=None, progress=Silence())
+        return await node.taking.take(peer, Errand(url=url, name="cities"))
 
 
 def keys_of(node: Node, chain: PeerChain) -> Any:

@@ -19,6 +19,8 @@ from odf_node.composition import Node
 from odf_node.errors import ObjectsAbsentError, RefusedError, UsageError
 from odf_node.exchange import file_fetching
 from odf_node.exchange.pull_planning import PullTarget
+from odf_node.exchange.pulling import PullWishes
+from odf_node.exchange.taking import Errand
 from odf_node.home import Home
 from odf_node.ports import DatasetRecord
 from odf_node.ports.progress import Silence
@@ -56,10 +58,7 @@ def pull(
     **peer: Any,
 ) -> AcceptanceReport:
     return asyncio.run(
-        node.pulling.take(
-            OfferingPeer(chain, **peer), url=URL, name=name, policy=policy, expected_id=None, progress=Silence(),
-            wishes=wishes,
-        )
+        node.taking.take(OfferingPeer(chain, **peer), Errand(url=URL, name=name, policy=policy, wishes=wishes))
     )  # fmt: skip
 
 
@@ -325,10 +324,9 @@ def test_own_dataset_is_not_taken_on_its_metadata(tmp_path: Path) -> None:
     with closing(Node(publisher.judge.home, FixedClock(NOW))) as node, pytest.raises(UsageError, match="own"):
         asyncio.run(
             node.pulling.pull(
-                PullTarget(record.name, record, None), local_name=None, policy=None, expected_id=None,
-                progress=Silence(), portion=Portion.METADATA_ONLY,
+                PullTarget(record.name, record, None), PullWishes(portion=Portion.METADATA_ONLY), Silence()
             )
-        )  # fmt: skip
+        )
 
 
 def test_own_datasets_beside_those_of_others_are_pulled_as_ever(

@@ -3,6 +3,7 @@
 import asyncio
 import signal
 import sqlite3
+from collections.abc import Sequence
 from contextlib import closing, nullcontext
 from pathlib import Path
 from subprocess import Popen
@@ -12,19 +13,22 @@ import pytest
 
 from odf_node.acceptance import row_checks
 from odf_node.acceptance.reports import AcceptanceReport
+from odf_node.arrivals import open_arrivals
 from odf_node.composition import Node
 from odf_node.errors import FrozenDatasetError, RefusedError, UnknownDatasetError, UsageError
+from odf_node.exchange.following import Follower
 from odf_node.exchange.pulling import name_in_url
 from odf_node.exchange.receiving import PushJudge
+from odf_node.exchange.taking import Errand
 from odf_node.ports.access import READS_EVERYTHING
 from odf_node.ports.peer_client import PeerHead
-from odf_node.ports.progress import Silence
+from odf_node.ports.subscriptions import Subscription
 from odf_node.rows.slice_process import SliceProcess
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import RejectedError
 from odf_protocol.events import DatasetKind, Seed, SetInfo
 from support.offering_peer import OfferingPeer
-from support.offers import Judge, PeerChain, PublisherHome, root_chain, select
+from support.offers import NOW, Judge, PeerChain, PublisherHome, root_chain, select
 from support.signing import NEW_KEY, NODE_KEY, OTHER_KEY, dataset_of
 
 FIRST_SLICE, SECOND_SLICE = 2, 3
@@ -33,10 +37,8 @@ FIRST_SLICE, SECOND_SLICE = 2, 3
 async def take(
     node: Node, peer: OfferingPeer, *, name: str = "cities", expected_id: DatasetId | None = None, **options: Any
 ) -> AcceptanceReport:
-    return await node.pulling.take(
-        peer, url="http://peer.example/cities", name=name, policy=None, expected_id=expected_id, progress=Silence(),
-        **options,
-    )  # fmt: skip
+    errand = Errand(url="http://peer.example/cities", name=name, expected_id=expected_id, **options)
+    return await node.taking.take(peer, errand)
 
 
 def pull(node: Node, chain: PeerChain, **options: Any) -> AcceptanceReport:
@@ -324,7 +326,7 @@ def test_address_without_a_name_asks_for_one(url: str) -> None:
 
 def consider(node: Node, chain: PeerChain, *, name: str, says_identity: bool = True) -> None:
     offered = PeerHead(head=chain.head, name=name, dataset_id=chain.id if says_identity else None)
-    judge = PushJudge(node.store, node.store, node.store, node.clock, node.pulling)
+    judge = PushJudge(node.store, node.store, node.store, node.taking)
     asyncio.run(judge.consider(offered, actor="token", reads=READS_EVERYTHING))
 
 
@@ -348,3 +350,64 @@ def test_push_of_another_dataset_under_a_held_name_is_refused(node: Node, chain:
 
     with pytest.raises(RejectedError, match="ACCEPT-8 name-keeps-its-identity"):
         consider(node, root_chain(tmp_path, key=OTHER_KEY), name="Cities")
+
+
+# What is told of it afterwards
+
+
+def audited(node: Node) -> list[tuple[str, str, str, str]]:
+    return [(e.actor, e.command, e.subject, e.detail) for e in node.store.iter_audit(limit=9)]
+
+
+def test_pull_that_brings_nothing_leaves_no_line_in_the_audit_log(node: Node, chain: PeerChain) -> None:
+    pull(node, chain)
+    pull(node, chain)
+    assert audited(node) == [("cli", "pull", "cities", f"block {chain.head.sequence_number}")]
+
+
+def test_refused_pull_leaves_no_line_in_the_audit_log(node: Node, judge: Judge, chain: PeerChain) -> None:
+    """ACCEPT-6: a refusal changes nothing."""
+    refuse(node, judge, OfferingPeer(chain, has_signatures=False), "SIG-1")
+    assert audited(node) == []
+
+
+def test_push_is_told_to_the_audit_log_with_who_pushed(node: Node, chain: PeerChain) -> None:
+    judge = PushJudge(node.store, node.store, node.store, node.taking)
+
+    async def push() -> None:
+        peer = OfferingPeer(chain)
+        files = chain.files
+        with open_arrivals(node.store, node.objects, chain.id, "push:token") as arrivals:
+            for object_hash, content in files.items():
+                with arrivals.stage() as staged:
+                    staged.write(content)
+                    arrivals.put(staged, object_hash)
+            peer.arrivals = arrivals
+            await judge.receive(peer, actor="token-7", reads=READS_EVERYTHING)  # type: ignore[arg-type]
+
+    with node.objects.writing():
+        asyncio.run(push())
+    assert audited(node) == [("token-7", "push", "cities", f"block {chain.head.sequence_number}")]
+
+
+def test_subscription_is_told_to_the_audit_log(node: Node, chain: PeerChain) -> None:
+    class News:
+        subscriptions = (Subscription(dataset_id=chain.id, name="cities", url="http://peer.example/c", since=NOW),)
+
+        def find_news(self) -> dict[DatasetId, Any]:
+            return {}
+
+        def list_sources(self) -> list[Any]:
+            return []
+
+    async def open_peer(url: str, *, also: Sequence[str] = ()) -> OfferingPeer:
+        return OfferingPeer(chain)
+
+    async def follow() -> None:
+        ports = [node.store] * 5
+        said = node.read_policies
+        follower = Follower(*ports, lambda: node.taking, open_peer, said, lambda *_, **__: None)  # type: ignore[arg-type]
+        await follower.look(News(), asyncio.Event())
+
+    asyncio.run(follow())
+    assert audited(node) == [("subscription", "pull", "cities", f"block {chain.head.sequence_number}")]

@@ -15,6 +15,7 @@ from odf_node.adapters.layout_places import find_layout_target
 from odf_node.cli.main import main
 from odf_node.composition import Node
 from odf_node.errors import UnknownDatasetError, UsageError
+from odf_node.exchange.pulling import PullWishes
 from odf_node.exchange.remotes import UnknownRepositoryError
 from odf_node.home import Home
 from odf_node.ports import RemoteDirection
@@ -248,7 +249,7 @@ def test_recursive_pull_finds_inputs_of_inputs_and_brings_them_first(
         targets = node.planner.plan([f"{base}/a.derived"])
         planned = await node.planner.plan_with_inputs(targets)
         for target in planned:
-            await node.pulling.pull(target, local_name=None, policy=None, expected_id=None, progress=Silence())
+            await node.pulling.pull(target, PullWishes(), Silence())
         return [target.label.rpartition("/")[2] for target in planned]
 
     async def story() -> list[str]:
@@ -330,9 +331,7 @@ def test_export_on_a_web_server_is_pulled_with_its_signatures(
     async def story() -> AcceptanceReport:
         async with serving(static_files(tmp_path / "hub", pages=pages)) as http:  # type: ignore[arg-type]
             (target,) = node.planner.plan([f"{http.base}/cities"])
-            report = await node.pulling.pull(
-                target, local_name=None, policy=Policy.UNSIGNED, expected_id=None, progress=Silence()
-            )
+            report = await node.pulling.pull(target, PullWishes(policy=Policy.UNSIGNED), Silence())
             assert isinstance(report, AcceptanceReport)
             return report
 

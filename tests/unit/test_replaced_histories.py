@@ -17,10 +17,10 @@ from odf_node.cli.main import main
 from odf_node.composition import Node
 from odf_node.errors import RefusedError
 from odf_node.exchange.receiving import PushJudge
+from odf_node.exchange.taking import Errand
 from odf_node.home import Home
 from odf_node.ports import DatasetRecord, Head
 from odf_node.ports.access import READS_EVERYTHING
-from odf_node.ports.progress import Silence
 from odf_protocol.multihash import Multihash
 from odf_protocol.policy import Policy
 from support.offering_peer import OfferingPeer
@@ -53,14 +53,14 @@ def pull(node: Node, chain: PeerChain, *, force: bool = False, signed: bool = Fa
 
 def take(node: Node, peer: OfferingPeer, *, force: bool = False, signed: bool = False) -> AcceptanceReport:
     return asyncio.run(
-        node.pulling.take(
+        node.taking.take(
             peer,
-            url=URL,
-            name="cities",
-            policy=None if signed else Policy.UNSIGNED,
-            expected_id=None,
-            progress=Silence(),
-            wishes=Wishes(published=True, force=force),
+            Errand(
+                url=URL,
+                name="cities",
+                policy=None if signed else Policy.UNSIGNED,
+                wishes=Wishes(published=True, force=force),
+            ),
         )
     )
 
@@ -169,7 +169,7 @@ def test_forced_push_replaces_only_with_leave(node: Node, tmp_path: Path) -> Non
     )
 
     def push(**wishes: Any) -> Head:
-        judge = PushJudge(node.store, node.store, node.store, node.clock, node.pulling)
+        judge = PushJudge(node.store, node.store, node.store, node.taking)
         peer = OfferingPeer(other, has_signatures=False)
         with node.objects.writing(), open_arrivals(node.store, node.objects, other.id, "push:token") as peer.arrivals:
             return asyncio.run(judge.receive(peer, actor="token", reads=READS_EVERYTHING, **wishes)).head

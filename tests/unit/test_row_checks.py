@@ -17,9 +17,9 @@ from odf_node.acceptance.row_checks import RowChecks
 from odf_node.composition import Node
 from odf_node.errors import RefusedError
 from odf_node.exchange import file_fetching, pulling
+from odf_node.exchange.taking import Errand
 from odf_node.ports.objects import ArrivingObjects
 from odf_node.ports.peer_client import OnBytes
-from odf_node.ports.progress import Silence
 from odf_node.rows.slice_process import SliceProcess
 from odf_protocol.block import Block
 from odf_protocol.dataset_view import DatasetView
@@ -81,10 +81,7 @@ class LateFirstSlice(OfferingPeer):
 
 def pull(node: Node, peer: OfferingPeer, **options: Any) -> AcceptanceReport:
     return asyncio.run(
-        node.pulling.take(
-            peer, url="http://peer.example/cities", name="cities", policy=None, expected_id=None, progress=Silence(),
-            **options,
-        )
+        node.taking.take(peer, Errand(url="http://peer.example/cities", name="cities", **options))
     )  # fmt: skip
 
 

@@ -11,7 +11,7 @@ import pytest
 from odf_node.acceptance.statements import MAX_STRANGERS
 from odf_node.composition import Node
 from odf_node.errors import RefusedError
-from odf_node.ports.progress import Silence
+from odf_node.exchange.taking import Errand
 from odf_protocol.accept_policy_text import parse_policies
 from odf_protocol.attestations import BlockRef
 from odf_protocol.errors import MalformedError
@@ -51,11 +51,7 @@ def statement(key: bytes, chain: PeerChain, *, first: int = 0, problem: Problem 
 
 def pull(node: Node, chain: PeerChain, *statements: bytes) -> Any:
     peer = OfferingPeer(chain, statements=statements)
-    return asyncio.run(
-        node.pulling.take(
-            peer, url="http://peer.example/cities", name="cities", policy=None, expected_id=None, progress=Silence()
-        )
-    )
+    return asyncio.run(node.taking.take(peer, Errand(url="http://peer.example/cities", name="cities")))
 
 
 def test_two_of_two_auditors_are_counted_recorded_and_kept(node: Node, chain: PeerChain) -> None:

@@ -24,22 +24,19 @@ and ``accept`` (4 to 8).
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from odf_node.acceptance.attesting import Attester
 from odf_node.acceptance.checked_chain import CheckedChain, NeededObject
 from odf_node.acceptance.examination import MAX_BLOCKS, Examination
-from odf_node.acceptance.histories import find_equivocation
 from odf_node.acceptance.memory_stage import MemoryStage
 from odf_node.acceptance.offers import Candidate, Offer
 from odf_node.acceptance.proofs import gather_proof
 from odf_node.acceptance.records import acceptance_of, new_dataset_of
-from odf_node.acceptance.refusals import Refusals
+from odf_node.acceptance.refusing import InsufficientProofError, Refuser
 from odf_node.acceptance.reports import AcceptanceReport, FileCount
 from odf_node.acceptance.statements import Statements
-from odf_node.acceptance.verification import ReplayMismatchError, check_rows, replay_steps
+from odf_node.acceptance.verification import check_rows, replay_steps
 from odf_node.engines.sessions import EngineHost
-from odf_node.errors import RefusedError
 from odf_node.ports import (
     Attestation,
     BlockNotFoundError,
@@ -58,18 +55,10 @@ from odf_node.rows.slice_process import RowReader
 from odf_protocol import block_traits as traits
 from odf_protocol.accept_policies import NO_POLICIES, PolicySet
 from odf_protocol.did import DatasetId, DidKey
-from odf_protocol.errors import MalformedError, OdfError, RejectedError, UnsupportedError
+from odf_protocol.errors import MalformedError, RejectedError, UnsupportedError
 from odf_protocol.multihash import Multihash
 from odf_protocol.policy import AcceptRule, Decision, Policy, Trust, decide, decide_on_metadata, weakest
 from odf_protocol.timestamp import Timestamp
-
-
-class InsufficientProofError(RejectedError):
-    """Nothing is wrong with what was offered, but the policy asks for more proof than there is."""
-
-    def __init__(self, rule: str, reason: str) -> None:
-        super().__init__(rule)
-        self.args = (reason,)
 
 
 def _say_nothing(_text: str) -> None:
@@ -88,36 +77,34 @@ class Acceptor:
     objects: ObjectStore
     keys: KeyStore
     engines: EngineHost
-    refusals: Refusals
+    refuser: Refuser
     say: Callable[[str], None] = field(default=_say_nothing)
     policies: PolicySet = NO_POLICIES
 
-    def examine(self, offer: Offer, *, now: Timestamp) -> Candidate:
+    @property
+    def now(self) -> Timestamp:
+        """The time of everything that is written."""
+        return self.refuser.now
+
+    def examine(self, offer: Offer) -> Candidate:
         """Do steps (0) to (3) for an offer whose blocks are all here; errors as those of ``Examination``."""
         if not 0 < len(offer.blocks) <= MAX_BLOCKS:  # (0)
             limit = f"1 to {MAX_BLOCKS}"
             error = RejectedError("EX-LIMIT blocks-in-one-offer", expected=limit, found=len(offer.blocks))
-            raise self._refuse(offer, error, now) from error
-        examination = self.begin(offer, MemoryStage(), now=now, last=offer.blocks[-1])
+            raise self.refuser.refuse(offer, error) from error
+        examination = self.begin(offer, MemoryStage(), last=offer.blocks[-1])
         examination.take(offer.blocks)
         return examination.finish()
 
-    def begin(
-        self, offer: Offer, stage: BlockStage, *, now: Timestamp, last: OfferedBlock | None = None
-    ) -> Examination:
+    def begin(self, offer: Offer, stage: BlockStage, *, last: OfferedBlock | None = None) -> Examination:
         """Begin steps (0) to (3), everything that can be known from the metadata alone, for blocks still to come.
 
         Args:
             offer: What is offered; its ``blocks`` are the evidence if it is refused.
             stage: Where the blocks wait.
-            now: When.
             last: The last block, where it is here already.
         """
-
-        def refuse(examined: Offer, error: OdfError) -> RefusedError:
-            return self._refuse(examined, error, now)
-
-        return Examination(self.chains, self.documents, offer, stage, refuse, last=last)
+        return Examination(self.chains, self.documents, offer, stage, self.refuser, last=last)
 
     def accept(
         self,
@@ -125,7 +112,6 @@ class Acceptor:
         arrivals: Arrivals,
         *,
         policy: Policy | None,
-        now: Timestamp,
         reader: RowReader | None = None,
     ) -> AcceptanceReport:
         """Do steps (4) to (8). The caller holds a writing lease since before it fetched the needed objects.
@@ -134,7 +120,6 @@ class Acceptor:
             candidate: From ``examine``.
             arrivals: Has the needed objects; what arrived for a refused offer is dropped by the caller.
             policy: What the user named, None for the default.
-            now: Time of the acceptance.
             reader: Reads the slices, where one was started while they were fetched, and may have read some already.
 
         Raises:
@@ -172,13 +157,14 @@ class Acceptor:
                 decision = decide_on_metadata(rule, proof, has_files=offer.portion.has_files)  # (6)
             replayed = self._replay(candidate, decision, paths)  # (7)
         except InsufficientProofError as error:
-            raise self._refuse(offer, error, now) from error  # nothing is wrong with the files, so they are no evidence
+            # Nothing is wrong with the files, so they are no evidence.
+            raise self.refuser.refuse(offer, error) from error
         except (RejectedError, MalformedError, UnsupportedError, BlockNotFoundError) as error:
-            raise self._refuse(offer, error, now, paths=paths) from error
-        kept = others.select_new(candidate.dataset_id, offered, chain.hashes, now)
+            raise self.refuser.refuse(offer, error, paths=paths) from error
+        kept = others.select_new(candidate.dataset_id, offered, chain.hashes, self.now)
         if candidate.is_held:
-            return self._confirm(candidate, arrivals, decision, rule, replayed, kept, now)  # (8)
-        return self._commit(candidate, arrivals, decision, rule, replayed, kept, now)  # (8)
+            return self._confirm(candidate, arrivals, decision, rule, replayed, kept)  # (8)
+        return self._commit(candidate, arrivals, decision, rule, replayed, kept)  # (8)
 
     def _locate_objects(self, candidate: Candidate, arrivals: Arrivals, paths: dict[Multihash, Path]) -> None:
         for needed in candidate.needed_objects():
@@ -218,7 +204,6 @@ class Acceptor:
         rule: AcceptRule,
         replayed: int,
         kept: tuple[Attestation, ...],
-        now: Timestamp,
     ) -> AcceptanceReport:
         offer, chain = candidate.offer, candidate.chain
         needed = candidate.needed_objects()
@@ -234,11 +219,11 @@ class Acceptor:
             absent=frozenset(item.hash for item in needed if not offer.portion.has_rows),
             not_brought=frozenset(item.hash for item in needed if not offer.portion.has_files),
             signed_head=offer.signed_head,
-            new_dataset=new_dataset_of(candidate, now) if candidate.is_new else None,
+            new_dataset=new_dataset_of(candidate, self.now) if candidate.is_new else None,
             known_key_events=candidate.keys.kept,
             key_events=candidate.keys.new,
-            attestations=(*self._attest(candidate, decision, rule.policy, replayed, now), *kept),
-            acceptance=acceptance_of(candidate, decision, rule, replayed, now),
+            attestations=(*self._attest(candidate, decision, rule.policy, replayed), *kept),
+            acceptance=acceptance_of(candidate, decision, rule, replayed, self.now),
         )
         arrivals.keep(item.hash for item in needed if offer.portion.has_files)
         record = self.commits.commit(commit)
@@ -262,11 +247,10 @@ class Acceptor:
         rule: AcceptRule,
         replayed: int,
         kept: tuple[Attestation, ...],
-        now: Timestamp,
     ) -> AcceptanceReport:
         """Add to blocks that were taken on their metadata alone what was found since (PART-3, PART-13)."""
         portion, needed = candidate.offer.portion, candidate.needed_objects()
-        acceptance = acceptance_of(candidate, decision, rule, replayed, now)
+        acceptance = acceptance_of(candidate, decision, rule, replayed, self.now)
         arrivals.keep(item.hash for item in needed)
         self.object_names.mark_brought(candidate.dataset_id, [item.hash for item in needed])
         earlier = (item.trust for item in self.commits.iter_acceptances(candidate.dataset_id))
@@ -274,7 +258,7 @@ class Acceptor:
             candidate.dataset_id,
             acceptance,
             rests_on=weakest((acceptance.trust, *(trust for trust in earlier if trust is not Trust.METADATA))),
-            attestations=(*self._attest(candidate, decision, rule.policy, replayed, now), *kept),
+            attestations=(*self._attest(candidate, decision, rule.policy, replayed), *kept),
             present=[item.hash for item in needed if portion.has_rows],
         )
         record = self.chains.find_dataset(candidate.dataset_id)
@@ -294,7 +278,7 @@ class Acceptor:
         )
 
     def _attest(
-        self, candidate: Candidate, decision: Decision, policy: Policy | None, replayed: int, now: Timestamp
+        self, candidate: Candidate, decision: Decision, policy: Policy | None, replayed: int
     ) -> tuple[Attestation, ...]:
         attester, chain, dataset_id = Attester(self.keys), candidate.chain, candidate.dataset_id
         accepted = attester.attest_acceptance(
@@ -304,68 +288,18 @@ class Acceptor:
             policy=policy,
             decision=decision,
             replayed_steps=replayed,
-            now=now,
+            now=self.now,
         )
         if not replayed:
             return (accepted,)
         engine = self.engines.get_engine(_engine_of(chain))
-        return (accepted, *attester.attest_success(chain.iter_blocks(traits.STEP), dataset_id, engine, now=now))
+        return (accepted, *attester.attest_success(chain.iter_blocks(traits.STEP), dataset_id, engine, now=self.now))
 
-    def keep_statements(self, dataset_id: DatasetId, raws: Sequence[bytes], *, now: Timestamp) -> None:
+    def keep_statements(self, dataset_id: DatasetId, raws: Sequence[bytes]) -> None:
         """Keep what others attest about blocks that are held already."""
         others = self._statements()
-        for row in others.select_new(dataset_id, others.read_about(dataset_id, raws), {}, now):
+        for row in others.select_new(dataset_id, others.read_about(dataset_id, raws), {}, self.now):
             self.evidence.put_attestation(row)
-
-    def refuse(self, offer: Offer, error: OdfError, *, now: Timestamp) -> RefusedError:
-        """Refuse an offer for what the caller found while it fetched the objects; return the error to raise."""
-        return self._refuse(offer, error, now)
-
-    def _refuse(
-        self, offer: Offer, error: OdfError, now: Timestamp, *, paths: Mapping[Multihash, Path] | None = None
-    ) -> RefusedError:
-        report: dict[str, Any] = {
-            **{
-                name: None if (said := getattr(error, name, None)) is None else str(said)
-                for name in ("expected", "found")
-            },
-            "partsAfter": offer.parts_after,
-        }
-        files = {f"{object_hash}.offered": path for object_hash, path in (paths or {}).items()}
-        documents: dict[str, bytes] = {}
-        if isinstance(error, ReplayMismatchError):
-            if statement := self._state_divergence(error, now):
-                documents["attestation.json"] = statement
-            report["divergence"] = error.mismatch.divergence.to_json()
-            files = {"published.parquet": error.mismatch.published} if error.mismatch.published else {}
-            if error.mismatch.recomputed:
-                files["recomputed.parquet"] = error.mismatch.recomputed
-        if proof := find_equivocation(
-            self.chains, self.documents, offer.signed_head, offer.blocks, name=offer.local_name
-        ):
-            documents["equivocation.json"] = proof.raw
-            report["equivocation"] = proof.explain()
-        return self.refusals.keep(
-            rule=getattr(error, "rule", type(error).__name__),
-            reason=str(error) + _describe_fork(offer.parts_after),
-            sequence_number=getattr(error, "sequence_number", None),
-            offer=offer,
-            files=files,
-            documents=documents,
-            report=report,
-            now=now,
-        )
-
-    def _state_divergence(self, error: ReplayMismatchError, now: Timestamp) -> bytes | None:
-        mismatch = error.mismatch
-        return Attester(self.keys).sign_divergence(
-            mismatch.block,
-            mismatch.dataset_id,
-            self.engines.get_engine(mismatch.engine),
-            mismatch.divergence,
-            recomputed=mismatch.recomputed_hash,
-            now=now,
-        )
 
 
 def _count_files(needed: Sequence[NeededObject]) -> FileCount:
@@ -376,9 +310,3 @@ def _engine_of(chain: CheckedChain) -> str:
     transform = chain.view.transform
     assert transform is not None
     return transform.transform.engine
-
-
-def _describe_fork(parts_after: int | None) -> str:
-    if parts_after is None:
-        return ""
-    return f"; the histories part after block {parts_after}" if parts_after >= 0 else "; they have no block in common"

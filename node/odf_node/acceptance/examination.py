@@ -4,15 +4,15 @@ Blocks are checked batch by batch and wait in a stage, so that a chain of any le
 What comes after a block that is refused is kept unchecked: it belongs to the evidence.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
 from odf_node.acceptance.checked_chain import ChainCheck, CheckedChain, stage_unchecked
 from odf_node.acceptance.histories import find_fork, find_last_common
 from odf_node.acceptance.offers import Candidate, Offer
+from odf_node.acceptance.refusing import Refuser
 from odf_node.acceptance.verification import view_at
-from odf_node.errors import RefusedError
 from odf_node.keys.disputes import Disputes
 from odf_node.keys.logs import KeyLogs, OfferedKeys
 from odf_node.ports import DatasetRecord, HeadMovedError, Origin
@@ -40,7 +40,7 @@ class Examination:
         documents: DocumentStore,
         offer: Offer,
         stage: BlockStage,
-        refuse: Callable[[Offer, OdfError], RefusedError],
+        refuser: Refuser,
         *,
         last: OfferedBlock | None = None,
     ) -> None:
@@ -51,14 +51,14 @@ class Examination:
             documents: Who vouches for it.
             offer: What is offered, but for the blocks that are still to come.
             stage: Where blocks wait; empty, and closed by the caller when the candidate is judged.
-            refuse: Keeps the evidence and gives the error to raise.
+            refuser: Keeps the evidence and gives the error to raise.
             last: The last block of the offer, where all are here already.
         """
         self._chains = chains
         self._documents = documents
         self._offer = offer
         self._stage = stage
-        self._refuse = refuse
+        self._refuser = refuser
         self._last = last
         self._check: ChainCheck | None = None
         self._dataset_id: DatasetId | None = None
@@ -109,7 +109,7 @@ class Examination:
                 raise _wrong_number(0)  # (0)
             return self._conclude(self._check.finish())
         except (RejectedError, MalformedError, UnsupportedError) as error:
-            raise self._refuse(self._offer, error) from error
+            raise self._refuser.refuse(self._offer, error) from error
 
     def _begin(self, first: OfferedBlock) -> ChainCheck:
         offer = self._offer

@@ -10,6 +10,7 @@ from odf_node.adapters.layout_folder import LayoutFolder
 from odf_node.adapters.layout_peer import LayoutPeer
 from odf_node.adapters.peer_urls import parse_peer_url
 from odf_node.byte_rate import ByteRate
+from odf_node.errors import UsageError
 from odf_node.ports.layouts import HEAD_PATH, LayoutTarget
 
 ARCHIVE_SUFFIX: Final = ".tar"
@@ -63,3 +64,16 @@ def find_layout_target(address: str, name: str) -> LayoutTarget | None:
     if not isinstance(place, Path):
         return None
     return LayoutArchiveWriter(place, name) if place.name.endswith(ARCHIVE_SUFFIX) else LayoutFolder(place)
+
+
+def make_export_target(place: str, name: str) -> LayoutTarget:
+    """Make the place to which ``export`` writes a dataset: its own folder below ``place``, or an archive.
+
+    Raises:
+        UsageError: ``place`` is the address of a server.
+    """
+    below = place if place.endswith(ARCHIVE_SUFFIX) else f"{place.rstrip('/')}/{name}"
+    target = find_layout_target(below if "/" in below else f"./{below}", name)
+    if target is None:
+        raise UsageError(f"{place} is no folder, archive or bucket; 'odf-node push' offers datasets to servers")
+    return target

@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class Outgoing:
     """Opens connections for the use cases; nothing heavy is imported before one is opened.
 
-    ``also_from`` says where else the dataset that is pulled can be had; ``heard_private``, whether private addresses
+    ``heard_private`` says whether private addresses
     that peers named may be used (None: as the settings in the home say); ``parallel``, how many objects move at once
     (None: the usual).
     """
@@ -38,11 +38,10 @@ class Outgoing:
     clock: Clock
     rate: ByteRate
     find_token: Callable[[str], str | None]
-    also_from: tuple[str, ...] = ()
     heard_private: bool | None = None
     parallel: int | None = None
 
-    async def open_peer(self, url: str) -> PeerDataset:
+    async def open_peer(self, url: str, *, also: Sequence[str] = ()) -> PeerDataset:
         """Find out what is at ``url`` and make a client for the dataset there."""
         from odf_node.adapters.http_client import ClientSettings
         from odf_node.adapters.peer_addresses import open_peer, open_peers
@@ -58,9 +57,9 @@ class Outgoing:
         def settings(address: str) -> ClientSettings:
             return ClientSettings(rate=self.rate, parallel=self.parallel, token=self.find_token(address), sign=sign)
 
-        if not self.also_from:
+        if not also:
             return await open_peer(url, settings(url))
-        return await open_peers([url, *self.also_from], settings, self.home.staging)
+        return await open_peers([url, *also], settings, self.home.staging)
 
     async def list_offered(self, url: str) -> "list[DatasetSummary]":
         """List what the node at ``url`` offers to this one."""

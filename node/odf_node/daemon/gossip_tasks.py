@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 from odf_node.adapters.gossip_client import GossipClient
@@ -68,10 +69,11 @@ class GossipTasks:
             self.node.evidence,
             self.node.store,
             self.node.store,
-            lambda: replace(self.node.pulling, turn=lambda: verifications.ask("subscriptions")),
+            lambda: self.node.taking,
             self.node.outgoing.open_peer,
             WatchedPolicies(self.node.home.policies).read,
             write_line,
+            partial(verifications.ask, "subscriptions"),
         )
         every_s = self.section.round_milliseconds / 1000
         self.tasks += [

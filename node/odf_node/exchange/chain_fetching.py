@@ -1,11 +1,11 @@
 """Bring the blocks that a peer offers under examination, while they arrive, from where they continue what is here."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
-from odf_node.acceptance.examination import Examination
+from odf_node.acceptance.acceptor import Acceptor
 from odf_node.acceptance.histories import ask_last_common
 from odf_node.acceptance.offers import Candidate, Offer
 from odf_node.errors import UsageError
@@ -25,10 +25,10 @@ BATCH_BYTES: Final = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class ChainFetching:
-    """Fetches for one pull; ``begin`` makes the examination of an offer whose blocks go into the stage."""
+    """Fetches for one pull; the acceptor examines what comes."""
 
     chains: ChainStore
-    begin: Callable[[Offer], Examination]
+    acceptor: Acceptor
 
     async def fetch(
         self, peer: PeerDataset, offer: Offer, record: DatasetRecord | None, offered: PeerHead, stage: BlockStage
@@ -59,7 +59,7 @@ class ChainFetching:
                 # Whoever may not know what it is called here is told of it as they call it (EX-85).
                 name = record.name if offer.reads.everything else offer.name
                 known = replace(offer, name=name, kept_as=None if name == record.name else record.name)
-            examination = self.begin(replace(known, base=base, blocks=stage))
+            examination = self.acceptor.begin(replace(known, base=base, blocks=stage), stage)
             blocks = peer.iter_blocks(after=base, upto=offered.head)
             batches = _batches(blocks)
             try:

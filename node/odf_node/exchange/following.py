@@ -1,8 +1,8 @@
 """Subscriptions: a dataset is brought up to date by itself when a head arrives that is newer than what is here."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
@@ -13,9 +13,8 @@ from odf_node.ports import Clock, DocumentKind, Origin
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.documents import DocumentStore
 from odf_node.ports.evidence import EvidenceStore
-from odf_node.ports.peer_client import PeerDataset
+from odf_node.ports.peer_client import OpenPeer
 from odf_node.ports.peers import PeerStore
-from odf_node.ports.progress import Silence
 from odf_node.ports.subscriptions import Subscription, SubscriptionStore
 from odf_protocol.accept_policies import PolicySet
 from odf_protocol.did import DatasetId
@@ -26,9 +25,7 @@ from odf_protocol.heard import as_heard
 from odf_protocol.names import DatasetName
 
 if TYPE_CHECKING:
-    from odf_node.exchange.pulling import Pulling
-
-OpenPeer = Callable[[str], Awaitable[PeerDataset]]
+    from odf_node.exchange.taking import Errand, Taking
 
 
 class News(Protocol):
@@ -58,10 +55,11 @@ class Follower:
         evidence: What others stated.
         peers: Those that gossip.
         subscriptions: Of this node.
-        pulling: Gives the use case behind ``pull``, which takes a while to load, once there is news.
+        taking: Gives the way of blocks into this node, which takes a while to load, once there is news.
         open_peer: Opens addresses; those that are marked as heard, with the care that they need.
         read_policies: Reads what the operator accepts on what proof.
         log: Hears what happened: event and facts.
+        turn: Entered to judge what was fetched.
     """
 
     chains: ChainStore
@@ -69,10 +67,11 @@ class Follower:
     evidence: EvidenceStore
     peers: PeerStore
     subscriptions: SubscriptionStore
-    pulling: "Callable[[], Pulling]"
+    taking: "Callable[[], Taking]"
     open_peer: OpenPeer
     read_policies: Callable[[], PolicySet]
     log: Callable[..., None]
+    turn: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
     _attempts: Attempts = field(default_factory=Attempts)
 
     async def run(self, news: News, every_s: float, stop: asyncio.Event) -> None:
@@ -104,15 +103,8 @@ class Follower:
         async for url in self._sources(news, subscription, is_told=head is not None):
             try:
                 async with await self.open_peer(url) as peer:
-                    pulling = await asyncio.to_thread(self.pulling)
-                    await pulling.take(
-                        peer,
-                        url=url,
-                        name=subscription.name,
-                        policy=None,
-                        expected_id=dataset_id,
-                        progress=Silence(),
-                    )
+                    taking = await asyncio.to_thread(self.taking)
+                    await taking.take(peer, self._errand_of(subscription, url))
             except (OdfError, UsageError) as error:
                 reason = f"{url}: {error}"
                 continue
@@ -123,6 +115,13 @@ class Follower:
             reason = f"{url} has no newer head than is here"
         wait_s = self._attempts.fail(dataset_id, circumstances, now_s)
         self.log("subscription-waits", dataset=subscription.name, text=reason, retry_in_s=wait_s)
+
+    def _errand_of(self, subscription: Subscription, url: str) -> "Errand":
+        from odf_node.exchange.taking import Errand
+
+        return Errand(
+            url=url, name=subscription.name, expected_id=subscription.dataset_id, actor="subscription", turn=self.turn
+        )
 
     def _look_around(self, dataset_id: DatasetId, head: Item | None) -> Circumstances:
         """Collect what can make a pull succeed that failed before, as a settlement does (EQUIV-14)."""

@@ -5,15 +5,14 @@ from dataclasses import dataclass
 from typing import Final
 
 from odf_node.acceptance.offers import Wishes
-from odf_node.exchange.pulling import Pulling
+from odf_node.exchange.taking import Errand, Taking
 from odf_node.keys.disputes import Disputes
-from odf_node.ports import Clock, DatasetRecord, Origin
+from odf_node.ports import DatasetRecord, Origin
 from odf_node.ports.access import READS_EVERYTHING, ReadGrants
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.datasets import DatasetStore
 from odf_node.ports.documents import DocumentStore
 from odf_node.ports.peer_client import PeerHead
-from odf_node.ports.progress import Silence
 from odf_node.ports.pushes import UploadedDataset
 from odf_protocol.errors import RejectedError
 from odf_protocol.names import MAX_NAME_CHARACTERS, DatasetName
@@ -29,8 +28,7 @@ class PushJudge:
     chains: ChainStore
     documents: DocumentStore
     datasets: DatasetStore
-    clock: Clock
-    pulling: Pulling
+    taking: Taking
 
     async def consider(self, offered: PeerHead, *, actor: str, reads: ReadGrants) -> None:
         """See ``PushReceiver``."""
@@ -52,18 +50,17 @@ class PushJudge:
     ) -> DatasetRecord:
         """See ``PushReceiver``."""
         head = await offered.get_head()
-        report = await self.pulling.take(
-            offered,
+        errand = Errand(
             url=f"push:{actor}",
             name=head.name,
-            policy=None,
             expected_id=head.dataset_id,
-            progress=Silence(),
             # A pusher brings what is new; what else this node lacks is not for it to give.
             wishes=Wishes(published, force, completes=False, reads=reads, kept_as=self._find_other_name(head, reads)),
             uploaded=offered.arrivals,
+            actor=actor,
+            command="push",
         )
-        return report.record
+        return (await self.taking.take(offered, errand)).record
 
     def _find_other_name(self, offered: PeerHead, reads: ReadGrants) -> str | None:
         """Give another name where a dataset that the pusher may not know of has the one that is asked for (EX-85)."""

@@ -7,7 +7,7 @@ from odf_node.errors import RefusedError
 from odf_node.keys.disputes import Disputes
 from odf_node.keys.freshness import Freshness
 from odf_node.keys.logs import KeyLogs
-from odf_node.ports import Clock, DatasetRecord, Origin
+from odf_node.ports import DatasetRecord, Origin
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.documents import DocumentStore
 from odf_node.ports.peer_client import PeerDataset, PeerHead
@@ -15,6 +15,7 @@ from odf_node.threads import finish_in_thread
 from odf_protocol.did import DatasetId
 from odf_protocol.equivocation import check_equivocation
 from odf_protocol.errors import MalformedError, NotFoundError, RejectedError, UnavailableError
+from odf_protocol.timestamp import Timestamp
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,17 +33,16 @@ class Hearing:
 
     chains: ChainStore
     documents: DocumentStore
-    clock: Clock
+    now: Timestamp
 
     async def hear(self, peer: PeerDataset, dataset_id: DatasetId, offered: PeerHead) -> tuple[str, ...]:
         """Keep what the peer proves against the dataset; say what is doubtful about the head that it shows."""
         documents = await unless_mute(peer.list_disputes())
-        now = self.clock.now()
 
         def learn() -> tuple[str, ...]:
-            Disputes(self.chains, self.documents).learn(documents, dataset_id, now=now)
+            Disputes(self.chains, self.documents).learn(documents, dataset_id, now=self.now)
             return Freshness(self.chains, self.documents).list_doubts(
-                dataset_id, offered.head, offered.signed_head, now=now
+                dataset_id, offered.head, offered.signed_head, now=self.now
             )
 
         return await finish_in_thread(learn)
@@ -64,7 +64,7 @@ class Hearing:
             return HeardKeys(events, error=unread)
         logs = KeyLogs(self.chains, self.documents)
         try:
-            found = await finish_in_thread(lambda: logs.learn(record.id, events, now=self.clock.now()))
+            found = await finish_in_thread(lambda: logs.learn(record.id, events, now=self.now))
             if not replaces:
                 await finish_in_thread(lambda: logs.require_kept(record))
         except (MalformedError, RejectedError) as error:
@@ -81,16 +81,14 @@ class Hearing:
     def remember(self, dataset_id: DatasetId, offered: PeerHead, source: str) -> None:
         """Keep the head in mind, by which later ones are judged."""
         if offered.signed_head is not None:
-            Freshness(self.chains, self.documents).learn(
-                offered.signed_head, dataset_id, source=source, now=self.clock.now()
-            )
+            Freshness(self.chains, self.documents).learn(offered.signed_head, dataset_id, source=source, now=self.now)
 
     def freeze(self, refusal: RefusedError) -> None:
         """Keep the proof that came out of a refusal: from now on the dataset is frozen (EQUIV-9)."""
         proof = None if refusal.folder is None else refusal.folder / "equivocation.json"
         if proof is not None and proof.is_file():
             raw = proof.read_bytes()
-            Disputes(self.chains, self.documents).learn([raw], check_equivocation(raw).dataset_id, now=self.clock.now())
+            Disputes(self.chains, self.documents).learn([raw], check_equivocation(raw).dataset_id, now=self.now)
 
 
 async def unless_mute(asked: Awaitable[tuple[bytes, ...]]) -> tuple[bytes, ...]:

@@ -155,3 +155,16 @@ class SearchableHistory(Protocol):
     async def find_hash(self, sequence_number: int) -> Multihash | None:
         """Return what the peer says is the hash of its block with this number; None: it says it has none."""
         ...
+
+
+class OpenPeer(Protocol):
+    """Opens addresses."""
+
+    async def __call__(self, url: str, *, also: Sequence[str] = ()) -> PeerDataset:
+        """Open the dataset at an address; ``also`` says where else it can be had, to read large files from all.
+
+        Raises:
+            PeerUnavailableError: Nobody answers there.
+            UsageError: It is no address.
+        """
+        ...

@@ -2,6 +2,7 @@
 
 import argparse
 
+from odf_node.adapters.layout_places import make_export_target
 from odf_node.cli.context import Context
 from odf_node.cli.parsing import add_output_format, add_rate_limit
 from odf_node.datasets.naming import select_datasets
@@ -32,7 +33,7 @@ async def run(context: Context, arguments: argparse.Namespace) -> int:
         raise UsageError(f"an archive holds one dataset; name a folder to export {len(records)} of them")
     reports = []
     for record in records:
-        target = node.make_export_target(place, record.name)
+        target = make_export_target(place, record.name)
         with console.progress(f"{record.name}: looking at {target.url}") as progress:
             report = await node.exporting.export(record, target, progress)
         reports.append(report)

@@ -8,6 +8,7 @@ from odf_node.cli.parsing import add_output_format, add_parallel, add_rate_limit
 from odf_node.cli.reports import ReportLog
 from odf_node.errors import UsageError
 from odf_node.exchange.pull_planning import PullTarget
+from odf_node.exchange.pulling import PullWishes
 from odf_protocol.did import DatasetId
 from odf_protocol.names import DatasetName
 from odf_protocol.policy import Policy
@@ -40,19 +41,17 @@ async def run(context: Context, arguments: argparse.Namespace) -> int:
         if value and len(arguments.sources) != 1:
             raise UsageError(f"{option} is for one dataset, so import one")
     node = context.node
+    wishes = PullWishes(
+        local_name=str(DatasetName.parse(arguments.local_name)) if arguments.local_name else None,
+        policy=Policy(arguments.policy) if arguments.policy else None,
+        expected_id=DatasetId.parse(arguments.identity) if arguments.identity else None,
+        command="import",
+    )
     context.limit_transfers(rate=arguments.limit_rate, parallel=arguments.parallel)
     node.sweeper.clean_up()
     with ReportLog(context.console, arguments.output_format) as log:
         for source in arguments.sources:
             with context.console.progress(f"{source}: starting") as progress:
-                report = await node.pulling.pull(
-                    PullTarget(source, None, parse_place(source)),
-                    local_name=str(DatasetName.parse(arguments.local_name)) if arguments.local_name else None,
-                    policy=Policy(arguments.policy) if arguments.policy else None,
-                    expected_id=DatasetId.parse(arguments.identity) if arguments.identity else None,
-                    progress=progress,
-                )
-            if report.new_blocks:
-                node.record("import", report.record.name, f"block {report.record.head.sequence_number}")
-            log.add(report)
+                target = PullTarget(source, None, parse_place(source))
+                log.add(await node.pulling.pull(target, wishes, progress))
     return 0

@@ -1,9 +1,9 @@
 """``odf-node pull``: ingest a root, run a derivative, or bring a dataset from another node."""
 
 import argparse
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING
 
 from odf_node.acceptance.offers import Portion
 from odf_node.cli.context import Context, parse_reference, parse_time
@@ -13,15 +13,18 @@ from odf_node.cli.run import tell_failure
 from odf_node.cli.writing_time import tell_writing_time
 from odf_node.datasets.naming import get_dataset
 from odf_node.errors import UsageError
-from odf_node.ports import Origin, RemoteDirection
+from odf_node.exchange.pulling import PullWishes
+from odf_node.ports import Origin
 from odf_protocol.did import DatasetId
-from odf_protocol.errors import OdfError
 from odf_protocol.names import DatasetName
 from odf_protocol.policy import Policy
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+    from odf_node.exchange.batches import PullOutcome
     from odf_node.exchange.pull_planning import PullTarget
-    from odf_node.exchange.pulling import PullReport
+    from odf_node.ports.progress import ProgressLine
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -87,31 +90,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_output_format(parser, "text", "json")
 
 
-@dataclass(frozen=True, slots=True)
-class _Wishes:
-    """What is asked of datasets of others: the first two of the one that is named, the policy of all."""
-
-    local_name: str | None
-    expected_id: "DatasetId | None"
-    policy: "Policy | None"
-
-    @classmethod
-    def parse(cls, arguments: argparse.Namespace) -> Self:
-        return cls(
-            str(DatasetName.parse(arguments.local_name)) if arguments.local_name else None,
-            DatasetId.parse(arguments.identity) if arguments.identity else None,
-            Policy(arguments.policy) if arguments.policy else None,
-        )
-
-
 async def run(context: Context, arguments: argparse.Namespace) -> int:
     """Bring the named datasets up to date, one after the other."""
     _check(arguments)
-    wishes = _Wishes.parse(arguments)
+    wishes = _parse_wishes(arguments)
     context.limit_transfers(rate=arguments.limit_rate, parallel=arguments.parallel)
     node = context.node
     node.sweeper.clean_up()
-    node.outgoing.also_from = tuple(arguments.also)
     with ReportLog(context.console, arguments.output_format) as log:
         if arguments.set_watermark:
             _set_watermarks(context, arguments, log)
@@ -119,7 +104,19 @@ async def run(context: Context, arguments: argparse.Namespace) -> int:
         targets = node.planner.plan([parse_reference(each) for each in arguments.sources], everything=arguments.all)
         if arguments.recursive:
             targets = await node.planner.plan_with_inputs(targets)
-        return await _pull_each(context, arguments, wishes, targets, log)
+        batch = node.batches.pull(targets, wishes, partial(_progress, context), keeps_aliases=not arguments.no_alias)
+        return await _tell_each(context, batch, log, is_alone=len(targets) == 1)
+
+
+def _parse_wishes(arguments: argparse.Namespace) -> PullWishes:
+    return PullWishes(
+        local_name=str(DatasetName.parse(arguments.local_name)) if arguments.local_name else None,
+        policy=Policy(arguments.policy) if arguments.policy else None,
+        expected_id=DatasetId.parse(arguments.identity) if arguments.identity else None,
+        force=arguments.force,
+        portion=Portion(arguments.portion),
+        also=tuple(arguments.also),
+    )
 
 
 def _check(arguments: argparse.Namespace) -> None:
@@ -139,65 +136,28 @@ def _set_watermarks(context: Context, arguments: argparse.Namespace, log: "Repor
     for name in arguments.sources:
         tell_writing_time(context, get_dataset(node.chains, name))
     for stated in node.pulling.set_watermarks(arguments.sources, watermark):
-        node.record("set-watermark", stated.record.name, str(watermark))
         log.add(stated)
 
 
-async def _pull_each(
-    context: Context,
-    arguments: argparse.Namespace,
-    wishes: _Wishes,
-    targets: "Sequence[PullTarget]",
-    log: "ReportLog",
-) -> int:
-    """Pull one after the other, inputs first; one that fails does not stop the others (REPO-4)."""
-    own = [target.record is not None and target.record.origin is Origin.OWN for target in targets]
-    portion = Portion(arguments.portion)
-    behind: dict[DatasetId, str] = {}
-    failures: list[int] = []
-    for target, is_own in zip(targets, own, strict=True):
-        # Where there are others' datasets, the option is about those; with own ones alone, it makes no sense.
-        how_much = Portion.EVERYTHING if is_own and not all(own) else portion
-        try:
-            report = await _pull_one(context, arguments, wishes, target, how_much)
-        except OdfError as error:
-            if len(targets) == 1:
-                raise
-            failures.append(tell_failure(f"pull: {target.label}", error))
-            if target.record is not None:
-                behind[target.record.id] = target.label
-            continue
-        log.add(report)
-        if (failure := getattr(report, "failure", None)) is not None:
-            failures.append(tell_failure(f"pull: {target.label}", failure))
-            behind[report.record.id] = target.label
-        failed = [behind[each] for each, _ in context.node.planner.list_inputs(report.record) if each in behind]
-        if is_own and failed:
-            behind[report.record.id] = target.label
-            context.console.warn(f"{target.label}: read of {', '.join(failed)} only what was here before")
-    return failures[0] if failures else 0
-
-
-async def _pull_one(
-    context: Context, arguments: argparse.Namespace, wishes: _Wishes, target: "PullTarget", portion: "Portion"
-) -> "PullReport":
-    node = context.node
-    is_named = target.alias is not None
+@contextmanager
+def _progress(context: Context, target: "PullTarget") -> "Iterator[ProgressLine]":
     if target.record is not None and target.record.origin is Origin.OWN:
         tell_writing_time(context, target.record)
     with context.console.progress(f"{target.label}: starting") as progress:
-        report = await node.pulling.pull(
-            target,
-            local_name=wishes.local_name if is_named else None,
-            policy=wishes.policy,
-            expected_id=wishes.expected_id if is_named else None,
-            progress=progress,
-            force=arguments.force,
-            portion=portion,
-        )
-    if report.new_blocks or getattr(report, "completed_blocks", 0):
-        how = "" if portion is Portion.EVERYTHING else f" ({portion})"
-        node.record("pull", report.record.name, f"block {report.record.head.sequence_number}{how}")
-    if target.alias is not None and not arguments.no_alias:
-        node.remotes.add_alias(report.record, RemoteDirection.PULL, target.alias)
-    return report
+        yield progress
+
+
+async def _tell_each(context: Context, batch: "AsyncIterator[PullOutcome]", log: "ReportLog", *, is_alone: bool) -> int:
+    """Tell what became of each; the exit code is that of the first failure."""
+    failures: list[int] = []
+    async for outcome in batch:
+        label = outcome.target.label
+        if outcome.report is not None:
+            log.add(outcome.report)
+        elif is_alone and outcome.failure is not None:
+            raise outcome.failure
+        if outcome.failure is not None:
+            failures.append(tell_failure(f"pull: {label}", outcome.failure))
+        if outcome.behind:
+            context.console.warn(f"{label}: read of {', '.join(outcome.behind)} only what was here before")
+    return failures[0] if failures else 0

@@ -1,0 +1,97 @@
+"""Refuse an offer: keep what proves why, freeze what it contradicts, and give the error to raise."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from odf_node.acceptance.attesting import Attester
+from odf_node.acceptance.histories import find_equivocation
+from odf_node.acceptance.offers import Offer
+from odf_node.acceptance.refusals import Refusals
+from odf_node.acceptance.verification import ReplayMismatchError
+from odf_node.engines.sessions import EngineHost
+from odf_node.errors import RefusedError
+from odf_node.ports.chains import ChainStore
+from odf_node.ports.documents import DocumentStore
+from odf_node.ports.keys import KeyStore
+from odf_protocol.errors import OdfError, RejectedError
+from odf_protocol.multihash import Multihash
+from odf_protocol.timestamp import Timestamp
+
+
+class InsufficientProofError(RejectedError):
+    """Nothing is wrong with what was offered, but the policy asks for more proof than there is."""
+
+    def __init__(self, rule: str, reason: str) -> None:
+        super().__init__(rule)
+        self.args = (reason,)
+
+
+@dataclass(frozen=True, slots=True)
+class Refuser:
+    """Refuses what is offered at ``now``."""
+
+    chains: ChainStore
+    documents: DocumentStore
+    keys: KeyStore
+    engines: EngineHost
+    refusals: Refusals
+    now: Timestamp
+
+    def refuse(self, offer: Offer, error: OdfError, *, paths: Mapping[Multihash, Path] | None = None) -> RefusedError:
+        """Keep the evidence of a refusal and return the error to raise.
+
+        Args:
+            offer: What is refused.
+            error: Why.
+            paths: The files that came with it, where they are evidence.
+        """
+        report: dict[str, Any] = {
+            **{
+                name: None if (said := getattr(error, name, None)) is None else str(said)
+                for name in ("expected", "found")
+            },
+            "partsAfter": offer.parts_after,
+        }
+        files = {f"{object_hash}.offered": path for object_hash, path in (paths or {}).items()}
+        documents: dict[str, bytes] = {}
+        if isinstance(error, ReplayMismatchError):
+            if statement := self._state_divergence(error):
+                documents["attestation.json"] = statement
+            report["divergence"] = error.mismatch.divergence.to_json()
+            files = {"published.parquet": error.mismatch.published} if error.mismatch.published else {}
+            if error.mismatch.recomputed:
+                files["recomputed.parquet"] = error.mismatch.recomputed
+        if proof := find_equivocation(
+            self.chains, self.documents, offer.signed_head, offer.blocks, name=offer.local_name
+        ):
+            documents["equivocation.json"] = proof.raw
+            report["equivocation"] = proof.explain()
+        return self.refusals.keep(
+            rule=getattr(error, "rule", type(error).__name__),
+            reason=str(error) + _describe_fork(offer.parts_after),
+            sequence_number=getattr(error, "sequence_number", None),
+            offer=offer,
+            files=files,
+            documents=documents,
+            report=report,
+            now=self.now,
+        )
+
+    def _state_divergence(self, error: ReplayMismatchError) -> bytes | None:
+        mismatch = error.mismatch
+        return Attester(self.keys).sign_divergence(
+            mismatch.block,
+            mismatch.dataset_id,
+            self.engines.get_engine(mismatch.engine),
+            mismatch.divergence,
+            recomputed=mismatch.recomputed_hash,
+            now=self.now,
+        )
+
+
+def _describe_fork(parts_after: int | None) -> str:
+    if parts_after is None:
+        return ""
+    return f"; the histories part after block {parts_after}" if parts_after >= 0 else "; they have no block in common"

@@ -1,0 +1,337 @@
+"""Take what a peer offers for a dataset: the one way of blocks of others into this node, whoever asked for them.
+
+Pulls, imports and subscriptions open a peer and go this way; a push is a peer whose dataset is here already. In order:
+
+(a) ask for the head; know which dataset is meant, and what of it is held here;
+(b) hear what the peer shows beside the blocks: key events, proofs, doubts about its head, attestations;
+(c) stop where nothing may be taken: wrong keys, an own dataset, another identity than the one expected;
+(d) look at what is held on its metadata alone, where that is wanted (PART-3, PART-13);
+(e) fetch and examine the blocks: steps (0) to (3) of ``acceptance.acceptor``; none where the head is known;
+(f) fetch the files, wait for a turn, and judge: steps (4) to (8);
+(g) keep the head and the peer in mind, and write the line in the audit log.
+
+The clock is read once, before (a). Somebody else who writes to the dataset meanwhile makes the way begin again.
+"""
+
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, closing, nullcontext
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Final
+
+from odf_node.acceptance.acceptor import Acceptor
+from odf_node.acceptance.completion import Completion
+from odf_node.acceptance.offers import EVERYTHING, Candidate, Offer, Portion, Wishes
+from odf_node.acceptance.reports import AcceptanceReport, FileCount
+from odf_node.acceptance.row_checks import RowChecks
+from odf_node.acceptance.unchecked import find_unchecked
+from odf_node.arrivals import BY_PULLS, open_arrivals
+from odf_node.datasets.grounds import find_partial
+from odf_node.errors import ObjectsAbsentError, RefusedError, UsageError
+from odf_node.exchange.bringing import Bringing
+from odf_node.exchange.chain_fetching import ChainFetching
+from odf_node.exchange.file_fetching import FileFetching
+from odf_node.gossip.hearing import HeardKeys, Hearing, unless_mute
+from odf_node.keys.disputes import Disputes
+from odf_node.ports import (
+    AuditEntry,
+    Clock,
+    DatasetRecord,
+    HeadMovedError,
+    KeyLogMovedError,
+    ObjectStore,
+    Origin,
+    Outcome,
+    Peer,
+    PeerKeyChangedError,
+)
+from odf_node.ports.audit import AuditLog
+from odf_node.ports.block_stage import OpenStage
+from odf_node.ports.chains import ChainStore
+from odf_node.ports.commits import CommitStore
+from odf_node.ports.documents import DocumentStore
+from odf_node.ports.evidence import EvidenceStore
+from odf_node.ports.object_names import ObjectNames
+from odf_node.ports.objects import Arrivals
+from odf_node.ports.peer_client import PeerDataset, PeerDescription, PeerHead, PeerSpeaks
+from odf_node.ports.peer_errors import PeerForbidsError
+from odf_node.ports.peers import PeerStore
+from odf_node.ports.progress import ProgressLine, Silence
+from odf_node.threads import finish_in_thread
+from odf_protocol.did import DatasetId
+from odf_protocol.errors import RejectedError
+from odf_protocol.policy import Decision, Policy
+from odf_protocol.timestamp import Timestamp
+
+ATTEMPTS: Final = 5
+"""How often a dataset that others write to at the same time is asked for.  # guess: as many pulls at once are rare"""
+
+MAX_STATEMENTS: Final = 1_000
+"""Attestations that are read in one pull.  # guess: years of a few auditors"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Errand:
+    """What is to be taken, as whoever asked for it said.
+
+    Attributes:
+        url: Where the peer is, for records and messages.
+        name: What the peer's dataset is called.
+        policy: What proof the user named; None: what the policies say.
+        expected_id: Whose dataset it must be; None: whose the name is.
+        progress: Hears how far it is.
+        wishes: What is wanted beside the blocks.
+        uploaded: What a peer has brought already; None where it has to be asked for.
+        actor: Who asked, for the audit log: ``cli``, ``subscription``, or who pushed.
+        command: What they asked for, for the audit log.
+        turn: Entered to judge what was fetched; a daemon has foreign verifications wait for each other.
+    """
+
+    url: str
+    name: str
+    policy: Policy | None = None
+    expected_id: DatasetId | None = None
+    progress: ProgressLine = field(default_factory=Silence)
+    wishes: Wishes = EVERYTHING
+    uploaded: Arrivals | None = None
+    actor: str = "cli"
+    command: str = "pull"
+    turn: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
+
+
+@dataclass(frozen=True, slots=True)
+class Taking:
+    """The use case; the module's docstring is its plan, the code repeats the letters."""
+
+    chains: ChainStore
+    commits: CommitStore
+    documents: DocumentStore
+    evidence: EvidenceStore
+    object_names: ObjectNames
+    peers: PeerStore
+    audit: AuditLog
+    objects: ObjectStore
+    clock: Clock
+    acceptor: Callable[[Callable[[str], None], Timestamp], Acceptor]
+    open_stage: OpenStage
+    bringing: Bringing
+
+    async def take(self, peer: PeerDataset, errand: Errand) -> AcceptanceReport:
+        """Take what a peer offers.
+
+        Raises:
+            RefusedError: It is not accepted; evidence is kept, nothing else changed.
+            UsageError: The dataset is this node's own.
+            HeadMovedError, KeyLogMovedError: Others wrote to the dataset all the time.
+        """
+        now = self.clock.now()
+        hearing = Hearing(self.chains, self.documents, now)
+        for attempts_left in reversed(range(ATTEMPTS)):
+            try:
+                with self.objects.writing():
+                    report = await self._take(peer, errand, hearing, now)
+            except (HeadMovedError, KeyLogMovedError):
+                # Another pull or push of the dataset was faster; there is nothing wrong with this one.
+                if not attempts_left:
+                    raise
+                errand.progress.say(f"{errand.name}: grew meanwhile, asking again")
+            except RefusedError as error:
+                await finish_in_thread(partial(hearing.freeze, error))
+                raise
+            else:
+                return await finish_in_thread(partial(self._conclude, report, errand, now))
+        raise AssertionError("the last attempt returns or raises")
+
+    async def _take(self, peer: PeerDataset, errand: Errand, hearing: Hearing, now: Timestamp) -> AcceptanceReport:
+        url, wishes = errand.url, errand.wishes
+        errand.progress.say(f"{errand.name}: asking {url}")
+        offered = await peer.get_head()  # (a)
+        # Under a name that is taken by what the asker may not know of, a dataset is known by its identity alone.
+        record = self._find_held(None if wishes.kept_as else errand.name, offered)
+        dataset_id = record.id if record is not None else offered.dataset_id
+        acceptor = self.acceptor(partial(_say_of, errand), now)
+        heard = await hearing.hear_keys(peer, record, replaces=wishes.force)  # (b)
+        if heard.error is not None:
+            nothing = Offer.of_head(offered, errand.name, url, heard.events)
+            raise acceptor.refuser.refuse(nothing, heard.error) from heard.error
+        doubts = heard.doubts
+        if dataset_id is not None:
+            doubts += await hearing.hear(peer, dataset_id, offered)
+        if record is not None:
+            await self._require_takeable(record, offered, errand, hearing, acceptor)  # (c)
+        statements = await unless_mute(peer.list_attestations(limit=MAX_STATEMENTS))
+        completed = None
+        if record is not None and wishes.completes:
+            completed = await self._complete(peer, record, errand, acceptor, statements)  # (d)
+        if record is not None and self.chains.find_block(record.id, offered.head.hash) is not None:
+            Disputes(self.chains, self.documents).require_undisputed(record.id, errand.name)
+            await finish_in_thread(partial(acceptor.keep_statements, record.id, statements))
+            await finish_in_thread(partial(hearing.remember, record.id, offered, url))
+            return replace(completed or self._up_to_date(record, wishes), warnings=doubts)
+        with closing(self.open_stage()) as stage:
+            offer = _offer_of(errand, offered, heard, statements)
+            candidate = await ChainFetching(self.chains, acceptor).fetch(peer, offer, record, offered, stage)  # (e)
+            if isinstance(candidate, DatasetRecord):
+                return self._up_to_date(candidate, wishes)
+            report = await self._judge(peer, candidate, errand, acceptor)  # (f)
+        await finish_in_thread(partial(hearing.remember, candidate.dataset_id, offered, url))  # (g)
+        report = replace(report, warnings=report.warnings + doubts + self._remember_peer(peer.description, now))
+        return report if completed is None else _with_completed(report, completed)
+
+    async def _require_takeable(
+        self, record: DatasetRecord, offered: PeerHead, errand: Errand, hearing: Hearing, acceptor: Acceptor
+    ) -> None:
+        if record.origin is Origin.OWN:
+            # Another node may hold newer blocks of ours than we do: a restored backup learns of it here (HEAD-9).
+            await finish_in_thread(partial(hearing.remember, record.id, offered, errand.url))
+            raise UsageError(f"'{record.name}' is this node's own; take the other one under another name with --as")
+        if errand.expected_id not in {None, record.id}:
+            error = RejectedError("ACCEPT-8 identity-is-the-expected-one", expected=errand.expected_id, found=record.id)
+            raise acceptor.refuser.refuse(Offer.of_head(offered, record.name, errand.url), error)
+
+    async def _complete(
+        self,
+        peer: PeerDataset,
+        record: DatasetRecord,
+        errand: Errand,
+        acceptor: Acceptor,
+        statements: tuple[bytes, ...],
+    ) -> AcceptanceReport | None:
+        if Disputes(self.chains, self.documents).find_obstacle(record.id) is not None:
+            return None
+        ports = self.chains, self.commits, self.documents, self.evidence, self.object_names
+        completion = Completion(*ports, self.objects)
+        held = await finish_in_thread(partial(completion.find, record, errand.wishes.portion, errand.url, statements))
+        return await self._judge(peer, held, errand, acceptor) if held else None
+
+    async def _judge(
+        self, peer: PeerDataset, candidate: Candidate, errand: Errand, acceptor: Acceptor
+    ) -> AcceptanceReport:
+        if errand.uploaded is not None:
+            return await self._judge_arrivals(peer, candidate, errand.uploaded, errand, acceptor)
+        # What arrives stays until it is judged, also when this process does not live to see it (HOME-19).
+        with open_arrivals(self.object_names, self.objects, candidate.dataset_id, BY_PULLS) as arrivals:
+            return await self._judge_arrivals(peer, candidate, arrivals, errand, acceptor)
+
+    async def _judge_arrivals(
+        self, peer: PeerDataset, candidate: Candidate, arrivals: Arrivals, errand: Errand, acceptor: Acceptor
+    ) -> AcceptanceReport:
+        offer, policy, fetched = candidate.offer, errand.policy, FileCount()
+        reader = RowChecks(arrivals.get_path)
+        try:
+            if offer.portion.has_files:
+                fetched = await FileFetching(arrivals, reader, errand.progress).fetch(peer, candidate)
+                if policy is not Policy.INTEGRITY and offer.portion.has_rows:
+                    await self.bringing.bring_for_steps(candidate.chain.view, offer.reads, errand.progress)
+            async with errand.turn():
+                report = await finish_in_thread(
+                    partial(acceptor.accept, candidate, arrivals, policy=policy, reader=reader)
+                )
+        except PeerForbidsError:
+            raise
+        except ObjectsAbsentError:
+            await finish_in_thread(partial(self._keep_what_came, candidate, arrivals))
+            raise
+        except RefusedError:
+            arrivals.drop()
+            raise
+        except RejectedError as error:
+            refusal = acceptor.refuser.refuse(candidate.offer, error)
+            arrivals.drop()
+            raise refusal from error
+        finally:
+            reader.close()
+        arrivals.drop()
+        return _with_fetched(report, fetched)
+
+    def _conclude(self, report: AcceptanceReport, errand: Errand, now: Timestamp) -> AcceptanceReport:
+        record, portion = report.record, errand.wishes.portion
+        if report.new_blocks or report.completed_blocks:
+            how = "" if portion is Portion.EVERYTHING else f" ({portion})"
+            self.audit.append_audit(
+                AuditEntry(
+                    at=now,
+                    actor=errand.actor,
+                    command=errand.command,
+                    subject=record.name,
+                    outcome=Outcome.DONE,
+                    detail=f"block {record.head.sequence_number}{how}",
+                )
+            )
+        unchecked = find_unchecked(self.commits, record)
+        return report if unchecked is None else replace(report, unchecked=unchecked.what)
+
+    def _keep_what_came(self, candidate: Candidate, arrivals: Arrivals) -> None:
+        """Keep files of held blocks although the peer lacked others (PART-13)."""
+        came = [needed.hash for needed in candidate.needed_objects() if arrivals.has(needed.hash)]
+        arrivals.keep(came)
+        self.object_names.mark_brought(candidate.dataset_id, came)
+        arrivals.drop()
+
+    def _remember_peer(self, description: PeerDescription, now: Timestamp) -> tuple[str, ...]:
+        """Keep who answers at an address; say so when it is somebody else than before.
+
+        Not refused: data are judged by the keys of their datasets, and a node may be set up anew.
+        """
+        if description.speaks is PeerSpeaks.FOLDER:
+            return ()
+        try:
+            self.peers.put_peer(Peer(url=description.url, node_key=description.node_id, first_seen=now))
+        except PeerKeyChangedError as error:
+            return (str(error),)
+        return ()
+
+    def _find_held(self, name: str | None, offered: PeerHead) -> DatasetRecord | None:
+        if offered.dataset_id is not None:
+            held = self.chains.find_dataset(offered.dataset_id)
+            if held is not None:
+                return held
+        if name is None:
+            return None
+        return next((record for record in self.chains.list_datasets() if record.name.lower() == name.lower()), None)
+
+    def _up_to_date(self, record: DatasetRecord, wishes: Wishes) -> AcceptanceReport:
+        nothing = Decision(True, record.trust, False, "nothing new", partial=find_partial(self.chains, record))
+        return AcceptanceReport(record, 0, 0, 0, nothing, (), False, wishes.portion)
+
+
+def _say_of(errand: Errand, text: str) -> None:
+    errand.progress.say(f"{errand.name}: {text}")
+
+
+def _offer_of(errand: Errand, offered: PeerHead, heard: HeardKeys, statements: tuple[bytes, ...]) -> Offer:
+    """Say what is offered, but for the blocks, which come one after the other."""
+    wishes = errand.wishes
+    return Offer(
+        name=errand.name,
+        source_url=errand.url,
+        base=None,
+        blocks=(),
+        signed_head=offered.signed_head,
+        expected_id=errand.expected_id,
+        statements=statements,
+        key_events=heard.events,
+        published=wishes.published,
+        replaces_history=wishes.force,
+        portion=wishes.portion,
+        reads=wishes.reads,
+        kept_as=wishes.kept_as,
+    )
+
+
+def _with_completed(report: AcceptanceReport, completed: AcceptanceReport) -> AcceptanceReport:
+    return replace(
+        report,
+        replayed_steps=report.replayed_steps + completed.replayed_steps,
+        completed_blocks=completed.completed_blocks,
+        completed_rows=completed.completed_rows,
+        completed_files=completed.completed_files,
+    )
+
+
+def _with_fetched(report: AcceptanceReport, fetched: FileCount) -> AcceptanceReport:
+    """Add how many files came to the count of those that the judged blocks name."""
+    counts = {"fetched_files": fetched.fetched_files, "fetched_bytes": fetched.fetched_bytes}
+    if report.completed_blocks:
+        return replace(report, completed_files=replace(report.completed_files, **counts))
+    return replace(report, new_files=replace(report.new_files, **counts))
