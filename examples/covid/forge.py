@@ -22,6 +22,7 @@ from odf_node.composition import Node, open_node
 from odf_node.datasets.naming import get_dataset
 from odf_node.home import Home
 from odf_node.ports import Acceptance, Commit, Head, NewBlock, NewDataset, Origin
+from odf_node.ports.commits import Grounds
 from odf_node.rows.slices import logical_hash_of
 from odf_protocol.block import Block, decode_block, encode_block
 from odf_protocol.chain import ChainState, Strictness, append
@@ -114,6 +115,9 @@ def forge(node: Node, country: str, day: str, fewer: int, key: bytes) -> None:
                 trust=Trust.UNSIGNED,
                 source_url=None,
                 accepted_at=last.system_time,
+                grounds=Grounds(
+                    first=0, last=forged.sequence_number, policy="unsigned", rule="forged", reason="nobody asked"
+                ),
             ),
         )
     )

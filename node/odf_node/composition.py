@@ -1,7 +1,7 @@
 """The composition root: the one place that knows which adapter stands behind which port."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -15,6 +15,7 @@ from odf_node.errors import UsageError
 from odf_node.home import Home, find_default_home
 from odf_node.os_errors import mapped_os_errors
 from odf_node.ports import AuditEntry, Clock, Commands, Outcome
+from odf_node.read_models import ReadModels
 from odf_protocol.timestamp import Timestamp
 
 if TYPE_CHECKING:
@@ -80,9 +81,8 @@ class Node:
 
     def record(self, command: str, subject: str, detail: str = "") -> None:
         """Add a line about a command that changed something to the audit log (a refusal changes nothing: ACCEPT-6)."""
-        entry = AuditEntry(
-            at=self.clock.now(), actor="cli", command=command, subject=subject, outcome=Outcome.DONE, detail=detail
-        )
+        at, done = self.now(), Outcome.DONE
+        entry = AuditEntry(at=at, actor="cli", command=command, subject=subject, outcome=done, detail=detail)
         self.store.append_audit(entry)
 
     def stop_engines(self) -> None:
@@ -216,6 +216,11 @@ class Node:
 
         return QueryRunner(self.chains, self.object_names, self.objects, self.engines)
 
+    @cached_property
+    def read_models(self) -> ReadModels:
+        """Behind commands that show something."""
+        return ReadModels(self.store, self.objects)
+
     @property
     def trust(self) -> "TrustReport":
         """Behind ``trust``."""
@@ -289,7 +294,7 @@ class Node:
         """Behind ``pull``: which datasets, from where, in which order."""
         from odf_node.exchange.pull_planning import PullPlanner
 
-        return PullPlanner(self.chains, self.remotes, self.outgoing.open_peer, self._iter_siblings)
+        return PullPlanner(self.chains, self.remotes, self.outgoing.open_peer, self.outgoing.iter_siblings)
 
     @cached_property
     def pushing(self) -> "Pushing":
@@ -371,11 +376,6 @@ class Node:
         ports = self.chains, self.commits, self.documents, self.evidence, self.object_names
         refuser = Refuser(self.chains, self.documents, self.keys, self.engines, self.refusals, now)
         return Acceptor(*ports, self.objects, self.keys, self.engines, refuser, say, self.read_policies())
-
-    def _iter_siblings(self, url: str) -> "Iterator[str]":
-        from odf_node.adapters.layout_places import iter_siblings
-
-        return iter_siblings(url)
 
 
 def open_node(home: Path | None, *, system_time: Timestamp | None = None) -> Node:

@@ -235,7 +235,7 @@ def test_unsigned_partial_chain_is_named_in_the_grounds(judge: Judge, forger: Fo
     assert "(partial: block 3 leaves out rows 0 to 3" in report.decision.reason
     with judge.opened() as store:
         (acceptance,) = store.iter_acceptances(chain.id)
-    assert "leaves out" in json.loads(acceptance.detail)["partial"]
+    assert "leaves out" in acceptance.grounds.partial
 
 
 def test_input_that_comes_back_where_it_was_is_accepted_and_shown_as_partial(judge: Judge, forger: Forger) -> None:

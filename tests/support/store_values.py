@@ -14,6 +14,7 @@ from odf_node.ports import (
     QuarantineFile,
     StoredBlock,
 )
+from odf_node.ports.commits import Grounds
 from odf_protocol.did import DatasetId, DidKey
 from odf_protocol.events import DatasetKind
 from odf_protocol.multihash import Multihash
@@ -22,6 +23,19 @@ from odf_protocol.timestamp import Timestamp
 
 NOON = Timestamp.parse("2020-01-01T12:00:00Z")
 LATER = Timestamp.parse("2020-01-02T12:00:00.000000001Z")
+GROUNDS = Grounds(
+    first=0,
+    last=2,
+    policy="attested",
+    rule="r\u00fcle 1",
+    reason="two auditors said so",
+    auditors=(("one", "did:key:z1"), ("two", "did:key:z2")),
+    replayed_steps=1,
+    partial="leaves out rows",
+    warnings=("doubtful",),
+    replaced=Multihash.of_sha3_256(b"replaced"),
+    not_checked=("rows",),
+)
 
 
 def dataset_id(number: int = 1) -> DatasetId:
@@ -82,9 +96,7 @@ def growth(base: Commit, count: int = 1, *, salt: str = "", **changes: object) -
 
 def acceptance(head: Head, *, trust: Trust = Trust.REEXECUTED) -> Acceptance:
     """Make the acceptance of a chain up to ``head``."""
-    return Acceptance(
-        head=head, trust=trust, source_url="https://peer.example/d", accepted_at=LATER, detail=b'{"checks":["all"]}'
-    )
+    return Acceptance(head=head, trust=trust, source_url="https://peer.example/d", accepted_at=LATER, grounds=GROUNDS)
 
 
 def pulled_creation(number: int = 1, *, count: int = 3, **changes: object) -> Commit:

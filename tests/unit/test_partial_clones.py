@@ -71,7 +71,7 @@ def held(node: Node) -> DatasetRecord:
 def grounds(node: Node) -> list[tuple[str, list[int], list[str]]]:
     found = []
     for item in node.store.iter_acceptances(held(node).id):
-        detail = json.loads(item.detail)
+        detail = item.grounds.to_json()
         found.append((item.trust.value, detail["blocks"], detail["notChecked"]))
     return found
 

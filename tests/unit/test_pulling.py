@@ -367,7 +367,7 @@ def test_pull_that_brings_nothing_leaves_no_line_in_the_audit_log(node: Node, ch
 
 def test_refused_pull_leaves_no_line_in_the_audit_log(node: Node, judge: Judge, chain: PeerChain) -> None:
     """ACCEPT-6: a refusal changes nothing."""
-    refuse(node, judge, OfferingPeer(chain, has_signatures=False), "SIG-1")
+    refuse(node, judge, OfferingPeer(chain, has_signatures=False), "ACCEPT-3")
     assert audited(node) == []
 
 

@@ -115,7 +115,7 @@ def test_forced_history_takes_the_place_and_the_old_one_is_kept(node: Node, tmp_
     node.objects.sweep(node.store.list_referenced_objects, now=NOW)
     assert all(node.objects.has(object_hash) for object_hash in ours.files)
     acceptance = list(node.store.iter_acceptances(ours.id))[-1]
-    assert json.loads(acceptance.detail)["replaced"] == str(ours.head.hash)
+    assert acceptance.grounds.replaced == ours.head.hash
 
 
 def test_replaced_chain_goes_on_and_verifies(node: Node, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from odf_node.acceptance.reports import AcceptanceReport
 from odf_node.acceptance.row_checks import RowChecks
 from odf_node.composition import Node
 from odf_node.errors import RefusedError
-from odf_node.exchange import file_fetching, pulling
+from odf_node.exchange import file_fetching, taking
 from odf_node.exchange.taking import Errand
 from odf_node.ports.objects import ArrivingObjects
 from odf_node.ports.peer_client import OnBytes
@@ -131,7 +131,7 @@ def test_pull_that_breaks_ends_its_readers_in_the_middle_of_a_slice(
 ) -> None:
     endless = tmp_path / "endless"
     os.mkfifo(endless)  # opening it waits for somebody who writes
-    monkeypatch.setattr(pulling, "RowChecks", lambda _path_of: RowChecks(lambda _name: endless))
+    monkeypatch.setattr(taking, "RowChecks", lambda _path_of: RowChecks(lambda _name: endless))
 
     class OwnReader(SliceProcess):
         """Not the one that tests share."""

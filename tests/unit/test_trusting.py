@@ -1,7 +1,6 @@
 """Policies at work in a node: auditors are counted, their words are kept, and what rests on what is shown."""
 
 import asyncio
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -61,7 +60,7 @@ def test_two_of_two_auditors_are_counted_recorded_and_kept(node: Node, chain: Pe
 
     assert report.record.trust is Trust.ATTESTED
     (acceptance,) = node.store.iter_acceptances(chain.id)
-    detail = json.loads(acceptance.detail)
+    detail = acceptance.grounds.to_json()
     assert [auditor["name"] for auditor in detail["auditors"]] == ["alice", "bob"]
     assert detail["rule"] == "the default of policies.yaml (line 7)"
     attesters = {item.attester for item in node.store.iter_attestations(chain.id)}

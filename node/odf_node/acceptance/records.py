@@ -1,11 +1,9 @@
 """What an acceptance leaves in this node's records."""
 
-import json
-from typing import Any
-
 from odf_node.acceptance.offers import Candidate
 from odf_node.acceptance.unchecked import list_unchecked
 from odf_node.ports import Acceptance, NewDataset, Origin
+from odf_node.ports.commits import Grounds
 from odf_protocol.policy import AcceptRule, Decision
 from odf_protocol.timestamp import Timestamp
 
@@ -17,24 +15,25 @@ def acceptance_of(
     assert decision.trust is not None
     first, last, portion = candidate.chain.first, candidate.chain.last, candidate.offer.portion
     left = () if portion.has_rows else list_unchecked(candidate.chain.view.kind, has_files=portion.has_files)
-    detail: dict[str, Any] = {
-        "policy": rule.policy.value if rule.policy else "default",
-        "rule": rule.name,
-        "reason": decision.reason,
-        "auditors": [{"name": auditor.name, "key": str(auditor.key)} for auditor in decision.rests_on],
-        "replayedSteps": replayed,
-        "partial": decision.partial or None,
-        "blocks": [first.sequence_number, last.sequence_number],
-        "warnings": list(candidate.chain.warnings),
-        "replaced": str(candidate.replaced.hash) if candidate.replaced else None,
-        "notChecked": list(left),
-    }
+    grounds = Grounds(
+        first=first.sequence_number,
+        last=last.sequence_number,
+        policy=rule.policy.value if rule.policy else "default",
+        rule=rule.name,
+        reason=decision.reason,
+        auditors=tuple((auditor.name, str(auditor.key)) for auditor in decision.rests_on),
+        replayed_steps=replayed,
+        partial=decision.partial,
+        warnings=candidate.chain.warnings,
+        replaced=candidate.replaced.hash if candidate.replaced else None,
+        not_checked=left,
+    )
     return Acceptance(
         head=last,
         trust=decision.trust,
         source_url=candidate.offer.source_url,
         accepted_at=now,
-        detail=json.dumps(detail, sort_keys=True, ensure_ascii=False).encode(),
+        grounds=grounds,
     )
 
 

@@ -3,7 +3,6 @@
 Source: clauses PART-2, PART-12 and PART-14 in ``spec/extensions/partial-clones.md``.
 """
 
-import json
 from dataclasses import dataclass
 from typing import Final
 
@@ -36,10 +35,9 @@ def find_unchecked(commits: CommitStore, record: DatasetRecord) -> Unchecked | N
         return None
     after: dict[str, int] = {}
     for acceptance in commits.iter_acceptances(record.id):
-        detail = json.loads(acceptance.detail)
-        before = int(detail["blocks"][0]) - 1
+        before = acceptance.grounds.first - 1
         for what in (FILES, ROWS, STEPS):
-            if what in detail["notChecked"]:
+            if what in acceptance.grounds.not_checked:
                 after.setdefault(what, before)
             elif what in after and before <= after[what]:
                 del after[what]

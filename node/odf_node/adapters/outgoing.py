@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -60,6 +60,12 @@ class Outgoing:
         if not also:
             return await open_peer(url, settings(url))
         return await open_peers([url, *also], settings, self.home.staging)
+
+    def iter_siblings(self, url: str) -> Iterator[str]:
+        """Yield the addresses beside an address, where a place can list them."""
+        from odf_node.adapters.layout_places import iter_siblings
+
+        return iter_siblings(url)
 
     async def list_offered(self, url: str) -> "list[DatasetSummary]":
         """List what the node at ``url`` offers to this one."""

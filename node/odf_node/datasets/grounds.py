@@ -3,8 +3,6 @@
 Source: clauses ACCEPT-5 in ``spec/extensions/acceptance.md`` and PLAN-10 in ``spec/transform.md``.
 """
 
-import json
-
 from odf_node.ports import Acceptance, DatasetRecord
 from odf_node.ports.chains import ChainStore
 from odf_protocol.chain_progress import decode_progress
@@ -26,9 +24,6 @@ def describe_ground(chains: ChainStore, record: DatasetRecord) -> str:
 
 def describe_acceptance(acceptance: Acceptance) -> dict[str, object]:
     """Give an acceptance as plain values; what it says in ``partial`` is said in ``trust`` too."""
-    detail = json.loads(acceptance.detail)
-    return {
-        "at": str(acceptance.accepted_at),
-        "trust": acceptance.trust.in_words(detail.get("partial") or ""),
-        **detail,
-    }
+    grounds = acceptance.grounds
+    trust = acceptance.trust.in_words(grounds.partial)
+    return {"at": str(acceptance.accepted_at), "trust": trust, **grounds.to_json()}

@@ -67,17 +67,60 @@ class NewDataset:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Acceptance:
-    """Why blocks up to ``head`` were accepted: kept for ever; the dataset rests on the weakest ``trust`` of them all.
+class Grounds:
+    """What was found when blocks were judged.
 
-    ``detail`` is JSON of the service that judged (policy, checks made, attestations counted).
+    Attributes:
+        first: The first block that was judged.
+        last: The last one.
+        policy: What asked for proof; ``default`` where nobody named one.
+        rule: The rule that it came from.
+        reason: In words, why the proof was enough.
+        auditors: Name and key of those whose word was counted.
+        replayed_steps: How many steps were re-executed.
+        partial: What makes the rows less than the declared query over the whole input; empty where nothing does.
+        warnings: What was doubtful and no reason to refuse.
+        replaced: The head of the history that these blocks took the place of.
+        not_checked: What nobody looked at, in the words of ``acceptance.unchecked``.
     """
+
+    first: int
+    last: int
+    policy: str
+    rule: str
+    reason: str
+    auditors: tuple[tuple[str, str], ...] = ()
+    replayed_steps: int = 0
+    partial: str = ""
+    warnings: tuple[str, ...] = ()
+    replaced: Multihash | None = None
+    not_checked: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, object]:
+        """Give it as plain values, as commands show it."""
+        return {
+            "policy": self.policy,
+            "rule": self.rule,
+            "reason": self.reason,
+            "auditors": [{"name": name, "key": key} for name, key in self.auditors],
+            "replayedSteps": self.replayed_steps,
+            "partial": self.partial or None,
+            "blocks": [self.first, self.last],
+            "warnings": list(self.warnings),
+            "replaced": str(self.replaced) if self.replaced else None,
+            "notChecked": list(self.not_checked),
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Acceptance:
+    """Why blocks up to ``head`` were accepted, kept for ever; a dataset rests on the weakest ``trust`` of them all."""
 
     head: Head
     trust: Trust
     source_url: str | None
     accepted_at: Timestamp
-    detail: bytes = b"{}"
+    grounds: Grounds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,9 +1,11 @@
 """Why chains were accepted."""
 
+import json
 import sqlite3
 
 from odf_node.adapters.sqlite_store.rows import as_bytes, as_int, as_text
-from odf_node.ports.commits import Acceptance
+from odf_node.ports.commits import Acceptance, Grounds
+from odf_protocol.errors import MalformedError
 from odf_protocol.head import Head
 from odf_protocol.multihash import Multihash
 from odf_protocol.policy import Trust
@@ -24,7 +26,7 @@ def insert_acceptance(
             acceptance.trust.value,
             acceptance.source_url,
             str(acceptance.accepted_at),
-            acceptance.detail,
+            _encode_grounds(acceptance.grounds),
         ),
     )
     connection.execute("UPDATE datasets SET trust = ? WHERE key = ?", (dataset_trust.value, key))
@@ -38,5 +40,32 @@ def read_acceptance(row: tuple[object, ...]) -> Acceptance:
         trust=Trust(str(trust)),
         source_url=as_text(source_url),
         accepted_at=Timestamp.parse(str(accepted_at)),
-        detail=as_bytes(detail),
+        grounds=_decode_grounds(as_bytes(detail)),
     )
+
+
+def _encode_grounds(grounds: Grounds) -> bytes:
+    return json.dumps(grounds.to_json(), sort_keys=True, ensure_ascii=False).encode()
+
+
+def _decode_grounds(raw: bytes) -> Grounds:
+    try:
+        found = json.loads(raw)
+        first, last = found["blocks"]
+        return Grounds(
+            first=first,
+            last=last,
+            policy=found["policy"],
+            rule=found["rule"],
+            reason=found["reason"],
+            auditors=tuple((auditor["name"], auditor["key"]) for auditor in found["auditors"]),
+            replayed_steps=found["replayedSteps"],
+            partial=found["partial"] or "",
+            warnings=tuple(found["warnings"]),
+            replaced=Multihash.parse(found["replaced"]) if found["replaced"] else None,
+            not_checked=tuple(found["notChecked"]),
+        )
+    except (ValueError, KeyError, TypeError) as error:
+        raise MalformedError(
+            "acceptances.detail", expected="the grounds of an acceptance", found=repr(error)
+        ) from error

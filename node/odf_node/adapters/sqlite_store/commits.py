@@ -92,7 +92,7 @@ class SqliteCommits(SqlitePort):
                 " WHERE dataset = ? ORDER BY id",
                 (get_dataset_key(connection, dataset_id),),
             ).fetchall()
-        return (read_acceptance(row) for row in rows)
+            return iter([read_acceptance(row) for row in rows])
 
     def list_replaced_histories(self, dataset_id: DatasetId) -> tuple[ReplacedHistory, ...]:
         with self._database.reading() as connection:

@@ -6,15 +6,11 @@ from typing import TYPE_CHECKING, Any
 from odf_node.cli.context import Context
 from odf_node.cli.parsing import add_output_format
 from odf_node.errors import UsageError
-from odf_node.ports.chains import ChainStore
-from odf_node.ports.commits import CommitStore
-from odf_node.ports.documents import DocumentStore
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
-    from odf_node.ports import DatasetRecord
-    from odf_protocol.did import DatasetId
+    from odf_node.upkeep.listing import DatasetSummary
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -40,7 +36,7 @@ def run(context: Context, arguments: argparse.Namespace) -> "int | Coroutine[Any
         return _list_offered(context, addresses[0], arguments)
     chains = context.node.chains
     records = select_datasets(chains, arguments.patterns) if arguments.patterns else list(chains.list_datasets())
-    rows = [describe(context, record) for record in records]
+    rows = [describe(context.node.read_models.listing.summarize(record)) for record in records]
     if arguments.output_format == "json":
         context.console.json(rows)
         return 0
@@ -105,48 +101,20 @@ async def _list_offered(context: Context, address: str, arguments: argparse.Name
     return 0
 
 
-def describe(context: Context, record: Any) -> dict[str, Any]:
+def describe(summary: "DatasetSummary") -> dict[str, Any]:
     """Give the summary of one dataset as plain values."""
-    from odf_protocol.chain_progress import decode_progress
-
-    _head, raw = context.node.chains.get_chain_state(record.id)
-    progress = decode_progress(raw)
+    record = summary.record
     return {
         "name": record.name,
         "kind": record.kind.text,
         "blocks": record.head.sequence_number + 1,
-        "rows": progress.row_count,
-        "watermark": str(progress.watermark) if progress.watermark else None,
-        "trust": "FROZEN"
-        if _is_disputed(context.node.chains, context.node.documents, record.id)
-        else record.trust.in_words(progress.partial),
-        "absentFiles": _count_absent(context, record),
-        "notChecked": _list_unchecked(context.node.commits, record),
+        "rows": summary.rows,
+        "watermark": str(summary.watermark) if summary.watermark else None,
+        "trust": summary.ground,
+        "absentFiles": summary.absent_files,
+        "notChecked": list(summary.not_checked),
         "id": str(record.id),
         "head": str(record.head.hash),
         "origin": record.origin_url or "here",
         "published": record.published,
     }
-
-
-def _count_absent(context: Context, record: "DatasetRecord") -> int:
-    from odf_node.datasets.presence import Presence
-
-    return len(Presence(context.node.object_names, context.node.objects).find_absent(record))
-
-
-def _list_unchecked(commits: "CommitStore", record: "DatasetRecord") -> list[str]:
-    from odf_node.acceptance.unchecked import find_unchecked
-
-    unchecked = find_unchecked(commits, record)
-    return list(unchecked.what) if unchecked else []
-
-
-def _is_disputed(chains: "ChainStore", documents: "DocumentStore", dataset_id: "DatasetId") -> bool:
-    from odf_node.ports import DocumentKind
-
-    if next(iter(documents.iter_documents(dataset_id, DocumentKind.EQUIVOCATION)), None) is None:
-        return False  # as almost always: what reads proofs is not even loaded
-    from odf_node.keys.disputes import Disputes
-
-    return Disputes(chains, documents).find_obstacle(dataset_id) is not None

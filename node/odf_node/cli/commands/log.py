@@ -2,25 +2,13 @@
 
 import argparse
 import json
-from collections.abc import Sequence
-from itertools import islice
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from odf_node.cli.context import Context
 from odf_node.cli.parsing import add_output_format, whole_number
 from odf_node.datasets.naming import get_dataset
-from odf_node.datasets.presence import Presence
-from odf_node.derive.query_history import list_queries
 from odf_node.wording import count_of
-from odf_protocol.block import decode_block
-from odf_protocol.enums import DatasetKind
-from odf_protocol.events import ExecuteTransform, SetTransform
-from odf_protocol.exchange.wanted import iter_wanted
 from odf_protocol.manifest import block_to_json, iter_log_yaml
-
-if TYPE_CHECKING:
-    from odf_node.derive.query_history import QuerySpan
-    from odf_protocol.block import Block
 
 _NEWEST: Final = 20  # guess: some screens of YAML
 
@@ -43,48 +31,30 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(context: Context, arguments: argparse.Namespace) -> int:
     """Print blocks, newest first, with who signed them."""
-    chains = context.node.chains
-    record = get_dataset(chains, arguments.dataset)
-    absent = Presence(context.node.object_names, context.node.objects).find_absent(record)
-    is_derivative = record.kind is DatasetKind.DERIVATIVE
-    queries = list_queries(chains, record.id) if is_derivative else []
-    for stored in islice(chains.iter_blocks_backwards(record.id), arguments.limit):
-        block = decode_block(stored.raw, expected_hash=stored.hash)
-        signed = "signed by the dataset's key" if stored.signature else "not signed"
-        query = describe_query(block, queries)
-        lacks_files = any(item.hash in absent for item in iter_wanted(block.event))
+    record = get_dataset(context.node.chains, arguments.dataset)
+    for logged in context.node.read_models.chain_log.read(record, limit=arguments.limit):
+        block, query = logged.block, logged.query
         if arguments.output_format == "json":
             plain = json.loads(block_to_json(block))
-            shown = {"blockHash": str(block.hash), "signed": stored.signature is not None}
-            shown |= {"filesAbsent": True} if lacks_files else {}
+            shown = {"blockHash": str(block.hash), "signed": logged.is_signed}
+            shown |= {"filesAbsent": True} if logged.lacks_files else {}
             shown |= ({"query": query} if query else {}) | plain
             context.console.json(shown, indent=None)
         elif arguments.output_format == "oneline":
             context.console.text(
                 f"{block.sequence_number:>6}  {block.hash.short}  {block.system_time}  {describe_event(block.event)}"
                 f"{f'  {query}' if query else ''}"
-                f"{'  (not here)' if lacks_files else ''}"
+                f"{'  (not here)' if logged.lacks_files else ''}"
             )
         else:
             # As it is, line ends and all: they may belong to a text of the block.
-            signed += ", its files are not here" if lacks_files else ""
+            signed = "signed by the dataset's key" if logged.is_signed else "not signed"
+            signed += ", its files are not here" if logged.lacks_files else ""
             signed += f", {query}" if query else ""
             context.console.raw(f"# Block {block.sequence_number} ({signed})\n" + "".join(iter_log_yaml([block])))
     if arguments.limit is not None and (older := record.head.sequence_number + 1 - arguments.limit) > 0:
         context.console.note(f"{count_of(older, 'older block')} not shown; --all shows them")
     return 0
-
-
-def describe_query(block: "Block", queries: "Sequence[QuerySpan]") -> str:
-    """Say of a step which query made it, of a query which rows it made; empty for other blocks (PLAN-10)."""
-    if not isinstance(block.event, SetTransform | ExecuteTransform):
-        return ""
-    span = next((each for each in reversed(queries) if each.sequence_number <= block.sequence_number), None)
-    if span is None:
-        return ""
-    if isinstance(block.event, ExecuteTransform):
-        return f"by the query of block {span.sequence_number}"
-    return f"made {span.made or 'no rows'}"
 
 
 def describe_event(event: object) -> str:

@@ -2,77 +2,73 @@
 
 from typing import Any
 
-from odf_node.acceptance.attesting import describe_attestation
-from odf_node.acceptance.unchecked import find_unchecked
 from odf_node.cli.context import Context
-from odf_node.datasets.grounds import describe_acceptance, describe_ground, find_partial
-from odf_node.datasets.presence import Presence, say_how_to_get
-from odf_node.keys.reports import KeyReports
+from odf_node.datasets.grounds import describe_acceptance
+from odf_node.datasets.presence import say_how_to_get
 from odf_node.ports import DatasetRecord, Origin
+from odf_node.trust.grounds import TrustGrounds
 from odf_node.wording import count_of
 
 
 def show_trust(context: Context, record: DatasetRecord, *, as_json: bool) -> None:
     """Show every acceptance with its grounds, who attests what, and what to worry about."""
-    node = context.node
-    unchecked = find_unchecked(node.commits, record)
-    found = {
+    grounds = context.node.read_models.grounds.read(record)
+    if as_json:
+        context.console.json(_to_json(grounds))
+    else:
+        _tell_trust(context, grounds)
+
+
+def _to_json(grounds: TrustGrounds) -> dict[str, Any]:
+    record = grounds.record
+    return {
         "dataset": record.name,
         "id": str(record.id),
-        "trust": describe_ground(node.chains, record),
-        "partial": find_partial(node.chains, record) or None,
-        "absentFiles": len(Presence(node.object_names, node.objects).find_absent(record)),
-        "notChecked": list(unchecked.what) if unchecked else [],
+        "trust": grounds.ground,
+        "partial": grounds.partial or None,
+        "absentFiles": grounds.absent_files,
+        "notChecked": list(grounds.not_checked),
         "pinnedKey": str(record.pinned_key) if record.pinned_key else None,
-        "keyWarnings": KeyReports(node.chains, node.documents).list_doubts(record),
-        "acceptances": _list_acceptances(context, record),
-        "attestations": _list_attestations(context, record),
+        "keyWarnings": list(grounds.key_warnings),
+        "acceptances": [
+            {
+                "block": item.head.sequence_number,
+                "head": item.head.hash.short,
+                "source": item.source_url,
+                **describe_acceptance(item),
+            }
+            for item in grounds.acceptances
+        ],
+        "attestations": [
+            {
+                "attester": str(item.attester),
+                "blocks": [item.first_sequence_number, item.last_sequence_number],
+                "says": says,
+                "id": item.id.short,
+            }
+            for item, says in grounds.statements
+        ],
     }
-    if as_json:
-        context.console.json(found)
-    else:
-        _tell_trust(context, record, found)
 
 
-def _list_acceptances(context: Context, record: DatasetRecord) -> list[dict[str, Any]]:
-    return [
-        {
-            "block": item.head.sequence_number,
-            "head": item.head.hash.short,
-            "source": item.source_url,
-            **describe_acceptance(item),
-        }
-        for item in context.node.commits.iter_acceptances(record.id)
-    ]
-
-
-def _list_attestations(context: Context, record: DatasetRecord) -> list[dict[str, Any]]:
-    return [
-        {
-            "attester": str(item.attester),
-            "blocks": [item.first_sequence_number, item.last_sequence_number],
-            "says": describe_attestation(item.raw),
-            "id": item.id.short,
-        }
-        for item in context.node.evidence.iter_attestations(record.id)
-    ]
-
-
-def _tell_trust(context: Context, record: DatasetRecord, found: dict[str, Any]) -> None:
-    console = context.console
-    console.text(f"{record.name} rests on: {found['trust']}")
+def _tell_trust(context: Context, grounds: TrustGrounds) -> None:
+    console, record = context.console, grounds.record
+    console.text(f"{record.name} rests on: {grounds.ground}")
     console.text(f"  identity    {record.id}")
     if record.origin is not Origin.OWN:
-        console.text(f"  pinned key  {found['pinnedKey'] or 'none: nobody signed'}")
-    for warning in found["keyWarnings"]:
+        console.text(f"  pinned key  {record.pinned_key or 'none: nobody signed'}")
+    for warning in grounds.key_warnings:
         console.text(f"  WARNING     {warning}")
-    if found["absentFiles"]:
-        console.text(f"  not here    {count_of(found['absentFiles'], 'file')}; {say_how_to_get(record)}")
-    if found["notChecked"]:
-        left = ", ".join(found["notChecked"])
+    if grounds.absent_files:
+        console.text(f"  not here    {count_of(grounds.absent_files, 'file')}; {say_how_to_get(record)}")
+    if grounds.not_checked:
+        left = ", ".join(grounds.not_checked)
         console.text(f"  unchecked   {left} when it was taken; 'odf-node pull {record.name}' checks them")
     console.text("")
-    rows = [{**item, "blocks": f"{item['blocks'][0]} to {item['blocks'][1]}"} for item in found["acceptances"]]
+    rows = [
+        {**describe_acceptance(item), "blocks": f"{item.grounds.first} to {item.grounds.last}"}
+        for item in grounds.acceptances
+    ]
     columns = {
         "at": "ACCEPTED AT",
         "blocks": "BLOCKS",
@@ -81,7 +77,7 @@ def _tell_trust(context: Context, record: DatasetRecord, found: dict[str, Any]) 
         "reason": "ON WHAT GROUNDS",
     }
     console.table(rows, columns, empty="written in this node; nothing was accepted from others")
-    for item in found["attestations"]:
-        first, last = item["blocks"]
-        console.text(f"\n{item['attester']} states:")
-        console.line(f"  blocks {first} to {last} {item['says']} (statement {item['id']})")
+    for item, says in grounds.statements:
+        first, last = item.first_sequence_number, item.last_sequence_number
+        console.text(f"\n{item.attester} states:")
+        console.line(f"  blocks {first} to {last} {says} (statement {item.id.short})")

@@ -1,0 +1,63 @@
+"""The metadata chain of a dataset as people read it: newest first, with what is known of each block beside it."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from odf_node.datasets.presence import Presence
+from odf_node.derive.query_history import QuerySpan, list_queries
+from odf_node.ports.chains import ChainStore
+from odf_node.ports.datasets import DatasetRecord
+from odf_node.ports.object_names import ObjectNames
+from odf_node.ports.objects import ObjectStore
+from odf_protocol.block import Block, decode_block
+from odf_protocol.enums import DatasetKind
+from odf_protocol.events import ExecuteTransform, SetTransform
+from odf_protocol.exchange.wanted import iter_wanted
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedBlock:
+    """One block.
+
+    Attributes:
+        block: What it says.
+        is_signed: By the dataset's key.
+        query: Of a step, which query made it; of a query, which rows it made; empty for others (PLAN-10).
+        lacks_files: Files that it names are not here by choice.
+    """
+
+    block: Block
+    is_signed: bool
+    query: str
+    lacks_files: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ChainLog:
+    """The use case behind ``odf-node log``."""
+
+    chains: ChainStore
+    object_names: ObjectNames
+    objects: ObjectStore
+
+    def read(self, record: DatasetRecord, *, limit: int | None) -> Iterator[LoggedBlock]:
+        """Yield the newest blocks, at most ``limit`` of them (None: all)."""
+        absent = Presence(self.object_names, self.objects).find_absent(record)
+        queries = list_queries(self.chains, record.id) if record.kind is DatasetKind.DERIVATIVE else []
+        for stored in islice(self.chains.iter_blocks_backwards(record.id), limit):
+            block = decode_block(stored.raw, expected_hash=stored.hash)
+            lacks_files = any(item.hash in absent for item in iter_wanted(block.event))
+            yield LoggedBlock(block, stored.signature is not None, describe_query(block, queries), lacks_files)
+
+
+def describe_query(block: Block, queries: Sequence[QuerySpan]) -> str:
+    """Say of a step which query made it, of a query which rows it made; empty for other blocks (PLAN-10)."""
+    if not isinstance(block.event, SetTransform | ExecuteTransform):
+        return ""
+    span = next((each for each in reversed(queries) if each.sequence_number <= block.sequence_number), None)
+    if span is None:
+        return ""
+    if isinstance(block.event, ExecuteTransform):
+        return f"by the query of block {span.sequence_number}"
+    return f"made {span.made or 'no rows'}"

@@ -1,0 +1,42 @@
+"""What commands and pages show of a node, each as a use case that gives dataclasses; part of the composition."""
+
+from typing import TYPE_CHECKING
+
+from odf_node.adapters.sqlite_store import SqliteMetadataStore
+from odf_node.ports.objects import ObjectStore
+
+if TYPE_CHECKING:
+    from odf_node.derive.chain_log import ChainLog
+    from odf_node.trust.grounds import GroundsReader
+    from odf_node.upkeep.listing import Listing
+
+
+class ReadModels:
+    """Makes them over one home; each is loaded when it is asked for."""
+
+    def __init__(self, store: SqliteMetadataStore, objects: ObjectStore) -> None:
+        self._store = store
+        self._objects = objects
+
+    @property
+    def listing(self) -> "Listing":
+        """Behind ``list``."""
+        from odf_node.upkeep.listing import Listing
+
+        store = self._store
+        return Listing(store, store, store, store, self._objects)
+
+    @property
+    def chain_log(self) -> "ChainLog":
+        """Behind ``log``."""
+        from odf_node.derive.chain_log import ChainLog
+
+        return ChainLog(self._store, self._store, self._objects)
+
+    @property
+    def grounds(self) -> "GroundsReader":
+        """Behind ``inspect trust``."""
+        from odf_node.trust.grounds import GroundsReader
+
+        store = self._store
+        return GroundsReader(store, store, store, store, store, self._objects)

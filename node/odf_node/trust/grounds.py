@@ -1,0 +1,69 @@
+"""What the data of one dataset rest on: every acceptance with its grounds, who attests what, what to worry about."""
+
+from dataclasses import dataclass
+
+from odf_node.acceptance.attesting import describe_attestation
+from odf_node.acceptance.unchecked import find_unchecked
+from odf_node.datasets.grounds import find_partial
+from odf_node.datasets.presence import Presence
+from odf_node.keys.reports import KeyReports
+from odf_node.ports.chains import ChainStore
+from odf_node.ports.commits import Acceptance, CommitStore
+from odf_node.ports.datasets import DatasetRecord
+from odf_node.ports.documents import DocumentStore
+from odf_node.ports.evidence import Attestation, EvidenceStore
+from odf_node.ports.object_names import ObjectNames
+from odf_node.ports.objects import ObjectStore
+
+
+@dataclass(frozen=True, slots=True)
+class TrustGrounds:
+    """What one dataset rests on.
+
+    Attributes:
+        record: Which.
+        partial: What makes it less than its declared query over the whole input; empty where nothing does.
+        absent_files: How many of its files are not here by choice.
+        not_checked: What was taken without a look at it.
+        key_warnings: What is doubtful about who speaks for it.
+        acceptances: Oldest first.
+        statements: Attestations in order of arrival, each with what it says in words.
+    """
+
+    record: DatasetRecord
+    partial: str
+    absent_files: int
+    not_checked: tuple[str, ...]
+    key_warnings: tuple[str, ...]
+    acceptances: tuple[Acceptance, ...]
+    statements: tuple[tuple[Attestation, str], ...]
+
+    @property
+    def ground(self) -> str:
+        """What it rests on, in words."""
+        return self.record.trust.in_words(self.partial)
+
+
+@dataclass(frozen=True, slots=True)
+class GroundsReader:
+    """The use case behind ``odf-node inspect trust``."""
+
+    chains: ChainStore
+    commits: CommitStore
+    documents: DocumentStore
+    evidence: EvidenceStore
+    object_names: ObjectNames
+    objects: ObjectStore
+
+    def read(self, record: DatasetRecord) -> TrustGrounds:
+        """Collect what is known."""
+        unchecked = find_unchecked(self.commits, record)
+        return TrustGrounds(
+            record,
+            find_partial(self.chains, record),
+            len(Presence(self.object_names, self.objects).find_absent(record)),
+            unchecked.what if unchecked else (),
+            tuple(KeyReports(self.chains, self.documents).list_doubts(record)),
+            tuple(self.commits.iter_acceptances(record.id)),
+            tuple((each, describe_attestation(each.raw)) for each in self.evidence.iter_attestations(record.id)),
+        )
