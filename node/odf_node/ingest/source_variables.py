@@ -5,10 +5,13 @@ Source: "Templates" in ``spec/manifests.md``.
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Final
 
 from odf_protocol.events import FetchStep, FetchStepFilesGlob, FetchStepUrl
 
 __all__ = ["fill_in", "list_variables"]
+
+_OWN: Final = "ODF_NODE_"
 
 
 def list_variables(step: FetchStep) -> tuple[str, ...]:
@@ -27,11 +30,14 @@ def list_variables(step: FetchStep) -> tuple[str, ...]:
 def fill_in(step: FetchStep, environment: Mapping[str, str]) -> FetchStep:
     """Put values of the environment where a fetch step names them (``${{ env.NAME || 'default' }}``).
 
+    Variables of this program are none of a manifest's business: ``ODF_NODE_TOKEN`` opens other nodes.
+
     Raises:
         TemplateError: A template is not written as one, or names a variable that is not set and has no default.
     """
     from odf_protocol.manifest.templates import substitute
 
+    environment = {name: value for name, value in environment.items() if not name.startswith(_OWN)}
     match step:
         case FetchStepUrl():
             headers = step.headers and tuple(

@@ -18,7 +18,14 @@ from urllib.parse import unquote, urlsplit
 
 from odf_node.adapters.sources.limits import BoundedFile, SourceLimits
 from odf_node.adapters.sources.source_state import etag_state, find_etag, find_last_modified, last_modified_state
-from odf_node.ports.sources import Fetched, SourceNotFoundError, SourceTooLargeError, SourceUnavailableError, UpToDate
+from odf_node.ports.sources import (
+    Fetched,
+    SourceNotFoundError,
+    SourceRefusedError,
+    SourceTooLargeError,
+    SourceUnavailableError,
+    UpToDate,
+)
 from odf_protocol.errors import MalformedError, UnsupportedError
 from odf_protocol.events import (
     EventTimeSourceFromMetadata,
@@ -168,14 +175,17 @@ def inspect_file(path: Path, source: str, limits: SourceLimits) -> os.stat_resul
 
     Raises:
         SourceNotFoundError, SourceUnavailableError, SourceTooLargeError: It cannot be.
+        SourceRefusedError: It holds secrets of this node, wherever a link to it lies.
         MalformedError: It is no plain file.
     """
     try:
-        entry = path.stat()
+        entry, place = path.stat(), path.resolve()
     except FileNotFoundError:
         raise SourceNotFoundError(source, "no such file") from None
     except (OSError, ValueError) as error:
         raise SourceUnavailableError(source, f"the file cannot be read: {error}") from error
+    if any(place.is_relative_to(folder.resolve()) for folder in limits.closed):
+        raise SourceRefusedError(source, "closed-folder", "it holds secrets of this node, and is no source of rows")
     if not stat.S_ISREG(entry.st_mode):
         raise MalformedError("source", where=source, expected="a plain file", found="a folder or special file")
     if entry.st_size > limits.size_bytes:

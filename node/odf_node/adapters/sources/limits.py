@@ -25,7 +25,13 @@ class SourceLimits:
     redirects: int = 10  # as the reference implementation
     unpack_ratio: int = 200  # guess: text packs 5 to 20 times, deflate ends at 1,032 times
     unpack_free_bytes: int = 64 * 1024**2
+    closed: tuple[Path, ...] = (Path("/proc"),)
+    """Folders in which nothing is a manifest's source: processes with their environments, and the node's own home."""
     command_s: float = 600.0  # guess
+    command_memory_bytes: int = 2 * GIB
+    """Of a sandboxed command and all its children.  # guess: as an engine; a command turns one stream into another"""
+    command_processes: int = 256
+    """At once, threads included.  # guess: a pipeline of shells, and programs with a thread for each core"""
 
 
 class BoundedFile:

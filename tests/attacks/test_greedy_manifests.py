@@ -1,0 +1,90 @@
+"""Manifests of strangers that want more than rows: this node's secrets, and all of its machine (ING-17, ING-23)."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from odf_node.adapters.sources import LocalSourceReader, SourceLimits
+from odf_node.ports.sources import Commands, SourceTooLargeError
+from odf_protocol.events import PrepStepPipe
+from support.command_line import list_kept, run_command
+
+MANIFEST = """\
+kind: DatasetSnapshot
+version: 1
+content:
+  name: stolen
+  kind: Root
+  metadata:
+    - kind: SetPollingSource
+      fetch: {fetch}
+      read: {{kind: Csv, ddlSchema: [line STRING]}}
+      merge: {{kind: Append}}
+"""
+
+
+def pull(tmp_path: Path, fetch: str, **environment: str) -> tuple[int, str]:
+    """Add the manifest of a stranger, and pull; nothing may have been taken."""
+    home, manifest = tmp_path / "home", tmp_path / "stolen.yaml"
+    manifest.write_text(MANIFEST.format(fetch=fetch))
+    assert run_command(home, "add", manifest).returncode == 0
+    before = list_kept(home)
+    pulled = run_command(home, "pull", "stolen", environment=environment)
+    assert list_kept(home) == before
+    assert before["objects"] == set()
+    return pulled.returncode, pulled.stderr
+
+
+@pytest.mark.parametrize("place", ["home/keys/datasets/*.pem", "home/odf-node.sqlite", "link/keys/datasets/*.pem"])
+@pytest.mark.parametrize("kind", ["FilesGlob", "Url"])
+def test_file_of_the_home_is_no_source(tmp_path: Path, place: str, kind: str) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "home")
+    if kind == "FilesGlob":
+        fetch = f"{{kind: FilesGlob, path: '{tmp_path / place}'}}"
+    else:
+        fetch = f"{{kind: Url, url: 'file://{tmp_path / place.replace('keys/datasets/*.pem', 'writers.lock')}'}}"
+    code, said = pull(tmp_path, fetch)
+    assert (code, "secrets of this node" in said) == (4, True)
+
+
+@pytest.mark.parametrize(
+    "place", ["/proc/self/environ", "/proc/1/environ", "/proc/self/cmdline", "/dev/../proc/self/maps"]
+)
+def test_environment_of_this_process_is_no_source(tmp_path: Path, place: str) -> None:
+    code, said = pull(tmp_path, f"{{kind: Url, url: 'file://{place}'}}", ODF_NODE_TOKEN="s3cret")
+    assert (code, "secrets of this node" in said) == (4, True)
+    assert "s3cret" not in said
+
+
+def test_token_of_this_node_does_not_travel_in_a_url_or_a_header(tmp_path: Path) -> None:
+    token = "${{ env.ODF_NODE_TOKEN }}"
+    for where in (
+        f"url: 'http://127.0.0.1:9/{token}'",
+        f"url: 'http://127.0.0.1:9/', headers: [{{name: X, value: '{token}'}}]",
+    ):
+        folder = tmp_path / str(len(where))
+        folder.mkdir()
+        code, said = pull(folder, f"{{kind: Url, {where}}}", ODF_NODE_TOKEN="s3cret")
+        assert (code, "ODF_NODE_TOKEN" in said) == (3, True)
+        assert "s3cret" not in said
+
+
+@pytest.mark.parametrize(
+    ("script", "limit"),
+    [
+        ("while :; do sleep 60 & done", "command_processes"),
+        ("head -c 500000000 /dev/urandom | tail -c 400000000", "command_memory_bytes"),
+    ],
+    ids=["processes", "memory"],
+)
+def test_sandboxed_command_that_takes_the_machine_is_ended(tmp_path: Path, script: str, limit: str) -> None:
+    limits = SourceLimits(command_memory_bytes=100 * 1024**2, command_processes=40, command_s=200)
+    reader = LocalSourceReader(limits=limits, commands=Commands.SANDBOXED)
+    path = tmp_path / "packed"
+    path.write_bytes(b"x")
+    step = PrepStepPipe(command=("sh", "-c", script))
+    with pytest.raises(SourceTooLargeError) as refused:
+        asyncio.run(reader.prepare((step,), path=path, name="s", folder=tmp_path))
+    assert refused.value.limit == limit
+    assert list(tmp_path.iterdir()) == [path]
