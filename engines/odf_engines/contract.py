@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 __all__ = [
     "MAX_CODES",
     "MAX_REASONS",
+    "MAX_STAGES",
     "EngineError",
     "EngineFailureError",
     "EngineMissingError",
@@ -66,6 +67,9 @@ __all__ = [
 ]
 
 _MIB = 1024 * 1024
+
+MAX_STAGES = 40
+"""Lines that say what a query does with its rows; more are counted.  # guess: as many as people read"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,6 +128,7 @@ class TransformInput:
         prev_schema: In force before the step, None where no step was before or nobody says; then it is ``schema``.
         watermarks: Every watermark its blocks in the step stated, oldest first.
         prev_watermark: The highest that a block before the step stated.
+        earlier_watermarks: All that blocks before the step stated, oldest first, for a query that is final.
     """
 
     dataset_id: str
@@ -137,6 +142,7 @@ class TransformInput:
     prev_schema: DataSchema | None = None
     watermarks: tuple[Watermark, ...] = ()
     prev_watermark: Timestamp | None = None
+    earlier_watermarks: tuple[Watermark, ...] = ()
     hashes: tuple[Multihash, ...] = ()
 
 
@@ -361,6 +367,8 @@ class Grade:
         findings: What lowers it; empty for ``REPLAYABLE``.
         schema: Of the output, system columns first; None if refused, or if there is an obstacle.
         obstacle: Why the engine cannot run it as a transform, although its result could be repeated.
+        stages: What it does with its rows, for people; at most ``MAX_STAGES`` lines.
+        key: Columns of the output that tell its rows apart; none of them where there is one row, None: not known.
     """
 
     level: GradeLevel
@@ -368,3 +376,5 @@ class Grade:
     transform_class: TransformClass | None = None
     schema: pa.Schema | None = None
     obstacle: Finding | None = None
+    stages: tuple[str, ...] = ()
+    key: tuple[str, ...] | None = None

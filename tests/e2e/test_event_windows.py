@@ -111,13 +111,37 @@ def test_class_of_windows_is_final(spark_session):
     assert spark_session.check(transform_sql(query), [table]).transform_class is TransformClass.FINAL
 
 
+def test_session_closes_once_and_rows_too_late_for_it_are_counted(spark_session, tmp_path):
+    query = """
+        SELECT session_window.end AS event_time, k, sum(a) AS a FROM orders
+        GROUP BY session_window(event_time, '12 hours'), k
+    """
+    view = View.over(spark_session, query, tmp_path, {"orders": SCHEMAS["orders"]})
+    view.step({"orders": [order(0.2, 1, 5), order(0.5, 1, 6), order(0.1, 2, 7)]}, {"orders": START + DAY // 2})
+    assert view.changes == []
+    view.step({"orders": [order(0.9, 1, 10), order(0.95, 3, 1), order(0.95, 3, 1, RETRACT)]}, {"orders": START + DAY})
+    assert [((each.row[0] - START) / DAY, *each.row[1:]) for each in view.changes] == [(0.6, 2, 7)]
+    response = view.step({"orders": [order(0.2, 2, 1000), order(0.9, 1, 10, RETRACT)]}, {"orders": START + 2 * DAY})
+    assert [((each.row[0] - START) / DAY, *each.row[1:]) for each in view.changes[1:]] == [(1.4, 1, 21)]
+    assert (response.statistics.late_rows, response.watermark.unix_ms) == (2, START + 2 * DAY)
+
+
+def test_session_whose_gap_comes_from_the_rows_is_final(spark_session):
+    query = """
+        SELECT session_window.end AS event_time, count(*) AS n FROM orders
+        GROUP BY session_window(event_time, CASE WHEN id > 5 THEN '1 hour' ELSE '2 hours' END)
+    """
+    table = QueryTable(name="orders", vocabulary=Vocabulary(), schema=ORDERS)
+    assert spark_session.check(transform_sql(query), [table]).transform_class is TransformClass.FINAL
+
+
 @pytest.mark.parametrize(
     ("query", "reason"),
     [
         ("SELECT max(event_time) AS event_time FROM orders GROUP BY window(event_time, '1 day')", "neither its start"),
         (
             "SELECT session_window.start AS event_time FROM orders GROUP BY session_window(event_time, '1 day')",
-            "session",
+            "told by its end",
         ),
         (
             """

@@ -94,6 +94,14 @@ def fold(changes: Sequence[Change]) -> Counter[Row]:
     return +left
 
 
+def fold_leniently(changes: Sequence[Change]) -> Counter[Row]:
+    """What remains of changes of which some were left out, so that a row may be taken that was not given."""
+    left: Counter[Row] = Counter()
+    for each in changes:
+        left[each.row] += 1 if each.op in {APPEND, CORRECT_TO} else -1
+    return +left
+
+
 def random_query(random: Random) -> str:
     """Layers over the inputs."""
     query = _source(random)
@@ -283,6 +291,7 @@ class View:
                 earlier_slices=(*each.earlier_slices, *each.slices),
                 prev_offset=first,
                 prev_watermark=max(known, default=None),
+                earlier_watermarks=(*each.earlier_watermarks, *each.watermarks),
                 slices=tuple(slices),
                 offset_interval=interval,
                 watermarks=tuple(stated),

@@ -279,7 +279,17 @@ def test_answer_that_is_no_dictionary_is_refused(values):
         Answer(values, 0.1)
 
 
-@pytest.mark.parametrize("values", [{}, {"level": "splendid", "findings": []}, {"level": "pinned", "findings": [1]}])
+@pytest.mark.parametrize(
+    "values",
+    [
+        {},
+        {"level": "splendid", "findings": []},
+        {"level": "pinned", "findings": [1]},
+        {"level": "pinned", "findings": [], "stages": "reads"},
+        {"level": "pinned", "findings": [], "stages": [1]},
+        {"level": "pinned", "findings": [], "key": [None]},
+    ],
+)
 def test_grade_that_makes_no_sense_is_refused(outputs, values):
     with pytest.raises(EngineFailureError):
         receive_grade(None, Answer(values, 0.1), outputs)

@@ -8,13 +8,17 @@ Source: spec/query.md QUERY-2.
 import re
 from collections.abc import Iterable
 
-_OPAQUE = r"""
+__all__ = ["OPAQUE", "quote_dotted_names"]
+
+OPAQUE = r"""
         [rR]?'(?:[^'\\]|\\.|'')*'      # text
       | [rR]?"(?:[^"\\]|\\.|"")*"      # text, or an identifier
       | `(?:[^`]|``)*`                 # quoted identifier
       | --[^\n]*                       # comment to the end of the line
       | /\*.*?\*/                      # comment
 """
+"""Parts of a query whose words are none of the query's, for a verbose pattern."""
+
 _LETTER = re.compile(r"[A-Za-z_]")
 
 
@@ -31,6 +35,6 @@ def quote_dotted_names(sql: str, names: Iterable[str]) -> str:
     spelled = {name.lower(): name for name in dotted}
     words = "|".join(re.escape(name) for name in dotted)
     token = re.compile(
-        rf"(?P<opaque>{_OPAQUE})|(?<![\w.])(?P<name>{words})(?![\w-])", re.VERBOSE | re.DOTALL | re.IGNORECASE
+        rf"(?P<opaque>{OPAQUE})|(?<![\w.])(?P<name>{words})(?![\w-])", re.VERBOSE | re.DOTALL | re.IGNORECASE
     )
     return token.sub(lambda found: f"`{spelled[found['name'].lower()]}`" if found["name"] else found[0], sql)

@@ -6,6 +6,7 @@ Source: clauses ENGINE-5 and ENGINE-6 in ``spec/extensions/engine-contract.md``.
 from typing import TYPE_CHECKING, Any
 
 from odf_engines.contract import (
+    MAX_STAGES,
     Finding,
     Grade,
     GradeLevel,
@@ -104,7 +105,18 @@ def receive_grade(_request: Any, answer: Answer, _outputs: OutputFolder) -> Grad
         transform_class=None if kind is None else TransformClass(kind),
         schema=schema,
         obstacle=None if obstacle is None else _finding(obstacle),
+        stages=_texts(answer.find("stages"), "stages")[:MAX_STAGES],
+        key=None if answer.find("key") is None else _texts(answer.find("key"), "key"),
     )
+
+
+def _texts(values: Any, name: str) -> tuple[str, ...]:
+    """Read a list of texts; None stands for none of them."""
+    if values is None:
+        return ()
+    if not isinstance(values, list) or not all(isinstance(each, str) for each in values):
+        raise EngineFailureError(f"answer.{name}: expected texts")
+    return tuple(values)
 
 
 def _finding(item: Any) -> Finding:

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Any
 from odf_engines.contract import Finding, GradeLevel, TransformClass
 from odf_engines.errors import InvalidQueryError, NotReplayableError
 from odf_engines.host.messages import schema_text
-from odf_engines.spark.known_transforms import KnownMap, KnownView, KnownWindows, find_examination
+from odf_engines.spark.known_transforms import (
+    Known,
+    KnownAsOf,
+    KnownMap,
+    KnownSessions,
+    KnownView,
+    KnownWindows,
+    find_examination,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -17,8 +25,10 @@ if TYPE_CHECKING:
 __all__ = ["run"]
 
 _CLASSES = {
+    KnownAsOf: TransformClass.FINAL,
     KnownMap: TransformClass.MAP,
     KnownView: TransformClass.MAINTAINED,
+    KnownSessions: TransformClass.FINAL,
     KnownWindows: TransformClass.FINAL,
 }
 
@@ -40,7 +50,16 @@ def run(spark: "SparkSession", request: dict[str, Any], _folder: Path) -> dict[s
         "obstacle": None
         if obstacle is None
         else {"expression": obstacle.expression, "reason": obstacle.reason, "rewrite": obstacle.rewrite},
+        "stages": list(found.stages),
+        "key": _key_of(found.known),
     }
+
+
+def _key_of(known: Known | None) -> list[str] | None:
+    """Return the columns by which changes of a view are told to be corrections (VIEW-6)."""
+    if not isinstance(known, KnownView) or known.query.key is None:
+        return None
+    return [known.result.names[position] for position in known.query.key]
 
 
 def _plain(finding: Finding) -> dict[str, str]:

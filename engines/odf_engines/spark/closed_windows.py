@@ -7,16 +7,16 @@ a step needs no state, and cutting the input into other steps changes nothing.
 Source: clauses WINDOW-2 to WINDOW-7 in ``spec/extensions/event-windows.md``.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from odf_engines.contract import TransformInput, TransformRequest, Watermark
+from odf_engines.contract import TransformInput, TransformRequest
+from odf_engines.spark.arrivals import LEAST_US, Arrivals, highest_watermark, new_arrivals, rising, unix_us
 from odf_engines.spark.changelog import APPEND
 from odf_engines.spark.fixed_order import unspilled
 from odf_engines.spark.folded_rows import folded_rows
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 __all__ = ["count_late_rows", "iter_closed", "promised_watermark"]
 
 _PER_MS = 1000
-_Int64s = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,15 +48,6 @@ class _Closing:
     after_us: int
     until_us: int
     upto: int
-
-
-@dataclass(frozen=True, slots=True)
-class _NewRows:
-    """Rows of a step: offset, event time, and the watermark known before its block (``_LEAST`` where none was)."""
-
-    offsets: _Int64s
-    times_us: _Int64s
-    known_us: _Int64s
 
 
 def iter_closed(
@@ -103,24 +93,16 @@ def iter_closed(
 
 def count_late_rows(source: TransformInput, window: EventWindow) -> int:
     """Count the rows of a step that came when a window they belong to was closed (WINDOW-5)."""
-    rows = _new_rows(source)
-    return int(np.count_nonzero(_are_late(rows, window)))
+    return int(np.count_nonzero(_are_late(new_arrivals(source), window)))
 
 
 def promised_watermark(request: TransformRequest, window: EventWindow) -> Timestamp | None:
     """Return the watermark after a step: no row of a later step is older, and it never goes back (WINDOW-6)."""
-    newest = _newest(request.inputs[0])
+    newest = highest_watermark(request.inputs[0])
     if newest is None:
         return request.prev_watermark
     promised = newest if window.shows_end else Timestamp.from_unix_ms(newest.unix_ms - -(-window.size_us // _PER_MS))
     return promised if request.prev_watermark is None else max(promised, request.prev_watermark)
-
-
-def _newest(source: TransformInput) -> Timestamp | None:
-    known = [mark.event_time for mark in source.watermarks]
-    if source.prev_watermark is not None:
-        known.append(source.prev_watermark)
-    return max(known, default=None)
 
 
 def _closings(source: TransformInput, window: EventWindow) -> Iterator[_Closing]:
@@ -129,12 +111,12 @@ def _closings(source: TransformInput, window: EventWindow) -> Iterator[_Closing]
     Where no row is late, that is all of them: the rows after a watermark do not belong to the windows it closes. So a
     cut is needed only before rows that are late.
     """
-    rows = _new_rows(source)
+    rows = new_arrivals(source)
     late = rows.offsets[_are_late(rows, window)]
-    closed = None if source.prev_watermark is None else source.prev_watermark.unix_ms * _PER_MS
-    marks = _rising(source.watermarks, closed)
+    closed = None if source.prev_watermark is None else unix_us(source.prev_watermark)
+    marks = rising(source.watermarks, closed)
     for position, mark in enumerate(marks):
-        until = mark.event_time.unix_ms * _PER_MS
+        until = unix_us(mark.event_time)
         if mark.last_offset is None:
             closed = until  # of windows that closed before the first row nothing is ever given
             continue
@@ -142,57 +124,18 @@ def _closings(source: TransformInput, window: EventWindow) -> Iterator[_Closing]
         is_last = position + 1 == len(marks)
         if not is_last and not np.any((late > mark.last_offset) & (late <= (following or 0))):
             continue  # what comes until the next watermark is not late for what this one closes
-        yield _Closing(_LEAST if closed is None else closed, until, mark.last_offset)
+        yield _Closing(LEAST_US if closed is None else closed, until, mark.last_offset)
         closed = until
-
-
-def _rising(marks: Sequence[Watermark], closed_us: int | None) -> list[Watermark]:
-    """Leave out watermarks that are not above all before, as chains of others may have them (CHAIN-24)."""
-    found = []
-    for mark in marks:
-        until = mark.event_time.unix_ms * _PER_MS
-        if closed_us is None or until > closed_us:
-            found.append(mark)
-            closed_us = until
-    return found
 
 
 def _end_of(source: TransformInput) -> int | None:
     return source.prev_offset if source.offset_interval is None else source.offset_interval.end
 
 
-_LEAST = -(2**62)  # before any time that a timestamp can hold
-
-
-def _are_late(rows: _NewRows, window: EventWindow) -> npt.NDArray[np.bool_]:
+def _are_late(rows: Arrivals, window: EventWindow) -> npt.NDArray[np.bool_]:
     since_start = (rows.times_us - window.start_us) % window.slide_us
     latest_start = rows.times_us - since_start
     earlier = (window.size_us - since_start - 1) // window.slide_us  # windows that began before the latest one
     earliest_end = latest_start - earlier * window.slide_us + window.size_us
     found: npt.NDArray[np.bool_] = (since_start < window.size_us) & (earliest_end <= rows.known_us)
-    return found
-
-
-def _new_rows(source: TransformInput) -> _NewRows:
-    interval, names = source.offset_interval, source.vocabulary
-    if interval is None:
-        nothing = np.zeros(0, dtype=np.int64)
-        return _NewRows(nothing, nothing, nothing)
-    tables = [pq.read_table(path, columns=[names.offset, names.event_time]) for path in source.slices]
-    rows = pa.concat_tables(tables)
-    offsets = np.asarray(rows.column(names.offset)).astype(np.int64)
-    times = _micros(rows.column(names.event_time))
-    is_new = (offsets >= interval.start) & (offsets <= interval.end)
-    offsets, times = offsets[is_new], times[is_new]
-    known = np.full(len(offsets), _LEAST, dtype=np.int64)
-    if source.prev_watermark is not None:
-        known[:] = source.prev_watermark.unix_ms * _PER_MS
-    for mark in source.watermarks:
-        after = offsets > (-1 if mark.last_offset is None else mark.last_offset)
-        known[after] = np.maximum(known[after], mark.event_time.unix_ms * _PER_MS)
-    return _NewRows(offsets, times, known)
-
-
-def _micros(column: pa.ChunkedArray) -> _Int64s:
-    found: _Int64s = np.asarray(column.cast(pa.timestamp("us")).cast(pa.int64()).fill_null(0))
     return found

@@ -11,11 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from odf_engines.contract import TransformInput
 from odf_engines.spark.changelog import APPEND, CORRECT_TO
-from odf_engines.spark.java_classes import scala_sequence
+from odf_engines.spark.java_classes import java_class, scala_sequence
 from odf_engines.spark.plans import java_session, rows_of
 from odf_engines.spark.relations import empty_rows, list_columns, stated_columns, struct_of
 from odf_protocol.events import DataSchema
@@ -25,10 +27,13 @@ from odf_protocol.vocabulary import Vocabulary
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["data_schema", "folded_rows"]
+__all__ = ["OFFSET", "data_schema", "folded_rows"]
 
 # No name in a dataset can start with a NUL character, so these cannot meet a column of the data.
 _HASH, _COUNT = "\0hash", "\0count"
+OFFSET = "\0offset"
+"""Where a row that is in force was given last."""
+_LEFT_OUT = "left out"
 
 
 def data_schema(schema: DataSchema, vocabulary: Vocabulary) -> DataSchema:
@@ -44,6 +49,9 @@ def folded_rows(
     *,
     in_content_order: bool,
     event_times_us: tuple[int, int] | None = None,
+    without: npt.NDArray[np.int64] | None = None,
+    work: Path | None = None,
+    with_offset: bool = False,
 ) -> "DataFrame":
     """Return the rows in force after an offset, without the columns of the changelog.
 
@@ -53,12 +61,16 @@ def folded_rows(
         upto: Last offset that counts, None for no rows.
         in_content_order: In one partition, ordered by all columns.
         event_times_us: Only rows from the first of these times on and before the second; None for all.
+        without: Offsets of rows that do not count, whether they give or take.
+        work: Folder that does not exist yet, for these offsets; needed where there are some.
+        with_offset: The last column is ``OFFSET``.
     """
     data = data_schema(source.schema, source.vocabulary)
     struct = struct_of(data, alias=source.alias)
     slices = (*source.earlier_slices, *source.slices)
     if upto is None or not slices:
         rows = empty_rows(spark, struct)
+        rows = rows.selectExpr("*", f"0L AS `{OFFSET}`") if with_offset else rows
     else:
         reader = java_session(spark).read().schema(struct_of(source.schema, alias=source.alias))
         # A slice that a step's bound cuts is among the earlier ones and among those of the step.
@@ -68,19 +80,42 @@ def folded_rows(
             first, end = (f"timestamp_micros({each}L)" for each in event_times_us)
             event_time = quote_spark_name(source.vocabulary.event_time)
             stored = stored.where(f"{event_time} >= {first} AND {event_time} < {end}")
-        rows = _fold(stored, data, source.vocabulary, slices)
+        if without is not None and without.size:
+            assert work is not None
+            stored = _leave_out(spark, stored, source.vocabulary.offset, without, work)
+        rows = _fold(stored, data, source.vocabulary, slices, with_offset=with_offset)
     if in_content_order:
         rows = rows.coalesce(1).sortWithinPartitions(*(quote_spark_name(each.name) for each in data.fields))
-    return list_columns(spark, rows, stated_columns(data, struct))
+    columns = stated_columns(data, struct)
+    if with_offset:
+        columns.append(
+            java_class("org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute")(scala_sequence([OFFSET]))
+        )
+    return list_columns(spark, rows, columns)
 
 
-def _fold(rows: "DataFrame", data: DataSchema, vocabulary: Vocabulary, slices: Sequence[Path]) -> "DataFrame":
+def _leave_out(
+    spark: "SparkSession", rows: "DataFrame", offset: str, offsets: npt.NDArray[np.int64], work: Path
+) -> "DataFrame":
+    from pyspark.sql.functions import broadcast
+
+    # A file, because there may be many, and a plan that lists them is planned for long.
+    work.mkdir()
+    pq.write_table(pa.table({_LEFT_OUT: offsets}), work / "left-out.parquet")
+    left_out = broadcast(spark.read.parquet(str(work / "left-out.parquet")))
+    return rows.join(left_out, rows[quote_spark_name(offset)] == left_out[f"`{_LEFT_OUT}`"], "left_anti")
+
+
+def _fold(
+    rows: "DataFrame", data: DataSchema, vocabulary: Vocabulary, slices: Sequence[Path], *, with_offset: bool
+) -> "DataFrame":
     from pyspark.sql.functions import broadcast, expr
 
     names = [quote_spark_name(each.name) for each in data.fields]
-    op = quote_spark_name(vocabulary.op)
+    op, offset = quote_spark_name(vocabulary.op), quote_spark_name(vocabulary.offset)
+    listed = [*names, f"{offset} AS `{OFFSET}`"] if with_offset else names
     if not _take_rows(slices, vocabulary.op):
-        return rows.select(*names)
+        return rows.selectExpr(*listed)
     is_given = f"{op} IN ({APPEND}, {CORRECT_TO})"
     given, taken = rows.where(is_given), rows.where(f"NOT {is_given}")
     # Few rows are taken, as a rule: only those like them are grouped, all others are in force as they stand.
@@ -89,9 +124,11 @@ def _fold(rows: "DataFrame", data: DataSchema, vocabulary: Vocabulary, slices: S
     like_taken = broadcast(taken.select(content).distinct())
     touched = hashed.join(like_taken, _HASH, "left_semi").drop(_HASH).unionAll(taken)
     count = expr(f"sum(CASE WHEN {is_given} THEN 1 ELSE -1 END)").alias(_COUNT)
-    left = touched.groupBy(*names).agg(count).where(f"`{_COUNT}` > 0")
-    left = left.select(*names, expr(f"explode(array_repeat(0, CAST(`{_COUNT}` AS INT)))")).select(*names)
-    return hashed.join(like_taken, _HASH, "left_anti").select(*names).unionAll(left)
+    given_last = expr(f"max(CASE WHEN {is_given} THEN {offset} END)").alias(OFFSET)
+    left = touched.groupBy(*names).agg(count, given_last).where(f"`{_COUNT}` > 0")
+    known = [*names, f"`{OFFSET}`"] if with_offset else names
+    left = left.select(*known, expr(f"explode(array_repeat(0, CAST(`{_COUNT}` AS INT)))")).select(*known)
+    return hashed.join(like_taken, _HASH, "left_anti").selectExpr(*listed).unionAll(left)
 
 
 def _take_rows(slices: Sequence[Path], op: str) -> bool:

@@ -14,14 +14,17 @@ import pyarrow as pa
 
 from odf_engines.contract import Finding, QueryTable, TransformRequest
 from odf_engines.errors import InvalidQueryError
-from odf_engines.spark.folded_rows import data_schema
-from odf_engines.spark.gate.event_windows import EventWindow, find_event_window
+from odf_engines.spark.folded_rows import OFFSET, data_schema
+from odf_engines.spark.gate.event_windows import EventSessions, EventWindow, find_event_window
 from odf_engines.spark.gate.map_class import MapQuery, NoMapError, check_map
+from odf_engines.spark.gate.stages import list_stages
+from odf_engines.spark.gate.temporal_joins import AsOfQuery, check_as_of
 from odf_engines.spark.gate.view_class import NoViewError, ViewQuery, check_view
 from odf_engines.spark.map_plan import MapPlan, plan_map
 from odf_engines.spark.relations import empty_rows, list_columns, stated_columns, struct_of
 from odf_engines.spark.slices import output_schema
 from odf_engines.spark.steps import Analysis, analyse_transform
+from odf_engines.spark.versions import with_versions
 from odf_protocol.events import TransformSql
 from odf_protocol.vocabulary import Vocabulary
 
@@ -32,7 +35,9 @@ if TYPE_CHECKING:
 __all__ = [
     "Examination",
     "Known",
+    "KnownAsOf",
     "KnownMap",
+    "KnownSessions",
     "KnownView",
     "KnownWindows",
     "examine_transform",
@@ -96,7 +101,33 @@ class KnownWindows:
     schema: pa.Schema
 
 
-Known = KnownMap | KnownView | KnownWindows
+@dataclass(frozen=True, slots=True)
+class KnownSessions:
+    """A query over sessions in event time that passed the gate; the fields are those of ``KnownWindows``."""
+
+    depends_on_order: bool
+    result: "StructType"
+    schema: pa.Schema
+
+
+@dataclass(frozen=True, slots=True)
+class KnownAsOf:
+    """A query over joins as of event times that passed the gate.
+
+    Attributes:
+        query: What the gate says of it.
+        tables: Columns of the primary key of each temporal table.
+        result: Columns of the query.
+        schema: Of its slices.
+    """
+
+    query: AsOfQuery
+    tables: Mapping[str, tuple[str, ...]]
+    result: "StructType"
+    schema: pa.Schema
+
+
+Known = KnownMap | KnownView | KnownWindows | KnownSessions | KnownAsOf
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,11 +138,13 @@ class Examination:
         findings: What pins it.
         known: What it takes to execute it, None if that cannot be done.
         obstacle: Why it cannot.
+        stages: What it does with its rows, for people.
     """
 
     findings: tuple[Finding, ...]
     known: Known | None
     obstacle: NoViewError | None = None
+    stages: tuple[str, ...] = ()
 
 
 _Key = tuple[TransformSql, tuple[QueryTable, ...], Vocabulary]
@@ -165,6 +198,8 @@ def examine_transform(
     Raises:
         InvalidQueryError, NotReplayableError: The gate's refusal.
     """
+    if transform.temporal_tables:
+        return _examine_as_of(spark, transform, inputs, vocabulary)
     structs = {each.name: struct_of(each.schema, alias=each.name) for each in inputs}
     columns = {each.name: stated_columns(each.schema, structs[each.name]) for each in inputs}
     stored = {name: empty_rows(spark, struct) for name, struct in structs.items()}
@@ -180,30 +215,69 @@ def examine_transform(
     result = plan.over(spark, stored[alias]).schema
     own = type(result)(result.fields[:-2])
     known = KnownMap(query, structs[alias], plan, result, output_schema(own.json(), vocabulary))
-    return Examination(analysis.findings, known)
+    return Examination(analysis.findings, known, stages=list_stages(analysis.plan, structs))
 
 
-def _examine_view(
-    spark: "SparkSession", transform: TransformSql, inputs: Sequence[QueryTable], vocabulary: Vocabulary
-) -> Examination:
+def _rows_in_force(
+    spark: "SparkSession", inputs: Sequence[QueryTable]
+) -> "tuple[dict[str, Any], dict[str, DataFrame]]":
+    """Return the columns of the data of each input, and no rows that have them."""
     schemas = {each.name: data_schema(each.schema, each.vocabulary) for each in inputs}
     structs = {name: struct_of(schema, alias=name) for name, schema in schemas.items()}
     rows = {
         name: list_columns(spark, empty_rows(spark, structs[name]), stated_columns(schema, structs[name]))
         for name, schema in schemas.items()
     }
+    return structs, rows
+
+
+def _examine_as_of(
+    spark: "SparkSession", transform: TransformSql, inputs: Sequence[QueryTable], vocabulary: Vocabulary
+) -> Examination:
+    tables = {each.name: each.primary_key for each in transform.temporal_tables or ()}
+    vocabularies = {each.name: each.vocabulary for each in inputs}
+    for name, key in tables.items():
+        if name not in vocabularies:
+            raise InvalidQueryError(f"temporal table {name} is no input; the inputs are {', '.join(vocabularies)}")
+        known = next(data_schema(each.schema, each.vocabulary) for each in inputs if each.name == name)
+        absent = [each for each in key if each not in {field.name for field in known.fields}]
+        if absent or not key:
+            raise InvalidQueryError(f"temporal table {name}: {absent[0] if absent else 'its key'} is no column of it")
+    structs, rows = _rows_in_force(spark, inputs)
+    for name, key in tables.items():
+        numbered = rows[name].selectExpr("*", f"0L AS `{OFFSET}`")
+        rows[name] = with_versions(numbered, vocabularies[name].event_time, key)
     analysis = _analyse_over_data(spark, transform, rows)
+    check_view(analysis.plan, structs, vocabulary)
+    query = check_as_of(analysis.plan, vocabularies, tables, vocabulary)
+    result = analysis.rows.schema
+    examined = KnownAsOf(query, tables, result, output_schema(result.json(), vocabulary))
+    return Examination(analysis.findings, examined, stages=list_stages(analysis.plan, structs))
+
+
+def _examine_view(
+    spark: "SparkSession", transform: TransformSql, inputs: Sequence[QueryTable], vocabulary: Vocabulary
+) -> Examination:
+    structs, rows = _rows_in_force(spark, inputs)
+    analysis = _analyse_over_data(spark, transform, rows)
+    stages = list_stages(analysis.plan, structs)
     try:
         query = check_view(analysis.plan, structs, vocabulary)
     except NoViewError as error:
-        return Examination(analysis.findings, None, error)
+        return Examination(analysis.findings, None, error, stages)
     result = analysis.rows.schema
     schema = output_schema(result.json(), vocabulary)
     vocabularies = {each.name: each.vocabulary for each in inputs}
     window = find_event_window(analysis.parsed, analysis.plan, vocabularies, vocabulary)
-    if window is not None:
-        return Examination(analysis.findings, KnownWindows(window, analysis.depends_on_order, result, schema))
-    return Examination(analysis.findings, KnownView(query, analysis.depends_on_order, result, schema))
+    known: Known
+    match window:
+        case EventWindow():
+            known = KnownWindows(window, analysis.depends_on_order, result, schema)
+        case EventSessions():
+            known = KnownSessions(analysis.depends_on_order, result, schema)
+        case None:
+            known = KnownView(query, analysis.depends_on_order, result, schema)
+    return Examination(analysis.findings, known, stages=stages)
 
 
 def _analyse_over_data(spark: "SparkSession", transform: TransformSql, rows: "Mapping[str, DataFrame]") -> Analysis:

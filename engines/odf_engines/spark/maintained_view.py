@@ -6,7 +6,7 @@ state that somebody could have made up, and whoever has the inputs can check any
 Source: clauses VIEW-2 to VIEW-9 in ``spec/extensions/maintained-views.md``.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,9 +27,11 @@ from odf_engines.spark.steps import analyse_transform
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["iter_changes"]
+__all__ = ["OP", "changes_between", "iter_changes"]
 
-_COUNT, _LEAST, _MOST, _OP = "count", "least", "most", "op"  # columns of the query are v0, v1, ... meanwhile
+_COUNT, _LEAST, _MOST = "count", "least", "most"  # columns of the query are v0, v1, ... meanwhile
+OP = "op"
+"""The column of operations of what ``changes_between`` gives, behind v0, v1, ..."""
 _PARTITION_BYTES = 32 * 1024 * 1024  # guess: of files, for one task
 _MOST_PARTITIONS = 64  # guess: a task of its own for each of more would cost more than it does
 _COLLECTED_BYTES = 64 * 1024 * 1024  # guess: of input files whose result may be held in memory
@@ -56,14 +58,16 @@ def iter_changes(
     if not known.depends_on_order:
         spark.conf.set("spark.sql.files.maxPartitionBytes", max(PIECE_BYTES, _PARTITION_BYTES))
         spark.conf.set("spark.sql.shuffle.partitions", min(_MOST_PARTITIONS, 1 + size_bytes // _PARTITION_BYTES))
-    changes = _changes(_result(spark, request, known, after=True), _result(spark, request, known, after=False), known)
+    after, before = (_result(spark, request, known, after=each) for each in (True, False))
+    assert after is not None
+    changes = changes_between(after, before, known.query.key)
     with unspilled(spark, matters=known.depends_on_order):
         is_held = size_bytes <= _COLLECTED_BYTES
         pieces = collect_pieces(changes, changes.schema) if is_held else store_pieces(changes, work, piece_rows)
         for piece in bound_rows(pieces, request.limits.output_rows):
             if piece.num_rows:
-                rows = piece.drop_columns([_OP]).rename_columns(known.result.names)
-                yield rows, np.asarray(piece.column(_OP)).astype(np.int64)
+                rows = piece.drop_columns([OP]).rename_columns(known.result.names)
+                yield rows, np.asarray(piece.column(OP)).astype(np.int64)
 
 
 def _result(spark: "SparkSession", request: TransformRequest, known: KnownView, *, after: bool) -> "DataFrame | None":
@@ -100,15 +104,23 @@ def _last_offset(each: TransformInput) -> int | None:
     return each.prev_offset if each.offset_interval is None else each.offset_interval.end
 
 
-def _changes(after: "DataFrame | None", before: "DataFrame | None", known: KnownView) -> "DataFrame":
-    """Return the rows that a step gives and takes, with their operations, in the one order that they have (VIEW-7)."""
+def changes_between(after: "DataFrame", before: "DataFrame | None", key: Sequence[int] | None) -> "DataFrame":
+    """Return the rows that a step gives and takes, with their operations, in the one order that they have (VIEW-7).
+
+    Args:
+        after: The result after the step.
+        before: The result before it, None where there was none.
+        key: Positions of the columns that tell rows apart, None where nothing is known.
+
+    Raises:
+        InvalidQueryError: The results have other columns.
+    """
     from pyspark.sql import Window
     from pyspark.sql.functions import col, expr, lit
     from pyspark.sql.functions import max as most
     from pyspark.sql.functions import min as least
     from pyspark.sql.functions import sum as total
 
-    assert after is not None
     columns = [f"v{position}" for position in range(len(after.columns))]
     rows = after.toDF(*columns).withColumn(_COUNT, lit(1))
     if before is not None:
@@ -117,8 +129,8 @@ def _changes(after: "DataFrame | None", before: "DataFrame | None", known: Known
     counted = rows.groupBy(*columns).agg(total(_COUNT).alias(_COUNT)).where(col(_COUNT) != 0)
     operation = f"CASE WHEN `{_COUNT}` > 0 THEN {APPEND} ELSE {RETRACT} END"
     order = columns
-    if known.query.key is not None:
-        order = [columns[position] for position in known.query.key]
+    if key is not None:
+        order = [columns[position] for position in key]
         same_key = Window.partitionBy(*(order or [lit(0)]))
         counted = counted.withColumns({_LEAST: least(_COUNT).over(same_key), _MOST: most(_COUNT).over(same_key)})
         operation = (
@@ -126,7 +138,7 @@ def _changes(after: "DataFrame | None", before: "DataFrame | None", known: Known
             f"WHEN `{_COUNT}` < 0 THEN {CORRECT_FROM} ELSE {CORRECT_TO} END"
         )
     changed = counted.select(
-        *columns, expr(f"explode(array_repeat({operation}, CAST(abs(`{_COUNT}`) AS INT)))").alias(_OP)
+        *columns, expr(f"explode(array_repeat({operation}, CAST(abs(`{_COUNT}`) AS INT)))").alias(OP)
     )
     # Of a pair the row that is taken comes first; other rows are equal in the order only if they are the same.
-    return changed.orderBy(*order, _OP)
+    return changed.orderBy(*order, OP)

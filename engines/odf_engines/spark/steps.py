@@ -58,9 +58,8 @@ def analyse_transform(spark: "SparkSession", transform: TransformSql, inputs: "M
     Raises:
         InvalidQueryError, NotReplayableError: The gate's refusal.
     """
-    if transform.temporal_tables:
-        raise InvalidQueryError("temporal tables need stream processing, which is not available yet")
     names = list(inputs)
+    temporal = frozenset(each.name for each in transform.temporal_tables or ())
     for alias, rows in inputs.items():
         register(rows, alias)
     dataset = None
@@ -71,7 +70,7 @@ def analyse_transform(spark: "SparkSession", transform: TransformSql, inputs: "M
     for position, step in enumerate(steps):
         is_last = position == len(steps) - 1
         sql = quote_dotted_names(step.query, names)
-        parsed.append(parse_query(spark, sql, names))
+        parsed.append(parse_query(spark, sql, names, temporal=temporal))
         dataset = analyse_query(spark, parsed[-1])
         plan = dataset.queryExecution().analyzed()
         in_order = find_order_dependence(plan, inputs)

@@ -21,10 +21,19 @@ from odf_engines.contract import TransformInput, TransformRequest
 from odf_engines.errors import InvalidQueryError
 from odf_engines.host.messages import schema_text
 from odf_engines.host.slices import write_slice
+from odf_engines.spark import as_of_join, closed_sessions
 from odf_engines.spark.changelog import mend_tables
 from odf_engines.spark.closed_windows import count_late_rows, iter_closed, promised_watermark
 from odf_engines.spark.gate.statement import invalid_query
-from odf_engines.spark.known_transforms import Known, KnownMap, KnownView, KnownWindows, find_out_transform
+from odf_engines.spark.known_transforms import (
+    Known,
+    KnownAsOf,
+    KnownMap,
+    KnownSessions,
+    KnownView,
+    KnownWindows,
+    find_out_transform,
+)
 from odf_engines.spark.maintained_view import iter_changes
 from odf_engines.spark.pieces import PIECE_BYTES, bound_rows, collect_pieces, cut_even, fit_in_memory, store_pieces
 from odf_engines.spark.relations import MOST_SCANS, ordered_rows
@@ -58,6 +67,10 @@ def run(spark: "SparkSession", request: TransformRequest, folder: Path) -> dict[
             pieces = iter_changes(spark, request, known, work, _PIECE_ROWS)
         case KnownWindows():
             pieces = iter_closed(spark, request, known)
+        case KnownSessions():
+            pieces = closed_sessions.iter_closed_sessions(spark, request, known, work)
+        case KnownAsOf():
+            pieces = as_of_join.iter_answers(spark, request, known)
     try:
         rows_out = write_slice(
             pieces,
@@ -74,7 +87,7 @@ def run(spark: "SparkSession", request: TransformRequest, folder: Path) -> dict[
         "data": "data.parquet" if rows_out else None,
         "rows_in": sum(each.offset_interval.row_count for each in request.inputs if each.offset_interval is not None),
         "rows_out": rows_out,
-        "late_rows": count_late_rows(request.inputs[0], known.window) if isinstance(known, KnownWindows) else 0,
+        "late_rows": _count_late_rows(request, known),
         "watermark_ms": None if watermark is None else watermark.unix_ms,
         "checkpoint": None,
     }
@@ -107,10 +120,26 @@ def _is_small(each: TransformInput) -> bool:
     return sum(path.stat().st_size for path in each.slices) <= PIECE_BYTES
 
 
+def _count_late_rows(request: TransformRequest, known: Known) -> int:
+    """Count the rows of a step that came too late to change what a final query gives (WINDOW-5, WINDOW-8, ASOF-6)."""
+    match known:
+        case KnownWindows():
+            return count_late_rows(request.inputs[0], known.window)
+        case KnownSessions():
+            return closed_sessions.count_late_rows(request.inputs[0])
+        case KnownAsOf():
+            return as_of_join.count_late_rows(request, known)
+    return 0
+
+
 def _watermark(request: TransformRequest, known: Known) -> Timestamp | None:
-    """Return the watermark after the step, never below the one reported before (MAP-8, VIEW-8, WINDOW-6)."""
+    """Return the watermark after the step, never below the one reported before (MAP-8, VIEW-8, WINDOW-6, ASOF-8)."""
     if isinstance(known, KnownWindows):
         return promised_watermark(request, known.window)
+    if isinstance(known, KnownSessions):
+        return closed_sessions.promised_watermark(request)
+    if isinstance(known, KnownAsOf):
+        return as_of_join.promised_watermark(request, known)
     stated: list[Timestamp] = []
     if isinstance(known, KnownMap) and known.query.passes_event_time:
         stated = [mark.event_time for mark in request.inputs[0].watermarks]

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from odf_engines.contract import Grade, GradeLevel, QueryTable, TransformClass
+from odf_engines.contract import Finding, Grade, GradeLevel, QueryTable, TransformClass
+from odf_engines.engine import TransformSession
 from odf_engines.errors import NotReplayableError
 from odf_node.datasets.chains import load_view
 from odf_node.engines.sessions import EngineHost
@@ -20,10 +21,10 @@ from odf_protocol.events import DatasetKind, SetTransform, SetVocab
 from odf_protocol.manifest import DatasetSnapshot
 from odf_protocol.vocabulary import Vocabulary
 
-_MEANINGS = {
+MEANINGS = {
     TransformClass.MAP: "each row follows from one row of its input",
     TransformClass.MAINTAINED: "corrected whenever its inputs change; each step computes the query over all of them",
-    TransformClass.FINAL: "each window is given once, when a watermark closes it; rows that come later are left out",
+    TransformClass.FINAL: "given once, when watermarks allow no other answer; what comes too late is counted",
 }
 """What a class means for who reads the dataset, and what it costs (VIEW-1)."""
 
@@ -36,12 +37,19 @@ class GradedTransform:
     grade: Grade | None
     reason: str = ""
 
+    @property
+    def refusal(self) -> Finding | None:
+        """Why no dataset is made of it, with what would pass; None where one can be."""
+        if self.grade is None:
+            return None
+        return self.grade.findings[0] if self.grade.level is GradeLevel.REFUSED else self.grade.obstacle
+
     def describe(self) -> list[str]:
         """Say it in lines for people."""
         if self.grade is None:
             return [f"{self.dataset}: whether others can repeat its query shows at its first step: {self.reason}"]
         kind = self.grade.transform_class
-        lines = [f"{self.dataset}: {self.grade.level.value}{f', {kind.value}: {_MEANINGS[kind]}' if kind else ''}"]
+        lines = [f"{self.dataset}: {self.grade.level.value}{f', {kind.value}: {MEANINGS[kind]}' if kind else ''}"]
         lines += [f"  {each.expression}: {each.reason}" for each in self.grade.findings]
         return lines
 
@@ -79,26 +87,47 @@ class TransformGrader:
         return [self._grade(snapshot, event) for snapshot, event in declared]
 
     def _grade(self, snapshot: DatasetSnapshot, event: SetTransform) -> GradedTransform:
-        tables = []
-        for item in event.inputs:
-            record = self._find(item.dataset_ref)
-            view = None if record is None else load_view(self.chains, record.id)
-            if view is None or view.schema is None:
-                return GradedTransform(str(snapshot.name), None, f"input '{item.dataset_ref}' has no columns yet")
-            name = item.alias or item.dataset_ref
-            tables.append(QueryTable(name=name, vocabulary=view.vocabulary, schema=view.schema))
-        words = [each for each in snapshot.metadata if isinstance(each, SetVocab)]
-        vocabulary = Vocabulary.of(words[-1]) if words else Vocabulary()
         session = self.engines.own_session(event.transform.engine)
-        grade = session.check(event.transform, tables, vocabulary=vocabulary)
-        found = grade.findings[0] if grade.level is GradeLevel.REFUSED else grade.obstacle
+        graded = self.grade(str(snapshot.name), event, vocabulary_of(snapshot), session)
+        found = graded.refusal
         if found is not None:
             raise NotReplayableError(f"transform of '{snapshot.name}': {found.expression}", found.reason, found.rewrite)
-        return GradedTransform(str(snapshot.name), grade)
+        return graded
 
-    def _find(self, reference: str) -> DatasetRecord | None:
+    def grade(
+        self, dataset: str, declared: SetTransform, vocabulary: Vocabulary, session: TransformSession
+    ) -> GradedTransform:
+        """Grade a transform; a refusal is a grade, not an error.
+
+        Args:
+            dataset: What it makes, for people.
+            declared: Its inputs are named, or known by identity.
+            vocabulary: Of its output.
+            session: Of its engine.
+
+        Raises:
+            EngineError: The engine failed.
+        """
+        tables = []
+        for item in declared.inputs:
+            record = self.find_input(item.dataset_ref)
+            view = None if record is None else load_view(self.chains, record.id)
+            if view is None or view.schema is None:
+                return GradedTransform(dataset, None, f"input '{item.dataset_ref}' has no columns yet")
+            name = item.alias or item.dataset_ref
+            tables.append(QueryTable(name=name, vocabulary=view.vocabulary, schema=view.schema))
+        return GradedTransform(dataset, session.check(declared.transform, tables, vocabulary=vocabulary))
+
+    def find_input(self, reference: str) -> DatasetRecord | None:
+        """Find the dataset that an input names, by identity or by name."""
         try:
             return self.chains.find_dataset(DatasetId.parse(reference))
         except MalformedError:
             wanted = reference.lower()
             return next((each for each in self.chains.list_datasets() if each.name.lower() == wanted), None)
+
+
+def vocabulary_of(snapshot: DatasetSnapshot) -> Vocabulary:
+    """Return the names of the system columns that a manifest declares."""
+    words = [each for each in snapshot.metadata if isinstance(each, SetVocab)]
+    return Vocabulary.of(words[-1]) if words else Vocabulary()

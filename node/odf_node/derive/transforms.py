@@ -3,7 +3,7 @@
 ``replaying`` builds the same request of a recorded step. Clauses: PLAN-1 to PLAN-15 in ``spec/transform.md``.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,7 +25,9 @@ from odf_node.ports.commits import CommitStore
 from odf_node.ports.documents import DocumentStore
 from odf_node.ports.object_names import ObjectNames
 from odf_protocol.chain import ChainState
+from odf_protocol.chain.state import InputProgress
 from odf_protocol.dataset_view import DatasetView
+from odf_protocol.did import DatasetId
 from odf_protocol.errors import RejectedError
 from odf_protocol.events import (
     Checkpoint,
@@ -90,9 +92,18 @@ class StepBuilder:
         if view.transform is None:
             raise UsageError(f"dataset {view.dataset_id} declares no transform")
         _head, state = self.chains.get_chain_state(view.dataset_id)
-        taken = ChainState.from_bytes(state).progress_by_input()
+        return self.plan_inputs(input_ids(view.transform), ChainState.from_bytes(state).progress_by_input(), bound)
+
+    def plan_inputs(
+        self, inputs: Iterable[DatasetId], taken: Mapping[DatasetId, InputProgress], bound: StepBound | None
+    ) -> tuple[PlannedInput, ...]:
+        """Plan what inputs gained since earlier steps took them so far, as ``plan_next``.
+
+        Raises:
+            DatasetNotFoundError: An input is not held here.
+        """
         planned = []
-        for dataset_id in input_ids(view.transform):
+        for dataset_id in inputs:
             if self.chains.find_dataset(dataset_id) is None:
                 raise DatasetNotFoundError(dataset_id)
             previous = taken.get(dataset_id)
@@ -218,6 +229,11 @@ class Transformer:
     engines: EngineHost
     bound: StepBound = STEP_BOUND
 
+    @property
+    def builder(self) -> StepBuilder:
+        """What plans its steps."""
+        return StepBuilder(self.chains, self.object_names, self.objects)
+
     def run(self, record: DatasetRecord, *, writing_time: Callable[[], Timestamp]) -> TransformReport:
         """Run steps until the derivative has seen everything that its inputs gained (PLAN-13).
 
@@ -255,7 +271,7 @@ class Transformer:
 
     def _run_bounded(self, record: DatasetRecord, bound: StepBound, system_time: Timestamp) -> TransformReport:
         view = load_view(self.chains, record.id)
-        builder = StepBuilder(self.chains, self.object_names, self.objects)
+        builder = self.builder
         planned = builder.plan_next(view, bound)
         if all(item.is_empty for item in planned) and view.schema is not None and builder.reaches_heads(planned):
             return TransformReport(record, up_to_date=True)

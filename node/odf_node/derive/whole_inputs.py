@@ -8,7 +8,7 @@ Source: VIEW-3 and VIEW-9 in ``spec/extensions/maintained-views.md``, WINDOW-3 i
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from odf_engines.contract import GradeLevel, QueryTable, TransformClass, TransformInput, TransformRequest
+from odf_engines.contract import GradeLevel, QueryTable, TransformClass, TransformInput, TransformRequest, Watermark
 from odf_engines.engine import TransformSession
 from odf_node.datasets.chains import get_block, iter_decoded, load_view
 from odf_node.datasets.presence import Presence
@@ -19,7 +19,6 @@ from odf_protocol.did import DatasetId
 from odf_protocol.errors import RejectedError
 from odf_protocol.events import AddData, DataSlice, ExecuteTransform, SetVocab
 from odf_protocol.multihash import Multihash
-from odf_protocol.timestamp import Timestamp
 from odf_protocol.transform_plan import PlannedInput
 from odf_protocol.vocabulary import Vocabulary
 
@@ -30,8 +29,9 @@ class _History:
 
     upto: int = -1
     slices: list[tuple[int, DataSlice]] = field(default_factory=list)
-    watermarks: list[tuple[int, Timestamp]] = field(default_factory=list)
+    watermarks: list[tuple[int, Watermark]] = field(default_factory=list)
     vocabularies: list[tuple[int, Vocabulary]] = field(default_factory=list)
+    last_offset: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +78,12 @@ class WholeInputs:
                 expected="one query, as a step says what changed since the step before",
                 found="another query was declared before; make a dataset of its own for this one",
             )
-        return replace(request, inputs=tuple(map(self._complete, request.inputs, planned)))
+        # Which rows came in time is asked of a whole input only where rows can come too late for good.
+        is_final = grade.transform_class is TransformClass.FINAL
+        completed = (self._complete(*each, is_final=is_final) for each in zip(request.inputs, planned, strict=True))
+        return replace(request, inputs=tuple(completed))
 
-    def _complete(self, each: TransformInput, planned: PlannedInput) -> TransformInput:
+    def _complete(self, each: TransformInput, planned: PlannedInput, *, is_final: bool) -> TransformInput:
         recorded = planned.recorded
         newest = recorded.new_block_hash or recorded.prev_block_hash
         if newest is None:
@@ -92,6 +95,7 @@ class WholeInputs:
             return each
         last = self._number_of(recorded.dataset_id, recorded.prev_block_hash)
         earlier = [data.physical_hash for number, data in history.slices if number <= last]
+        stated = tuple(mark for number, mark in history.watermarks if number <= last)
         record = self.chains.find_dataset(recorded.dataset_id)
         assert record is not None
         Presence(self.object_names, self.objects).require(record, earlier)
@@ -101,7 +105,8 @@ class WholeInputs:
             earlier_slices=tuple(map(self.objects.get_path, earlier)),
             prev_schema=load_view(self.chains, recorded.dataset_id, upto=last).schema,
             # The highest, not the newest: chains of others may let it fall (CHAIN-24), and no window closes twice.
-            prev_watermark=max((mark for number, mark in history.watermarks if number <= last), default=None),
+            prev_watermark=max((mark.event_time for mark in stated), default=None),
+            earlier_watermarks=stated if is_final else (),
         )
 
     def _number_of(self, dataset_id: DatasetId, block_hash: Multihash) -> int:
@@ -117,8 +122,12 @@ class WholeInputs:
                     continue
                 if block.event.new_data is not None:
                     history.slices.append((block.sequence_number, block.event.new_data))
-                if block.event.new_watermark is not None:
-                    history.watermarks.append((block.sequence_number, block.event.new_watermark))
+                    history.last_offset = block.event.new_data.offset_interval.end
+                if (event_time := block.event.new_watermark) is not None:
+                    mark = Watermark(
+                        system_time=block.system_time, event_time=event_time, last_offset=history.last_offset
+                    )
+                    history.watermarks.append((block.sequence_number, mark))
             history.upto = upto
         return history
 

@@ -1,6 +1,6 @@
 """Windows in event time: the one window that a query groups by, and which of its ends the output's event time is.
 
-Source: clauses WINDOW-1 and WINDOW-2 in ``spec/extensions/event-windows.md``.
+Source: clauses WINDOW-1, WINDOW-2 and WINDOW-8 in ``spec/extensions/event-windows.md``.
 """
 
 from collections.abc import Collection, Mapping
@@ -9,12 +9,12 @@ from typing import Any
 
 from odf_engines.errors import NotReplayableError
 from odf_engines.spark.gate.map_class import column_definitions
-from odf_engines.spark.gate.trees import items, iter_expression, iter_plan, shown, simple_name, view_name
+from odf_engines.spark.gate.trees import items, iter_expression, iter_plan, leads_to, shown, simple_name, view_name
 from odf_engines.spark.gate.view_class import find_groups
 from odf_engines.spark.java_classes import java_class
 from odf_protocol.vocabulary import Vocabulary
 
-__all__ = ["EventWindow", "find_event_window"]
+__all__ = ["EventSessions", "EventWindow", "find_event_window"]
 
 _PLANS = frozenset(
     {
@@ -30,7 +30,11 @@ _PLANS = frozenset(
         "WithCTE",
     }
 )
-_MADE_BY_WINDOW = "spark.timeWindow"  # ``TimeWindow.marker`` of Spark
+_MADE_BY_WINDOW = (
+    "spark.timeWindow",
+    "spark.sessionWindow",
+)  # ``TimeWindow.marker``, ``SessionWindow.marker`` of Spark
+_SESSION = "SELECT session_window.end AS event_time, ... FROM input GROUP BY session_window(event_time, '1 day'), ..."
 _REWRITE = "SELECT window.start AS event_time, ... FROM input GROUP BY window(event_time, '1 day'), ..."
 
 
@@ -51,9 +55,14 @@ class EventWindow:
     shows_end: bool
 
 
+@dataclass(frozen=True, slots=True)
+class EventSessions:
+    """A query groups rows that follow each other without a gap; the output's event time is where the gap is known."""
+
+
 def find_event_window(
     parsed: Collection[Any], plan: Any, inputs: Mapping[str, Vocabulary], vocabulary: Vocabulary
-) -> EventWindow | None:
+) -> EventWindow | EventSessions | None:
     """Find the window in event time that a query groups by; None where it has none.
 
     Args:
@@ -77,9 +86,9 @@ def find_event_window(
     cut = _find_cut_times(plan, inputs) if calls else []
     if not any(cut):
         return None
-    if any(str(each.nameParts().last()).lower() == "session_window" for each in calls):
-        raise NotReplayableError(shown(calls[0]), "sessions that close by watermark are not available yet", _REWRITE)
-    if not all(cut) or len({shown(call) for call in calls}) > 1:
+    has_sessions = str(calls[0].nameParts().last()).lower() == "session_window"
+    # Where a session could end, Spark cuts another time: that of the row and the gap.
+    if len({shown(call) for call in calls}) > 1 or not (has_sessions or all(cut)):
         raise NotReplayableError("several windows", "a query has one window in event time", _REWRITE)
     nodes = list(iter_plan(plan, inputs))
     reads = sum((view_name(node) or "") in inputs for node in nodes)
@@ -87,6 +96,11 @@ def find_event_window(
         reason = "a window in event time is over lists and filters of one input, whose watermark closes it"
         raise NotReplayableError(shown(calls[0]), reason, "a derivative of its own for what stands below the window")
     end = _shown_end(plan, inputs, vocabulary)
+    if has_sessions and end is not True:
+        reason = f"when a session is over is told by its end, and the output's {vocabulary.event_time} is not that"
+        raise NotReplayableError(shown(calls[0]), reason, _SESSION)
+    if has_sessions:
+        return EventSessions()
     if end is None:
         reason = f"whether a row's window is closed is told by the output's {vocabulary.event_time}"
         raise NotReplayableError(shown(calls[0]), f"{reason}, which is neither its start nor its end", _REWRITE)
@@ -112,7 +126,7 @@ def _find_cut_times(plan: Any, inputs: Mapping[str, Vocabulary]) -> list[bool]:
                 if simple_name(each) in {"PreciseTimestampConversion", "SessionWindow"}:
                     time = items(each.children())[0]
                     if str(time.dataType().typeName()) != "long":  # else it is the way back, of a window's end
-                        found.append(_leads_to(_uncast(time), given, made_of))
+                        found.append(leads_to(_uncast(time), given, made_of))
     return found
 
 
@@ -121,22 +135,6 @@ def _uncast(time: Any) -> Any:
     if simple_name(time) == "Cast" and str(time.child().dataType().typeName()) in {"date", "timestamp_ntz"}:
         return time.child()
     return time
-
-
-def _leads_to(column: Any, given: Collection[int], made_of: Mapping[int, Any]) -> bool:
-    seen: set[int] = set()
-    while simple_name(column) in {"Alias", "AttributeReference"}:
-        if simple_name(column) == "Alias":
-            column = column.child()
-            continue
-        number = _number(column)
-        if number in given:
-            return True
-        if number in seen or number not in made_of:
-            return False
-        seen.add(number)
-        column = made_of[number]
-    return False
 
 
 def _shown_end(plan: Any, inputs: Collection[str], vocabulary: Vocabulary) -> bool | None:
@@ -155,7 +153,9 @@ def _shown_end(plan: Any, inputs: Collection[str], vocabulary: Vocabulary) -> bo
     if not any(window.semanticEquals(group) for group in items(found.aggregate.groupingExpressions())):
         return None
     # Any struct may have such fields; Spark marks those that it made.
-    if simple_name(window) != "AttributeReference" or not window.metadata().contains(_MADE_BY_WINDOW):
+    if simple_name(window) != "AttributeReference" or not any(
+        window.metadata().contains(each) for each in _MADE_BY_WINDOW
+    ):
         return None
     return {"start": False, "end": True}.get(str(expression.childSchema().apply(expression.ordinal()).name()))
 

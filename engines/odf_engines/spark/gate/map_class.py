@@ -13,7 +13,7 @@ from odf_engines.errors import InvalidQueryError, NotReplayableError
 from odf_engines.spark.gate.trees import items, iter_expression, shown, simple_name, view_name
 from odf_protocol.vocabulary import Vocabulary
 
-__all__ = ["MapQuery", "NoMapError", "check_map", "column_definitions"]
+__all__ = ["SUBQUERIES", "MapQuery", "NoMapError", "check_map", "column_definitions"]
 
 
 class NoMapError(Exception):
@@ -22,7 +22,7 @@ class NoMapError(Exception):
 
 _MAP_PLANS = frozenset({"CTERelationRef", "Filter", "PipeOperator", "Project", "SubqueryAlias", "View", "WithCTE"})
 
-_SUBQUERIES = frozenset(
+SUBQUERIES = frozenset(
     {"DynamicPruningSubquery", "Exists", "InSubquery", "LateralSubquery", "ListQuery", "ScalarSubquery"}
 )
 
@@ -91,7 +91,7 @@ def _iter_read_plans(plan: Any, inputs: Collection[str]) -> Iterator[Any]:
 def _refuse_subqueries(node: Any) -> None:
     for expression in items(node.expressions()):
         for each in iter_expression(expression):
-            if simple_name(each) in _SUBQUERIES:
+            if simple_name(each) in SUBQUERIES:
                 raise NoMapError("a subquery")
 
 

@@ -10,7 +10,9 @@ from difflib import get_close_matches
 from typing import Any
 
 from odf_engines.errors import InvalidQueryError
+from odf_engines.spark.gate.asked_times import take_times
 from odf_engines.spark.gate.functions import FUNCTIONS, FunctionUse
+from odf_engines.spark.gate.temporal_joins import put_versions
 from odf_engines.spark.gate.trees import items, iter_expressions, iter_plan, shown, simple_name
 from odf_engines.spark.plans import java_session, resolve_plan
 
@@ -28,6 +30,7 @@ _QUERY_PLANS = frozenset(_QUERY_PLAN_NAMES.split())
 
 _NAMED = {
     "CompoundBody": "a script (BEGIN ... END)",
+    "RelationTimeTravel": "a table as of a fixed time",
     "ScriptTransformation": "TRANSFORM ... USING runs a program",
     "UnresolvedExecuteImmediate": "EXECUTE IMMEDIATE",
     "UnresolvedHint": "a hint",
@@ -60,7 +63,14 @@ class ParsedQuery:
     times: tuple[str, ...]
 
 
-def parse_query(spark: Any, sql: str, relations: Collection[str], *, known: Collection[str] = ()) -> ParsedQuery:
+def parse_query(
+    spark: Any,
+    sql: str,
+    relations: Collection[str],
+    *,
+    known: Collection[str] = (),
+    temporal: Collection[str] | None = None,
+) -> ParsedQuery:
     """Parse a text and check that it is a query.
 
     Args:
@@ -68,13 +78,16 @@ def parse_query(spark: Any, sql: str, relations: Collection[str], *, known: Coll
         sql: One query.
         relations: Names it may read besides those it defines itself.
         known: Names that it could have meant where it reads another one; more than `relations`, for the message alone.
+        temporal: Of `relations`, those that are temporal tables; None where a query cannot ask as of a time.
 
     Raises:
+        NotReplayableError: A temporal table is read otherwise.
         InvalidQueryError: Not a query, or it names a relation, a function or a literal that it must not.
     """
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
 
+    sql, asked = (sql, {}) if temporal is None else take_times(sql)
     try:
         plan = java_session(spark).sessionState().sqlParser().parsePlan(sql)
     except PySparkException as error:
@@ -84,6 +97,8 @@ def parse_query(spark: Any, sql: str, relations: Collection[str], *, known: Coll
         if "SQL_SCRIPTING" in str(error.java_exception.getMessage()):
             raise InvalidQueryError(f"only a query is allowed, found {_NAMED['CompoundBody']}") from error
         raise _beyond_engine(error) from error
+    if asked or temporal:
+        plan = put_versions(plan, asked, temporal or ())
     nodes = list(iter_plan(plan))
     for node in nodes:
         name = simple_name(node)

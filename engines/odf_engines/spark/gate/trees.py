@@ -5,16 +5,18 @@ only for its class and its children.
 """
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 __all__ = [
+    "children_of",
     "class_name",
     "is_replaced",
     "items",
     "iter_expression",
     "iter_expressions",
     "iter_plan",
+    "leads_to",
     "shown",
     "simple_name",
     "view_name",
@@ -58,8 +60,12 @@ def iter_plan(plan: Any, leaves: Collection[str] = ()) -> Iterator[Any]:
         yield node
         if leaves and view_name(node) in leaves:
             continue
-        inner = [each for each in items(node.innerChildren()) if _is_plan(each)]
-        waiting += [*reversed(items(node.children())), *inner]
+        waiting += reversed(children_of(node))
+
+
+def children_of(plan: Any) -> list[Any]:
+    """Return the plans right below one: common table expressions and plans inside expressions, then its children."""
+    return [*(each for each in reversed(items(plan.innerChildren())) if _is_plan(each)), *items(plan.children())]
 
 
 def iter_expressions(plan: Any) -> Iterator[Any]:
@@ -98,6 +104,29 @@ def is_replaced(node: Any) -> bool:
 
         _known_replaced[name] = bool(is_instance_of(SparkContext._gateway, node, _REPLACED))  # noqa: SLF001
     return _known_replaced[name]
+
+
+def leads_to(column: Any, given: Collection[int], made_of: Mapping[int, Any]) -> bool:
+    """Whether a column is one of some others, under whatever names, and no value computed from them.
+
+    Args:
+        column: Of a plan.
+        given: Spark's numbers of the others.
+        made_of: What columns are made of, by their numbers.
+    """
+    seen: set[int] = set()
+    while simple_name(column) in {"Alias", "AttributeReference"}:
+        if simple_name(column) == "Alias":
+            column = column.child()
+            continue
+        number = int(column.exprId().id())
+        if number in given:
+            return True
+        if number in seen or number not in made_of:
+            return False
+        seen.add(number)
+        column = made_of[number]
+    return False
 
 
 def _is_plan(node: Any) -> bool:

@@ -4,7 +4,7 @@ import argparse
 from typing import Final
 
 from odf_node.cli.context import Context
-from odf_node.cli.inspections import definition, files, histories, node, quarantine, trust
+from odf_node.cli.inspections import definition, files, histories, node, plans, quarantine, trust
 from odf_node.cli.main import nested_options
 from odf_node.cli.parsing import add_output_format, whole_number
 from odf_node.datasets.naming import get_dataset
@@ -12,6 +12,7 @@ from odf_node.datasets.naming import get_dataset
 SUBJECTS: Final = {
     "DATASET": "name or identity",
     "ID": "one refusal, by the beginning of its id (default: list them all)",
+    "DATASET|FILE": "a derivative, or a manifest of one that is not added yet (a file)",
     "FILE": "a file; one after the other where there are several",
 }
 
@@ -22,6 +23,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     for name, line, argument in (
         ("schema", "the columns of a dataset", "DATASET"),
         ("query", "the declared query of a derivative", "DATASET"),
+        ("plan", "what a query is, what its next step reads, what would pass where it is refused", "DATASET|FILE"),
         ("lineage", "what a dataset is derived from", "DATASET"),
         ("trust", "what the data of a dataset rest on: every acceptance, with its grounds", "DATASET"),
         ("histories", "histories of a dataset that were replaced by others, and their blocks", "DATASET"),
@@ -70,6 +72,8 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
             files.show_blocks(context, arguments.subject, as_json=as_json)
         case "data":
             files.show_data(context, arguments.subject, as_json=as_json)
+        case "plan":
+            plans.show_plans(context, arguments.subject, as_json=as_json)
         case kind:
             of_datasets[kind](context, get_dataset(context.node.chains, arguments.subject), as_json=as_json)
     return 0

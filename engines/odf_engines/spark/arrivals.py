@@ -1,0 +1,105 @@
+"""When rows of an input came, in event time: the watermark that was known before the block of each.
+
+It follows from the input's chain alone, so that cutting the input into steps changes nothing.
+
+Source: clauses WINDOW-3, WINDOW-5 and WINDOW-8 in ``spec/extensions/event-windows.md``.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from odf_engines.contract import TransformInput, Watermark
+from odf_protocol.timestamp import Timestamp
+
+__all__ = ["LEAST_US", "Arrivals", "all_arrivals", "highest_watermark", "new_arrivals", "rising", "unix_us"]
+
+LEAST_US = -(2**62)
+"""Before any time that a timestamp can hold, in microseconds since 1970."""
+
+_PER_MS = 1000
+_Int64s = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Arrivals:
+    """Rows: offset, event time, and the watermark known before its block (``LEAST_US`` where none was)."""
+
+    offsets: _Int64s
+    times_us: _Int64s
+    known_us: _Int64s
+
+    @property
+    def late_offsets(self) -> _Int64s:
+        """Of the rows that are older than the watermark known before their blocks."""
+        return self.offsets[self.times_us < self.known_us]
+
+
+def new_arrivals(source: TransformInput) -> Arrivals:
+    """Read when the rows of a step came."""
+    interval = source.offset_interval
+    if interval is None:
+        return _arrivals(source, (), 0, -1, ())
+    before = []
+    if source.prev_watermark is not None:
+        before.append(Watermark(system_time=source.prev_watermark, event_time=source.prev_watermark))
+    return _arrivals(source, source.slices, interval.start, interval.end, (*before, *source.watermarks))
+
+
+def all_arrivals(source: TransformInput) -> Arrivals:
+    """Read when the rows of an input came, from the first one to the last of a step."""
+    last = source.prev_offset if source.offset_interval is None else source.offset_interval.end
+    slices = tuple(dict.fromkeys((*source.earlier_slices, *source.slices)))
+    return _arrivals(source, slices, 0, -1 if last is None else last, (*source.earlier_watermarks, *source.watermarks))
+
+
+def highest_watermark(source: TransformInput) -> Timestamp | None:
+    """Return the highest watermark that the input stated up to the end of a step, None where it stated none."""
+    known = [mark.event_time for mark in source.watermarks]
+    if source.prev_watermark is not None:
+        known.append(source.prev_watermark)
+    return max(known, default=None)
+
+
+def rising(marks: Sequence[Watermark], closed_us: int | None) -> list[Watermark]:
+    """Leave out watermarks that are not above all before, as chains of others may have them (CHAIN-24)."""
+    found = []
+    for mark in marks:
+        until = unix_us(mark.event_time)
+        if closed_us is None or until > closed_us:
+            found.append(mark)
+            closed_us = until
+    return found
+
+
+def unix_us(time: Timestamp) -> int:
+    """Return microseconds since 1970, cut to whole milliseconds."""
+    return time.unix_ms * _PER_MS
+
+
+def _arrivals(
+    source: TransformInput, slices: Sequence[Path], first: int, last: int, marks: Sequence[Watermark]
+) -> Arrivals:
+    names = source.vocabulary
+    if not slices or last < first:
+        nothing = np.zeros(0, dtype=np.int64)
+        return Arrivals(nothing, nothing, nothing)
+    rows = pa.concat_tables([pq.read_table(path, columns=[names.offset, names.event_time]) for path in slices])
+    offsets = np.asarray(rows.column(names.offset)).astype(np.int64)
+    times = _micros(rows.column(names.event_time))
+    is_asked = (offsets >= first) & (offsets <= last)
+    offsets, times = offsets[is_asked], times[is_asked]
+    ends = np.array([-1 if mark.last_offset is None else mark.last_offset for mark in marks], dtype=np.int64)
+    highest = np.array([LEAST_US, *(unix_us(mark.event_time) for mark in marks)], dtype=np.int64)
+    known = np.maximum.accumulate(highest)[np.searchsorted(ends, offsets, side="left")]
+    return Arrivals(offsets, times, known)
+
+
+def _micros(column: pa.ChunkedArray) -> _Int64s:
+    found: _Int64s = np.asarray(column.cast(pa.timestamp("us")).cast(pa.int64()).fill_null(0))
+    return found

@@ -1,0 +1,182 @@
+"""One step of a query that joins rows of one input, its probes, with others as of their event time.
+
+A probe is answered when every temporal table has stated a watermark at or after its time. What counts of such a table
+are the rows in force at the first block that did: the answer for a time never changes, and follows from the chains
+alone, whichever of them came first. So the answers for all probes that can be answered are a function of their rows,
+and a step gives the difference between those after it and those before it: what is retracted or corrected among the
+probes, however late, is retracted or corrected in the output.
+
+Source: clauses ASOF-3 to ASOF-9 in ``spec/extensions/as-of-joins.md``.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from odf_engines.contract import TransformInput, TransformRequest
+from odf_engines.spark.arrivals import (
+    LEAST_US,
+    Arrivals,
+    all_arrivals,
+    highest_watermark,
+    new_arrivals,
+    rising,
+    unix_us,
+)
+from odf_engines.spark.folded_rows import folded_rows
+from odf_engines.spark.known_transforms import KnownAsOf
+from odf_engines.spark.maintained_view import OP, changes_between
+from odf_engines.spark.pieces import bound_rows, collect_pieces
+from odf_engines.spark.steps import analyse_transform
+from odf_engines.spark.versions import with_versions
+from odf_protocol.schema_spark import quote_spark_name
+from odf_protocol.timestamp import Timestamp
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["count_late_rows", "iter_answers", "promised_watermark"]
+
+_COUNT = "\0count"
+
+
+@dataclass(frozen=True, slots=True)
+class _Probes:
+    """Rows of which a step changes the answers.
+
+    Attributes:
+        rows: With a count, which is below 0 for rows that are taken.
+        first_us: The earliest event time.
+        last_us: The latest one.
+        are_taken: Whether some are.
+    """
+
+    rows: "DataFrame"
+    first_us: int
+    last_us: int
+    are_taken: bool
+
+
+def iter_answers(
+    spark: "SparkSession", request: TransformRequest, known: KnownAsOf
+) -> Iterator[tuple[pa.Table, npt.NDArray[np.int64]]]:
+    """Yield the answers that a step gives and takes, in their order, and the operation of each.
+
+    Args:
+        spark: A session of this request's own.
+        request: With the earlier slices and watermarks of all inputs.
+        known: The query.
+
+    Raises:
+        PySparkException, LimitExceededError: The query failed on a row; or it gives too many.
+    """
+    tables = [each for each in request.inputs if each.alias in known.tables]
+    probes = _find_probes(spark, next(each for each in request.inputs if each.alias == known.query.probe), tables)
+    if probes is None:
+        return
+    given: list[DataFrame] = []
+    taken: list[DataFrame] = []
+    for after_us, until_us in _ranges(probes, tables):
+        versions = {each.alias: _versions(spark, each, known.tables[each.alias], until_us) for each in tables}
+        for results, sign in ((given, ">"), (taken, "<")):
+            if sign == ">" or probes.are_taken:
+                rows = _in_range(probes.rows, request, known, after_us, until_us, sign)
+                inputs = {known.query.probe: rows, **versions}
+                results.append(analyse_transform(spark, request.transform, inputs).rows)
+    changes = changes_between(_together(given), _together(taken) if taken else None, key=None)
+    for piece in bound_rows(collect_pieces(changes, changes.schema), request.limits.output_rows):
+        if piece.num_rows:
+            rows = piece.drop_columns([OP]).rename_columns(known.result.names)
+            yield rows, np.asarray(piece.column(OP)).astype(np.int64)
+
+
+def count_late_rows(request: TransformRequest, known: KnownAsOf) -> int:
+    """Count the rows of temporal tables that came when a probe of their time could be answered already (ASOF-6)."""
+    return sum(_late(new_arrivals(each)).size for each in request.inputs if each.alias in known.tables)
+
+
+def promised_watermark(request: TransformRequest, known: KnownAsOf) -> Timestamp | None:
+    """Return the watermark after a step: the lowest of all inputs, never below the one before (ASOF-8)."""
+    stated = [highest_watermark(each) for each in request.inputs]
+    reached = [each for each in stated if each is not None]
+    if not known.query.passes_event_time or len(reached) < len(stated):
+        return request.prev_watermark
+    return min(reached) if request.prev_watermark is None else max(min(reached), request.prev_watermark)
+
+
+def _find_probes(spark: "SparkSession", source: TransformInput, tables: Sequence[TransformInput]) -> _Probes | None:
+    """Find the probes that can be answered after a step and could not before, or have changed; None: there are none."""
+    from pyspark.sql.functions import col, expr, lit
+    from pyspark.sql.functions import sum as total
+
+    last = source.prev_offset if source.offset_interval is None else source.offset_interval.end
+    after_us = _lowest([highest_watermark(each) for each in tables])
+    before_us = _lowest([each.prev_watermark for each in tables])
+    if after_us is None or last is None:
+        return None
+    rows = _answered(spark, source, last, after_us).withColumn(_COUNT, lit(1))
+    if before_us is not None and source.prev_offset is not None:
+        before = _answered(spark, source, source.prev_offset, before_us)
+        rows = rows.unionAll(before.withColumn(_COUNT, lit(-1)))
+    names = [quote_spark_name(each) for each in rows.columns if each != _COUNT]
+    rows = rows.groupBy(*names).agg(total(f"`{_COUNT}`").alias(_COUNT)).where(col(f"`{_COUNT}`") != 0).persist()
+    time = f"unix_micros(CAST({quote_spark_name(source.vocabulary.event_time)} AS TIMESTAMP))"
+    bounds = rows.agg(expr(f"min({time})"), expr(f"max({time})"), expr(f"min(`{_COUNT}`)")).collect()[0]
+    return None if bounds[0] is None else _Probes(rows, bounds[0], bounds[1], bounds[2] < 0)
+
+
+def _answered(spark: "SparkSession", source: TransformInput, upto: int, until_us: int) -> "DataFrame":
+    return folded_rows(spark, source, upto, in_content_order=False, event_times_us=(LEAST_US, until_us + 1))
+
+
+def _lowest(marks: Sequence[Timestamp | None]) -> int | None:
+    reached = [unix_us(each) for each in marks if each is not None]
+    return min(reached) if len(reached) == len(marks) else None
+
+
+def _ranges(probes: _Probes, tables: Sequence[TransformInput]) -> Iterator[tuple[int, int]]:
+    """Cut the times of probes, after the first of a pair up to the second, so that one state of each table counts."""
+    cuts: set[int] = set()
+    for each in tables:
+        arrivals = all_arrivals(each)
+        cuts |= {int(known) for known in np.unique(arrivals.known_us[np.isin(arrivals.offsets, _late(arrivals))])}
+    after_us = LEAST_US
+    for cut in sorted(each for each in cuts if probes.first_us <= each < probes.last_us):
+        yield after_us, cut
+        after_us = cut
+    yield after_us, probes.last_us
+
+
+def _late(arrivals: Arrivals) -> npt.NDArray[np.int64]:
+    return arrivals.offsets[arrivals.times_us <= arrivals.known_us]
+
+
+def _versions(spark: "SparkSession", table: TransformInput, key: Sequence[str], until_us: int) -> "DataFrame":
+    """Return the versions that count for times up to one: rows in force at the first watermark at or after it."""
+    marks = rising((*table.earlier_watermarks, *table.watermarks), None)
+    upto = next(mark.last_offset for mark in marks if unix_us(mark.event_time) >= until_us)
+    rows = folded_rows(spark, table, upto, in_content_order=False, with_offset=True)
+    return with_versions(rows, table.vocabulary.event_time, key)
+
+
+def _in_range(
+    rows: "DataFrame", request: TransformRequest, known: KnownAsOf, after_us: int, until_us: int, sign: str
+) -> "DataFrame":
+    vocabulary = next(each.vocabulary for each in request.inputs if each.alias == known.query.probe)
+    time = f"unix_micros(CAST({quote_spark_name(vocabulary.event_time)} AS TIMESTAMP))"
+    names = [quote_spark_name(each) for each in rows.columns if each != _COUNT]
+    asked = rows.where(f"{time} > {after_us}L AND {time} <= {until_us}L AND `{_COUNT}` {sign} 0")
+    return asked.selectExpr(*names, f"explode(array_repeat(0, CAST(abs(`{_COUNT}`) AS INT))) AS `{_COUNT}`").drop(
+        _COUNT
+    )
+
+
+def _together(results: Sequence["DataFrame"]) -> "DataFrame":
+    rows = results[0]
+    for more in results[1:]:
+        rows = rows.unionAll(more)
+    return rows

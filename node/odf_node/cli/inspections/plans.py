@@ -1,0 +1,74 @@
+"""What a derivative's query is, and what its next step would read and cost (PLAN-16)."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from odf_node.cli.context import Context
+from odf_node.cli.input_files import read_input
+from odf_node.datasets.naming import get_dataset
+from odf_node.errors import UnknownDatasetError
+from odf_protocol.manifest import parse_snapshots
+
+if TYPE_CHECKING:
+    from odf_node.derive.step_plans import StepPlan
+
+_COLUMNS: Final = {
+    "alias": "INPUT",
+    "name": "DATASET",
+    "newRows": ">NEW ROWS",
+    "readRows": ">READS ROWS",
+    "readBytes": ">BYTES",
+    "waitingRows": ">LEFT FOR LATER",
+    "watermark": "WATERMARK",
+}
+
+
+def show_plans(context: Context, subject: str, *, as_json: bool) -> None:
+    """Show the plan of a derivative, or those of the derivatives of a manifest.
+
+    Raises:
+        UnknownDatasetError: There is neither a dataset nor a file of that name.
+        UsageError: It is no derivative.
+    """
+    node = context.node
+    with context.console.progress("looking at the query"):
+        try:
+            plans = [node.step_planner.plan_dataset(get_dataset(node.chains, subject))]
+        except UnknownDatasetError:
+            if not Path(subject).is_file():
+                raise
+            check = node.ingestor.check_manifest
+            snapshots = parse_snapshots(read_input(subject), source_name=subject, check=check)
+            plans = node.step_planner.plan_snapshots(snapshots)
+    if as_json:
+        context.console.json([each.to_json() for each in plans])
+        return
+    for plan in plans:
+        for line in _iter_lines(plan):
+            context.console.text(line)
+        context.console.table(plan.to_json()["inputs"], _COLUMNS)
+
+
+def _iter_lines(plan: "StepPlan") -> Iterator[str]:
+    yield f"{plan.dataset} (engine {plan.engine})"
+    graded, refusal = plan.graded, plan.graded.refusal
+    if refusal is not None:
+        yield f"  refused    {refusal.expression}: {refusal.reason}"
+        yield f"  would pass {refusal.rewrite}"
+    elif graded.grade is None:
+        yield f"  class      not known before its first step: {graded.reason}"
+    else:
+        yield f"  class      {plan.kind}: {plan.meaning}"
+        yield f"  grade      {graded.grade.level.value}"
+        yield from (f"             {each.expression}: {each.reason}" for each in graded.grade.findings)
+        if plan.kind == "maintained":
+            key = plan.key
+            shown = "none: a changed row is retracted and appended" if key is None else ", ".join(key) or "one row"
+            yield f"  key        {shown}"
+    for position, stage in enumerate(plan.stages):
+        yield f"  {'stages' if position == 0 else '':<10} {position + 1}. {stage}"
+    if plan.kind is not None:
+        yield f"  a step     computes {plan.cost}"
+    if plan.inputs:
+        yield "  next step  reads" if plan.is_due else "  next step  none: its inputs gained nothing since the last one"

@@ -1,0 +1,124 @@
+"""``inspect plan``: what a query is, what its next step reads, and what would pass where it is refused (PLAN-16)."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.nodes import RealNode, make_publisher
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
+
+MANIFEST = """
+kind: DatasetSnapshot
+version: 1
+content:
+  name: {name}
+  kind: Derivative
+  metadata:
+    - kind: SetTransform
+      inputs: [{{datasetRef: {source}, alias: c}}]
+      transform: {{kind: Sql, engine: {engine}, query: "{query}"}}
+"""
+TOTALS = "SELECT max(event_time) AS event_time, city, sum(people) AS people FROM c WHERE people > 0 GROUP BY city"
+
+
+@pytest.fixture(scope="module")
+def publisher(tmp_path_factory: pytest.TempPathFactory) -> RealNode:
+    return make_publisher(tmp_path_factory.mktemp("plans"), has_engine=True).node
+
+
+def plan_of(
+    node: RealNode, folder: Path, query: str, *, engine: str = "spark", source: str = "cities"
+) -> dict[str, Any]:
+    """Look at the plan of a manifest; nothing is added by that."""
+    before = node.must("list", "-o", "json").out
+    file = folder / "new.yaml"
+    file.write_text(MANIFEST.format(name="new", query=query, engine=engine, source=source))
+    (plan,) = node.must("inspect", "plan", str(file), "--json").json()
+    assert node.must("list", "-o", "json").out == before
+    return plan
+
+
+def test_plan_of_a_map_reads_what_is_new(publisher: RealNode, tmp_path: Path) -> None:
+    (plan,) = publisher.must("inspect", "plan", "large.cities", "--json").json()
+    assert (plan["class"], plan["engine"], plan["isDue"], plan["refused"]) == ("map", "spark", False, None)
+    assert plan["stages"] == ["reads c", "keeps rows where (c.people >= CAST(100000 AS BIGINT))", "computes thousands"]
+    (read,) = plan["inputs"]
+    assert (read["alias"], read["name"], read["newRows"], read["readRows"], read["readBytes"]) == (
+        "c",
+        "cities",
+        0,
+        0,
+        0,
+    )
+    assert "next step  none" in publisher.must("inspect", "plan", "large.cities").out
+
+
+def test_plan_of_a_manifest_that_is_not_added_reads_from_the_first_row(publisher: RealNode, tmp_path: Path) -> None:
+    held = len(publisher.must("tail", "cities", "-n", "100", "-o", "json").json())
+    plan = plan_of(publisher, tmp_path, TOTALS)
+    assert (plan["class"], plan["key"], plan["isDue"]) == ("maintained", ["city"], True)
+    assert plan["stages"][0] == "reads c"
+    assert plan["stages"][-1] == "groups by c.city"
+    assert "twice" in plan["cost"]
+    (read,) = plan["inputs"]
+    assert (read["newRows"], read["readRows"], read["waitingRows"]) == (held, held, 0)
+    assert read["readBytes"] > 0
+
+
+def test_plan_of_a_view_reads_whole_inputs_again(tmp_path: Path) -> None:
+    publisher = make_publisher(tmp_path, has_engine=True)
+    node = publisher.node
+    (tmp_path / "totals.yaml").write_text(MANIFEST.format(name="totals", query=TOTALS, engine="spark", source="cities"))
+    node.must("add", str(tmp_path / "totals.yaml"))
+    node.must("pull", "totals")
+    before = len(node.must("tail", "cities", "-n", "100", "-o", "json").json())
+    publisher.publish("2024-03-01T00:00:00Z,Bern,134794\n", "2024-03-02T12:00:00Z", ("cities",))
+    after = len(node.must("tail", "cities", "-n", "100", "-o", "json").json())
+    (plan,) = node.must("inspect", "plan", "totals", "--json").json()
+    (read,) = plan["inputs"]
+    assert (read["newRows"], read["readRows"], plan["isDue"]) == (after - before, after, True)
+    node.must("pull", "totals", environment={"ODF_NODE_ENGINES_STEP_ROWS": "1"})
+    (plan,) = node.must("inspect", "plan", "totals", "--json").json()
+    assert (plan["isDue"], plan["inputs"][0]["newRows"]) == (False, 0)
+
+
+def test_step_bound_leaves_rows_for_later(publisher: RealNode, tmp_path: Path) -> None:
+    (tmp_path / "new.yaml").write_text(MANIFEST.format(name="new", query=TOTALS, engine="spark", source="cities"))
+    ran = publisher.must(
+        "inspect", "plan", str(tmp_path / "new.yaml"), "--json", environment={"ODF_NODE_ENGINES_STEP_ROWS": "1"}
+    )
+    (read,) = ran.json()[0]["inputs"]
+    assert read["waitingRows"] > 0
+    assert read["newRows"] == read["readRows"] > 0
+
+
+def test_plan_of_a_refused_query_says_what_would_pass(publisher: RealNode, tmp_path: Path) -> None:
+    plan = plan_of(publisher, tmp_path, "SELECT event_time, rand() AS r FROM c")
+    assert (plan["class"], plan["cost"]) == (None, None)
+    assert plan["refused"]["expression"].startswith("rand(")
+    assert "xxhash64" in plan["refused"]["rewrite"]
+    shown = publisher.must("inspect", "plan", str(tmp_path / "new.yaml")).out
+    assert "refused    rand(" in shown
+    assert "would pass a value computed from the row" in shown
+
+
+def test_plan_of_windows_is_final_and_that_of_datafusion_per_step(publisher: RealNode, tmp_path: Path) -> None:
+    window = "SELECT window.end AS event_time, count(*) AS n FROM c GROUP BY window(event_time, '1 day')"
+    assert plan_of(publisher, tmp_path, window)["class"] == "final"
+    # The engine that tests share is of Spark, and a command that starts another one leaves it warm.
+    apart = RealNode(publisher.home)
+    plan = plan_of(apart, tmp_path, "SELECT op, event_time, city FROM c", engine="datafusion")
+    assert (plan["class"], plan["stages"]) == ("per step", [])
+
+
+def test_plan_over_an_input_that_is_not_here_says_so(publisher: RealNode, tmp_path: Path) -> None:
+    plan = plan_of(publisher, tmp_path, "SELECT event_time FROM c", source="towns")
+    assert (plan["class"], plan["inputs"], plan["isDue"]) == (None, [], False)
+    assert plan["grade"]["reason"] == "input 'towns' has no columns yet"
+
+
+def test_plan_of_a_root_or_of_nothing_is_an_error(publisher: RealNode) -> None:
+    assert publisher.run("inspect", "plan", "cities").code == 2
+    assert publisher.run("inspect", "plan", "nothing.here").code == 3
