@@ -2,6 +2,7 @@
 
 import argparse
 import os
+from typing import TYPE_CHECKING
 
 from odf_node.cli.context import Context
 from odf_node.cli.input_files import read_input
@@ -10,6 +11,9 @@ from odf_node.datasets.writer import find_writing_time
 from odf_node.wording import count_of
 from odf_protocol.errors import MalformedError
 from odf_protocol.manifest import DatasetSnapshot, parse_snapshots
+
+if TYPE_CHECKING:
+    from odf_node.derive.translation import Translation
 
 BLOCK_VERSIONS = (2, 3)  # Source: SUPPORTED_VERSIONS of the protocol, which help need not load
 
@@ -33,7 +37,27 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="of datasets that are there, change what the manifest says otherwise (source, description, licence; a "
         "query before its first rows); identity and history stay",
     )
+    parser.add_argument(
+        "--as-spark",
+        action="store_true",
+        help="translate queries that name another engine (flink, risingwave, datafusion) into Spark's SQL, show the "
+        "difference and what may mean something else, and add them for the engine spark",
+    )
     add_output_format(parser, "table", "json")
+
+
+def _translate(context: Context, snapshots: list[DatasetSnapshot]) -> "dict[str, Translation]":
+    """Put translated queries in place of those for other engines, and show what was changed."""
+    from odf_node.derive.translation import translate_snapshot
+
+    found = {}
+    for position, snapshot in enumerate(snapshots):
+        snapshots[position], translation = translate_snapshot(snapshot)
+        if translation is not None:
+            found[translation.dataset] = translation
+            for line in translation.describe():
+                context.console.note(line)
+    return found
 
 
 def run(context: Context, arguments: argparse.Namespace) -> int:
@@ -46,6 +70,7 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
         if not found:
             raise MalformedError("manifest", where=shown_as, expected="a DatasetSnapshot", found="nothing")
         snapshots.extend(found)
+    translated = _translate(context, snapshots) if arguments.as_spark else {}
     context.node.sweeper.clean_up()
     context.node.creator.check_all(snapshots, replaces=arguments.replace)
     there = [(each, context.node.creator.redefiner.find(each)) for each in snapshots] if arguments.replace else []
@@ -78,6 +103,7 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
                     "id": str(record.id),
                     "kind": record.kind.text,
                     "grade": graded[record.name].to_json() if record.name in graded else None,
+                    **({"translated": translated[record.name].to_json()} if record.name in translated else {}),
                 }
                 for record in (*changed, *records)
             ]

@@ -1,0 +1,122 @@
+"""Final derivatives through nodes: sessions and joins as of a time, step by step, and re-executed by another node."""
+
+from pathlib import Path
+
+import pytest
+
+from support.nodes import RealNode
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
+
+ROOT = """
+kind: DatasetSnapshot
+version: 1
+content:
+  name: {name}
+  kind: Root
+  metadata:
+    - kind: AddPushSource
+      sourceName: default
+      read:
+        kind: NdJson
+        schema:
+          fields:
+            - {{name: event_time, type: {{kind: Option, inner: {{kind: Timestamp}}}}}}
+            - {{name: key, type: {{kind: Option, inner: String}}}}
+            - {{name: amount, type: {{kind: Option, inner: Int64}}}}
+      merge: {{kind: Append}}
+---
+"""
+AS_OF = """
+kind: DatasetSnapshot
+version: 1
+content:
+  name: in.force
+  kind: Derivative
+  metadata:
+    - kind: SetTransform
+      inputs: [{datasetRef: sales, alias: sales}, {datasetRef: rates, alias: rates}]
+      transform:
+        kind: Sql
+        engine: flink
+        temporalTables: [{name: rates, primaryKey: [key]}]
+        query: |
+          SELECT s.event_time, s.`key`, s.amount * r.amount AS paid FROM sales AS s
+          LEFT JOIN rates FOR SYSTEM_TIME AS OF s.event_time AS r ON s.`key` = r.`key`
+---
+kind: DatasetSnapshot
+version: 1
+content:
+  name: visits
+  kind: Derivative
+  metadata:
+    - kind: SetTransform
+      inputs: [{datasetRef: sales, alias: sales}]
+      transform:
+        kind: Sql
+        engine: flink
+        query: |
+          SELECT SESSION_END(event_time, INTERVAL '2' HOUR) AS event_time, `key`, COUNT(*) AS n FROM sales
+          GROUP BY SESSION(event_time, INTERVAL '2' HOUR), `key`
+"""
+
+
+def line(hour: int, key: str, amount: int) -> str:
+    return f'{{"event_time": "2024-01-01T{hour:02}:00:00Z", "key": "{key}", "amount": {amount}}}\n'
+
+
+def rows(node: RealNode, name: str) -> list[tuple[object, ...]]:
+    found = node.must("tail", name, "-n", "100", "-o", "json").json()
+    return [(row["op"], row["event_time"][11:13], *list(row.values())[4:]) for row in found]
+
+
+def ingest(node: RealNode, folder: Path, name: str, *lines: str) -> None:
+    (folder / "new.ndjson").write_text("".join(lines))
+    node.must("ingest", name, str(folder / "new.ndjson"))
+
+
+def test_final_derivatives_for_flink_run_step_by_step_and_are_re_executed(tmp_path: Path) -> None:
+    node = RealNode(tmp_path / "node", has_engine=True)
+    (tmp_path / "all.yaml").write_text(ROOT.format(name="sales") + ROOT.format(name="rates") + AS_OF)
+    refused = node.run("add", str(tmp_path / "all.yaml"))
+    assert (refused.code, node.must("list", "-o", "json").json()) == (8, [])
+    added = node.must("add", "--as-spark", str(tmp_path / "all.yaml"))
+    assert "-  SESSION_END(event_time, INTERVAL '2' HOUR) AS event_time," in added.err
+    assert "+  session_window.end AS event_time," in added.err
+    assert "look at Flink leaves late rows out" in added.err
+
+    ingest(node, tmp_path, "sales", line(1, "a", 10), line(2, "a", 1), line(2, "b", 7))
+    ingest(node, tmp_path, "rates", line(0, "a", 2), line(1, "b", 5))
+    node.must("pull", "in.force", "visits")
+    assert rows(node, "in.force") == [(0, "01", "a", 20)]
+    assert rows(node, "visits") == []
+
+    ingest(node, tmp_path, "rates", line(2, "b", 6), line(4, "a", 3))
+    ingest(
+        node, tmp_path, "sales", line(4, "b", 1), line(1, "c", 9)
+    )  # the second is late for a session, not for a join
+    node.must("pull", "in.force", "visits")
+    assert sorted(rows(node, "in.force")[1:], key=str) == [
+        (0, "01", "c", None),
+        (0, "02", "a", 2),
+        (0, "02", "b", 42),
+        (0, "04", "b", 6),
+    ]
+    assert rows(node, "visits") == [(0, "04", "a", 2), (0, "04", "b", 1)]
+    plan = node.must("inspect", "plan", "in.force", "--json").json()[0]
+    assert (plan["class"], plan["isDue"]) == ("final", False)
+    assert [each["readRows"] for each in plan["inputs"]] == [5, 4]
+
+    # What was late stays late in later steps.
+    ingest(node, tmp_path, "sales", line(9, "a", 1))
+    node.must("pull", "visits", "in.force")
+    assert rows(node, "visits")[2:] == [(0, "06", "b", 1)]
+
+    other = RealNode(tmp_path / "other", has_engine=True)
+    with node.serving() as url:
+        for name in ("sales", "rates"):
+            other.must("pull", f"{url}/{name}")
+        for name in ("in.force", "visits"):
+            (taken,) = other.must("pull", f"{url}/{name}", "-o", "json").json()
+            assert (taken["trust"], taken["partial"]) == ("re-executed", None)
+            assert rows(other, name) == rows(node, name)
