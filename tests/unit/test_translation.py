@@ -3,7 +3,6 @@
 import pytest
 
 from odf_node.derive.translation import translate_snapshot
-from odf_node.errors import UsageError
 from odf_protocol.errors import MalformedError
 from odf_protocol.events import SetTransform
 from odf_protocol.manifest import DatasetSnapshot, parse_snapshots
@@ -42,9 +41,13 @@ def translated(engine: str, query: str) -> tuple[str, tuple[str, ...], tuple[str
     transform = event.transform
     assert (transform.engine, transform.version, transform.query) == ("spark", None, None)
     assert transform.temporal_tables
-    assert (after.name, after.kind, translation.engine) == (before.name, before.kind, engine.lower())
+    assert (after.name, after.kind, translation.translation.engine) == (
+        before.name,
+        before.kind,
+        engine.lower(),
+    )
     (step,) = transform.queries or ()
-    return " ".join(step.query.split()), translation.difference, translation.doubts
+    return " ".join(step.query.split()), translation.translation.difference, translation.translation.doubts
 
 
 @pytest.mark.parametrize(
@@ -113,5 +116,5 @@ def test_what_spark_has_nothing_for_is_refused_with_its_place(engine: str, query
 
 
 def test_engine_of_an_unknown_dialect_is_named() -> None:
-    with pytest.raises(UsageError, match="known: datafusion, flink, risingwave"):
+    with pytest.raises(MalformedError, match=r"\(datafusion, flink, risingwave\), found cobol"):
         translate_snapshot(snapshot_of("cobol", "SELECT 1"))

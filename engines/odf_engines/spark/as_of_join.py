@@ -6,7 +6,7 @@ alone, whichever of them came first. So the answers for all probes that can be a
 and a step gives the difference between those after it and those before it: what is retracted or corrected among the
 probes, however late, is retracted or corrected in the output.
 
-Source: clauses ASOF-3 to ASOF-9 in ``spec/extensions/as-of-joins.md``.
+Source: clauses ASOF-3 to ASOF-8 in ``spec/extensions/as-of-joins.md``.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,178 +1,45 @@
-"""Queries that were written for another engine, as Spark reads them (PLAN-17).
-
-The dialect is translated by a library; what it does not know, windows of streams, is translated here. Nothing is run:
-what comes out is graded like any other query, and whoever adds it sees what was changed and what to look at.
-"""
+"""Manifests that were written for other engines, with their queries translated (PLAN-17)."""
 
 from dataclasses import dataclass, replace
-from difflib import unified_diff
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any
 
-from odf_node.errors import UsageError
-from odf_protocol.errors import MalformedError
-from odf_protocol.events import SetTransform, SqlQueryStep, TransformSql
+from odf_engines.dialects.translation import Translation, translate_transform
+from odf_protocol.events import SetTransform
 from odf_protocol.manifest import DatasetSnapshot
-
-if TYPE_CHECKING:
-    from sqlglot.expressions import Expression
-
-ENGINE: Final = "spark"
-DIALECTS: Final = {"datafusion": "postgres", "flink": "flink", "risingwave": "risingwave"}
-"""How the library calls what each engine reads; DataFusion reads as PostgreSQL does."""
-
-_ENGINE_DOUBTS: Final = {
-    "datafusion": "DataFusion sees the new rows of each step alone; here groups and joins are over whole inputs",
-    "flink": "Flink leaves late rows out without counting them, and closes a window a millisecond earlier",
-    "risingwave": "RisingWave's rows are in force at once; here a window is given when a watermark closes it",
-}
-_WINDOWS: Final = {"TUMBLE": "window", "HOP": "window", "SESSION": "session_window"}
-_NO_COUNTERPART: Final = ("_ROWTIME", "_PROCTIME")
 
 
 @dataclass(frozen=True, slots=True)
-class Translation:
-    """A dataset whose query was translated.
-
-    Attributes:
-        dataset: Its name.
-        engine: That the query was written for.
-        difference: Of the queries before and after, line by line, as ``diff -u`` writes it.
-        doubts: What may mean something else now.
-    """
+class TranslatedDataset:
+    """A dataset whose query was translated."""
 
     dataset: str
-    engine: str
-    difference: tuple[str, ...]
-    doubts: tuple[str, ...]
+    translation: Translation
 
     def describe(self) -> list[str]:
         """Say it in lines for people."""
-        lines = [f"{self.dataset}: translated from {self.engine}", *(f"  {line}" for line in self.difference)]
-        return lines + [f"  look at {doubt}" for doubt in self.doubts]
+        found = self.translation
+        lines = [f"{self.dataset}: translated from {found.engine}", *(f"  {line}" for line in found.difference)]
+        return lines + [f"  look at {doubt}" for doubt in found.doubts]
 
     def to_json(self) -> dict[str, Any]:
         """Give it as plain values."""
-        return {"from": self.engine, "difference": list(self.difference), "doubts": list(self.doubts)}
+        found = self.translation
+        return {"from": found.engine, "difference": list(found.difference), "doubts": list(found.doubts)}
 
 
-def translate_snapshot(snapshot: DatasetSnapshot) -> tuple[DatasetSnapshot, Translation | None]:
+def translate_snapshot(snapshot: DatasetSnapshot) -> tuple[DatasetSnapshot, TranslatedDataset | None]:
     """Translate the query of a manifest that names another engine; None: it names this one, or has no query.
 
     Raises:
-        UsageError: The engine's dialect is not known.
-        MalformedError: A query cannot be read in it, or has a part that Spark has nothing for.
+        MalformedError: As ``translate_transform``.
     """
     found = None
     events = []
     for event in snapshot.metadata:
-        if isinstance(event, SetTransform) and event.transform.engine.lower() != ENGINE:
-            translated, found = _translate(str(snapshot.name), event.transform)
-            event = replace(event, transform=translated)
+        if isinstance(event, SetTransform):
+            translation = translate_transform(event.transform, where=f"'{snapshot.name}'")
+            if translation is not None:
+                found = TranslatedDataset(str(snapshot.name), translation)
+                event = replace(event, transform=translation.transform)
         events.append(event)
     return (snapshot if found is None else replace(snapshot, metadata=tuple(events))), found
-
-
-def _translate(dataset: str, transform: TransformSql) -> tuple[TransformSql, Translation]:
-    engine = transform.engine.lower()
-    if engine not in DIALECTS:
-        known = ", ".join(sorted(DIALECTS))
-        raise UsageError(f"'{dataset}' is for engine {transform.engine}, whose SQL is not known here (known: {known})")
-    steps = transform.queries or (SqlQueryStep(query=transform.query or ""),)
-    doubts = {_ENGINE_DOUBTS[engine]: None}
-    written: list[SqlQueryStep] = []
-    difference: list[str] = []
-    for number, step in enumerate(steps, 1):
-        query, more = _translate_query(step.query, engine, where=f"'{dataset}', query {step.alias or number}")
-        doubts |= dict.fromkeys(more)
-        written.append(replace(step, query=query))
-        names = (f"{engine}: {step.alias or number}", f"{ENGINE}: {step.alias or number}")
-        difference += unified_diff(_laid_out(step.query, engine), query.splitlines(), *names, lineterm="")
-    translated = replace(transform, engine=ENGINE, version=None, query=None, queries=tuple(written))
-    return translated, Translation(dataset, engine, tuple(difference), tuple(doubts))
-
-
-def _translate_query(query: str, engine: str, *, where: str) -> tuple[str, list[str]]:
-    from sqlglot import exp
-
-    tree = _read(query, engine, where)
-    _put_windows(tree, where)
-    doubts = [
-        f"{node.sql(dialect=ENGINE)}: of whole numbers it may have been a whole number; here it has digits behind it"
-        for node in tree.find_all(exp.Div)
-    ]
-    doubts += [
-        f"{node.sql(dialect=ENGINE)}: patterns are read by Java's rules" for node in tree.find_all(exp.RegexpLike)
-    ]
-    doubts += [
-        f"{node.name.lower()}: it is passed on as it stands, and may be another function in Spark"
-        for node in tree.find_all(exp.Anonymous)
-        if node.name.lower() not in _WINDOWS.values()
-    ]
-    return tree.sql(dialect=ENGINE, pretty=True), doubts
-
-
-def _dialect_of(engine: str) -> Any:
-    """Return a dialect of the library's, or the one that it lacks."""
-    if engine == "flink":
-        from odf_node.derive.flink_dialect import Flink
-
-        return Flink
-    return DIALECTS[engine]
-
-
-def _laid_out(query: str, engine: str) -> list[str]:
-    """Return the lines of a query as its own dialect lays it out, so that a difference is one of words."""
-    import sqlglot
-
-    dialect = _dialect_of(engine)
-    lines: list[str] = sqlglot.parse_one(query, read=dialect).sql(dialect=dialect, pretty=True).splitlines()
-    return lines
-
-
-def _read(query: str, engine: str, where: str) -> "Expression":
-    import sqlglot
-    from sqlglot.errors import ParseError, SqlglotError
-
-    try:
-        found = sqlglot.parse(query, read=_dialect_of(engine))
-    except ParseError as error:
-        first = error.errors[0]
-        told = f"{first['highlight']!r} in line {first['line']}, column {first['col']} ({first['description']})"
-        raise MalformedError("query", where=where, expected=f"SQL of {engine}", found=told) from error
-    except (SqlglotError, RecursionError) as error:
-        raise MalformedError("query", where=where, expected=f"SQL of {engine}", found=type(error).__name__) from error
-    if len(found) != 1 or found[0] is None:
-        raise MalformedError("query", where=where, expected="one query", found=f"{len(found)}")
-    return found[0]
-
-
-def _put_windows(tree: "Expression", where: str) -> None:
-    """Write windows of streams as Spark does: ``TUMBLE(t, INTERVAL '1' DAY)`` is ``window(t, '1 DAY')``."""
-    from sqlglot import exp
-
-    for call in [*tree.find_all(exp.Anonymous)]:
-        name = call.name.upper()
-        kind, _, end = name.partition("_")
-        if kind not in _WINDOWS:
-            continue
-        if name.endswith(_NO_COUNTERPART):
-            raise MalformedError("query", where=where, expected=f"{kind}_START or {kind}_END", found=name)
-        call.replace(_end_of(kind, end) if end else _window(kind, call, where))
-
-
-def _end_of(kind: str, end: str) -> "Expression":
-    from sqlglot import exp
-
-    return exp.column(end.lower(), table=_WINDOWS[kind])
-
-
-def _window(kind: str, call: "Expression", where: str) -> "Expression":
-    from sqlglot import exp
-
-    time, *spans = call.expressions
-    if len(spans) != (2 if kind == "HOP" else 1) or not all(isinstance(each, exp.Interval) for each in spans):
-        wanted = f"{kind}(event_time, {'INTERVAL ..., ' if kind == 'HOP' else ''}INTERVAL ...) in GROUP BY"
-        raise MalformedError("query", where=where, expected=wanted, found=call.sql(dialect=ENGINE))
-    # HOP(time, slide, size) is window(time, size, slide).
-    texts = [exp.Literal.string(f"{each.name} {each.text('unit')}".strip()) for each in reversed(spans)]
-    return exp.Anonymous(this=_WINDOWS[kind], expressions=[time, *texts])

@@ -13,7 +13,7 @@ from odf_protocol.errors import MalformedError
 from odf_protocol.manifest import DatasetSnapshot, parse_snapshots
 
 if TYPE_CHECKING:
-    from odf_node.derive.translation import Translation
+    from odf_node.derive.translation import TranslatedDataset
 
 BLOCK_VERSIONS = (2, 3)  # Source: SUPPORTED_VERSIONS of the protocol, which help need not load
 
@@ -46,7 +46,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_output_format(parser, "table", "json")
 
 
-def _translate(context: Context, snapshots: list[DatasetSnapshot]) -> "dict[str, Translation]":
+def _translate(context: Context, snapshots: list[DatasetSnapshot]) -> "dict[str, TranslatedDataset]":
     """Put translated queries in place of those for other engines, and show what was changed."""
     from odf_node.derive.translation import translate_snapshot
 

@@ -1,0 +1,1 @@
+"""SQL of other engines, as Spark reads it; runs beside the node, and in no engine."""
