@@ -28,6 +28,7 @@ from odf_engines.spark.arrivals import (
     unix_us,
 )
 from odf_engines.spark.folded_rows import folded_rows
+from odf_engines.spark.gate.temporal_joins import FROM, UNTIL
 from odf_engines.spark.known_transforms import KnownAsOf
 from odf_engines.spark.maintained_view import OP, changes_between
 from odf_engines.spark.pieces import bound_rows, collect_pieces
@@ -78,16 +79,13 @@ def iter_answers(
     probes = _find_probes(spark, next(each for each in request.inputs if each.alias == known.query.probe), tables)
     if probes is None:
         return
-    given: list[DataFrame] = []
-    taken: list[DataFrame] = []
-    for after_us, until_us in _ranges(probes, tables):
-        versions = {each.alias: _versions(spark, each, known.tables[each.alias], until_us) for each in tables}
-        for results, sign in ((given, ">"), (taken, "<")):
-            if sign == ">" or probes.are_taken:
-                rows = _in_range(probes.rows, request, known, after_us, until_us, sign)
-                inputs = {known.query.probe: rows, **versions}
-                results.append(analyse_transform(spark, request.transform, inputs).rows)
-    changes = changes_between(_together(given), _together(taken) if taken else None, key=None)
+    versions = {each.alias: _versions(spark, each, known.tables[each.alias], probes) for each in tables}
+    asked = {">": _signed(probes.rows, ">")} | ({"<": _signed(probes.rows, "<")} if probes.are_taken else {})
+    answers = {
+        sign: analyse_transform(spark, request.transform, {known.query.probe: rows, **versions}).rows
+        for sign, rows in asked.items()
+    }
+    changes = changes_between(answers[">"], answers.get("<"), key=None)
     for piece in bound_rows(collect_pieces(changes, changes.schema), request.limits.output_rows):
         if piece.num_rows:
             rows = piece.drop_columns([OP]).rename_columns(known.result.names)
@@ -138,14 +136,12 @@ def _lowest(marks: Sequence[Timestamp | None]) -> int | None:
     return min(reached) if len(reached) == len(marks) else None
 
 
-def _ranges(probes: _Probes, tables: Sequence[TransformInput]) -> Iterator[tuple[int, int]]:
-    """Cut the times of probes, after the first of a pair up to the second, so that one state of each table counts."""
-    cuts: set[int] = set()
-    for each in tables:
-        arrivals = all_arrivals(each)
-        cuts |= {int(known) for known in np.unique(arrivals.known_us[np.isin(arrivals.offsets, _late(arrivals))])}
+def _ranges(probes: _Probes, table: TransformInput) -> Iterator[tuple[int, int]]:
+    """Cut the times of probes, after the first of a pair up to the second, so that one state of the table counts."""
+    arrivals = all_arrivals(table)
+    cuts = np.unique(arrivals.known_us[np.isin(arrivals.offsets, _late(arrivals))])
     after_us = LEAST_US
-    for cut in sorted(each for each in cuts if probes.first_us <= each < probes.last_us):
+    for cut in (int(each) for each in cuts if probes.first_us <= each < probes.last_us):
         yield after_us, cut
         after_us = cut
     yield after_us, probes.last_us
@@ -155,28 +151,32 @@ def _late(arrivals: Arrivals) -> npt.NDArray[np.int64]:
     return arrivals.offsets[arrivals.times_us <= arrivals.known_us]
 
 
-def _versions(spark: "SparkSession", table: TransformInput, key: Sequence[str], until_us: int) -> "DataFrame":
-    """Return the versions that count for times up to one: rows in force at the first watermark at or after it."""
+def _versions(spark: "SparkSession", table: TransformInput, key: Sequence[str], probes: _Probes) -> "DataFrame":
+    """Return the versions that count for the times of probes: of rows in force at the first watermark not before."""
     marks = rising((*table.earlier_watermarks, *table.watermarks), None)
-    upto = next(mark.last_offset for mark in marks if unix_us(mark.event_time) >= until_us)
-    rows = folded_rows(spark, table, upto, in_content_order=False, with_offset=True)
-    return with_versions(rows, table.vocabulary.event_time, key)
+    found: DataFrame | None = None
+    for after_us, until_us in _ranges(probes, table):
+        upto = next(mark.last_offset for mark in marks if unix_us(mark.event_time) >= until_us)
+        rows = folded_rows(spark, table, upto, in_content_order=False, with_offset=True)
+        versions = _cut(with_versions(rows, table.vocabulary.event_time, key), after_us, until_us)
+        found = versions if found is None else found.unionAll(versions)
+    assert found is not None
+    return found
 
 
-def _in_range(
-    rows: "DataFrame", request: TransformRequest, known: KnownAsOf, after_us: int, until_us: int, sign: str
-) -> "DataFrame":
-    vocabulary = next(each.vocabulary for each in request.inputs if each.alias == known.query.probe)
-    time = f"unix_micros(CAST({quote_spark_name(vocabulary.event_time)} AS TIMESTAMP))"
+def _cut(versions: "DataFrame", after_us: int, until_us: int) -> "DataFrame":
+    """Let versions be in force after a time and up to another one only."""
+    from pyspark.sql.functions import expr
+
+    begin = expr(f"greatest(`{FROM}`, timestamp_micros({after_us + 1}L))")
+    end = expr(
+        f"least(`{UNTIL}`, timestamp_micros({until_us + 1}L))"
+    )  # one without an end has a null, which is left out
+    return versions.withColumns({FROM: begin, UNTIL: end}).where(f"`{FROM}` < `{UNTIL}`")
+
+
+def _signed(rows: "DataFrame", sign: str) -> "DataFrame":
+    """Return rows as often as they are counted, of those that are given (``>``) or taken (``<``)."""
     names = [quote_spark_name(each) for each in rows.columns if each != _COUNT]
-    asked = rows.where(f"{time} > {after_us}L AND {time} <= {until_us}L AND `{_COUNT}` {sign} 0")
-    return asked.selectExpr(*names, f"explode(array_repeat(0, CAST(abs(`{_COUNT}`) AS INT))) AS `{_COUNT}`").drop(
-        _COUNT
-    )
-
-
-def _together(results: Sequence["DataFrame"]) -> "DataFrame":
-    rows = results[0]
-    for more in results[1:]:
-        rows = rows.unionAll(more)
-    return rows
+    repeated = f"explode(array_repeat(0, CAST(abs(`{_COUNT}`) AS INT))) AS `{_COUNT}`"
+    return rows.where(f"`{_COUNT}` {sign} 0").selectExpr(*names, repeated).drop(_COUNT)

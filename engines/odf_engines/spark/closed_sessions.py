@@ -1,11 +1,12 @@
 """One step of a query that groups by sessions in event time: the sessions that the step's watermarks close.
 
 How far a session reaches depends on the rows around it, so one that was given could be made longer by a row that comes
-later. Therefore every row that is older than the watermark known before its block is late. What is left lies at or
+later. Therefore every row that is older than the watermark known before its block is late. What is left lies
 behind the end of every session that is closed, and belongs to none of them: sessions follow from the input's chain
-alone, and a step needs no state.
+alone, and a step needs no state. A row whose time is the end of a session still joins it, so what closes a session is
+a watermark after its end.
 
-Source: clauses WINDOW-2, WINDOW-4 and WINDOW-8 in ``spec/extensions/event-windows.md``.
+Source: clauses WINDOW-4 and WINDOW-8 in ``spec/extensions/event-windows.md``.
 """
 
 import shutil
@@ -71,7 +72,7 @@ def iter_closed_sessions(
     result = analyse_transform(spark, request.transform, {source.alias: rows}).rows
     end = f"unix_micros({quote_spark_name(request.vocabulary.event_time)})"
     after_us = LEAST_US if closed_us is None else closed_us
-    closed = result.where(f"{end} > {after_us}L AND {end} <= {until_us}L")
+    closed = result.where(f"{end} >= {after_us}L AND {end} < {until_us}L")
     closed = closed.toDF(*(f"v{position}" for position in range(len(result.columns))))
     try:
         with unspilled(spark, matters=known.depends_on_order):
@@ -89,6 +90,6 @@ def count_late_rows(source: TransformInput) -> int:
 
 
 def promised_watermark(request: TransformRequest) -> Timestamp | None:
-    """Return the watermark after a step: sessions given later end after it (WINDOW-6)."""
+    """Return the watermark after a step: sessions given later do not end before it (WINDOW-6)."""
     stated = (request.prev_watermark, highest_watermark(request.inputs[0]))
     return max((each for each in stated if each is not None), default=None)

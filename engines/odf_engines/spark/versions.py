@@ -27,7 +27,7 @@ def with_versions(rows: "DataFrame", event_time: str, key: Sequence[str]) -> "Da
     from pyspark.sql import Window
     from pyspark.sql.functions import col, lead
 
-    time = col(quote_spark_name(event_time))
+    time = col(quote_spark_name(event_time)).cast("timestamp")
     # Of versions of one time, all but the one given last are in force for no time at all.
     in_order = Window.partitionBy(*(quote_spark_name(each) for each in key)).orderBy(time, f"`{OFFSET}`")
     return rows.withColumns({FROM: time, UNTIL: lead(time).over(in_order)}).drop(OFFSET)
