@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from odf_node.datasets.queries import QueryRunner
     from odf_node.datasets.reading import DataReader
     from odf_node.derive.grading import TransformGrader
-    from odf_node.derive.step_plans import StepPlanner
     from odf_node.derive.transforms import Transformer
     from odf_node.engines.sessions import EngineHost
     from odf_node.exchange.batches import BatchPulling
@@ -173,13 +172,6 @@ class Node:
         from odf_node.derive.grading import TransformGrader
 
         return TransformGrader(self.chains, self.engines)
-
-    @cached_property
-    def step_planner(self) -> "StepPlanner":
-        """Behind ``inspect plan``."""
-        from odf_node.derive.step_plans import StepPlanner
-
-        return StepPlanner(self.chains, self.transformer.builder, self.grader, self.transformer.bound)
 
     @cached_property
     def deletion(self) -> "Deletion":

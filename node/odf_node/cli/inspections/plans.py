@@ -2,16 +2,14 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from odf_node.cli.context import Context
 from odf_node.cli.input_files import read_input
 from odf_node.datasets.naming import get_dataset
+from odf_node.derive.step_plans import StepPlan, StepPlanner
 from odf_node.errors import UnknownDatasetError
 from odf_protocol.manifest import parse_snapshots
-
-if TYPE_CHECKING:
-    from odf_node.derive.step_plans import StepPlan
 
 _COLUMNS: Final = {
     "alias": "INPUT",
@@ -32,15 +30,16 @@ def show_plans(context: Context, subject: str, *, as_json: bool) -> None:
         UsageError: It is no derivative.
     """
     node = context.node
+    planner = StepPlanner(node.chains, node.transformer.builder, node.grader, node.transformer.bound)
     with context.console.progress("looking at the query"):
         try:
-            plans = [node.step_planner.plan_dataset(get_dataset(node.chains, subject))]
+            plans = [planner.plan_dataset(get_dataset(node.chains, subject))]
         except UnknownDatasetError:
             if not Path(subject).is_file():
                 raise
             check = node.ingestor.check_manifest
             snapshots = parse_snapshots(read_input(subject), source_name=subject, check=check)
-            plans = node.step_planner.plan_snapshots(snapshots)
+            plans = planner.plan_snapshots(snapshots)
     if as_json:
         context.console.json([each.to_json() for each in plans])
         return
@@ -50,7 +49,7 @@ def show_plans(context: Context, subject: str, *, as_json: bool) -> None:
         context.console.table(plan.to_json()["inputs"], _COLUMNS)
 
 
-def _iter_lines(plan: "StepPlan") -> Iterator[str]:
+def _iter_lines(plan: StepPlan) -> Iterator[str]:
     yield f"{plan.dataset} (engine {plan.engine})"
     graded, refusal = plan.graded, plan.graded.refusal
     if refusal is not None:
