@@ -4,7 +4,7 @@ import argparse
 from typing import Final
 
 from odf_node.cli.context import Context
-from odf_node.cli.inspections import definition, files, histories, node, plans, quarantine, trust
+from odf_node.cli.inspections import definition, files, histories, node, quarantine, trust
 from odf_node.cli.main import nested_options
 from odf_node.cli.parsing import add_output_format, whole_number
 from odf_node.datasets.naming import get_dataset
@@ -73,6 +73,8 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
         case "data":
             files.show_data(context, arguments.subject, as_json=as_json)
         case "plan":
+            from odf_node.cli.inspections import plans  # plans steps, which no other subject does
+
             plans.show_plans(context, arguments.subject, as_json=as_json)
         case kind:
             of_datasets[kind](context, get_dataset(context.node.chains, arguments.subject), as_json=as_json)
