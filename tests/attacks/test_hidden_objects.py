@@ -36,6 +36,7 @@ from support.lying_peer import Lie
 from support.offers import NOW, Judge, PeerChain, PublisherHome, root_chain, select
 from support.secretive_node import FRIEND_TOKEN, PUSHES, THIEF_TOKEN, SecretiveNode, Stranger, without_files
 from support.signing import OTHER_KEY
+from support.stores import find_named
 
 Attack = Callable[[SecretiveNode, Stranger], Awaitable[None]]
 PLACES = (
@@ -215,7 +216,7 @@ async def name_that_a_hidden_dataset_has(secretive: SecretiveNode, stranger: Str
         assert (await stranger.ask("GET", f"/{name}/refs/head")).body == str(chain.head.hash).encode()
     assert seen == [(None, ["Hidden.data"]), (None, ["absent.data"])]
     store = secretive.node.store
-    assert store.find_dataset_by_name("hidden.data").id == secretive.hidden.id
+    assert find_named(store, "hidden.data").id == secretive.hidden.id
     for chain in (secretive.thief, other):
         secretive.node.deletion.delete(store.find_dataset(chain.id))
 

@@ -18,7 +18,7 @@ import pytest
 from odf_engines.contract import Limits
 from odf_node.acceptance.attesting import describe_attestation
 from odf_node.datasets.chains import load_view
-from odf_node.datasets.grounds import describe_ground
+from odf_node.datasets.grounds import find_partial
 from odf_node.derive.query_history import list_queries
 from odf_node.derive.transforms import StepBuilder
 from odf_node.trust.auditing import publish_finding
@@ -179,7 +179,7 @@ def _ground(judge: Judge) -> str:
     record = judge.record("doubled")
     assert record is not None
     with judge.opened() as store:
-        return describe_ground(store, record)
+        return record.trust.in_words(find_partial(store, record))
 
 
 LAPSES: dict[str, tuple[Callable[[Forger], Forger], str]] = {

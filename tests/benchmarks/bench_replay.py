@@ -17,6 +17,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from odf_engines.contract import Limits
 from odf_engines.spark.engine import SparkEngine
 from odf_node.composition import Node, open_node
+from support.stores import find_named
 from support.transforms import orders_input, transform_request, write_orders
 
 GOAL_S = 0.3
@@ -58,7 +59,7 @@ content:
 def make_steps(node: Node, folder: Path, steps: int) -> float:
     """Make slices and steps in turn; return the seconds of the steps alone."""
     taken_s = 0.0
-    record = node.store.find_dataset_by_name("readings")
+    record = find_named(node.store, "readings")
     for step in range(steps):
         path = folder / "rows.ndjson"
         times = (f"2024-01-01T{step // 60:02}:{step % 60:02}:{row % 60:02}Z" for row in range(ROWS))
@@ -67,7 +68,7 @@ def make_steps(node: Node, folder: Path, steps: int) -> float:
         record = node.ingestor.push(
             record, path, source_name=None, shown_as="rows", event_time=None, system_time=node.now()
         ).record
-        derivative = node.store.find_dataset_by_name("high.readings")
+        derivative = find_named(node.store, "high.readings")
         assert derivative is not None
         started = time.perf_counter()
         node.transformer.run_next(derivative, system_time=node.now())

@@ -18,13 +18,13 @@ from support.store_values import (
     object_hash,
     stored,
 )
-from support.stores import Store
+from support.stores import Store, find_named
 
 
 def test_created_own_dataset_is_found_by_id_and_name(store: Store) -> None:
     commit = creation(count=2)
     record = store.commit(commit)
-    assert record == store.find_dataset(dataset_id()) == store.find_dataset_by_name("dataset.1")
+    assert record == store.find_dataset(dataset_id()) == find_named(store, "dataset.1")
     assert (record.origin, record.trust, record.origin_url) == (Origin.OWN, Trust.OWN, None)
     assert (record.kind, record.published, record.created_at) == (DatasetKind.ROOT, True, NOON)
     assert record.head == commit.new_head == store.get_head(dataset_id())

@@ -21,7 +21,7 @@ from support.store_values import (
     pulled_creation,
     quarantine_file,
 )
-from support.stores import Store
+from support.stores import Store, find_named
 
 
 def test_publishing_is_switched(store: Store) -> None:
@@ -46,8 +46,8 @@ def test_renamed_dataset_is_found_under_its_new_name_alone(store: Store) -> None
     store.commit(creation(name="old"))
     store.commit(creation(2, name="other"))
     store.rename_dataset(dataset_id(), "new")
-    assert store.find_dataset_by_name("old") is None
-    found = store.find_dataset_by_name("new")
+    assert find_named(store, "old") is None
+    found = find_named(store, "new")
     assert found is not None
     assert found.id == dataset_id()
     for taken in ("other", "OTHER"):

@@ -1,38 +1,41 @@
 """What every ``EvidenceStore`` must do; ``store`` is each adapter in turn."""
 
+from dataclasses import replace
+
 import pytest
 
 from odf_node.ports import (
-    BlockNotFoundError,
     ReplayRecord,
     Verified,
 )
+from odf_node.ports.commits import Commit
 from support.store_values import (
     NOON,
     attestation,
     creation,
     dataset_id,
-    object_hash,
 )
 from support.stores import Store
 
 
-def test_replay_record_is_added_and_replaced(store: Store) -> None:
-    commit = creation(count=2)
+def recorded(commit: Commit, *numbers: int) -> Commit:
+    """Give some blocks replay records."""
+    return replace(
+        commit,
+        blocks=tuple(
+            replace(block, replay_record=b"%d" % block.sequence_number) if block.sequence_number in numbers else block
+            for block in commit.blocks
+        ),
+    )
+
+
+def test_replay_record_is_found_by_its_block(store: Store) -> None:
+    commit = recorded(creation(count=2), 1)
     store.commit(commit)
-    block = commit.blocks[1]
-    for raw in (b"first", b"second"):
-        store.put_replay_record(ReplayRecord(dataset_id(), 1, block.hash, raw))
-    found = store.find_replay_record(dataset_id(), block.hash)
-    assert found is not None
-    assert found.raw == b"second"
+    found = store.find_replay_record(dataset_id(), commit.blocks[1].hash)
+    assert found == ReplayRecord(dataset_id(), 1, commit.blocks[1].hash, b"1")
     assert store.find_replay_record(dataset_id(), commit.blocks[0].hash) is None
-
-
-def test_replay_record_of_a_foreign_block_is_refused(store: Store) -> None:
-    store.commit(creation())
-    with pytest.raises(BlockNotFoundError):
-        store.put_replay_record(ReplayRecord(dataset_id(), 0, object_hash(1), b"x"))
+    assert store.find_replay_record(dataset_id(2), commit.blocks[1].hash) is None
 
 
 def test_attestation_of_a_dataset_not_held_is_kept_once(store: Store) -> None:
@@ -48,10 +51,7 @@ def test_attestations_are_found_by_the_block_they_cover(store: Store, number: in
 
 
 def test_replay_records_are_read_in_order_between_two_blocks(store: Store) -> None:
-    commit = creation(count=6)
-    store.commit(commit)
-    for number in (4, 1, 3):
-        store.put_replay_record(ReplayRecord(dataset_id(), number, commit.blocks[number].hash, b"%d" % number))
+    store.commit(recorded(creation(count=6), 1, 3, 4))
     assert list(store.iter_replay_records(dataset_id(), after=1, upto=4)) == [(3, b"3"), (4, b"4")]
     assert list(store.iter_replay_records(dataset_id(2), after=-1, upto=4)) == []
 

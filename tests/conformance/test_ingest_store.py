@@ -26,10 +26,3 @@ def test_only_the_newest_merge_state_is_kept(store: Store) -> None:
     assert store.list_referenced_objects() == {object_hash(2)}
     assert store.find_newest_merge_state(dataset_id()) == object_hash(2)
     assert [store.is_referenced_object(object_hash(n)) for n in (1, 2)] == [False, True]
-
-
-def test_merge_state_that_was_computed_again_is_kept(store: Store) -> None:
-    commit = creation()
-    store.commit(commit)
-    store.put_merge_state(dataset_id(), commit.new_head.hash, object_hash(3))
-    assert store.find_merge_state(dataset_id(), commit.new_head.hash) == object_hash(3)

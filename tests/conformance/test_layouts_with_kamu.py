@@ -14,6 +14,7 @@ from support.bucket_server import CREDENTIALS, bucket_server, make_bucket
 from support.event_loop import in_loop
 from support.exchange_nodes import TestNode, read_kamu_chain
 from support.kamu_workspace import PeerWorkspace
+from support.stores import find_named
 
 pytestmark = [
     pytest.mark.peer,
@@ -24,7 +25,7 @@ NAME = "countries.daily"
 
 
 async def export(node: TestNode, address: str) -> None:
-    record = node.store.find_dataset_by_name(NAME)
+    record = find_named(node.store, NAME)
     target = find_layout_target(address, NAME)
     assert record is not None
     assert target is not None

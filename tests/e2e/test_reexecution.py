@@ -4,8 +4,9 @@ The forger here holds the publisher's keys: hashes, links and signatures are alw
 change no byte of the home and to leave its evidence whole (``Judge.refuse``).
 """
 
+import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,6 @@ import pytest
 from odf_engines.contract import Limits
 from odf_engines.errors import LimitExceededError
 from odf_node.adapters.sqlite_store import SqliteMetadataStore
-from odf_node.ports import ReplayRecord as StoredRecord
 from odf_node.rows.slices import logical_hash_of, read_slice
 from odf_node.trust.verifying import Finding, Verifier
 from odf_protocol.attestations import Attestation, decode_attestation
@@ -374,7 +374,9 @@ def _verify(judge: Judge, *, replay: bool = True) -> Finding:
 
 def _store_record(judge: Judge, chain: PeerChain, number: int, raw: bytes) -> None:
     with judge.opened() as store:
-        store.put_replay_record(StoredRecord(chain.id, number, chain.blocks[number].hash, raw))
+        assert store.find_replay_record(chain.id, chain.blocks[number].hash) is not None
+    with closing(sqlite3.connect(judge.home.database)) as connection, connection:
+        connection.execute("UPDATE replay_records SET raw = ? WHERE sequence_number = ?", (raw, number))
 
 
 @pytest.mark.parametrize("replay", [True, False], ids=["re-executed", "integrity"])

@@ -61,6 +61,7 @@ from odf_protocol.signatures import public_key_of, sign_block
 from odf_protocol.timestamp import Timestamp
 from odf_protocol.vocabulary import Vocabulary
 from support.signing import DATASET_KEY, NOON
+from support.stores import find_named
 
 NOW = Timestamp(NOON.seconds + 86_400)
 CITY_SCHEMA = DataSchema(
@@ -329,7 +330,7 @@ class Judge:
 
     def record(self, name: str) -> DatasetRecord | None:
         with self.opened() as store:
-            found: DatasetRecord | None = store.find_dataset_by_name(name)
+            found: DatasetRecord | None = find_named(store, name)
             return found
 
     def sweep(self) -> None:

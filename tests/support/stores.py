@@ -11,7 +11,7 @@ from odf_node.ports.access import TokenStore
 from odf_node.ports.audit import AuditLog
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.commits import CommitStore
-from odf_node.ports.datasets import DatasetStore
+from odf_node.ports.datasets import DatasetRecord, DatasetStore
 from odf_node.ports.definitions import DefinitionStore
 from odf_node.ports.documents import DocumentStore
 from odf_node.ports.evidence import EvidenceStore
@@ -48,3 +48,8 @@ ADAPTERS: dict[str, Callable[[Path], Store]] = {
     "memory": lambda _folder: MemoryStore(),
 }
 """By name: opens an empty store."""
+
+
+def find_named(store: ChainStore, name: str) -> DatasetRecord | None:
+    """Return the record of the dataset with this local name (compared exactly), or None."""
+    return next((record for record in store.list_datasets() if record.name == name), None)

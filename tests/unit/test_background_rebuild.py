@@ -35,6 +35,7 @@ from support.offers import (
     slice_table,
 )
 from support.signing import NEW_KEY, OTHER_KEY
+from support.stores import find_named
 
 
 @pytest.fixture
@@ -72,7 +73,7 @@ def test_what_could_not_be_computed_again_is_not_tried_for_everybody_who_asks(ho
         return Node(home, FixedClock(NOW))
 
     with closing(open_node()) as node:
-        root, derived = node.store.find_dataset_by_name("cities"), node.store.find_dataset_by_name("derived")
+        root, derived = find_named(node.store, "cities"), find_named(node.store, "derived")
     assert root is not None
     assert derived is not None
     desk = BackgroundRebuild(open_node)

@@ -10,6 +10,7 @@ from odf_node.composition import Node, open_node
 from odf_node.datasets.chains import iter_decoded, load_view
 from odf_protocol.events import DatasetKind, ExecuteTransform, ExecuteTransformInput, Seed, SetDataSchema
 from support.offers import CITY_SCHEMA, NOON, Judge, PeerChain, PublisherHome, root_chain, select
+from support.stores import find_named
 
 ROOT = """kind: DatasetSnapshot
 version: 1
@@ -74,7 +75,7 @@ class Home:
 
     def blocks(self) -> list[str]:
         node = self.open()
-        record = node.store.find_dataset_by_name("sales")
+        record = find_named(node.store, "sales")
         assert record is not None
         found = [type(block.event).__name__ for block in iter_decoded(node.store, record.id)]
         node.close()
@@ -150,7 +151,7 @@ def test_single_change_leaves_the_rest(home: Home) -> None:
         {"event": "SetVocab", "before": None, "after": {"kind": "SetVocab", "eventTimeColumn": "day"}}
     ]
     node = home.open()
-    record = node.store.find_dataset_by_name("sales")
+    record = find_named(node.store, "sales")
     assert record is not None
     view = load_view(node.store, record.id)
     assert view.vocabulary.event_time == "day"

@@ -16,6 +16,7 @@ from odf_protocol.events import DatasetKind, MergeStrategyLedger, SetInfo, SetTr
 from odf_protocol.manifest import DatasetSnapshot
 from support.chains import polling_source, push_source, sql
 from support.signing import NOON
+from support.stores import find_named
 
 
 @pytest.fixture
@@ -49,18 +50,18 @@ def test_inputs_are_made_before_what_reads_them(node: Node) -> None:
 def test_names_of_inputs_become_identities_and_missing_aliases_the_names_as_written(node: Node) -> None:
     create(node, root("base"), derived("top", "Base"))
 
-    top = node.store.find_dataset_by_name("top")
+    top = find_named(node.store, "top")
     assert top is not None
     transform = load_view(node.store, top.id).transform
     assert transform is not None
-    base = node.store.find_dataset_by_name("base")
+    base = find_named(node.store, "base")
     assert base is not None
     assert [(item.dataset_ref, item.alias) for item in transform.inputs] == [(str(base.id), "Base")]
 
 
 def test_input_may_be_named_by_its_identity(node: Node) -> None:
     create(node, root("base"))
-    base = node.store.find_dataset_by_name("base")
+    base = find_named(node.store, "base")
     assert base is not None
 
     assert create(node, derived("top", str(base.id), aliases=["b"])) == ["top"]
@@ -69,7 +70,7 @@ def test_input_may_be_named_by_its_identity(node: Node) -> None:
 def test_new_dataset_is_ours_signed_and_valid(node: Node) -> None:
     create(node, root("base"))
 
-    record = node.store.find_dataset_by_name("base")
+    record = find_named(node.store, "base")
     assert record is not None
     assert record.origin is Origin.OWN
     assert node.keys.find_dataset_key(record.id) is not None
@@ -127,20 +128,20 @@ def test_manifest_again_changes_what_it_says_otherwise_and_keeps_identity_and_hi
 
 def test_source_that_the_manifest_has_no_more_is_not_taken_away(node: Node) -> None:
     create(node, root("base"))
-    head = node.store.find_dataset_by_name("base")
+    head = find_named(node.store, "base")
     polled = DatasetSnapshot(name="base", kind=DatasetKind.ROOT, metadata=(polling_source(),))
     with pytest.raises(UsageError, match="not be taken away"):
         replace_root(node, polled)
-    assert node.store.find_dataset_by_name("base") == head
+    assert find_named(node.store, "base") == head
 
 
 def test_dataset_of_another_kind_or_of_somebody_else_is_not_replaced(node: Node) -> None:
     create(node, root("base"))
-    head = node.store.find_dataset_by_name("base")
+    head = find_named(node.store, "base")
     with pytest.raises(UsageError, match="is a root dataset and stays one"):
         node.creator.redefiner.find(derived("base", "base"))
     assert node.creator.redefiner.find(root("none")) is None
-    assert node.store.find_dataset_by_name("base") == head
+    assert find_named(node.store, "base") == head
 
 
 def test_query_is_replaced_before_its_first_rows(node: Node) -> None:

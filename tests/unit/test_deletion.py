@@ -8,6 +8,7 @@ from odf_protocol.did import DatasetId
 from odf_protocol.events import DatasetKind, Seed, SetDataSchema
 from support.offers import CITIES, CITY_SCHEMA, Judge, PeerChain, PublisherHome, root_chain, select
 from support.signing import NEW_KEY, NODE_KEY, OTHER_KEY
+from support.stores import find_named
 
 
 def derived(folder: Path, name: str, key: bytes, *inputs: DatasetId) -> PeerChain:
@@ -61,7 +62,7 @@ def test_derivatives_that_would_lose_an_input_are_named(node: Node, judge: Judge
 
     assert readers(root) == [("cities", "middle"), ("cities", "top")]
     assert readers(root, middle) == [("cities", "top"), ("middle", "top")]
-    top = node.store.find_dataset_by_name("top")
+    top = find_named(node.store, "top")
     assert top is not None
     assert readers(root, middle, top) == []
     assert readers(top) == []

@@ -31,6 +31,7 @@ from odf_protocol.timestamp import Timestamp
 from support.offering_peer import OfferingPeer
 from support.offers import CITIES, NOW, Judge, PeerChain, PublisherHome, root_chain, select, slice_table
 from support.signing import NEW_KEY, OTHER_KEY, dataset_of
+from support.stores import find_named
 
 METADATA = Wishes(published=True, force=False, portion=Portion.METADATA_ONLY)
 ROWS_LATER = Wishes(published=True, force=False, portion=Portion.ROWS_LATER)
@@ -63,7 +64,7 @@ def pull(
 
 
 def held(node: Node) -> DatasetRecord:
-    record = node.store.find_dataset_by_name("cities")
+    record = find_named(node.store, "cities")
     assert record is not None
     return record
 

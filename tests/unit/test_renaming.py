@@ -12,6 +12,7 @@ from odf_node.ports.subscriptions import Subscription
 from odf_protocol.errors import MalformedError
 from support.offers import NOW, Judge, PublisherHome, root_chain
 from support.signing import OTHER_KEY
+from support.stores import find_named
 
 POLICIES = """\
 kind: AcceptPolicies
@@ -40,7 +41,7 @@ def test_renamed_dataset_keeps_all_but_its_name(node: Node, judge: Judge, tmp_pa
     assert (after.id, after.head, after.name) == (record.id, record.head, "world.Cities")
     assert (renamed.before, renamed.name) == (record, "world.Cities")
     assert [each.name for each in node.store.list_subscriptions()] == ["world.Cities"]
-    assert node.store.find_dataset_by_name(record.name) is None
+    assert find_named(node.store, record.name) is None
 
 
 def test_name_of_another_dataset_is_refused_whatever_its_case(node: Node, judge: Judge, tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from odf_protocol.multihash import Multihash
 from odf_protocol.policy import Policy
 from support.offering_peer import OfferingPeer
 from support.offers import MORE_CITIES, NOW, Judge, PeerChain, root_chain
+from support.stores import find_named
 
 URL = "http://peer.example/cities"
 
@@ -66,7 +67,7 @@ def take(node: Node, peer: OfferingPeer, *, force: bool = False, signed: bool = 
 
 
 def held(node: Node) -> DatasetRecord:
-    record = node.store.find_dataset_by_name("cities")
+    record = find_named(node.store, "cities")
     assert record is not None
     return record
 

@@ -44,15 +44,12 @@ class ArrivalFolder:
             self._open()
 
     def has(self, object_hash: Multihash) -> bool:
-        """See ``Arrivals``."""
         return self._arrived(object_hash) or (self._already(object_hash) and self._objects.has(object_hash))
 
     def get_size(self, object_hash: Multihash) -> int:
-        """See ``Arrivals``."""
         return self.get_path(object_hash).lstat().st_size
 
     def get_path(self, object_hash: Multihash) -> Path:
-        """See ``Arrivals``."""
         if self._arrived(object_hash):
             return self._place(object_hash)
         if self._already(object_hash):
@@ -60,7 +57,6 @@ class ArrivalFolder:
         raise ObjectNotFoundError(object_hash)
 
     def count_arrived(self, object_hash: Multihash) -> int:
-        """See ``Arrivals``."""
         if self.has(object_hash):
             return self.get_size(object_hash)
         place = self._place(object_hash)
@@ -70,21 +66,17 @@ class ArrivalFolder:
             return 0
 
     def stage(self) -> StagedFile:
-        """See ``Arrivals``."""
         return self._objects.stage()
 
     def stage_copy(self, path: Path) -> StagedFile:
-        """See ``Arrivals``."""
         return self._objects.stage_copy(path)
 
     def resume(self, object_hash: Multihash) -> StagedFile:
-        """See ``Arrivals``."""
         self._open()
         place = self._place(object_hash)
         return StagedFile.find_resumable(place.with_name(f"{place.name}{PART_SUFFIX}")) or self.stage()
 
     def put(self, staged: StagedObject, expected_hash: Multihash) -> None:
-        """See ``Arrivals``."""
         if not isinstance(staged, StagedFile):
             raise TypeError(f"expected an object staged here, found {type(staged).__name__}")
         if staged.hash != expected_hash:
@@ -96,7 +88,6 @@ class ArrivalFolder:
         staged.move_to(self._place(expected_hash))
 
     def keep(self, hashes: Iterable[Multihash]) -> None:
-        """See ``Arrivals``."""
         arrived = []
         for object_hash in hashes:
             if self._arrived(object_hash):
@@ -106,13 +97,11 @@ class ArrivalFolder:
         self._objects.take_in(arrived)
 
     def drop(self) -> None:
-        """See ``Arrivals``."""
         if self._lock is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
             self._release()
 
     def close(self) -> None:
-        """See ``Arrivals``."""
         if self._lock is None:
             return
         if not self._is_shared_name:

@@ -31,7 +31,6 @@ class FileStage(BlockStage):
         self._file = tempfile.SpooledTemporaryFile(_IN_MEMORY_BYTES, mode="w+b", dir=str(folder))  # noqa: SIM115 - kept
 
     def append(self, block: StagedBlock) -> None:
-        """See ``BlockStage``."""
         offered = block.offered
         signature, record = offered.signature, offered.replay_record
         header = _HEADER.pack(
@@ -52,16 +51,13 @@ class FileStage(BlockStage):
         self._all_traits |= block.traits
 
     def iter_staged(self, first: int = 0) -> Iterator[StagedBlock]:
-        """See ``BlockStage``."""
         return self._iter_numbers(range(first, len(self._ends)))
 
     @property
     def traits(self) -> int:
-        """See ``BlockStage``."""
         return self._all_traits
 
     def iter_with(self, wanted: int) -> Iterator[StagedBlock]:
-        """See ``BlockStage``."""
         if not self._all_traits & wanted:
             return iter(())
         return self._iter_numbers(number for number, traits in enumerate(self._traits) if traits & wanted)
@@ -77,18 +73,15 @@ class FileStage(BlockStage):
             yield _decode(page, begins - start)
 
     def get_staged(self, position: int) -> StagedBlock:
-        """See ``BlockStage``."""
         place = range(len(self._ends))[position]
         return _decode(self._read(self._start_of(place), self._ends[place]), 0)
 
     def clear(self) -> None:
-        """See ``BlockStage``."""
         self._forget()
         self._file.seek(0)
         self._file.truncate()
 
     def close(self) -> None:
-        """See ``BlockStage``."""
         self._forget()
         with suppress(OSError):  # what could not be written is not wanted any more
             self._file.close()

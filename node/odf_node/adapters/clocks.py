@@ -10,11 +10,9 @@ class SystemClock:
     """The machine's clock, as it is: one that was wrong and is set right must not stay wrong here for months."""
 
     def now(self) -> Timestamp:
-        """See ``Clock``."""
         return Timestamp(*divmod(time.time_ns(), NANOSECONDS_PER_SECOND))
 
     def not_before(self, earliest: Timestamp) -> Timestamp:
-        """See ``Clock``."""
         return max(self.now(), earliest)
 
 
@@ -25,7 +23,6 @@ class FixedClock:
     time: Timestamp
 
     def now(self) -> Timestamp:
-        """See ``Clock``."""
         return self.time
 
     def not_before(self, earliest: Timestamp) -> Timestamp:  # noqa: ARG002 - the port's signature

@@ -24,12 +24,10 @@ class DatasetObjects:
         self._dataset_id = dataset_id
 
     def get_size(self, object_hash: Multihash) -> int:
-        """See ``SentObjects``."""
         self._require_had(object_hash)
         return self._objects.get_size(object_hash)
 
     def open(self, object_hash: Multihash) -> BinaryIO:
-        """See ``SentObjects``."""
         self._require_had(object_hash)
         return self._objects.open(object_hash)
 

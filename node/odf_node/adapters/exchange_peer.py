@@ -60,7 +60,6 @@ class ExchangePeer:
 
     @property
     def description(self) -> PeerDescription:
-        """See ``PeerDataset``."""
         return PeerDescription(
             url=str(self._url).rstrip("/"),
             speaks=PeerSpeaks.EXCHANGE,
@@ -69,7 +68,6 @@ class ExchangePeer:
         )
 
     async def get_head(self) -> PeerHead:
-        """See ``PeerDataset``."""
         url = self._base / head_path(self._dataset)
         body = await self._client.get_bytes(url, "dataset", limit_bytes=MAX_JSON_BYTES)
         answer = _read(url, lambda: decode_message(body, HeadAnswer))
@@ -108,7 +106,6 @@ class ExchangePeer:
             last += len(blocks)
 
     async def find_hash(self, sequence_number: int) -> Multihash | None:
-        """See ``SearchableHistory``."""
         url = (self._base / dataset_path(self._dataset) / "hash").with_query(number=sequence_number)
         body = await self._client.get_bytes(url, "dataset", limit_bytes=MAX_JSON_BYTES)
         return _read(url, lambda: decode_message(body, HashAnswer)).to_hash()
@@ -116,7 +113,6 @@ class ExchangePeer:
     async def fetch_objects(
         self, wanted: Sequence[WantedObject], objects: ArrivingObjects, on_bytes: OnBytes | None = None
     ) -> None:
-        """See ``PeerDataset``."""
         await self._downloads.fetch(wanted, objects, on_bytes)
 
     def as_source(self, item: WantedObject) -> Source:
@@ -128,7 +124,6 @@ class ExchangePeer:
         )
 
     async def list_attestations(self, *, limit: int) -> tuple[bytes, ...]:
-        """See ``PeerDataset``."""
         found: list[bytes] = []
         skip = 0
         while len(found) < limit:
@@ -163,7 +158,6 @@ class ExchangePeer:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """See ``PeerDataset``."""
         await self._client.__aexit__(kind, error, traceback)
 
 

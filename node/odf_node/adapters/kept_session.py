@@ -57,28 +57,23 @@ class KeptSession:
         self._descriptor = descriptor
 
     def start(self) -> None:
-        """See ``EngineSession``."""
         self._ask("start")
 
     def transform(self, request: TransformRequest) -> TransformResponse:
-        """See ``EngineSession``."""
         response: TransformResponse = self._ask("transform", request)
         return response
 
     def ingest(self, request: IngestRequest) -> IngestResponse:
-        """See ``EngineSession``."""
         response: IngestResponse = self._ask("ingest", request)
         return response
 
     def query(self, request: QueryRequest) -> QueryResponse:
-        """See ``EngineSession``."""
         response: QueryResponse = self._ask("query", request)
         return response
 
     def check(
         self, transform: TransformSql, inputs: Sequence[QueryTable], *, vocabulary: Vocabulary | None = None
     ) -> Grade:
-        """See ``EngineSession``."""
         grade: Grade = self._ask("check", transform, tuple(inputs), vocabulary=vocabulary)
         return grade
 
@@ -87,7 +82,6 @@ class KeptSession:
         hang_up(self._connection)
 
     def close(self) -> None:
-        """See ``EngineSession``."""
         if not self._connection.closed:
             self._connection.close()
             os.close(self._descriptor)

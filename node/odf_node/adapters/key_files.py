@@ -36,26 +36,21 @@ class KeyFiles:
         self._home = home
 
     def generate(self) -> PrivateKey:
-        """See ``KeyStore``."""
         return PrivateKey(secrets.token_bytes(SEED_BYTES))
 
     def find_node_key(self) -> PrivateKey | None:
-        """See ``KeyStore``."""
         return self._find(self._node_file)
 
     def get_or_create_node_key(self) -> PrivateKey:
-        """See ``KeyStore``."""
         return self.find_node_key() or self._store(self._node_file, self.generate())
 
     def put_dataset_key(self, key: PrivateKey) -> DatasetId:
-        """See ``KeyStore``."""
         dataset_id = DatasetId(key.public_key())
         if self._store(self._dataset_file(dataset_id), key) != key:
             raise HomeCorruptError(self._dataset_file(dataset_id), "expected the dataset's key, found another one")
         return dataset_id
 
     def find_dataset_key(self, dataset_id: DatasetId) -> PrivateKey | None:
-        """See ``KeyStore``."""
         path = self._dataset_file(dataset_id)
         key = self._find(path)
         if key is not None and key.public_key() != dataset_id.public_key:
@@ -63,7 +58,6 @@ class KeyFiles:
         return key
 
     def get_dataset_key(self, dataset_id: DatasetId) -> PrivateKey:
-        """See ``KeyStore``."""
         key = self.find_dataset_key(dataset_id)
         if key is None:
             raise KeyNotFoundError(dataset_id)
@@ -74,34 +68,27 @@ class KeyFiles:
         return DidKey(self.put_dataset_key(key).public_key)
 
     def find_signing_key(self, key: DidKey) -> PrivateKey | None:
-        """See ``KeyStore``."""
         return self.find_dataset_key(DatasetId(key.public_key))
 
     def note_key_event(self, dataset_id: DatasetId, index: int, event_hash: Multihash) -> None:
-        """See ``KeyStore``."""
         write_mark(dataset_id, index, event_hash, MarkKind.KEY_EVENT)
 
     def find_last_key_event(self, dataset_id: DatasetId) -> tuple[int, Multihash] | None:
-        """See ``KeyStore``."""
         return read_mark(dataset_id, MarkKind.KEY_EVENT)
 
     def note_signed(self, dataset_id: DatasetId, sequence_number: int, block_hash: Multihash) -> None:
-        """See ``KeyStore``."""
         write_mark(dataset_id, sequence_number, block_hash, MarkKind.BLOCK)
 
     def find_last_signed(self, dataset_id: DatasetId) -> tuple[int, Multihash] | None:
-        """See ``KeyStore``."""
         return read_mark(dataset_id, MarkKind.BLOCK)
 
     def delete_dataset_key(self, dataset_id: DatasetId) -> None:
-        """See ``KeyStore``."""
         path = self._dataset_file(dataset_id)
         with mapped_os_errors(path), suppress(FileNotFoundError):
             path.unlink()
             fsync_folder(path.parent)
 
     def delete_signing_key(self, key: DidKey) -> None:
-        """See ``KeyStore``."""
         self.delete_dataset_key(DatasetId(key.public_key))
 
     @property

@@ -59,16 +59,13 @@ class LayoutArchive:
 
     @property
     def url(self) -> str:
-        """See ``LayoutSource``."""
         return self._path.absolute().as_uri()
 
     @property
     def name(self) -> str:
-        """See ``LayoutSource``."""
         return self._folder.rpartition("/")[2] or self._path.name.removesuffix(".tar")
 
     def open(self, path: str, what: str) -> OpenedFile:
-        """See ``LayoutSource``."""
         whole = f"{self._folder}/{path}" if self._folder else path
         found = self._places.get(whole)
         if found is None and whole in self._others:
@@ -91,12 +88,10 @@ class LayoutArchiveWriter:
 
     @property
     def url(self) -> str:
-        """See ``LayoutSource``."""
         return self._path.absolute().as_uri()
 
     @property
     def name(self) -> str:
-        """See ``LayoutSource``."""
         return self._name
 
     def open(self, path: str, what: str) -> OpenedFile:
@@ -104,11 +99,9 @@ class LayoutArchiveWriter:
         raise PeerNotFoundError(f"{self.url}/{path}", what)
 
     def find_size(self, path: str) -> int | None:  # noqa: ARG002 - the port's signature
-        """See ``LayoutTarget``."""
         return None
 
     def write(self, path: str, content: BinaryIO, size_bytes: int) -> None:
-        """See ``LayoutTarget``."""
         assert self._archive is not None
         member = tarfile.TarInfo(f"{self._name}/{path}")
         # No times and no owners: equal datasets make equal files.

@@ -83,28 +83,23 @@ class LayoutBucket:
 
     @property
     def url(self) -> str:
-        """See ``LayoutSource``."""
         return self._address.url
 
     @property
     def name(self) -> str:
-        """See ``LayoutSource``."""
         return self._address.prefix.rpartition("/")[2]
 
     def open(self, path: str, what: str) -> OpenedFile:
-        """See ``LayoutSource``."""
         with self._mapped_errors(path, what):
             file = self._files.open_input_file(self._place(path))
             return OpenedFile(cast("BinaryIO", file), file.size())
 
     def find_size(self, path: str) -> int | None:
-        """See ``LayoutTarget``."""
         with self._mapped_errors(path, "file"):
             found = self._files.get_file_info(self._place(path))
         return found.size if found.is_file else None
 
     def write(self, path: str, content: BinaryIO, size_bytes: int) -> None:
-        """See ``LayoutTarget``."""
         place = self._place(path)
         with self._mapped_errors(path, "bucket"):
             stream = self._files.open_output_stream(place)

@@ -29,16 +29,13 @@ class LayoutFolder:
 
     @property
     def url(self) -> str:
-        """See ``LayoutSource``."""
         return self._folder.absolute().as_uri()
 
     @property
     def name(self) -> str:
-        """See ``LayoutSource``."""
         return self._folder.absolute().name
 
     def open(self, path: str, what: str) -> OpenedFile:
-        """See ``LayoutSource``."""
         whole = self._folder / path
         try:
             # Non-blocking: a pipe in our way must not wait for a writer.
@@ -73,7 +70,6 @@ class LayoutFolder:
         return None
 
     def find_size(self, path: str) -> int | None:
-        """See ``LayoutTarget``."""
         try:
             status = (self._folder / path).lstat()
         except (FileNotFoundError, NotADirectoryError):
@@ -81,7 +77,6 @@ class LayoutFolder:
         return status.st_size if stat.S_ISREG(status.st_mode) else None
 
     def write(self, path: str, content: BinaryIO, size_bytes: int) -> None:  # noqa: ARG002 - the port's signature
-        """See ``LayoutTarget``."""
         place = self._folder / path
         pending = place.with_name(f"{_PENDING_PREFIX}{secrets.token_hex(8)}")
         with self._mapped_errors(place):
@@ -99,7 +94,6 @@ class LayoutFolder:
         self._changed.add(place.parent)
 
     def settle(self) -> None:
-        """See ``LayoutTarget``."""
         with self._mapped_errors(self._folder):
             for folder in (*sorted(self._changed), self._folder):
                 if folder.is_dir():

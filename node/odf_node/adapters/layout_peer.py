@@ -48,11 +48,9 @@ class LayoutPeer(SilentPeer):
 
     @property
     def description(self) -> PeerDescription:
-        """See ``PeerDataset``."""
         return PeerDescription(url=self._source.url, speaks=PeerSpeaks.FOLDER)
 
     async def get_head(self) -> PeerHead:
-        """See ``PeerDataset``."""
         text = await self._read(HEAD_PATH, "dataset", MAX_HEAD_TEXT_BYTES)
         head_hash = parse_head_text(text, self._source.url)
         block = decode_block(await self._get_block(head_hash), expected_hash=head_hash)
@@ -60,7 +58,6 @@ class LayoutPeer(SilentPeer):
         return PeerHead(head=Head(block.sequence_number, head_hash), name=self._source.name, signed_head=signed_head)
 
     async def iter_blocks(self, *, after: Head | None, upto: Head) -> AsyncIterator[PackedBlock]:
-        """See ``PeerDataset``."""
         async for block in self._proofs.attach(
             walk_back(self._source.url, self._get_block, after=after, upto=upto), upto
         ):
@@ -69,7 +66,6 @@ class LayoutPeer(SilentPeer):
     async def fetch_objects(
         self, wanted: Sequence[WantedObject], objects: ArrivingObjects, on_bytes: OnBytes | None = None
     ) -> None:
-        """See ``PeerDataset``."""
         slots = asyncio.Semaphore(self._parallel)
 
         async def fetch_one(item: WantedObject) -> None:
@@ -84,7 +80,6 @@ class LayoutPeer(SilentPeer):
             raise first_error(failed) from failed
 
     async def list_key_events(self) -> tuple[bytes, ...]:
-        """See ``PeerDataset``."""
         return await self._proofs.find_key_events(self._source.url)
 
     async def __aenter__(self) -> Self:

@@ -22,11 +22,9 @@ class LoginFile:
         self._home = home
 
     def find(self, origin: str) -> str | None:
-        """See ``LoginStore``."""
         return self.read().get(origin)
 
     def read(self) -> Mapping[str, str]:
-        """See ``LoginStore``."""
         path = self._home.logins
         try:
             descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -46,12 +44,10 @@ class LoginFile:
         return found
 
     def put(self, origin: str, token: str) -> None:
-        """See ``LoginStore``."""
         self._home.create()
         self._replace({**self.read(), origin: token})
 
     def drop(self, origin: str) -> bool:
-        """See ``LoginStore``."""
         kept = dict(self.read())
         if kept.pop(origin, None) is None:
             return False

@@ -51,22 +51,18 @@ class ObjectFolder:
         self._durable_shards: set[Path] = set()
 
     def writing(self) -> AbstractContextManager[None]:
-        """See ``ObjectStore``."""
         return shared_lease(self._home)
 
     def has(self, object_hash: Multihash) -> bool:
-        """See ``ObjectStore``."""
         try:
             return stat.S_ISREG(os.lstat(self._name(object_hash)).st_mode)
         except FileNotFoundError:
             return False
 
     def get_size(self, object_hash: Multihash) -> int:
-        """See ``ObjectStore``."""
         return self.get_path(object_hash).lstat().st_size
 
     def get_path(self, object_hash: Multihash) -> Path:
-        """See ``ObjectStore``."""
         path = self._place(object_hash)
         try:
             mode = path.lstat().st_mode
@@ -77,23 +73,19 @@ class ObjectFolder:
         return path
 
     def open(self, object_hash: Multihash) -> BinaryIO:
-        """See ``ObjectStore``."""
         return self._open(object_hash)
 
     def check(self, object_hash: Multihash) -> None:
-        """See ``ObjectStore``."""
         with self._open(object_hash) as file:
             found = Multihash(SHA3_256, hashlib.file_digest(file, hashlib.sha3_256).digest())
         if found != object_hash:
             raise ObjectCorruptError(self._place(object_hash), object_hash, found)
 
     def stage(self) -> StagedFile:
-        """See ``ObjectStore``."""
         self._home.create()
         return StagedFile.create(self._home.staging / f"object-{secrets.token_hex(8)}")
 
     def stage_copy(self, path: Path) -> StagedFile:
-        """See ``ObjectStore``."""
         with _open_foreign(path) as source:
             staged = self.stage()
             try:
@@ -107,7 +99,6 @@ class ObjectFolder:
     def arrivals(
         self, dataset_id: DatasetId, brought_by: str, *, already: Callable[[Multihash], bool]
     ) -> ArrivalFolder:
-        """See ``ObjectStore``."""
         whose = hashlib.sha3_256(dataset_id.to_bytes() + b"\0" + brought_by.encode()).hexdigest()
         return ArrivalFolder(self, self._home.downloads / whose[:_ARRIVALS_DIGITS], already)
 
@@ -129,13 +120,11 @@ class ObjectFolder:
                 fsync_folder(shard)
 
     def resume(self, object_hash: Multihash) -> StagedFile:
-        """See ``ObjectStore``."""
         self.make_downloads()
         name = f"{self._place(object_hash).name}{PART_SUFFIX}"
         return StagedFile.find_resumable(self._home.downloads / name) or self.stage()
 
     def put(self, staged: StagedObject, expected_hash: Multihash) -> None:
-        """See ``ObjectStore``."""
         if not isinstance(staged, StagedFile):
             raise TypeError(f"expected an object staged here, found {type(staged).__name__}")
         target = self._place(expected_hash)
@@ -150,20 +139,17 @@ class ObjectFolder:
             fsync_folder(target.parent)
 
     def delete(self, object_hash: Multihash) -> None:
-        """See ``ObjectStore``."""
         path = self._place(object_hash)
         with mapped_os_errors(path):
             path.unlink(missing_ok=True)
 
     def delete_later(self, hashes: Iterable[Multihash]) -> None:
-        """See ``ObjectStore``."""
         for object_hash in hashes:
             note = self._home.staging / f"{_SUPERSEDED_PREFIX}{object_hash}"
             with mapped_os_errors(note):
                 note.touch(mode=0o600)
 
     def delete_unnamed(self, is_named: Callable[[Multihash], bool]) -> bool:
-        """See ``ObjectStore``."""
         if not self._home.staging.is_dir():
             return True
         with try_exclusive(self._home) as alone:
@@ -177,13 +163,11 @@ class ObjectFolder:
             return alone
 
     def set_aside(self, object_hash: Multihash) -> None:
-        """See ``ObjectStore``."""
         place = self._place(object_hash)
         with mapped_os_errors(place), suppress(FileNotFoundError):
             place.rename(self._aside(object_hash))
 
     def take_back(self, object_hash: Multihash) -> None:
-        """See ``ObjectStore``."""
         place, aside = self._place(object_hash), self._aside(object_hash)
         with mapped_os_errors(place):
             if self.has(object_hash):
@@ -193,7 +177,6 @@ class ObjectFolder:
                     aside.rename(place)
 
     def iter_hashes(self) -> Iterator[Multihash]:
-        """See ``ObjectStore``."""
         for path in self._iter_files():
             with suppress(MalformedError):
                 object_hash = Multihash.parse(path.name)
@@ -201,7 +184,6 @@ class ObjectFolder:
                     yield object_hash
 
     def measure(self) -> Room:
-        """See ``ObjectStore``."""
         count = used_bytes = 0
         # Parts take room as well, also where nobody goes on with them; they are no objects yet.
         for path in chain(self._iter_files(), self._home.downloads.glob("*/*")):
@@ -215,7 +197,6 @@ class ObjectFolder:
         return Room(count, used_bytes, free_bytes)
 
     def has_leftovers(self, *, now: Timestamp) -> bool:
-        """See ``ObjectStore``."""
         kept_since_s = now.seconds - KEEP_DOWNLOADS_S
         return any(True for _ in chain(self._iter_staged(), self._iter_old_downloads(kept_since_s)))
 
@@ -227,7 +208,6 @@ class ObjectFolder:
         keep_arrived: bool = True,
         dry_run: bool = False,
     ) -> SweepReport:
-        """See ``ObjectStore``."""
         if not self._home.path.is_dir():
             return SweepReport(ran=True)
         try:

@@ -38,7 +38,6 @@ class PlainPeer(SilentPeer):
 
     @property
     def description(self) -> PeerDescription:
-        """See ``PeerDataset``."""
         return PeerDescription(url=str(self._url).rstrip("/"), speaks=PeerSpeaks.SIMPLE)
 
     async def get_head(self) -> PeerHead:
@@ -60,7 +59,6 @@ class PlainPeer(SilentPeer):
     async def fetch_objects(
         self, wanted: Sequence[WantedObject], objects: ArrivingObjects, on_bytes: OnBytes | None = None
     ) -> None:
-        """See ``PeerDataset``."""
         await self._downloads.fetch(wanted, objects, on_bytes)
 
     async def list_key_events(self) -> tuple[bytes, ...]:
@@ -73,7 +71,6 @@ class PlainPeer(SilentPeer):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """See ``PeerDataset``."""
         await self._client.__aexit__(kind, error, traceback)
 
     async def _find(self, path: str, what: str, limit_bytes: int) -> bytes | None:

@@ -37,11 +37,9 @@ class SeveralPeers:
         return self._peers[0].description
 
     async def get_head(self) -> PeerHead:
-        """See ``PeerDataset``."""
         return await self._peers[0].get_head()
 
     def iter_blocks(self, *, after: Head | None, upto: Head) -> AsyncIterator[PackedBlock]:
-        """See ``PeerDataset``."""
         return self._peers[0].iter_blocks(after=after, upto=upto)
 
     async def find_hash(self, sequence_number: int) -> Multihash | None:
@@ -83,11 +81,9 @@ class SeveralPeers:
         await last.fetch_objects(wanted, objects, on_bytes)
 
     async def list_key_events(self) -> tuple[bytes, ...]:
-        """See ``PeerDataset``."""
         return await self._peers[0].list_key_events()
 
     async def list_disputes(self) -> tuple[bytes, ...]:
-        """See ``PeerDataset``."""
         return await self._peers[0].list_disputes()
 
     def list_liars(self) -> list[str]:
@@ -95,7 +91,6 @@ class SeveralPeers:
         return [self._peers[number].description.url for number in sorted(self._liars)]
 
     async def list_attestations(self, *, limit: int) -> tuple[bytes, ...]:
-        """See ``PeerDataset``."""
         return await self._peers[0].list_attestations(limit=limit)
 
     async def __aenter__(self) -> Self:
@@ -104,7 +99,6 @@ class SeveralPeers:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """See ``PeerDataset``."""
         async with AsyncExitStack() as stack:
             for peer in self._peers:
                 stack.push_async_exit(peer)

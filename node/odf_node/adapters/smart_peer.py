@@ -58,7 +58,6 @@ class SmartPeer(SilentPeer):
 
     @property
     def description(self) -> PeerDescription:
-        """See ``PeerDataset``."""
         return PeerDescription(url=str(self._url).rstrip("/"), speaks=PeerSpeaks.SMART)
 
     async def get_head(self) -> PeerHead:
@@ -129,7 +128,6 @@ class SmartPeer(SilentPeer):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """See ``PeerDataset``."""
         try:
             if self._pull is not None and error is None:
                 await self._pull.finish()

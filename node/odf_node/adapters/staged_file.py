@@ -64,21 +64,17 @@ class StagedFile:
 
     @property
     def size_bytes(self) -> int:
-        """See ``StagedObject``."""
         return self._size_bytes
 
     @property
     def hash(self) -> Multihash:
-        """See ``StagedObject``."""
         return Multihash(SHA3_256, self._hasher.digest())
 
     @property
     def path(self) -> Path:
-        """See ``StagedObject``."""
         return self._path
 
     def write(self, *chunks: bytes | bytearray | memoryview) -> None:
-        """See ``StagedObject``."""
         views = [memoryview(chunk).cast("B") for chunk in chunks]
         before = self._hasher.copy()
         try:
@@ -93,7 +89,6 @@ class StagedFile:
         """See ``StagedObject``; nothing is held back here."""
 
     def restart(self) -> None:
-        """See ``StagedObject``."""
         with mapped_os_errors(self._path):
             os.ftruncate(self._descriptor, 0)
         self._size_bytes = self._written_back_bytes = 0

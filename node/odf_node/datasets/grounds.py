@@ -17,11 +17,6 @@ def find_partial(chains: ChainStore, record: DatasetRecord) -> str:
     return decode_progress(state).partial
 
 
-def describe_ground(chains: ChainStore, record: DatasetRecord) -> str:
-    """Say what a dataset rests on."""
-    return record.trust.in_words(find_partial(chains, record))
-
-
 def describe_acceptance(acceptance: Acceptance) -> dict[str, object]:
     """Give an acceptance as plain values; what it says in ``partial`` is said in ``trust`` too."""
     grounds = acceptance.grounds

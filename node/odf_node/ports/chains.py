@@ -16,10 +16,6 @@ class ChainStore(Protocol):
         """Return the record, or None when the dataset is not here."""
         ...
 
-    def find_dataset_by_name(self, name: str) -> DatasetRecord | None:
-        """Return the record of the dataset with this local name (compared exactly), or None."""
-        ...
-
     def list_datasets(self) -> tuple[DatasetRecord, ...]:
         """Return all records, ordered by name."""
         ...

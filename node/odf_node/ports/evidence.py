@@ -118,14 +118,6 @@ class EvidenceStore(Protocol):
         """Yield sequence number and replay record of blocks above ``after`` and not above ``upto``, in order."""
         ...
 
-    def put_replay_record(self, record: ReplayRecord) -> None:
-        """Keep or replace the replay record of a block of the chain.
-
-        Raises:
-            BlockNotFoundError: The chain has no such block.
-        """
-        ...
-
     def put_attestation(self, attestation: Attestation) -> bool:
         """Keep an attestation; say whether it is new."""
         ...

@@ -23,10 +23,6 @@ class IngestStore(Protocol):
         """Return the object with the projected state after a block, or None: then it is computed again."""
         ...
 
-    def put_merge_state(self, dataset_id: DatasetId, block_hash: Multihash, object_hash: Multihash) -> None:
-        """Keep the projected state after a block instead of the one kept before; the object is durable already."""
-        ...
-
     def find_newest_merge_state(self, dataset_id: DatasetId) -> Multihash | None:
         """Return the object with the one projected state that is kept for the dataset, after whichever block."""
         ...

@@ -18,9 +18,6 @@ class MemoryChains(MemoryPort):
         kept = self._tables.datasets.get(dataset_id)
         return None if kept is None else kept.record
 
-    def find_dataset_by_name(self, name: str) -> DatasetRecord | None:
-        return next((record for record in self.list_datasets() if record.name == name), None)
-
     def list_datasets(self) -> tuple[DatasetRecord, ...]:
         with self._tables.lock:
             return tuple(sorted((kept.record for kept in self._tables.datasets.values()), key=lambda each: each.name))

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from odf_node.adapters.memory.tables import MemoryPort, require_block
+from odf_node.adapters.memory.tables import MemoryPort
 from odf_node.ports.evidence import Attestation, ReplayRecord, Verified
 from odf_protocol.did import DatasetId
 from odf_protocol.multihash import Multihash
@@ -24,12 +24,6 @@ class MemoryEvidence(MemoryPort):
             kept = self._tables.datasets.get(dataset_id)
             records = {} if kept is None else kept.replay_records
             return iter([(number, raw) for number, raw in sorted(records.items()) if after < number <= upto])
-
-    def put_replay_record(self, record: ReplayRecord) -> None:
-        with self._tables.lock:
-            kept = self._tables.get(record.dataset_id)
-            require_block(kept, record.sequence_number, record.block_hash)
-            kept.replay_records[record.sequence_number] = record.raw
 
     def put_attestation(self, attestation: Attestation) -> bool:
         with self._tables.lock:

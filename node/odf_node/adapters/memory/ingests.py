@@ -24,10 +24,6 @@ class MemoryIngests(MemoryPort):
             return None
         return kept.merge_state[1]
 
-    def put_merge_state(self, dataset_id: DatasetId, block_hash: Multihash, object_hash: Multihash) -> None:
-        with self._tables.lock:
-            self._tables.get(dataset_id).merge_state = (block_hash, object_hash)
-
     def find_newest_merge_state(self, dataset_id: DatasetId) -> Multihash | None:
         kept = self._tables.datasets.get(dataset_id)
         return None if kept is None or kept.merge_state is None else kept.merge_state[1]

@@ -44,7 +44,6 @@ class LocalSourceReader:
     async def fetch(
         self, step: FetchStep, *, state: SourceState | None, now: Timestamp, folder: Path
     ) -> Fetched | UpToDate:
-        """See ``SourceReader``."""
         if not isinstance(step, FetchStepUrl | FetchStepFilesGlob):
             kind = type(step).__name__.removeprefix("FetchStep")
             raise UnsupportedError("fetch step", found=kind, supported="Url, FilesGlob")
@@ -62,16 +61,13 @@ class LocalSourceReader:
         raise UnsupportedError("URL scheme of a source", found=scheme, supported="http, https, file")
 
     def check(self, source: SetPollingSource, at: At) -> None:
-        """See ``SourceReader``."""
         check_fetch(source.fetch, at / "fetch")
         check_prepare(source.prepare or (), self.commands, at / "prepare")
 
     def take(self, source: Path | BinaryIO, *, name: str, folder: Path) -> Path:
-        """See ``SourceReader``."""
         return take_file(source, name=name, folder=folder, limits=self.limits)
 
     async def prepare(self, steps: tuple[PrepStep, ...], *, path: Path, name: str, folder: Path) -> Path:
-        """See ``SourceReader``."""
         current = path
         for step in steps:
             target = folder / f"prepared-{secrets.token_hex(8)}"
@@ -88,11 +84,9 @@ class LocalSourceReader:
         return current
 
     async def read_sample(self, source: str, *, limit_bytes: int) -> Sample:
-        """See ``SampleReader``."""
         return await read_sample(source, limit_bytes=limit_bytes, limits=self.limits)
 
     def decode(self, codec: str, *, path: Path, name: str) -> Path:
-        """See ``SourceReader``."""
         target = path.with_name(f"decoded-{secrets.token_hex(8)}")
         write_as_utf8(codec, path=path, target=target, name=name, limits=self.limits)
         return target

@@ -63,14 +63,6 @@ class SqliteChains(SqlitePort):
             ).fetchone()
             return None if row is None else read_dataset(row)
 
-    def find_dataset_by_name(self, name: str) -> DatasetRecord | None:
-        with self._database.reading() as connection:
-            row = connection.execute(
-                f"SELECT {DATASET_COLUMNS} FROM datasets WHERE name = ?",  # noqa: S608 - a constant
-                (name,),
-            ).fetchone()
-            return None if row is None else read_dataset(row)
-
     def list_datasets(self) -> tuple[DatasetRecord, ...]:
         with self._database.reading() as connection:
             rows = connection.execute(f"SELECT {DATASET_COLUMNS} FROM datasets ORDER BY name")  # noqa: S608 - a constant

@@ -6,7 +6,6 @@ from typing import Final
 
 from odf_node.adapters.sqlite_store.database import SqlitePort
 from odf_node.adapters.sqlite_store.rows import as_bytes, as_int, get_dataset_key
-from odf_node.ports.errors import BlockNotFoundError
 from odf_node.ports.evidence import Attestation, ReplayRecord, Verified
 from odf_protocol.did import DatasetId, DidKey
 from odf_protocol.head import Head
@@ -45,20 +44,6 @@ class SqliteEvidence(SqlitePort):
                 yield last, as_bytes(raw)
             if len(rows) < _PAGE_RECORDS:
                 return
-
-    def put_replay_record(self, record: ReplayRecord) -> None:
-        with self._database.writing() as connection:
-            key = get_dataset_key(connection, record.dataset_id)
-            known = connection.execute(
-                "SELECT 1 FROM blocks WHERE dataset = ? AND sequence_number = ? AND hash = ?",
-                (key, record.sequence_number, record.block_hash.to_bytes()),
-            ).fetchone()
-            if known is None:
-                raise BlockNotFoundError(record.dataset_id, record.block_hash)
-            connection.execute(
-                "INSERT OR REPLACE INTO replay_records (dataset, sequence_number, raw) VALUES (?, ?, ?)",
-                (key, record.sequence_number, record.raw),
-            )
 
     def put_attestation(self, attestation: Attestation) -> bool:
         with self._database.writing() as connection:

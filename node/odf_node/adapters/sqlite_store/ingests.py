@@ -36,10 +36,6 @@ class SqliteIngests(SqlitePort):
             ).fetchone()
             return None if row is None else Multihash.decode(as_bytes(row[0]))
 
-    def put_merge_state(self, dataset_id: DatasetId, block_hash: Multihash, object_hash: Multihash) -> None:
-        with self._database.writing() as connection:
-            replace_merge_state(connection, get_dataset_key(connection, dataset_id), block_hash, object_hash)
-
     def find_newest_merge_state(self, dataset_id: DatasetId) -> Multihash | None:
         with self._database.reading() as connection:
             row = connection.execute(
