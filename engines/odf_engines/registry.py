@@ -13,7 +13,14 @@ from importlib.util import find_spec
 from odf_engines.engine import Engine, IngestEngine, Offer
 from odf_engines.errors import EngineMissingError
 
-__all__ = ["ENTRY_POINT_GROUP", "engines_offering", "get_engine", "get_ingest_engine", "installed_engines"]
+__all__ = [
+    "ENTRY_POINT_GROUP",
+    "engines_offering",
+    "get_engine",
+    "get_ingest_engine",
+    "installed_engines",
+    "is_of_this_package",
+]
 
 ENTRY_POINT_GROUP = "odf_engines"
 
@@ -56,6 +63,12 @@ def get_ingest_engine(name: str) -> IngestEngine:
     """
     engine: IngestEngine = get_engine(name, Offer.INGEST)  # type: ignore[assignment]  # it says that it is one
     return engine
+
+
+def is_of_this_package(name: str) -> bool:
+    """Say whether an engine is one of ours, whose slices are written by code of ours; loads none."""
+    point = _find_entry_point(name)
+    return point is not None and point.module.partition(".")[0] == __name__.partition(".")[0]
 
 
 def _find_entry_point(name: str) -> EntryPoint | None:

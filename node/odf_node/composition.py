@@ -101,8 +101,8 @@ class Node:
         """Engine sessions of this run."""
         from odf_node.engines.sessions import EngineHost
 
-        workspace = EngineWorkspace(self.home.engines)
-        return EngineHost(workspace, self.engine_shelf, find_warm=self._find_warm_engine, roles=self.engine_roles)
+        parts = EngineWorkspace(self.home.engines), self.objects.rows, self.engine_shelf
+        return EngineHost(*parts, find_warm=self._find_warm_engine, roles=self.engine_roles)
 
     @cached_property
     def engine_shelf(self) -> "EngineShelf":
@@ -281,7 +281,8 @@ class Node:
         """Behind ``cache drop`` and ``cache list``."""
         from odf_node.upkeep.derived_cache import DerivedCache
 
-        return DerivedCache(self.chains, self.object_names, self.objects, self.bringing.rebuilder, self.remotes)
+        held = self.chains, self.object_names, self.objects, self.objects.rows
+        return DerivedCache(*held, self.bringing.rebuilder, self.remotes)
 
     @cached_property
     def remotes(self) -> "Remotes":

@@ -28,6 +28,7 @@ _TOP_LEVEL_NAMES: Final = frozenset(
         "keys",
         "staging",
         "cache",
+        "rows",
         "writers.lock",
         "odf-node.toml",
         "engines",
@@ -92,6 +93,11 @@ class Home:
     def cache(self) -> Path:
         """What can be made again at any time; users may delete it."""
         return self.path / "cache"
+
+    @property
+    def rows(self) -> Path:
+        """Rows for engines, which can be made again at any time: ``rows/<2 hex of the digest>/``."""
+        return self.path / "rows"
 
     @property
     def policies(self) -> Path:

@@ -18,6 +18,7 @@ import pytest
 from odf_engines.contract import Limits
 from odf_node.acceptance.attesting import describe_attestation
 from odf_node.datasets.chains import load_view
+from odf_node.datasets.engine_rows import EngineRows
 from odf_node.datasets.grounds import find_partial
 from odf_node.derive.query_history import list_queries
 from odf_node.derive.transforms import StepBuilder
@@ -85,10 +86,10 @@ class Forger:
             if view.query_checkpoint is not None:
                 state = self.chain.folder / "state"
                 state.write_bytes(self.chain.files[view.query_checkpoint])
-            request = builder.build(
-                view, (builder.plan_recorded(recorded),), system_time=at, limits=Limits(), checkpoint=state
-            ).request
-            response = self.session.transform(request)
+            planned = (builder.plan_recorded(recorded),)
+            request = builder.build(view, planned, system_time=at, limits=Limits(), checkpoint=state).request
+            rows = EngineRows(store, self.home.judge.objects, self.home.judge.engines.rows)
+            response = self.session.transform(rows.put_into(request, planned))
         if view.schema is None:
             self.chain.add(SetDataSchema(schema=data_schema_of(response.schema)), at=at)
         new_data = None
@@ -390,7 +391,7 @@ def stateful(judge: Judge, forger: Forger, spark_session: Any, tmp_path: Path) -
     """Publisher and judge have an engine that makes checkpoints; what the judge's was given is kept."""
     forger.session = _RemembersRows(spark_session, forger.chain.folder)
     session = _RemembersRows(spark_session, tmp_path)
-    judge.engines = SharedEngine(tmp_path / "stateful", session)  # type: ignore[arg-type]
+    judge.engines = SharedEngine(tmp_path / "stateful", judge.home, session)  # type: ignore[arg-type]
     return session
 
 

@@ -78,7 +78,7 @@ def place(tmp_path: Path, spark_session: Any) -> Place:
         publisher.run(chain, at=Timestamp(NOON.seconds + 100))
         chains.append(chain)
         source = chain
-    engine = LentEngine(tmp_path / "shared", spark_session)
+    engine = LentEngine(tmp_path / "shared", publisher.judge.home, spark_session)
     return Place(publisher.judge.home, engine, publisher, root, *chains)
 
 

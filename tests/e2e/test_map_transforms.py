@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from odf_engines.contract import GradeLevel, Limits, QueryTable
-from odf_engines.errors import InvalidQueryError, LimitExceededError, NotReplayableError
+from odf_engines.errors import EngineFailureError, InvalidQueryError, LimitExceededError, NotReplayableError
 from odf_engines.spark.pieces import MOST_GROUP_BYTES, PIECE_BYTES, fit_in_memory
 from odf_protocol.events import DataField, DataSchema, DataTypeInt32, DataTypeInt64, DataTypeList, OffsetInterval
 from odf_protocol.vocabulary import Vocabulary
@@ -223,6 +223,17 @@ def test_value_that_fails_is_the_querys_fault(spark_session, orders):
         run(spark_session, "SELECT event_time, 1 / (id - 1) AS x FROM orders", orders)
 
 
+def test_bytes_that_a_query_calls_text_are_its_fault_rows_8(spark_session, orders):
+    with pytest.raises(InvalidQueryError, match="column t of the result holds what is no string"):
+        run(spark_session, "SELECT event_time, CAST(X'ff' AS STRING) AS t FROM orders", orders)
+
+
+def test_slices_that_lack_rows_of_the_interval_fail_the_step_engine_27(spark_session, tmp_path):
+    source = orders_input([write_orders(tmp_path / "0", [(n, 0, n, n, "a", 1.0) for n in (0, 1, 3)])], (0, 3))
+    with pytest.raises(EngineFailureError, match="asked for 4 rows, offsets 0 to 3, the engine read 3 rows"):
+        spark_session.transform(transform_request("SELECT event_time, id FROM orders WHERE id = 0", source))
+
+
 def test_too_many_rows_are_refused_and_the_session_goes_on(spark_session, orders):
     query = "SELECT event_time, id FROM orders"
     with pytest.raises(LimitExceededError) as caught:
@@ -276,6 +287,14 @@ def test_large_rows_come_out_as_few_do(spark_session, tmp_path, is_held):
         assert few.num_rows > 100
         assert few.drop(["offset"]).equals(many.slice(position, few.num_rows).drop(["offset"]))
     assert many.column("offset").to_pylist() == list(range(many.num_rows))
+
+    # Spark drops the rows from a plan that they cannot change; the step has read them all the same (ENGINE-27).
+    nothing = spark_session.transform(
+        transform_request("SELECT event_time, id FROM orders WHERE false", orders_input([path], (0, count - 1)))
+    )
+    assert (nothing.data_path, nothing.statistics.rows_in) == (None, count)
+    with pytest.raises(EngineFailureError, match=f"the engine read {count} rows"):
+        spark_session.transform(transform_request(query, orders_input([path], (0, count))))
 
 
 def test_grade_says_what_a_query_rests_on(spark_session):

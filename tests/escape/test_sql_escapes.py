@@ -79,7 +79,12 @@ def spark_without_gate(spark_engine, host_folder):
         (session.folder / "in" / "program.py").write_bytes(Path(sql_program.__file__).read_bytes())
 
         def ask(queries, settings, more=(), less=()):
-            asked = {"queries": queries, "settings": settings, "options": session._java_options(), "analysed": {}}
+            asked = {
+                "queries": queries,
+                "settings": settings,
+                "options": session.guest.arguments["java_options"],
+                "analysed": {},
+            }
             if more:
                 asked["analysed"] = {name: query.format(**facts) for name, query, _ in ANALYSED}
             *python, _ = python_command("odf_engines.spark.worker")

@@ -18,6 +18,7 @@ from odf_node.acceptance.refusing import Refuser
 from odf_node.acceptance.reports import AcceptanceReport
 from odf_node.adapters.key_files import KeyFiles
 from odf_node.adapters.object_folder import ObjectFolder
+from odf_node.adapters.rows_folder import RowsFolder
 from odf_node.adapters.sqlite_store import SqliteMetadataStore
 from odf_node.arrivals import BY_PULLS, open_arrivals
 from odf_node.commit_point import commit_with_objects
@@ -277,8 +278,8 @@ def select(query: str, *inputs: DatasetId, engine: str = "spark") -> SetTransfor
 class SharedEngine(EngineHost):
     """Every session is the one that the test run keeps warm; requests do not see each other there."""
 
-    def __init__(self, workspace: Path, session: EngineSession | None = None) -> None:
-        super().__init__(EngineWorkspace(workspace))
+    def __init__(self, workspace: Path, home: Home, session: EngineSession | None = None) -> None:
+        super().__init__(EngineWorkspace(workspace), RowsFolder(home))
         self._folder = workspace
         self._shared = session
 
@@ -306,7 +307,7 @@ class Judge:
 
     @classmethod
     def create(cls, folder: Path, session: EngineSession | None = None) -> "Judge":
-        judge = cls(Home(folder), SharedEngine(folder.with_suffix(".engines"), session))
+        judge = cls(Home(folder), SharedEngine(folder.with_suffix(".engines"), Home(folder), session))
         with judge.objects.writing():
             pass  # makes the folders
         return judge
@@ -369,12 +370,13 @@ class Judge:
         return self.take(chain.offer(base), chain.files, **options)
 
     def snapshot(self) -> dict[str, bytes]:
-        """Every file of the home, staging aside, by its path.
+        """Every file of the home, by its path; but for staging, and for rows of what is held, which may be made anew.
 
         While a connection is open, SQLite keeps locks in an index file and may have an empty log: neither is content.
         """
         paths = {str(p.relative_to(self.home.path)): p for p in sorted(self.home.path.rglob("*")) if p.is_file()}
-        files = {name: path.read_bytes() for name, path in paths.items() if not name.startswith("staging/")}
+        passing = ("staging/", "rows/")
+        files = {name: path.read_bytes() for name, path in paths.items() if not name.startswith(passing)}
         return {n: c for n, c in files.items() if not n.endswith("-shm") and not (n.endswith("-wal") and not c)}
 
     def refuse(
@@ -386,6 +388,8 @@ class Judge:
             self.take(offer, files, policy=policy)
         assert self.snapshot() == before
         assert self._leftovers() == []
+        made = (Multihash.parse(path.name.partition("-")[0]) for path in self.home.rows.glob("*/*"))
+        assert [name for name in made if not self.objects.has(name)] == []
         assert rule in caught.value.rule, caught.value
         report = self.refusals.get_report(caught.value.report["id"])
         assert report["rule"] == caught.value.rule

@@ -181,6 +181,15 @@ def test_null_in_a_system_column_is_refused(tmp_path):
         check(tmp_path / "data", schema=nullable)
 
 
+def test_text_that_is_no_utf_8_is_refused_rows_8(tmp_path):
+    schema = SCHEMA.append(pa.field("text", pa.string()))
+    raw = pa.array([b"a", b"\xff", b"b"], pa.binary())
+    text = pa.StringArray.from_buffers(3, raw.buffers()[1], raw.buffers()[2])
+    pq.write_table(rows().append_column("text", text), tmp_path / "data")
+    with pytest.raises(EngineFailureError, match="UTF8"):
+        check(tmp_path / "data", schema=schema)
+
+
 @pytest.mark.parametrize("cut", [0, 4, 100, -1])
 def test_bytes_that_are_no_parquet_are_refused(tmp_path, cut):
     pq.write_table(rows(), tmp_path / "data")
@@ -223,8 +232,9 @@ def test_too_many_rows_are_refused(tmp_path):
 
 def answer(**changes):
     usual = {
-        "schema": schema_text(SCHEMA), "data": "data.parquet", "rows_in": 3, "rows_out": 3, "late_rows": 0,
+        "schema": schema_text(SCHEMA), "data": "data.parquet", "rows_out": 3, "late_rows": 0,
         "watermark_ms": 7_000, "checkpoint": None,
+        "inputs": [{"rows": 0, "first": None, "last": None}],
     }  # fmt: skip
     return Answer({**usual, **changes}, 0.1)
 
@@ -251,7 +261,10 @@ def test_honest_answer_becomes_a_response(folders):
         pytest.param({"rows_out": -1}, id="negative-rows"),
         pytest.param({"rows_out": True}, id="rows-are-a-truth-value"),
         pytest.param({"rows_out": 2**70}, id="rows-are-huge"),
-        pytest.param({"rows_in": "3"}, id="rows-are-text"),
+        pytest.param({"rows_out": "3"}, id="rows-are-text"),
+        pytest.param({"inputs": []}, id="no-word-about-an-input"),
+        pytest.param({"inputs": [3]}, id="rows-of-an-input-are-a-number"),
+        pytest.param({"inputs": [{"rows": 1, "first": 0, "last": 0}]}, id="rows-that-were-not-asked-for"),
         pytest.param({"data": 3}, id="name-is-a-number"),
         pytest.param({"data": "../data.parquet"}, id="name-leaves-the-folder"),
         pytest.param({"watermark_ms": 10**18}, id="watermark-beyond-time"),
@@ -305,3 +318,33 @@ def test_grade_that_makes_no_sense_is_refused(outputs, values):
 def test_system_column_of_another_type_is_refused(field):
     with pytest.raises(EngineFailureError):
         check_system_columns(SCHEMA.set(1, field), Vocabulary())
+
+
+READ = {"rows": 3, "first": 5, "last": 7}
+
+
+def receive_read(folders, read):
+    pq.write_table(rows(start=0), folders[0] / "data.parquet")
+    request = transform_request("SELECT 1", orders_input([folders[0] / "data.parquet"], (5, 7), [7_000]))
+    return receive_transform(request, answer(inputs=[read]), OutputFolder(*folders, Limits()))
+
+
+def test_input_that_was_read_whole_is_counted_by_what_the_engine_says(folders):
+    assert receive_read(folders, READ).statistics.rows_in == 3
+
+
+@pytest.mark.parametrize(
+    "lie",
+    [
+        pytest.param({"rows": 2}, id="too-few"),
+        pytest.param({"rows": 4}, id="too-many"),
+        pytest.param({"first": 6}, id="the-beginning-is-missing"),
+        pytest.param({"last": 6}, id="the-end-is-missing"),
+        pytest.param({"rows": 0, "first": None, "last": None}, id="none"),
+        pytest.param({"rows": True}, id="a-truth-value"),
+        pytest.param({"last": "7"}, id="text"),
+    ],
+)
+def test_engine_that_read_other_rows_than_it_was_asked_to_fails_the_step_engine_27(folders, lie):
+    with pytest.raises(EngineFailureError, match="asked for 3 rows, offsets 5 to 7"):
+        receive_read(folders, READ | lie)

@@ -1,5 +1,6 @@
 """Parquet files made to harm their reader: each is refused at bounded cost, and the node goes on."""
 
+import io
 import os
 import signal
 import time
@@ -32,6 +33,8 @@ from odf_protocol.schema_arrow import arrow_schema_of
 from odf_protocol.schema_system import system_fields
 from odf_protocol.timestamp import Timestamp
 from odf_protocol.vocabulary import Vocabulary
+from support import thrift_compact
+from support.lying_parquet import GROUP_ROWS, ParquetFile, with_note
 from support.offers import CITIES, CITY_SCHEMA, NOON, Judge, PeerChain, parquet_bytes, root_chain, slice_table
 
 SLICE = 2
@@ -270,3 +273,69 @@ def test_comparison_costs_bounded_memory(reader: SliceProcess, tmp_path: Path) -
 
     with pytest.raises(RejectedError, match="ROWS-6"):
         reader.compare(bomb, _written(tmp_path, "other", ["a"]), Vocabulary(), sequence_number=7)
+
+
+def test_text_that_is_no_utf_8_is_refused_rows_8(reader: SliceProcess, tmp_path: Path) -> None:
+    table = slice_table(CITIES, first_offset=0, at=AT)
+    raw = pa.array([b"Oslo", b"Ro\xffme", None], pa.binary())
+    city = pa.StringArray.from_buffers(3, raw.buffers()[1], raw.buffers()[2], raw.buffers()[0], 1)
+    content = parquet_bytes(table.set_column(4, table.schema.field("city"), city))
+
+    with pytest.raises(RejectedError, match=r"ROWS-8 values-are-of-their-type \('city'\).*UTF8"):
+        check(reader, chain_with(tmp_path, content, 3))
+
+
+def test_row_group_with_other_rows_than_it_says_is_refused_rows_10(reader: SliceProcess, tmp_path: Path) -> None:
+    table = slice_table(CITIES, first_offset=0, at=AT)
+    file = ParquetFile.parse(parquet_bytes(table, row_group_size=2))
+    for group, rows in zip(file.groups(), (3, 1), strict=True):
+        group.put(GROUP_ROWS, thrift_compact.I64, rows)
+
+    with pytest.raises(MalformedError, match="row group 0"):
+        check(reader, chain_with(tmp_path, file.build(), 3))
+
+
+def test_rows_are_written_anew_without_anything_of_the_file_rows_9(reader: SliceProcess, tmp_path: Path) -> None:
+    table = slice_table(CITIES, first_offset=0, at=AT)
+    content = with_note(parquet_bytes(table, compression="zstd"), b"org.apache.spark.version", b"2.4.8")
+    path, made = tmp_path / "slice.parquet", tmp_path / "made.parquet"
+    path.write_bytes(content)
+    chain = chain_with(tmp_path, content, 3)
+    data = replace(chain.blocks[-1].event.new_data, logical_hash=logical_hash_of(path))  # type: ignore[union-attr]
+    chain = chain.replacing(len(chain.blocks) - 1, lambda event: replace(event, new_data=data))
+
+    with made.open("wb") as target:
+        reader.rewrite(path, *_last_block(chain), target)
+
+    assert pq.read_table(made).equals(table)
+    metadata = pq.read_metadata(made)
+    assert set(metadata.metadata or {}) == {b"ARROW:schema"}
+    assert metadata.row_group(0).column(4).compression == "SNAPPY"
+
+
+def test_rows_of_a_slice_that_is_refused_are_not_written_whole(reader: SliceProcess, tmp_path: Path) -> None:
+    content = parquet_bytes(slice_table(CITIES, first_offset=0, at=AT))
+    path = tmp_path / "slice.parquet"
+    path.write_bytes(content)
+    sink = io.BytesIO()
+
+    with pytest.raises(RejectedError, match="ROWS-5"):
+        reader.rewrite(path, *_last_block(chain_with(tmp_path, content, 3)), sink)
+
+    with pytest.raises(pa.ArrowInvalid):
+        pq.read_table(pa.BufferReader(sink.getvalue()))
+
+
+def test_rows_that_no_disk_holds_are_refused_while_they_come(tmp_path: Path) -> None:
+    content = parquet_bytes(slice_table(CITIES, first_offset=0, at=AT))
+    path = tmp_path / "slice.parquet"
+    path.write_bytes(content)
+    data_hash = logical_hash_of(path)
+    chain = chain_with(tmp_path, content, 3)
+    chain = chain.replacing(
+        len(chain.blocks) - 1,
+        lambda event: replace(event, new_data=replace(event.new_data, logical_hash=data_hash)),
+    )
+
+    with SliceProcess(replace(TIGHT, written_bytes=100)) as tight, pytest.raises(RejectedError, match="ROWS-6"):
+        tight.rewrite(path, *_last_block(chain), io.BytesIO())

@@ -117,6 +117,10 @@ class RowsCheck:
 
         if not batch.num_rows:
             return
+        try:
+            batch.validate(full=True)
+        except pa.ArrowInvalid as error:
+            raise EngineFailureError(f"output: a cell is no value of its column's type ({error})") from error
         # Their places are those of the schema, whose first columns are these: check_system_columns.
         offsets, ops, instants = (batch.column(name) for name in self.vocabulary.columns[:3])
         if not offsets.equals(_count_from(next_offset, len(batch))):

@@ -13,6 +13,7 @@ from odf_engines.contract import (
     IngestRequest,
     Statistics,
     TransformClass,
+    TransformInput,
     TransformRequest,
     TransformResponse,
 )
@@ -54,6 +55,7 @@ def receive_transform(request: TransformRequest, answer: Answer, outputs: Output
     data_path = outputs.find(answer, "data")
     if (data_path is None) != (rows == 0):
         raise EngineFailureError(f"answer says {rows} rows and names {data_path or 'no file'}")
+    rows_in = _check_rows_read(request, answer)
     interval = logical_hash = None
     if data_path is not None:
         interval = OffsetInterval(start=request.next_offset, end=request.next_offset + rows - 1)
@@ -75,13 +77,55 @@ def receive_transform(request: TransformRequest, answer: Answer, outputs: Output
         watermark=watermark,
         checkpoint_path=outputs.find(answer, "checkpoint"),
         statistics=Statistics(
-            rows_in=answer.get_count("rows_in"),
+            rows_in=rows_in,
             rows_out=rows,
             late_rows=answer.get_count("late_rows"),
             seconds=answer.seconds,
         ),
         logical_hash=logical_hash,
     )
+
+
+def _check_rows_read(request: TransformRequest, answer: Answer) -> int:
+    """Check that the engine read each input whole, as it counted itself, and say how many rows (ENGINE-27).
+
+    Raises:
+        EngineFailureError: It read anything but the interval that was asked for.
+    """
+    reported = answer.get_list("inputs")
+    if len(reported) != len(request.inputs):
+        raise EngineFailureError(f"answer.inputs: expected {len(request.inputs)}, found {len(reported)}")
+    rows_in = 0
+    for asked, read in zip(request.inputs, reported, strict=True):
+        if read is None:  # the query does not name it
+            continue
+        interval = _interval_to_read(asked)
+        count = 0 if interval is None else interval.row_count
+        expected = {"rows": count, "first": None, "last": None}
+        if interval is not None:
+            expected |= {"first": interval.start, "last": interval.end}
+        if read != expected:
+            wanted = "no rows" if interval is None else f"{count} rows, offsets {interval.start} to {interval.end}"
+            raise EngineFailureError(f"input '{asked.alias}': asked for {wanted}, the engine read {_describe(read)}")
+        rows_in += count
+    return rows_in
+
+
+def _interval_to_read(asked: TransformInput) -> OffsetInterval | None:
+    """Return the offsets that a step has to read: what is new, and for a query over whole inputs all before it too."""
+    if not asked.earlier_slices or asked.prev_offset is None:
+        return asked.offset_interval
+    last = asked.prev_offset if asked.offset_interval is None else asked.offset_interval.end
+    return OffsetInterval(start=0, end=last)
+
+
+def _describe(read: Any) -> str:
+    match read:
+        case {"rows": int(rows), "first": int(first), "last": int(last)}:
+            return f"{rows} rows with offsets from {first} to {last}"
+        case {"rows": 0}:
+            return "none"
+    return "what it does not say"
 
 
 def receive_grade(_request: Any, answer: Answer, _outputs: OutputFolder) -> Grade:

@@ -5,6 +5,7 @@ Source: ODF "Data Slices"; Parquet "Encodings".
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -12,8 +13,8 @@ import pyarrow.parquet as pq
 __all__ = ["open_slice_file"]
 
 
-def open_slice_file(target: Path, schema: pa.Schema) -> pq.ParquetWriter:
-    """Open a Parquet file for the rows of a slice; `target` does not exist yet.
+def open_slice_file(target: Path | BinaryIO, schema: pa.Schema) -> pq.ParquetWriter:
+    """Open a Parquet file for the rows of a slice; a path that does not exist yet, or an open file.
 
     Offsets, times and other whole numbers are stored as differences, and only text as a dictionary: a third of the
     processor time of trying a dictionary for every column, and half of the bytes.

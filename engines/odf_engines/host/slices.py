@@ -3,7 +3,7 @@
 Source: ODF "Data Slices"; clause ENGINE-12; MAP-7 in ``spec/extensions/changelog-maps.md``.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -71,7 +71,8 @@ def write_slice(
         The number of rows.
 
     Raises:
-        InvalidQueryError: A row without an event time, where the schema demands one.
+        InvalidQueryError: A row without an event time, where the schema demands one; or a cell that holds no value of
+            its column's type.
     """
     writer: pq.ParquetWriter | None = None
     count = 0
@@ -91,12 +92,22 @@ def write_slice(
                 pa.array(np.full(rows.num_rows, system_time_ms, dtype=np.int64)).cast(_INSTANT),
                 *(_as_in_slice(rows.column(field.name).combine_chunks(), field.type) for field in list(schema)[3:]),
             ]
+            _check_values(schema, arrays)
             writer.write_table(pa.Table.from_arrays(arrays, schema=schema))
             count += rows.num_rows
     finally:
         if writer is not None:
             writer.close()
     return count
+
+
+def _check_values(schema: pa.Schema, columns: Sequence[pa.Array]) -> None:
+    """Refuse what is no value of its column's type: text made of bytes that are none (ROWS-8)."""
+    for name, column in zip(schema.names, columns, strict=True):
+        try:
+            column.validate(full=True)
+        except pa.ArrowInvalid as error:
+            raise InvalidQueryError(f"column {name} of the result holds what is no {column.type}: {error}") from error
 
 
 def _as_in_slice(column: pa.Array, kind: pa.DataType) -> pa.Array:

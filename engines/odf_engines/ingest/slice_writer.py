@@ -127,6 +127,7 @@ def _slice_rows(
             value = fill_event_time(value, field.type, fallback_event_time)
         try:
             value = from_carrier(value, field.type)
+            value.validate(full=True)  # ROWS-8: what a query makes of bytes need not be text
         except pa.ArrowInvalid as error:
             raise InvalidColumnsError(f"column {field.name}: a value does not fit {field.type}: {error}") from error
         if not field.nullable and value.null_count:

@@ -4,7 +4,7 @@ Which row groups a task reads follows from the sizes that a footer states, not f
 said to be larger than its file is read by nobody. And by a word of its metadata Spark takes the days of a file for
 those of another calendar. Slices come from strangers, so both are checked before anything is read.
 
-Source: clause ENGINE-26 in ``spec/extensions/engine-contract.md``; Parquet "File Metadata"; Spark,
+Source: clause ENGINE-28 in ``spec/extensions/engine-contract.md``; Parquet "File Metadata"; Spark,
 ``spark.sql.parquet.datetimeRebaseModeInRead``.
 """
 

@@ -9,7 +9,8 @@ Source: clauses ENGINE-11, ENGINE-12; MAP-1 to MAP-8 in ``spec/extensions/change
 ``spec/extensions/maintained-views.md``.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,6 +38,7 @@ from odf_engines.spark.known_transforms import (
 from odf_engines.spark.maintained_view import iter_changes
 from odf_engines.spark.pieces import PIECE_BYTES, bound_rows, collect_pieces, cut_even, fit_in_memory, store_pieces
 from odf_engines.spark.relations import MOST_SCANS, ordered_rows
+from odf_engines.spark.rows_read import NOTHING_READ, Computed, RowsRead, count_inputs, observe_rows
 from odf_engines.spark.slice_footers import check_footers
 from odf_protocol.timestamp import Timestamp
 
@@ -60,9 +62,10 @@ def run(spark: "SparkSession", request: TransformRequest, folder: Path) -> dict[
     known = find_out_transform(spark, request)
     check_footers(path for each in request.inputs for path in (*each.earlier_slices, *each.slices))
     work = folder / "work"
+    say_what_was_read: Callable[[], list[RowsRead | None]] = partial(count_inputs, spark, request)
     match known:
         case KnownMap():
-            pieces = _map_pieces(spark, known, request, work)
+            pieces, say_what_was_read = _map_pieces(spark, known, request, work)
         case KnownView():
             pieces = iter_changes(spark, request, known, work, _PIECE_ROWS)
         case KnownWindows():
@@ -85,7 +88,7 @@ def run(spark: "SparkSession", request: TransformRequest, folder: Path) -> dict[
     return {
         "schema": schema_text(known.schema),
         "data": "data.parquet" if rows_out else None,
-        "rows_in": sum(each.offset_interval.row_count for each in request.inputs if each.offset_interval is not None),
+        "inputs": say_what_was_read(),
         "rows_out": rows_out,
         "late_rows": _count_late_rows(request, known),
         "watermark_ms": None if watermark is None else watermark.unix_ms,
@@ -93,27 +96,41 @@ def run(spark: "SparkSession", request: TransformRequest, folder: Path) -> dict[
     }
 
 
-def _map_pieces(spark: "SparkSession", known: KnownMap, request: TransformRequest, work: Path) -> Iterator[_Piece]:
+def _map_pieces(
+    spark: "SparkSession", known: KnownMap, request: TransformRequest, work: Path
+) -> tuple[Iterator[_Piece], Callable[[], list[RowsRead | None]]]:
+    """Give the pieces of the result, and a function that says what was read for them once all were taken."""
     source = next(each for each in request.inputs if each.alias == known.query.input_alias)
-    if source.offset_interval is None or not source.slices:
-        return iter(())
-    return mend_tables(
-        cut_even(bound_rows(_compute(spark, known, source, work), request.limits.output_rows), _PIECE_ROWS)
-    )
+    pieces: Iterator[pa.Table] = iter(())
+    say_what_was_read: Callable[[], RowsRead] = dict
+    if source.offset_interval is not None and source.slices:
+        pieces, say_what_was_read = _compute(spark, known, source, work)
+
+    def say() -> list[RowsRead | None]:
+        return [NOTHING_READ | say_what_was_read() if each is source else None for each in request.inputs]
+
+    return mend_tables(cut_even(bound_rows(pieces, request.limits.output_rows), _PIECE_ROWS)), say
 
 
-def _compute(spark: "SparkSession", known: KnownMap, source: TransformInput, work: Path) -> Iterator[pa.Table]:
+def _compute(
+    spark: "SparkSession", known: KnownMap, source: TransformInput, work: Path
+) -> tuple[Iterator[pa.Table], Callable[[], RowsRead]]:
     assert source.offset_interval is not None
     is_small = _is_small(source)
     # How much of a file a task reads, where several may.
     spark.conf.set("spark.sql.files.maxPartitionBytes", PIECE_BYTES)
+    # Every row enters the plan, so that scans count them all (ENGINE-27).
+    spark.conf.set("spark.sql.parquet.filterPushdown", "false")
     rows = ordered_rows(
         spark, known.struct, source.slices, source.offset_interval, source.vocabulary, in_one_partition=is_small
     )
-    result = known.plan.over(spark, rows)
     # Many slices are sorted in one partition; a little is computed in one as well.
-    is_held = is_small or (len(source.slices) <= MOST_SCANS and fit_in_memory(source.slices))
-    return collect_pieces(result, known.result) if is_held else store_pieces(result, work, _PIECE_ROWS)
+    fits = is_small or (len(source.slices) <= MOST_SCANS and fit_in_memory(source.slices))
+    computed = Computed.SMALL if is_small else Computed.PIECES if fits else Computed.STORED
+    rows, say_what_passed = observe_rows(rows, source.vocabulary.offset, computed)
+    result = known.plan.over(spark, rows)
+    pieces = collect_pieces(result, known.result) if fits else store_pieces(result, work, _PIECE_ROWS)
+    return pieces, lambda: say_what_passed(result)
 
 
 def _is_small(each: TransformInput) -> bool:

@@ -163,7 +163,7 @@ def replay_steps(
         RejectedError: The query is one that nobody could repeat, or the step contradicts its inputs.
         EngineError: The engine failed for reasons that say nothing about the publisher.
     """
-    replayer = Replayer(chains, object_names, objects, paths)
+    replayer = Replayer(chains, object_names, objects, engines.rows, paths)
     replayed = 0
     state = None if chain.before is None else chain.before.query_checkpoint
     earlier: Iterable[ChainStep] = ()
@@ -262,7 +262,7 @@ def check_records(
     Raises:
         RejectedError: REPLAY-7, REPLAY-9.
     """
-    replayer = Replayer(chains, object_names, objects, paths)
+    replayer = Replayer(chains, object_names, objects, engines.rows, paths)
     steps = recorded = 0
     others: dict[EngineIdentity, int] = {}
     here: dict[str, tuple[Engine, Multihash] | None] = {}

@@ -11,12 +11,14 @@ import shutil
 import stat
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, suppress
+from dataclasses import replace
 from io import BufferedReader
 from itertools import chain
 from pathlib import Path
 from typing import BinaryIO, Final
 
 from odf_node.adapters.arrival_folder import PART_SUFFIX, ArrivalFolder, link_durably
+from odf_node.adapters.rows_folder import RowsFolder
 from odf_node.adapters.staged_file import StagedFile
 from odf_node.adapters.writers_lock import shared_lease, try_exclusive
 from odf_node.home import Home, fsync_folder
@@ -29,6 +31,7 @@ from odf_node.ports.errors import (
     ObjectNotFoundError,
 )
 from odf_node.ports.objects import Room, StagedObject, SweepReport
+from odf_node.ports.rows import RowsRoom
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import MalformedError
 from odf_protocol.multihash import SHA3_256, Multihash
@@ -43,11 +46,15 @@ _SUPERSEDED_PREFIX: Final = "superseded-"
 
 
 class ObjectFolder:
-    """``ObjectStore`` in ``home.objects``; making the value touches nothing."""
+    """``ObjectStore`` in ``home.objects``; making the value touches nothing.
+
+    ``rows`` has what engines read instead of objects of others, which goes with them.
+    """
 
     def __init__(self, home: Home) -> None:
         self._home = home
         self._folder = str(home.objects)
+        self.rows = RowsFolder(home)
         self._durable_shards: set[Path] = set()
 
     def writing(self) -> AbstractContextManager[None]:
@@ -142,6 +149,8 @@ class ObjectFolder:
         path = self._place(object_hash)
         with mapped_os_errors(path):
             path.unlink(missing_ok=True)
+        # May be another name of the same file, which would keep its room.
+        self.rows.drop(object_hash)
 
     def delete_later(self, hashes: Iterable[Multihash]) -> None:
         for object_hash in hashes:
@@ -216,7 +225,9 @@ class ObjectFolder:
                     return SweepReport(ran=False)
                 # A clock that is ahead ends what is kept, and nothing that was committed (DAEMON-16).
                 kept_since_s = now.seconds - KEEP_DOWNLOADS_S if keep_arrived else math.inf
-                return self._sweep(set(find_referenced()), kept_since_s, _size if dry_run else _remove)
+                report = self._sweep(set(find_referenced()), kept_since_s, _size if dry_run else _remove)
+                rows = RowsRoom() if keep_arrived or dry_run else self.rows.clear()
+                return replace(report, row_files=rows.files, freed_bytes=report.freed_bytes + rows.size_bytes)
         except HomeReadOnlyError:
             return SweepReport(ran=False)
 
@@ -239,6 +250,8 @@ class ObjectFolder:
                 freed_bytes += free(entry)
                 objects += whole
                 staged_files += not whole
+            freed_bytes += self.rows.sweep(self.has).size_bytes
+            self.rows.trim()
         return SweepReport(ran=True, objects=objects, staged_files=staged_files, freed_bytes=freed_bytes)
 
     def _iter_staged(self) -> Iterator[Path]:

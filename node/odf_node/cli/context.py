@@ -49,7 +49,7 @@ class Context:
             raise UsageError("this user has no home folder to keep a node in; name one with --home") from error
 
     def load_settings(self) -> "Configuration":
-        """Read the settings of this home, and let the node keep to them (HOME-45, ING-17).
+        """Read the settings of this home, and let the node keep to them (HOME-25, HOME-45, ING-17).
 
         Raises:
             ConfigurationError: They cannot be used.
@@ -62,6 +62,7 @@ class Context:
         settings = load_configuration(find_configuration_file(None, os.environ, self.node.home.path), os.environ)
         self.node.refused_bytes = settings.storage.refused_bytes
         self.node.commands = Commands(settings.ingest.commands)
+        self.node.objects.rows.limit_bytes = settings.storage.rows_bytes
         return settings
 
     def limit_transfers(self, *, rate: int | None = None, parallel: int | None = None) -> None:

@@ -131,6 +131,7 @@ class Storage:
     quota_bytes: int = _setting(0, "pushes that would make the objects larger than this are refused")
     least_free_bytes: int = _setting(0, "pushes that would leave less room on the disk are refused")
     refused_bytes: int = _setting(1_000_000_000, "evidence of refusals that is kept (HOME-45)")
+    rows_bytes: int = _setting(20_000_000_000, "rows of others, written anew for engines, that are kept (HOME-25)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

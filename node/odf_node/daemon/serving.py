@@ -157,6 +157,7 @@ def _limit(node: Node, configuration: Configuration) -> None:
     node.limit_transfers(configuration.limits.fetch_bytes_per_second, configuration.limits.parallel_transfers)
     node.refused_bytes = configuration.storage.refused_bytes
     node.engine_roles = configuration.engines
+    node.objects.rows.limit_bytes = configuration.storage.rows_bytes
 
 
 def _write_whole(path: Path, text: str) -> None:

@@ -2,11 +2,13 @@
 
 import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from odf_engines.contract import QueryRequest, QueryTable
 from odf_engines.errors import InvalidQueryError
 from odf_node.datasets.chains import iter_slices, load_view
+from odf_node.datasets.engine_rows import EngineRows
 from odf_node.datasets.presence import Presence
 from odf_node.engines.sessions import EngineHost
 from odf_node.ports import DatasetRecord, ObjectStore
@@ -72,14 +74,12 @@ class QueryRunner:
         view = load_view(self.chains, record.id)
         if view.schema is None:
             return None
-        hashes = [item.physical_hash for item in iter_slices(self.chains, record.id, as_of=as_of)]
-        presence = Presence(self.object_names, self.objects)
-        if presence.find_absent(record):
-            if not _names(sql, record):
-                return None
-            presence.require(record, hashes)
-        slices = tuple(self.objects.get_path(item) for item in hashes)
-        return QueryTable(name=record.name, vocabulary=view.vocabulary, schema=view.schema, slices=slices)
+        paths: tuple[Path, ...] = ()
+        if _names(sql, record):
+            slices = tuple(iter_slices(self.chains, record.id, as_of=as_of))
+            Presence(self.object_names, self.objects).require(record, (item.physical_hash for item in slices))
+            paths = EngineRows(self.chains, self.objects, self.engines.rows).get_paths(record.id, slices)
+        return QueryTable(name=record.name, vocabulary=view.vocabulary, schema=view.schema, slices=paths)
 
     def _is_asked_in_vain(self, record: DatasetRecord, sql: str) -> bool:
         """Say whether a query names a dataset that never had data, and so is no table."""

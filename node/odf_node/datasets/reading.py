@@ -9,6 +9,7 @@ from odf_node.ports import DatasetRecord, ObjectStore
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.ingests import IngestStore
 from odf_node.ports.object_names import ObjectNames
+from odf_node.rows.damage import explained_damage
 from odf_protocol.multihash import Multihash
 from odf_protocol.schema_arrow import arrow_schema_of
 
@@ -44,7 +45,10 @@ class DataReader:
 
         hashes = self.list_tail(record, count=count, skip=skip)
         Presence(self.object_names, self.objects).require(record, hashes)
-        parts = [read_last_rows(self.objects.get_path(item), count + skip) for item in hashes]
+        parts = []
+        for item in hashes:
+            with explained_damage(self.chains, self.objects, record.id, item):
+                parts.append(read_last_rows(self.objects.get_path(item), count + skip))
         if not parts:
             schema = load_view(self.chains, record.id).schema
             return arrow_schema_of(schema).empty_table() if schema else pa.table({})

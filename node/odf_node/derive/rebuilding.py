@@ -9,6 +9,7 @@ from odf_engines.contract import TransformResponse
 from odf_engines.engine import EngineSession
 from odf_engines.errors import EngineMissingError
 from odf_node.datasets.chains import iter_decoded, load_view
+from odf_node.datasets.engine_rows import EngineRows
 from odf_node.datasets.presence import Presence
 from odf_node.derive.transforms import StepBuilder
 from odf_node.derive.whole_inputs import WholeInputs
@@ -155,7 +156,8 @@ class Rebuilder:
         problems: list[str] = []
         with ExitStack() as stack, self.objects.writing():
             sessions: dict[str, EngineSession] = {}
-            whole_inputs = WholeInputs(self.chains, self.object_names, self.objects)
+            rows = EngineRows(self.chains, self.objects, self.engines.rows)
+            whole_inputs = WholeInputs(self.chains, self.object_names, rows)
             for step in steps:
                 assert step.before.transform is not None
                 name = step.before.transform.transform.engine
@@ -172,6 +174,7 @@ class Rebuilder:
                     limits=self.engines.limits,
                     checkpoint=self._find_checkpoint(record, step),
                 ).request
+                request = rows.put_into(request, planned)
                 request = whole_inputs.complete(request, planned, sessions[name], is_redefined=step.before.is_redefined)
                 response = sessions[name].transform(request)
                 came_back, problem = self._put_back(step, response, name)
@@ -215,6 +218,7 @@ class Rebuilder:
                 staged = None if path is None else outputs.stage(path)
                 if staged is not None and staged.hash == name:
                     self.objects.put(staged, name)
+                    EngineRows(self.chains, self.objects, self.engines.rows).adopt(name, engine)
                     came_back.append(name)
                     continue
                 data = event.new_data

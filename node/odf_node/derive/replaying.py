@@ -10,12 +10,14 @@ from pathlib import Path
 
 from odf_engines.contract import Limits
 from odf_engines.engine import Engine, EngineSession
+from odf_node.datasets.engine_rows import EngineRows
 from odf_node.derive.replay_records import check_record_inputs
 from odf_node.derive.transforms import StepBuilder
 from odf_node.derive.whole_inputs import WholeInputs
 from odf_node.ports import ObjectStore
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.object_names import ObjectNames
+from odf_node.ports.rows import RowsCache
 from odf_protocol.block import Block
 from odf_protocol.dataset_view import DatasetView
 from odf_protocol.did import DatasetId
@@ -55,12 +57,14 @@ class Replayer:
     chains: ChainStore
     object_names: ObjectNames
     objects: ObjectStore
+    rows: RowsCache
     paths: Mapping[Multihash, Path]
     checkpoints: dict[Multihash, Path] = field(default_factory=dict)
     whole_inputs: WholeInputs = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "whole_inputs", WholeInputs(self.chains, self.object_names, self.objects))
+        rows = EngineRows(self.chains, self.objects, self.rows)
+        object.__setattr__(self, "whole_inputs", WholeInputs(self.chains, self.object_names, rows))
 
     def check_inputs(self, view: DatasetView, block: Block, record: ReplayRecord) -> None:
         """Check what a record says of a step's inputs against the copies held here, without an engine (REPLAY-7).
@@ -122,11 +126,16 @@ class Replayer:
             check_record_inputs(record, planned, step.request, block.sequence_number)
         from odf_node.derive.step_comparison import find_divergence, recomputed_hash_of
 
-        request = self.whole_inputs.complete(step.request, planned, session, is_redefined=view.is_redefined)
+        request = self.whole_inputs.rows.put_into(step.request, planned)
+        request = self.whole_inputs.complete(request, planned, session, is_redefined=view.is_redefined)
         response = session.transform(request)
         published = self._find_published(event.new_data.physical_hash) if event.new_data else None
         divergence = find_divergence(block, view, response, published)
         if divergence is None:
+            if response.data_path is not None and published is not None and event.new_data is not None:
+                self.whole_inputs.rows.adopt_result(
+                    event.new_data.physical_hash, published, response.data_path, step.engine
+                )
             if event.new_checkpoint is not None and response.checkpoint_path is not None:
                 # It outlives the session's next request; the hash was found equal.
                 kept = evidence / f"checkpoint-{block.hash}"

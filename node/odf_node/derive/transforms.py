@@ -12,6 +12,7 @@ from odf_engines.contract import Limits, TransformInput, TransformRequest, Trans
 from odf_engines.contract import Watermark as EngineWatermark
 from odf_engines.engine import Engine
 from odf_node.datasets.chains import blocks_between, get_block, last_offset_at, load_view
+from odf_node.datasets.engine_rows import EngineRows
 from odf_node.datasets.presence import Presence
 from odf_node.datasets.writer import ChainWriter
 from odf_node.derive.replay_records import make_record, sign_record
@@ -51,7 +52,7 @@ from odf_protocol.transform_plan import (
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step of a derivative, ready for an engine: what is read, and the request that says so."""
+    """One step of a derivative: what is read, and the request that says so, to which ``EngineRows`` adds the rows."""
 
     engine: str
     transform: SetTransform
@@ -163,7 +164,7 @@ class StepBuilder:
         limits: Limits,
         checkpoint: Path | None,
     ) -> Step:
-        """Make the request for one step of the dataset that ``view`` (the state before the step) shows.
+        """Make the request for one step of the dataset that ``view`` (the state before the step) shows, but its rows.
 
         ``checkpoint`` is what the query in force left, as this node computed it (PLAN-12).
         """
@@ -206,7 +207,7 @@ class StepBuilder:
             alias=alias,
             vocabulary=source.vocabulary,
             schema=source.schema,
-            slices=tuple(self.objects.get_path(item.physical_hash) for item in planned.slices),
+            slices=(),
             hashes=tuple(item.physical_hash for item in planned.slices),
             offset_interval=planned.offset_interval,
             watermarks=tuple(
@@ -285,9 +286,10 @@ class Transformer:
         engine = self.engines.get_engine(step.engine)
         with self.objects.writing():
             session = self.engines.own_session(step.engine)
-            request = WholeInputs(self.chains, self.object_names, self.objects).complete(
-                step.request, planned, session, is_redefined=view.is_redefined
-            )
+            rows = EngineRows(self.chains, self.objects, self.engines.rows)
+            request = rows.put_into(step.request, planned)
+            whole_inputs = WholeInputs(self.chains, self.object_names, rows)
+            request = whole_inputs.complete(request, planned, session, is_redefined=view.is_redefined)
             response = session.transform(request)
             report = self._commit(record, view, step, engine, response, notes_progress=not reaches_heads)
         return replace(report, reaches_heads=reaches_heads)
@@ -338,6 +340,8 @@ class Transformer:
             updated = writer.commit(
                 signed_at=system_time, objects=self.objects, staged=outputs.staged, named=tuple(outputs.staged)
             )
+            if new_data is not None:
+                EngineRows(self.chains, self.objects, self.engines.rows).adopt(new_data.physical_hash, step.engine)
         return TransformReport(
             updated,
             up_to_date=False,

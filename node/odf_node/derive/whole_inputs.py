@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from odf_engines.contract import GradeLevel, QueryTable, TransformClass, TransformInput, TransformRequest, Watermark
 from odf_engines.engine import TransformSession
 from odf_node.datasets.chains import get_block, iter_decoded, load_view
+from odf_node.datasets.engine_rows import EngineRows
 from odf_node.datasets.presence import Presence
-from odf_node.ports import ObjectStore
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.object_names import ObjectNames
 from odf_protocol.did import DatasetId
@@ -40,7 +40,7 @@ class WholeInputs:
 
     chains: ChainStore
     object_names: ObjectNames
-    objects: ObjectStore
+    rows: EngineRows
     _read: dict[DatasetId, _History] = field(default_factory=dict)
 
     def complete(
@@ -94,15 +94,15 @@ class WholeInputs:
         if recorded.prev_block_hash is None:
             return each
         last = self._number_of(recorded.dataset_id, recorded.prev_block_hash)
-        earlier = [data.physical_hash for number, data in history.slices if number <= last]
+        earlier = [data for number, data in history.slices if number <= last]
         stated = tuple(mark for number, mark in history.watermarks if number <= last)
         record = self.chains.find_dataset(recorded.dataset_id)
         assert record is not None
-        Presence(self.object_names, self.objects).require(record, earlier)
+        Presence(self.object_names, self.rows.objects).require(record, (data.physical_hash for data in earlier))
         return replace(
             each,
             prev_offset=recorded.prev_offset,
-            earlier_slices=tuple(map(self.objects.get_path, earlier)),
+            earlier_slices=self.rows.get_paths(recorded.dataset_id, earlier),
             prev_schema=load_view(self.chains, recorded.dataset_id, upto=last).schema,
             # The highest, not the newest: chains of others may let it fall (CHAIN-24), and no window closes twice.
             prev_watermark=max((mark.event_time for mark in stated), default=None),

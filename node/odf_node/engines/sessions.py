@@ -17,6 +17,7 @@ from odf_node.configuration.declaration import Engines
 from odf_node.engine_workspace import EngineWorkspace
 from odf_node.os_errors import mapped_os_errors
 from odf_node.ports.engines import EngineShelf
+from odf_node.ports.rows import RowsCache
 
 
 @dataclass(slots=True)
@@ -24,11 +25,12 @@ class EngineHost:
     """Opens engines in sandboxes; used by one thread at a time.
 
     ``find_warm`` gives a session that outlives this run, or None where there is none to be had; only work of the
-    node's operator goes there. ``roles`` names the engines for work that no manifest gives to one. ``shelf`` has the
-    engines that the operator added; those that are installed come first.
+    node's operator goes there. ``rows`` has what engines read, by object. ``roles`` names the engines for work that no
+    manifest gives to one. ``shelf`` has the engines that the operator added; those that are installed come first.
     """
 
     own_workspace: EngineWorkspace
+    rows: RowsCache
     shelf: EngineShelf | None = None
     limits: Limits = field(default_factory=Limits)
     find_warm: Callable[[str], EngineSession | None] = field(default=lambda _name: None)

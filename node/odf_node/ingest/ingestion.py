@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 from odf_engines.contract import IngestRequest, IngestResponse
 from odf_engines.preprocess_engines import find_preprocess_engine
 from odf_node.datasets.chains import iter_slices, load_view
+from odf_node.datasets.engine_rows import EngineRows
 from odf_node.datasets.writer import ChainWriter
 from odf_node.engines.outputs import StagedOutputs
 from odf_node.engines.sessions import EngineHost
@@ -285,9 +286,10 @@ class Ingestor:
         known = self._kept_merge_state(view)
         # Another push source of the dataset may have left it, with another key or strategy.
         engine = self.engines.get_ingest_engine()
-        if known is not None and engine.fits_state(self.objects.get_path(known), source.merge, view.next_offset):
-            return self.objects.get_path(known)
-        slices = [self.objects.get_path(item.physical_hash) for item in iter_slices(self.chains, view.dataset_id)]
+        rows = EngineRows(self.chains, self.objects, self.engines.rows)
+        if known is not None and engine.fits_state(rows.get_merge_state(known), source.merge, view.next_offset):
+            return rows.get_merge_state(known)
+        slices = rows.get_paths(view.dataset_id, tuple(iter_slices(self.chains, view.dataset_id)))
         target = self.engines.workspace / "rebuilt-state.parquet"
         target.parent.mkdir(parents=True, exist_ok=True)
         engine.rebuild_state(slices, source.merge, view.vocabulary, target)
@@ -337,6 +339,9 @@ class Ingestor:
                     quarantine=quarantine,
                     merge_state=merge_state,
                 )
+                if new_data is not None:
+                    rows_of_engines = EngineRows(self.chains, self.objects, self.engines.rows)
+                    rows_of_engines.adopt(new_data.physical_hash, self.engines.get_ingest_engine().name)
                 if merge_state is not None and superseded not in {None, merge_state}:
                     self.objects.delete_later([superseded])
             else:

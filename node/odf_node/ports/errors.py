@@ -180,6 +180,11 @@ class ObjectCorruptError(CorruptError):
         self.expected = expected
         self.found = found
 
+    def with_remedy(self, dataset: str) -> "ObjectCorruptError":
+        """Say how to mend a file of a dataset."""
+        self.args = (f"{self.args[0]}; 'odf-node repair {dataset}' brings it again",)
+        return self
+
 
 class UnsafeKeyFileError(CorruptError):
     """A private key could be read or changed by others."""

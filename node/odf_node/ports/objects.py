@@ -65,6 +65,7 @@ class SweepReport:
     objects: int = 0
     staged_files: int = 0
     freed_bytes: int = 0
+    row_files: int = 0
 
 
 @dataclass(frozen=True, slots=True)

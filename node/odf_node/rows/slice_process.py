@@ -12,8 +12,9 @@ import sys
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol, Self
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, Protocol, Self
 
+from odf_node.rows.slice_worker import PART_BYTES
 from odf_protocol.block import Block, encode_block
 from odf_protocol.dataset_view import DatasetView
 from odf_protocol.divergence import Divergence
@@ -49,6 +50,7 @@ class ReadingLimits:
     memory_bytes: int = 2 * 1024**3  # guess: batches of 65,536 rows of 30 kB; what engines get
     cpu_s: int = 120  # guess: any slice of some megabytes on a slow machine
     cpu_s_per_megabyte: int = 10  # guess: a hundred times of what ordinary columns take
+    written_bytes: int = 4 * 1024**3  # guess: what engines may write
 
 
 class RowReader(Protocol):
@@ -84,18 +86,18 @@ class SliceProcess:
             RejectedError, MalformedError, UnsupportedError: The slice is not what the block says, or costs too much.
             UnavailableError: Somebody ended the process.
         """
-        assert isinstance(block.event, AddData | ExecuteTransform)
-        schema = encode_block(
-            SetDataSchema(schema=view.schema), system_time=block.system_time, prev_block_hash=None, sequence_number=0
-        )
-        request = {
-            "operation": "check",
-            "path": str(path),
-            "block": base64.b64encode(block.raw).decode(),
-            "schema": base64.b64encode(schema).decode(),
-            "vocabulary": view.vocabulary.columns,
-        }
-        self._ask(request, path.stat().st_size, block.sequence_number)
+        self._ask(_request_of("check", path, block, view), path.stat().st_size, block.sequence_number)
+
+    def rewrite(self, path: Path, block: Block, view: DatasetView, target: BinaryIO) -> None:
+        """Check every row as ``check`` does, and write the rows that were checked anew, as this node writes slices.
+
+        What ``target`` got counts only once nothing was raised; arguments and errors as those of ``check``.
+
+        Raises:
+            HomeFullError, HomeReadOnlyError: Of ``target``.
+        """
+        request = _request_of("rewrite", path, block, view)
+        self._ask(request, path.stat().st_size, block.sequence_number, target)
 
     def compare(
         self,
@@ -173,11 +175,19 @@ class SliceProcess:
         if (process := self._process) is not None:
             process.kill()
 
-    def _ask(self, request: dict[str, Any], size_bytes: int, sequence_number: int) -> Any:
-        return self._ask_for_bytes(request, size_bytes, sequence_number, most_bytes=0)[0]
+    def _ask(
+        self, request: dict[str, Any], size_bytes: int, sequence_number: int, target: BinaryIO | None = None
+    ) -> Any:
+        return self._ask_for_bytes(request, size_bytes, sequence_number, most_bytes=0, target=target)[0]
 
     def _ask_for_bytes(
-        self, request: dict[str, Any], size_bytes: int, sequence_number: int | None, *, most_bytes: int
+        self,
+        request: dict[str, Any],
+        size_bytes: int,
+        sequence_number: int | None,
+        *,
+        most_bytes: int,
+        target: BinaryIO | None = None,
     ) -> tuple[Any, bytes]:
         cpu_s = self._limits.cpu_s + size_bytes * self._limits.cpu_s_per_megabyte // 1_000_000
         process = self._process or self._start()
@@ -186,10 +196,23 @@ class SliceProcess:
         with suppress(BrokenPipeError):  # its end is found below
             process.stdin.write(json.dumps({**request, "cpu_s": cpu_s}).encode() + b"\n")
             process.stdin.flush()
-        line = process.stdout.readline(MAX_ANSWER_BYTES)
-        if not line.endswith(b"\n"):
-            raise self._explain_end(process, sequence_number, cpu_s, is_mute=not line)
-        answer = json.loads(line)
+        written_bytes = 0
+        while True:
+            line = process.stdout.readline(MAX_ANSWER_BYTES)
+            if not line.endswith(b"\n"):
+                raise self._explain_end(process, sequence_number, cpu_s, is_mute=not line)
+            answer = json.loads(line)
+            if target is None or "part" not in answer:
+                break
+            written_bytes += answer["part"]
+            # It may be in the hands of the file that it reads.
+            if not 0 < answer["part"] <= PART_BYTES or written_bytes > self._limits.written_bytes:
+                raise self._explain_end(process, sequence_number, cpu_s, is_mute=False)
+            try:
+                target.write(process.stdout.read(answer["part"]))
+            except BaseException:
+                self._end()  # the rest of its answer would be taken for the next one
+                raise
         if "error" in answer:
             raise self._error_of(answer["error"], sequence_number, cpu_s)
         # It may be in the hands of the file that it reads: it must not make us hold more than was asked for.
@@ -256,3 +279,17 @@ class SliceProcess:
             expected=f"{self._limits.memory_bytes >> 20} MiB of memory and {cpu_s} s of processor time",
             found=found,
         )
+
+
+def _request_of(operation: str, path: Path, block: Block, view: DatasetView) -> dict[str, Any]:
+    assert isinstance(block.event, AddData | ExecuteTransform)
+    schema = encode_block(
+        SetDataSchema(schema=view.schema), system_time=block.system_time, prev_block_hash=None, sequence_number=0
+    )
+    return {
+        "operation": operation,
+        "path": str(path),
+        "block": base64.b64encode(block.raw).decode(),
+        "schema": base64.b64encode(schema).decode(),
+        "vocabulary": view.vocabulary.columns,
+    }

@@ -8,7 +8,7 @@ counts are checked before rows are read, and rows are read in small batches. Sou
 import hashlib
 import sys
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
@@ -63,8 +63,18 @@ def check_slice(
     vocabulary: Vocabulary,
     system_time: Timestamp,
     sequence_number: int,
+    keep: Callable[[pa.RecordBatch], None] = lambda _batch: None,
 ) -> None:
-    """Check every row of a slice against the block that adds it (ROWS-1 to ROWS-5), in one read.
+    """Check every row of a slice against the block that adds it (ROWS-1 to ROWS-5, ROWS-8), in one read.
+
+    Args:
+        path: The slice.
+        claimed: What the block says of it.
+        schema: In force at the block.
+        vocabulary: Names of the system columns.
+        system_time: Of the block.
+        sequence_number: Of the block.
+        keep: Gets the rows while they are checked; they count only once nothing was raised.
 
     Raises:
         RejectedError: A rule is broken; ``rule`` says which, ``expected`` and ``found`` how.
@@ -89,7 +99,9 @@ def check_slice(
         next_offset = claimed.offset_interval.start
         for batch in _iter_batches(file):
             _check_system_columns(batch, next_offset, vocabulary, system_time, sequence_number)
+            _check_values(batch, next_offset, sequence_number)
             hasher.update(batch)
+            keep(batch)
             next_offset += batch.num_rows
         if next_offset != claimed.offset_interval.end + 1:
             # The footer's count is one claim, what its row groups hold is another.
@@ -126,7 +138,7 @@ def describe_new_slice(
 def read_slice(path: Path) -> pa.Table:
     """Read a whole slice that has passed ``check_slice``."""
     with open_slice(path) as file:
-        return file.read()
+        return pa.Table.from_batches(_iter_batches(file), file.schema_arrow)
 
 
 def read_last_rows(path: Path, count: int) -> pa.Table:
@@ -144,7 +156,7 @@ def read_last_rows(path: Path, count: int) -> pa.Table:
             rows += file.metadata.row_group(number).num_rows
         kept: deque[pa.RecordBatch] = deque()
         held = 0
-        for batch in file.iter_batches(batch_size=BATCH_ROWS, row_groups=groups, use_threads=False):
+        for batch in _iter_batches(file, groups):
             kept.append(batch)
             held += batch.num_rows
             while held - kept[0].num_rows >= count:
@@ -250,6 +262,20 @@ def _check_system_columns(
         )
 
 
+def _check_values(batch: pa.RecordBatch, next_offset: int, sequence_number: int) -> None:
+    """Check that what stands in cells is of their column's type: readers differ about what is not (ROWS-8)."""
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        try:
+            column.validate(full=True)
+        except pa.ArrowInvalid as error:
+            raise RejectedError(
+                f"ROWS-8 values-are-of-their-type ('{name}')",
+                sequence_number=sequence_number,
+                expected=f"values of the type {column.type}",
+                found=f"{_first_line(error)}, from offset {next_offset} on",
+            ) from error
+
+
 def _logical_schema(file: pq.ParquetFile) -> pa.Schema:
     return reader_schema(file.schema_arrow, file.metadata.metadata)
 
@@ -301,13 +327,32 @@ def rows_at_once(metadata: pq.FileMetaData) -> int:
     return min(BATCH_ROWS, max(_FEWEST_ROWS, rows - rows % _FEWEST_ROWS))
 
 
-def _iter_batches(file: pq.ParquetFile) -> Iterator[pa.RecordBatch]:
+def _iter_batches(file: pq.ParquetFile, groups: Iterable[int] | None = None) -> Iterator[pa.RecordBatch]:
+    """Read rows the one way in which all code here reads them, so that nobody sees others than were checked.
+
+    Each row group is read by itself: what a reader of several finds in one may depend on those before it.
+
+    Raises:
+        MalformedError: They cannot be read, or a row group has another number of rows than it says.
+    """
     try:
-        yield from iter_ahead(file.iter_batches(batch_size=rows_at_once(file.metadata), use_threads=False))
+        yield from iter_ahead(_iter_groups(file, range(file.metadata.num_row_groups) if groups is None else groups))
     except MemoryError:
         raise
     except _UNREADABLE as error:
         raise MalformedError("Parquet file", found=_first_line(error)) from error
+
+
+def _iter_groups(file: pq.ParquetFile, groups: Iterable[int]) -> Iterator[pa.RecordBatch]:
+    batch_rows = rows_at_once(file.metadata)
+    for group in groups:
+        rows = 0
+        for batch in file.iter_batches(batch_size=batch_rows, row_groups=[group], use_threads=False):
+            rows += batch.num_rows
+            yield batch
+        stated = file.metadata.row_group(group).num_rows
+        if rows != stated:
+            raise MalformedError("Parquet file", where=f"row group {group}", expected=f"{stated} rows", found=rows)
 
 
 def _first_line(error: Exception) -> str:

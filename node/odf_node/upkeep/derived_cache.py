@@ -11,6 +11,7 @@ from odf_node.exchange.remotes import Remotes
 from odf_node.ports import DatasetRecord, ObjectStore, RemoteDirection
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.object_names import ObjectNames
+from odf_node.ports.rows import RowsCache
 from odf_protocol.enums import DatasetKind
 from odf_protocol.exchange.wanted import iter_wanted
 from odf_protocol.multihash import Multihash
@@ -18,13 +19,17 @@ from odf_protocol.multihash import Multihash
 
 @dataclass(frozen=True, slots=True)
 class CacheState:
-    """How much of a dataset's files is here; ``files`` counts what its blocks name, each once."""
+    """How much of a dataset's files is here; ``files`` counts what its blocks name, each once.
+
+    ``row_bytes`` is what rows that were written anew for engines take beside them.
+    """
 
     record: DatasetRecord
     files: int
     size_bytes: int
     absent_files: int
     absent_bytes: int
+    row_bytes: int
 
     @property
     def can_be_dropped(self) -> bool:
@@ -49,6 +54,7 @@ class DerivedCache:
     chains: ChainStore
     object_names: ObjectNames
     objects: ObjectStore
+    rows: RowsCache
     rebuilder: Rebuilder
     remotes: Remotes
 
@@ -57,7 +63,8 @@ class DerivedCache:
         absent = Presence(self.object_names, self.objects).find_absent(record)
         sizes = self._sizes(record)
         lost = [size for name, size in sizes.items() if name in absent]
-        return CacheState(record, len(sizes), sum(sizes.values()), len(lost), sum(lost))
+        row_bytes = sum(map(self.rows.get_size, sizes))
+        return CacheState(record, len(sizes), sum(sizes.values()), len(lost), sum(lost), row_bytes)
 
     def drop(self, record: DatasetRecord) -> DropReport:
         """Free the files of a derivative that nothing else names; its blocks stay.

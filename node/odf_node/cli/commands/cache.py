@@ -18,10 +18,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the actions."""
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, title="actions")
     for name, line in (
-        ("list", "show how much of each dataset's files is here, and what could be freed"),
+        ("list", "show how much of each dataset's files is here, what its rows for engines take, what could be freed"),
         ("drop", "free the files of derivatives; blocks stay, and the files are computed again when they are needed"),
         ("rebuild", "bring back files that are not here: compute them again, or fetch them from where they are"),
-        ("clear", "remove downloads that stopped, objects that no dataset names, and what killed commands left"),
+        (
+            "clear",
+            "remove downloads that stopped, objects that no dataset names, rows for engines, what killed commands left",
+        ),
     ):
         child = actions.add_parser(
             name, help=line, description=line[0].upper() + line[1:] + ".", parents=[nested_options()]
@@ -59,6 +62,7 @@ def _list(context: Context, arguments: argparse.Namespace, records: "list[Datase
             "bytes": state.size_bytes,
             "absentFiles": state.absent_files,
             "absentBytes": state.absent_bytes,
+            "rowBytes": state.row_bytes,
             "canBeDropped": state.can_be_dropped,
         }
         for state in states
@@ -74,12 +78,13 @@ def _list(context: Context, arguments: argparse.Namespace, records: "list[Datase
             "bytes": f"{row['bytes']:,}",
             "absentFiles": f"{row['absentFiles']:,}",
             "absentBytes": f"{row['absentBytes']:,}",
+            "rowBytes": f"{row['rowBytes']:,}",
             "canBeDropped": "yes" if row["canBeDropped"] else "no",
         }
         for row in rows
     ]
     columns = {"name": "NAME", "kind": "KIND", "files": ">FILES", "bytes": ">BYTES", "absentFiles": ">NOT HERE"}
-    columns |= {"absentBytes": ">BYTES NOT HERE", "canBeDropped": "CAN BE DROPPED"}
+    columns |= {"absentBytes": ">BYTES NOT HERE", "rowBytes": ">ROWS FOR ENGINES", "canBeDropped": "CAN BE DROPPED"}
     context.console.table(shown, columns, empty="this node has no datasets yet")
     return 0
 
@@ -155,15 +160,20 @@ def _clear(context: Context, arguments: argparse.Namespace) -> int:
     report = context.node.sweeper.clear_cache()
     if not report.ran:
         raise NodeBusyError("another command is writing; nothing was removed, try again when it has ended")
-    if report.objects or report.staged_files:
+    if report.objects or report.staged_files or report.row_files:
         context.node.record("cache clear", "", f"{report.freed_bytes} bytes")
     if arguments.output_format == "json":
         context.console.json(
-            {"objects": report.objects, "stagedFiles": report.staged_files, "freedBytes": report.freed_bytes}
+            {
+                "objects": report.objects,
+                "stagedFiles": report.staged_files,
+                "rowFiles": report.row_files,
+                "freedBytes": report.freed_bytes,
+            }
         )
         return 0
     context.console.text(
-        f"removed {count_of(report.objects, 'object')} and "
-        f"{count_of(report.staged_files, 'unfinished file')}, {report.freed_bytes:,} bytes"
+        f"removed {count_of(report.objects, 'object')}, {count_of(report.staged_files, 'unfinished file')} and "
+        f"{count_of(report.row_files, 'file')} of rows for engines, {report.freed_bytes:,} bytes"
     )
     return 0

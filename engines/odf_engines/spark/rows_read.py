@@ -1,0 +1,134 @@
+"""What a step really read of its inputs, counted by Spark.
+
+======================  ==============================================================================
+the step                how rows are counted
+======================  ==============================================================================
+a map: small, stored    where rows enter the plan of the query; Spark skips none before
+a map in pieces         scans of the plan count their rows, which costs nothing; which offsets these
+                        are is asked of Spark afterwards, which must read as many. Counting in the plan
+                        would double the time of a large step
+over whole inputs       asked of Spark afterwards: such a query reads an input several times, in parts
+======================  ==============================================================================
+
+Source: clause ENGINE-27 in ``spec/extensions/engine-contract.md``.
+"""
+
+from collections.abc import Callable
+from enum import Enum, auto
+from typing import TYPE_CHECKING
+
+from odf_engines.contract import TransformInput, TransformRequest
+from odf_engines.spark.gate.trees import items
+from odf_engines.spark.java_classes import scala_sequence
+from odf_engines.spark.plans import java_session, rows_of
+from odf_engines.spark.relations import struct_of
+from odf_protocol.schema_spark import quote_spark_name
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+__all__ = ["NOTHING_READ", "Computed", "RowsRead", "count_inputs", "observe_rows"]
+
+RowsRead = dict[str, int | None]
+"""``rows``, and ``first`` and ``last`` offset."""
+
+NOTHING_READ: RowsRead = {"rows": 0, "first": None, "last": None}
+
+_NAME = "rows_read"
+_READ = ("rows", "first", "last")
+
+
+class Computed(Enum):
+    """How the result of a step is computed."""
+
+    SMALL = auto()  # collected in one piece
+    PIECES = auto()  # collected piece by piece
+    STORED = auto()  # by Spark, in files
+
+
+def observe_rows(
+    rows: "DataFrame", offset: str, computed: Computed
+) -> "tuple[DataFrame, Callable[[DataFrame], RowsRead]]":
+    """Let Spark count rows as they pass.
+
+    Args:
+        rows: By offset.
+        offset: Name of the column of offsets.
+        computed: How what is made of them will be computed.
+
+    Returns:
+        The rows, and a function that says what passed once all that was made of them, its argument, was computed.
+    """
+    from pyspark.sql import Observation
+
+    counted = _counted(offset)
+    observation = Observation(_NAME)
+
+    def count_rows() -> RowsRead:
+        found: RowsRead = rows.agg(*counted).collect()[0].asDict()
+        return found
+
+    def count_pieces(result: "DataFrame") -> RowsRead:
+        found = rows.agg(*counted)
+        read: RowsRead = found.collect()[0].asDict()
+        if (scanned := _scanned_rows(result)) != _scanned_rows(found):
+            read["rows"] = scanned
+        return read
+
+    def say(result: "DataFrame") -> RowsRead:
+        if not _reads_files(result):  # as of WHERE false, whose result no row can change
+            return count_rows()
+        match computed:
+            case Computed.SMALL:
+                return _counted_in_plan(result)
+            case Computed.PIECES:
+                return count_pieces(result)
+            case Computed.STORED:
+                return dict(observation.get)
+
+    observed = {Computed.SMALL: _NAME, Computed.STORED: observation}.get(computed)
+    return rows if observed is None else rows.observe(observed, *counted), say
+
+
+def count_inputs(spark: "SparkSession", request: TransformRequest) -> list[RowsRead | None]:
+    """Count the rows of whole inputs: those before the step and those of the step, of each input."""
+    spark.conf.set("spark.sql.parquet.filterPushdown", "false")
+    return [_count_input(spark, each) for each in request.inputs]
+
+
+def _count_input(spark: "SparkSession", source: TransformInput) -> RowsRead:
+    last = source.prev_offset if source.offset_interval is None else source.offset_interval.end
+    slices = [*dict.fromkeys((*source.earlier_slices, *source.slices))]
+    if last is None or not slices:
+        return NOTHING_READ
+    struct = struct_of(source.schema, alias=source.alias)
+    rows = rows_of(spark, java_session(spark).read().schema(struct).parquet(scala_sequence(map(str, slices))))
+    first = 0 if source.earlier_slices or source.offset_interval is None else source.offset_interval.start
+    within = rows.where(f"{quote_spark_name(source.vocabulary.offset)} BETWEEN {first}L AND {last}L")
+    found: RowsRead = within.agg(*_counted(source.vocabulary.offset)).collect()[0].asDict()
+    return found
+
+
+def _counted(offset: str) -> "list[Column]":
+    from pyspark.sql.functions import expr
+
+    column = quote_spark_name(offset)
+    asked = ("count(1)", f"min({column})", f"max({column})")
+    return [expr(text).alias(name) for name, text in zip(_READ, asked, strict=True)]
+
+
+def _counted_in_plan(result: "DataFrame") -> RowsRead:
+    # A piece is a job of its own on the plan, which Spark's own observer hears nothing of.
+    found = result._jdf.queryExecution().observedMetrics().get(_NAME)  # noqa: SLF001 - has no public name
+    row = found.get() if found.isDefined() else None
+    return {name: None if row is None else row.get(place) for place, name in enumerate(_READ)}
+
+
+def _reads_files(computed: "DataFrame") -> bool:
+    leaves = computed._jdf.queryExecution().optimizedPlan().collectLeaves()  # noqa: SLF001 - has no public name
+    return any(leaf.nodeName() == "LogicalRelation" for leaf in items(leaves))
+
+
+def _scanned_rows(computed: "DataFrame") -> int:
+    leaves = computed._jdf.queryExecution().executedPlan().collectLeaves()  # noqa: SLF001 - has no public name
+    return sum(int(leaf.metrics().apply("numOutputRows").value()) for leaf in items(leaves))

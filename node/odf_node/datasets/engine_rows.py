@@ -1,0 +1,121 @@
+"""The one place that gives engines their files: what they read, this node wrote itself.
+
+A slice that somebody else encoded is believed in one way by the reader that checks rows and in another by an engine, so
+an engine never sees it. What it gets has the rows that were checked: the file that this node's own engine made, or one
+that is written anew while the rows are checked once more, when an engine first needs them.
+
+Source: clause ENGINE-26 in ``spec/extensions/engine-contract.md``, ROWS-9 in ``spec/extensions/acceptance.md``.
+"""
+
+import filecmp
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from odf_engines.contract import TransformRequest
+from odf_engines.registry import is_of_this_package
+from odf_node.datasets.chains import load_view
+from odf_node.ports import ObjectStore
+from odf_node.ports.chains import ChainStore
+from odf_node.ports.rows import RowsCache
+from odf_node.rows.damage import explained_damage
+from odf_node.rows.slice_process import SliceProcess
+from odf_protocol.block import Block, decode_block
+from odf_protocol.did import DatasetId
+from odf_protocol.errors import NotFoundError, RejectedError
+from odf_protocol.events import AddData, DataSlice, ExecuteTransform
+from odf_protocol.multihash import Multihash
+from odf_protocol.transform_plan import PlannedInput
+
+
+@dataclass(frozen=True, slots=True)
+class EngineRows:
+    """Paths for requests to engines."""
+
+    chains: ChainStore
+    objects: ObjectStore
+    cache: RowsCache
+
+    def put_into(self, request: TransformRequest, inputs: Sequence[PlannedInput]) -> TransformRequest:
+        """Complete the request for a step with the rows that it reads.
+
+        Args:
+            request: Without slices, from ``StepBuilder.build``.
+            inputs: That it was built from.
+
+        Raises:
+            RejectedError, MalformedError, UnsupportedError, ObjectCorruptError: As ``get_paths``.
+        """
+        given = (
+            replace(each, slices=self.get_paths(planned.recorded.dataset_id, planned.slices))
+            for each, planned in zip(request.inputs, inputs, strict=True)
+        )
+        return replace(request, inputs=tuple(given))
+
+    def get_paths(self, dataset_id: DatasetId, slices: Sequence[DataSlice]) -> tuple[Path, ...]:
+        """Give a file that this node wrote for each slice, with exactly its rows.
+
+        Args:
+            dataset_id: Whose blocks name the slices.
+            slices: Whose objects are here.
+
+        Raises:
+            ObjectNotFoundError: An object is not here.
+            ObjectCorruptError: The bytes of one have decayed.
+            RejectedError, MalformedError, UnsupportedError: Its rows are not what its block says, or cost too much to
+                read; nobody checked them before.
+        """
+        found = {item.physical_hash: self.cache.find(item.physical_hash) for item in slices}
+        missing = {name for name, path in found.items() if path is None}
+        if missing:
+            with SliceProcess() as reader:
+                for block, data in self._iter_blocks(dataset_id, missing):
+                    self._rewrite(reader, dataset_id, block, data.physical_hash)
+                    found[data.physical_hash] = self.cache.find(data.physical_hash)
+            self.cache.trim()
+        lost = next((name for name, path in found.items() if path is None), None)
+        if lost is not None:
+            raise NotFoundError("rows of object", str(lost))
+        return tuple(path for item in slices if (path := found[item.physical_hash]) is not None)
+
+    def adopt(self, object_hash: Multihash, engine: str) -> None:
+        """Take an object that an engine here has just written for what engines read; no copy is made."""
+        if is_of_this_package(engine):  # what others write is written anew
+            self.cache.adopt(object_hash, self.objects.get_path(object_hash))
+
+    def adopt_result(self, object_hash: Multihash, published: Path, made: Path, engine: str) -> None:
+        """Take the rows that a step gave here, which are those of a published slice, for what engines read.
+
+        Args:
+            object_hash: Of the slice.
+            published: The slice; taken itself where an engine here gives the same bytes, so that they are kept once.
+            made: What the engine wrote.
+            engine: Its name.
+        """
+        if is_of_this_package(engine):
+            self.cache.adopt(object_hash, published if filecmp.cmp(published, made, shallow=False) else made)
+
+    def get_merge_state(self, object_hash: Multihash) -> Path:
+        """Give a projected state: only an ingest here records one, for a file that its engine has just written."""
+        return self.objects.get_path(object_hash)
+
+    def _iter_blocks(self, dataset_id: DatasetId, names: set[Multihash]) -> Iterator[tuple[Block, DataSlice]]:
+        """Yield the first block that names each object."""
+        left = set(names)
+        for stored in self.chains.iter_blocks_with_rows(dataset_id):
+            block = decode_block(stored.raw, expected_hash=stored.hash)
+            event = block.event
+            if isinstance(event, AddData | ExecuteTransform) and event.new_data is not None:
+                if event.new_data.physical_hash in left:
+                    left.remove(event.new_data.physical_hash)
+                    yield block, event.new_data
+                if not left:
+                    return
+
+    def _rewrite(self, reader: SliceProcess, dataset_id: DatasetId, block: Block, object_hash: Multihash) -> None:
+        view = load_view(self.chains, dataset_id, upto=block.sequence_number)
+        if view.schema is None:
+            raise RejectedError("ROWS-1 schema-comes-before-data", sequence_number=block.sequence_number)
+        path = self.objects.get_path(object_hash)
+        with explained_damage(self.chains, self.objects, dataset_id, object_hash), self.cache.making(object_hash) as to:
+            reader.rewrite(path, block, view, to)
