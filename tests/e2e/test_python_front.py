@@ -99,7 +99,7 @@ def test_what_was_known_and_what_is_new_python_3(node: OpenNode) -> None:
     assert node.table("cities").changes(after=2).to_arrow().num_rows == 0
     assert sorted(node.table("cities").state().to_polars()["city"]) == ["Bern", "Oslo", "Rome"]
     for wrong in ("yesterday", datetime(2024, 2, 1)):  # noqa: DTZ001 - the mistake
-        with pytest.raises(UsageError, match="2024|yesterday"):
+        with pytest.raises(UsageError, match=r"2024|yesterday"):
             node.table("cities", as_of=wrong)
     with pytest.raises(UsageError, match="of all events"):
         node.table("cities").changes(after=0).state()
