@@ -1,6 +1,7 @@
 """Clauses PYTHON-1 to PYTHON-6: what a program or a notebook does with a node."""
 
 import asyncio
+import shutil
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -118,7 +119,8 @@ def test_questions_pulls_and_verifications_also_where_a_loop_runs_python_5_pytho
     asyncio.run(as_in_a_notebook())
 
 
-def test_datasets_of_another_node_are_verified_before_they_are_seen_python_1(home: Path) -> None:
+def test_datasets_of_another_node_are_verified_before_they_are_seen_python_1(home: Path, tmp_path: Path) -> None:
+    home = shutil.copytree(home, tmp_path / "home")
     with daemon(home, settings=SETTINGS) as served:
         with odf_node.open(served.url) as far:
             (offered,) = far.datasets("cit%")
@@ -131,10 +133,10 @@ def test_datasets_of_another_node_are_verified_before_they_are_seen_python_1(hom
             kept = far.inner.home.path
             assert kept.is_dir()
         assert not kept.exists()
-    decayed = next(each for each in (home / "objects").rglob("*") if each.is_file() and each.stat().st_size > 500)
-    decayed.chmod(0o600)
     with daemon(home, settings=SETTINGS) as served, odf_node.open(served.url) as far:
-        decayed.write_bytes(decayed.read_bytes()[:-9] + b"\0" * 9)
+        for path in [each for each in (home / "objects").rglob("*") if each.is_file()]:
+            path.chmod(0o600)
+            path.write_bytes(path.read_bytes()[:-9] + b"\0" * 9)
         with pytest.raises(RefusedError, match="EX-12"):
             far.table("cities").to_arrow()
 
