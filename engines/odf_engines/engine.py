@@ -160,6 +160,11 @@ class Engine(Protocol):
         ...
 
     @property
+    def is_stepwise(self) -> bool:
+        """Whether a step of a derivative is over what is new in its inputs alone, whatever the query (FUSION-10)."""
+        ...
+
+    @property
     def settings(self) -> Mapping[str, str]:
         """Settings that can change a result, as replay records state them."""
         ...

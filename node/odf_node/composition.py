@@ -10,11 +10,12 @@ from odf_node.adapters.clocks import FixedClock, SystemClock
 from odf_node.adapters.key_files import KeyFiles
 from odf_node.adapters.object_folder import ObjectFolder
 from odf_node.adapters.sqlite_store import SqliteMetadataStore
+from odf_node.audit_trail import AuditTrail
 from odf_node.engine_workspace import EngineWorkspace
 from odf_node.errors import UsageError
 from odf_node.home import Home, find_default_home
 from odf_node.os_errors import mapped_os_errors
-from odf_node.ports import AuditEntry, Clock, Commands, Outcome
+from odf_node.ports import Clock, Commands
 from odf_node.read_models import ReadModels
 from odf_protocol.timestamp import Timestamp
 
@@ -72,6 +73,7 @@ class Node:
         self.chains, self.datasets, self.commits, self.ingests = store, store, store, store
         self.documents, self.evidence, self.object_names = store, store, store
         self.objects = ObjectFolder(home)
+        self.trail = AuditTrail(store, clock)
         self.keys = KeyFiles(home)
         self.refused_bytes, self.commands = REFUSED_BYTES, Commands.NOBODY
 
@@ -81,9 +83,7 @@ class Node:
 
     def record(self, command: str, subject: str, detail: str = "") -> None:
         """Add a line about a command that changed something to the audit log (a refusal changes nothing: ACCEPT-6)."""
-        at, done = self.now(), Outcome.DONE
-        entry = AuditEntry(at=at, actor="cli", command=command, subject=subject, outcome=done, detail=detail)
-        self.store.append_audit(entry)
+        self.trail.note(command, subject, detail)
 
     def stop_engines(self) -> None:
         """End engines at once, from any thread: requests that run fail, and no new ones are taken."""
@@ -220,7 +220,7 @@ class Node:
     @cached_property
     def read_models(self) -> ReadModels:
         """Behind commands that show something."""
-        return ReadModels(self.store, self.objects)
+        return ReadModels(self.store, self.objects, lambda: self.engine_shelf)
 
     @property
     def trust(self) -> "TrustReport":
@@ -244,7 +244,7 @@ class Node:
         from odf_node.exchange.pulling import Pulling
 
         parts = self.ingestor, self.transformer, self.taking, self.outgoing.open_peer, self.bringing
-        return Pulling(self.chains, self.store, self.clock, *parts)
+        return Pulling(self.chains, self.trail, self.clock, *parts)
 
     @cached_property
     def batches(self) -> "BatchPulling":
@@ -261,7 +261,7 @@ class Node:
 
         ports = self.chains, self.commits, self.documents, self.evidence, self.object_names
         parts = self.objects, self.clock, self.make_acceptor, partial(FileStage, self.home.staging), self.bringing
-        return Taking(*ports, self.store, self.store, *parts)
+        return Taking(*ports, self.store, self.trail, *parts)
 
     @cached_property
     def bringing(self) -> "Bringing":
@@ -320,7 +320,7 @@ class Node:
         from odf_node.upkeep.repairing import Repairing
 
         ports = self.chains, self.commits, self.object_names, self.ingests
-        return Repairing(*ports, self.objects, self.verifier, self.remotes, self.outgoing.open_peer)
+        return Repairing(*ports, self.objects, self.trail, self.verifier, self.remotes, self.outgoing.open_peer)
 
     @cached_property
     def push_judge(self) -> "PushJudge":

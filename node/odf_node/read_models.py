@@ -6,7 +6,10 @@ from odf_node.adapters.sqlite_store import SqliteMetadataStore
 from odf_node.ports.objects import ObjectStore
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from odf_node.derive.chain_log import ChainLog
+    from odf_node.ports.engines import EngineShelf
     from odf_node.trust.grounds import GroundsReader
     from odf_node.upkeep.listing import Listing
 
@@ -14,9 +17,12 @@ if TYPE_CHECKING:
 class ReadModels:
     """Makes them over one home; each is loaded when it is asked for."""
 
-    def __init__(self, store: SqliteMetadataStore, objects: ObjectStore) -> None:
+    def __init__(
+        self, store: SqliteMetadataStore, objects: ObjectStore, open_shelf: "Callable[[], EngineShelf]"
+    ) -> None:
         self._store = store
         self._objects = objects
+        self._open_shelf = open_shelf
 
     @property
     def listing(self) -> "Listing":
@@ -39,4 +45,4 @@ class ReadModels:
         from odf_node.trust.grounds import GroundsReader
 
         store = self._store
-        return GroundsReader(store, store, store, store, store, self._objects)
+        return GroundsReader(store, store, store, store, store, self._objects, self._open_shelf())

@@ -1,4 +1,4 @@
-"""Pushers who take more places or more room than they are given: EX-57, EX-74, SMART-10."""
+"""Pushers who take more places or more room than they are given: EX-19, EX-57, EX-74, SMART-10."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -50,6 +50,40 @@ async def test_pushes_that_begin_at_the_same_moment_are_as_many_as_one_token_may
         async with session.delete(url / PUSHES / ended["push_id"]) as answer:
             assert answer.status == 204
         assert (await begin(url, session, Chain("later")))[0] == 201
+    assert node.store.list_datasets() == ()
+
+
+@in_loop
+async def test_packs_of_one_push_are_in_memory_one_at_a_time(tmp_path: Path) -> None:
+    """Each may have 21 MB, and come a byte at a time."""
+    node, chain = TestNode.create(tmp_path / "node"), Chain("demo.data").add(b"rows")
+    node.put_token()
+    body, _ = encode_pack(PackedBlock(block.raw) for block in chain.blocks)
+    async with pushing(node) as (url, session):
+        _, state = await begin(url, session, chain)
+        blocks = (url / PUSHES / state["push_id"] / "blocks").with_query(after=-1)
+        going_on = asyncio.Event()
+
+        async def slowly() -> AsyncIterator[bytes]:
+            yield body[:10]
+            await going_on.wait()
+            yield body[10:]
+
+        async def send(data: Any) -> int:
+            async with session.post(blocks, data=data) as answer:
+                await answer.read()
+                return answer.status
+
+        first = asyncio.create_task(send(slowly()))
+        for _ in range(200):
+            if await send(b"no pack") == 503:
+                break
+            if first.done():  # it came while this one was there
+                assert await first == 503
+                first = asyncio.create_task(send(slowly()))
+        assert [await send(body) for _ in range(5)] == [503] * 5
+        going_on.set()
+        assert await first == 200
     assert node.store.list_datasets() == ()
 
 

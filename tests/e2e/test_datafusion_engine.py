@@ -191,6 +191,13 @@ def test_own_derivative_runs_and_is_re_executed_elsewhere(tmp_path: Path) -> Non
         node.must("pull", "totals", "--system-time", f"2024-01-{day}T02:00:00Z")
     rows = node.must("tail", "totals", "-o", "json").json()
     assert [(row["people"], row["cities"]) for row in rows] == [(50, 2), (40, 1)]
+    # FUSION-10: two rows where a reader might expect one, and wherever somebody looks it is said why.
+    assert "totals: pinned, per step" in added.err
+    for words in (["trust", "totals"], ["inspect", "trust", "totals"], ["inspect", "query", "totals"]):
+        shown = node.must(*words).out
+        assert "per step: each one by itself, over what its inputs gained" in shown, words
+        assert "a dataset of the same query with 'engine: spark' is over all rows, and corrected" in shown, words
+    assert "per step" not in node.must("trust", "cities").out
 
     other = RealNode(tmp_path / "other")
     node.must("export", "cities", "totals", "--to", str(tmp_path / "exported"))

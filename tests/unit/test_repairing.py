@@ -45,6 +45,11 @@ def repair(home: Home, *sources: str) -> RepairReport:
         return asyncio.run(node.repairing.repair(record, sources, Silence()))
 
 
+def audited(home: Home) -> list[tuple[str, str, str]]:
+    with closing(Node(home, FixedClock(NOW))) as node:
+        return [(e.command, e.subject, e.detail) for e in node.store.iter_audit(limit=9)]
+
+
 def change(home: Home, statement: str, *values: object) -> None:
     """Change the database behind its back."""
     with closing(sqlite3.connect(home.database)) as connection, connection:
@@ -139,11 +144,13 @@ def test_what_was_lost_is_mended_byte_by_byte(
     assert list(report.sources) == [source]
     assert contents(home, chain) == before
     assert not list(home.cache.glob("damaged-*"))
+    assert audited(home) == [("repair", "cities", f"{blocks} blocks, {objects} objects")]
 
 
 def test_whole_dataset_asks_nobody(home: Home) -> None:
     report = repair(home, NOWHERE)
     assert (report.is_whole, report.failures, report.checked_blocks, report.checked_objects) == (True, [], 4, 2)
+    assert audited(home) == []
 
 
 @pytest.mark.parametrize("lose", [flip, remove, rot_block, lose_block])

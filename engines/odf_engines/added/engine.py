@@ -37,6 +37,7 @@ class AddedEngine:
     """
 
     offers = frozenset({Offer.TRANSFORM})
+    is_stepwise = True
     settings: ClassVar[Mapping[str, str]] = {}  # what it is started with is part of its digest
 
     def __init__(self, description: EngineDescription, files: Path, cache: Path | None = None) -> None:

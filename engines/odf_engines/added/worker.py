@@ -35,7 +35,7 @@ def main(arguments: dict[str, Any]) -> None:
     import msgspec
 
     from odf_engines.added.description import EngineStart
-    from odf_engines.errors import EngineError, EngineFailureError
+    from odf_engines.errors import EngineError, EngineFailureError, EngineMissingError
     from odf_engines.host.messages import error_to_fields
     from odf_engines.host.worker import READY, answer_line, take_answers
 
@@ -54,7 +54,9 @@ def main(arguments: dict[str, Any]) -> None:
     tried: list[tuple[Any, dict[str, object]]] = []  # the last query, which a node asks about before each step
 
     def run(operation: str, request: Any, folder: Path) -> dict[str, object]:
-        if operation != "check":
+        if operation not in {"check", "transform"}:
+            raise EngineMissingError(arguments["name"], offer=operation)
+        if operation == "transform":
             return _transform(program, request, folder)
         if not tried or tried[0][0] != request:
             tried[:] = [(request, _grade(program, arguments["name"], request, folder))]

@@ -36,6 +36,7 @@ class ArrowEngine:
 
     name = "arrow"
     offers = frozenset({Offer.INGEST})
+    is_stepwise = False
     settings: Mapping[str, str] = {}
 
     def __init__(self, cache: Path | None = None) -> None:

@@ -29,6 +29,7 @@ class DataFusionEngine:
 
     name = "datafusion"
     offers = frozenset({Offer.TRANSFORM, Offer.QUERY})
+    is_stepwise = True
 
     def __init__(self, cache: Path | None = None) -> None:
         self.cache = cache or user_cache()

@@ -45,6 +45,7 @@ class SparkEngine:
 
     name = "spark"
     offers = frozenset(Offer)
+    is_stepwise = False
 
     def __init__(
         self,

@@ -46,15 +46,19 @@ def describe_report(report: Report) -> list[str]:
     match report:
         case IngestReport():
             lines = [f"{name}: up to date"] if report.up_to_date else [_grown(report, "ingested")]
+            if report.is_rehearsal and not report.up_to_date:
+                lines = [f"{name}: {count_of(report.new_rows, 'row')} would be ingested"]
             if report.batches > 1:
                 lines.append(f"{name}: from {count_of(report.batches, 'file')}, a commit each")
             if report.has_more and report.failure is None:
-                lines.append(f"{name}: more waits; pull again")
+                lines.append(f"{name}: more waits{'' if report.is_rehearsal else '; pull again'}")
             if report.quarantined_rows:
                 why = describe_reasons(report.quarantine_reasons)
+                kept = "would be kept aside" if report.is_rehearsal else "kept aside"
+                shown = "" if report.is_rehearsal else f"; 'odf-node inspect quarantine {name}' shows them"
                 lines.append(
-                    f"{name}: {count_of(report.quarantined_rows, 'row')} could not be taken: kept aside"
-                    f"{f' ({why})' if why else ''}; 'odf-node inspect quarantine {name}' shows them"
+                    f"{name}: {count_of(report.quarantined_rows, 'row')} could not be taken: {kept}"
+                    f"{f' ({why})' if why else ''}{shown}"
                 )
             if report.warnings:
                 lines.append(f"{name}: taken with a warning: {describe_reasons(report.warnings)}")
@@ -98,6 +102,7 @@ def report_to_json(report: Report) -> dict[str, Any]:
                 "quarantinedRows": report.quarantined_rows,
                 "batches": report.batches,
                 "hasMore": report.has_more,
+                "dryRun": report.is_rehearsal,
             }
         case TransformReport():
             return common | {"upToDate": report.up_to_date}

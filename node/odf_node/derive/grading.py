@@ -12,6 +12,7 @@ from odf_engines.contract import Finding, Grade, GradeLevel, QueryTable, Transfo
 from odf_engines.engine import TransformSession
 from odf_engines.errors import NotReplayableError
 from odf_node.datasets.chains import load_view
+from odf_node.derive.query_reach import PER_STEP
 from odf_node.engines.sessions import EngineHost
 from odf_node.ports import DatasetRecord
 from odf_node.ports.chains import ChainStore
@@ -31,11 +32,15 @@ MEANINGS = {
 
 @dataclass(frozen=True, slots=True)
 class GradedTransform:
-    """A transform and its grade; where there is none yet, ``reason`` says why."""
+    """A transform and its grade; where there is none yet, ``reason`` says why.
+
+    ``is_stepwise`` is that of its engine.
+    """
 
     dataset: str
     grade: Grade | None
     reason: str = ""
+    is_stepwise: bool = False
 
     @property
     def refusal(self) -> Finding | None:
@@ -49,7 +54,8 @@ class GradedTransform:
         if self.grade is None:
             return [f"{self.dataset}: whether others can repeat its query shows at its first step: {self.reason}"]
         kind = self.grade.transform_class
-        lines = [f"{self.dataset}: {self.grade.level.value}{f', {kind.value}: {MEANINGS[kind]}' if kind else ''}"]
+        meaning = f", {kind.value}: {MEANINGS[kind]}" if kind else f", {PER_STEP}" if self.is_stepwise else ""
+        lines = [f"{self.dataset}: {self.grade.level.value}{meaning}"]
         lines += [f"  {each.expression}: {each.reason}" for each in self.grade.findings]
         return lines
 
@@ -116,7 +122,9 @@ class TransformGrader:
                 return GradedTransform(dataset, None, f"input '{item.dataset_ref}' has no columns yet")
             name = item.alias or item.dataset_ref
             tables.append(QueryTable(name=name, vocabulary=view.vocabulary, schema=view.schema))
-        return GradedTransform(dataset, session.check(declared.transform, tables, vocabulary=vocabulary))
+        grade = session.check(declared.transform, tables, vocabulary=vocabulary)
+        is_stepwise = self.engines.get_engine(declared.transform.engine).is_stepwise
+        return GradedTransform(dataset, grade, is_stepwise=is_stepwise)
 
     def find_input(self, reference: str) -> DatasetRecord | None:
         """Find the dataset that an input names, by identity or by name."""

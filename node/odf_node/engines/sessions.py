@@ -11,10 +11,11 @@ from pathlib import Path
 
 from odf_engines.contract import IngestRequest, IngestResponse, Limits
 from odf_engines.engine import Engine, EngineSession, IngestEngine, IngestSession, Offer, QuerySession
-from odf_engines.errors import EngineMissingError, UnsuitableSourceError
+from odf_engines.errors import UnsuitableSourceError
 from odf_engines.registry import get_engine, get_ingest_engine, installed_engines
 from odf_node.configuration.declaration import Engines
 from odf_node.engine_workspace import EngineWorkspace
+from odf_node.engines.finding import get_engine_here
 from odf_node.os_errors import mapped_os_errors
 from odf_node.ports.engines import EngineShelf
 from odf_node.ports.rows import RowsCache
@@ -51,15 +52,7 @@ class EngineHost:
         Raises:
             EngineMissingError: There is none; the message names it and those that are there.
         """
-        try:
-            return get_engine(name)
-        except EngineMissingError as error:
-            if self.shelf is None:
-                raise
-            if (found := self.shelf.find(name)) is not None:
-                return found.engine
-            added = tuple(each.engine.name for each in self.shelf.list())
-            raise EngineMissingError(name, (*error.installed, *added)) from None
+        return get_engine_here(name, self.shelf)
 
     def get_ingest_engine(self) -> IngestEngine:
         """Return the engine that ingests.

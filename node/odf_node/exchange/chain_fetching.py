@@ -84,8 +84,8 @@ class ChainFetching:
                     batch = await anext(batches, [])
                 return await finish_in_thread(examination.finish)
             finally:
-                await _close(batches)
-                await _close(blocks)
+                await close_source(batches)
+                await close_source(blocks)
 
     def _find_held(self, first: Block | None) -> DatasetRecord | None:
         if first is None or not isinstance(first.event, Seed):
@@ -125,7 +125,7 @@ def _decode(offered: OfferedBlock) -> Block | None:
         return None
 
 
-async def _close(blocks: AsyncIterator[object]) -> None:
+async def close_source(blocks: AsyncIterator[object]) -> None:
     """End a source before its end, where it is one that has to be told."""
     close = getattr(blocks, "aclose", None)
     if close is not None:

@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 from odf_node.acceptance.offers import Portion, Wishes
 from odf_node.acceptance.reports import AcceptanceReport
+from odf_node.audit_trail import AuditTrail
 from odf_node.datasets.naming import get_dataset
 from odf_node.datasets.writer import find_writing_time
 from odf_node.derive.transforms import Transformer, TransformReport
@@ -16,8 +17,7 @@ from odf_node.exchange.pull_planning import PullTarget
 from odf_node.exchange.taking import Errand, Taking
 from odf_node.ingest.ingestion import Ingestor
 from odf_node.ingest.report import IngestReport
-from odf_node.ports import AuditEntry, Clock, DatasetRecord, Origin, Outcome
-from odf_node.ports.audit import AuditLog
+from odf_node.ports import Clock, DatasetRecord, Origin
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.peer_client import OpenPeer
 from odf_node.ports.progress import ProgressLine
@@ -60,7 +60,7 @@ class Pulling:
     """The use case behind ``odf-node pull``: one dataset, whoever it belongs to."""
 
     chains: ChainStore
-    audit: AuditLog
+    trail: AuditTrail
     clock: Clock
     ingestor: Ingestor
     transformer: Transformer
@@ -74,7 +74,7 @@ class Pulling:
         for record in [get_dataset(self.chains, name) for name in names]:
             at = self._writing_time(record)
             reports.append(self.ingestor.set_watermark(record, watermark, system_time=at))
-            self._note("set-watermark", record, str(watermark))
+            self.trail.note("set-watermark", record.name, str(watermark))
         return reports
 
     async def pull(self, target: PullTarget, wishes: PullWishes, progress: ProgressLine) -> PullReport:
@@ -92,9 +92,8 @@ class Pulling:
         progress.say(f"{record.name}: working")
         report = await self._continue(record, progress)
         if report.new_blocks:
-            await finish_in_thread(
-                partial(self._note, wishes.command, record, f"block {report.record.head.sequence_number}")
-            )
+            detail = f"block {report.record.head.sequence_number}"
+            await finish_in_thread(partial(self.trail.note, wishes.command, record.name, detail))
         return report
 
     async def _continue(self, record: DatasetRecord, progress: ProgressLine) -> IngestReport | TransformReport:
@@ -140,12 +139,6 @@ class Pulling:
 
     def _writing_time(self, record: DatasetRecord) -> Timestamp:
         return find_writing_time(self.chains, self.clock, record.id)
-
-    def _note(self, command: str, record: DatasetRecord, detail: str) -> None:
-        at = self.clock.now()
-        self.audit.append_audit(
-            AuditEntry(at=at, actor="cli", command=command, subject=record.name, outcome=Outcome.DONE, detail=detail)
-        )
 
 
 def name_in_url(url: str) -> str:

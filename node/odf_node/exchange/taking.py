@@ -26,6 +26,7 @@ from odf_node.acceptance.reports import AcceptanceReport, FileCount
 from odf_node.acceptance.row_checks import RowChecks
 from odf_node.acceptance.unchecked import find_unchecked
 from odf_node.arrivals import BY_PULLS, open_arrivals
+from odf_node.audit_trail import AuditTrail
 from odf_node.datasets.grounds import find_partial
 from odf_node.errors import ObjectsAbsentError, RefusedError, UsageError
 from odf_node.exchange.bringing import Bringing
@@ -34,18 +35,15 @@ from odf_node.exchange.file_fetching import FileFetching
 from odf_node.gossip.hearing import HeardKeys, Hearing, unless_mute
 from odf_node.keys.disputes import Disputes
 from odf_node.ports import (
-    AuditEntry,
     Clock,
     DatasetRecord,
     HeadMovedError,
     KeyLogMovedError,
     ObjectStore,
     Origin,
-    Outcome,
     Peer,
     PeerKeyChangedError,
 )
-from odf_node.ports.audit import AuditLog
 from odf_node.ports.block_stage import OpenStage
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.commits import CommitStore
@@ -109,7 +107,7 @@ class Taking:
     evidence: EvidenceStore
     object_names: ObjectNames
     peers: PeerStore
-    audit: AuditLog
+    trail: AuditTrail
     objects: ObjectStore
     clock: Clock
     acceptor: Callable[[Callable[[str], None], Timestamp], Acceptor]
@@ -248,16 +246,8 @@ class Taking:
         record, portion = report.record, errand.wishes.portion
         if report.new_blocks or report.completed_blocks:
             how = "" if portion is Portion.EVERYTHING else f" ({portion})"
-            self.audit.append_audit(
-                AuditEntry(
-                    at=now,
-                    actor=errand.actor,
-                    command=errand.command,
-                    subject=record.name,
-                    outcome=Outcome.DONE,
-                    detail=f"block {record.head.sequence_number}{how}",
-                )
-            )
+            detail = f"block {record.head.sequence_number}{how}"
+            self.trail.note(errand.command, record.name, detail, actor=errand.actor, at=now)
         unchecked = find_unchecked(self.commits, record)
         return report if unchecked is None else replace(report, unchecked=unchecked.what)
 

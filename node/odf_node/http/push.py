@@ -1,7 +1,8 @@
 """Routes of the push: begin, blocks, objects, commit, state (EX-17 to EX-22)."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from http import HTTPStatus
 from typing import Final
 
@@ -15,7 +16,7 @@ from odf_node.http.bearer import get_token, require_scope
 from odf_node.http.bodies import read_body, require_json, too_large
 from odf_node.http.callers import get_caller
 from odf_node.http.live import LIVE
-from odf_node.http.problems import ProblemError
+from odf_node.http.problems import RETRY_AFTER_S, ProblemError
 from odf_node.http.push_registry import get_registry
 from odf_node.http.push_session import PushSession
 from odf_node.http.served_node import NODE
@@ -91,6 +92,28 @@ async def _abandon(request: web.Request) -> web.Response:
 async def _add_blocks(request: web.Request) -> web.Response:
     session = await _get_receiving(request)
     after = get_number(request, "after", -1)
+    with _only_pack(session):
+        return await _take_pack(request, session, after)
+
+
+@contextmanager
+def _only_pack(session: PushSession) -> Iterator[None]:
+    """Let one pack of a push be in memory at a time: nothing else needs a second one (EX-11)."""
+    if session.takes_pack:
+        raise ProblemError(
+            HTTPStatus.SERVICE_UNAVAILABLE,
+            "busy",
+            "blocks of this push are arriving; try again",
+            headers={"Retry-After": RETRY_AFTER_S},
+        )
+    session.takes_pack = True
+    try:
+        yield
+    finally:
+        session.takes_pack = False
+
+
+async def _take_pack(request: web.Request, session: PushSession, after: int) -> web.Response:
     body = await _read_signed(request, MAX_PACK_BYTES)
     rate = request.app[RECEIVE_RATE]
     rate.set(request.app[LIVE].configuration.limits.receive_bytes_per_second)

@@ -58,6 +58,8 @@ class PushSession:
     received: Head | None = None
     wanted: dict[Multihash, WantedObject] = field(default_factory=dict)
     block_count: int = 0
+    takes_pack: bool = False
+    """Blocks are on their way into memory."""
 
     @classmethod
     def begin(

@@ -35,6 +35,7 @@ class BatchRefusedError(MalformedError):
         bad_rows: Those in quarantine.
         why: The limit.
         reasons: The commonest.
+        is_kept: The bad rows are in quarantine; else nothing is kept, as it is a rehearsal.
     """
 
     def __init__(
@@ -46,6 +47,7 @@ class BatchRefusedError(MalformedError):
         bad_rows: int,
         why: str,
         reasons: tuple[QuarantineReason, ...],
+        is_kept: bool = True,
     ) -> None:
         super().__init__("batch", where=source)
         self.dataset = dataset
@@ -58,11 +60,10 @@ class BatchRefusedError(MalformedError):
         mend = "; if dates are written in another way, say so with dateFormat or timestampFormat in the read step"
         about_times = any(word in each.reason for each in reasons for word in _OF_TIMES)
         told = f" {describe_reasons(reasons)}{mend if about_times else ''};" if reasons else ""
-        message = (
-            f"{dataset}: {which} of {count_of(rows, 'row')} of {source} could be taken, and nothing of it was ({why})."
-            f"{told} 'odf-node inspect quarantine {dataset}' shows every bad row"
-        )
-        self.args = (message,)
+        outcome = "nothing of it was" if is_kept else "nothing of it would be"
+        tail = f" 'odf-node inspect quarantine {dataset}' shows every bad row" if is_kept else ""
+        of_rows = f"{which} of {count_of(rows, 'row')} of {source}"
+        self.args = (f"{dataset}: {of_rows} could be taken, and {outcome} ({why}).{told}{tail}",)
 
 
 @dataclass(frozen=True, slots=True)

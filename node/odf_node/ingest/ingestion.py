@@ -17,7 +17,8 @@ from odf_node.engines.sessions import EngineHost
 from odf_node.errors import UsageError
 from odf_node.ingest.batch_limits import BatchRefusedError
 from odf_node.ingest.encodings import as_utf8, decode_source
-from odf_node.ingest.report import IngestReport
+from odf_node.ingest.push_sources import choose_push_source
+from odf_node.ingest.report import IngestReport, rehearse
 from odf_node.ingest.source_variables import fill_in, list_variables
 from odf_node.ports import DatasetRecord, KeyStore, ObjectStore, QuarantineFile
 from odf_node.ports.chains import ChainStore
@@ -65,6 +66,12 @@ class Ingestor:
     sources: SourceReader
     environment: Mapping[str, str]
     scratch: Path
+    is_rehearsal: bool = False
+
+    @property
+    def rehearsing(self) -> "Ingestor":
+        """One that does everything but keep the result: behind ``--dry-run`` (ING-25)."""
+        return replace(self, is_rehearsal=True)
 
     def check_manifest(self, snapshot: "DatasetSnapshot") -> None:
         """Refuse a manifest that could never be pulled or pushed to (ING-18).
@@ -104,7 +111,8 @@ class Ingestor:
             As ``poll_next``, where the first batch fails.
         """
         report = await self.poll_next(record, system_time=writing_time(record), say=say)
-        while report.has_more and report.batches < MAX_BATCHES:
+        # A rehearsal keeps nothing, so the source would give the same piece again.
+        while report.has_more and report.batches < MAX_BATCHES and not self.is_rehearsal:
             say(f"{record.name}: {report.batches} taken ({report.new_rows:,} rows), asking for the next")
             try:
                 following = await self.poll_next(report.record, system_time=writing_time(report.record), say=say)
@@ -174,7 +182,7 @@ class Ingestor:
             BatchRefusedError: Too many of its rows cannot.
         """
         view = load_view(self.chains, record.id)
-        source = _choose_push_source(record, view, source_name)
+        source = choose_push_source(record, view, source_name)
         self.scratch.mkdir(parents=True, exist_ok=True)
         with self.objects.writing(), TemporaryDirectory(dir=self.scratch, prefix="source-") as folder:
             path = self.sources.take(file, name=shown_as, folder=Path(folder))
@@ -256,7 +264,8 @@ class Ingestor:
             )
         )
         if why := rules.limits.find_reason(response):
-            self._keep_quarantine(record, response, shown_as, system_time)
+            if not self.is_rehearsal:
+                self._keep_quarantine(record, response, shown_as, system_time)
             raise BatchRefusedError(
                 record.name,
                 shown_as,
@@ -264,7 +273,10 @@ class Ingestor:
                 bad_rows=response.quarantined_rows,
                 why=why,
                 reasons=response.quarantine_reasons,
+                is_kept=not self.is_rehearsal,
             )
+        if self.is_rehearsal:
+            return rehearse(record, view.watermark, response)
         return self._commit(record, view, response, new_state, shown_as, system_time)
 
     def _keep_quarantine(
@@ -379,20 +391,3 @@ class Ingestor:
             source=shown_as,
             created_at=system_time,
         )
-
-
-def _choose_push_source(record: DatasetRecord, view: DatasetView, name: str | None) -> AddPushSource:
-    sources = view.push_sources
-    if view.kind is not DatasetKind.ROOT:
-        raise UsageError(f"'{record.name}' is a derivative: 'odf-node pull {record.name}' runs its query")
-    if not sources:
-        hint = "it is polled with 'odf-node pull'" if view.polling_source else "add one to its manifest"
-        raise UsageError(f"'{record.name}' has no push source; {hint}")
-    if name is None and len(sources) == 1:
-        return next(iter(sources.values()))
-    chosen = sources.get(name or "default")
-    if chosen is None:
-        raise UsageError(
-            f"'{record.name}' has the push sources {', '.join(sorted(sources))}; choose one with --source-name"
-        )
-    return chosen

@@ -2,12 +2,13 @@
 
 from dataclasses import dataclass, replace
 
-from odf_engines.contract import QuarantineReason
+from odf_engines.contract import IngestResponse, QuarantineReason
 from odf_node.ports import DatasetRecord
 from odf_node.wording import count_of
 from odf_protocol.errors import OdfError
+from odf_protocol.timestamp import Timestamp
 
-__all__ = ["IngestReport", "describe_reasons"]
+__all__ = ["IngestReport", "describe_reasons", "rehearse"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,7 @@ class IngestReport:
         batches: Files or pieces that were taken, each in a commit of its own.
         has_more: The source has another piece.
         failure: What stopped the poll after batches that were taken.
+        is_rehearsal: Nothing was kept; the numbers say what would have been (ING-25).
     """
 
     record: DatasetRecord
@@ -39,6 +41,7 @@ class IngestReport:
     batches: int = 1
     has_more: bool = False
     failure: OdfError | None = None
+    is_rehearsal: bool = False
 
     def plus(self, later: "IngestReport") -> "IngestReport":
         """Make one report of this one and that of the next batch."""
@@ -66,3 +69,27 @@ def _describe(reason: QuarantineReason) -> str:
     place = f" in line {reason.line}" if reason.line is not None else ""
     sample = f" (first{value}{place})" if value or place else ""
     return f"{count_of(reason.rows, 'row')}: {column}{reason.reason}{sample}"
+
+
+def rehearse(record: DatasetRecord, watermark: Timestamp | None, response: IngestResponse) -> IngestReport:
+    """Say what a batch would add, and throw its files away.
+
+    Args:
+        record: The dataset, which stays as it is.
+        watermark: That is in force.
+        response: What the engine made of the batch.
+    """
+    for path in (response.data_path, response.state_path, response.quarantine_path):
+        if path is not None:
+            path.unlink(missing_ok=True)
+    interval = response.offset_interval
+    rows = interval.row_count if interval is not None else 0
+    return IngestReport(
+        record,
+        up_to_date=not rows and response.watermark == watermark,
+        new_rows=rows,
+        quarantined_rows=response.quarantined_rows,
+        quarantine_reasons=response.quarantine_reasons,
+        seconds=response.statistics.seconds,
+        is_rehearsal=True,
+    )

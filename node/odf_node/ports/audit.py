@@ -21,7 +21,8 @@ class Outcome(StrEnum):
 class AuditEntry:
     """One line: at ``at``, ``command`` was run on ``subject`` (dataset, token, peer) and ended so.
 
-    ``actor`` is who asked: ``cli``, or a token id or peer for what came over the network. ``detail`` is one line.
+    ``actor`` is who asked: ``cli``, ``subscription``, or a token id or peer for what came over the network. ``detail``
+    is one line.
     """
 
     at: Timestamp

@@ -6,11 +6,13 @@ from odf_node.acceptance.attesting import describe_attestation
 from odf_node.acceptance.unchecked import find_unchecked
 from odf_node.datasets.grounds import find_partial
 from odf_node.datasets.presence import Presence
+from odf_node.derive.query_reach import describe_reach
 from odf_node.keys.reports import KeyReports
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.commits import Acceptance, CommitStore
 from odf_node.ports.datasets import DatasetRecord
 from odf_node.ports.documents import DocumentStore
+from odf_node.ports.engines import EngineShelf
 from odf_node.ports.evidence import Attestation, EvidenceStore
 from odf_node.ports.object_names import ObjectNames
 from odf_node.ports.objects import ObjectStore
@@ -22,6 +24,7 @@ class TrustGrounds:
 
     Attributes:
         record: Which.
+        reach: How far its query reaches, where that has to be said.
         partial: What makes it less than its declared query over the whole input; empty where nothing does.
         absent_files: How many of its files are not here by choice.
         not_checked: What was taken without a look at it.
@@ -31,6 +34,7 @@ class TrustGrounds:
     """
 
     record: DatasetRecord
+    reach: str | None
     partial: str
     absent_files: int
     not_checked: tuple[str, ...]
@@ -54,12 +58,14 @@ class GroundsReader:
     evidence: EvidenceStore
     object_names: ObjectNames
     objects: ObjectStore
+    shelf: EngineShelf
 
     def read(self, record: DatasetRecord) -> TrustGrounds:
         """Collect what is known."""
         unchecked = find_unchecked(self.commits, record)
         return TrustGrounds(
             record,
+            describe_reach(record, self.chains, self.shelf),
             find_partial(self.chains, record),
             len(Presence(self.object_names, self.objects).find_absent(record)),
             unchecked.what if unchecked else (),

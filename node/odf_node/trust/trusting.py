@@ -11,6 +11,7 @@ from odf_node.acceptance.statements import Statements
 from odf_node.acceptance.unchecked import find_unchecked
 from odf_node.acceptance.verification import check_chain, stored_chain
 from odf_node.datasets.grounds import describe_acceptance, find_partial
+from odf_node.derive.query_reach import describe_reach
 from odf_node.engines.sessions import EngineHost
 from odf_node.errors import UnknownDatasetError
 from odf_node.keys.disputes import Disputes
@@ -140,6 +141,7 @@ class TrustReport:
         """Give everything that is known about what a dataset rests on, as plain values."""
         return {
             **self.stand(record).to_json(),
+            "query": describe_reach(record, self.chains, self.engines.shelf),
             "origin": record.origin_url,
             "pinnedKey": str(record.pinned_key) if record.pinned_key else None,
             "keyWarnings": KeyReports(self.chains, self.documents).list_doubts(record),

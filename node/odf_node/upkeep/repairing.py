@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from odf_node.audit_trail import AuditTrail
 from odf_node.exchange.remotes import Remotes
 from odf_node.ports import (
     DatasetRecord,
@@ -83,6 +84,7 @@ class Repairing:
     object_names: ObjectNames
     ingests: IngestStore
     objects: ObjectStore
+    trail: AuditTrail
     verifier: Verifier
     remotes: Remotes
     open_peer: Callable[[str], Awaitable[PeerDataset]]
@@ -103,6 +105,9 @@ class Repairing:
             if lost:
                 await self._repair_objects(report, lost, known, progress)
             await finish_in_thread(lambda: self._check_merge_state(record))
+        if report.mended_blocks or report.mended_objects:
+            detail = f"{report.mended_blocks} blocks, {report.mended_objects} objects"
+            await finish_in_thread(lambda: self.trail.note("repair", record.name, detail))
         if (report.mended_blocks or report.mended_objects) and report.is_whole and not report.absent_objects:
             finding = await finish_in_thread(lambda: self.verifier.verify(record, replay=False, say=progress.say))
             if finding.problem:

@@ -21,6 +21,7 @@ class LoudEngine:
     name = "loud"
     version = "1.0"
     offers = frozenset({Offer.TRANSFORM})
+    is_stepwise = True
     settings: ClassVar[dict[str, str]] = {}
 
     def digest(self):

@@ -7,7 +7,7 @@ from typing import BinaryIO
 
 from odf_node.cli.context import Context, parse_time
 from odf_node.cli.input_files import check_input
-from odf_node.cli.parsing import add_output_format
+from odf_node.cli.parsing import add_dry_run, add_output_format
 from odf_node.cli.reports import ReportLog
 from odf_node.cli.writing_time import tell_writing_time
 from odf_node.datasets.naming import get_dataset
@@ -23,6 +23,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--event-time", metavar="T", help="event time of rows that have none (default: the system time)"
     )
+    add_dry_run(parser)
     add_output_format(parser, "text", "json")
 
 
@@ -33,7 +34,9 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
     for path in arguments.files:
         check_input(str(path))
     node = context.node
-    node.sweeper.clean_up()
+    ingestor = node.ingestor.rehearsing if arguments.dry_run else node.ingestor
+    if not arguments.dry_run:
+        node.sweeper.clean_up()
     record = get_dataset(node.chains, arguments.dataset)
     event_time = parse_time(arguments.event_time, option="--event-time") if arguments.event_time else None
     sources: list[tuple[Path | BinaryIO, str]] = [(path, str(path)) for path in arguments.files]
@@ -43,7 +46,7 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
         for file, shown_as in sources:
             system_time = tell_writing_time(context, record)
             with context.console.progress(f"{record.name}: taking in {shown_as}"):
-                report = node.ingestor.push(
+                report = ingestor.push(
                     record,
                     file,
                     source_name=arguments.source_name,
@@ -52,7 +55,7 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
                     system_time=system_time,
                 )
             record = report.record
-            if not report.up_to_date:
+            if not (report.up_to_date or arguments.dry_run):
                 node.record("ingest", record.name, f"{report.new_rows} rows from {shown_as}")
             log.add(report)
     return 0

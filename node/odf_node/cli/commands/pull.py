@@ -7,15 +7,18 @@ from typing import TYPE_CHECKING
 
 from odf_node.acceptance.offers import Portion
 from odf_node.cli.context import Context, parse_reference, parse_time
-from odf_node.cli.parsing import add_output_format, add_parallel, add_rate_limit
-from odf_node.cli.reports import ReportLog
+from odf_node.cli.parsing import add_dry_run, add_output_format, add_parallel, add_rate_limit
+from odf_node.cli.reports import ReportLog, describe_report, report_to_json
 from odf_node.cli.run import tell_failure
 from odf_node.cli.writing_time import tell_writing_time
 from odf_node.datasets.naming import get_dataset
 from odf_node.errors import UsageError
 from odf_node.exchange.pulling import PullWishes
+from odf_node.ingest.report import IngestReport
 from odf_node.ports import Origin
 from odf_protocol.did import DatasetId
+from odf_protocol.enums import DatasetKind
+from odf_protocol.errors import OdfError
 from odf_protocol.names import DatasetName
 from odf_protocol.policy import Policy
 
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
     from odf_node.exchange.batches import PullOutcome
+    from odf_node.exchange.forecasting import PullForecast, StepForecast
     from odf_node.exchange.pull_planning import PullTarget
     from odf_node.ports.progress import ProgressLine
 
@@ -85,6 +89,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "option; shown as metadata-only until that pull",
     )
     parser.add_argument("--set-watermark", metavar="T", help="state that no event before T is expected; pulls nothing")
+    add_dry_run(parser)
     add_rate_limit(parser)
     add_parallel(parser)
     add_output_format(parser, "text", "json")
@@ -96,14 +101,14 @@ async def run(context: Context, arguments: argparse.Namespace) -> int:
     wishes = _parse_wishes(arguments)
     context.limit_transfers(rate=arguments.limit_rate, parallel=arguments.parallel)
     node = context.node
+    if arguments.dry_run:
+        return await _forecast_each(context, arguments, wishes)
     node.sweeper.clean_up()
     with ReportLog(context.console, arguments.output_format) as log:
         if arguments.set_watermark:
             _set_watermarks(context, arguments, log)
             return 0
-        targets = node.planner.plan([parse_reference(each) for each in arguments.sources], everything=arguments.all)
-        if arguments.recursive:
-            targets = await node.planner.plan_with_inputs(targets)
+        targets = await _plan(context, arguments)
         batch = node.batches.pull(targets, wishes, partial(_progress, context), keeps_aliases=not arguments.no_alias)
         return await _tell_each(context, batch, log, is_alone=len(targets) == 1)
 
@@ -119,6 +124,55 @@ def _parse_wishes(arguments: argparse.Namespace) -> PullWishes:
     )
 
 
+async def _plan(context: Context, arguments: argparse.Namespace) -> "list[PullTarget]":
+    planner = context.node.planner
+    targets = planner.plan([parse_reference(each) for each in arguments.sources], everything=arguments.all)
+    return await planner.plan_with_inputs(targets) if arguments.recursive else targets
+
+
+async def _forecast_each(context: Context, arguments: argparse.Namespace, wishes: PullWishes) -> int:
+    """Say what would be done with each (ING-25); one that fails does not stop the others."""
+    from odf_node.cli.forecasts import describe_forecast, forecast_to_json
+
+    targets = await _plan(context, arguments)
+    failures: list[int] = []
+    told: list[dict[str, object]] = []
+    for target in targets:
+        try:
+            with context.console.progress(f"{target.label}: asking"):
+                found = await _forecast_one(context, wishes, target)
+        except OdfError as error:
+            if len(targets) == 1:
+                raise
+            failures.append(tell_failure(f"pull: {target.label}", error))
+            continue
+        name = target.record.name if target.record else getattr(found, "name", target.label)
+        told.append(report_to_json(found) if isinstance(found, IngestReport) else forecast_to_json(name, found))
+        if arguments.output_format == "text":
+            lines = describe_report(found) if isinstance(found, IngestReport) else describe_forecast(name, found)
+            for line in lines:
+                context.console.line(line)
+    if arguments.output_format == "json":
+        context.console.json(told)
+    return failures[0] if failures else 0
+
+
+async def _forecast_one(
+    context: Context, wishes: PullWishes, target: "PullTarget"
+) -> "IngestReport | PullForecast | StepForecast":
+    from odf_node.cli.forecasts import make_forecasting
+
+    node, record = context.node, target.record
+    if record is None or record.origin is not Origin.OWN:
+        is_named = target.alias is not None
+        return await make_forecasting(node).of_pull(
+            target, local_name=wishes.local_name if is_named else None, policy=wishes.policy
+        )
+    if record.kind is DatasetKind.DERIVATIVE:
+        return make_forecasting(node).of_step(record)
+    return await node.ingestor.rehearsing.poll(record, writing_time=lambda each: tell_writing_time(context, each))
+
+
 def _check(arguments: argparse.Namespace) -> None:
     if arguments.all == bool(arguments.sources):
         raise UsageError("name what to pull, or say --all")
@@ -128,6 +182,8 @@ def _check(arguments: argparse.Namespace) -> None:
             raise UsageError(f"{option} is for one dataset of another node, so pull one, by its URL or reference")
     if arguments.set_watermark and arguments.all:
         raise UsageError("--set-watermark is for datasets that are named")
+    if arguments.set_watermark and arguments.dry_run:
+        raise UsageError("--set-watermark pulls nothing, so there is nothing that --dry-run could say")
 
 
 def _set_watermarks(context: Context, arguments: argparse.Namespace, log: "ReportLog") -> None:

@@ -5,7 +5,7 @@ import os
 from typing import TYPE_CHECKING
 
 from odf_node.cli.context import Context, parse_reference
-from odf_node.cli.parsing import add_output_format, add_parallel, add_rate_limit
+from odf_node.cli.parsing import add_dry_run, add_output_format, add_parallel, add_rate_limit
 from odf_node.cli.run import tell_failure
 from odf_node.datasets.naming import select_datasets
 from odf_node.errors import UsageError
@@ -45,6 +45,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default="private",
         help="who may see a dataset that is new there (odf+http addresses; default: private)",
     )
+    add_dry_run(parser)
     add_rate_limit(parser)
     add_parallel(parser)
     add_output_format(parser, "text", "json")
@@ -57,6 +58,8 @@ async def run(context: Context, arguments: argparse.Namespace) -> int:
     jobs = _plan(context, arguments)
     if arguments.token:
         _require_one_server([address for _, address in jobs])
+    if arguments.dry_run:
+        return await _forecast_each(context, arguments, jobs)
     failures: list[int] = []
     outcomes: list[dict[str, object]] = []
     for record, address in jobs:
@@ -108,6 +111,25 @@ def _require_one_server(addresses: "list[str]") -> None:
             f"one token is for one server, and these pushes go to {', '.join(sorted(origins))}: push to one of them "
             "with --to, or unset ODF_NODE_TOKEN; 'odf-node login' keeps a token for each"
         )
+
+
+async def _forecast_each(
+    context: Context, arguments: argparse.Namespace, jobs: "list[tuple[DatasetRecord, str]]"
+) -> int:
+    """Say what would be sent (ING-25)."""
+    from odf_node.cli.forecasts import describe_forecast, forecast_to_json, make_forecasting
+
+    told = []
+    for record, address in jobs:
+        with context.console.progress(f"{record.name}: asking {address}"):
+            found = await make_forecasting(context.node).of_push(record, address)
+        told.append(forecast_to_json(record.name, found))
+        if arguments.output_format == "text":
+            for line in describe_forecast(record.name, found):
+                context.console.line(line)
+    if arguments.output_format == "json":
+        context.console.json(told[0] if arguments.to else told)
+    return 0
 
 
 def _plan(context: Context, arguments: argparse.Namespace) -> "list[tuple[DatasetRecord, str]]":

@@ -41,8 +41,6 @@ async def run(context: Context, arguments: argparse.Namespace) -> int:
         with console.progress(f"{record.name}: starting") as progress:
             report = await node.repairing.repair(record, sources, progress)
         reports.append(report)
-        if report.mended_blocks or report.mended_objects:
-            node.record("repair", record.name, f"{report.mended_blocks} blocks, {report.mended_objects} objects")
         if arguments.output_format == "text":
             for line in describe(report):
                 console.line(line)

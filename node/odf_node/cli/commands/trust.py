@@ -91,6 +91,8 @@ def _show_dataset(context: Context, found: dict[str, Any]) -> None:
     console.text(f"  rule        {found['rule']}")
     verdict = f"accepted as {found['wouldRestOn']}" if found["accepted"] else "would be refused"
     console.text(f"  today       {verdict}: {found['reason']}")
+    if found["query"]:
+        console.text(f"  query       {found['query']}")
     for warning in found["keyWarnings"]:
         console.text(f"  WARNING     {warning}")
     rows = [{**row, "blocks": "{} to {}".format(*row["blocks"])} for row in found["acceptances"]]

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 from odf_node.cli.context import Context
 from odf_node.datasets.chains import load_view
 from odf_node.derive.query_history import Rows, list_queries
+from odf_node.derive.query_reach import describe_reach
 from odf_node.errors import UsageError
 from odf_node.ports import DatasetRecord
 from odf_protocol.chain_progress import decode_progress
@@ -65,15 +66,18 @@ def _show_derivative(
     console, engine = context.console, declared.transform.engine
     queries = [_describe_query(context, span) for span in list_queries(context.node.chains, record.id)]
     newest = queries[-1]
+    reach = describe_reach(record, context.node.chains, context.node.engine_shelf)
     if as_json:
         shown = {"dataset": record.name, "engine": engine, "inputs": newest["inputs"], "queries": newest["queries"]}
-        console.json(shown | {"made": queries})
+        console.json(shown | {"made": queries, "reach": reach})
         return
     console.text(f"{record.name} ({record.id})")
     for item in newest["inputs"]:
         name = item["name"] or "a dataset that is not in this node"
         of = "" if item["heldRows"] is None else f" of {item['heldRows']:,} here"
         console.line(f"  reads {name} as {item['alias']} ({item['id']}): {_words(item['read'])}{of}")
+    if reach is not None:
+        console.text(f"  {reach}")
     for query in queries if with_query else ():
         # One query over everything, as almost always, needs no heading.
         if len(queries) > 1:

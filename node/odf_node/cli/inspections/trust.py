@@ -25,6 +25,7 @@ def _to_json(grounds: TrustGrounds) -> dict[str, Any]:
         "dataset": record.name,
         "id": str(record.id),
         "trust": grounds.ground,
+        "query": grounds.reach,
         "partial": grounds.partial or None,
         "absentFiles": grounds.absent_files,
         "notChecked": list(grounds.not_checked),
@@ -57,6 +58,8 @@ def _tell_trust(context: Context, grounds: TrustGrounds) -> None:
     console.text(f"  identity    {record.id}")
     if record.origin is not Origin.OWN:
         console.text(f"  pinned key  {record.pinned_key or 'none: nobody signed'}")
+    if grounds.reach is not None:
+        console.text(f"  query       {grounds.reach}")
     for warning in grounds.key_warnings:
         console.text(f"  WARNING     {warning}")
     if grounds.absent_files:
