@@ -16,6 +16,7 @@ from odf_engines.contract import IngestRequest
 from odf_engines.ingest.appending import append_source
 from odf_engines.ingest.csv_grammar import CsvDialect
 from odf_engines.ingest.csv_records import read_csv
+from odf_engines.ingest.plain_texts import convert_plain
 from odf_engines.ingest.result import Folders
 from odf_node.adapters.sources.reader import LocalSourceReader
 from odf_node.ports.sources import Fetched
@@ -23,6 +24,7 @@ from odf_protocol.errors import MalformedError
 from odf_protocol.events import (
     DataTypeInt64,
     DataTypeString,
+    DataTypeTimestamp,
     EventTimeSourceFromPath,
     FetchStepFilesGlob,
     MergeStrategyAppend,
@@ -33,7 +35,7 @@ from odf_protocol.events import (
 )
 from odf_protocol.timestamp import Timestamp
 from odf_protocol.vocabulary import Vocabulary
-from support.ingests import schema
+from support.ingests import RootDataset, quarantined, schema
 
 NOW = Timestamp.parse("2024-02-01T00:00:00Z")
 MIDNIGHT = Timestamp(0)
@@ -209,3 +211,25 @@ def test_name_of_a_time_before_1970_means_that_time(tmp_path: Path) -> None:
     named = EventTimeSourceFromPath(pattern=r"(.*)\.csv", timestamp_format="%Y-%m-%d %H-%M-%S.%f")
 
     assert str(fetch(tmp_path, "*.csv", event_time=named).event_time) == "1969-12-31T23:59:59.500Z"
+
+
+# --- Texts --------------------------------------------------------------------------------------------------------
+
+
+def test_empty_text_is_no_decimal_that_has_only_a_fraction() -> None:
+    values, is_plain = convert_plain(pa.array(["", "0.5", None]), pa.decimal128(10, 10))
+
+    assert values.to_pylist() == [None, None, None]
+    assert is_plain.to_pylist() == [False, False, True]
+
+
+@pytest.mark.spark
+def test_time_that_its_offset_moves_out_of_all_years_sets_its_row_aside() -> None:
+    texts = ["0001-01-01T00:00:00+00:01", "9999-12-31T23:59:59-00:01", "2020-01-01T00:00:00+00:01", "never"]
+    read = ReadStepNdJson(schema=schema(event_time=DataTypeTimestamp()))
+
+    found = RootDataset(read).ingest("".join(f'{{"event_time": "{text}"}}\n' for text in texts))
+
+    assert [row["record"] for row in quarantined(found)] == [1, 2, 4]
+    assert found.offset_interval is not None
+    assert found.offset_interval.row_count == 1
