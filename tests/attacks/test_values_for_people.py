@@ -6,6 +6,7 @@ Source: ROWS-1 and ROWS-11 in ``spec/extensions/acceptance.md``.
 """
 
 import csv
+import io
 import json
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from odf_node.adapters.rows_folder import RowsFolder
+from odf_node.cli.console import Console
+from odf_node.cli.rows import write_rows
 from odf_node.datasets.engine_rows import EngineRows
+from odf_node.errors import UsageError
 from odf_protocol.events import (
     AddData,
     DataField,
@@ -135,6 +139,14 @@ def test_lists_in_csv_are_json(tmp_path: Path) -> None:
     judge.accept(chain_of(tmp_path, LIST_OF_TIMES, values))
 
     assert shown(judge.home.path, "csv") == ['["1970-01-01T00:00:00Z"]', f'["{2**62} ms since 1970"]']
+
+
+@pytest.mark.parametrize("form", ["json", "ndjson"])
+def test_answer_with_two_columns_of_one_name_loses_none_in_json(form: str) -> None:
+    rows = pa.table([whole(1), whole(2)], names=["n", "n"])
+
+    with pytest.raises(UsageError, match="two columns called n"):
+        write_rows(Console(out=io.StringIO()), rows, form)
 
 
 def test_struct_that_names_a_field_twice_is_refused(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ def write_rows(
     """Write ``rows`` to ``path``, or to standard output where it is None.
 
     Raises:
-        UsageError: ``path`` exists: results never replace files.
+        UsageError: ``path`` exists: results never replace files; or the form has no room for what the rows are.
         ResultNotWrittenError: There is no room, or no right to write there.
     """
     if path is None:
@@ -121,9 +121,12 @@ def _as_csv_has_it(rows: "pa.Table") -> "pa.Table":
 
 
 def _iter_plain(rows: "pa.Table") -> Iterator[dict[str, Any]]:
+    names = rows.schema.names
+    if repeated := sorted({name for name in names if names.count(name) > 1}):
+        raise UsageError(f"JSON has no two columns called {repeated[0]}; give each its own name with AS")
     columns = [_values_of(column) for column in rows.columns]
     for values in zip(*columns, strict=True):
-        yield {name: _plain_value(value) for name, value in zip(rows.schema.names, values, strict=True)}
+        yield {name: _plain_value(value) for name, value in zip(names, values, strict=True)}
 
 
 def _plain_value(value: Any) -> Any:
