@@ -4,6 +4,7 @@ Source: clauses ING-1 to ING-4, ING-19 in ``spec/ingest.md``.
 """
 
 import asyncio
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,7 @@ from odf_protocol.events import (
 )
 from odf_protocol.timestamp import Timestamp
 from odf_protocol.vocabulary import Vocabulary
+from support.command_line import run_command
 from support.ingests import RootDataset, quarantined, schema
 
 NOW = Timestamp.parse("2024-02-01T00:00:00Z")
@@ -197,6 +199,23 @@ def test_file_whose_name_is_no_text_is_told(tmp_path: Path) -> None:
 
     with pytest.raises(MalformedError, match="names in UTF-8"):
         fetch(tmp_path, "*.csv")
+
+
+def test_pushed_file_whose_name_is_no_text_is_taken(tmp_path: Path) -> None:
+    manifest, home = tmp_path / "rows.yaml", tmp_path / "home"
+    manifest.write_text(
+        "{kind: DatasetSnapshot, version: 1, content: {name: rows, kind: Root, metadata: [{kind: AddPushSource,"
+        " sourceName: default, read: {kind: NdJson, schema: {fields: [{name: n, type: Int64}]}}, merge: {kind: Append}"
+        "}]}}"
+    )
+    source = os.fsdecode(bytes(tmp_path) + b"/\xff.ndjson")
+    Path(source).write_bytes(b'{"n": 1}\n{"n": 2}\nno row\n')
+    assert run_command(home, "add", manifest).returncode == 0
+
+    assert run_command(home, "ingest", "rows", source).returncode == 0
+
+    [row] = json.loads(run_command(home, "inspect", "quarantine", "rows", "-o", "json").stdout)
+    assert (row["original"], row["source"]) == ("no row", f"{tmp_path}/\\xff.ndjson")
 
 
 def test_pipe_that_matches_is_not_waited_for(tmp_path: Path) -> None:

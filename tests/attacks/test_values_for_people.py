@@ -42,9 +42,10 @@ from odf_protocol.events import (
 )
 from odf_protocol.schema_arrow import arrow_schema_of
 from odf_protocol.schema_system import system_fields
+from odf_protocol.timestamp import Timestamp
 from odf_protocol.vocabulary import Vocabulary
 from support.command_line import run_command
-from support.offers import CITY_SCHEMA, NOON, Judge, PeerChain, parquet_bytes
+from support.offers import CITIES, CITY_SCHEMA, NOON, Judge, PeerChain, parquet_bytes, slice_table
 
 NAMED_TWICE = DataTypeStruct(
     fields=(DataField(name="a", type=DataTypeInt64()), DataField(name="a", type=DataTypeInt64()))
@@ -154,6 +155,25 @@ def test_struct_that_names_a_field_twice_is_refused(tmp_path: Path) -> None:
     chain = chain_of(tmp_path, NAMED_TWICE, values)
 
     Judge.create(tmp_path / "home").refuse(chain.offer(), chain.files, rule="ROWS-1")
+
+
+@pytest.mark.parametrize("unit", [TimeUnit.MICROSECOND, TimeUnit.NANOSECOND])
+def test_system_time_in_another_unit_is_still_that_of_the_block(tmp_path: Path, unit: TimeUnit) -> None:
+    column = DataField(name="system_time", type=DataTypeTimestamp(unit=unit))
+    schema = DataSchema(fields=(*CITY_SCHEMA.fields[:2], column, *CITY_SCHEMA.fields[3:]))
+    kind = arrow_schema_of(schema).field("system_time").type
+    chain = PeerChain(tmp_path)
+    chain.add(Seed(dataset_id=chain.id, dataset_kind=DatasetKind.ROOT)).add(SetDataSchema(schema=schema))
+    honest = slice_table(CITIES, first_offset=0, at=Timestamp(NOON.seconds + 2))
+    numbers = honest.column("system_time").cast(pa.int64())  # of milliseconds, but said to be of smaller units
+    lying = honest.set_column(2, pa.field("system_time", kind, nullable=False), numbers.cast(kind))
+    false = chain.copy().add_slice(parquet_bytes(lying), rows=3)
+
+    judge = Judge.create(tmp_path / "home")
+    judge.refuse(false.offer(), false.files, rule="ROWS-3")
+
+    true = honest.set_column(2, lying.schema.field(2), honest.column("system_time").cast(kind))
+    judge.accept(chain.add_slice(parquet_bytes(true), rows=3))
 
 
 def test_slice_that_names_a_column_twice_is_refused(tmp_path: Path) -> None:

@@ -94,7 +94,7 @@ def _check_names(paths: list[Path], pattern: str) -> None:
     """Refuse files whose names a state cannot hold, or cannot tell apart: one of them would never be taken."""
     for path in paths:
         try:
-            path.name.encode()
+            str(path).encode()
         except UnicodeEncodeError as error:
             raise MalformedError("files source", where=pattern, expected="names in UTF-8", found=path) from error
     for path, following in pairwise(paths):
