@@ -100,11 +100,12 @@ def name_operations(rows: "pa.Table") -> "pa.Table":
 
 def _values_of(column: "pa.ChunkedArray") -> list[Any]:
     try:
-        return column.to_pylist()
+        values: list[Any] = column.to_pylist()
     except (ValueError, OverflowError):  # Python has no such times; nor dictionaries with a key twice
         from odf_protocol.cell_values import cell_value
 
-        return [cell_value(cell) for cell in column]
+        values = [cell_value(cell) for cell in column]
+    return values
 
 
 def _as_csv_has_it(rows: "pa.Table") -> "pa.Table":
