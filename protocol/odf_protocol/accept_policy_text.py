@@ -1,6 +1,6 @@
 """Accept policies as people write them: a YAML file of rules, read strictly, with the place of every mistake.
 
-Source: clauses POLICY-1 to POLICY-6 in ``spec/extensions/policies.md``.
+Source: clauses POLICY-1 to POLICY-6 and POLICY-10 in ``spec/extensions/policies.md``.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,6 +13,7 @@ from odf_protocol.manifest.errors import ManifestError, find_nearest, list_words
 from odf_protocol.manifest.nodes import ListNode, MapNode, Node, Scalar, describe
 from odf_protocol.manifest.place import Path, Place
 from odf_protocol.manifest.yaml_text import parse_yaml
+from odf_protocol.multihash import Multihash
 from odf_protocol.policy import AcceptRule, Auditor, Policy
 
 __all__ = ["MAX_POLICY_BYTES", "parse_policies"]
@@ -27,6 +28,7 @@ _WORDS: Final[Mapping[str, Policy]] = {
 }
 """What ``accept`` may say (POLICY-3)."""
 _MAX_AUDITORS: Final = 1000  # guess
+_DIGEST_START: Final = "f16"  # of a multihash in base16, which no name of an engine is taken for
 
 
 def parse_policies(text: str, *, source_name: str) -> PolicySet:
@@ -84,7 +86,7 @@ class _Reader:
             self._auditors[key.text] = auditor
 
     def _read_rule(self, node: Node, path: Path, number: str, *, is_default: bool = False) -> PolicyRule:
-        known: tuple[str, ...] = ("accept", "auditors", "threshold", "firstContact")
+        known: tuple[str, ...] = ("accept", "auditors", "threshold", "engines", "firstContact")
         if not is_default:
             known = (*known, "datasets", "peers")
         fields = self._fields(node, path, known, ("accept",))
@@ -104,6 +106,7 @@ class _Reader:
             policy=policy,
             auditors=auditors,
             threshold=threshold,
+            engines=self._read_engines(fields, path, policy),
             first_contact=contact == "allow",
         )
         return PolicyRule(rule, patterns, identities, self._read_peers(fields, path))
@@ -136,6 +139,19 @@ class _Reader:
         if not (number.isascii() and number.isdigit() and len(number) < 5 and 1 <= int(number) <= len(chosen)):
             self._place.fail(fields["threshold"], (path, "threshold"), f"a number from 1 to {len(chosen)}", number)
         return tuple(self._auditors[name] for name in chosen), int(number)
+
+    def _read_engines(self, fields: Mapping[str, Node], path: Path, policy: Policy) -> tuple[str, ...]:
+        if policy is not Policy.REEXECUTE and "engines" in fields:
+            self._place.fail(
+                fields["engines"], (path, "engines"), "this field with accept: re-executed only", "engines"
+            )
+        engines = []
+        for text, item, here in self._words(fields, "engines", path):
+            if text.startswith(_DIGEST_START):
+                engines.append(str(self._parsed(Multihash.parse, item, here, "the digest of an engine")))
+            else:
+                engines.append(text.lower())
+        return tuple(engines)
 
     def _read_datasets(self, fields: Mapping[str, Node], path: Path) -> tuple[tuple[str, ...], tuple[DatasetId, ...]]:
         patterns: list[str] = []

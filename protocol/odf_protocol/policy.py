@@ -64,13 +64,15 @@ class AcceptRule:
     """One rule of the user's (POLICY-3); ``name`` is how messages and records call it.
 
     ``policy`` None is the default of ACCEPT-1. ``auditors`` and ``threshold`` say whose attestations count, and how
-    many are needed. Without ``first_contact``, a dataset that is not held yet is taken only if its identity was named.
+    many are needed. ``engines`` are names and digests of those whose re-execution counts, empty for all. Without
+    ``first_contact``, a dataset that is not held yet is taken only if its identity was named.
     """
 
     name: str
     policy: Policy | None = None
     auditors: tuple[Auditor, ...] = ()
     threshold: int = 0
+    engines: tuple[str, ...] = ()
     first_contact: bool = True
 
     @classmethod
@@ -99,7 +101,7 @@ class Proof:
     ``is_new``: the dataset is not held yet; ``identity_named``: the user said which identity it must have.
     ``witnesses``: one for each new block with data. ``lapses`` says which rows of inputs the new steps leave out or
     take twice (PLAN-9), ``is_late`` that the query in force made none of the steps (PLAN-11), ``partial`` all that
-    makes the dataset less than its declared query over the whole input.
+    makes the dataset less than its declared query over the whole input. ``engines`` are those that the steps name.
     """
 
     kind: DatasetKind
@@ -113,6 +115,15 @@ class Proof:
     lapses: str = ""
     is_late: bool = False
     partial: str = ""
+    engines: tuple["EngineHere", ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class EngineHere:
+    """An engine that the steps name: its name in small letters, and its digest as text, empty where that is unknown."""
+
+    name: str
+    digest: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +172,8 @@ def decide(asked: AcceptRule | Policy | None, proof: Proof) -> Decision:
         trust = Trust.SIGNED if proof.signed else Trust.UNSIGNED
         reason = f"root data: chain, rows and hashes hold, {_signed_text(proof.signed)}{first}"
         return Decision(True, trust, False, reason)
-    possible = proof.engine_available and proof.inputs_accepted
+    uncounted = _describe_uncounted(rule, proof)
+    possible = proof.engine_available and proof.inputs_accepted and not uncounted
     if possible and effective is Policy.REEXECUTE and (refusal := _find_part_left_out(proof)) is not None:
         return refusal
     if possible and effective is not Policy.INTEGRITY:
@@ -172,10 +184,10 @@ def decide(asked: AcceptRule | Policy | None, proof: Proof) -> Decision:
         return Decision(True, trust, True, reason, partial=proof.partial)
     if effective is Policy.REEXECUTE:
         return _refuse(
-            f"its transforms cannot be re-executed here: {proof.missing}",
+            f"its transforms cannot be re-executed here: {'; '.join(filter(None, (proof.missing, uncounted)))}",
             "pull the inputs first (--recursive does), or take it knowingly with --policy integrity; "
             "it is then shown as not re-executed",
-            "ACCEPT-2 steps-can-be-re-executed",
+            "POLICY-10 engine-counts" if uncounted else "ACCEPT-2 steps-can-be-re-executed",
         )
     trust = Trust.SIGNED if proof.signed else Trust.UNSIGNED
     return Decision(True, trust, False, f"not re-executed; chain and hashes hold, {_signed_text(proof.signed)}{first}")
@@ -207,6 +219,15 @@ def decide_on_metadata(asked: AcceptRule | Policy | None, proof: Proof, *, has_f
         return Decision(True, Trust.METADATA, False, f"{reason}; {attested.reason}", rests_on=attested.rests_on)
     first = ", first contact" if proof.is_new and not proof.identity_named else ""
     return Decision(True, Trust.METADATA, False, f"{reason}{first}")
+
+
+def _describe_uncounted(rule: AcceptRule, proof: Proof) -> str:
+    """Say which engines the rule does not count, empty where it counts all (POLICY-10)."""
+    if not rule.engines:
+        return ""
+    others = [each for each in proof.engines if each.name not in rule.engines and each.digest not in rule.engines]
+    named = ", ".join(f"{each.name!r}{f' (digest {each.digest})' if each.digest else ''}" for each in others)
+    return f"{rule.name} does not count engine {named}" if others else ""
 
 
 def _find_obstacle(rule: AcceptRule, proof: Proof) -> Decision | None:

@@ -74,6 +74,7 @@ __all__ = [
     "arrow_type_of",
     "data_schema_of",
     "data_schema_with_encodings_of",
+    "rows_schema_of",
     "strip_encodings",
 ]
 
@@ -120,6 +121,15 @@ def arrow_schema_of(schema: DataSchema) -> pa.Schema:
         UnsupportedError: Arrow has no such type; names the column.
     """
     return pa.schema([arrow_field_of(field) for field in schema.fields])
+
+
+def rows_schema_of(schema: DataSchema) -> pa.Schema:
+    """Build the Arrow schema in which this node keeps rows that follow ``schema``, whatever layouts its author names.
+
+    Raises:
+        UnsupportedError: Arrow has no such type; names the column.
+    """
+    return arrow_schema_of(strip_encodings(schema))
 
 
 def arrow_field_of(field: DataField) -> pa.Field:

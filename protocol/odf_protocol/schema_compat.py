@@ -52,9 +52,14 @@ def find_incompatibility(previous: DataSchema, new: DataSchema, *, ignore_option
 
 
 def find_slice_incompatibility(dataset: DataSchema, data: DataSchema) -> str | None:
-    """Say why rows of schema ``data`` do not fit a dataset; None if they do."""
+    """Say why rows of schema ``data`` do not fit a dataset; None if they do.
+
+    Columns go by their names, so rows that have a name twice fit none.
+    """
     expected = [field.name for field in dataset.fields]
     found = [field.name for field in data.fields]
+    if len(set(found)) != len(found):
+        return f"a name stands twice: {', '.join(sorted({name for name in found if found.count(name) > 1}))}"
     if expected != found:
         return _describe_names(expected, found)
     for ours, theirs in zip(dataset.fields, data.fields, strict=True):

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from odf_protocol.cause_in_rows import find_cause_in_rows
+from odf_protocol.cell_values import cell_value
 from odf_protocol.divergence import MAX_LISTED_CELLS, CellDifference, Divergence
 from odf_protocol.timestamp import Timestamp
 from odf_protocol.vocabulary import Vocabulary
@@ -136,8 +137,8 @@ def _row_key(table: pa.Table, position: int, vocabulary: Vocabulary) -> str:
     parts = []
     for field in table.schema:
         if field.name == vocabulary.event_time:
-            value = table.column(field.name)[position].as_py()
-            parts.append(f"{value:%Y-%m-%d}" if value is not None else "no event time")
+            value = _text(table.column(field.name)[position])
+            parts.append("no event time" if value is None else value.partition("T")[0])
         elif pa.types.is_string(field.type):
             parts.append(_text(table.column(field.name)[position]) or "null")
     return ", ".join(parts[:3])
@@ -155,11 +156,5 @@ def _same_rows_in_other_order(published: pa.Table, recomputed: pa.Table, vocabul
 
 def _text(scalar: pa.Scalar) -> str | None:
     """Write a cell as people read it: decimals and numbers as they are, times in RFC 3339, bytes in hex."""
-    value = scalar.as_py()
-    if value is None:
-        return None
-    if isinstance(value, bytes):
-        return value.hex()
-    if hasattr(value, "isoformat"):
-        return str(value.isoformat()).replace("+00:00", "Z")
-    return str(value)
+    value = cell_value(scalar)
+    return None if value is None else str(value)

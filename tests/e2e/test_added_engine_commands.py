@@ -96,6 +96,16 @@ def test_added_engine_derives_and_others_with_the_same_file_verify_it(node: Real
         node.must("engine", "export", "other-one", str(exported))
         assert exported.read_bytes() == file.read_bytes()
         assert other.must("engine", "add", "other-one", str(exported), "-o", "json").json() == added
+
+        # POLICY-10: that it is here does not mean that its word counts.
+        policies = "kind: AcceptPolicies\nversion: 1\ndefault: {accept: re-executed, engines: [ENGINE]}\n"
+        write(other.home / "policies.yaml", policies.replace("ENGINE", "spark").encode())
+        before = kept(other)
+        refused = other.run("pull", f"{address}/all.cities")
+        assert refused.code == 4
+        assert f"does not count engine 'other-one' (digest {added['digest']})" in refused.err
+        assert kept(other) == before
+        write(other.home / "policies.yaml", policies.replace("ENGINE", added["digest"]).encode())
         other.must("pull", f"{address}/all.cities")
     (listed,) = [each for each in other.must("list", "-o", "json").json() if each["name"] == "all.cities"]
     assert listed["trust"] == "re-executed"

@@ -15,11 +15,13 @@ DIALECTS = st.sampled_from([CsvDialect(b",", b'"', b"\\"), CsvDialect(b",", b'"'
 
 # Mostly fields of the right number, with everything in them that can confuse a reader.
 _PIECES = st.sampled_from(
-    [b"a", b"1", b",", b";", b'"', b"'", b"\\", b"!", b" ", b"\xc3\xbc", b"\xff", b"\n", b"\r", b'""']
-)
+    [b"a", b"1", b",", b";", b'"', b"'", b"\\", b"!", b" ", b"\xc3\xbc", b"\xff", b"\n", b"\r", b'""', b"\r\n",
+     b"\0", b"\xef\xbb\xbf", b"\0end of file"]
+)  # fmt: skip
 _FIELD = st.lists(_PIECES, max_size=4).map(b"".join)
 _LINE = st.lists(_FIELD, min_size=WIDTH, max_size=WIDTH).map(b",".join)
-FILES = st.lists(st.one_of(_LINE, _FIELD), max_size=6).map(b"\n".join)
+_END = st.sampled_from([b"\n", b"\r", b"\r\n", b"\n\r", b"\n\n"])
+FILES = st.tuples(st.lists(st.one_of(_LINE, _FIELD), max_size=6), _END).map(lambda found: found[1].join(found[0]))
 
 
 def expected_rows(data: bytes, dialect: CsvDialect) -> tuple[list[tuple[int, list[str | None]]], set[int], int]:

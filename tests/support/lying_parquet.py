@@ -7,25 +7,31 @@ notes of writers. Readers believe different ones of them. Named lies are those t
 Source: Apache Parquet, "File Format" and ``parquet.thrift``.
 """
 
+import base64
 import random
 import struct
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
+
+import pyarrow as pa
 
 from support import thrift_compact as thrift
 from support.thrift_compact import Field, Items, Struct
 
 MAGIC = b"PAR1"
 # FileMetaData
-SCHEMA, NUM_ROWS, ROW_GROUPS, KEY_VALUES, CREATED_BY, COLUMN_ORDERS = 2, 3, 4, 5, 6, 7
+SCHEMA, NUM_ROWS, ROW_GROUPS, KEY_VALUES, CREATED_BY, COLUMN_ORDERS, ENCRYPTION, SIGNING_KEY = range(2, 10)
 # RowGroup
 COLUMNS, GROUP_BYTE_SIZE, GROUP_ROWS, SORTING, GROUP_OFFSET, GROUP_COMPRESSED, ORDINAL = 1, 2, 3, 4, 5, 6, 7
 # ColumnChunk
-FILE_PATH, CHUNK_OFFSET, META, OFFSET_INDEX, OFFSET_INDEX_LENGTH, COLUMN_INDEX, COLUMN_INDEX_LENGTH = range(1, 8)
+FILE_PATH, CHUNK_OFFSET, META, OFFSET_INDEX, OFFSET_INDEX_LENGTH, COLUMN_INDEX, COLUMN_INDEX_LENGTH, CRYPTO = range(
+    1, 9
+)
 # ColumnMetaData
 TYPE, ENCODINGS, PATH, CODEC, NUM_VALUES, UNCOMPRESSED, COMPRESSED = 1, 2, 3, 4, 5, 6, 7
 DATA_PAGE, INDEX_PAGE, DICTIONARY_PAGE, STATISTICS, ENCODING_STATS, BLOOM, BLOOM_LENGTH = 9, 10, 11, 12, 13, 14, 15
+SIZE_STATISTICS = 16
 # Statistics
 OLD_MAX, OLD_MIN, NULLS, DISTINCT, MAX, MIN = 1, 2, 3, 4, 5, 6
 # SchemaElement
@@ -61,6 +67,22 @@ NOTES = (
     (b"parquet.avro.schema", b'{"type":"record","name":"a","fields":[]}'),
 )
 
+_NAMES = (b"offset", b"\xff\xfe", b"", b"a.b", b"city\0", "e\u0301".encode(), b"element")
+
+_ARROW_TYPES = (
+    pa.large_string(), pa.string_view(), pa.binary(), pa.large_binary(), pa.dictionary(pa.int8(), pa.string()),
+    pa.dictionary(pa.int32(), pa.large_string()), pa.dictionary(pa.int32(), pa.int64()), pa.date64(), pa.date32(),
+    pa.timestamp("s"), pa.timestamp("ms"), pa.timestamp("us", "UTC"), pa.timestamp("ns", "UTC"),
+    pa.timestamp("ms", "America/Los_Angeles"), pa.timestamp("ms", "+05:30"), pa.timestamp("ms", "no such zone"),
+    pa.duration("ms"), pa.duration("ns"), pa.time32("ms"), pa.time64("ns"), pa.int8(), pa.int64(), pa.uint8(),
+    pa.uint32(), pa.uint64(), pa.float16(), pa.float32(), pa.decimal128(38, 2), pa.decimal256(60, 4),
+    pa.decimal32(9, 2), pa.decimal64(9, 2), pa.binary(16), pa.bool_(), pa.null(), pa.large_list(pa.string()),
+    pa.list_view(pa.string()), pa.list_(pa.large_string()), pa.list_(pa.string(), 2), pa.map_(pa.string(), pa.string()),
+    pa.struct([("x", pa.int64()), ("y", pa.large_string())]), pa.struct([("y", pa.string()), ("x", pa.int64())]),
+    pa.run_end_encoded(pa.int32(), pa.string()),
+)  # fmt: skip
+"""What an embedded schema may say of a column, true or not."""
+
 
 @dataclass
 class ParquetFile:
@@ -68,6 +90,8 @@ class ParquetFile:
 
     body: bytes
     footer: Struct
+    repeated: list[tuple[int, Field]] = field(default_factory=list)
+    """Fields that the footer has a second time; Thrift does not say which of two counts."""
 
     @classmethod
     def parse(cls, raw: bytes) -> "ParquetFile":
@@ -76,7 +100,7 @@ class ParquetFile:
         return cls(raw[:start], thrift.Reader(raw, start).struct())
 
     def build(self) -> bytes:
-        footer = thrift.write_struct(self.footer)
+        footer = thrift.write_struct(self.footer, self.repeated)
         return self.body + footer + struct.pack("<I", len(footer)) + MAGIC
 
     def groups(self) -> list[Struct]:
@@ -352,7 +376,7 @@ def _change_schema(file: ParquetFile, chance: random.Random) -> str:
                 unit = Struct({chance.randrange(1, 4): Field(thrift.STRUCT, Struct())})
                 said.put(2, thrift.STRUCT, unit)
     elif how == "name":
-        element.put(NAME, thrift.BINARY, chance.choice((element[NAME].value.upper(), b"offset", b"\xff\xfe", b"")))
+        element.put(NAME, thrift.BINARY, chance.choice((*_NAMES, element[NAME].value.upper())))
     else:
         element.put(ELEMENT_TYPE, thrift.I32, chance.randrange(8))
     return f"schema of {element.get_value(NAME)}: {how}"
@@ -452,7 +476,8 @@ def _lie_in_page_header(file: ParquetFile, chance: random.Random) -> str:
     header, _ = chance.choice(pages)
     inner_number = next(number for number in (PAGE_DATA, PAGE_DICTIONARY, PAGE_DATA_V2) if number in header)
     inner = header[inner_number].value
-    how = chance.choice(("count", "encoding", "levels", "crc", "size", "statistics", "type", "repeat", "drop", "swap"))
+    how = chance.choice(("count", "encoding", "levels", "crc", "size", "statistics", "type", "repeat", "drop", "swap",
+                         "packed"))  # fmt: skip
     if how == "count":
         inner.put(1, thrift.I32, _other_number(inner[1].value, chance, file) % 2**31)
     elif how == "encoding":
@@ -467,6 +492,8 @@ def _lie_in_page_header(file: ParquetFile, chance: random.Random) -> str:
     elif how == "statistics":
         lies = Struct({MAX: Field(thrift.BINARY, b"\0" * 8), MIN: Field(thrift.BINARY, b"\0" * 8)})
         inner.put(8 if inner_number == PAGE_DATA_V2 else 5, thrift.STRUCT, lies)
+    elif how == "packed":
+        inner.put(7, thrift.FALSE, inner.get_value(7) is False)
     elif how == "type":
         header.put(PAGE_TYPE, thrift.I32, chance.randrange(5))
     elif how == "repeat":
@@ -522,10 +549,167 @@ def _glue(file: ParquetFile, chance: random.Random) -> str:
     return f"glued: {how}"
 
 
+def _lie_in_arrow_schema(file: ParquetFile, chance: random.Random) -> str:
+    """The schema that Arrow's writers embed, by which Arrow's readers restore types that Parquet lacks."""
+    notes = file.footer[KEY_VALUES].value.values
+    written = next(each.get_value(2) for each in notes if each.get_value(1) == b"ARROW:schema")
+    schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(written)))
+    place = chance.randrange(len(schema))
+    said = schema.field(place)
+    how = chance.choice(("type", "type", "type", "nullable", "name", "swap", "drop", "twice", "notes", "extension"))
+    if how == "type":
+        said = said.with_type(chance.choice(_ARROW_TYPES))
+    elif how == "nullable":
+        said = said.with_nullable(not said.nullable)
+    elif how == "name":
+        said = said.with_name(chance.choice((said.name.upper(), "offset", "", "é", "e\u0301")))
+    elif how == "notes":
+        said = said.with_metadata({b"PARQUET:field_id": b"1", b"ARROW:something": b"else"})
+    elif how == "extension":
+        name = chance.choice(
+            (b"arrow.uuid", b"arrow.json", b"arrow.bool8", b"arrow.fixed_shape_tensor", b"geoarrow.wkb")
+        )
+        said = said.with_metadata({b"ARROW:extension:name": name, b"ARROW:extension:metadata": b""})
+    fields = list(schema)
+    if how == "swap":
+        other = chance.randrange(len(schema))
+        fields[place], fields[other] = fields[other], fields[place]
+    elif how == "drop":
+        del fields[place]
+    elif how == "twice":
+        fields.append(said)
+    else:
+        fields[place] = said
+    lie = pa.schema(fields, chance.choice((None, {b"pandas": b'{"index_columns": ["people"]}'})))
+    file.note(b"ARROW:schema", base64.b64encode(lie.serialize().to_pybytes()))
+    return f"Arrow's schema of {said.name}: {how} {said.type}"
+
+
+def _repeat_note(file: ParquetFile, chance: random.Random) -> str:
+    """Two notes of one name: readers keep the first or the last."""
+    notes = file.footer[KEY_VALUES].value.values
+    key = chance.choice([each.get_value(1) for each in notes])
+    value = chance.choice(NOTES)[1] if chance.random() < 0.5 else chance.choice(notes).get_value(2)
+    notes.insert(chance.choice((0, len(notes))), Struct({1: Field(thrift.BINARY, key), 2: Field(thrift.BINARY, value)}))
+    return f"a second note {key!r}"
+
+
+def _repeat_footer_field(file: ParquetFile, chance: random.Random) -> str:
+    """Two row counts, schemas or lists of row groups in one footer."""
+    number = chance.choice((SCHEMA, NUM_ROWS, ROW_GROUPS, ROW_GROUPS, KEY_VALUES, 99))
+    if number == ROW_GROUPS:
+        groups = list(file.footer[ROW_GROUPS].value.values)
+        chance.choice((groups.reverse, groups.pop, lambda: groups.append(groups[0])))()
+        again = Field(thrift.LIST, Items(thrift.STRUCT, groups))
+    elif number == NUM_ROWS:
+        again = Field(thrift.I64, _other_number(file.footer[NUM_ROWS].value, chance, file))
+    elif number == SCHEMA:
+        elements = list(file.footer[SCHEMA].value.values)
+        first, last = chance.sample(range(1, len(elements)), 2)
+        elements[first], elements[last] = elements[last], elements[first]
+        again = Field(thrift.LIST, Items(thrift.STRUCT, elements))
+    else:
+        again = Field(thrift.LIST, Items(thrift.STRUCT))
+    file.repeated.append((number, again))
+    return f"footer field {number} twice"
+
+
+def _claim_order(file: ParquetFile, chance: random.Random) -> str:
+    """Row groups that say by which column they are sorted; columns that say how their values compare."""
+    if chance.random() < 0.5:
+        by = Struct({1: Field(thrift.I32, chance.randrange(-1, 8)), 2: Field(thrift.TRUE, chance.random() < 0.5),
+                     3: Field(thrift.TRUE, chance.random() < 0.5)})  # fmt: skip
+        chance.choice(file.groups()).put(SORTING, thrift.LIST, Items(thrift.STRUCT, [by]))
+        return "a sorting column"
+    orders = [Struct({chance.choice((1, 2, 9)): Field(thrift.STRUCT, Struct())}) for _ in range(chance.randrange(20))]
+    file.footer.put(COLUMN_ORDERS, thrift.LIST, Items(thrift.STRUCT, orders))
+    return f"{len(orders)} column orders"
+
+
+def _add_size_statistics(file: ParquetFile, chance: random.Random) -> str:
+    meta = chance.choice(file.metas())
+    levels = Items(thrift.I64, [chance.randrange(500) for _ in range(chance.randrange(4))])
+    said = Struct({1: Field(thrift.I64, _other_number(100, chance, file)), 2: Field(thrift.LIST, levels),
+                   3: Field(thrift.LIST, levels)})  # fmt: skip
+    meta.put(chance.choice((SIZE_STATISTICS, SIZE_STATISTICS + 1)), thrift.STRUCT, said)
+    return f"sizes of {meta[PATH].value.values}"
+
+
+def _claim_encryption(file: ParquetFile, chance: random.Random) -> str:
+    algorithm = Struct({1: Field(thrift.STRUCT, Struct({2: Field(thrift.BINARY, b"12345678")}))})
+    column = Struct({chance.choice((1, 2)): Field(thrift.STRUCT, Struct())})
+    how = chance.choice(("footer", "column", "both"))
+    if how != "column":
+        file.footer.put(ENCRYPTION, thrift.STRUCT, algorithm)
+        file.footer.put(SIGNING_KEY, thrift.BINARY, b"key")
+    if how != "footer":
+        chunk = chance.choice(file.chunks())
+        chunk.put(CRYPTO, thrift.STRUCT, column)
+        if chance.random() < 0.5:
+            chunk.put(CRYPTO + 1, thrift.BINARY, thrift.write_struct(chunk[META].value))
+    return f"encryption of {how}"
+
+
+def _exchange_dictionaries(file: ParquetFile, chance: random.Random) -> str:
+    """The dictionary of another chunk, or two of them, or one with fewer values than are pointed to."""
+    with_dictionary = [meta for meta in file.metas() if meta.get_value(DICTIONARY_PAGE)]
+    meta, other = chance.choice(with_dictionary), chance.choice(with_dictionary)
+    pages, others = file.pages_of(meta), file.pages_of(other)
+    how = chance.choice(("other", "two", "last", "short", "sorted"))
+    if how == "other":
+        pages[0] = others[0]
+    elif how == "two":
+        pages.insert(1, others[0])
+    elif how == "last":
+        pages.append(pages.pop(0))
+    elif how == "short":
+        inner = pages[0][0][PAGE_DICTIONARY].value
+        inner.put(1, thrift.I32, chance.randrange(inner[1].value + 1))
+    else:
+        pages[0][0][PAGE_DICTIONARY].value.put(3, thrift.TRUE, True)
+    file.put_pages(meta, pages)
+    return f"dictionary of {meta[PATH].value.values}: {how}"
+
+
+def _insert_page(file: ParquetFile, chance: random.Random) -> str:
+    """Pages without values, of indexes, or of kinds that nobody knows, among those with values."""
+    meta = chance.choice(file.metas())
+    pages = file.pages_of(meta)
+    header = Struct({
+        PAGE_TYPE: Field(thrift.I32, chance.choice((0, 1, 3, 4, 7))), PAGE_UNCOMPRESSED: Field(thrift.I32, 0),
+        PAGE_COMPRESSED: Field(thrift.I32, 0)})  # fmt: skip
+    if header[PAGE_TYPE].value == 0:
+        empty = {1: 0, 2: 0, 3: 3, 4: 3}
+        header.put(PAGE_DATA, thrift.STRUCT, Struct({n: Field(thrift.I32, value) for n, value in empty.items()}))
+    elif header[PAGE_TYPE].value == 3:
+        empty = {1: 0, 2: 0, 3: chance.choice((0, 5)), 4: 0, 5: 0, 6: 0}
+        header.put(PAGE_DATA_V2, thrift.STRUCT, Struct({n: Field(thrift.I32, value) for n, value in empty.items()}))
+    pages.insert(chance.randrange(len(pages) + 1), (header, b""))
+    file.put_pages(meta, pages)
+    return f"a page of kind {header[PAGE_TYPE].value} in {meta[PATH].value.values}"
+
+
+def _shift(file: ParquetFile, _chance: random.Random) -> str:
+    """Another file before this one, and everything moved by its length: whole, but not where a writer puts it."""
+    whole = file.build()
+    for chunk in file.chunks():
+        for struct_, numbers in (
+            (chunk[META].value, (DATA_PAGE, DICTIONARY_PAGE)),
+            (chunk, (OFFSET_INDEX, COLUMN_INDEX)),
+        ):
+            for number in numbers:
+                if struct_.get_value(number):
+                    struct_[number].value += len(whole)
+    file.body = whole + file.body
+    return "glued: moved"
+
+
 _MUTATIONS: list[_Mutation] = [
     _lie_in_statistics, _lie_about_group, _lie_about_chunk, _lie_about_place, _swap_chunks, _point_to_other_group,
     _change_groups, _change_row_count, _add_note, _drop_notes, _change_writer, _change_schema, _change_encodings,
     _change_column_fields, _lie_in_offset_index, _lie_in_column_index, _drop_indexes, _add_bloom_filter,
-    _lie_in_page_header, _change_page_content, _change_any_number, _glue,
+    _lie_in_page_header, _change_page_content, _change_any_number, _glue, _lie_in_arrow_schema, _repeat_note,
+    _repeat_footer_field, _claim_order, _add_size_statistics, _claim_encryption, _exchange_dictionaries, _insert_page,
+    _shift,
 ]  # fmt: skip
-_WEIGHTS = [4, 5, 4, 2, 1, 2, 2, 1, 4, 1, 2, 5, 1, 1, 3, 3, 1, 2, 4, 1, 2, 1]
+_WEIGHTS = [4, 5, 4, 2, 1, 2, 2, 1, 4, 1, 2, 5, 1, 1, 3, 3, 1, 2, 4, 1, 2, 1, 4, 2, 3, 2, 1, 2, 3, 2, 1]

@@ -5,6 +5,7 @@ COUNT`` prints a line of JSON for each mutant. What kills it counts as refused, 
 """
 
 import json
+import math
 import resource
 import subprocess
 import sys
@@ -101,11 +102,14 @@ def wide_table() -> pa.Table:
     def values(make: Callable[[int], Any], every: int = 7) -> list[Any]:
         return [None if n % every == 3 else make(n) for n in range(ROWS)]
 
+    def share(n: int) -> float:
+        return (-0.0, math.nan, math.inf)[n % 3] if n % 50 < 3 else n / 7 - 3
+
     numbers: dict[str, list[Any]] = {
         "offset": list(range(ROWS)), "op": [0] * ROWS, "system_time": [AT.unix_ms] * ROWS,
         "event_time": [-28_500_000_000_000 + 1000 * n for n in range(ROWS)],
         "city": values(lambda n: f"city {n % 11}"), "people": values(lambda n: n * n - 50), "small": [n % 100 for n in
-        range(ROWS)], "unsigned": values(lambda n: 2**31 + n), "share": values(lambda n: n / 7 - 3),
+        range(ROWS)], "unsigned": values(lambda n: 2**31 + n), "share": values(share),
         "price": values(lambda n: Decimal(n) / 100), "wide": values(lambda n: Decimal(n) * 10**20),
         "day": values(lambda n: n - 330_000), "seen": values(lambda n: n * 86_400_000 - 10**12),
         "raw": values(lambda n: bytes([n % 256, 0xFF])), "is_new": values(lambda n: n % 2 == 0),
@@ -132,6 +136,9 @@ def honest_files() -> list[bytes]:
          "data_page_size": 512, "write_batch_size": 32},
         {"row_group_size": 100, "use_dictionary": False, "compression": "none", "store_schema": False},
         {"row_group_size": 200, "store_decimal_as_integer": True, "write_page_checksum": True},
+        {"row_group_size": 400, "use_dictionary": False, "compression": "gzip", "data_page_version": "2.0",
+         "column_encoding": {"city": "DELTA_BYTE_ARRAY", "share": "BYTE_STREAM_SPLIT", "raw": "DELTA_LENGTH_BYTE_ARRAY",
+                             "people": "DELTA_BINARY_PACKED", "is_new": "RLE"}},
     ]  # fmt: skip
     found = []
     for form in forms:

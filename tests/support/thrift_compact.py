@@ -4,7 +4,7 @@ Source: Apache Thrift, "Thrift Compact protocol encoding".
 """
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -101,9 +101,13 @@ class Reader:
         raise ValueError(f"no such type: {kind}")
 
 
-def write_struct(value: Struct) -> bytes:
-    """Write a struct as the protocol has it."""
-    return b"".join(_iter_struct(value))
+def write_struct(value: Struct, repeated: Sequence[tuple[int, Field]] = ()) -> bytes:
+    """Write a struct as the protocol has it; ``repeated`` fields follow, whose numbers it may have already."""
+    again = (
+        bytes([item.kind]) + _varint(_zigzag(number)) + b"".join(_iter_value(item.kind, item.value))
+        for number, item in repeated
+    )
+    return b"".join(_iter_struct(value))[:-1] + b"".join(again) + b"\0"
 
 
 def _iter_struct(value: Struct) -> Iterator[bytes]:

@@ -67,6 +67,9 @@ def test_rule_of_auditors_has_all_of_them_where_it_names_none() -> None:
         ("firstContact: refuse", "firstContact: no", "p.yaml:13:19", "allow or refuse"),
         ('["push:"]', "[]", "p.yaml:11:12", "at least one entry"),
         ('["push:"]', f"[{ALICE}]", "p.yaml:11:13", "an address"),
+        ("threshold: 2", "threshold: 2\n    engines: [spark]", "p.yaml:11:14", "accept: re-executed only"),
+        ("firstContact: refuse", "engines: []", "p.yaml:13:14", "at least one entry"),
+        ("firstContact: refuse", "engines: [f1620zz]", "p.yaml:13:15", "the digest of an engine"),
         ("version: 1", "version: 2", "p.yaml:2:10", "expected 1"),
         ("kind: AcceptPolicies", "kind: Manifest", "p.yaml:1:7", "AcceptPolicies"),
     ],
@@ -90,3 +93,11 @@ def test_rule_that_names_an_unknown_auditor_is_refused_with_the_nearest() -> Non
 def test_file_with_two_documents_is_refused() -> None:
     with pytest.raises(ManifestError, match="one document"):
         parse_policies(f"{TEXT}---\n{TEXT}", source_name="p.yaml")
+
+
+def test_engines_that_count_are_names_in_any_case_and_digests() -> None:
+    """POLICY-10."""
+    digest = f"f1620{'ab' * 32}"
+    text = TEXT.replace("firstContact: refuse", f"engines: [Spark, {digest}]")
+    assert parse_policies(text, source_name="p.yaml").rules[1].rule.engines == ("spark", digest)
+    assert parse_policies(TEXT, source_name="p.yaml").rules[1].rule.engines == ()

@@ -3,7 +3,18 @@ from dataclasses import replace
 import pytest
 
 from odf_protocol.events import DatasetKind
-from odf_protocol.policy import AcceptRule, Auditor, Policy, Proof, Trust, Witness, decide, decide_on_metadata, weakest
+from odf_protocol.policy import (
+    AcceptRule,
+    Auditor,
+    EngineHere,
+    Policy,
+    Proof,
+    Trust,
+    Witness,
+    decide,
+    decide_on_metadata,
+    weakest,
+)
 from support.signing import NEW_KEY, NODE_KEY, OTHER_KEY, did_key_of
 
 ALICE, BOB, CAROL = (
@@ -200,3 +211,29 @@ def test_unsigned_part_that_is_re_executed_says_so_in_its_grounds() -> None:
 
     assert (decision.accepted, decision.ground, decision.reexecute) == (True, "unsigned", True)
     assert "(partial: block 3 leaves out x)" in decision.reason
+
+
+@pytest.mark.parametrize(
+    ("counted", "accepted"),
+    [((), True), (("mine",), True), (("f1620aa",), True), (("spark", "f1620bb"), False), (("mine2",), False)],
+)
+def test_re_execution_by_an_engine_that_does_not_count_is_no_proof(counted: tuple[str, ...], accepted: bool) -> None:
+    """POLICY-10."""
+    rule = AcceptRule(name="rule 2", policy=Policy.REEXECUTE, engines=counted)
+    decision = decide(rule, Proof(kind=DERIVATIVE, signed=True, engines=(EngineHere("mine", "f1620aa"),)))
+    assert decision.accepted is accepted
+    if not accepted:
+        assert "rule 2 does not count engine 'mine' (digest f1620aa)" in decision.reason
+        assert decision.rule == "POLICY-10 engine-counts"
+
+
+def test_every_engine_of_a_chain_has_to_count() -> None:
+    rule = AcceptRule(name="rule 2", policy=Policy.REEXECUTE, engines=("spark",))
+    engines = (EngineHere("spark", "f1620aa"), EngineHere("gone", ""))
+    decision = decide(rule, Proof(kind=DERIVATIVE, signed=True, engines=engines))
+    assert (decision.accepted, "does not count engine 'gone'" in decision.reason) == (False, True)
+
+
+def test_roots_need_no_engine() -> None:
+    rule = AcceptRule(name="rule 2", policy=Policy.REEXECUTE, engines=("spark",))
+    assert decide(rule, Proof(kind=ROOT, signed=True)).accepted

@@ -1,6 +1,7 @@
 """Rows for engines on disk: HOME-24 and HOME-25."""
 
 import os
+import threading
 import time
 from pathlib import Path
 
@@ -74,6 +75,29 @@ def test_damaged_rows_count_as_absent_and_can_be_made_again(home: Home, rows: Ro
     assert rows.find(name) is None
     assert make(rows, name, b"rows").read_bytes() == b"rows"
     assert rows.measure().files == 1
+
+
+def test_rows_that_are_made_anew_are_never_absent_for_another_command(home: Home, rows: RowsFolder) -> None:
+    name = store(home, b"object")
+    make(rows, name, b"rows")
+    is_made, seen = threading.Event(), []
+
+    def look() -> None:
+        while not is_made.is_set():
+            path = RowsFolder(home).find(name)
+            seen.append(path is not None and path.read_bytes() == b"rows")
+
+    looking = threading.Thread(target=look)
+    looking.start()
+    try:
+        for _ in range(300):
+            make(rows, name, b"rows")
+    finally:
+        is_made.set()
+        looking.join()
+
+    assert len(seen) > 10
+    assert all(seen)
 
 
 def test_object_of_our_own_writer_is_taken_without_a_copy(home: Home, rows: RowsFolder) -> None:

@@ -17,7 +17,7 @@ from odf_engines.datafusion.context import query_errors, quoted
 from odf_engines.errors import EngineFailureError, InvalidQueryError
 from odf_protocol.errors import UnsupportedError
 from odf_protocol.events import DataSchema
-from odf_protocol.schema_arrow import arrow_schema_of
+from odf_protocol.schema_arrow import rows_schema_of
 from odf_protocol.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def empty_rows(context: "SessionContext", schema: DataSchema, folder: Path, *, a
         InvalidQueryError: A type that Arrow does not know.
     """
     try:
-        columns = arrow_schema_of(schema)
+        columns = rows_schema_of(schema)
     except UnsupportedError as error:
         raise InvalidQueryError(f"input {alias}: {error}") from error
     folder.mkdir(parents=True)

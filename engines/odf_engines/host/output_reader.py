@@ -69,7 +69,7 @@ class OutputReader:
             raise LimitExceededError(
                 error.limit, allowed=error.allowed, found=error.found, where="reading the output"
             ) from error
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             self.close()
             raise EngineFailureError("output could not be read: no answer that makes sense") from error
         return self._hash_in(answer)

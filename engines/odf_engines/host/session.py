@@ -217,7 +217,7 @@ class HostSession:
         log = self._process.log if self._process else ""
         try:
             answer = json.loads(line)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise EngineFailureError("an answer is not JSON", log=log) from error
         match answer:
             case {"number": number, "error": fields, **rest} if number == self._number:

@@ -15,7 +15,7 @@ from odf_engines.ingest.source_records import RECORD
 from odf_engines.ingest.validated import validate_rows
 from odf_protocol.errors import MalformedError, UnsupportedError
 from odf_protocol.events import MergeStrategyAppend
-from odf_protocol.schema_arrow import arrow_schema_of
+from odf_protocol.schema_arrow import rows_schema_of
 
 __all__ = ["append_records", "append_source", "is_append"]
 
@@ -53,7 +53,7 @@ def append_records(request: IngestRequest, folders: Folders, result: ReadResult)
     """
     if not result.records.is_typed:
         return None
-    known = None if request.known_schema is None else arrow_schema_of(request.known_schema)
+    known = None if request.known_schema is None else rows_schema_of(request.known_schema)
     columns = columns_of(result.target, request.merge, request.vocabulary, known)
     schema = slice_schema(request, columns, known)
     path, bad = result.records.path, [iter_broken(result.records)]

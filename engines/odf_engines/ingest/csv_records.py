@@ -162,7 +162,8 @@ def _read_with_arrow(
             number = _write_batch(writer, held, number, shift, broken)
         held = batch
     last = held.num_rows - 1 if held is not None else -1
-    if held is None or last < 0 or held.column(0)[last].as_py() != _END:
+    # In all columns: a record of the source may begin like this one, and end with an open quote.
+    if held is None or last < 0 or any(column[last].as_py() != _END for column in held.columns):
         raise _OpenQuoteError
     number = _write_batch(writer, held.slice(0, last), number, shift, broken)
     # What follows the last good record is broken.

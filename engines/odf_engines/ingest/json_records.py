@@ -26,6 +26,9 @@ _STRING = msgspec.json.Decoder(str)
 _ANY = msgspec.json.Decoder()
 _DECODED = msgspec.json.Decoder(dict[str, Any])
 
+_NOT_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What decoders say of bytes that are no JSON, or nested deeper than they go."""
+
 
 class JsonPathError(Exception):
     """A document does not hold an array where it should.
@@ -75,11 +78,11 @@ def elements_of(path: Path, sub_path: str | None) -> Source:
             raw = bytes(_OBJECT.decode(raw)[key])
         except KeyError as error:
             raise JsonPathError(f"no key {key!r} of the path {sub_path!r}") from error
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except _NOT_JSON as error:
             raise JsonPathError(f"no JSON object with the key {key!r}: {error}") from error
     try:
         elements = [bytes(element).strip() for element in _ARRAY.decode(raw)]
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except _NOT_JSON as error:
         raise JsonPathError(f"no JSON array{f' at {sub_path!r}' if sub_path else ''}: {error}") from error
     return lambda: ((None, element) for element in elements)
 
@@ -101,7 +104,7 @@ def parse_object(raw: bytes) -> dict[str, str | None]:
     """
     try:
         return {key: _text(value) for key, value in _OBJECT.decode(raw).items()}
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except _NOT_JSON as error:
         raise BrokenJsonError(f"not a JSON object: {error}") from error
 
 
@@ -116,7 +119,7 @@ def parse_feature(raw: bytes) -> dict[str, str | None]:
         properties = bytes(feature.get("properties", b"{}"))
         values = {} if properties == b"null" else parse_object(properties)
         return {**values, GEOMETRY: _text(feature["geometry"]) if "geometry" in feature else None}
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except _NOT_JSON as error:
         raise BrokenJsonError(f"not a GeoJSON feature: {error}") from error
 
 
@@ -139,7 +142,7 @@ def sample(source: Source, limit: int, *, is_geo: bool) -> Iterator[dict[str, An
                 yield found
             elif isinstance(properties := found.get("properties") or {}, dict):
                 yield {**properties, GEOMETRY: None if found.get("geometry") is None else ""}
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except _NOT_JSON:
             continue
 
 

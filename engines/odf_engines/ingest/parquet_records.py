@@ -30,11 +30,12 @@ from odf_engines.ingest.source_records import (
     value_name,
 )
 from odf_engines.ingest.source_schema import check_columns, check_distinct
-from odf_protocol.errors import MalformedError
+from odf_protocol.cell_values import cell_value
 from odf_protocol.timestamp import Timestamp
 from odf_protocol.vocabulary import Vocabulary
 
-_TICKS_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+_FIRST_AND_LAST = (Timestamp.parse("0001-01-01T00:00:00Z"), Timestamp.parse("9999-12-31T23:59:59.999Z"))
+_DAY_S = 86_400
 
 Broken = dict[int, tuple[FieldError, ...]]
 
@@ -49,7 +50,7 @@ def read_parquet(
         UnsupportedError: A type no slice can hold.
     """
     try:
-        file = pq.ParquetFile(source, memory_map=True)
+        file = _open(source)
     except (pa.ArrowInvalid, OSError) as error:
         raise InvalidSourceError(source_name, f"not a readable Parquet file: {error}") from error
     with file:
@@ -64,6 +65,11 @@ def read_parquet(
     originals = _originals_of(source)
     names = tuple(target.names)
     return SourceRecords(records_path, names, count, broken, originals, is_typed=True, split=split_object), target
+
+
+def _open(source: Path) -> pq.ParquetFile:
+    # As nanoseconds, which is what Arrow makes of INT96 otherwise, days before 1678 and after 2261 would be others.
+    return pq.ParquetFile(source, memory_map=True, coerce_int96_timestamp_unit=TIMESTAMP.unit)
 
 
 def _adapted(found: pa.Schema, vocabulary: Vocabulary | None) -> pa.Schema:
@@ -107,7 +113,7 @@ def _copy_rows(file: pq.ParquetFile, target: pa.Schema, records_path: Path, brok
 
 def _convert(column: pa.Array, field: pa.Field, first_record: int, broken: Broken) -> pa.Array:
     try:
-        converted = _cast(column, field.type)
+        converted = _cast_valid(column, field.type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         converted = _convert_each(column, field, first_record, broken)
     if not field.nullable and column.null_count:
@@ -123,16 +129,40 @@ def _convert(column: pa.Array, field: pa.Field, first_record: int, broken: Broke
 def _convert_each(column: pa.Array, field: pa.Field, first_record: int, broken: Broken) -> pa.Array:
     values = []
     for row in range(len(column)):
-        one = column.slice(row, 1)
+        one = column.take(pa.array([row]))  # alone: a slice of a list has the items of all
         try:
-            values.append(_cast(one, field.type))
+            values.append(_cast_valid(one, field.type))
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
             values.append(pa.nulls(1, carrier_of(field.type)))
-            shown = str(one[0].as_py())
+            shown = str(cell_value(one[0]))
             _note(
                 broken, first_record + row, FieldError("does not fit the type", field.name, shown, _name(field), MISFIT)
             )
     return pa.concat_arrays(values)
+
+
+def _cast_valid(column: pa.Array, target: pa.DataType) -> pa.Array:
+    """Cast values that are of their own type: a file may have bytes for text, or a time after the end of the day."""
+    column.validate(full=True)
+    converted = _cast(column, target)
+    if _has_far_times(converted):
+        raise pa.ArrowInvalid("a year before 1 or after 9999")
+    return converted
+
+
+def _has_far_times(column: pa.Array) -> bool:
+    """Say whether a column of a carrier type has a time that RFC 3339 has no form for, as no text has (ING-4)."""
+    types = pa.types
+    if types.is_struct(column.type):
+        return any(map(_has_far_times, column.flatten()))
+    if types.is_list(column.type):
+        return _has_far_times(column.flatten())
+    if not (types.is_timestamp(column.type) or types.is_date32(column.type)):
+        return False
+    is_time = types.is_timestamp(column.type)
+    first, last = (each.unix_ms if is_time else each.seconds // _DAY_S for each in _FIRST_AND_LAST)
+    extremes = pc.min_max(column.cast(pa.int64() if is_time else pa.int32())).as_py()
+    return extremes["min"] is not None and not first <= extremes["min"] <= extremes["max"] <= last
 
 
 def _cast(column: pa.Array, target: pa.DataType) -> pa.Array:
@@ -158,10 +188,10 @@ def _originals_of(source: Path) -> Callable[[Iterable[int]], Iterator[OriginalRe
         wanted = iter(numbers)
         number = next(wanted, None)
         first = 1
-        with pq.ParquetFile(source, memory_map=True) as file:
+        with _open(source) as file:
             for batch in file.iter_batches(batch_size=ROW_GROUP_ROWS):
                 while number is not None and number < first + batch.num_rows:
-                    row = {name: plain_value(batch.column(name)[number - first]) for name in batch.schema.names}
+                    row = {name: cell_value(batch.column(name)[number - first]) for name in batch.schema.names}
                     yield OriginalRecord(number, None, json.dumps(row, ensure_ascii=False).encode())
                     number = next(wanted, None)
                 if number is None:
@@ -169,28 +199,3 @@ def _originals_of(source: Path) -> Callable[[Iterable[int]], Iterator[OriginalRe
                 first += batch.num_rows
 
     return find_originals
-
-
-def plain_value(value: pa.Scalar) -> object:
-    """Write a value as JSON can hold it, so that it can be read again as text (ING-4)."""
-    if not value.is_valid:
-        return None
-    if isinstance(value, pa.TimestampScalar):
-        # `as_py` would ask for a database of time zones.
-        per_second = _TICKS_PER_SECOND[value.type.unit]
-        seconds, ticks = divmod(value.value, per_second)
-        try:
-            return str(Timestamp(seconds, ticks * (10**9 // per_second)))
-        except MalformedError:
-            return f"{value.value} {value.type.unit} since 1970"
-    if isinstance(value, pa.StructScalar):
-        return {name: plain_value(value[name]) for name in value}
-    if isinstance(value, pa.ListScalar):
-        return [plain_value(item) for item in value.values]
-    if isinstance(value, pa.BinaryScalar) and not isinstance(value, pa.StringScalar):
-        return value.as_py().hex()
-    if isinstance(value, pa.BooleanScalar | pa.StringScalar):
-        return value.as_py()
-    if pa.types.is_integer(value.type):
-        return value.as_py()
-    return str(value)

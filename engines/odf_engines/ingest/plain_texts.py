@@ -87,8 +87,10 @@ def _floats(texts: pa.Array, target: pa.DataType) -> tuple[pa.Array, pa.BooleanA
 
 def _decimals(texts: pa.Array, target: pa.Decimal128Type) -> tuple[pa.Array, pa.BooleanArray]:
     whole, scale = target.precision - target.scale, target.scale
+    if not whole:  # the plainest form has a digit before the point
+        return pa.nulls(len(texts), target), pc.is_null(texts)
     fraction = rf"(?:\.[0-9]{{1,{scale}}})?" if scale else ""
-    is_plain = _matches(texts, rf"^-?[0-9]{{1,{whole}}}{fraction}$" if whole else r"^$")
+    is_plain = _matches(texts, rf"^-?[0-9]{{1,{whole}}}{fraction}$")
     return _only(texts, is_plain).cast(target), _or_null(is_plain, texts)
 
 

@@ -16,7 +16,6 @@ import pyarrow.parquet as pq
 from odf_engines.contract import IngestRequest, QuarantineReason
 from odf_engines.errors import InvalidSourceError, LimitExceededError
 from odf_engines.ingest.carriers import carrier_of, from_carrier
-from odf_engines.ingest.parquet_records import plain_value
 from odf_engines.ingest.quarantine import QuarantinedRow, list_reasons
 from odf_engines.ingest.result import Folders
 from odf_engines.ingest.source_records import ROW_GROUP_ROWS, FieldError, value_name
@@ -24,6 +23,7 @@ from odf_engines.validation.contract import ParameterError
 from odf_engines.validation.plug_ins import BrokenPlugInError
 from odf_engines.validation.running_name import RunningName
 from odf_engines.validation.validated_rows import FailedValidatorError, RowFile, ValidatedRows, validate
+from odf_protocol.cell_values import cell_value
 
 __all__ = ["STAGE", "Validated", "validate_rows"]
 
@@ -66,7 +66,7 @@ class Validated:
                     for name, field in fields
                 ]
                 for index in range(rows.num_rows):
-                    row = {name: plain_value(array[index]) for name, array in arrays}
+                    row = {name: cell_value(array[index]) for name, array in arrays}
                     yield json.dumps(row, ensure_ascii=False)
 
 

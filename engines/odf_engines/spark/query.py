@@ -28,7 +28,7 @@ from odf_engines.spark.ingest.preprocess import run_query
 from odf_engines.spark.relations import one_after_another
 from odf_engines.spark.slice_footers import check_footers
 from odf_protocol.errors import UnsupportedError
-from odf_protocol.schema_arrow import arrow_schema_of
+from odf_protocol.schema_arrow import rows_schema_of
 from odf_protocol.timestamp import Timestamp
 
 STATE_SUFFIX = "__state"
@@ -75,7 +75,7 @@ def run(spark: Any, request: QueryRequest, folder: Path) -> dict[str, object]:
 
 def _register(spark: Any, table: QueryTable, as_of: Timestamp | None, taken: set[str], folder: Path) -> list[str]:
     try:
-        schema = pa.schema([slice_field_of(field) for field in arrow_schema_of(table.schema)])
+        schema = pa.schema([slice_field_of(field) for field in rows_schema_of(table.schema)])
     except UnsupportedError as error:
         raise InvalidQueryError(f"table {table.name} cannot be read: {error}") from error
     rows = _read_slices(spark, table, schema, folder)

@@ -149,6 +149,7 @@ class Acceptor:
                 signed=candidate.signed,
                 witnesses=witnesses,
                 reads=offer.reads,
+                with_digests=bool(rule.engines),
             )
             proof = replace(proof, is_new=candidate.is_new, identity_named=named)
             if offer.portion.has_rows:

@@ -14,7 +14,7 @@ from odf_node.ports.object_names import ObjectNames
 from odf_protocol import block_traits as traits
 from odf_protocol.enums import DatasetKind
 from odf_protocol.multihash import Multihash
-from odf_protocol.policy import Proof, Witness
+from odf_protocol.policy import EngineHere, Proof, Witness
 
 _MOST_DIGESTS: Final = 5  # guess: as many as people read
 
@@ -28,6 +28,7 @@ def gather_proof(
     signed: bool,
     witnesses: tuple[Witness, ...],
     reads: ReadGrants = READS_EVERYTHING,
+    with_digests: bool = False,
 ) -> Proof:
     """Say what there is to decide on.
 
@@ -39,6 +40,10 @@ def gather_proof(
         signed: Whether the dataset's key signed the blocks.
         witnesses: Who attests them.
         reads: Which inputs may be used for whoever offers the chain.
+        with_digests: Whether the rule in force counts some engines only.
+
+    Raises:
+        EngineFailureError: With digests: an added engine is not what was added.
     """
     coverage = chain.state.coverage
     proof = Proof(
@@ -58,7 +63,15 @@ def gather_proof(
         engine_available=not engines_missing,
         inputs_accepted=not inputs_missing,
         missing="; ".join(engines_missing + inputs_missing),
+        engines=tuple(_engine_here(name, engines) for name in chain.list_engines()) if with_digests else (),
     )
+
+
+def _engine_here(name: str, engines: EngineHost) -> EngineHere:
+    try:
+        return EngineHere(name.lower(), str(engines.get_engine(name).digest()))
+    except EngineMissingError:
+        return EngineHere(name.lower(), "")
 
 
 def describe_missing_engines(chain: CheckedChain, engines: EngineHost) -> list[str]:

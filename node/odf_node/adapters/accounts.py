@@ -44,7 +44,7 @@ async def ask_for_token(origin: str, user: str, password: str) -> str:
     try:
         found: Any = json.loads(answer.body)
         token = found["accessToken"]
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise MalformedError(
             "answer", where=str(url), expected="an access token", found=type(error).__name__
         ) from error

@@ -186,7 +186,7 @@ def restore_keys(home: Home, source: Path) -> int:
                         os.fsync(file.fileno())
                     count += 1
                     fsync_folder(path.parent)
-    except tarfile.TarError as error:
+    except (tarfile.TarError, RecursionError) as error:
         raise MalformedError("file of keys", where=str(source), expected="a tar file", found=str(error)) from error
     return count
 
@@ -331,14 +331,14 @@ def _iter_members(source: Path) -> Iterator[tuple[str, IO[bytes]]]:
 def _whole_archive(source: Path) -> Iterator[None]:
     try:
         yield
-    except (tarfile.TarError, EOFError) as error:
+    except (tarfile.TarError, EOFError, RecursionError) as error:  # one header after another for one member
         raise MalformedError("backup", where=str(source), expected="a whole tar file", found=str(error)) from error
 
 
 def _read_manifest(stream: IO[bytes], source: Path) -> dict[str, object]:
     try:
         found = json.loads(stream.read(_MAX_MANIFEST_BYTES))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise MalformedError("backup", where=str(source), expected="JSON", found=str(error)) from error
     if not isinstance(found, dict) or found.get("format") != FORMAT:
         raise MalformedError("backup", where=str(source), expected=f"format {FORMAT}", found=repr(found)[:100])

@@ -74,8 +74,9 @@ class RowsFolder:
                 flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
                 with os.fdopen(os.open(draft, flags, 0o600), "wb") as file:
                     yield file
-                self.drop(object_hash)
-                draft.rename(self._make_shard(object_hash) / _file_name(object_hash, _checksum(draft)))
+                # In the place of the one that is there: who has found that one, or looks just now, needs one.
+                made = draft.rename(self._make_shard(object_hash) / _file_name(object_hash, _checksum(draft)))
+                self._drop_others(object_hash, made.name)
             finally:
                 draft.unlink(missing_ok=True)
 
@@ -111,9 +112,7 @@ class RowsFolder:
     def drop(self, object_hash: Multihash) -> None:
         """See ``RowsCache``."""
         with mapped_os_errors(self._home.rows):
-            path = self._find_file(object_hash)
-            if path is not None:
-                path.unlink(missing_ok=True)
+            self._drop_others(object_hash, "")
 
     def sweep(self, is_held: Callable[[Multihash], bool]) -> RowsRoom:
         """See ``RowsCache``."""
@@ -132,11 +131,19 @@ class RowsFolder:
                 size_bytes += 0 if entry.is_object else entry.size_bytes
         return RowsRoom(files, size_bytes)
 
+    def _drop_others(self, object_hash: Multihash, kept: str) -> None:
+        for path in self._list_files(object_hash):
+            if path.name != kept:
+                path.unlink(missing_ok=True)
+
     def _find_file(self, object_hash: Multihash) -> Path | None:
-        shard, start = self._shard(object_hash), f"{object_hash}-"
+        return next(iter(self._list_files(object_hash)), None)
+
+    def _list_files(self, object_hash: Multihash) -> list[Path]:
+        start = f"{object_hash}-"
         with suppress(FileNotFoundError):
-            return next((path for path in shard.iterdir() if path.name.startswith(start)), None)
-        return None
+            return [path for path in self._shard(object_hash).iterdir() if path.name.startswith(start)]
+        return []
 
     def _iter_entries(self) -> Iterator[_Entry]:
         with suppress(FileNotFoundError):

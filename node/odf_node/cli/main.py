@@ -53,6 +53,7 @@ TOPICS: Final[dict[str, dict[str, str]]] = {
     },
     "care for this node": {
         "status": "show what is unsound, stale or waiting, and the command that mends it",
+        "completion": "write a script with which bash, zsh or fish completes commands and options",
         "doctor": "show what this machine offers, what is missing and how to mend it",
         "engine": "list engines, inspect them, prepare a faster start",
         "cache": "free what can be had again, and bring it back",
@@ -144,8 +145,11 @@ def _iter_options(words: Sequence[str]) -> Iterator[str]:
             next(left, None)
 
 
-def build_parser(command: str | None) -> Parser:
-    """Make the parser of one command, which is all that is loaded and made; None: of all, without their options."""
+def build_parser(command: str | None, *, is_whole: bool = False) -> Parser:
+    """Make the parser of one command, which is all that is loaded and made; None: of all, without their options.
+
+    ``is_whole``: of all with their options, for what completes them.
+    """
     parser = Parser(
         prog="odf-node",
         description="Publish, pull and re-verify Open Data Fabric datasets between organisations.",
@@ -158,7 +162,7 @@ def build_parser(command: str | None) -> Parser:
     for name in COMMANDS if command is None else [command]:
         line = COMMANDS[name]
         child = commands.add_parser(name, help=line, description=line[0].upper() + line[1:] + ".")
-        if name == command:
+        if is_whole or name == command:
             importlib.import_module(f"odf_node.cli.commands.{name}").configure(child)
             add_global_options(child, default=argparse.SUPPRESS)
     return parser

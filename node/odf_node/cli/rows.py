@@ -1,6 +1,7 @@
 """Write rows (an Arrow table) as a table, CSV, JSON or Parquet."""
 
 import json
+from collections.abc import Iterator
 from datetime import date, datetime, time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -23,7 +24,7 @@ def write_rows(
     """Write ``rows`` to ``path``, or to standard output where it is None.
 
     Raises:
-        UsageError: ``path`` exists: results never replace files.
+        UsageError: ``path`` exists: results never replace files; or the form has no room for what the rows are.
         ResultNotWrittenError: There is no room, or no right to write there.
     """
     if path is None:
@@ -68,18 +69,18 @@ def _write(console: Console, rows: "pa.Table", output_format: str, empty: str) -
             import pyarrow.csv as pa_csv
 
             sink = pa.BufferOutputStream()
-            pa_csv.write_csv(rows, sink)
+            pa_csv.write_csv(_as_csv_has_it(rows), sink)
             console.raw(sink.getvalue().to_pybytes().decode())
         case "json":
-            console.json([_plain(row) for row in rows.to_pylist()])
+            console.json([*_iter_plain(rows)])
         case "ndjson":
-            for row in rows.to_pylist():
-                console.json(_plain(row), indent=None)
+            for row in _iter_plain(rows):
+                console.json(row, indent=None)
         case _:
             names = rows.schema.names
             numeric = [_is_number(field.type) for field in rows.schema]
             headings = {str(i): (">" if numeric[i] else "") + name for i, name in enumerate(names)}
-            columns = [column.to_pylist() for column in rows.columns]
+            columns = [_values_of(column) for column in rows.columns]
             cells = [{str(i): _cell(column[row]) for i, column in enumerate(columns)} for row in range(rows.num_rows)]
             console.table(cells, headings, empty=empty)
 
@@ -97,16 +98,48 @@ def name_operations(rows: "pa.Table") -> "pa.Table":
     return rows.set_column(position, OPERATION_COLUMN, pa.array([OPERATIONS[n] for n in numbers], pa.string()))
 
 
-def _plain(row: dict[str, Any]) -> dict[str, Any]:
-    return {name: _plain_value(value) for name, value in row.items()}
+def _values_of(column: "pa.ChunkedArray") -> list[Any]:
+    try:
+        values: list[Any] = column.to_pylist()
+    except (ValueError, OverflowError):  # Python has no such times; nor dictionaries with a key twice
+        from odf_protocol.cell_values import cell_value
+
+        values = [cell_value(cell) for cell in column]
+    return values
+
+
+def _as_csv_has_it(rows: "pa.Table") -> "pa.Table":
+    """Write lists and structs as JSON, and times that Arrow would write as others as they are (ROWS-11)."""
+    import pyarrow as pa
+    import pyarrow.types as pt
+
+    for index, field in enumerate(rows.schema):
+        values = _values_of(rows.column(index)) if pt.is_nested(field.type) or pt.is_temporal(field.type) else []
+        if pt.is_nested(field.type) or any(isinstance(value, str) for value in values):
+            texts = [None if value is None else _cell(value) for value in values]
+            rows = rows.set_column(index, pa.field(field.name, pa.string()), pa.array(texts, pa.string()))
+    return rows
+
+
+def _iter_plain(rows: "pa.Table") -> Iterator[dict[str, Any]]:
+    names = rows.schema.names
+    if repeated := sorted({name for name in names if names.count(name) > 1}):
+        raise UsageError(f"JSON has no two columns called {repeated[0]}; give each its own name with AS")
+    columns = [_values_of(column) for column in rows.columns]
+    for values in zip(*columns, strict=True):
+        yield {name: _plain_value(value) for name, value in zip(names, values, strict=True)}
 
 
 def _plain_value(value: Any) -> Any:
-    """Keep what JSON has; times become RFC 3339, decimals exact text, bytes hexadecimal."""
-    if value is None or isinstance(value, bool | int | float | str):
+    """Keep what JSON has; times become RFC 3339, decimals exact text, bytes hexadecimal, NaN and infinities words."""
+    if isinstance(value, float):
+        from odf_protocol.cell_values import float_value
+
+        return float_value(value)
+    if value is None or isinstance(value, bool | int | str):
         return value
     if isinstance(value, dict):
-        return _plain(value)
+        return {name: _plain_value(item) for name, item in value.items()}
     if isinstance(value, list):
         return [_plain_value(item) for item in value]
     return _cell(value)

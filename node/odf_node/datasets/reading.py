@@ -11,7 +11,7 @@ from odf_node.ports.ingests import IngestStore
 from odf_node.ports.object_names import ObjectNames
 from odf_node.rows.damage import explained_damage
 from odf_protocol.multihash import Multihash
-from odf_protocol.schema_arrow import arrow_schema_of
+from odf_protocol.schema_arrow import rows_schema_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -51,7 +51,7 @@ class DataReader:
                 parts.append(read_last_rows(self.objects.get_path(item), count + skip))
         if not parts:
             schema = load_view(self.chains, record.id).schema
-            return arrow_schema_of(schema).empty_table() if schema else pa.table({})
+            return rows_schema_of(schema).empty_table() if schema else pa.table({})
         table = pa.concat_tables(parts, promote_options="permissive")
         end = max(0, table.num_rows - skip)
         return table.slice(max(0, end - count), min(count, end))

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from odf_engines.host.slice_file import open_slice_file
 from odf_node.rows.slices import check_slice
 from odf_protocol.events import DataSchema, DataSlice
-from odf_protocol.schema_arrow import arrow_schema_of
+from odf_protocol.schema_arrow import rows_schema_of
 from odf_protocol.timestamp import Timestamp
 from odf_protocol.vocabulary import Vocabulary
 
@@ -62,7 +62,7 @@ def rewrite_slice(
     Raises:
         RejectedError, MalformedError: As ``check_slice``.
     """
-    arrow = arrow_schema_of(schema)
+    arrow = rows_schema_of(schema)
     with open_slice_file(target, arrow) as writer:
         groups = _GroupWriter(writer, arrow)
         check_slice(

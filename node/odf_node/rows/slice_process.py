@@ -201,7 +201,10 @@ class SliceProcess:
             line = process.stdout.readline(MAX_ANSWER_BYTES)
             if not line.endswith(b"\n"):
                 raise self._explain_end(process, sequence_number, cpu_s, is_mute=not line)
-            answer = json.loads(line)
+            try:
+                answer = json.loads(line)
+            except (ValueError, RecursionError):  # it may be in the hands of the file that it reads
+                raise self._explain_end(process, sequence_number, cpu_s, is_mute=False) from None
             if target is None or "part" not in answer:
                 break
             written_bytes += answer["part"]

@@ -35,6 +35,8 @@ _BATCH_BYTES: Final = 2 * 1024 * 1024
 more than what is done in it. Nothing else depends on it. Guess: as much as a processor keeps close."""
 _FEWEST_ROWS: Final = 1024
 HASHING_THREADS: Final = 2  # columns are hashed side by side; hashing releases the interpreter lock
+_TICKS_PER_MS: Final = {"s": 1, "ms": 1, "us": 10**3, "ns": 10**6}
+_MS_PER_TICK: Final = {"s": 10**3, "ms": 1, "us": 1, "ns": 1}
 OPERATIONS: Final = range(4)  # Source: ODF OperationType
 
 # Arrow passes errors of the Parquet format on as these; names of columns need not be UTF-8.
@@ -241,14 +243,16 @@ def _check_system_columns(
             expected=int(expected[position]),
             found=int(offsets[position]),
         )
+    unit = batch.column(vocabulary.system_time).type.unit  # that of a foreign schema
     times = np.asarray(batch.column(vocabulary.system_time).cast(pa.int64()))
-    if (times != system_time.unix_ms).any():
-        position = int(np.argmax(times != system_time.unix_ms))
+    differs = times // _TICKS_PER_MS[unit] != system_time.unix_ms // _MS_PER_TICK[unit]
+    if differs.any():
+        position = int(np.argmax(differs))
         raise RejectedError(
             f"ROWS-3 system-time-is-the-block's (offset {next_offset + position})",
             sequence_number=sequence_number,
             expected=system_time.truncated_to_ms(),
-            found=f"{int(times[position])} ms since 1970",
+            found=f"{int(times[position])} {unit} since 1970",
         )
     operations = np.asarray(batch.column(vocabulary.op))
     unknown = (operations < OPERATIONS.start) | (operations >= OPERATIONS.stop)

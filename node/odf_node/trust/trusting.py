@@ -116,7 +116,8 @@ class TrustReport:
         key = self.keys.find_node_key()
         others = Statements(self.chains, self.evidence, policies, DidKey(key.public_key()) if key else None)
         witnesses = others.witnesses(chain, ())
-        proof = gather_proof(chain, self.chains, self.object_names, self.engines, signed=signed, witnesses=witnesses)
+        ports = chain, self.chains, self.object_names, self.engines
+        proof = gather_proof(*ports, signed=signed, witnesses=witnesses, with_digests=bool(rule.engines))
         if record.trust is Trust.REEXECUTED:
             # It was done; that inputs have gone since takes nothing away.
             proof = replace(proof, engine_available=True, inputs_accepted=True)

@@ -30,7 +30,7 @@ from odf_engines.spark.ingest.staging import schema_of_query, stage_converted, s
 from odf_engines.spark.ingest.state_rows import load_state
 from odf_engines.spark.ingest.validating import validate_staged
 from odf_protocol.errors import MalformedError, UnsupportedError
-from odf_protocol.schema_arrow import arrow_schema_of
+from odf_protocol.schema_arrow import rows_schema_of
 
 _BYTES_PER_PARTITION = 64 * 1024 * 1024  # guess: sorts within a 1 GiB heap
 
@@ -75,7 +75,7 @@ def _merge(spark: Any, request: IngestRequest, folders: Folders, result: ReadRes
     converted = convert_records(spark, result.records, result.target, parse_times(request.read))
     if not result.records.is_typed:
         converted = handover.keep(converted, "converted")
-    known = None if request.known_schema is None else arrow_schema_of(request.known_schema)
+    known = None if request.known_schema is None else rows_schema_of(request.known_schema)
     if request.preprocess is None:
         columns = columns_of(result.target, request.merge, request.vocabulary, known)
         schema = slice_schema(request, columns, known)

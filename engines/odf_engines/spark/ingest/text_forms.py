@@ -102,8 +102,13 @@ def text_form_of(
     if types.is_timestamp(target):
         has_form = _matches(text, _TIMESTAMP)
         value = f"date_trunc('MILLISECOND', {_try_cast(f'upper({text})', 'TIMESTAMP')})"
+        # An offset leads out of the years that can be written.
+        fits = f"{value} BETWEEN TIMESTAMP'0001-01-01T00:00:00Z' AND TIMESTAMP'9999-12-31T23:59:59.999Z'"
         return TextForm(
-            _guarded(has_form, value), has_form, "an RFC 3339 time such as 2020-12-31T23:59:59Z", "no such time"
+            _guarded(f"{has_form} AND {fits}", value),
+            has_form,
+            "an RFC 3339 time such as 2020-12-31T23:59:59Z",
+            "no such time",
         )
     raise UnsupportedError("column type in a source of text", found=target)
 

@@ -94,6 +94,10 @@ def _choose(archive: zipfile.ZipFile, name: str, sub_path: str | None) -> zipfil
     if not chosen:
         found = ", ".join(entry.filename[:80] for entry in entries[:5]) or "no file"
         raise MalformedError("zip file", where=name, expected=f"an entry {sub_path or ''}".strip(), found=found)
+    if sum(entry.filename == chosen[0].filename for entry in entries) > 1:
+        # Readers differ about which of them counts.
+        found = f"several entries {chosen[0].filename[:80]}"
+        raise MalformedError("zip file", where=name, expected="each entry once", found=found)
     if chosen[0].flag_bits & _ENCRYPTED:
         raise UnsupportedError("zip archive with a password", found=f"{name}: {chosen[0].filename[:80]}")
     if chosen[0].compress_type not in _BOUNDED_METHODS:

@@ -11,7 +11,8 @@ import os
 import re
 import secrets
 import stat
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 from typing import BinaryIO, Final
 from urllib.parse import unquote, urlsplit
@@ -41,6 +42,7 @@ from odf_protocol.timestamp import Timestamp
 _DEFAULT_TIME_FORMAT: Final = "%Y-%m-%d"
 _NANOSECONDS_PER_MS: Final = 1_000_000
 _CHUNK_BYTES: Final = 1024 * 1024
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def fetch_file(
@@ -69,6 +71,7 @@ def fetch_next_match(
     last_name = find_etag(state)
     pattern = parse_pattern(step.path)
     matches = sorted((Path(match) for match in glob.glob(pattern)), key=lambda path: path.name)  # noqa: PTH207 - absolute patterns
+    _check_names(matches, step.path)
     newer = [path for path in matches if last_name is None or path.name > last_name]
     if not newer:
         if not matches:
@@ -85,6 +88,19 @@ def fetch_next_match(
         event_time=event_time,
         has_more=len(newer) > 1,
     )
+
+
+def _check_names(paths: list[Path], pattern: str) -> None:
+    """Refuse files whose names a state cannot hold, or cannot tell apart: one of them would never be taken."""
+    for path in paths:
+        try:
+            str(path).encode()
+        except UnicodeEncodeError as error:
+            raise MalformedError("files source", where=pattern, expected="names in UTF-8", found=path) from error
+    for path, following in pairwise(paths):
+        if path.name == following.name:
+            found = f"{path} and {following}"
+            raise MalformedError("files source", where=pattern, expected="files of different names", found=found)
 
 
 def parse_file_url(url: str) -> Path:
@@ -211,4 +227,4 @@ def _read_event_time(step: FetchStepFilesGlob, name: str, now: Timestamp) -> Tim
     except ValueError as error:
         raise MalformedError("event time", where=name, expected=time_format, found=found[1]) from error
     aware = time if time.tzinfo is not None else time.replace(tzinfo=UTC)
-    return Timestamp(int(aware.timestamp()), aware.microsecond * 1000)
+    return Timestamp((aware - _EPOCH) // timedelta(seconds=1), aware.microsecond * 1000)

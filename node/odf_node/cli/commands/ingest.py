@@ -1,6 +1,7 @@
 """``odf-node ingest``: push files or standard input into a root dataset."""
 
 import argparse
+import os
 import sys
 from pathlib import Path
 from typing import BinaryIO
@@ -39,7 +40,7 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
         node.sweeper.clean_up()
     record = get_dataset(node.chains, arguments.dataset)
     event_time = parse_time(arguments.event_time, option="--event-time") if arguments.event_time else None
-    sources: list[tuple[Path | BinaryIO, str]] = [(path, str(path)) for path in arguments.files]
+    sources: list[tuple[Path | BinaryIO, str]] = [(path, _text_of(path)) for path in arguments.files]
     if arguments.stdin:
         sources = [(sys.stdin.buffer, "standard input")]
     with ReportLog(context.console, arguments.output_format) as log:
@@ -59,3 +60,8 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
                 node.record("ingest", record.name, f"{report.new_rows} rows from {shown_as}")
             log.add(report)
     return 0
+
+
+def _text_of(path: Path) -> str:
+    """Give a path as text that can be kept: names of files are bytes, and need not be UTF-8."""
+    return os.fsencode(path).decode(errors="backslashreplace")

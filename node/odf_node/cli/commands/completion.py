@@ -1,0 +1,47 @@
+"""``odf-node completion``: a script with which a shell completes commands and options."""
+
+import argparse
+from typing import TYPE_CHECKING, Final
+
+from odf_node.cli.context import Context
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+SHELLS: Final = ("bash", "zsh", "fish")
+
+_FILES: Final = ("FILE", "MANIFEST", "FOLDER", "PLACE")
+"""Parts of the names of arguments that stand for paths."""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument(
+        "shell",
+        choices=SHELLS,
+        metavar="SHELL",
+        help="bash, zsh or fish; for bash: odf-node completion bash > "
+        "~/.local/share/bash-completion/completions/odf-node",
+    )
+
+
+def run(context: Context, arguments: argparse.Namespace) -> int:
+    """Write the script; it asks nobody when it is used, so no key stroke starts a program."""
+    import shtab
+
+    from odf_node.cli.main import build_parser
+
+    parser = build_parser(None, is_whole=True)
+    for action in _iter_actions(parser):
+        if isinstance(action.metavar, str) and any(word in action.metavar for word in _FILES):
+            action.complete = shtab.FILE  # type: ignore[attr-defined]  # how shtab is told
+    context.console.raw(shtab.complete(parser, shell=arguments.shell))
+    return 0
+
+
+def _iter_actions(parser: argparse.ArgumentParser) -> "Iterator[argparse.Action]":
+    from odf_node.cli.parsing import Parser
+
+    assert isinstance(parser, Parser)
+    for each in parser.iter_parsers():
+        yield from each._actions  # noqa: SLF001 - argparse gives it no public name

@@ -1,0 +1,62 @@
+"""``completion``: a script for each shell that knows every command, and that the shell itself can read."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from odf_node.cli.commands.completion import SHELLS
+from odf_node.cli.main import COMMANDS, main
+
+
+def script(capsys: pytest.CaptureFixture[str], shell: str) -> str:
+    assert main(["completion", shell]) == 0
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_script_knows_every_command_and_its_options(capsys: pytest.CaptureFixture[str], shell: str) -> None:
+    text = script(capsys, shell)
+    assert [name for name in COMMANDS if name not in text] == []
+    for option in ("dry-run", "system-time", "set-watermark", "stolen-from"):
+        assert option in text
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_shell_reads_the_script(capsys: pytest.CaptureFixture[str], tmp_path: Path, shell: str) -> None:
+    program = shutil.which(shell)
+    if program is None:
+        pytest.skip(f"{shell} is not on this machine")
+    path = tmp_path / "script"
+    path.write_text(script(capsys, shell))
+    done = subprocess.run([program, "-n", path], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_bash_completes_commands_options_and_files(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """In bash itself: the function that the script registers is called as Tab calls it."""
+    path = tmp_path / "script"
+    path.write_text(script(capsys, "bash"))
+    (tmp_path / "sales.csv").write_text("")
+
+    def complete(*words: str) -> set[str]:
+        asked = " ".join(f"'{word}'" for word in words)
+        program = (
+            f"source '{path}'; cd '{tmp_path}'; COMP_WORDS=({asked}); COMP_CWORD={len(words) - 1};"
+            " name=$(complete -p odf-node | sed 's/.*-F \\([^ ]*\\).*/\\1/'); $name odf-node '' ''; "
+            'printf "%s\\n" "${COMPREPLY[@]}"'
+        )
+        done = subprocess.run(["bash", "-c", program], capture_output=True, text=True, check=False)
+        return {line.strip() for line in done.stdout.splitlines()}
+
+    assert {"rename", "repair", "repo", "restore"} <= complete("odf-node", "re")
+    assert "--dry-run" in complete("odf-node", "pull", "--d")
+    assert "sales.csv" in complete("odf-node", "ingest", "sales", "sa")
+
+
+def test_shell_that_is_not_known_is_refused_with_those_that_are(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["completion", "tcsh"])
+    assert ended.value.code == 2
+    assert "Known: bash, zsh, fish" in capsys.readouterr().err
