@@ -1,3 +1,20 @@
-"""odf-node: the I/O shell around the Open Data Fabric protocol and its engines."""
+"""odf-node: the I/O shell around the Open Data Fabric protocol and its engines.
+
+``odf_node.open(home_or_url)`` is Python's way in; see ``odf_node.front``.
+"""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from odf_node.front import OpenNode
 
 __version__ = "0.1.0"
+
+
+def open(home_or_url: "str | Path | None" = None) -> "OpenNode":  # noqa: A001 - as gzip.open, and read with its module
+    """Open a node: its home's folder (None: the default one), or another node's address; see ``front.open_front``."""
+    from odf_node.front import open_front
+
+    return open_front(home_or_url)

@@ -54,16 +54,9 @@ class Context:
         Raises:
             ConfigurationError: They cannot be used.
         """
-        import os
+        from odf_node.node_settings import keep_to_settings
 
-        from odf_node.configuration import find_configuration_file, load_configuration
-        from odf_node.ports.sources import Commands
-
-        settings = load_configuration(find_configuration_file(None, os.environ, self.node.home.path), os.environ)
-        self.node.refused_bytes = settings.storage.refused_bytes
-        self.node.commands = Commands(settings.ingest.commands)
-        self.node.objects.rows.limit_bytes = settings.storage.rows_bytes
-        return settings
+        return keep_to_settings(self.node)
 
     def limit_transfers(self, *, rate: int | None = None, parallel: int | None = None) -> None:
         """Hold what this command moves to what was named (bytes a second; objects at once), or else to the settings.

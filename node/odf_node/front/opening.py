@@ -1,0 +1,225 @@
+"""A node in the hands of Python.
+
+Source: clauses PYTHON-1, PYTHON-5 and PYTHON-6 in ``spec/python.md``.
+"""
+
+import asyncio
+import tempfile
+from collections.abc import Coroutine, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from odf_node.composition import Node, open_node
+from odf_node.datasets.naming import get_dataset, select_datasets
+from odf_node.errors import UnknownDatasetError, UsageError
+from odf_node.exchange.pulling import PullReport, PullWishes
+from odf_node.front.tables import Dataset, Rows, Table
+from odf_node.node_settings import keep_to_settings
+from odf_node.ports import DatasetRecord
+from odf_node.ports.progress import Silence
+from odf_node.upkeep.listing import Listing
+from odf_protocol.errors import MalformedError
+from odf_protocol.names import fits_pattern
+from odf_protocol.policy import Policy
+from odf_protocol.timestamp import Timestamp
+
+if TYPE_CHECKING:
+    from odf_node.trust.verifying import Finding
+
+_Result = TypeVar("_Result")
+
+Moment = datetime | Timestamp | str
+"""A time; a text is RFC 3339, or a date for its first moment in UTC."""
+
+
+class OpenNode:
+    """A node that Python works with; a context manager, which ends its engines."""
+
+    def __init__(self, inner: Node, *, url: str | None = None, cleanup: ExitStack | None = None) -> None:
+        self.inner = inner
+        self._url = url
+        self._cleanup = cleanup or ExitStack()
+        self._cleanup.callback(inner.close)
+        keep_to_settings(inner)
+
+    def datasets(self, *patterns: str) -> list[Dataset]:
+        """List the datasets of the node, or those that names or ``%`` patterns mean.
+
+        Raises:
+            UnknownDatasetError: A name or pattern means none.
+            UnavailableError: The node at the address does not answer.
+        """
+        if self._url is not None:
+            return self._list_offered(self._url, patterns)
+        store = self.inner.chains
+        records = select_datasets(store, patterns) if patterns else store.list_datasets()
+        return [self._describe(record) for record in records]
+
+    def table(self, name: str, *, as_of: Moment | None = None) -> Table:
+        """Give a dataset as a table; of another node it is pulled, and so verified, first.
+
+        Args:
+            name: Its name or ``did:odf``.
+            as_of: Show only what was known by then.
+
+        Raises:
+            UnknownDatasetError: There is none.
+            RefusedError: Another node offers what is not accepted.
+        """
+        if self._url is not None:
+            self.pull(name)
+        return Table(self.inner, get_dataset(self.inner.chains, name), _moment(as_of))
+
+    def sql(
+        self, query: str, *, as_of: Moment | None = None, engine: str | None = None, max_rows: int | None = None
+    ) -> Rows:
+        """Ask a question; datasets are tables under their names, ``NAME__state`` the newest row of each primary key.
+
+        Args:
+            query: In the engine's SQL.
+            as_of: Answer as was known by then.
+            engine: Which answers; None for the one that the settings name.
+            max_rows: Cut the answer there; None for all of it.
+
+        Raises:
+            InvalidQueryError: It is no query, or names what is not there.
+            ObjectsAbsentError: Files of a dataset are not here by choice.
+            EngineError: No such engine, or it failed.
+        """
+        if self._url is not None:
+            for each in self.datasets():
+                if each.name.lower() in query.lower():
+                    self.pull(each.name)
+        return Rows(self.inner.queries.run(query, as_of=_moment(as_of), max_rows=max_rows, engine=engine))
+
+    def pull(self, *sources: str, policy: str | None = None) -> list[PullReport]:
+        """Bring datasets up to date, inputs first: ingest roots, compute derivatives, accept news of others.
+
+        Args:
+            sources: Names, patterns, references or addresses, as ``odf-node pull`` takes them.
+            policy: What proof is enough for others' datasets: ``reexecute``, ``integrity`` or ``unsigned``.
+
+        Raises:
+            RefusedError: What a peer offers is not accepted; that dataset did not change.
+            OdfError: What the command says.
+        """
+        return _finish(
+            self._pull(self._addressed(sources), PullWishes(policy=None if policy is None else Policy(policy)))
+        )
+
+    async def _pull(self, sources: Sequence[str], wishes: PullWishes) -> list[PullReport]:
+        node, reports = self.inner, []
+        node.sweeper.clean_up()
+        async for outcome in node.batches.pull(node.planner.plan(sources), wishes, _in_silence, keeps_aliases=True):
+            if outcome.failure is not None:
+                raise outcome.failure
+            if outcome.report is not None:
+                reports.append(outcome.report)
+        return reports
+
+    def verify(self, *subjects: str, replay: bool = True) -> "list[Finding]":
+        """Verify datasets again, here or at addresses; what is wrong is said in what is returned, not raised.
+
+        Args:
+            subjects: Names, patterns or addresses.
+            replay: Re-execute derivatives.
+
+        Raises:
+            UnknownDatasetError: A name or pattern means none.
+        """
+        from odf_node.audits import list_tasks
+        from odf_node.trust.auditing import run_tasks
+        from odf_node.trust.verifying import VerifyOptions
+
+        def work() -> "list[Finding]":
+            options = VerifyOptions(replay=replay)
+            tasks = list_tasks(self.inner, self._addressed(subjects), recursive=False, options=options, own_nodes=False)
+            return [*run_tasks(tasks, 1, lambda _name, _text: None)]
+
+        with ThreadPoolExecutor(1) as thread:
+            return thread.submit(work).result()
+
+    def close(self) -> None:
+        """End the engines, and remove what was kept of another node."""
+        self._cleanup.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _addressed(self, sources: Sequence[str]) -> list[str]:
+        if self._url is None:
+            return list(sources)
+        return [each if "://" in each else f"{self._url.rstrip('/')}/{each}" for each in sources]
+
+    def _list_offered(self, url: str, patterns: Sequence[str]) -> list[Dataset]:
+        offered = [
+            Dataset(each.name, each.dataset_id, each.kind, each.head.sequence_number + 1, each.trust)
+            for each in _finish(self.inner.outgoing.list_offered(url))
+        ]
+        for pattern in patterns:
+            if not any(fits_pattern(pattern, each.name) for each in offered):
+                raise UnknownDatasetError(f"{url} offers this node no dataset '{pattern}'")
+        return [each for each in offered if not patterns or any(fits_pattern(p, each.name) for p in patterns)]
+
+    def _describe(self, record: DatasetRecord) -> Dataset:
+        inner = self.inner
+        listing = Listing(inner.chains, inner.commits, inner.documents, inner.object_names, inner.objects)
+        summary = listing.summarize(record)
+        mark = summary.watermark
+        return Dataset(
+            record.name,
+            str(record.id),
+            record.kind.text,
+            record.head.sequence_number + 1,
+            summary.ground,
+            summary.rows,
+            None if mark is None else datetime.fromtimestamp(mark.unix_ms / 1000, UTC),
+        )
+
+
+def open_front(home_or_url: str | Path | None = None) -> OpenNode:
+    """Open a node.
+
+    Args:
+        home_or_url: The folder of a home, which is made when something is first written (None: the default one); or
+            the address of another node, whose datasets are pulled and verified here, in a home that ``close`` removes.
+
+    Raises:
+        UsageError: The folder is used for something else.
+        ConfigurationError: The settings of the home cannot be used.
+    """
+    if isinstance(home_or_url, str) and "://" in home_or_url:
+        cleanup = ExitStack()
+        folder = cleanup.enter_context(tempfile.TemporaryDirectory(prefix="odf-node-"))
+        return OpenNode(open_node(Path(folder) / "home"), url=home_or_url, cleanup=cleanup)
+    return OpenNode(open_node(None if home_or_url is None else Path(home_or_url).expanduser()))
+
+
+@contextmanager
+def _in_silence(_target: object) -> Iterator[Silence]:
+    yield Silence()
+
+
+def _finish(work: Coroutine[Any, Any, _Result]) -> _Result:
+    # In a thread of its own: a notebook's has a loop that runs already.
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, work).result()
+
+
+def _moment(given: Moment | None) -> Timestamp | None:
+    if given is None or isinstance(given, Timestamp):
+        return given
+    if isinstance(given, datetime):
+        if given.tzinfo is None:
+            raise UsageError(f"{given} has no time zone; say datetime(..., tzinfo=UTC)")
+        given = given.astimezone(UTC).isoformat().replace("+00:00", "Z")
+    try:
+        return Timestamp.parse(f"{given}T00:00:00Z" if len(given) == len("2020-10-01") else given)
+    except MalformedError as error:
+        raise UsageError(f"as_of {given!r} is not a time; write it as 2020-10-01T12:00:00Z") from error

@@ -1,0 +1,171 @@
+"""What Python gets of a node: its datasets, their rows as tables, and answers.
+
+Source: clauses PYTHON-2 to PYTHON-4 in ``spec/python.md``.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from odf_node.composition import Node
+from odf_node.datasets.chains import iter_slices, load_view
+from odf_node.datasets.engine_rows import EngineRows
+from odf_node.datasets.presence import Presence
+from odf_node.errors import UsageError
+from odf_node.ports import DatasetRecord
+from odf_protocol.schema_arrow import arrow_schema_of
+from odf_protocol.timestamp import Timestamp
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@dataclass(frozen=True, slots=True)
+class Dataset:
+    """One dataset of a node.
+
+    Attributes:
+        name: What it is called there.
+        id: Its ``did:odf``.
+        kind: ``Root`` or ``Derivative``.
+        blocks: Of its chain.
+        rests_on: What its data rest on; of another node, what that node says.
+        rows: How many; None where another node was asked, which does not say.
+        watermark: Up to when its events are complete; None likewise, or where nothing was stated.
+    """
+
+    name: str
+    id: str
+    kind: str
+    blocks: int
+    rests_on: str
+    rows: int | None = None
+    watermark: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Rows in memory."""
+
+    arrow: "pa.Table"
+
+    def to_arrow(self) -> "pa.Table":
+        """Give them as an Arrow table."""
+        return self.arrow
+
+    def to_pandas(self) -> "pd.DataFrame":
+        """Give them as a pandas frame (needs pandas)."""
+        frame: pd.DataFrame = self.arrow.to_pandas()
+        return frame
+
+    def to_polars(self) -> "pl.DataFrame":
+        """Give them as a polars frame (needs polars)."""
+        import polars as pl
+
+        frame = pl.from_arrow(self.arrow)
+        assert isinstance(frame, pl.DataFrame)
+        return frame
+
+    def to_spark(self, session: "SparkSession") -> "DataFrame":
+        """Give them to a Spark session of the caller's."""
+        return session.createDataFrame(self.arrow)
+
+    def __len__(self) -> int:
+        return int(self.arrow.num_rows)
+
+    def _repr_html_(self) -> str:
+        # For notebooks, which show no more either.
+        return str(self.arrow.slice(0, 20).to_pandas()._repr_html_())
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A dataset, as its events: every row that was ever written, with ``offset``, ``op`` and both times.
+
+    Attributes:
+        as_of: Only what was known by then; None for everything.
+        after: Only rows with a greater offset.
+    """
+
+    inner: Node
+    record: DatasetRecord
+    as_of: Timestamp | None = None
+    after: int = -1
+
+    @property
+    def schema(self) -> "pa.Schema":
+        """The columns, system columns first; none where there was no data yet."""
+        import pyarrow as pa
+
+        schema = load_view(self.inner.chains, self.record.id).schema
+        return pa.schema([]) if schema is None else arrow_schema_of(schema)
+
+    def changes(self, *, after: int = -1) -> Self:
+        """Give the events after an offset: what is new for whoever has seen those up to it."""
+        return type(self)(self.inner, self.record, self.as_of, max(after, self.after))
+
+    def state(self) -> Rows:
+        """Give the newest row of each primary key, as ``NAME__state`` of ``sql``; of a derivative, the rows in force.
+
+        Raises:
+            InvalidQueryError: The dataset has no such state.
+        """
+        if self.after >= 0:
+            raise UsageError("a state is of all events; take it of the table, not of its changes")
+        # Without quotes, which differ between engines; a name has no spaces (QUERY-2).
+        query = f"SELECT * FROM {self.record.name}__state"  # noqa: S608 - names are checked (NAME-1)
+        return Rows(self.inner.queries.run(query, as_of=self.as_of, max_rows=None))
+
+    def files(self) -> list[Path]:
+        """List Parquet files with the events, in order, written by this node; whole slices, whatever ``after`` says.
+
+        They are the node's: to be read, not to be changed, and soon.
+
+        Raises:
+            ObjectsAbsentError: Files of the dataset are not here by choice.
+        """
+        inner = self.inner
+        slices = [
+            item
+            for item in iter_slices(inner.chains, self.record.id, as_of=self.as_of)
+            if item.offset_interval.end > self.after
+        ]
+        Presence(inner.object_names, inner.objects).require(self.record, (item.physical_hash for item in slices))
+        rows = EngineRows(inner.chains, inner.objects, inner.objects.rows)
+        return [*rows.get_paths(self.record.id, slices)]
+
+    def to_arrow(self) -> "pa.Table":
+        """Read the events, by offset, into memory."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+        import pyarrow.parquet as pq
+
+        schema = self.schema
+        parts = [pq.read_table(path) for path in self.files()]
+        if not parts:
+            return schema.empty_table()
+        # Columns may have been added since the first slice.
+        table = pa.concat_tables([schema.empty_table(), *parts], promote_options="permissive").select(schema.names)
+        offset = load_view(self.inner.chains, self.record.id).vocabulary.offset
+        return table.filter(pc.greater(table.column(offset), self.after)) if self.after >= 0 else table
+
+    def to_pandas(self) -> "pd.DataFrame":
+        """Read the events into a pandas frame (needs pandas)."""
+        return Rows(self.to_arrow()).to_pandas()
+
+    def to_polars(self) -> "pl.DataFrame":
+        """Read the events into a polars frame (needs polars)."""
+        return Rows(self.to_arrow()).to_polars()
+
+    def to_spark(self, session: "SparkSession") -> "DataFrame":
+        """Give the events to a Spark session of the caller's, which reads them from files when it needs them."""
+        files = [str(path) for path in self.files()]
+        if not files:
+            return Rows(self.to_arrow()).to_spark(session)
+        frame = session.read.option("mergeSchema", "true").parquet(*files)
+        offset = load_view(self.inner.chains, self.record.id).vocabulary.offset
+        return frame.where(frame[offset] > self.after) if self.after >= 0 else frame

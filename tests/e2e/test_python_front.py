@@ -1,0 +1,154 @@
+"""Clauses PYTHON-1 to PYTHON-6: what a program or a notebook does with a node."""
+
+import asyncio
+import shutil
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import odf_node
+from odf_engines.errors import InvalidQueryError
+from odf_node.errors import RefusedError, UnknownDatasetError, UsageError
+from odf_node.front import OpenNode
+from support.daemons import daemon
+from support.nodes import RealNode
+
+MANIFEST = """
+kind: DatasetSnapshot
+version: 1
+content:
+  name: {name}
+  kind: Root
+  metadata:
+    - kind: AddPushSource
+      sourceName: default
+      read:
+        kind: Csv
+        header: true
+        ddlSchema: ["event_time TIMESTAMP", "city STRING", "people BIGINT"]
+      merge: {{ kind: Append }}
+"""
+DERIVED = """
+kind: DatasetSnapshot
+version: 1
+content:
+  name: large
+  kind: Derivative
+  metadata:
+    - kind: SetTransform
+      inputs: [{datasetRef: cities, alias: cities}]
+      transform: {kind: Sql, engine: datafusion, query: "SELECT event_time, city, people FROM cities WHERE people > 1"}
+"""
+FIRST = "event_time,city,people\n2024-01-01T00:00:00Z,Bern,1\n2024-01-02T00:00:00Z,Rome,3\n"
+SECOND = "event_time,city,people\n2024-01-03T00:00:00Z,Oslo,2\n"
+DAYS = ("2024-02-01T00:00:00Z", "2024-02-02T00:00:00Z")
+SETTINGS = '[engines]\ningest_first = "arrow"\nquery = "datafusion"\n'
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("python")
+    made = RealNode(folder / "home")
+    manifests = {"cities": MANIFEST.format(name="cities"), "empty": MANIFEST.format(name="empty"), "large": DERIVED}
+    for name, text in manifests.items():
+        (folder / name).write_text(text)
+        made.must("add", str(folder / name), "--system-time", "2024-01-31T00:00:00Z")
+    (folder / "home" / "odf-node.toml").write_text(SETTINGS)
+    for day, text in zip(DAYS, (FIRST, SECOND), strict=True):
+        (folder / "rows.csv").write_text(text)
+        made.must("ingest", "cities", str(folder / "rows.csv"), "--system-time", day)
+    return folder / "home"
+
+
+@pytest.fixture
+def node(home: Path) -> Iterator[OpenNode]:
+    with odf_node.open(home) as opened:
+        yield opened
+
+
+def test_datasets_are_listed_with_what_they_rest_on_python_2(node: OpenNode) -> None:
+    cities, empty = node.datasets("cities", "empty")
+    assert (cities.name, cities.kind, cities.rows, empty.rows) == ("cities", "Root", 3, 0)
+    assert cities.id.startswith("did:odf:")
+    assert cities.watermark == datetime(2024, 1, 3, tzinfo=UTC)
+    assert [each.name for each in node.datasets()] == ["cities", "empty", "large"]
+    with pytest.raises(UnknownDatasetError, match="did you mean 'cities'"):
+        node.datasets("citeis")
+
+
+def test_table_is_the_changelog_in_every_format_python_3_python_4(node: OpenNode) -> None:
+    table = node.table("cities")
+    assert table.schema.names == ["offset", "op", "system_time", "event_time", "city", "people"]
+    arrow = table.to_arrow()
+    assert arrow.schema.equals(table.schema)
+    assert arrow.select(["offset", "city"]).to_pylist() == [
+        {"offset": 0, "city": "Bern"}, {"offset": 1, "city": "Rome"}, {"offset": 2, "city": "Oslo"}]  # fmt: skip
+    assert table.to_pandas()["people"].sum() == 6
+    assert table.to_polars()["city"].to_list() == ["Bern", "Rome", "Oslo"]
+    nothing = node.table("empty").to_arrow()
+    assert (nothing.num_rows, nothing.num_columns) == (0, 0)
+
+
+def test_what_was_known_and_what_is_new_python_3(node: OpenNode) -> None:
+    for moment in ("2024-02-01", "2024-02-01T00:00:00Z", datetime(2024, 2, 1, 12, tzinfo=UTC)):
+        assert node.table("cities", as_of=moment).to_polars()["city"].to_list() == ["Bern", "Rome"]
+        assert len(node.sql("SELECT * FROM cities", as_of=moment)) == 2
+    assert node.table("cities").changes(after=0).to_polars()["city"].to_list() == ["Rome", "Oslo"]
+    assert node.table("cities").changes(after=2).to_arrow().num_rows == 0
+    assert sorted(node.table("cities").state().to_polars()["city"]) == ["Bern", "Oslo", "Rome"]
+    for wrong in ("yesterday", datetime(2024, 2, 1)):  # noqa: DTZ001 - the mistake
+        with pytest.raises(UsageError, match=r"2024|yesterday"):
+            node.table("cities", as_of=wrong)
+    with pytest.raises(UsageError, match="of all events"):
+        node.table("cities").changes(after=0).state()
+
+
+def test_questions_pulls_and_verifications_also_where_a_loop_runs_python_5_python_6(node: OpenNode) -> None:
+    async def as_in_a_notebook() -> None:
+        (report,) = node.pull("large")
+        assert report.record.name == "large"
+        rows = node.sql("SELECT city FROM large ORDER BY people")
+        assert rows.to_arrow().equals(pa.table({"city": ["Oslo", "Rome"]}).cast(rows.arrow.schema))
+        assert "Oslo" in rows._repr_html_()
+        findings = node.verify("cities", "large")
+        assert [(each.name, each.is_valid) for each in findings] == [("cities", True), ("large", True)]
+
+    asyncio.run(as_in_a_notebook())
+
+
+def test_datasets_of_another_node_are_verified_before_they_are_seen_python_1(home: Path, tmp_path: Path) -> None:
+    home = shutil.copytree(home, tmp_path / "home")
+    with daemon(home, settings=SETTINGS) as served:
+        with odf_node.open(served.url) as far:
+            (offered,) = far.datasets("cit%")
+            assert (offered.name, offered.kind, offered.rows) == ("cities", "Root", None)
+            with pytest.raises(UnknownDatasetError, match="offers this node no dataset 'nowhere'"):
+                far.datasets("nowhere")
+            with pytest.raises(InvalidQueryError):
+                far.sql("SELECT * FROM nowhere")
+            assert far.table("cities").to_polars()["people"].to_list() == [1, 3, 2]
+            kept = far.inner.home.path
+            assert kept.is_dir()
+        assert not kept.exists()
+    with daemon(home, settings=SETTINGS) as served, odf_node.open(served.url) as far:
+        for path in [each for each in (home / "objects").rglob("*") if each.is_file()]:
+            path.chmod(0o600)
+            path.write_bytes(path.read_bytes()[:-9] + b"\0" * 9)
+        with pytest.raises(RefusedError, match="EX-12"):
+            far.table("cities").to_arrow()
+
+
+@pytest.mark.spark
+def test_spark_session_of_the_callers_reads_the_files_python_4(node: OpenNode) -> None:
+    from pyspark.sql import SparkSession
+
+    session = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+    try:
+        frame = node.table("cities").to_spark(session)
+        assert [row.city for row in frame.orderBy("offset").collect()] == ["Bern", "Rome", "Oslo"]
+        assert node.table("cities").changes(after=1).to_spark(session).count() == 1
+    finally:
+        session.stop()
