@@ -28,6 +28,7 @@ from odf_protocol.events import (
     Seed,
     SetDataSchema,
     SetVocab,
+    TemporalTable,
 )
 from odf_protocol.multihash import Multihash
 from odf_protocol.timestamp import Timestamp
@@ -291,6 +292,28 @@ def test_own_view_whose_query_is_replaced_makes_no_step(spark_session, tmp_path)
     home, root, chain = publisher(tmp_path, spark_session)
     chain.add(select(COUNT, root.id)).add(select(COUNT.replace("count(*)", "count(*) + 1"), root.id))
     home.keep(root.add_rows(CITIES))
+    home.keep(chain)
+    before = home.judge.snapshot()
+
+    with pytest.raises(RejectedError, match="VIEW-11"):
+        home.run(chain, at=later(1))
+
+    assert home.judge.snapshot() == before
+
+
+def test_own_join_as_of_a_time_whose_query_is_replaced_makes_no_step(spark_session, tmp_path):
+    """A probe that is corrected would take back an answer that the earlier query never gave (ASOF-7)."""
+    home, root, chain = publisher(tmp_path, spark_session)
+    (tmp_path / "reference").mkdir()
+    reference = root_chain(tmp_path / "reference", slices=0, key=b"\x07" * 32, name="reference")
+    join = "in0 a JOIN in1 FOR SYSTEM_TIME AS OF a.event_time b ON a.city = b.city"
+    query = f"SELECT a.event_time, a.city, {{}} AS n FROM {join}"
+    for column in ("b.people", "b.people + 1"):
+        declared = select(query.format(column), root.id, reference.id)
+        tables = (TemporalTable(name="in1", primary_key=("city",)),)
+        chain.add(replace(declared, transform=replace(declared.transform, temporal_tables=tables)))
+    home.keep(root.add_rows(CITIES))
+    home.keep(reference.add_rows(CITIES))
     home.keep(chain)
     before = home.judge.snapshot()
 

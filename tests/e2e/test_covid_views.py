@@ -6,6 +6,8 @@
 import csv
 import gzip
 import json
+from collections.abc import Sequence
+from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
@@ -61,3 +63,41 @@ def test_totals_and_pivot_are_those_of_the_publisher_after_every_correction(tmp_
     trust = {each["name"]: each["trust"] for each in json.loads(auditor.must("list", "-o", "json").out)}
     assert trust == {"countries.daily": "signed", "worldwide.daily": "re-executed", "key.countries": "re-executed"}
     check_totals(auditor, DAYS[-1])
+
+
+def weeks(days: Sequence[str]) -> dict[tuple[str, str], tuple[int, int, int]]:
+    """What each week of a country came to, in the first version of the file that has a day at or after its end."""
+    found: dict[tuple[str, str], tuple[int, int, int]] = {}
+    closed = date.min
+    for day in days:
+        with gzip.open(EXAMPLE / "data" / f"countries-aggregated-{day}.csv.gz", "rt") as file:
+            rows = [(date.fromisoformat(row["Date"]), row) for row in csv.DictReader(file)]
+        newest = max(at for at, _ in rows)
+        for at, row in rows:
+            end = at - timedelta(days=at.weekday()) + timedelta(days=7)
+            if closed < end <= newest:
+                confirmed, deaths, count = found.get((str(end), row["Country"]), (0, 0, 0))
+                figures = max(confirmed, int(row["Confirmed"])), max(deaths, int(row["Deaths"])), count + 1
+                found[str(end), row["Country"]] = figures
+        closed = newest
+    return found
+
+
+def test_weeks_are_given_once_as_they_were_known_at_their_ends(tmp_path):
+    node = RealNode(tmp_path / "agency", has_engine=True)
+    node.must("add", *(str(EXAMPLE / f"{name}.yaml") for name in ("countries.daily", "countries.weekly")))
+    late = 0
+    for position, day in enumerate(DAYS, 1):
+        source = (EXAMPLE / "data" / f"countries-aggregated-{day}.csv.gz").as_uri()
+        node.must("pull", "countries.daily", environment={"COVID_SOURCE": source})
+        (report,) = node.must("pull", "countries.weekly", "-o", "json").json()
+        late += report["lateRows"]
+        query = "SELECT event_time, country, confirmed, deaths, days, op FROM countries.weekly"
+        found = json.loads(node.must("sql", "-c", query, "-o", "json").out)
+        assert {row["op"] for row in found} == {0}
+        ours = {
+            (row["event_time"][:10], row["country"]): (row["confirmed"], row["deaths"], row["days"]) for row in found
+        }
+        assert len(ours) == len(found)
+        assert ours == weeks(DAYS[:position])
+    assert late > 0  # what the publisher rewrote of weeks that were over

@@ -95,7 +95,11 @@ def test_final_derivatives_for_flink_run_step_by_step_and_are_re_executed(tmp_pa
     ingest(
         node, tmp_path, "sales", line(4, "b", 1), line(1, "c", 9)
     )  # the second is late for a session, not for a join
-    node.must("pull", "in.force", "visits")
+    pulled = node.must("pull", "in.force", "visits", "-o", "json").json()
+    assert {each["dataset"]: (each["readRows"], each["lateRows"]) for each in pulled} == {
+        "in.force": (4, 0),
+        "visits": (2, 1),
+    }
     assert sorted(rows(node, "in.force")[1:], key=str) == [
         (0, "01", "c", None),
         (0, "02", "a", 2),
@@ -108,8 +112,8 @@ def test_final_derivatives_for_flink_run_step_by_step_and_are_re_executed(tmp_pa
     assert [each["readRows"] for each in plan["inputs"]] == [5, 4]
 
     # What was late stays late in later steps.
-    ingest(node, tmp_path, "sales", line(9, "a", 1))
-    node.must("pull", "visits", "in.force")
+    ingest(node, tmp_path, "sales", line(9, "a", 1), line(3, "a", 1))
+    assert "visits: 1 row of its inputs came too late" in node.must("pull", "visits", "in.force").out
     assert rows(node, "visits") == [(0, "04", "a", 2), (0, "06", "b", 2)]
 
     given = {name: rows(node, name) for name in ("in.force", "visits")}

@@ -64,7 +64,12 @@ def describe_report(report: Report) -> list[str]:
                 lines.append(f"{name}: taken with a warning: {describe_reasons(report.warnings)}")
             return lines
         case TransformReport():
-            return [f"{name}: up to date"] if report.up_to_date else [_grown(report, "derived")]
+            lines = [f"{name}: up to date"] if report.up_to_date else [_grown(report, "derived")]
+            if report.late_rows:
+                lines.append(
+                    f"{name}: {count_of(report.late_rows, 'row')} of its inputs came too late for what is closed"
+                )
+            return lines
         case AcceptanceReport():
             lines = []
             if report.completed_blocks:
@@ -105,7 +110,12 @@ def report_to_json(report: Report) -> dict[str, Any]:
                 "dryRun": report.is_rehearsal,
             }
         case TransformReport():
-            return common | {"upToDate": report.up_to_date}
+            return common | {
+                "upToDate": report.up_to_date,
+                "readRows": report.read_rows,
+                "lateRows": report.late_rows,
+                "seconds": round(report.seconds, 3),
+            }
         case AcceptanceReport():
             return common | {
                 "upToDate": not report.new_blocks and not report.completed_blocks,

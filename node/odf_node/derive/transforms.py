@@ -64,13 +64,16 @@ class Step:
 class TransformReport:
     """What a run of a derivative did; no rows and no new watermark means that it was up to date.
 
-    ``reaches_heads``: the inputs were read to their ends.
+    ``reaches_heads``: the inputs were read to their ends. ``late_rows``: of the inputs, that came too late to change
+    what was given already, and were left out for that.
     """
 
     record: DatasetRecord
     up_to_date: bool
     new_rows: int = 0
     new_blocks: int = 0
+    read_rows: int = 0
+    late_rows: int = 0
     seconds: float = 0.0
     reaches_heads: bool = True
 
@@ -253,6 +256,8 @@ class Transformer:
             up_to_date=reports[0].up_to_date,
             new_rows=sum(report.new_rows for report in reports),
             new_blocks=sum(report.new_blocks for report in reports),
+            read_rows=sum(report.read_rows for report in reports),
+            late_rows=sum(report.late_rows for report in reports),
             seconds=sum(report.seconds for report in reports),
         )
 
@@ -347,5 +352,7 @@ class Transformer:
             up_to_date=False,
             new_rows=new_data.offset_interval.row_count if new_data else 0,
             new_blocks=updated.head.sequence_number - record.head.sequence_number,
+            read_rows=response.statistics.rows_in,
+            late_rows=response.statistics.late_rows,
             seconds=response.statistics.seconds,
         )

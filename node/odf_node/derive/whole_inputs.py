@@ -72,7 +72,9 @@ class WholeInputs:
             return request  # the engine says why when it is asked to run it
         if not grade.transform_class.reads_whole_inputs:
             return request
-        if grade.transform_class is TransformClass.MAINTAINED and is_redefined:
+        # A join as of a time is final, and corrects what it said of rows that are corrected.
+        has_corrections = grade.transform_class is TransformClass.MAINTAINED or request.transform.temporal_tables
+        if has_corrections and is_redefined:
             raise RejectedError(
                 "VIEW-11 maintained-view-is-declared-once",
                 expected="one query, as a step says what changed since the step before",

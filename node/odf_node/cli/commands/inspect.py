@@ -16,6 +16,8 @@ SUBJECTS: Final = {
     "FILE": "a file; one after the other where there are several",
 }
 
+_DRAWN: Final = ("dot", "mermaid")
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the things that can be looked at."""
@@ -24,7 +26,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         ("schema", "the columns of a dataset", "DATASET"),
         ("query", "the declared query of a derivative", "DATASET"),
         ("plan", "what a query is, what its next step reads, what would pass where it is refused", "DATASET|FILE"),
-        ("lineage", "what a dataset is derived from", "DATASET"),
+        ("lineage", "what a dataset is derived from; -o dot and -o mermaid draw it, down to the roots", "DATASET"),
         ("trust", "what the data of a dataset rest on: every acceptance, with its grounds", "DATASET"),
         ("histories", "histories of a dataset that were replaced by others, and their blocks", "DATASET"),
         ("quarantine", "rows that ingests could not read, with all their errors", "DATASET"),
@@ -44,7 +46,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         elif argument:
             nargs = "+" if argument == "FILE" else "?" if argument == "ID" else None
             child.add_argument("subject", nargs=nargs, metavar=argument, help=SUBJECTS[argument])
-        add_output_format(child, "text", "json")
+        add_output_format(child, "text", "json", *(_DRAWN if name == "lineage" else ()))
         child.add_argument(
             "--json", dest="output_format", action="store_const", const="json", help="the same as -o json"
         )
@@ -76,6 +78,9 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
             from odf_node.cli.inspections import plans  # plans steps, which no other subject does
 
             plans.show_plans(context, arguments.subject, as_json=as_json)
+        case "lineage" if arguments.output_format in _DRAWN:
+            record = get_dataset(context.node.chains, arguments.subject)
+            definition.draw_lineage(context, record, arguments.output_format)
         case kind:
             of_datasets[kind](context, get_dataset(context.node.chains, arguments.subject), as_json=as_json)
     return 0

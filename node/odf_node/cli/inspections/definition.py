@@ -44,6 +44,15 @@ def show_lineage(context: Context, record: DatasetRecord, *, as_json: bool) -> N
         context.console.text(f"{record.name} ({record.id})\n  is a root: it is derived from no other dataset")
 
 
+def draw_lineage(context: Context, record: DatasetRecord, language: str) -> None:
+    """Write the lineage of a dataset, down to the roots, in the language of a program that draws: dot or mermaid."""
+    from odf_node.derive.lineage import read_lineage, write_dot, write_mermaid
+
+    write = write_dot if language == "dot" else write_mermaid
+    for line in write(read_lineage(context.node.chains, record)):
+        context.console.text(line)
+
+
 def show_query(context: Context, record: DatasetRecord, *, as_json: bool) -> None:
     """Show the inputs and the query of a derivative.
 
