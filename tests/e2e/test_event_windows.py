@@ -126,6 +126,20 @@ def test_session_closes_once_and_rows_too_late_for_it_are_counted(spark_session,
     assert (response.statistics.late_rows, response.watermark.unix_ms) == (2, START + 2 * DAY)
 
 
+SESSIONS_BY_END = """
+    SELECT max(event_time) AS event_time, k, count(*) AS n FROM orders
+    GROUP BY session_window(event_time + INTERVAL 1 HOUR, '12 hours'), k
+    HAVING session_window.end <= TIMESTAMP_MILLIS({end})
+"""
+
+
+def test_condition_on_the_end_of_a_session_is_about_the_whole_session(spark_session, tmp_path):
+    """A row by itself would end before the time that is asked for; its session does not."""
+    view = View.over(spark_session, SESSIONS_BY_END.format(end=START + DAY), tmp_path, {"orders": SCHEMAS["orders"]})
+    view.step({"orders": [order(0.1, 1, 1), order(0.4, 1, 1), order(0.7, 1, 1), order(0.2, 2, 1)]})
+    assert [each.row for each in view.changes] == [(START + round(0.2 * DAY), 2, 1)]
+
+
 def test_session_whose_gap_comes_from_the_rows_is_final(spark_session):
     query = """
         SELECT session_window.end AS event_time, count(*) AS n FROM orders

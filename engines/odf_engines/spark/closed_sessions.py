@@ -34,10 +34,6 @@ if TYPE_CHECKING:
 
 __all__ = ["count_late_rows", "iter_closed_sessions", "promised_watermark"]
 
-# Spark would filter by the end of a session below the group, where each row still is a session of its own.
-_OPTIMIZER = "org.apache.spark.sql.catalyst.optimizer"
-_PUSHING_RULES = f"{_OPTIMIZER}.PushDownPredicates,{_OPTIMIZER}.PushPredicateThroughNonJoin"
-
 
 def iter_closed_sessions(
     spark: "SparkSession", request: TransformRequest, known: KnownSessions, work: Path
@@ -59,7 +55,6 @@ def iter_closed_sessions(
     if not marks or marks[-1].last_offset is None:
         return
     until_us = unix_us(marks[-1].event_time)
-    spark.conf.set("spark.sql.optimizer.excludedRules", _PUSHING_RULES)
     rows = folded_rows(
         spark,
         source,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from odf_node.datasets.chains import load_view
-from odf_node.datasets.grounds import describe_ground
+from odf_node.datasets.grounds import find_partial
 from odf_node.ports import DatasetRecord
 from odf_node.ports.chains import ChainStore
 from odf_protocol.did import DatasetId
@@ -53,7 +53,7 @@ def _read(chains: ChainStore, dataset_id: DatasetId) -> LineageDataset:
     if record is None:
         return LineageDataset(dataset_id)
     declared = load_view(chains, dataset_id).transform
-    trust = describe_ground(chains, record)
+    trust = record.trust.in_words(find_partial(chains, record))
     if declared is None:
         return LineageDataset(dataset_id, record.name, trust)
     inputs = (LineageInput(DatasetId.parse(each.dataset_ref), each.alias or "") for each in declared.inputs)

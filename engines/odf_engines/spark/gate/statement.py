@@ -38,6 +38,11 @@ _NAMED = {
     "SetVariable": "SET VARIABLE",
 }
 
+# Spark would filter by the end of a session below the group, where each row still is a session of its own, and give parts
+# of sessions (4.3).
+_OPTIMIZER = "org.apache.spark.sql.catalyst.optimizer"
+_RULES_WRONG_FOR_SESSIONS = f"{_OPTIMIZER}.PushDownPredicates,{_OPTIMIZER}.PushPredicateThroughNonJoin"
+
 TOO_DEEP = "its parts stand deeper inside each other than the engine's stack is high; write it in several steps"
 _TOLD_CHARACTERS = 300  # guess: two lines
 _LISTED_NAMES = 10  # guess: a line
@@ -122,7 +127,7 @@ def parse_query(
 
 
 def analyse_query(spark: Any, query: ParsedQuery) -> Any:
-    """Resolve all names and types of a query; nothing is executed.
+    """Resolve all names and types of a query; nothing is executed, but the session is made to execute it right.
 
     Returns:
         A Java ``Dataset`` with the analysed plan.
@@ -133,6 +138,8 @@ def analyse_query(spark: Any, query: ParsedQuery) -> Any:
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
 
+    if "session_window" in query.functions:
+        spark.conf.set("spark.sql.optimizer.excludedRules", _RULES_WRONG_FOR_SESSIONS)
     try:
         return resolve_plan(spark, query.plan)
     except PySparkException as error:
