@@ -38,8 +38,8 @@ _NAMED = {
     "SetVariable": "SET VARIABLE",
 }
 
-# Spark would filter by the end of a session below the group, where each row still is a session of its own, and give parts
-# of sessions (4.3).
+# Spark 4.3 would filter by the end of a session below the group, where each row still is a session of its own, and give
+# parts of sessions.
 _OPTIMIZER = "org.apache.spark.sql.catalyst.optimizer"
 _RULES_WRONG_FOR_SESSIONS = f"{_OPTIMIZER}.PushDownPredicates,{_OPTIMIZER}.PushPredicateThroughNonJoin"
 
