@@ -97,8 +97,8 @@ def test_final_derivatives_for_flink_run_step_by_step_and_are_re_executed(tmp_pa
     )  # the second is late for a session, not for a join
     pulled = node.must("pull", "in.force", "visits", "-o", "json").json()
     assert {each["dataset"]: (each["readRows"], each["lateRows"]) for each in pulled} == {
-        "in.force": (4, 0),
-        "visits": (2, 1),
+        "in.force": (9, 0),
+        "visits": (5, 1),
     }
     assert sorted(rows(node, "in.force")[1:], key=str) == [
         (0, "01", "c", None),
