@@ -34,6 +34,7 @@ from odf_protocol.schema_system import system_fields
 from odf_protocol.timestamp import Timestamp
 from odf_protocol.vocabulary import Vocabulary
 from support import thrift_compact
+from support.daemons import wait_until
 from support.lying_parquet import GROUP_ROWS, ParquetFile, with_note
 from support.offers import CITIES, CITY_SCHEMA, NOON, Judge, PeerChain, parquet_bytes, root_chain, slice_table
 
@@ -311,6 +312,28 @@ def test_rows_are_written_anew_without_anything_of_the_file_rows_9(reader: Slice
     metadata = pq.read_metadata(made)
     assert set(metadata.metadata or {}) == {b"ARROW:schema"}
     assert metadata.row_group(0).column(4).compression == "SNAPPY"
+
+
+def test_reader_that_a_slice_took_over_could_write_no_file(reader: SliceProcess) -> None:
+    """The kernel says so of the very process; rows written anew leave it through the pipe of its answers."""
+    reader.start()
+    process = reader._process
+    assert process is not None
+    limits = wait_until(
+        lambda: text if "Max file size             0 " in (text := _limits_of(process.pid)) else None,
+        lambda: _limits_of(process.pid),
+    )
+    assert "Max core file size        0 " in limits
+    # stdin, stdout and stderr are pipes; nothing that it inherited is open for writing.
+    for descriptor in Path(f"/proc/{process.pid}/fdinfo").iterdir():
+        if int(descriptor.name) > 2:
+            (flags,) = (line.split()[1] for line in descriptor.read_text().splitlines() if line.startswith("flags"))
+            target = os.readlink(f"/proc/{process.pid}/fd/{descriptor.name}")
+            assert int(flags, 8) & os.O_ACCMODE == os.O_RDONLY or not target.startswith("/"), target
+
+
+def _limits_of(pid: int) -> str:
+    return Path(f"/proc/{pid}/limits").read_text()
 
 
 def test_rows_of_a_slice_that_is_refused_are_not_written_whole(reader: SliceProcess, tmp_path: Path) -> None:
