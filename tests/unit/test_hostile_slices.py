@@ -328,7 +328,7 @@ def test_reader_that_a_slice_took_over_could_write_no_file(reader: SliceProcess)
     for descriptor in Path(f"/proc/{process.pid}/fdinfo").iterdir():
         if int(descriptor.name) > 2:
             (flags,) = (line.split()[1] for line in descriptor.read_text().splitlines() if line.startswith("flags"))
-            target = os.readlink(f"/proc/{process.pid}/fd/{descriptor.name}")
+            target = str(Path(f"/proc/{process.pid}/fd/{descriptor.name}").readlink())
             assert int(flags, 8) & os.O_ACCMODE == os.O_RDONLY or not target.startswith("/"), target
 
 
