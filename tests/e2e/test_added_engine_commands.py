@@ -4,6 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from odf_engines.contract import Limits
+from odf_engines.errors import EngineFailureError
+from odf_node.adapters.engine_folder import EngineFolder
+from odf_node.home import Home
 from support.contract_engine import write_engine
 from support.engine_archives import Entry, docker_archive, hard_link, program, tar_of, write
 from support.nodes import RealNode
@@ -172,7 +176,7 @@ def test_engine_that_does_not_start_is_not_added(node: RealNode, tmp_path: Path)
     assert failed.code == 1
     assert "was not added: its program ended with code 3" in failed.err
     assert "the last that it wrote: no licence found" in failed.err
-    assert kept(node) - before <= {"engines/lock"}
+    assert kept(node) - before <= {"engines/engines.lock"}
     assert "other-one" not in names(node)
 
 
@@ -183,8 +187,8 @@ def test_archive_that_leaves_its_root_is_not_added(node: RealNode, tmp_path: Pat
     refused = node.run("engine", "add", "other-one", str(file))
     assert refused.code == 7
     assert "expected a path inside the root, found one with '..'" in refused.err
-    assert kept(node) - before <= {"engines/lock"}
-    assert [path.name for path in (node.home / "engines").iterdir()] == ["lock"]
+    assert kept(node) - before <= {"engines/engines.lock"}
+    assert [path.name for path in (node.home / "engines").iterdir()] == ["engines.lock"]
 
 
 @pytest.mark.parametrize(
@@ -196,6 +200,7 @@ def test_archive_that_leaves_its_root_is_not_added(node: RealNode, tmp_path: Pat
         (["add", "more", "/no/such/file"], 2, "/no/such/file is no file"),
         (["add", "more", "FILE", "--port", "70000"], 7, "1 to 65535"),
         (["add", "more", "FILE", "--command", "'"], 2, "--command"),
+        (["remove", "engines.lock"], 7, "malformed name of an engine"),
         (["remove", "spark"], 3, "engine 'spark' was not added"),
         (["remove", "nothing"], 3, "there is no added engine 'nothing'"),
         (["export", "nothing", "TARGET"], 3, "there is no added engine 'nothing'"),
@@ -247,7 +252,7 @@ def test_what_a_killed_command_left_is_cleared_by_the_next(node: RealNode, tmp_p
     write(left / "file", b"half of it")
     assert "other-one" not in names(node)
     node.must("engine", "add", "other-one", str(write_engine(tmp_path / "engine")))
-    assert sorted(path.name for path in (node.home / "engines").iterdir()) == ["lock", "other-one"]
+    assert sorted(path.name for path in (node.home / "engines").iterdir()) == ["engines.lock", "other-one"]
 
 
 def test_entry_is_plain_text_in_a_list(node: RealNode, tmp_path: Path) -> None:
@@ -258,3 +263,26 @@ def test_entry_is_plain_text_in_a_list(node: RealNode, tmp_path: Path) -> None:
     assert refused.code == 1
     assert "cannot be started" in refused.err
     assert "\x1b" not in refused.err
+
+
+def test_question_is_not_asked_of_an_engine_that_answers_none(shelved: tuple[RealNode, Path]) -> None:
+    refused = shelved[0].run("sql", "--engine", "other-one", "-c", "SELECT 1")
+    assert refused.code == 8
+    assert "engine 'other-one' does not offer query (offered by: datafusion, spark)" in refused.err
+
+
+def test_change_of_files_is_noticed_before_each_start(shelved: tuple[RealNode, Path], tmp_path: Path) -> None:
+    """ADDED-5: also by a process that has started it before."""
+    shelf = EngineFolder(Home(shelved[0].home))
+    found = shelf.find("other-one")
+    assert found is not None
+    assert shelf.find("other-one").engine is found.engine  # type: ignore[union-attr]
+    program = shelved[0].home / "engines" / "other-one" / "file"
+    before = program.read_bytes()
+    with found.engine.open(tmp_path, Limits()):
+        program.write_bytes(before + b"# another")
+    try:
+        with pytest.raises(EngineFailureError, match="is not what was added"):
+            found.engine.open(tmp_path, Limits())
+    finally:
+        program.write_bytes(before)

@@ -4,7 +4,6 @@ Source: clauses ENGINE-1 and ADDED-1 to ADDED-7 in ``spec/extensions``.
 """
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from pathlib import Path
 from typing import ClassVar
 
@@ -44,6 +43,7 @@ class AddedEngine:
         self.description = description
         self.files = files
         self.cache = cache or user_cache()
+        self._digest: Multihash | None = None
 
     @property
     def name(self) -> str:
@@ -56,15 +56,16 @@ class AddedEngine:
         return self.description.version or Multihash.parse(self.description.digest).short
 
     def digest(self) -> Multihash:
-        """See ``Engine``; of the files as they are.
+        """See ``Engine``; of the files as they were when it was first asked for.
 
         Raises:
             EngineFailureError: They are not those that were added.
         """
+        if self._digest is None:
+            self._digest = self._look()
         return self._digest
 
-    @cached_property
-    def _digest(self) -> Multihash:
+    def _look(self) -> Multihash:
         found = digest_of_contents(self.files, self.description.start, self.cache)
         if str(found) != self.description.digest:
             raise EngineFailureError(
@@ -74,8 +75,8 @@ class AddedEngine:
         return found
 
     def open(self, workspace: Path, limits: Limits) -> EngineSession:
-        """See ``Engine``."""
-        self.digest()
+        """See ``Engine``; its files are looked at before each start."""
+        self._look()
         return open_session(self._guest, workspace, limits, session=AddedSession)
 
     def prepare(self) -> None:

@@ -21,9 +21,9 @@ from odf_engines.archive.root_tree import FileNode, FolderNode, LinkNode, RootTr
 from odf_engines.archive.tar_entries import TarEntry, iter_entries
 from odf_protocol.errors import MalformedError
 
-__all__ = ["TakenEngine", "take_engine"]
+__all__ = ["MOST_FILE_BYTES", "TakenEngine", "take_engine"]
 
-_MOST_FILE_BYTES: Final = 8 * 1024**3  # guess: images of Spark and Flink have 1 to 2 GiB
+MOST_FILE_BYTES: Final = 8 * 1024**3  # guess: images of Spark and Flink have 1 to 2 GiB
 _MOST_UNPACKED_BYTES: Final = 16 * 1024**3  # guess: of one layer, and of all files of a root folder
 _MOST_ENTRIES: Final = 500_000  # guess: of all layers; an image with Python and Java has 60,000
 _MOST_AT_TOP: Final = 100  # guess: Linux has twenty; each is an argument of what builds the sandbox
@@ -56,8 +56,8 @@ def take_engine(file: Path, root: Path, *, command: tuple[str, ...] | None, port
         MalformedError, UnsupportedError: It is no engine, or an archive that nobody should unpack.
         OSError: It cannot be written.
     """
-    if (size_bytes := file.stat().st_size) > _MOST_FILE_BYTES:
-        raise MalformedError("engine", expected=f"a file of at most {_MOST_FILE_BYTES} bytes", found=size_bytes)
+    if (size_bytes := file.stat().st_size) > MOST_FILE_BYTES:
+        raise MalformedError("engine", expected=f"a file of at most {MOST_FILE_BYTES} bytes", found=size_bytes)
     if magic_of(file).startswith(_PROGRAMS):
         start = EngineStart(command=command or (PROGRAM,), port=port or CONTRACT_PORT)
         start.check()

@@ -5,7 +5,7 @@
     engines/<name>/engine.json   what is known of it
     engines/<name>/file          as it was given; a program is run from here
     engines/<name>/rootfs/       what the sandbox shows of an archive
-    engines/lock                 held by whoever adds or removes
+    engines/engines.lock         held by whoever adds or removes
 
 An engine is made under a name that begins with a dot and renamed when it is whole; what a killed command left under
 such a name is removed by the next one that adds.
@@ -28,7 +28,7 @@ import msgspec
 from odf_engines.added.content import digest_of_contents
 from odf_engines.added.description import EngineDescription, Form, check_engine_name
 from odf_engines.added.engine import AddedEngine
-from odf_engines.archive import take_engine
+from odf_engines.archive import MOST_FILE_BYTES, take_engine
 from odf_engines.engine import Engine
 from odf_engines.sandbox.disk import remove_tree
 from odf_node.home import Home, fsync_folder
@@ -41,7 +41,7 @@ from odf_protocol.timestamp import Timestamp
 _DESCRIPTION: Final = "engine.json"
 _FILE: Final = "file"
 _ROOT: Final = "rootfs"
-_LOCK: Final = "lock"
+_LOCK: Final = "engines.lock"  # no engine can have such a name
 _MAX_DESCRIPTION_BYTES: Final = 1024 * 1024  # guess: a class path of a thousand archives has 100 KB
 _COPY_BYTES: Final = 1024 * 1024
 
@@ -51,6 +51,8 @@ class EngineFolder:
 
     def __init__(self, home: Home) -> None:
         self._home = home
+        # By what is known of each, so that its files are not looked through again for every step.
+        self._known: dict[EngineDescription, AddedEngine] = {}
 
     @property
     def _folder(self) -> Path:
@@ -121,8 +123,12 @@ class EngineFolder:
         self, making: Path, name: str, file: Path, wanted: WantedStart, now: Timestamp
     ) -> tuple[EngineDescription, tuple[str, ...]]:
         # A copy first, so that what is checked is what is kept.
+        left = MOST_FILE_BYTES
         with file.open("rb") as given, (making / _FILE).open("xb") as kept:
-            shutil.copyfileobj(given, kept, _COPY_BYTES)
+            while part := given.read(_COPY_BYTES):
+                if (left := left - len(part)) < 0:
+                    raise MalformedError("engine", expected=f"a file of at most {MOST_FILE_BYTES} bytes", found="more")
+                kept.write(part)
         taken = take_engine(making / _FILE, making / _ROOT, command=wanted.command, port=wanted.port)
         if taken.form is Form.PROGRAM:
             (making / _FILE).chmod(0o700)
@@ -151,8 +157,11 @@ class EngineFolder:
             raise HomeCorruptError(path, reason) from error
 
     def _shelved(self, description: EngineDescription, folder: Path, notes: tuple[str, ...]) -> ShelvedEngine:
+        engine = self._known.get(description)
+        if engine is None:
+            engine = self._known[description] = AddedEngine(description, _files_of(folder, description), self._cache)
         return ShelvedEngine(
-            engine=AddedEngine(description, _files_of(folder, description), self._cache),
+            engine=engine,
             form=description.form,
             file_bytes=description.file_bytes,
             added_at=Timestamp.parse(description.added_at),

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from odf_engines.contract import IngestRequest, IngestResponse, Limits
 from odf_engines.engine import Engine, EngineSession, IngestEngine, IngestSession, Offer, QuerySession
-from odf_engines.errors import UnsuitableSourceError
-from odf_engines.registry import get_engine, get_ingest_engine, installed_engines
+from odf_engines.errors import EngineMissingError, UnsuitableSourceError
+from odf_engines.registry import engines_offering, get_ingest_engine, installed_engines
 from odf_node.configuration.declaration import Engines
 from odf_node.engine_workspace import EngineWorkspace
 from odf_node.engines.finding import get_engine_here
@@ -87,7 +87,10 @@ class EngineHost:
         Raises:
             EngineMissingError: It is not installed here, or answers none.
         """
-        return self.own_session(get_engine(name or self.roles.query, Offer.QUERY).name)
+        engine = self.get_engine(name or self.roles.query)
+        if Offer.QUERY not in engine.offers:
+            raise EngineMissingError(engine.name, engines_offering(Offer.QUERY), offer=Offer.QUERY.value)
+        return self.own_session(engine.name)
 
     def own_session(self, name: str) -> EngineSession:
         """Return the session for work of this node's operator, started at the first call."""
