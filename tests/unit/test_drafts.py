@@ -10,6 +10,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from aiohttp import web
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,12 +21,13 @@ from odf_node.ingest.drafts.drafting import SAMPLE_BYTES, Drafting
 from odf_node.ingest.drafts.manifest_text import scalar
 from odf_node.ingest.drafts.numbers import find_number_forms
 from odf_node.ingest.drafts.texts import decode
-from odf_node.ports.sources import SourceNotFoundError
+from odf_node.ports.sources import SourceNotFoundError, SourceUnavailableError
 from odf_protocol.errors import MalformedError, UnsupportedError
 from odf_protocol.events import (
     AddPushSource,
     CompressionFormat,
     DataTypeOption,
+    FetchStepUrl,
     MergeStrategyAppend,
     MergeStrategySnapshot,
     PrepStepDecompress,
@@ -34,6 +36,7 @@ from odf_protocol.events import (
     SetVocab,
 )
 from odf_protocol.manifest import DatasetSnapshot, parse_snapshot
+from support.http_server import serving
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -322,6 +325,70 @@ def test_what_nothing_can_be_guessed_from_is_refused_with_the_reason(
 def test_file_that_is_not_there_is_said_to_be_missing(tmp_path: Path) -> None:
     with pytest.raises(SourceNotFoundError, match="no such file"):
         draft_from(str(tmp_path / "no.csv"))
+
+
+@pytest.fixture
+def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.mark.usefixtures("_no_proxy")
+def test_file_of_a_server_is_polled_and_a_key_in_its_address_is_pointed_at() -> None:
+    async def answer(_: web.Request) -> web.StreamResponse:
+        return web.Response(body=gzip.compress(b"day,n\n2024-01-01,5\n2024-01-02,6\n"))
+
+    async def run() -> tuple[str, str]:
+        async with serving(answer) as server:
+            url = f"{server.base}/a.csv.gz?key=secret"
+            drafted = await Drafting(LocalSourceReader(), "an.engine").draft_from("a.b", url)
+            return url, drafted.text
+
+    url, text = asyncio.run(run())
+    source = source_of(text)
+    assert isinstance(source, SetPollingSource)
+    assert source.fetch == FetchStepUrl(url=url)
+    assert source.prepare == (PrepStepDecompress(format=CompressionFormat.GZIP),)
+    assert any("a key in this address is published" in doubt for doubt in doubts_of(text))
+    assert "secret" not in text.replace(url, "")
+
+
+@pytest.mark.usefixtures("_no_proxy")
+def test_server_that_never_ends_is_left_after_the_beginning() -> None:
+    """Attack: an answer without end."""
+    sent = 0
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        nonlocal sent
+        response = web.StreamResponse()
+        await response.prepare(request)
+        await response.write(b"day,n\n")
+        with contextlib.suppress(ConnectionError):
+            while True:
+                await response.write(b"2024-01-01," + b"5" * 16_000 + b"\n")
+                sent += 16_000
+        return response
+
+    async def run() -> str:
+        async with serving(answer) as server:
+            return (await Drafting(LocalSourceReader(), "an.engine").draft_from("a.b", f"{server.base}/a")).text
+
+    assert "its first" in flowing(asyncio.run(run()))
+    assert sent < 10 * SAMPLE_BYTES
+
+
+@pytest.mark.usefixtures("_no_proxy")
+@pytest.mark.parametrize(("status", "error"), [(404, SourceNotFoundError), (503, SourceUnavailableError)])
+def test_server_without_the_file_is_told(status: int, error: type[Exception]) -> None:
+    async def answer(_: web.Request) -> web.StreamResponse:
+        return web.Response(status=status)
+
+    async def run() -> None:
+        async with serving(answer) as server:
+            await Drafting(LocalSourceReader(), "an.engine").draft_from("a.b", f"{server.base}/a")
+
+    with pytest.raises(error, match=str(status)):
+        asyncio.run(run())
 
 
 def test_names_in_a_file_stay_names(tmp_path: Path) -> None:

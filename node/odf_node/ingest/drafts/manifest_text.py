@@ -102,7 +102,7 @@ def _fetch_lines(sample: Sample) -> Iterator[str]:
     yield "    - kind: SetPollingSource"
     yield "      fetch:"
     yield "        kind: Url"
-    if not sample.is_local and "?" in sample.url:
+    if not sample.is_local and ("?" in sample.url or "@" in sample.url):
         yield from _comment("? a key in this address is published: write ${{ env.NAME }} in its place", "        ")
     yield f"        url: {scalar(sample.url)}"
     if sample.compression is not None:
