@@ -40,7 +40,7 @@ def commit_with_objects(
 
 def list_named_objects(commit: Commit) -> tuple[Multihash, ...]:
     """Return every object that the commit will refer to."""
-    quarantine = () if commit.quarantine is None else (commit.quarantine.object_hash,)
+    quarantine = () if commit.quarantine is None else (commit.quarantine.object_hash,)  # never a batch: it has no block
     merge_state = () if commit.merge_state is None else (commit.merge_state,)
     return (*commit.objects, *quarantine, *merge_state)
 

@@ -70,7 +70,8 @@ class Node:
         self.home = home
         self.clock = clock
         store = self.store = SqliteMetadataStore(home)
-        self.chains, self.datasets, self.commits, self.ingests = store, store, store, store
+        self.chains, self.datasets, self.commits = store, store, store
+        self.ingests, self.quarantine = store, store
         self.documents, self.evidence, self.object_names = store, store, store
         self.objects = ObjectFolder(home)
         self.trail = AuditTrail(store, clock)
@@ -186,19 +187,20 @@ class Node:
         """Behind ``tail``."""
         from odf_node.datasets.reading import DataReader
 
-        return DataReader(self.chains, self.object_names, self.ingests, self.objects)
+        return DataReader(self.chains, self.object_names, self.objects)
 
     @cached_property
     def ingestor(self) -> "Ingestor":
         """Behind ``ingest`` and ``pull`` of roots."""
         from odf_node.adapters.sources import LocalSourceReader, SourceLimits
         from odf_node.ingest.ingestion import Ingestor
+        from odf_node.ingest.taking import BatchTaker
 
         limits = SourceLimits(closed=(self.home.path, *SourceLimits().closed))
         sources = LocalSourceReader(limits=limits, rate=self.rate, commands=self.commands)
-        ports = self.chains, self.commits, self.documents, self.object_names, self.ingests
-        parts = self.objects, self.keys, self.engines
-        return Ingestor(*ports, *parts, sources, os.environ, self.home.staging)
+        ports, parts = (self.chains, self.commits, self.documents), (self.objects, self.keys, self.engines)
+        taker = BatchTaker(*ports, self.ingests, self.quarantine, *parts, sources)
+        return Ingestor(*ports, self.object_names, taker, *parts, sources, os.environ, self.home.staging)
 
     @cached_property
     def transformer(self) -> "Transformer":

@@ -90,7 +90,7 @@ def test_preprocess_of_a_source_without_schema_sees_the_texts_of_the_file(node: 
     found = rows(node, "days")
     assert sorted(str(row["said"]) for row in found) == ["01/02/2024", "2/2/2024", "2024-01-04", "None"]
     assert {row["t"] for row in found} == {"string"}
-    assert "nothing was set aside" in node.must("inspect", "quarantine", "days").err
+    assert "nothing was ever set aside" in node.must("quarantine", "list", "days").err
 
 
 def test_file_without_a_readable_row_fails_says_why_and_changes_nothing(node: RealNode, tmp_path: Path) -> None:
@@ -107,11 +107,11 @@ def test_file_without_a_readable_row_fails_says_why_and_changes_nothing(node: Re
             in ran.err
         )
         assert "timestampFormat" in ran.err
-        assert "inspect quarantine strict" in ran.err
+        assert "quarantine show strict" in ran.err
         assert "up to date" not in ran.out
     assert list_kept(node.home)["datasets"] == before
     # Kept, and once: the second attempt found the same.
-    assert len(json.loads(node.must("inspect", "quarantine", "strict", "-o", "json").out)) == 3
+    assert len(json.loads(node.must("quarantine", "show", "strict", "-o", "json").out)) == 3
 
 
 def test_file_of_which_some_rows_fail_is_taken_and_says_why(node: RealNode, tmp_path: Path) -> None:

@@ -375,7 +375,7 @@ def test_declared_validators_part_a_batch_and_the_others_go_on(tmp_path: Path) -
     )
     assert "orders: taken with a warning: 1 row: mail: a value is required" in ran.out
     assert [row["id"] for row in json.loads(node.must("tail", "orders", "-o", "json").out)] == [1, 4, 5]
-    kept = json.loads(node.must("inspect", "quarantine", "orders", "-o", "json").out)
+    kept = json.loads(node.must("quarantine", "show", "orders", "-o", "json").out)
     assert [[error["code"] for error in row["errors"]] for row in kept] == [["format"], ["duplicate", "required"]]
     # The chain says what was applied.
     assert "kind: Unique, columns: [id]" in node.must("log", "orders", "-o", "yaml").out

@@ -18,6 +18,7 @@ from odf_node.adapters.sqlite_store import SqliteMetadataStore
 from odf_node.commit_point import commit_with_objects, sweep_leftovers
 from odf_node.home import Home
 from odf_node.ports import Commit, PrivateKey, QuarantineFile
+from odf_node.ports.quarantine import Fate, RowId, Settlement, WaitingBatch
 from odf_protocol.multihash import Multihash
 from support.store_values import LATER, NOON, acceptance, blocks, creation, dataset_id, growth, pulled_creation
 from support.syscall_steps import SUPPORTED, Step, run_step_by_step, run_until_step
@@ -91,6 +92,24 @@ def _ingest() -> Scenario:
     )
 
 
+def _resend() -> Scenario:
+    """Rows that waited enter with the block, one of them fails again: all of it at once, or nothing."""
+    payloads = (b"slice of rows that waited", b"what failed again")
+    hashes = _hashes(payloads)
+    again = QuarantineFile(
+        dataset_id=BASE.dataset_id,
+        sequence_number=3,
+        object_hash=hashes[1],
+        row_count=1,
+        source="quarantine",
+        created_at=LATER,
+        resent_from=(RowId(1, 2),),
+    )
+    settlement = Settlement(fate=Fate.RESENT, rows=(RowId(1, 1), RowId(1, 2)), batches=(2,))
+    commit = growth(BASE, signed_head=b"signed head", objects=hashes[:1], quarantine=again, settlement=settlement)
+    return Scenario(commit, payloads)
+
+
 def _pull() -> Scenario:
     payloads = tuple(f"slice {number}".encode() * 50 for number in range(6))
     commit = growth(PULLED, blocks=blocks(4, 150, salt="pull", size_bytes=500), signed_head=b"newer head")
@@ -104,6 +123,31 @@ def _write_base(home: Home) -> None:
     Scenario(PULLED).write(home)
 
 
+def _write_what_waits(home: Home) -> None:
+    _write_base(home)
+    objects, metadata = ObjectFolder(home), SqliteMetadataStore(home)
+    payloads = (b"rows that wait", b"no rows")
+    hashes = _hashes(payloads)
+    with closing(metadata), ExitStack() as stack:
+        stack.enter_context(objects.writing())
+        for payload, object_hash in zip(payloads, hashes, strict=True):
+            file = stack.enter_context(objects.stage())
+            file.write(payload)
+            objects.put(file, object_hash)
+        entry = QuarantineFile(
+            dataset_id=BASE.dataset_id,
+            sequence_number=None,
+            object_hash=hashes[0],
+            row_count=2,
+            source="rows.csv",
+            created_at=LATER,
+        )
+        metadata.put_quarantine(entry)
+        batch = WaitingBatch(file=hashes[0], why="a limit", event_time=LATER)
+        metadata.put_quarantine(replace(entry, object_hash=hashes[1], row_count=0, batch=batch))
+        metadata.mend_rows(BASE.dataset_id, {RowId(1, 2): {"a": "1"}})
+
+
 def _write_nothing(home: Home) -> None:
     assert not home.path.exists()
 
@@ -113,6 +157,7 @@ SCENARIOS: dict[str, tuple[Callable[[], Scenario], Callable[[Home], None]]] = {
     "create-dataset": (_create_dataset, _write_base),
     "ingest": (_ingest, _write_base),
     "pull": (_pull, _write_base),
+    "resend": (_resend, _write_what_waits),
 }
 
 
@@ -126,6 +171,7 @@ def _read_everything(home: Home) -> object:
                 list(store.iter_acceptances(record.id)),
                 list(store.iter_signed_heads(record.id)),
                 list(store.iter_quarantine(record.id)),
+                [store.list_row_notes(entry.id) for entry in store.iter_quarantine(record.id)],
                 store.find_merge_state(record.id, record.head.hash),
                 store.list_referenced_objects(),
             )

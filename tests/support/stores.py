@@ -19,6 +19,7 @@ from odf_node.ports.gossip import GossipItems
 from odf_node.ports.ingests import IngestStore
 from odf_node.ports.object_names import ObjectNames
 from odf_node.ports.peers import PeerStore
+from odf_node.ports.quarantine import QuarantineStore
 from odf_node.ports.remotes import RemoteStore
 from odf_node.ports.subscriptions import SubscriptionStore
 
@@ -32,6 +33,7 @@ class Store(
     EvidenceStore,
     ObjectNames,
     IngestStore,
+    QuarantineStore,
     RemoteStore,
     PeerStore,
     TokenStore,

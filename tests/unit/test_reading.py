@@ -1,23 +1,16 @@
 """Reading without an engine: the newest rows, over as many slices as it takes and no more."""
 
-import json
-import sys
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
-from odf_node.cli.console import Console
-from odf_node.cli.context import Context
-from odf_node.cli.inspections.quarantine import show_quarantine
 from odf_node.composition import Node
 from odf_node.datasets.chains import iter_decoded
-from odf_node.ports import DatasetRecord, QuarantineFile
+from odf_node.ports import DatasetRecord
 from odf_protocol.events import AddData
 from odf_protocol.multihash import Multihash
-from support.offers import NOW, Judge, PublisherHome, root_chain
+from support.offers import Judge, PublisherHome, root_chain
 
 
 @pytest.fixture
@@ -76,39 +69,3 @@ def test_dataset_without_rows_shows_its_columns(node: Node, judge: Judge, tmp_pa
     table = node.reader.tail(record, count=5)
 
     assert (table.num_rows, table.column_names[-2:]) == (0, ["city", "people"])
-
-
-def test_rows_set_aside_are_shown_with_their_errors_in_words(
-    node: Node, record: DatasetRecord, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    errors = [
-        {"message": "not a whole number", "column": "a", "value": "q", "expected": "int32"},
-        {"message": "too many columns", "column": None, "value": None, "expected": None},
-    ]
-    content = pa.BufferOutputStream()
-    pq.write_table(pa.Table.from_pylist([{"line": 3, "original": "q,y", "errors": errors}]), content)
-    with node.objects.writing(), node.objects.stage() as staged:
-        staged.write(content.getvalue().to_pybytes())
-        object_hash = staged.hash
-        node.objects.put(staged, object_hash)
-    entry = QuarantineFile(
-        dataset_id=record.id,
-        sequence_number=None,
-        object_hash=object_hash,
-        row_count=1,
-        source="d.csv",
-        created_at=NOW,
-    )
-    node.store.put_quarantine(entry)
-
-    context = Context(node.home.path, None, Console(out=sys.stdout))
-    show_quarantine(context, record, as_json=False)
-    show_quarantine(context, record, as_json=True)
-
-    table, _, plain = capsys.readouterr().out.partition("[\n")
-    assert "a: not a whole number: 'q' (int32); too many columns  d.csv" in table
-    assert json.loads("[" + plain)[0]["errors"] == errors
-
-
-def test_dataset_without_quarantine_shows_no_rows(node: Node, record: DatasetRecord) -> None:
-    assert node.reader.quarantine(record).num_rows == 0

@@ -79,7 +79,7 @@ def test_rows_set_aside_are_told_with_the_command_that_shows_them() -> None:
     for up_to_date in (False, True):
         lines = describe_report(ingested(up_to_date=up_to_date, quarantined_rows=3))
         assert "3 rows could not be taken" in lines[-1]
-        assert "'odf-node inspect quarantine a.b'" in lines[-1]
+        assert "'odf-node quarantine show a.b'" in lines[-1]
 
 
 def test_acceptance_says_its_grounds_first_contact_and_at_most_five_warnings() -> None:

@@ -78,7 +78,7 @@ def test_lost_file_is_unsound_and_comes_before_what_waits(node: Node, judge: Jud
     first, *others = found(node)
     assert first[0] is Condition.UNSOUND
     assert first[3] == "odf-node repair"
-    assert (Condition.WAITING, "cities", rows, "odf-node inspect quarantine cities") in others
+    assert (Condition.WAITING, "cities", rows, "odf-node quarantine show cities") in others
 
 
 def test_files_that_nothing_needs_are_named_with_what_frees_them(node: Node, judge: Judge, tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ def describe_report(report: Report) -> list[str]:
             if report.quarantined_rows:
                 why = describe_reasons(report.quarantine_reasons)
                 kept = "would be kept aside" if report.is_rehearsal else "kept aside"
-                shown = "" if report.is_rehearsal else f"; 'odf-node inspect quarantine {name}' shows them"
+                shown = "" if report.is_rehearsal else f"; 'odf-node quarantine show {name}' shows them"
                 lines.append(
                     f"{name}: {count_of(report.quarantined_rows, 'row')} could not be taken: {kept}"
                     f"{f' ({why})' if why else ''}{shown}"

@@ -1,4 +1,4 @@
-"""Reading data without an engine: the newest rows, and rows set aside."""
+"""Reading data without an engine: the newest rows."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -7,7 +7,6 @@ from odf_node.datasets.chains import iter_slices, load_view
 from odf_node.datasets.presence import Presence
 from odf_node.ports import DatasetRecord, ObjectStore
 from odf_node.ports.chains import ChainStore
-from odf_node.ports.ingests import IngestStore
 from odf_node.ports.object_names import ObjectNames
 from odf_node.rows.damage import explained_damage
 from odf_protocol.multihash import Multihash
@@ -19,11 +18,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class DataReader:
-    """The use case behind ``odf-node tail`` and ``odf-node inspect quarantine``."""
+    """The use case behind ``odf-node tail``."""
 
     chains: ChainStore
     object_names: ObjectNames
-    ingests: IngestStore
     objects: ObjectStore
 
     def list_tail(self, record: DatasetRecord, *, count: int, skip: int = 0) -> list[Multihash]:
@@ -55,15 +53,3 @@ class DataReader:
         table = pa.concat_tables(parts, promote_options="permissive")
         end = max(0, table.num_rows - skip)
         return table.slice(max(0, end - count), min(count, end))
-
-    def quarantine(self, record: DatasetRecord) -> "pa.Table":
-        """Return every row that ingests of the dataset set aside, oldest first, with its errors."""
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        parts = []
-        for entry in self.ingests.iter_quarantine(record.id):
-            rows = pq.read_table(self.objects.get_path(entry.object_hash))
-            source = pa.array([entry.source] * rows.num_rows, pa.string())
-            parts.append(rows.append_column("source", source))
-        return pa.concat_tables(parts, promote_options="permissive") if parts else pa.table({})

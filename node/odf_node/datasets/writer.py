@@ -22,6 +22,7 @@ from odf_node.ports import (
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.commits import CommitStore
 from odf_node.ports.documents import DocumentStore
+from odf_node.ports.quarantine import Settlement
 from odf_protocol.block import LATEST_VERSION, Block, decode_block, encode_block
 from odf_protocol.chain import ChainState, Strictness, append
 from odf_protocol.did import DatasetId
@@ -137,6 +138,7 @@ class ChainWriter:
         new_dataset: NewDataset | None = None,
         quarantine: QuarantineFile | None = None,
         merge_state: Multihash | None = None,
+        settlement: Settlement | None = None,
     ) -> DatasetRecord:
         """Sign the new head and write everything at the one commit point.
 
@@ -148,8 +150,10 @@ class ChainWriter:
             new_dataset: For a chain that starts.
             quarantine: Rows set aside on the way.
             merge_state: Projected state after the last block.
+            settlement: What waited in quarantine and is in the blocks.
 
         Raises:
+            SettledError: What waited was settled by somebody else; nothing was written.
             HeadMovedError, KeyLogMovedError: Somebody wrote, or changed the key, first; nothing was written.
         """
         if self.state is None or not self._blocks:
@@ -170,6 +174,7 @@ class ChainWriter:
             ),
             new_dataset=new_dataset,
             quarantine=quarantine,
+            settlement=settlement,
             merge_state=merge_state,
             known_key_events=self.known_key_events,
         )

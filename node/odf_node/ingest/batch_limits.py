@@ -61,7 +61,8 @@ class BatchRefusedError(MalformedError):
         about_times = any(word in each.reason for each in reasons for word in _OF_TIMES)
         told = f" {describe_reasons(reasons)}{mend if about_times else ''};" if reasons else ""
         outcome = "nothing of it was" if is_kept else "nothing of it would be"
-        tail = f" 'odf-node inspect quarantine {dataset}' shows every bad row" if is_kept else ""
+        sent = "mended or let pass, it is sent again with 'odf-node quarantine resend'"
+        tail = f" 'odf-node quarantine show {dataset}' shows its bad rows; {sent}" if is_kept else ""
         of_rows = f"{which} of {count_of(rows, 'row')} of {source}"
         self.args = (f"{dataset}: {of_rows} could be taken, and {outcome} ({why}).{told}{tail}",)
 

@@ -1,30 +1,23 @@
 """Root datasets: fetch, prepare, read, convert, validate, merge, commit; and set a watermark by hand."""
 
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, BinaryIO, Final
 
-from odf_engines.contract import IngestRequest, IngestResponse
-from odf_engines.preprocess_engines import find_preprocess_engine
-from odf_node.datasets.chains import iter_slices, load_view
-from odf_node.datasets.engine_rows import EngineRows
+from odf_node.datasets.chains import load_view
 from odf_node.datasets.writer import ChainWriter
-from odf_node.engines.outputs import StagedOutputs
 from odf_node.engines.sessions import EngineHost
 from odf_node.errors import UsageError
-from odf_node.ingest.batch_limits import BatchRefusedError
-from odf_node.ingest.encodings import as_utf8, decode_source
 from odf_node.ingest.push_sources import choose_push_source
-from odf_node.ingest.report import IngestReport, rehearse
+from odf_node.ingest.report import IngestReport
 from odf_node.ingest.source_variables import fill_in, list_variables
-from odf_node.ports import DatasetRecord, KeyStore, ObjectStore, QuarantineFile
+from odf_node.ingest.taking import Batch, BatchTaker
+from odf_node.ports import DatasetRecord, KeyStore, ObjectStore
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.commits import CommitStore
 from odf_node.ports.documents import DocumentStore
-from odf_node.ports.ingests import IngestStore
 from odf_node.ports.object_names import ObjectNames
 from odf_node.ports.sources import SourceNotFoundError, SourceReader, UpToDate
 from odf_node.threads import finish_in_thread
@@ -34,13 +27,7 @@ from odf_protocol.events import (
     AddData,
     AddPushSource,
     DatasetKind,
-    MergeStrategyAppend,
-    MergeStrategyChangelogStream,
-    SetDataSchema,
-    SetPollingSource,
-    SourceState,
 )
-from odf_protocol.multihash import Multihash
 from odf_protocol.timestamp import Timestamp
 
 if TYPE_CHECKING:
@@ -59,7 +46,7 @@ class Ingestor:
     commits: CommitStore
     documents: DocumentStore
     object_names: ObjectNames
-    ingests: IngestStore
+    taker: BatchTaker
     objects: ObjectStore
     keys: KeyStore
     engines: EngineHost
@@ -71,7 +58,7 @@ class Ingestor:
     @property
     def rehearsing(self) -> "Ingestor":
         """One that does everything but keep the result: behind ``--dry-run`` (ING-25)."""
-        return replace(self, is_rehearsal=True)
+        return replace(self, is_rehearsal=True, taker=replace(self.taker, is_rehearsal=True))
 
     def check_manifest(self, snapshot: "DatasetSnapshot") -> None:
         """Refuse a manifest that could never be pulled or pushed to (ING-18).
@@ -156,9 +143,8 @@ class Ingestor:
             )
             name, new_state = fetched.name, fetched.source_state
             event_time = fetched.event_time or system_time
-            report = await finish_in_thread(
-                lambda: self._take(record, view, source, path, name, new_state, event_time, system_time)
-            )
+            batch = Batch(path, name, event_time, system_time, new_state=new_state)
+            report = await finish_in_thread(lambda: self.taker.take(record, view, source, batch))
         await finish_in_thread(self._drop_superseded)
         # A source that has more and names no new state would give the same piece for ever.
         return replace(report, has_more=fetched.has_more and new_state not in {None, view.source_state})
@@ -186,7 +172,8 @@ class Ingestor:
         self.scratch.mkdir(parents=True, exist_ok=True)
         with self.objects.writing(), TemporaryDirectory(dir=self.scratch, prefix="source-") as folder:
             path = self.sources.take(file, name=shown_as, folder=Path(folder))
-            report = self._take(record, view, source, path, shown_as, None, event_time or system_time, system_time)
+            batch = Batch(path, shown_as, event_time or system_time, system_time)
+            report = self.taker.take(record, view, source, batch)
         self._drop_superseded()
         return report
 
@@ -223,171 +210,7 @@ class Ingestor:
             signed_at=system_time,
             objects=self.objects,
             staged={},
-            merge_state=self._kept_merge_state(view),
+            merge_state=self.taker.find_merge_state(view),
         )
         return IngestReport(updated, up_to_date=False, new_blocks=1)
 
-    def _take(
-        self,
-        record: DatasetRecord,
-        view: DatasetView,
-        source: SetPollingSource | AddPushSource,
-        path: Path,
-        shown_as: str,
-        new_state: SourceState | None,
-        event_time: Timestamp,
-        system_time: Timestamp,
-    ) -> IngestReport:
-        if source.preprocess is not None:
-            find_preprocess_engine(source.preprocess.engine)
-        # Here, as it reads YAML, which other pulls need not load.
-        from odf_node.ingest.ingest_rules import find_rules
-
-        rules = find_rules(view.attachments)
-        response = self.engines.ingest(
-            IngestRequest(
-                dataset_id=str(record.id),
-                read=as_utf8(source.read),
-                preprocess=source.preprocess,
-                merge=source.merge,
-                vocabulary=view.vocabulary,
-                source_path=decode_source(self.sources, source.read, path=path, name=shown_as),
-                source_name=shown_as,
-                known_schema=view.schema,
-                state_path=self._merge_state(view, source),
-                system_time=system_time,
-                fallback_event_time=event_time,
-                next_offset=view.next_offset,
-                prev_watermark=view.watermark,
-                validators=tuple(each.find_call() for each in rules.validators),
-                limits=self.engines.limits,
-            )
-        )
-        if why := rules.limits.find_reason(response):
-            if not self.is_rehearsal:
-                self._keep_quarantine(record, response, shown_as, system_time)
-            raise BatchRefusedError(
-                record.name,
-                shown_as,
-                rows=response.statistics.rows_in,
-                bad_rows=response.quarantined_rows,
-                why=why,
-                reasons=response.quarantine_reasons,
-                is_kept=not self.is_rehearsal,
-            )
-        if self.is_rehearsal:
-            return rehearse(record, view.watermark, response)
-        return self._commit(record, view, response, new_state, shown_as, system_time)
-
-    def _keep_quarantine(
-        self, record: DatasetRecord, response: IngestResponse, shown_as: str, system_time: Timestamp
-    ) -> None:
-        """Keep the rows of a batch of which nothing was taken; the same file again adds nothing."""
-        with ExitStack() as stack:
-            outputs = StagedOutputs(self.objects, stack)
-            quarantine = self._quarantine(record, None, response, outputs, shown_as, system_time)
-            known = {each.object_hash for each in self.ingests.iter_quarantine(record.id)}
-            if quarantine is not None and quarantine.object_hash not in known:
-                self.objects.put(outputs.staged[quarantine.object_hash], quarantine.object_hash)
-                self.ingests.put_quarantine(quarantine)
-
-    def _merge_state(self, view: DatasetView, source: SetPollingSource | AddPushSource) -> Path | None:
-        """Find the projected state after the head; compute it from history where it is missing."""
-        if view.last_offset is None or isinstance(source.merge, MergeStrategyAppend | MergeStrategyChangelogStream):
-            return None
-        known = self._kept_merge_state(view)
-        # Another push source of the dataset may have left it, with another key or strategy.
-        engine = self.engines.get_ingest_engine()
-        rows = EngineRows(self.chains, self.objects, self.engines.rows)
-        if known is not None and engine.fits_state(rows.get_merge_state(known), source.merge, view.next_offset):
-            return rows.get_merge_state(known)
-        slices = rows.get_paths(view.dataset_id, tuple(iter_slices(self.chains, view.dataset_id)))
-        target = self.engines.workspace / "rebuilt-state.parquet"
-        target.parent.mkdir(parents=True, exist_ok=True)
-        engine.rebuild_state(slices, source.merge, view.vocabulary, target)
-        return target
-
-    def _kept_merge_state(self, view: DatasetView) -> Multihash | None:
-        known = self.ingests.find_merge_state(view.dataset_id, view.head)
-        return known if known is not None and self.objects.has(known) else None
-
-    def _commit(
-        self,
-        record: DatasetRecord,
-        view: DatasetView,
-        response: IngestResponse,
-        new_state: SourceState | None,
-        shown_as: str,
-        system_time: Timestamp,
-    ) -> IngestReport:
-        from odf_protocol.schema_arrow import data_schema_of
-
-        writer = ChainWriter.continue_chain(self.chains, self.commits, self.documents, self.keys, record.id)
-        with ExitStack() as stack:
-            outputs = StagedOutputs(self.objects, stack)
-            if view.schema is None:
-                writer.add(SetDataSchema(schema=data_schema_of(response.schema)), system_time=system_time)
-            new_data = outputs.stage_slice(response.data_path, response.offset_interval, response.logical_hash)
-            if new_data or response.watermark != view.watermark or new_state != view.source_state:
-                event = AddData(
-                    prev_checkpoint=view.prev_checkpoint,
-                    prev_offset=view.last_offset,
-                    new_data=new_data,
-                    new_watermark=response.watermark,
-                    new_source_state=new_state,
-                )
-                writer.add(event, system_time=system_time)
-            merge_state = outputs.stage(response.state_path).hash if response.state_path else None
-            block = writer if writer.has_blocks else None
-            quarantine = self._quarantine(record, block, response, outputs, shown_as, system_time)
-            rows = new_data.offset_interval.row_count if new_data else 0
-            if writer.has_blocks:
-                superseded = self.ingests.find_newest_merge_state(record.id)
-                updated = writer.commit(
-                    signed_at=system_time,
-                    objects=self.objects,
-                    staged=outputs.staged,
-                    named=(new_data.physical_hash,) if new_data else (),
-                    quarantine=quarantine,
-                    merge_state=merge_state,
-                )
-                if new_data is not None:
-                    rows_of_engines = EngineRows(self.chains, self.objects, self.engines.rows)
-                    rows_of_engines.adopt(new_data.physical_hash, self.engines.get_ingest_engine().name)
-                if merge_state is not None and superseded not in {None, merge_state}:
-                    self.objects.delete_later([superseded])
-            else:
-                updated = record
-                if quarantine is not None:
-                    self.objects.put(outputs.staged[quarantine.object_hash], quarantine.object_hash)
-                    self.ingests.put_quarantine(quarantine)
-        return IngestReport(
-            updated,
-            up_to_date=not writer.has_blocks,
-            new_rows=rows,
-            quarantined_rows=response.quarantined_rows,
-            quarantine_reasons=response.quarantine_reasons,
-            warnings=response.warnings,
-            new_blocks=updated.head.sequence_number - record.head.sequence_number,
-            seconds=response.statistics.seconds,
-        )
-
-    def _quarantine(
-        self,
-        record: DatasetRecord,
-        writer: ChainWriter | None,
-        response: IngestResponse,
-        outputs: StagedOutputs,
-        shown_as: str,
-        system_time: Timestamp,
-    ) -> QuarantineFile | None:
-        if response.quarantine_path is None:
-            return None
-        return QuarantineFile(
-            dataset_id=record.id,
-            sequence_number=writer.state.sequence_number if writer and writer.state else None,
-            object_hash=outputs.stage(response.quarantine_path).hash,
-            row_count=response.quarantined_rows,
-            source=shown_as,
-            created_at=system_time,
-        )

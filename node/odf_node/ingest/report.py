@@ -90,6 +90,7 @@ def rehearse(record: DatasetRecord, watermark: Timestamp | None, response: Inges
         new_rows=rows,
         quarantined_rows=response.quarantined_rows,
         quarantine_reasons=response.quarantine_reasons,
+        warnings=response.warnings,
         seconds=response.statistics.seconds,
         is_rehearsal=True,
     )

@@ -29,7 +29,7 @@ Methods block: asynchronous callers wrap them in ``asyncio.to_thread``. Adapters
 from odf_node.ports.access import AccessToken
 from odf_node.ports.audit import AuditEntry, Outcome
 from odf_node.ports.clock import Clock
-from odf_node.ports.commits import Acceptance, Commit, NewBlock, NewDataset, QuarantineFile
+from odf_node.ports.commits import Acceptance, Commit, NewBlock, NewDataset
 from odf_node.ports.datasets import (
     BlockRole,
     DatasetRecord,
@@ -72,6 +72,7 @@ from odf_node.ports.evidence import (
 from odf_node.ports.keys import KeyStore, PrivateKey
 from odf_node.ports.objects import ObjectStore, StagedObject, SweepReport
 from odf_node.ports.peers import Peer
+from odf_node.ports.quarantine import QuarantineFile
 from odf_node.ports.sources import (
     Commands,
     Fetched,

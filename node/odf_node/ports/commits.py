@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from odf_node.ports.datasets import BlockRole, DatasetRecord, Origin, ReplacedHistory, StoredBlock
 from odf_node.ports.evidence import Attestation
+from odf_node.ports.quarantine import QuarantineFile, Settlement
 from odf_protocol.did import DatasetId, DidKey
 from odf_protocol.enums import DatasetKind
 from odf_protocol.head import Head
@@ -124,22 +125,6 @@ class Acceptance:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class QuarantineFile:
-    """A Parquet file of rows that an ingest set aside.
-
-    ``sequence_number`` names the block that took the good rows, None when there were none to take. ``source`` is what
-    the rows came from, as a person would name it (URL, file name).
-    """
-
-    dataset_id: DatasetId
-    sequence_number: int | None
-    object_hash: Multihash
-    row_count: int
-    source: str
-    created_at: Timestamp
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Commit:
     """Append ``blocks`` to a chain whose head is ``expected_head`` (None: the chain does not exist yet).
 
@@ -156,6 +141,7 @@ class Commit:
         attestations: What this node states about the blocks.
         acceptance: Why blocks of others were accepted; None leaves the trust as it is (own writes: ``Trust.OWN``).
         quarantine: Rows set aside by the ingest that made the blocks; the object is durable already.
+        settlement: Rows and batches of quarantine that the blocks took; settled with them or not at all.
         merge_state: Object with the projected state after the last block; replaces the one before. A cache.
         replaces_after: The blocks of the chain above this number are replaced by these, and kept aside (ACCEPT-10);
             None: the blocks follow the head.
@@ -173,6 +159,7 @@ class Commit:
     acceptance: Acceptance | None = None
     attestations: tuple[Attestation, ...] = ()
     quarantine: QuarantineFile | None = None
+    settlement: Settlement | None = None
     merge_state: Multihash | None = None
     replaces_after: int | None = None
     absent: frozenset[Multihash] = frozenset()
@@ -220,6 +207,7 @@ class CommitStore(Protocol):
             HeadMovedError: The chain's head is not ``expected_head`` (or the dataset to be created exists).
             DatasetNotFoundError: ``expected_head`` is given and the dataset is not here.
             NameTakenError: The new dataset's name belongs to another one.
+            SettledError: A row or batch of ``settlement`` does not wait any more.
             KeyLogMovedError: The blocks were judged or signed by keys that changed meanwhile.
             ValueError: The first block's sequence number does not follow the head's.
         """

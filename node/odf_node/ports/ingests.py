@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Protocol
 
-from odf_node.ports.commits import QuarantineFile
+from odf_node.ports.quarantine import QuarantineFile
 from odf_protocol.did import DatasetId
 from odf_protocol.multihash import Multihash
 

@@ -92,7 +92,7 @@ class NodeStatus:
         set_aside = list(self.ingests.iter_quarantine(record.id))
         if set_aside and set_aside[-1].sequence_number in (None, record.head.sequence_number):
             what = f"{count_of(set_aside[-1].row_count, 'row')} of the newest ingest could not be taken"
-            yield Finding(Condition.WAITING, name, what, f"odf-node inspect quarantine {name}")
+            yield Finding(Condition.WAITING, name, what, f"odf-node quarantine show {name}")
 
     def _of_own(self, record: DatasetRecord) -> Iterator[Finding]:
         name = record.name

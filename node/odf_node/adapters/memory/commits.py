@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from odf_node.adapters.memory.object_names import note_present
+from odf_node.adapters.memory.quarantine import put_quarantine, settle
 from odf_node.adapters.memory.tables import KeptDataset, MemoryPort, NamedObject, Tables, as_stored
 from odf_node.ports.commits import Acceptance, Commit, NewBlock, NewDataset
 from odf_node.ports.datasets import DatasetRecord, Origin, ReplacedHistory, SignedHead, StoredBlock
@@ -26,7 +27,9 @@ class MemoryCommits(MemoryPort):
                 kept = _begin(tables, held, commit, commit.new_dataset)
             else:
                 kept = _follow(held, commit)
-            _append(kept, commit)
+            if commit.settlement is not None:
+                settle(kept, commit.settlement, commit.new_head.sequence_number)
+            _append(tables, kept, commit)
             tables.datasets[commit.dataset_id] = kept
             if commit.acceptance is not None:
                 for raw in commit.key_events:
@@ -140,7 +143,7 @@ def _move_aside(kept: KeptDataset, commit: Commit, after: int) -> None:
     kept.replay_records = {number: raw for number, raw in kept.replay_records.items() if number <= after}
 
 
-def _append(kept: KeptDataset, commit: Commit) -> None:
+def _append(tables: Tables, kept: KeptDataset, commit: Commit) -> None:
     kept.blocks += commit.blocks
     kept.replay_records |= {b.sequence_number: b.replay_record for b in commit.blocks if b.replay_record is not None}
     for name in commit.objects:
@@ -154,6 +157,6 @@ def _append(kept: KeptDataset, commit: Commit) -> None:
         # New blocks on good grounds do not better those that came before (ACCEPT-5).
         kept.record = replace(kept.record, trust=weakest((kept.record.trust, commit.acceptance.trust)))
     if commit.quarantine is not None:
-        kept.quarantine.append(commit.quarantine)
+        put_quarantine(tables, kept, commit.quarantine)
     if commit.merge_state is not None:
         kept.merge_state = (commit.new_head.hash, commit.merge_state)

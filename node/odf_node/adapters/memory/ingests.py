@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator
 
+from odf_node.adapters.memory.quarantine import put_quarantine
 from odf_node.adapters.memory.tables import MemoryPort
-from odf_node.ports.commits import QuarantineFile
+from odf_node.ports.quarantine import QuarantineFile
 from odf_protocol.did import DatasetId
 from odf_protocol.multihash import Multihash
 
@@ -13,7 +14,7 @@ class MemoryIngests(MemoryPort):
 
     def put_quarantine(self, quarantine: QuarantineFile) -> None:
         with self._tables.lock:
-            self._tables.get(quarantine.dataset_id).quarantine.append(quarantine)
+            put_quarantine(self._tables, self._tables.get(quarantine.dataset_id), quarantine)
 
     def iter_quarantine(self, dataset_id: DatasetId) -> Iterator[QuarantineFile]:
         return iter(tuple(self._tables.get(dataset_id).quarantine))

@@ -64,4 +64,5 @@ def note_present(kept: KeptDataset, hashes: Iterable[Multihash], *, brought: boo
 
 def _own(kept: KeptDataset) -> tuple[Multihash, ...]:
     merge_state = () if kept.merge_state is None else kept.merge_state[1:]
-    return (*(each.object_hash for each in kept.quarantine), *merge_state)
+    batches = (each.batch.file for each in kept.quarantine if each.batch is not None and each.batch.file is not None)
+    return (*(each.object_hash for each in kept.quarantine), *batches, *merge_state)

@@ -16,6 +16,7 @@ from odf_node.adapters.memory.others import (
     MemorySubscriptions,
     MemoryTokens,
 )
+from odf_node.adapters.memory.quarantine import MemoryQuarantine
 from odf_node.adapters.memory.tables import Tables
 
 
@@ -28,6 +29,7 @@ class MemoryStore(
     MemoryEvidence,
     MemoryObjectNames,
     MemoryIngests,
+    MemoryQuarantine,
     MemoryRemotes,
     MemoryPeers,
     MemoryTokens,

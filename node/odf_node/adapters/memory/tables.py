@@ -5,12 +5,13 @@ from threading import RLock
 
 from odf_node.ports.access import AccessToken
 from odf_node.ports.audit import AuditEntry
-from odf_node.ports.commits import Acceptance, NewBlock, QuarantineFile
+from odf_node.ports.commits import Acceptance, NewBlock
 from odf_node.ports.datasets import DatasetRecord, Remote, ReplacedHistory, Repository, SignedHead, StoredBlock
 from odf_node.ports.errors import BlockNotFoundError, DatasetNotFoundError
 from odf_node.ports.evidence import Attestation, EvidenceDocument, SeenHead, Verified
 from odf_node.ports.gossip import KeptItem
 from odf_node.ports.peers import Peer
+from odf_node.ports.quarantine import QuarantineFile, RowNote
 from odf_node.ports.subscriptions import Subscription
 from odf_protocol.did import DatasetId
 from odf_protocol.multihash import Multihash
@@ -37,6 +38,7 @@ class KeptDataset:
     signed_heads: list[tuple[int, SignedHead]] = field(default_factory=list)
     acceptances: list[Acceptance] = field(default_factory=list)
     quarantine: list[QuarantineFile] = field(default_factory=list)
+    row_notes: dict[int, dict[int, RowNote]] = field(default_factory=dict)
     merge_state: tuple[Multihash, Multihash] | None = None
     remotes: list[Remote] = field(default_factory=list)
     replaced: list[tuple[ReplacedHistory, list[StoredBlock]]] = field(default_factory=list)

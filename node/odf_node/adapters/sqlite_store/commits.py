@@ -11,9 +11,10 @@ from typing import Final
 from odf_node.adapters.sqlite_store.acceptances import insert_acceptance, read_acceptance
 from odf_node.adapters.sqlite_store.database import SqlitePort
 from odf_node.adapters.sqlite_store.evidence import insert_attestation
-from odf_node.adapters.sqlite_store.ingests import insert_quarantine, replace_merge_state
+from odf_node.adapters.sqlite_store.ingests import replace_merge_state
 from odf_node.adapters.sqlite_store.key_events import insert_key_events, require_key_events
 from odf_node.adapters.sqlite_store.object_names import note_present
+from odf_node.adapters.sqlite_store.quarantine import insert_quarantine, insert_settlement
 from odf_node.adapters.sqlite_store.replacements import move_aside
 from odf_node.adapters.sqlite_store.rows import (
     DATASET_COLUMNS,
@@ -174,6 +175,8 @@ def _insert_the_rest(connection: sqlite3.Connection, key: int, commit: Commit) -
         insert_attestation(connection, attestation)
     if commit.quarantine is not None:
         insert_quarantine(connection, key, commit.quarantine)
+    if commit.settlement is not None:
+        insert_settlement(connection, key, commit.settlement, head.sequence_number)
     if commit.merge_state is not None:
         replace_merge_state(connection, key, head.hash, commit.merge_state)
 

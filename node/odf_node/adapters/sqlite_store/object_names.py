@@ -9,7 +9,10 @@ from odf_node.adapters.sqlite_store.rows import as_bytes, get_dataset_key
 from odf_protocol.did import DatasetId
 from odf_protocol.multihash import Multihash
 
-_OTHERS: Final = " UNION SELECT object_hash FROM quarantine_files UNION SELECT object_hash FROM merge_states"
+_OTHERS: Final = (
+    " UNION SELECT object_hash FROM quarantine_files UNION SELECT object_hash FROM merge_states"
+    " UNION SELECT batch_hash FROM quarantine_files WHERE batch_hash IS NOT NULL"
+)
 
 
 class SqliteObjectNames(SqlitePort):
@@ -21,8 +24,9 @@ class SqliteObjectNames(SqlitePort):
             (found,) = connection.execute(
                 "SELECT EXISTS (SELECT 1 FROM objects WHERE hash = ?)"
                 " OR EXISTS (SELECT 1 FROM quarantine_files WHERE object_hash = ?)"
+                " OR EXISTS (SELECT 1 FROM quarantine_files WHERE batch_hash = ?)"
                 " OR EXISTS (SELECT 1 FROM merge_states WHERE object_hash = ?)",
-                (wanted, wanted, wanted),
+                (wanted, wanted, wanted, wanted),
             ).fetchone()
             return bool(found)
 

@@ -89,15 +89,30 @@ CREATE TABLE replay_records (
 ) STRICT;
 
 CREATE TABLE quarantine_files (
-    id INTEGER PRIMARY KEY,
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
     dataset INTEGER NOT NULL REFERENCES datasets(key) ON DELETE CASCADE,
     sequence_number INTEGER,
     object_hash BLOB NOT NULL,
     row_count INTEGER NOT NULL,
     source TEXT NOT NULL,
-    created_at TEXT NOT NULL
+    created_at TEXT NOT NULL,
+    push_source TEXT,
+    resent_from TEXT NOT NULL,
+    batch TEXT,
+    batch_hash BLOB,
+    fate TEXT
 ) STRICT;
 CREATE INDEX quarantine_files_by_dataset ON quarantine_files (dataset);
+CREATE INDEX waiting_batches ON quarantine_files (batch_hash) WHERE batch_hash IS NOT NULL;
+
+CREATE TABLE quarantine_rows (
+    entry INTEGER NOT NULL REFERENCES quarantine_files(id) ON DELETE CASCADE,
+    row INTEGER NOT NULL,
+    columns TEXT,
+    fate TEXT,
+    sequence_number INTEGER,
+    PRIMARY KEY (entry, row)
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE merge_states (
     dataset INTEGER PRIMARY KEY REFERENCES datasets(key) ON DELETE CASCADE,

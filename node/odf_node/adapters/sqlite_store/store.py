@@ -12,6 +12,7 @@ from odf_node.adapters.sqlite_store.gossip import SqliteGossipItems
 from odf_node.adapters.sqlite_store.ingests import SqliteIngests
 from odf_node.adapters.sqlite_store.object_names import SqliteObjectNames
 from odf_node.adapters.sqlite_store.peers import SqlitePeers
+from odf_node.adapters.sqlite_store.quarantine import SqliteQuarantine
 from odf_node.adapters.sqlite_store.remotes import SqliteRemotes
 from odf_node.adapters.sqlite_store.subscriptions import SqliteSubscriptions
 from odf_node.adapters.sqlite_store.tokens import SqliteTokens
@@ -27,6 +28,7 @@ class SqliteMetadataStore(
     SqliteEvidence,
     SqliteObjectNames,
     SqliteIngests,
+    SqliteQuarantine,
     SqliteRemotes,
     SqlitePeers,
     SqliteTokens,

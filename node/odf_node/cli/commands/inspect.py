@@ -4,7 +4,7 @@ import argparse
 from typing import Final
 
 from odf_node.cli.context import Context
-from odf_node.cli.inspections import definition, files, histories, node, quarantine, trust
+from odf_node.cli.inspections import definition, files, histories, node, trust
 from odf_node.cli.main import nested_options
 from odf_node.cli.parsing import add_output_format, whole_number
 from odf_node.datasets.naming import get_dataset
@@ -29,7 +29,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
         ("lineage", "what a dataset is derived from; -o dot and -o mermaid draw it, down to the roots", "DATASET"),
         ("trust", "what the data of a dataset rest on: every acceptance, with its grounds", "DATASET"),
         ("histories", "histories of a dataset that were replaced by others, and their blocks", "DATASET"),
-        ("quarantine", "rows that ingests could not read, with all their errors", "DATASET"),
         ("refusals", "what peers offered and this node refused", "ID"),
         ("node", "who this node is to others: what they name in their policies", ""),
         ("audit", "what was done with this node, newest first", ""),
@@ -61,7 +60,6 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
         "lineage": definition.show_lineage,
         "trust": trust.show_trust,
         "histories": histories.show_histories,
-        "quarantine": quarantine.show_quarantine,
     }
     match arguments.kind:
         case "node":

@@ -1,0 +1,322 @@
+"""``odf-node quarantine``: look at what was not taken, mend it, send it again or give it up."""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from odf_node.cli.context import Context
+from odf_node.cli.input_files import check_input
+from odf_node.cli.main import nested_options
+from odf_node.cli.parsing import add_output_format, whole_number
+from odf_node.cli.reports import ReportLog
+from odf_node.cli.writing_time import tell_writing_time
+from odf_node.datasets.naming import get_dataset
+from odf_node.errors import UsageError
+from odf_node.ingest.quarantined_rows import KeptRow, QuarantineReader
+from odf_node.ports import DatasetRecord
+from odf_node.ports.quarantine import RowId
+from odf_node.wording import count_of
+
+if TYPE_CHECKING:
+    from odf_node.ingest.resending import Resending
+
+_IDS = "an entry (3) or a row (3.17), as 'quarantine list' and 'show' tell them"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the actions."""
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, title="actions")
+    for name, line in (
+        ("list", "list entries: what ingests set aside, and what of it waits"),
+        ("show", "show rows with all their errors, as they were sent"),
+        ("export", "write rows to be edited, each with its id and its errors"),
+        ("fix", "mend rows, by an edited file or by SQL; nothing is sent yet"),
+        ("resend", "send what waits through the whole pipeline again, exactly once"),
+        ("drop", "give up what waits; it stays to be looked at"),
+    ):
+        child = actions.add_parser(
+            name, help=line, description=line[0].upper() + line[1:] + ".", parents=[nested_options()]
+        )
+        child.add_argument("dataset", metavar="DATASET", help="name or identity")
+        if name != "list":
+            needed = "+" if name == "drop" else "*"
+            rest = "" if name == "drop" else " (default: everything that waits)"
+            child.add_argument("ids", nargs=needed, metavar="ID", help=f"{_IDS}{rest}")
+        _add_options(child, name)
+
+
+def _add_options(child: argparse.ArgumentParser, name: str) -> None:
+    if name != "list" and name != "drop":
+        child.add_argument("--code", metavar="CODE", help="only rows that have an error of this code, such as range")
+    match name:
+        case "list":
+            add_output_format(child, "table", "json")
+        case "show":
+            child.add_argument(
+                "-n", "--limit", type=whole_number(1), default=20, metavar="N", help="show N rows (default: 20)"
+            )
+            add_output_format(child, "text", "json")
+        case "export":
+            add_output_format(child, "csv", "ndjson")
+            child.add_argument("--output-path", type=Path, metavar="FILE", help="write there")
+        case "fix":
+            child.add_argument("--file", type=Path, metavar="FILE", help="what 'export' wrote, edited (CSV or NDJSON)")
+            child.add_argument(
+                "--set",
+                action="append",
+                default=[],
+                metavar="COLUMN=SQL",
+                help="an expression over the columns, which are texts (may be repeated)",
+            )
+        case "resend":
+            child.add_argument(
+                "--release", action="store_true", help="let a waiting batch pass whatever its limits say"
+            )
+            child.add_argument("--file", type=Path, metavar="FILE", help="send this in the place of a waiting batch")
+            add_output_format(child, "text", "json")
+
+
+def run(context: Context, arguments: argparse.Namespace) -> int:
+    """Do it."""
+    node = context.node
+    record = get_dataset(node.chains, arguments.dataset)
+    reader = QuarantineReader(node.ingests, node.quarantine, node.objects)
+    if arguments.action == "list":
+        _list(context, reader, record, as_json=arguments.output_format == "json")
+        return 0
+    entries, rows = _read_ids(arguments.ids)
+    if arguments.action == "drop":
+        _drop(context, reader, record, entries, rows)
+        return 0
+    if arguments.action == "resend":
+        _resend(context, reader, record, arguments, entries, rows)
+        return 0
+    found = [
+        row
+        for row in reader.iter_rows(record, entries=entries, rows=rows)
+        if _has_code(row, arguments.code) and (arguments.ids or row.waits or row.state == "batch waits")
+    ]
+    match arguments.action:
+        case "show":
+            _show(context, found, arguments.limit, as_json=arguments.output_format == "json")
+        case "export":
+            _export(context, found, arguments.output_format, arguments.output_path)
+        case _:
+            _fix(context, record, found, arguments)
+    return 0
+
+
+def _list(context: Context, reader: QuarantineReader, record: DatasetRecord, *, as_json: bool) -> None:
+    entries = [(entry, reader.count_waiting(entry)) for entry in reader.list_entries(record)]
+    if as_json:
+        context.console.json(
+            [
+                {
+                    "entry": entry.id,
+                    "createdAt": str(entry.created_at),
+                    "source": entry.source,
+                    "pushSource": entry.push_source,
+                    "sequenceNumber": entry.sequence_number,
+                    "rows": entry.row_count,
+                    "waiting": waiting,
+                    "batch": None
+                    if entry.batch is None
+                    else {"why": entry.batch.why, "fate": entry.batch.fate, "waits": entry.batch.fate is None},
+                    "resentFrom": [str(each) for each in entry.resent_from],
+                }
+                for entry, waiting in entries
+            ]
+        )
+        return
+    lines = []
+    for entry, waiting in entries:
+        what = f"{waiting:,} of {count_of(entry.row_count, 'row')} wait"
+        if entry.batch is not None:
+            fate = "the batch waits whole" if entry.batch.fate is None else f"the batch was {entry.batch.fate.value}"
+            what = f"{fate}: {entry.batch.why}"
+        lines.append({"entry": entry.id, "at": str(entry.created_at), "source": entry.source, "state": what})
+    headings = {"entry": ">entry", "at": "set aside at", "source": "source", "state": "state"}
+    context.console.table(lines, headings, empty="nothing was ever set aside")
+
+
+def _show(context: Context, rows: Sequence[KeptRow], limit: int, *, as_json: bool) -> None:
+    console = context.console
+    if as_json:
+        console.json([_row_to_json(row) for row in rows])
+        return
+    for row in rows[:limit]:
+        place = f" line {row.line}" if row.line is not None else ""
+        before = f", was {row.resent_from}" if row.resent_from else ""
+        console.text(f"{row.id}  {row.state}{before}  {row.entry.source}{place}")
+        console.text(f"    {row.original if row.original is not None else '(not UTF-8)'}")
+        if row.note.columns is not None:
+            console.text(f"    mended: {', '.join(f'{name}={value}' for name, value in row.note.columns.items())}")
+        for error in row.errors:
+            column = f"{error['column']}: " if error["column"] else ""
+            found = f", found {error['value']!r}" if error["value"] is not None else ""
+            warning = " (a warning)" if error["severity"] == "warning" else ""
+            console.text(f"    {error['plug_in']} [{error['code']}] {column}{error['message']}{found}{warning}")
+    if len(rows) > limit:
+        console.note(f"{len(rows) - limit:,} more; -n N shows more, -o json all")
+    if not rows:
+        console.note("nothing waits")
+
+
+def _row_to_json(row: KeptRow) -> dict[str, object]:
+    return {
+        "row": str(row.id),
+        "state": row.state,
+        "source": row.entry.source,
+        "record": row.record,
+        "line": row.line,
+        "stage": row.stage,
+        "original": row.original,
+        "columns": dict(row.given),
+        "mended": None if row.note.columns is None else dict(row.note.columns),
+        "errors": row.errors,
+        "resentFrom": None if row.resent_from is None else str(row.resent_from),
+        "sequenceNumber": row.note.sequence_number,
+    }
+
+
+def _export(context: Context, rows: Sequence[KeptRow], output_format: str, path: Path | None) -> None:
+    import pyarrow as pa
+
+    from odf_node.cli.rows import write_rows
+    from odf_node.ingest.mending import ROW_COLUMN, TOLD_COLUMNS
+
+    names = list(dict.fromkeys(name for row in rows for name in row.columns))
+    errors, line, original = TOLD_COLUMNS
+    table = {
+        ROW_COLUMN: [str(row.id) for row in rows],
+        **{name: [row.columns.get(name) for row in rows] for name in names},
+        errors: ["; ".join(f"{e['column'] or 'row'}: {e['message']}" for e in row.errors) for row in rows],
+        line: [None if row.line is None else str(row.line) for row in rows],
+        original: [row.original for row in rows],
+    }
+    write_rows(
+        context.console, pa.table({name: pa.array(column, pa.string()) for name, column in table.items()}),
+        output_format, path=path,
+    )  # fmt: skip
+
+
+def _fix(context: Context, record: DatasetRecord, rows: Sequence[KeptRow], arguments: argparse.Namespace) -> None:
+    from odf_node.ingest.mending import compute_mended, iter_edited
+
+    node = context.node
+    if (arguments.file is None) == (not arguments.set):
+        raise UsageError("say how rows are mended: either --file FILE or --set COLUMN=SQL")
+    mended: dict[RowId, dict[str, str | None]]
+    if arguments.file is not None:
+        check_input(str(arguments.file))
+        mended = {edited.row: dict(edited.columns) for edited in iter_edited(arguments.file)}
+    else:
+        waiting = [row for row in rows if row.waits]
+        with context.console.progress("mending"):
+            mended = compute_mended(node.engines, waiting, _read_settings(arguments.set), node.home.staging)
+    node.quarantine.mend_rows(record.id, mended)
+    node.record("quarantine fix", record.name, f"{len(mended)} rows")
+    context.console.text(
+        f"{record.name}: {count_of(len(mended), 'row')} mended; 'odf-node quarantine resend {record.name}' sends them"
+    )
+
+
+def _resend(
+    context: Context,
+    reader: QuarantineReader,
+    record: DatasetRecord,
+    arguments: argparse.Namespace,
+    entries: Sequence[int],
+    rows: Sequence[RowId],
+) -> None:
+    node, console = context.node, context.console
+    node.sweeper.clean_up()
+    resending = _resending(context, reader)
+    batches = [entry for entry in reader.list_entries(record) if entry.id in entries and entry.batch is not None]
+    if (arguments.release or arguments.file) and len(batches) != 1:
+        raise UsageError("--release and --file are about one waiting batch: name its entry")
+    if arguments.file is not None:
+        check_input(str(arguments.file))
+    with ReportLog(console, arguments.output_format) as log:
+        for entry in batches:
+            with console.progress(f"{record.name}: sending batch {entry.id} again"):
+                report = resending.resend_batch(
+                    record,
+                    entry,
+                    system_time=tell_writing_time(context, record),
+                    has_limits=not arguments.release,
+                    file=arguments.file,
+                )
+            node.record("quarantine resend", record.name, f"batch {entry.id}")
+            record = report.record
+            log.add(report)
+        entries = [entry for entry in entries if entry not in {each.id for each in batches}]
+        if batches and not entries and not rows:
+            return
+        sendable, broken = resending.list_sendable(record, entries=entries, rows=rows)
+        sent = [row for row in sendable if _has_code(row, arguments.code)]
+        with console.progress(f"{record.name}: sending {count_of(len(sent), 'row')} again"):
+            for report in resending.resend_rows(record, sent, system_time=tell_writing_time(context, record)):
+                log.add(report)
+        if sent:
+            node.record("quarantine resend", record.name, f"{len(sent)} rows")
+        console.note(f"{record.name}: {count_of(len(sent), 'row')} sent again")
+    if broken:
+        what = f"{count_of(len(broken), 'row')} could not be taken apart and cannot be sent as they are"
+        console.note(f"{record.name}: {what}: mend them first ('odf-node quarantine export', then 'fix')")
+
+
+def _drop(
+    context: Context, reader: QuarantineReader, record: DatasetRecord, entries: Sequence[int], rows: Sequence[RowId]
+) -> None:
+    node = context.node
+    resending = _resending(context, reader)
+    batches = [entry for entry in reader.list_entries(record) if entry.id in entries and entry.batch is not None]
+    for entry in batches:
+        record = resending.drop_batch(record, entry, system_time=tell_writing_time(context, record))
+    others = [entry for entry in entries if entry not in {each.id for each in batches}]
+    dropped: list[RowId] = []
+    if others or rows:
+        sendable, broken = resending.list_sendable(record, entries=others, rows=rows)
+        dropped = [row.id for row in (*sendable, *broken)]
+        resending.drop_rows(record, dropped)
+    what = ", ".join(
+        [*(f"batch {entry.id}" for entry in batches), *([count_of(len(dropped), "row")] if dropped else [])]
+    )
+    node.record("quarantine drop", record.name, what)
+    context.console.text(f"{record.name}: dropped {what}")
+
+
+def _resending(context: Context, reader: QuarantineReader) -> "Resending":
+    from odf_node.ingest.resending import Resending
+
+    node = context.node
+    ports = node.chains, reader, node.quarantine, node.object_names, node.objects
+    return Resending(*ports, node.ingestor.taker, node.home.staging)
+
+
+def _read_ids(words: Sequence[str]) -> tuple[list[int], list[RowId]]:
+    entries, rows = [], []
+    for word in words:
+        if word.isascii() and word.isdigit() and len(word) <= 15:
+            entries.append(int(word))
+        elif (row := RowId.find(word)) is not None:
+            rows.append(row)
+        else:
+            raise UsageError(f"'{word}' is no id: expected {_IDS}")
+    return entries, rows
+
+
+def _read_settings(words: Sequence[str]) -> dict[str, str]:
+    settings = {}
+    for word in words:
+        column, equals, sql = word.partition("=")
+        if not equals or not column.strip() or not sql.strip():
+            raise UsageError(f"--set {word}: expected COLUMN=SQL, such as --set \"people=replace(people, ',', '')\"")
+        settings[column.strip()] = sql
+    return settings
+
+
+def _has_code(row: KeptRow, code: str | None) -> bool:
+    return code is None or any(error["code"] == code for error in row.errors)

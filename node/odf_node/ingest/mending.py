@@ -1,0 +1,129 @@
+"""Mending rows of quarantine: by a file that somebody edited, or by expressions in SQL over their texts.
+
+Source: clause QUAR-4 in ``spec/quarantine.md``.
+"""
+
+import csv
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from odf_engines.contract import QueryRequest, QueryTable
+from odf_engines.ingest.json_records import BrokenJsonError, parse_object
+from odf_node.engines.sessions import EngineHost
+from odf_node.errors import UsageError
+from odf_node.ingest.quarantined_rows import KeptRow
+from odf_node.ports.quarantine import RowId
+from odf_protocol.errors import MalformedError
+from odf_protocol.vocabulary import Vocabulary
+
+__all__ = ["ROW_COLUMN", "TOLD_COLUMNS", "compute_mended", "iter_edited"]
+
+ROW_COLUMN: Final = "_row"
+"""The column of an exported file that says which row a line is; it has to stay."""
+
+TOLD_COLUMNS: Final = ("_errors", "_line", "_original")
+"""Columns of an exported file that tell what is wrong; what stands there is not read again."""
+
+_TABLE: Final = "quarantine"
+
+
+class InvalidEditError(MalformedError):
+    """An edited file does not say which row a line is, or cannot be read."""
+
+    def __init__(self, path: Path, line: int, reason: str) -> None:
+        super().__init__("edited rows", where=f"{path}:{line}")
+        self.args = (f"{path}:{line}: {reason}; nothing was changed",)
+
+
+@dataclass(frozen=True, slots=True)
+class EditedRow:
+    """One line of an edited file."""
+
+    row: RowId
+    columns: Mapping[str, str | None]
+
+
+def iter_edited(path: Path) -> Iterator[EditedRow]:
+    """Read a file that ``export`` wrote and somebody changed: NDJSON where its name ends so, else CSV.
+
+    Raises:
+        InvalidEditError: A line says no row, or is none.
+    """
+    is_json = path.suffix.lower() in {".ndjson", ".jsonl", ".json"}
+    seen: set[RowId] = set()
+    for line, values in _iter_objects(path) if is_json else _iter_records(path):
+        text = values.get(ROW_COLUMN) or ""
+        row = RowId.find(text)
+        if row is None:
+            raise InvalidEditError(path, line, f"expected the id of a row such as 3.17 in {ROW_COLUMN}, found {text!r}")
+        if row in seen:
+            raise InvalidEditError(path, line, f"the row {row} is there twice")
+        seen.add(row)
+        told = (ROW_COLUMN, *TOLD_COLUMNS)
+        yield EditedRow(row, {name: value for name, value in values.items() if name not in told})
+
+
+def compute_mended(
+    engines: EngineHost, rows: Sequence[KeptRow], expressions: Mapping[str, str], scratch: Path
+) -> dict[RowId, dict[str, str | None]]:
+    """Compute columns anew, each by an expression over the texts of the row.
+
+    Raises:
+        InvalidQueryError: An expression is none, or fails on a value.
+        UsageError: There are no rows.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from odf_protocol.schema_arrow import data_schema_of
+
+    if not rows:
+        raise UsageError("there is no row to be mended")
+    names = list(dict.fromkeys(name for row in rows for name in row.columns))
+    texts = {name: pa.array([row.columns.get(name) for row in rows], pa.string()) for name in names}
+    table = pa.table({ROW_COLUMN: pa.array([str(row.id) for row in rows]), **texts})
+    scratch.mkdir(parents=True, exist_ok=True)
+    path = scratch / "rows-to-mend.parquet"
+    try:
+        pq.write_table(table, path, compression="snappy")
+        schema = data_schema_of(table.schema)
+        source = QueryTable(name=_TABLE, vocabulary=Vocabulary(), schema=schema, slices=(path,), is_changelog=False)
+        columns = ", ".join(
+            f"CAST((\n{sql}\n) AS STRING) AS c{index}" for index, sql in enumerate(expressions.values())
+        )
+        # The operator's own, and it passes the gate.
+        query = f"SELECT {ROW_COLUMN} AS mended, {columns} FROM {_TABLE}"  # noqa: S608
+        response = engines.query_session().query(QueryRequest(tables=(source,), sql=query, limits=engines.limits))
+        answered = {each.pop("mended"): each for each in pq.read_table(response.result_path).to_pylist()}
+    finally:
+        path.unlink(missing_ok=True)
+    return {
+        row.id: dict(row.columns) | {name: answered[str(row.id)][f"c{index}"] for index, name in enumerate(expressions)}
+        for row in rows
+    }
+
+
+def _iter_objects(path: Path) -> Iterator[tuple[int, Mapping[str, str | None]]]:
+    with path.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            if raw := line.strip():
+                try:
+                    yield number, parse_object(raw)
+                except BrokenJsonError as error:
+                    raise InvalidEditError(path, number, str(error)) from error
+
+
+def _iter_records(path: Path) -> Iterator[tuple[int, Mapping[str, str | None]]]:
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        reader = csv.reader(file)
+        try:
+            names = next(reader, [])
+            for fields in reader:
+                if len(fields) != len(names):
+                    reason = f"expected {len(names)} fields as in the first line, found {len(fields)}"
+                    raise InvalidEditError(path, reader.line_num, reason)
+                yield reader.line_num, {name: field or None for name, field in zip(names, fields, strict=True)}
+        except (csv.Error, UnicodeDecodeError) as error:
+            raise InvalidEditError(path, reader.line_num, str(error)) from error

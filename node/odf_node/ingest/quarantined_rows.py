@@ -1,0 +1,129 @@
+"""Rows of quarantine as people work with them: what was sent, what is wrong, what it was mended to, what became of it.
+
+Source: clauses QUAR-1 and QUAR-4 in ``spec/quarantine.md``.
+"""
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from odf_node.ports import DatasetRecord, ObjectStore
+from odf_node.ports.ingests import IngestStore
+from odf_node.ports.quarantine import QuarantineFile, QuarantineStore, RowId, RowNote
+
+__all__ = ["KeptRow", "QuarantineReader"]
+
+_BATCH_ROWS = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class KeptRow:
+    """One row.
+
+    Attributes:
+        id: Of the row.
+        entry: It belongs to.
+        record: Its number in the batch, None for the result of a query.
+        line: Where it began, None where a source has no lines.
+        stage: That refused it.
+        original: Its text, None where that is no UTF-8.
+        given: Names and texts of its columns as they were sent; empty where it cannot be taken apart.
+        errors: As in the file (VALID-8).
+        note: What is known beside.
+    """
+
+    id: RowId
+    entry: QuarantineFile
+    record: int | None
+    line: int | None
+    stage: str
+    original: str | None
+    given: Mapping[str, str | None]
+    errors: list[dict[str, str | None]]
+    note: RowNote
+
+    @property
+    def columns(self) -> Mapping[str, str | None]:
+        """What it is sent again with: what it was mended to, else what was sent."""
+        return self.given if self.note.columns is None else self.note.columns
+
+    @property
+    def waits(self) -> bool:
+        """Whether it can be mended, sent again or dropped by itself."""
+        return self.note.fate is None and self.entry.batch is None
+
+    @property
+    def state(self) -> str:
+        """Say in a word how it stands."""
+        if self.entry.batch is not None:
+            return "batch waits" if self.entry.batch.fate is None else self.entry.batch.fate.value
+        if self.note.fate is not None:
+            return self.note.fate.value
+        return "waits" if self.note.columns is None else "mended"
+
+    @property
+    def resent_from(self) -> RowId | None:
+        """The row that it was before it was sent again, None where it came from a source."""
+        before = self.entry.resent_from
+        return before[self.record - 1] if before and self.record is not None else None
+
+
+@dataclass(frozen=True, slots=True)
+class QuarantineReader:
+    """Reads entries and their rows."""
+
+    ingests: IngestStore
+    quarantine: QuarantineStore
+    objects: ObjectStore
+
+    def list_entries(self, record: DatasetRecord) -> list[QuarantineFile]:
+        """Return the entries of a dataset, oldest first."""
+        return list(self.ingests.iter_quarantine(record.id))
+
+    def count_waiting(self, entry: QuarantineFile) -> int:
+        """Count the rows of an entry that wait; of a batch that waits, all that were found bad."""
+        if entry.batch is not None:
+            return entry.row_count if entry.batch.fate is None else 0
+        notes = self.quarantine.list_row_notes(entry.id)
+        return entry.row_count - sum(note.fate is not None for note in notes.values())
+
+    def iter_rows(
+        self, record: DatasetRecord, *, entries: Collection[int] = (), rows: Collection[RowId] = ()
+    ) -> Iterator[KeptRow]:
+        """Read rows, oldest entry first.
+
+        Args:
+            record: The dataset.
+            entries: Those of these entries,
+            rows: and these; all where neither is named.
+        """
+        import pyarrow.parquet as pq
+
+        wanted = {row.entry for row in rows}
+        for entry in self.ingests.iter_quarantine(record.id):
+            is_whole = entry.id in entries or not (entries or rows)
+            if not is_whole and entry.id not in wanted:
+                continue
+            notes = self.quarantine.list_row_notes(entry.id)
+            place = 0
+            with pq.ParquetFile(self.objects.get_path(entry.object_hash)) as file:
+                for batch in file.iter_batches(batch_size=_BATCH_ROWS):
+                    for found in batch.to_pylist():
+                        place += 1
+                        row = RowId(entry.id, place)
+                        if is_whole or row in rows:
+                            yield _read_row(row, entry, found, notes.get(place, RowNote()))
+
+
+def _read_row(row: RowId, entry: QuarantineFile, found: dict[str, Any], note: RowNote) -> KeptRow:
+    return KeptRow(
+        id=row,
+        entry=entry,
+        record=found["record"],
+        line=found["line"],
+        stage=found["stage"],
+        original=found["original"],
+        given={each["name"]: each["value"] for each in found["columns"]},
+        errors=found["errors"],
+        note=note,
+    )

@@ -1,0 +1,354 @@
+"""Taking in one batch: an engine reads, validates and merges it, and one commit makes all of it true, or nothing.
+
+Source: ``spec/ingest.md``; clauses QUAR-2 and QUAR-3 in ``spec/quarantine.md``.
+"""
+
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from odf_engines.contract import IngestRequest, IngestResponse
+from odf_engines.preprocess_engines import find_preprocess_engine
+from odf_node.datasets.chains import iter_slices
+from odf_node.datasets.engine_rows import EngineRows
+from odf_node.datasets.writer import ChainWriter
+from odf_node.engines.outputs import StagedOutputs
+from odf_node.engines.sessions import EngineHost
+from odf_node.ingest.batch_limits import BatchRefusedError
+from odf_node.ingest.encodings import as_utf8, decode_source
+from odf_node.ingest.report import IngestReport, rehearse
+from odf_node.ports import DatasetRecord, KeyStore, ObjectStore, QuarantineFile
+from odf_node.ports.chains import ChainStore
+from odf_node.ports.commits import CommitStore
+from odf_node.ports.documents import DocumentStore
+from odf_node.ports.ingests import IngestStore
+from odf_node.ports.quarantine import Fate, QuarantineStore, RowId, Settlement, WaitingBatch
+from odf_node.ports.sources import SourceReader
+from odf_protocol.dataset_view import DatasetView
+from odf_protocol.events import (
+    AddData,
+    AddPushSource,
+    MergeStrategyAppend,
+    MergeStrategyChangelogStream,
+    SetDataSchema,
+    SetPollingSource,
+    SourceState,
+)
+from odf_protocol.multihash import Multihash
+from odf_protocol.timestamp import Timestamp
+
+__all__ = ["Batch", "BatchTaker"]
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What is to be taken in.
+
+    Attributes:
+        path: The file, fetched and prepared.
+        shown_as: What people call it.
+        event_time: Of rows that have none.
+        system_time: Of the block to be.
+        new_state: How far a polled source is with it.
+        settlement: What waited in quarantine and is this batch, or its rows.
+        resent_from: Its records, where they were rows of quarantine.
+        has_limits: The limits of the dataset's rules hold; not for what a person looked at and sends again.
+    """
+
+    path: Path
+    shown_as: str
+    event_time: Timestamp
+    system_time: Timestamp
+    new_state: SourceState | None = None
+    settlement: Settlement | None = None
+    resent_from: tuple[RowId, ...] = ()
+    has_limits: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class BatchTaker:
+    """Takes in batches of roots; the caller holds a writing lease.
+
+    With ``is_rehearsal`` it does everything but keep the result (ING-25).
+    """
+
+    chains: ChainStore
+    commits: CommitStore
+    documents: DocumentStore
+    ingests: IngestStore
+    quarantine: QuarantineStore
+    objects: ObjectStore
+    keys: KeyStore
+    engines: EngineHost
+    sources: SourceReader
+    is_rehearsal: bool = False
+
+    def take(
+        self, record: DatasetRecord, view: DatasetView, source: SetPollingSource | AddPushSource, batch: Batch
+    ) -> IngestReport:
+        """Take in a batch.
+
+        Args:
+            record: The dataset.
+            view: Of its chain.
+            source: How the batch is read and merged.
+            batch: The batch.
+
+        Raises:
+            InvalidSourceError: It cannot be read at all.
+            BatchRefusedError: It breaks a limit; it waits whole.
+            SettledError: What it settles does not wait any more.
+        """
+        if source.preprocess is not None:
+            find_preprocess_engine(source.preprocess.engine)
+        # Here, as it reads YAML, which other pulls need not load.
+        from odf_node.ingest.ingest_rules import find_rules
+
+        rules = find_rules(view.attachments)
+        batch = batch if self.is_rehearsal else self._settling_twin(record, batch)
+        response = self.engines.ingest(
+            IngestRequest(
+                dataset_id=str(record.id),
+                read=as_utf8(source.read),
+                preprocess=source.preprocess,
+                merge=source.merge,
+                vocabulary=view.vocabulary,
+                source_path=decode_source(self.sources, source.read, path=batch.path, name=batch.shown_as),
+                source_name=batch.shown_as,
+                known_schema=view.schema,
+                state_path=self._merge_state(view, source),
+                system_time=batch.system_time,
+                fallback_event_time=batch.event_time,
+                next_offset=view.next_offset,
+                prev_watermark=view.watermark,
+                validators=tuple(each.find_call() for each in rules.validators),
+                limits=self.engines.limits,
+            )
+        )
+        why = rules.limits.find_reason(response) if batch.has_limits else None
+        if why is not None:
+            if not self.is_rehearsal:
+                self._keep_waiting(record, view, source, batch, response, why)
+            raise BatchRefusedError(
+                record.name,
+                batch.shown_as,
+                rows=response.statistics.rows_in,
+                bad_rows=response.quarantined_rows,
+                why=why,
+                reasons=response.quarantine_reasons,
+                is_kept=not self.is_rehearsal,
+            )
+        if self.is_rehearsal:
+            return rehearse(record, view.watermark, response)
+        return self._commit(record, view, source, batch, response)
+
+    def commit_event(
+        self,
+        record: DatasetRecord,
+        view: DatasetView,
+        event: AddData,
+        settlement: Settlement,
+        *,
+        system_time: Timestamp,
+    ) -> DatasetRecord:
+        """Write a block without rows, and settle what it is about.
+
+        Raises:
+            SettledError: What it settles does not wait any more.
+        """
+        writer = ChainWriter.continue_chain(self.chains, self.commits, self.documents, self.keys, record.id)
+        writer.add(event, system_time=system_time)
+        state = self.find_merge_state(view)
+        return writer.commit(
+            signed_at=system_time, objects=self.objects, staged={}, merge_state=state, settlement=settlement
+        )
+
+    def list_files(self, record: DatasetRecord, settlement: Settlement | None) -> list[Multihash]:
+        """List the objects with waiting batches that a settlement makes superfluous."""
+        if settlement is None or not settlement.batches:
+            return []
+        waiting = (each for each in self.ingests.iter_quarantine(record.id) if each.id in settlement.batches)
+        return [each.batch.file for each in waiting if each.batch is not None and each.batch.file is not None]
+
+    def find_merge_state(self, view: DatasetView) -> Multihash | None:
+        """Find the projected state after the head, None where it has to be computed again."""
+        known = self.ingests.find_merge_state(view.dataset_id, view.head)
+        return known if known is not None and self.objects.has(known) else None
+
+    def _settling_twin(self, record: DatasetRecord, batch: Batch) -> Batch:
+        """Settle a waiting batch of the same bytes with this one: the source gave it again, or a person sent it."""
+        waiting = [each for each in self.ingests.iter_quarantine(record.id) if each.batch and each.batch.file]
+        if not waiting or batch.settlement is not None:
+            return batch
+        with self.objects.stage_copy(batch.path) as copy:
+            twins = tuple(each.id for each in waiting if each.batch and each.batch.file == copy.hash)
+        return replace(batch, settlement=Settlement(fate=Fate.RESENT, batches=twins)) if twins else batch
+
+    def _keep_waiting(
+        self,
+        record: DatasetRecord,
+        view: DatasetView,
+        source: SetPollingSource | AddPushSource,
+        batch: Batch,
+        response: IngestResponse,
+        why: str,
+    ) -> None:
+        """Keep a batch of which nothing was taken, with its bad rows; the same again adds nothing."""
+        with ExitStack() as stack:
+            outputs = StagedOutputs(self.objects, stack)
+            entry = self._entry(record, source, batch, response, outputs, sequence_number=None)
+            if entry is None:
+                entry = self._entry_without_rows(record, source, batch, outputs)
+            waiting = WaitingBatch(
+                file=outputs.stage(batch.path).hash,
+                why=why,
+                event_time=batch.event_time,
+                new_state=batch.new_state,
+                known_state=view.source_state,
+            )
+            entry = replace(entry, batch=waiting)
+            for known in self.ingests.iter_quarantine(record.id):
+                is_same = known.batch is not None and (known.batch.file, known.batch.why) == (waiting.file, why)
+                if is_same and known.object_hash == entry.object_hash:
+                    return
+            for object_hash, staged in outputs.staged.items():
+                self.objects.put(staged, object_hash)
+            self.ingests.put_quarantine(entry)
+
+    def _merge_state(self, view: DatasetView, source: SetPollingSource | AddPushSource) -> Path | None:
+        """Find the projected state after the head; compute it from history where it is missing."""
+        if view.last_offset is None or isinstance(source.merge, MergeStrategyAppend | MergeStrategyChangelogStream):
+            return None
+        known = self.find_merge_state(view)
+        # Another push source of the dataset may have left it, with another key or strategy.
+        engine = self.engines.get_ingest_engine()
+        rows = EngineRows(self.chains, self.objects, self.engines.rows)
+        if known is not None and engine.fits_state(rows.get_merge_state(known), source.merge, view.next_offset):
+            return rows.get_merge_state(known)
+        slices = rows.get_paths(view.dataset_id, tuple(iter_slices(self.chains, view.dataset_id)))
+        target = self.engines.workspace / "rebuilt-state.parquet"
+        target.parent.mkdir(parents=True, exist_ok=True)
+        engine.rebuild_state(slices, source.merge, view.vocabulary, target)
+        return target
+
+    def _commit(
+        self,
+        record: DatasetRecord,
+        view: DatasetView,
+        source: SetPollingSource | AddPushSource,
+        batch: Batch,
+        response: IngestResponse,
+    ) -> IngestReport:
+        from odf_protocol.schema_arrow import data_schema_of
+
+        settled = self.list_files(record, batch.settlement)
+        writer = ChainWriter.continue_chain(self.chains, self.commits, self.documents, self.keys, record.id)
+        with ExitStack() as stack:
+            outputs = StagedOutputs(self.objects, stack)
+            if view.schema is None:
+                writer.add(SetDataSchema(schema=data_schema_of(response.schema)), system_time=batch.system_time)
+            new_data = outputs.stage_slice(response.data_path, response.offset_interval, response.logical_hash)
+            if new_data or response.watermark != view.watermark or batch.new_state != view.source_state:
+                event = AddData(
+                    prev_checkpoint=view.prev_checkpoint,
+                    prev_offset=view.last_offset,
+                    new_data=new_data,
+                    new_watermark=response.watermark,
+                    new_source_state=batch.new_state,
+                )
+                writer.add(event, system_time=batch.system_time)
+            merge_state = outputs.stage(response.state_path).hash if response.state_path else None
+            number = writer.state.sequence_number if writer.has_blocks and writer.state else None
+            quarantine = self._entry(record, source, batch, response, outputs, sequence_number=number)
+            rows = new_data.offset_interval.row_count if new_data else 0
+            if writer.has_blocks:
+                superseded = self.ingests.find_newest_merge_state(record.id)
+                updated = writer.commit(
+                    signed_at=batch.system_time,
+                    objects=self.objects,
+                    staged=outputs.staged,
+                    named=(new_data.physical_hash,) if new_data else (),
+                    quarantine=quarantine,
+                    merge_state=merge_state,
+                    settlement=batch.settlement,
+                )
+                if new_data is not None:
+                    rows_of_engines = EngineRows(self.chains, self.objects, self.engines.rows)
+                    rows_of_engines.adopt(new_data.physical_hash, self.engines.get_ingest_engine().name)
+                if merge_state is not None and superseded not in {None, merge_state}:
+                    self.objects.delete_later([superseded])
+            else:
+                updated = record
+                self._keep_without_block(record, batch, quarantine, outputs)
+            self.objects.delete_later(settled)
+        return IngestReport(
+            updated,
+            up_to_date=not writer.has_blocks,
+            new_rows=rows,
+            quarantined_rows=response.quarantined_rows,
+            quarantine_reasons=response.quarantine_reasons,
+            warnings=response.warnings,
+            new_blocks=updated.head.sequence_number - record.head.sequence_number,
+            seconds=response.statistics.seconds,
+        )
+
+    def _keep_without_block(
+        self, record: DatasetRecord, batch: Batch, quarantine: QuarantineFile | None, outputs: StagedOutputs
+    ) -> None:
+        if quarantine is not None:
+            self.objects.put(outputs.staged[quarantine.object_hash], quarantine.object_hash)
+        if batch.settlement is not None:
+            self.quarantine.settle(record.id, batch.settlement, quarantine)
+        elif quarantine is not None:
+            self.ingests.put_quarantine(quarantine)
+
+    def _entry(
+        self,
+        record: DatasetRecord,
+        source: SetPollingSource | AddPushSource,
+        batch: Batch,
+        response: IngestResponse,
+        outputs: StagedOutputs,
+        *,
+        sequence_number: int | None,
+    ) -> QuarantineFile | None:
+        if response.quarantine_path is None:
+            return None
+        object_hash = outputs.stage(response.quarantine_path).hash
+        return _entry_of(record, source, batch, object_hash, response.quarantined_rows, sequence_number)
+
+    def _entry_without_rows(
+        self,
+        record: DatasetRecord,
+        source: SetPollingSource | AddPushSource,
+        batch: Batch,
+        outputs: StagedOutputs,
+    ) -> QuarantineFile:
+        import pyarrow.parquet as pq
+
+        from odf_engines.ingest.quarantine import SCHEMA
+
+        path = self.engines.workspace / "no-bad-rows.parquet"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(SCHEMA.empty_table(), path)
+        return _entry_of(record, source, batch, outputs.stage(path).hash, 0, None)
+
+
+def _entry_of(
+    record: DatasetRecord,
+    source: SetPollingSource | AddPushSource,
+    batch: Batch,
+    object_hash: Multihash,
+    row_count: int,
+    sequence_number: int | None,
+) -> QuarantineFile:
+    return QuarantineFile(
+        dataset_id=record.id,
+        sequence_number=sequence_number,
+        object_hash=object_hash,
+        row_count=row_count,
+        source=batch.shown_as,
+        created_at=batch.system_time,
+        push_source=source.source_name if isinstance(source, AddPushSource) else None,
+        resent_from=batch.resent_from,
+    )
