@@ -70,9 +70,8 @@ class Node:
         self.home = home
         self.clock = clock
         store = self.store = SqliteMetadataStore(home)
-        self.chains, self.datasets, self.commits = store, store, store
-        self.ingests, self.quarantine = store, store
-        self.documents, self.evidence, self.object_names = store, store, store
+        self.chains, self.datasets, self.commits, self.ingests = store, store, store, store
+        self.documents, self.evidence, self.object_names, self.quarantine = store, store, store, store
         self.objects = ObjectFolder(home)
         self.trail = AuditTrail(store, clock)
         self.keys = KeyFiles(home)
