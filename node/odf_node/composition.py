@@ -193,13 +193,12 @@ class Node:
         """Behind ``ingest`` and ``pull`` of roots."""
         from odf_node.adapters.sources import LocalSourceReader, SourceLimits
         from odf_node.ingest.ingestion import Ingestor
-        from odf_node.ingest.taking import BatchTaker
 
         limits = SourceLimits(closed=(self.home.path, *SourceLimits().closed))
         sources = LocalSourceReader(limits=limits, rate=self.rate, commands=self.commands)
-        ports, parts = (self.chains, self.commits, self.documents), (self.objects, self.keys, self.engines)
-        taker = BatchTaker(*ports, self.ingests, self.quarantine, *parts, sources)
-        return Ingestor(*ports, self.object_names, taker, *parts, sources, os.environ, self.home.staging)
+        ports = self.chains, self.commits, self.documents, self.object_names, self.ingests, self.quarantine
+        parts = self.objects, self.keys, self.engines
+        return Ingestor(*ports, *parts, sources, os.environ, self.home.staging)
 
     @cached_property
     def transformer(self) -> "Transformer":

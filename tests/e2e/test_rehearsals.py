@@ -60,7 +60,7 @@ def test_dry_run_of_a_file_that_would_be_refused_says_so_and_keeps_no_quarantine
     assert shown.returncode == 7
     assert "none of 2 rows" in shown.stderr
     assert "nothing of it would be" in shown.stderr
-    assert "inspect quarantine" not in shown.stderr
+    assert "quarantine show" not in shown.stderr
     assert contents(home) == before
 
 

@@ -18,14 +18,14 @@ from odf_node.ports import DatasetRecord, KeyStore, ObjectStore
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.commits import CommitStore
 from odf_node.ports.documents import DocumentStore
+from odf_node.ports.ingests import IngestStore
 from odf_node.ports.object_names import ObjectNames
+from odf_node.ports.quarantine import QuarantineStore
 from odf_node.ports.sources import SourceNotFoundError, SourceReader, UpToDate
 from odf_node.threads import finish_in_thread
-from odf_protocol.dataset_view import DatasetView
 from odf_protocol.errors import OdfError
 from odf_protocol.events import (
     AddData,
-    AddPushSource,
     DatasetKind,
 )
 from odf_protocol.timestamp import Timestamp
@@ -46,7 +46,8 @@ class Ingestor:
     commits: CommitStore
     documents: DocumentStore
     object_names: ObjectNames
-    taker: BatchTaker
+    ingests: IngestStore
+    quarantine: QuarantineStore
     objects: ObjectStore
     keys: KeyStore
     engines: EngineHost
@@ -58,7 +59,13 @@ class Ingestor:
     @property
     def rehearsing(self) -> "Ingestor":
         """One that does everything but keep the result: behind ``--dry-run`` (ING-25)."""
-        return replace(self, is_rehearsal=True, taker=replace(self.taker, is_rehearsal=True))
+        return replace(self, is_rehearsal=True)
+
+    @property
+    def taker(self) -> BatchTaker:
+        """What takes in each batch."""
+        ports = self.chains, self.commits, self.documents, self.ingests, self.quarantine
+        return BatchTaker(*ports, self.objects, self.keys, self.engines, self.sources, is_rehearsal=self.is_rehearsal)
 
     def check_manifest(self, snapshot: "DatasetSnapshot") -> None:
         """Refuse a manifest that could never be pulled or pushed to (ING-18).
@@ -213,4 +220,3 @@ class Ingestor:
             merge_state=self.taker.find_merge_state(view),
         )
         return IngestReport(updated, up_to_date=False, new_blocks=1)
-
