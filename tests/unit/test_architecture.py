@@ -214,9 +214,7 @@ def test_engines_get_files_of_rows_from_one_place_alone_engine_26() -> None:
     """Whoever asks an engine something takes no file of the object store for it but through ``EngineRows``."""
     asking = [path for path in (PACKAGES["odf_node"]).rglob("*.py") if ASKS_ENGINES.search(path.read_text())]
     names = {relative(path) for path in asking}
-    assert {
-        f"node/odf_node/{name}.py" for name in ("derive/transforms", "ingest/ingestion", "datasets/queries")
-    } <= names
+    assert {f"node/odf_node/{name}.py" for name in ("derive/transforms", "ingest/taking", "datasets/queries")} <= names
     handing = {
         f"{relative(path)}: {ast.unparse(node)}"
         for path in asking
