@@ -26,3 +26,12 @@ def test_only_the_newest_merge_state_is_kept(store: Store) -> None:
     assert store.list_referenced_objects() == {object_hash(2)}
     assert store.find_newest_merge_state(dataset_id()) == object_hash(2)
     assert [store.is_referenced_object(object_hash(n)) for n in (1, 2)] == [False, True]
+
+
+def test_size_of_the_last_batch_is_that_of_its_source(store: Store) -> None:
+    store.commit(creation())
+    assert store.find_batch_size(dataset_id(), None) is None
+    store.put_batch_size(dataset_id(), None, 5)
+    store.put_batch_size(dataset_id(), "pushed", 7)
+    store.put_batch_size(dataset_id(), None, 6)
+    assert [store.find_batch_size(dataset_id(), each) for each in (None, "pushed", "other")] == [6, 7, None]

@@ -28,7 +28,7 @@ from odf_protocol.timestamp import Timestamp
 from odf_protocol.vocabulary import Vocabulary
 from support.command_line import list_kept
 from support.ingests import FALLBACK, SYSTEM_TIME, RootDataset, quarantined, rows_of, schema
-from support.nodes import RealNode
+from support.nodes import RanCommand, RealNode
 
 SCHEMA = schema(event_time=DataTypeDate(), n=DataTypeInt64(), text=DataTypeString())
 READ = ReadStepCsv(schema=SCHEMA, header=True)
@@ -399,6 +399,27 @@ def test_batch_that_breaks_a_limit_is_refused_whole(tmp_path: Path, rows: str, w
     assert ran.code == 7
     assert why in ran.err
     assert list_kept(node.home)["datasets"] == before
+
+
+def test_batch_of_other_size_than_the_one_before_is_refused_whole(tmp_path: Path) -> None:
+    node = RealNode(tmp_path / "home")
+    node.must("add", manifest(tmp_path, "leastOfLast: 0.5", "mostOfLast: 2"))
+
+    def ingest(first: int, count: int) -> RanCommand:
+        lines = "".join(f"{number},\n" for number in range(first, first + count))
+        (tmp_path / "orders.csv").write_text(f"id,mail\n{lines}")
+        return node.run("ingest", "orders", str(tmp_path / "orders.csv"))
+
+    assert ingest(0, 10).code == 0
+    before = list_kept(node.home)["datasets"]
+    for count, why in ((4, "fewer than 0.5 times as many"), (21, "more than 2 times as many")):
+        refused = ingest(100, count)
+        assert refused.code == 7
+        assert f"each of {count} rows of" in refused.err
+        assert f"the batch before had 10 rows, this one has {count}: {why}" in refused.err
+        assert list_kept(node.home)["datasets"] == before
+    assert ingest(100, 5).code == 0
+    assert ingest(200, 4).code == 0
 
 
 @pytest.mark.parametrize(

@@ -75,16 +75,29 @@ class BatchLimits:
         largest_bad_share: Share of its rows that may be in quarantine, from 0 to 1; None: nothing is declared.
         largest_bad_rows: How many rows may be in quarantine.
         largest_bad_rows_per_code: How many may have an error of this code.
+        least_of_last: Fewest rows of a batch, as a multiple of those of the one before; 0.5 is half of them.
+        most_of_last: Most rows, likewise.
     """
 
     largest_bad_share: float | None = None
     largest_bad_rows: int | None = None
     largest_bad_rows_per_code: Mapping[str, int] = field(default_factory=dict)
+    least_of_last: float | None = None
+    most_of_last: float | None = None
 
-    def find_reason(self, response: IngestResponse) -> str | None:
+    @property
+    def compares(self) -> bool:
+        """Whether the batch before matters."""
+        return self.least_of_last is not None or self.most_of_last is not None
+
+    def find_reason(self, response: IngestResponse, last_size: int | None = None) -> str | None:
         """Say why a batch is refused; None where it is not.
 
         All rows are too many too, unless the manifest says which share is not.
+
+        Args:
+            response: What the engine made of the batch.
+            last_size: Rows of the batch before, None for the first.
         """
         if response.batch_faults:
             return "; ".join(response.batch_faults)
@@ -97,4 +110,12 @@ class BatchLimits:
         for code, most in self.largest_bad_rows_per_code.items():
             if response.quarantine_codes.get(code, 0) > most:
                 return f"at most {count_of(most, 'row')} may fail with the code {code}"
+        return None if last_size is None else self._compare(rows, last_size)
+
+    def _compare(self, rows: int, last: int) -> str | None:
+        told = f"the batch before had {count_of(last, 'row')}, this one has {rows:,}"
+        if self.least_of_last is not None and rows < self.least_of_last * last:
+            return f"{told}: fewer than {self.least_of_last:g} times as many"
+        if self.most_of_last is not None and rows > self.most_of_last * last:
+            return f"{told}: more than {self.most_of_last:g} times as many"
         return None

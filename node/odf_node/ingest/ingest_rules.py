@@ -170,10 +170,19 @@ def _read_counts(node: Node, path: str) -> dict[str, int]:
     return {key.text: _read_count(value, f"{path}.{key.text}") for key, value in node.entries}
 
 
+def _read_multiple(node: Node, path: str) -> float:
+    text = node.text if isinstance(node, Scalar) else ""
+    if not re.fullmatch(r"[0-9]{1,6}(\.[0-9]{1,6})?", text, re.ASCII):
+        _reject(node, path, f"a multiple of the rows of the batch before, such as '{path}: 0.5'", describe(node))
+    return float(text)
+
+
 _LIMITS: Final[dict[str, tuple[str, Callable[[Node, str], Any]]]] = {
     "largestBadShare": ("largest_bad_share", _read_share),
     "largestBadRows": ("largest_bad_rows", _read_count),
     "largestBadRowsPerCode": ("largest_bad_rows_per_code", _read_counts),
+    "leastOfLast": ("least_of_last", _read_multiple),
+    "mostOfLast": ("most_of_last", _read_multiple),
 }
 
 

@@ -125,7 +125,9 @@ class BatchTaker:
                 limits=self.engines.limits,
             )
         )
-        why = rules.limits.find_reason(response) if batch.has_limits else None
+        name = source.source_name if isinstance(source, AddPushSource) else None
+        last = self.ingests.find_batch_size(record.id, name) if rules.limits.compares else None
+        why = rules.limits.find_reason(response, last) if batch.has_limits else None
         if why is not None:
             if not self.is_rehearsal:
                 self._keep_waiting(record, view, source, batch, response, why)
@@ -140,7 +142,11 @@ class BatchTaker:
             )
         if self.is_rehearsal:
             return rehearse(record, view.watermark, response)
-        return self._commit(record, view, source, batch, response)
+        report = self._commit(record, view, source, batch, response)
+        if not batch.resent_from:
+            # Behind the commit: a kill between them leaves the comparison with the batch before, and nothing else.
+            self.ingests.put_batch_size(record.id, name, response.statistics.rows_in)
+        return report
 
     def commit_event(
         self,

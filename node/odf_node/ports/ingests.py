@@ -19,6 +19,14 @@ class IngestStore(Protocol):
         """Yield the dataset's quarantine files, oldest first."""
         ...
 
+    def find_batch_size(self, dataset_id: DatasetId, push_source: str | None) -> int | None:
+        """Return how many rows the batch had that was taken last from a source; None for the polled one."""
+        ...
+
+    def put_batch_size(self, dataset_id: DatasetId, push_source: str | None, row_count: int) -> None:
+        """Note how many rows a batch had that was taken; what limits compare the next one with."""
+        ...
+
     def find_merge_state(self, dataset_id: DatasetId, block_hash: Multihash) -> Multihash | None:
         """Return the object with the projected state after a block, or None: then it is computed again."""
         ...

@@ -19,6 +19,14 @@ class MemoryIngests(MemoryPort):
     def iter_quarantine(self, dataset_id: DatasetId) -> Iterator[QuarantineFile]:
         return iter(tuple(self._tables.get(dataset_id).quarantine))
 
+    def find_batch_size(self, dataset_id: DatasetId, push_source: str | None) -> int | None:
+        kept = self._tables.datasets.get(dataset_id)
+        return None if kept is None else kept.batch_sizes.get(push_source or "")
+
+    def put_batch_size(self, dataset_id: DatasetId, push_source: str | None, row_count: int) -> None:
+        with self._tables.lock:
+            self._tables.get(dataset_id).batch_sizes[push_source or ""] = row_count
+
     def find_merge_state(self, dataset_id: DatasetId, block_hash: Multihash) -> Multihash | None:
         kept = self._tables.datasets.get(dataset_id)
         if kept is None or kept.merge_state is None or kept.merge_state[0] != block_hash:

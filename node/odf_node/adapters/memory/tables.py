@@ -39,6 +39,7 @@ class KeptDataset:
     acceptances: list[Acceptance] = field(default_factory=list)
     quarantine: list[QuarantineFile] = field(default_factory=list)
     row_notes: dict[int, dict[int, RowNote]] = field(default_factory=dict)
+    batch_sizes: dict[str, int] = field(default_factory=dict)
     merge_state: tuple[Multihash, Multihash] | None = None
     remotes: list[Remote] = field(default_factory=list)
     replaced: list[tuple[ReplacedHistory, list[StoredBlock]]] = field(default_factory=list)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from odf_node.adapters.sqlite_store.database import SqlitePort
 from odf_node.adapters.sqlite_store.quarantine import QUARANTINE_COLUMNS, insert_quarantine, read_quarantine
-from odf_node.adapters.sqlite_store.rows import as_bytes, get_dataset_key
+from odf_node.adapters.sqlite_store.rows import as_bytes, as_int, get_dataset_key
 from odf_node.ports.quarantine import QuarantineFile
 from odf_protocol.did import DatasetId
 from odf_protocol.multihash import Multihash
@@ -25,6 +25,22 @@ class SqliteIngests(SqlitePort):
                 (get_dataset_key(connection, dataset_id),),
             ).fetchall()
         return (read_quarantine(dataset_id, row) for row in rows)
+
+    def find_batch_size(self, dataset_id: DatasetId, push_source: str | None) -> int | None:
+        with self._database.reading() as connection:
+            row = connection.execute(
+                "SELECT b.row_count FROM batch_sizes b JOIN datasets d ON d.key = b.dataset"
+                " WHERE d.id = ? AND b.push_source = ?",
+                (dataset_id.to_bytes(), push_source or ""),
+            ).fetchone()
+            return None if row is None else as_int(row[0])
+
+    def put_batch_size(self, dataset_id: DatasetId, push_source: str | None, row_count: int) -> None:
+        with self._database.writing() as connection:
+            connection.execute(
+                "INSERT OR REPLACE INTO batch_sizes (dataset, push_source, row_count) VALUES (?, ?, ?)",
+                (get_dataset_key(connection, dataset_id), push_source or "", row_count),
+            )
 
     def find_merge_state(self, dataset_id: DatasetId, block_hash: Multihash) -> Multihash | None:
         with self._database.reading() as connection:

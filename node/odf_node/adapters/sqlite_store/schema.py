@@ -105,6 +105,13 @@ CREATE TABLE quarantine_files (
 CREATE INDEX quarantine_files_by_dataset ON quarantine_files (dataset);
 CREATE INDEX waiting_batches ON quarantine_files (batch_hash) WHERE batch_hash IS NOT NULL;
 
+CREATE TABLE batch_sizes (
+    dataset INTEGER NOT NULL REFERENCES datasets(key) ON DELETE CASCADE,
+    push_source TEXT NOT NULL,
+    row_count INTEGER NOT NULL,
+    PRIMARY KEY (dataset, push_source)
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE quarantine_rows (
     entry INTEGER NOT NULL REFERENCES quarantine_files(id) ON DELETE CASCADE,
     row INTEGER NOT NULL,
