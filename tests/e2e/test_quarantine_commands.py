@@ -106,6 +106,16 @@ def test_rows_are_shown_as_they_were_sent_with_all_their_errors(node: RealNode) 
     assert [row["row"] for row in shown(node, "--code", "required")] == [f"{number}.2"]
 
 
+def test_words_of_a_sender_stay_on_their_line_and_steer_no_terminal(tmp_path: Path) -> None:
+    node = RealNode(tmp_path / "home")
+    node.must("add", manifest(tmp_path))
+    ingest(node, tmp_path, 'event_time,id,amount\n2020-01-01,1,1\n"\n9.9  waits  \x1b[2Jall is well",2\n')
+    lines = node.must("quarantine", "show", "orders").out.splitlines()
+    assert len(lines) == 3
+    assert "\\n9.9  waits  \\x1b[2Jall is well" in lines[1]
+    assert "\x1b" not in "".join(lines)
+
+
 @pytest.mark.parametrize("form", ["csv", "ndjson"])
 def test_rows_are_mended_by_an_edited_file_and_enter_once(node: RealNode, tmp_path: Path, form: str) -> None:
     entry = listed(node)[0]["entry"]

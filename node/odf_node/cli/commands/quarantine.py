@@ -148,15 +148,15 @@ def _show(context: Context, rows: Sequence[KeptRow], limit: int, *, as_json: boo
     for row in rows[:limit]:
         place = f" line {row.line}" if row.line is not None else ""
         before = f", was {row.resent_from}" if row.resent_from else ""
-        console.text(f"{row.id}  {row.state}{before}  {row.entry.source}{place}")
-        console.text(f"    {row.original if row.original is not None else '(not UTF-8)'}")
+        console.line(f"{row.id}  {row.state}{before}  {row.entry.source}{place}")
+        console.line(f"    {row.original if row.original is not None else '(not UTF-8)'}")
         if row.note.columns is not None:
-            console.text(f"    mended: {', '.join(f'{name}={value}' for name, value in row.note.columns.items())}")
+            console.line(f"    mended: {', '.join(f'{name}={value}' for name, value in row.note.columns.items())}")
         for error in row.errors:
             column = f"{error['column']}: " if error["column"] else ""
             found = f", found {error['value']!r}" if error["value"] is not None else ""
             warning = " (a warning)" if error["severity"] == "warning" else ""
-            console.text(f"    {error['plug_in']} [{error['code']}] {column}{error['message']}{found}{warning}")
+            console.line(f"    {error['plug_in']} [{error['code']}] {column}{error['message']}{found}{warning}")
     if len(rows) > limit:
         console.note(f"{len(rows) - limit:,} more; -n N shows more, -o json all")
     if not rows:
