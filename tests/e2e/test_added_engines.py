@@ -177,7 +177,7 @@ def test_cancelled_step_leaves_no_process(tmp_path: Path) -> None:
         with pytest.raises(EngineFailureError):
             session.transform(step(tmp_path))
         stopping.join()
-        assert processes_with(str(tmp_path)) == []
+    assert processes_with(str(tmp_path)) == []
 
 
 def test_changed_program_is_not_started(tmp_path: Path) -> None:
