@@ -193,7 +193,15 @@ def test_rows_are_mended_by_sql_and_by_changed_rules(tmp_path: Path) -> None:
     ingest(node, tmp_path, ROWS.replace("5,50", "5,500"))
     assert amounts(node) == {1: 10}
     entry = listed(node)[0]["entry"]
-    node.must("quarantine", "fix", "orders", f"{entry}.1", f"{entry}.2", "--set", "amount=coalesce(abs(amount), 0)")
+    node.must(
+        "quarantine",
+        "fix",
+        "orders",
+        f"{entry}.1",
+        f"{entry}.2",
+        "--set",
+        "amount=coalesce(abs(CAST(amount AS BIGINT)), 0)",
+    )
     assert [row["mended"]["amount"] for row in shown(node, f"{entry}.1", f"{entry}.2")] == ["5", "0"]
     assert "2 rows ingested" in node.must("quarantine", "resend", "orders", f"{entry}.1", f"{entry}.2").out
     # Rows of a snapshot say nothing about the others.

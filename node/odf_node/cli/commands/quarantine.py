@@ -67,7 +67,7 @@ def _add_options(child: argparse.ArgumentParser, name: str) -> None:
                 action="append",
                 default=[],
                 metavar="COLUMN=SQL",
-                help="an expression over the columns, which are texts (may be repeated)",
+                help="an expression over the columns, which are texts: abs(CAST(n AS BIGINT)) (may be repeated)",
             )
         case "resend":
             child.add_argument(
