@@ -11,6 +11,7 @@ Source: clauses ASOF-3 to ASOF-8 in ``spec/extensions/as-of-joins.md``.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -30,8 +31,7 @@ from odf_engines.spark.arrivals import (
 from odf_engines.spark.folded_rows import folded_rows
 from odf_engines.spark.gate.temporal_joins import FROM, UNTIL
 from odf_engines.spark.known_transforms import KnownAsOf
-from odf_engines.spark.maintained_view import OP, changes_between
-from odf_engines.spark.pieces import bound_rows, collect_pieces
+from odf_engines.spark.maintained_view import changes_between, iter_operations, make_ready
 from odf_engines.spark.steps import analyse_transform
 from odf_engines.spark.versions import with_versions
 from odf_protocol.schema_spark import quote_spark_name
@@ -63,7 +63,7 @@ class _Probes:
 
 
 def iter_answers(
-    spark: "SparkSession", request: TransformRequest, known: KnownAsOf
+    spark: "SparkSession", request: TransformRequest, known: KnownAsOf, work: Path, piece_rows: int
 ) -> Iterator[tuple[pa.Table, npt.NDArray[np.int64]]]:
     """Yield the answers that a step gives and takes, in their order, and the operation of each.
 
@@ -71,10 +71,13 @@ def iter_answers(
         spark: A session of this request's own.
         request: With the earlier slices and watermarks of all inputs.
         known: The query.
+        work: Folder that does not exist yet, for results that are not held in memory.
+        piece_rows: Rows of a table at most.
 
     Raises:
         PySparkException, LimitExceededError: The query failed on a row; or it gives too many.
     """
+    make_ready(spark, request, in_one_order=False)
     tables = [each for each in request.inputs if each.alias in known.tables]
     probes = _find_probes(spark, next(each for each in request.inputs if each.alias == known.query.probe), tables)
     if probes is None:
@@ -86,10 +89,7 @@ def iter_answers(
         for sign, rows in asked.items()
     }
     changes = changes_between(answers[">"], answers.get("<"), key=None)
-    for piece in bound_rows(collect_pieces(changes, changes.schema), request.limits.output_rows):
-        if piece.num_rows:
-            rows = piece.drop_columns([OP]).rename_columns(known.result.names)
-            yield rows, np.asarray(piece.column(OP)).astype(np.int64)
+    yield from iter_operations(changes, known.result.names, request, work, piece_rows)
 
 
 def count_late_rows(request: TransformRequest, known: KnownAsOf) -> int:

@@ -27,7 +27,7 @@ from odf_engines.spark.steps import analyse_transform
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["OP", "changes_between", "iter_changes"]
+__all__ = ["changes_between", "iter_changes", "iter_operations", "make_ready"]
 
 _COUNT, _LEAST, _MOST = "count", "least", "most"  # columns of the query are v0, v1, ... meanwhile
 OP = "op"
@@ -52,22 +52,50 @@ def iter_changes(
     Raises:
         PySparkException, LimitExceededError: The query failed on a row; or its order rests on more than memory holds.
     """
-    size_bytes = sum(path.stat().st_size for each in request.inputs for path in (*each.earlier_slices, *each.slices))
-    # What Spark concludes about the columns of both sides of a union can end in a key that it does not find.
-    spark.conf.set("spark.sql.constraintPropagation.enabled", "false")
-    if not known.depends_on_order:
-        spark.conf.set("spark.sql.files.maxPartitionBytes", max(PIECE_BYTES, _PARTITION_BYTES))
-        spark.conf.set("spark.sql.shuffle.partitions", min(_MOST_PARTITIONS, 1 + size_bytes // _PARTITION_BYTES))
+    make_ready(spark, request, in_one_order=known.depends_on_order)
     after, before = (_result(spark, request, known, after=each) for each in (True, False))
     assert after is not None
     changes = changes_between(after, before, known.query.key)
     with unspilled(spark, matters=known.depends_on_order):
-        is_held = size_bytes <= _COLLECTED_BYTES
-        pieces = collect_pieces(changes, changes.schema) if is_held else store_pieces(changes, work, piece_rows)
-        for piece in bound_rows(pieces, request.limits.output_rows):
-            if piece.num_rows:
-                rows = piece.drop_columns([OP]).rename_columns(known.result.names)
-                yield rows, np.asarray(piece.column(OP)).astype(np.int64)
+        yield from iter_operations(changes, known.result.names, request, work, piece_rows)
+
+
+def make_ready(spark: "SparkSession", request: TransformRequest, *, in_one_order: bool) -> None:
+    """Set a session up for queries over whole inputs.
+
+    Args:
+        spark: A session of this request's own.
+        request: With the earlier slices of all inputs.
+        in_one_order: Whether the result is exact only in one fixed order of execution.
+    """
+    if not in_one_order:
+        partitions = 1 + _read_bytes(request) // _PARTITION_BYTES
+        spark.conf.set("spark.sql.files.maxPartitionBytes", max(PIECE_BYTES, _PARTITION_BYTES))
+        spark.conf.set("spark.sql.shuffle.partitions", min(_MOST_PARTITIONS, partitions))
+
+
+def iter_operations(
+    changes: "DataFrame", names: Sequence[str], request: TransformRequest, work: Path, piece_rows: int
+) -> Iterator[tuple[pa.Table, npt.NDArray[np.int64]]]:
+    """Compute what ``changes_between`` gave: yield the rows under their names, and the operation of each.
+
+    Args:
+        changes: The last column is ``OP``.
+        names: Of the others.
+        request: Whose limits count.
+        work: Folder that does not exist yet, for results that are not held in memory.
+        piece_rows: Rows of a table at most.
+    """
+    is_held = _read_bytes(request) <= _COLLECTED_BYTES
+    pieces = collect_pieces(changes, changes.schema) if is_held else store_pieces(changes, work, piece_rows)
+    for piece in bound_rows(pieces, request.limits.output_rows):
+        if piece.num_rows:
+            rows = piece.drop_columns([OP]).rename_columns(names)
+            yield rows, np.asarray(piece.column(OP)).astype(np.int64)
+
+
+def _read_bytes(request: TransformRequest) -> int:
+    return sum(path.stat().st_size for each in request.inputs for path in (*each.earlier_slices, *each.slices))
 
 
 def _result(spark: "SparkSession", request: TransformRequest, known: KnownView, *, after: bool) -> "DataFrame | None":

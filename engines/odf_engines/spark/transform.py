@@ -63,6 +63,10 @@ def run(spark: "SparkSession", request: TransformRequest, folder: Path) -> dict[
     check_footers(path for each in request.inputs for path in (*each.earlier_slices, *each.slices))
     work = folder / "work"
     say_what_was_read: Callable[[], list[RowsRead | None]] = partial(count_inputs, spark, request)
+    if not isinstance(known, KnownMap):
+        # What Spark concludes about the columns of both sides of a union can end in a key that it does not find; rows
+        # in force are a union.
+        spark.conf.set("spark.sql.constraintPropagation.enabled", "false")
     match known:
         case KnownMap():
             pieces, say_what_was_read = _map_pieces(spark, known, request, work)
@@ -73,7 +77,7 @@ def run(spark: "SparkSession", request: TransformRequest, folder: Path) -> dict[
         case KnownSessions():
             pieces = closed_sessions.iter_closed_sessions(spark, request, known, work)
         case KnownAsOf():
-            pieces = as_of_join.iter_answers(spark, request, known)
+            pieces = as_of_join.iter_answers(spark, request, known, work, _PIECE_ROWS)
     try:
         rows_out = write_slice(
             pieces,
