@@ -71,15 +71,17 @@ def test_token_of_this_node_does_not_travel_in_a_url_or_a_header(tmp_path: Path)
 
 
 @pytest.mark.parametrize(
-    ("script", "limit"),
+    ("script", "limit", "memory_bytes"),
     [
-        ("while :; do sleep 60 & done", "command_processes"),
-        ("head -c 500000000 /dev/urandom | tail -c 400000000", "command_memory_bytes"),
+        ("while :; do sleep 60 & done", "command_processes", 1024**3),
+        ("head -c 500000000 /dev/urandom | tail -c 400000000", "command_memory_bytes", 100 * 1024**2),
     ],
     ids=["processes", "memory"],
 )
-def test_sandboxed_command_that_takes_the_machine_is_ended(tmp_path: Path, script: str, limit: str) -> None:
-    limits = SourceLimits(command_memory_bytes=100 * 1024**2, command_processes=40, command_s=200)
+def test_sandboxed_command_that_takes_the_machine_is_ended(
+    tmp_path: Path, script: str, limit: str, memory_bytes: int
+) -> None:
+    limits = SourceLimits(command_memory_bytes=memory_bytes, command_processes=40, command_s=200)
     reader = LocalSourceReader(limits=limits, commands=Commands.SANDBOXED)
     path = tmp_path / "packed"
     path.write_bytes(b"x")

@@ -335,7 +335,8 @@ def test_column_that_an_input_gets_is_not_written_into_a_derivative_that_selects
     content = root.folder / "wide.parquet"
     table = pq.read_table(_newest_slice(root))
     table = table.set_column(0, table.schema.field(0), [[3, 4, 5]]).append_column("b", [[1, 2, 3]])
-    pq.write_table(table, content)
+    now = pa.array([(NOON.seconds + len(root.blocks)) * 1000] * 3).cast(table.schema.field("system_time").type)
+    pq.write_table(table.set_column(2, table.schema.field(2), now), content)
     root.add_slice(content.read_bytes(), rows=3)
     home.keep(root)
     before = home.judge.snapshot()

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import date, datetime, time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -99,13 +100,14 @@ def name_operations(rows: "pa.Table") -> "pa.Table":
 
 
 def _values_of(column: "pa.ChunkedArray") -> list[Any]:
-    try:
-        values: list[Any] = column.to_pylist()
-    except (ValueError, OverflowError):  # Python has no such times; nor dictionaries with a key twice
-        from odf_protocol.cell_values import cell_value
+    # Python has no nanoseconds; Arrow fails, or cuts them off where pandas is installed.
+    if "[ns" not in str(column.type):
+        # Nor has it years beyond 9999, or dictionaries with a key twice.
+        with suppress(ValueError, OverflowError):
+            return list(column.to_pylist())
+    from odf_protocol.cell_values import cell_value
 
-        values = [cell_value(cell) for cell in column]
-    return values
+    return [cell_value(cell) for cell in column]
 
 
 def _as_csv_has_it(rows: "pa.Table") -> "pa.Table":
