@@ -214,7 +214,7 @@ def test_pushed_file_whose_name_is_no_text_is_taken(tmp_path: Path) -> None:
 
     assert run_command(home, "ingest", "rows", source).returncode == 0
 
-    [row] = json.loads(run_command(home, "inspect", "quarantine", "rows", "-o", "json").stdout)
+    [row] = json.loads(run_command(home, "quarantine", "show", "rows", "-o", "json").stdout)
     assert (row["original"], row["source"]) == ("no row", f"{tmp_path}/\\xff.ndjson")
 
 

@@ -25,7 +25,7 @@ BAD = "event_time,n\n2024-01-01T00:00:00Z,a\n2024-01-02T00:00:00Z,b\n"
 def contents(home: Path) -> dict[str, bytes]:
     """What counts: objects, keys, and what the database says (not its log, which reading folds)."""
     kept = {str(p.relative_to(home)): p.read_bytes() for p in home.rglob("*") if p.is_file() and "objects" in p.parts}
-    for words in (["log", "log", "--all"], ["inspect", "audit", "log"], ["inspect", "quarantine", "log"], ["list"]):
+    for words in (["log", "log", "--all"], ["inspect", "audit", "log"], ["quarantine", "list", "log"], ["list"]):
         done = run_command(home, *words)
         kept[" ".join(words)] = (done.stdout + done.stderr).encode()
     return kept
