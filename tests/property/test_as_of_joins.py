@@ -17,7 +17,7 @@ from support.view_histories import SCHEMAS, Change, Row, View, fold, fold_lenien
 
 pytestmark = pytest.mark.spark
 
-EXAMPLES = int(os.environ.get("AS_OF_EXAMPLES", "6"))
+EXAMPLES = int(os.environ.get("AS_OF_EXAMPLES", "2"))
 DAY = 86_400_000
 START = 1_600_000_000_000
 Blocks = list[tuple[list[Change], int | None]]

@@ -12,7 +12,7 @@ from support.view_histories import SCHEMAS, Change, View, expected_rows, fold, f
 
 pytestmark = pytest.mark.spark
 
-EXAMPLES = int(os.environ.get("SESSION_EXAMPLES", "6"))
+EXAMPLES = int(os.environ.get("SESSION_EXAMPLES", "3"))
 DAY = 86_400_000
 START = 1_600_000_000_000
 Blocks = list[tuple[list[Change], int | None]]
