@@ -56,8 +56,8 @@ came_to() { # NAME: what they did, and how it ended
     cat "$1.out"
     [ "$code" -eq 0 ] || exit 1
 }
-checksum() { # of everything that a node keeps, its staging area aside
-    (cd "$1" && find . -path ./staging -prune -o -type f -print0 | sort -z | xargs -0 sha256sum | sha256sum | cut -c1-16)
+checksum() { # of everything that a node keeps; its staging area aside, and rows that it can write again for its engines
+    (cd "$1" && find . \( -path ./staging -o -path ./rows \) -prune -o -type f -print0 | sort -z | xargs -0 sha256sum | sha256sum | cut -c1-16)
 }
 expect_refusal() { # COMMAND...: by the auditor; nothing of what it keeps may change
     local before after

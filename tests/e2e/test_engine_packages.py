@@ -50,7 +50,7 @@ def test_engine_of_another_package_derives_and_verifies(
 ) -> None:
     node.must("pull", "cities", environment={"CITIES": (tmp_path / "cities.csv").as_uri()})
     listed = node.must("engine", "list", "-o", "json", environment=installed).json()
-    assert {each["name"] for each in listed} == {"loud", "spark"}
+    assert {each["name"] for each in listed} == {"arrow", "datafusion", "loud", "spark"}
     added = node.must("add", "-o", "json", derivative(tmp_path, "Loud", "LOUD"), environment=installed).json()
     assert added[0]["grade"]["level"] == "replayable"
     node.must("pull", "large.cities", environment=installed)
@@ -68,7 +68,9 @@ def test_engine_of_another_package_derives_and_verifies(
 def test_derivative_whose_engine_is_missing_is_not_added(node: RealNode, tmp_path: Path) -> None:
     refused = node.run("add", derivative(tmp_path, "flink", "SELECT 1"))
     assert refused.code == 8
-    assert refused.err.splitlines() == ["odf-node add: engine 'flink' is not installed (installed: spark)"]
+    assert refused.err.splitlines() == [
+        "odf-node add: engine 'flink' is not installed (installed: arrow, datafusion, spark)"
+    ]
     assert [each["name"] for each in node.must("list", "-o", "json").json()] == ["cities"]
 
 

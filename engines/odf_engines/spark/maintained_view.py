@@ -99,9 +99,10 @@ def _read_bytes(request: TransformRequest) -> int:
 
 
 def _result(spark: "SparkSession", request: TransformRequest, known: KnownView, *, after: bool) -> "DataFrame | None":
-    """Return the result of the view after the step, or before it; None where no input had rows."""
+    """Return the result of the view after the step, or before it; None where nothing was read or given before."""
     ends = [_last_offset(each) if after else each.prev_offset for each in request.inputs]
-    if not after and all(end is None for end in ends):
+    # A step without rows, as of a watermark alone, gives what the query gives over none: a total has a row there too.
+    if not after and request.next_offset == 0 and all(end is None for end in ends):
         return None
     # What a query gives may rest on the order and the number of columns, so it sees those that there were.
     sources = [each if after else replace(each, schema=each.prev_schema or each.schema) for each in request.inputs]

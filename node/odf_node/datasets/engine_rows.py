@@ -78,9 +78,9 @@ class EngineRows:
             raise NotFoundError("rows of object", str(lost))
         return tuple(path for item in slices if (path := found[item.physical_hash]) is not None)
 
-    def adopt(self, object_hash: Multihash, engine: str) -> None:
-        """Take an object that an engine here has just written for what engines read; no copy is made."""
-        if is_of_this_package(engine):  # what others write is written anew
+    def adopt(self, object_hash: Multihash, *engines: str) -> None:
+        """Take an object that one of these engines has just written for what engines read; no copy is made."""
+        if all(map(is_of_this_package, engines)):  # what others write is written anew
             self.cache.adopt(object_hash, self.objects.get_path(object_hash))
 
     def adopt_result(self, object_hash: Multihash, published: Path, made: Path, engine: str) -> None:

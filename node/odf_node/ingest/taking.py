@@ -280,7 +280,8 @@ class BatchTaker:
                 )
                 if new_data is not None:
                     rows_of_engines = EngineRows(self.chains, self.objects, self.engines.rows)
-                    rows_of_engines.adopt(new_data.physical_hash, self.engines.get_ingest_engine().name)
+                    roles = self.engines.roles
+                    rows_of_engines.adopt(new_data.physical_hash, *filter(None, (roles.ingest_first, roles.ingest)))
                 if merge_state is not None and superseded not in {None, merge_state}:
                     self.objects.delete_later([superseded])
             else:
