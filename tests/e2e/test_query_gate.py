@@ -216,16 +216,18 @@ def test_views_of_one_request_are_unknown_to_the_next(spark_session):
         pytest.param(TransformSql(engine="spark"), id="none"),
         pytest.param(transform_sql("SELECT 1", "SELECT event_time FROM orders"), id="unnamed-step"),
         pytest.param(transform_sql(("orders", "SELECT * FROM orders"), "SELECT 1"), id="step-named-as-an-input"),
-        pytest.param(
-            TransformSql(
-                engine="spark",
-                queries=(SqlQueryStep(query="SELECT event_time FROM orders"),),
-                temporal_tables=(TemporalTable(name="orders", primary_key=("id",)),),
-            ),
-            id="temporal-table",
-        ),
     ],
 )
 def test_steps_that_do_not_fit_together_are_invalid(spark_session, transform):
     with pytest.raises(InvalidQueryError):
+        spark_session.transform(transform_request(transform))
+
+
+def test_temporal_table_without_a_time_is_refused_with_what_would_pass(spark_session):
+    transform = TransformSql(
+        engine="spark",
+        queries=(SqlQueryStep(query="SELECT event_time FROM orders"),),
+        temporal_tables=(TemporalTable(name="orders", primary_key=("id",)),),
+    )
+    with pytest.raises(NotReplayableError, match=r"nothing says which time is meant; instead: .* AS OF"):
         spark_session.transform(transform_request(transform))

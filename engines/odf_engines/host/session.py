@@ -151,10 +151,12 @@ class HostSession:
         self._discard()
 
     def let_process_end(self) -> None:
-        """Let the process end by itself, which may take half a second, for what it writes at its end."""
+        """Let the process end by itself, which may take half a second, for what it writes at its end, which stays."""
         if self._process is not None:
             self._process.close()
-        self.end_process()
+            self._process = None
+        if self._reader is not None:
+            self._reader.close()
 
     def stop(self) -> None:
         """See ``EngineSession``."""
@@ -340,10 +342,11 @@ class HostSession:
             self._process.kill()
             self._process = None
         # What a guest kept there between requests, or left where it should not.
-        for kept in (self.folder / "out").iterdir():
-            remove_tree(kept)
-            with contextlib.suppress(OSError):
-                kept.unlink()
+        with contextlib.suppress(FileNotFoundError):  # closed already
+            for kept in (self.folder / "out").iterdir():
+                remove_tree(kept)
+                with contextlib.suppress(OSError):
+                    kept.unlink()
 
 
 def _start_failure(line: bytes, log: str) -> EngineError:
