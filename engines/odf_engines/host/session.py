@@ -204,8 +204,10 @@ class HostSession:
                 return receive(request, answer, outputs)
         except (EngineFailureError, LimitExceededError) as error:
             # A process that broke the contract or went too far is not asked again.
-            self._discard()
+            if self._process is not None:
+                self._process.kill()
             blamed = blame(self.folder / "out" / number, error)
+            self._discard()
             if blamed is not error:
                 raise blamed from error
             raise
