@@ -56,7 +56,10 @@ def test_group_that_changes_is_corrected(spark_session, orders):
 
 def test_total_that_a_step_without_rows_gave_is_taken_when_rows_come(spark_session, orders):
     """As after a first step that read a watermark alone: a total has a row over no rows too (VIEW-4)."""
-    total = "SELECT coalesce(max(event_time), TIMESTAMP '1970-01-01') AS event_time, 'all' AS status, count(*) AS n FROM orders"
+    total = """
+        SELECT coalesce(max(event_time), TIMESTAMP '1970-01-01') AS event_time, 'all' AS status, count(*) AS n
+        FROM orders
+    """
     nothing = spark_session.transform(transform_request(total, orders_input([], None)))
     assert [row[:3] for row in output_rows(nothing)] == [(APPEND, "all", 0)]
     then = step(spark_session, total, orders, 0, 1, next_offset=1)

@@ -192,7 +192,7 @@ def test_daemon_takes_the_warm_engine_over_keeps_it_for_commands_and_ends_it(pub
         wait_until(lambda: find_listener(publisher) not in {None, listener})
         assert publisher.node.must(*QUESTION, environment=IDLE).out == ANSWER
         assert sessions(publisher) == first
-        # Ingests and transforms are handed over as well: no other engine is ever there.
+        # Transforms are handed over as well: no other engine with Java is ever there.
         publisher.source.write_text("event_time,city,people\n2024-02-01T00:00:00Z,Oslo,720000\n", encoding="utf-8")
         words = ("pull", "cities", "large.cities", "--system-time", "2024-02-02T00:00:00Z", "-o", "json")
         source = IDLE | {"CITIES": publisher.source.as_uri()}
@@ -203,7 +203,7 @@ def test_daemon_takes_the_warm_engine_over_keeps_it_for_commands_and_ends_it(pub
                 seen.update(sessions(publisher))
                 time.sleep(0.2)
         assert [report["upToDate"] for report in pulled.result().json()] == [False, False]
-        assert seen == first
+        assert {each for each in seen if "/arrow-" not in each} == first
         assert sessions(publisher) == first
         assert set(kept_by) <= set(keepers(publisher))
     assert not engines(publisher)
