@@ -7,12 +7,14 @@ and of the disk that a home takes with these rows to what it takes without.
 Run: python tests/benchmarks/bench_rows.py [MEGABYTES]
 """
 
+import os
 import sys
 import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 
+os.environ["ODF_NODE_SIGNED_MARKS"] = ""  # keys of tests sign more than one history
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 import numpy as np
@@ -29,7 +31,7 @@ from support.signing import NEW_KEY
 MEGABYTES = 64
 ROW_BYTES = 27  # of these rows in a file
 SLICES = 4
-QUESTION = "SELECT count(*), sum(people) FROM cities"
+QUESTION = "SELECT count(*), max(people) FROM cities"
 QUERY = "SELECT event_time, upper(city) AS city, people * 2 AS twice FROM in0 WHERE people % 2 = 0"
 
 
