@@ -101,6 +101,15 @@ def test_everything_dies_with_the_outermost_process(start):
     assert usage_of(process.process_id).processes == 0
 
 
+def test_memory_that_a_fork_shares_for_a_moment_is_counted_once(start):
+    code = (
+        "import os, time\nheld = b'x' * (96 * 2**20)\n"
+        "if not os.fork():\n    time.sleep(0.6)\n    os._exit(0)\n"
+        "os.wait()\nprint('done', flush=True)\ninput()"
+    )
+    assert start(code, memory_bytes=160 * MIB).receive(WALL_S) == b"done"
+
+
 @pytest.mark.parametrize(
     ("limits", "code", "complaint"),
     [

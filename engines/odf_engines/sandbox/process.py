@@ -30,7 +30,7 @@ from odf_engines.sandbox.system_calls import open_filter
 __all__ = ["SandboxedProcess"]
 
 _WATCH_INTERVAL_S = 0.2  # guess: at 1 GB/s a process overshoots a limit by 200 MB, which the machine must bear anyway
-_FORK_S = 0.05  # guess: a fork that is not yet another program lasts less, also on a busy machine
+_FORK_S = 1.0  # guess: on a busy machine a fork waits that long until it is another program
 _IDLE_INTERVAL_S = 1.0  # guess: between two requests nothing is asked of it
 _LONGEST_PAUSE_S = 5.0  # guess: between two whole looks at a process that does not run
 _CPU_USED_UP = (128 + signal.SIGXCPU, -signal.SIGXCPU)  # as bubblewrap passes it on, and without one
@@ -64,6 +64,7 @@ class SandboxedProcess:
         self._log_size = 0
         self._pending = bytearray()
         self._ended = threading.Event()
+        self._over_memory_since: float | None = None
         self._woken = threading.Event()
         self._is_asked = True  # until it says that it is ready
         self._process = self._start(profile, program)
@@ -243,12 +244,8 @@ class SandboxedProcess:
         self._cpu.add(usage)
         if usage.processes > self._limits.processes:
             return LimitExceededError("processes", allowed=self._limits.processes, found=usage.processes)
-        if usage.memory_bytes > self._limits.memory_bytes:
-            # A process that was just forked shows the memory of its parent until it runs its own program.
-            self._ended.wait(_FORK_S)
-            found = min(usage.memory_bytes, usage_of(self._process.pid).memory_bytes)
-            if found > self._limits.memory_bytes:
-                return LimitExceededError("memory_bytes", allowed=self._limits.memory_bytes, found=found)
+        if self._is_over_memory(usage.memory_bytes):
+            return LimitExceededError("memory_bytes", allowed=self._limits.memory_bytes, found=usage.memory_bytes)
         if (spent_s := self._cpu.spent_s) > self._limits.cpu_s:
             return LimitExceededError("cpu_s", allowed=self._limits.cpu_s, found=round(spent_s, 1))
         if usage.descriptors > MOST_DESCRIPTORS:
@@ -261,3 +258,15 @@ class SandboxedProcess:
             if (size_bytes := used.size_bytes + hidden_bytes) > self._limits.output_bytes:
                 return LimitExceededError("output_bytes", allowed=self._limits.output_bytes, found=size_bytes)
         return None
+
+    def _is_over_memory(self, held_bytes: int) -> bool:
+        """Say whether memory is too much, at this look and for a while: a fork shows its parent's until it is a program.
+
+        Whoever is within the limit shows at most twice of it so; more than that is not waited for.
+        """
+        if held_bytes <= self._limits.memory_bytes:
+            self._over_memory_since = None
+            return False
+        now = time.monotonic()
+        self._over_memory_since = self._over_memory_since or now
+        return held_bytes > 2 * self._limits.memory_bytes or now - self._over_memory_since >= _FORK_S
