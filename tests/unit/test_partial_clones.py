@@ -21,10 +21,12 @@ from odf_node.exchange import file_fetching
 from odf_node.exchange.pull_planning import PullTarget
 from odf_node.exchange.pulling import PullWishes
 from odf_node.exchange.taking import Errand
+from odf_node.front import Table
 from odf_node.home import Home
 from odf_node.ports import DatasetRecord
 from odf_node.ports.progress import Silence
 from odf_node.rows.slice_process import SliceProcess
+from odf_protocol.errors import RejectedError
 from odf_protocol.events import DatasetKind, Seed
 from odf_protocol.policy import Policy, Trust
 from odf_protocol.timestamp import Timestamp
@@ -499,6 +501,36 @@ def test_verify_fetches_what_it_reads(home: Home, node: Node, source: str, capsy
     assert (finding["valid"], finding["rows"]) == (True, 6)
     assert node.store.list_absent_objects(held(node).id) == frozenset()
     assert held(node).trust is Trust.METADATA
+
+
+def test_rows_that_nobody_checked_for_this_dataset_reach_no_program(node: Node, chain: PeerChain) -> None:
+    forged = chain.replacing_slice(2, slice_table(CITIES, first_offset=0, at=Timestamp(NOW.seconds)))
+    pull(node, forged, ROWS_LATER)
+    bad = forged.blocks[2].event.new_data.physical_hash  # type: ignore[union-attr]
+    node.objects.rows.adopt(
+        bad, node.objects.get_path(bad)
+    )  # as if another dataset had the file, and it was read there
+
+    for needing in (
+        lambda: node.queries.run("SELECT * FROM cities", as_of=None, max_rows=None),
+        lambda: node.reader.tail(held(node), count=100),
+    ):
+        with pytest.raises(ObjectsAbsentError, match="brings and verifies"):
+            needing()
+    with pytest.raises(RejectedError, match="ROWS-3"):
+        Table(node, held(node)).to_arrow()
+    assert not node.objects.has(bad)
+
+
+@pytest.mark.parametrize("portion", ["--metadata-only", "--rows-later"])
+def test_program_reads_a_copy_that_came_without_files_or_rows(
+    portion: str, home: Home, node: Node, source: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    show(home, capsys, "pull", source, portion)
+    assert Table(node, held(node)).changes(after=3).to_arrow().num_rows == 2
+    assert len(node.store.list_absent_objects(held(node).id)) == 1  # what was not needed
+    assert Table(node, held(node)).to_arrow().num_rows == 6
+    assert node.store.list_absent_objects(held(node).id) == frozenset()
 
 
 def test_slice_whose_rows_are_not_what_the_block_says_does_not_stay(

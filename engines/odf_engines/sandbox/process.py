@@ -260,7 +260,7 @@ class SandboxedProcess:
         return None
 
     def _is_over_memory(self, held_bytes: int) -> bool:
-        """Say whether memory is too much, at this look and for a while: a fork shows its parent's until it is a program.
+        """Say whether memory is too much, now and for a while: a fork shows its parent's until it is a program.
 
         Whoever is within the limit shows at most twice of it so; more than that is not waited for.
         """

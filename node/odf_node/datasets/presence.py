@@ -42,6 +42,16 @@ class Presence:
         if absent:
             raise ObjectsAbsentError(record.name, len(absent), say_how_to_get(record))
 
+    def require_checked(self, record: DatasetRecord, needed: Iterable[Multihash]) -> None:
+        """Stop whoever reads rows of files that are not here by choice, or that nobody compared with their blocks.
+
+        Raises:
+            ObjectsAbsentError: Some are such files (PART-9, PART-12).
+        """
+        marked = self.object_names.list_absent_objects(record.id) & frozenset(needed)
+        if marked:
+            raise ObjectsAbsentError(record.name, len(marked), say_how_to_get(record))
+
 
 def say_how_to_get(record: DatasetRecord) -> str:
     """Say what brings the files of a dataset here."""

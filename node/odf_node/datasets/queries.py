@@ -77,7 +77,7 @@ class QueryRunner:
         paths: tuple[Path, ...] = ()
         if _names(sql, record):
             slices = tuple(iter_slices(self.chains, record.id, as_of=as_of))
-            Presence(self.object_names, self.objects).require(record, (item.physical_hash for item in slices))
+            Presence(self.object_names, self.objects).require_checked(record, (item.physical_hash for item in slices))
             paths = EngineRows(self.chains, self.objects, self.engines.rows).get_paths(record.id, slices)
         return QueryTable(name=record.name, vocabulary=view.vocabulary, schema=view.schema, slices=paths)
 

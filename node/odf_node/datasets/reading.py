@@ -42,7 +42,7 @@ class DataReader:
         from odf_node.rows.slices import read_last_rows
 
         hashes = self.list_tail(record, count=count, skip=skip)
-        Presence(self.object_names, self.objects).require(record, hashes)
+        Presence(self.object_names, self.objects).require_checked(record, hashes)
         parts = []
         for item in hashes:
             with explained_damage(self.chains, self.objects, record.id, item):

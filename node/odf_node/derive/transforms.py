@@ -197,7 +197,9 @@ class StepBuilder:
             upto = stored.sequence_number if stored else None
         record = self.chains.find_dataset(planned.recorded.dataset_id)
         if record is not None:
-            Presence(self.object_names, self.objects).require(record, (item.physical_hash for item in planned.slices))
+            Presence(self.object_names, self.objects).require_checked(
+                record, (item.physical_hash for item in planned.slices)
+            )
         source = load_view(self.chains, planned.recorded.dataset_id, upto=upto)
         if source.schema is None:
             raise RejectedError(

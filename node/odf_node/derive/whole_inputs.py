@@ -100,7 +100,7 @@ class WholeInputs:
         stated = tuple(mark for number, mark in history.watermarks if number <= last)
         record = self.chains.find_dataset(recorded.dataset_id)
         assert record is not None
-        Presence(self.object_names, self.rows.objects).require(record, (data.physical_hash for data in earlier))
+        Presence(self.object_names, self.rows.objects).require_checked(record, (data.physical_hash for data in earlier))
         return replace(
             each,
             prev_offset=recorded.prev_offset,

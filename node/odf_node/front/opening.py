@@ -3,33 +3,31 @@
 Source: clauses PYTHON-1, PYTHON-5 and PYTHON-6 in ``spec/python.md``.
 """
 
-import asyncio
 import tempfile
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Self
 
 from odf_node.composition import Node, open_node
 from odf_node.datasets.naming import get_dataset, select_datasets
 from odf_node.errors import UnknownDatasetError, UsageError
 from odf_node.exchange.pulling import PullReport, PullWishes
 from odf_node.front.tables import Dataset, Rows, Table
+from odf_node.front.waiting import bring_files, finish
 from odf_node.node_settings import keep_to_settings
 from odf_node.ports import DatasetRecord
 from odf_node.ports.progress import Silence
 from odf_node.upkeep.listing import Listing
-from odf_protocol.errors import MalformedError
+from odf_protocol.errors import MalformedError, OdfError
 from odf_protocol.names import fits_pattern
 from odf_protocol.policy import Policy
 from odf_protocol.timestamp import Timestamp
 
 if TYPE_CHECKING:
     from odf_node.trust.verifying import Finding
-
-_Result = TypeVar("_Result")
 
 Moment = datetime | Timestamp | str
 """A time; a text is RFC 3339, or a date for its first moment in UTC."""
@@ -86,14 +84,16 @@ class OpenNode:
 
         Raises:
             InvalidQueryError: It is no query, or names what is not there.
-            ObjectsAbsentError: Files of a dataset are not here by choice.
+            ObjectsAbsentError: Files of a dataset are not here by choice, and can be had nowhere now.
             EngineError: No such engine, or it failed.
         """
         if self._url is not None:
             for each in self.datasets():
                 if each.name.lower() in query.lower():
                     self.pull(each.name)
-        return Rows(self.inner.queries.run(query, as_of=_moment(as_of), max_rows=max_rows, engine=engine))
+        moment = _moment(as_of)
+        bring_files(self.inner, self.inner.queries.list_absent(query, as_of=moment))
+        return Rows(self.inner.queries.run(query, as_of=moment, max_rows=max_rows, engine=engine))
 
     def pull(self, *sources: str, policy: str | None = None) -> list[PullReport]:
         """Bring datasets up to date, inputs first: ingest roots, compute derivatives, accept news of others.
@@ -104,20 +104,22 @@ class OpenNode:
 
         Raises:
             RefusedError: What a peer offers is not accepted; that dataset did not change.
-            OdfError: What the command says.
+            OdfError: What the command says; of several failures the first, after all others were tried.
         """
-        return _finish(
+        return finish(
             self._pull(self._addressed(sources), PullWishes(policy=None if policy is None else Policy(policy)))
         )
 
     async def _pull(self, sources: Sequence[str], wishes: PullWishes) -> list[PullReport]:
-        node, reports = self.inner, []
+        node, reports, failures = self.inner, list[PullReport](), list[OdfError]()
         node.sweeper.clean_up()
         async for outcome in node.batches.pull(node.planner.plan(sources), wishes, _in_silence, keeps_aliases=True):
             if outcome.failure is not None:
-                raise outcome.failure
+                failures.append(outcome.failure)
             if outcome.report is not None:
                 reports.append(outcome.report)
+        if failures:
+            raise failures[0]
         return reports
 
     def verify(self, *subjects: str, replay: bool = True) -> "list[Finding]":
@@ -160,7 +162,7 @@ class OpenNode:
     def _list_offered(self, url: str, patterns: Sequence[str]) -> list[Dataset]:
         offered = [
             Dataset(each.name, each.dataset_id, each.kind, each.head.sequence_number + 1, each.trust)
-            for each in _finish(self.inner.outgoing.list_offered(url))
+            for each in finish(self.inner.outgoing.list_offered(url))
         ]
         for pattern in patterns:
             if not any(fits_pattern(pattern, each.name) for each in offered):
@@ -204,12 +206,6 @@ def open_front(home_or_url: str | Path | None = None) -> OpenNode:
 @contextmanager
 def _in_silence(_target: object) -> Iterator[Silence]:
     yield Silence()
-
-
-def _finish(work: Coroutine[Any, Any, _Result]) -> _Result:
-    # In a thread of its own: a notebook's has a loop that runs already.
-    with ThreadPoolExecutor(1) as thread:
-        return thread.submit(asyncio.run, work).result()
 
 
 def _moment(given: Moment | None) -> Timestamp | None:

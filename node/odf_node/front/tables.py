@@ -13,6 +13,7 @@ from odf_node.datasets.chains import iter_slices, load_view
 from odf_node.datasets.engine_rows import EngineRows
 from odf_node.datasets.presence import Presence
 from odf_node.errors import UsageError
+from odf_node.front.waiting import bring_files
 from odf_node.ports import DatasetRecord
 from odf_protocol.schema_arrow import arrow_schema_of
 from odf_protocol.timestamp import Timestamp
@@ -118,6 +119,7 @@ class Table:
             raise UsageError("a state is of all events; take it of the table, not of its changes")
         # Without quotes, which differ between engines; a name has no spaces (QUERY-2).
         query = f"SELECT * FROM {self.record.name}__state"  # noqa: S608 - names are checked (NAME-1)
+        bring_files(self.inner, self.inner.queries.list_absent(query, as_of=self.as_of))
         return Rows(self.inner.queries.run(query, as_of=self.as_of, max_rows=None))
 
     def files(self) -> list[Path]:
@@ -126,7 +128,8 @@ class Table:
         They are the node's: to be read, not to be changed, and soon.
 
         Raises:
-            ObjectsAbsentError: Files of the dataset are not here by choice.
+            ObjectsAbsentError: Files of the dataset are not here by choice, and can be had nowhere now.
+            RejectedError: Rows of a file are not what its block says.
         """
         inner = self.inner
         slices = [
@@ -134,7 +137,9 @@ class Table:
             for item in iter_slices(inner.chains, self.record.id, as_of=self.as_of)
             if item.offset_interval.end > self.after
         ]
-        Presence(inner.object_names, inner.objects).require(self.record, (item.physical_hash for item in slices))
+        needed = {item.physical_hash for item in slices}
+        bring_files(inner, [(self.record, needed)])
+        Presence(inner.object_names, inner.objects).require_checked(self.record, needed)
         rows = EngineRows(inner.chains, inner.objects, inner.objects.rows)
         return [*rows.get_paths(self.record.id, slices)]
 
