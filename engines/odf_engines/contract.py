@@ -175,12 +175,24 @@ class TransformRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statistics:
-    """What a request did: rows read, rows written, rows that came too late, seconds inside the engine."""
+    """What a request did.
+
+    Attributes:
+        rows_in: Rows read.
+        rows_out: Rows written.
+        late_rows: Rows of the inputs that came too late.
+        seconds: Inside the engine.
+        rows_by_input: Rows read of each input of a step, in order; None: the query does not name it, or the engine
+            does not say.
+        rows_by_operation: Rows written, by operation from 0 on, as the host counted them; None: nobody did.
+    """
 
     rows_in: int = 0
     rows_out: int = 0
     late_rows: int = 0
     seconds: float = 0.0
+    rows_by_input: tuple[int | None, ...] = ()
+    rows_by_operation: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,14 +1,14 @@
 """Figures about a running node, in Prometheus' text form.
 
 Three kinds of figures: counters that only grow, histograms of seconds, and gauges that are read when somebody asks.
-Labels come from small fixed sets (routes, statuses, reasons), never from what a stranger sends: the number of series is
-bounded.
+Labels come from small fixed sets (routes, statuses, reasons) and from names that the operator gave, never from what a
+stranger sends: the number of series is bounded.
 
 Source: "Exposition formats", text version 0.0.4, of the Prometheus documentation.
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import accumulate
 from threading import Lock
 from typing import Final, TypeVar
@@ -93,14 +93,31 @@ class Gauge:
             yield f"{self.name} {value:.15g}"
 
 
-_Figure = TypeVar("_Figure", Counter, Histogram, Gauge)
+class GaugeFamily:
+    """One figure for each of a few things, read when somebody asks."""
+
+    def __init__(self, name: str, meaning: str, read: Callable[[], Mapping[Labels, float]]) -> None:
+        self.name = name
+        self.meaning = meaning
+        self._read = read
+
+    def iter_lines(self) -> Iterator[str]:
+        """Yield the exposition; nothing where there are no figures."""
+        values = self._read()
+        if values:
+            yield from _header(self.name, self.meaning, "gauge")
+        for labels, value in values.items():
+            yield f"{self.name}{_braces(labels)} {value:.15g}"
+
+
+_Figure = TypeVar("_Figure", Counter, Histogram, Gauge, GaugeFamily)
 
 
 class Metrics:
     """All figures of one node; names begin with ``odf_node_``."""
 
     def __init__(self) -> None:
-        self._all: list[Counter | Histogram | Gauge] = []
+        self._all: list[Counter | Histogram | Gauge | GaugeFamily] = []
         self.requests = self._add(Counter("odf_node_http_requests_total", "Requests answered, by route and status."))
         self.request_seconds = self._add(
             Histogram("odf_node_http_request_seconds", "From the request to the last byte of its answer.")
@@ -115,6 +132,10 @@ class Metrics:
     def add_gauge(self, name: str, meaning: str, read: Callable[[], float | None]) -> None:
         """Add a figure that is read when somebody asks, in a thread; None: there is none now."""
         self._add(Gauge(f"odf_node_{name}", meaning, read))
+
+    def add_family(self, name: str, meaning: str, read: Callable[[], Mapping[Labels, float]]) -> None:
+        """Add a figure for each of a few things, read like a gauge."""
+        self._add(GaugeFamily(f"odf_node_{name}", meaning, read))
 
     def render(self) -> str:
         """Write everything; reads the gauges, so it may block."""

@@ -37,7 +37,7 @@ class ReadModels:
         """Behind ``log``."""
         from odf_node.derive.chain_log import ChainLog
 
-        return ChainLog(self._store, self._store, self._objects)
+        return ChainLog(self._store, self._store, self._store, self._objects)
 
     @property
     def grounds(self) -> "GroundsReader":

@@ -4,7 +4,7 @@ Whoever has the engine that ``engine.digest`` names and the slices that the inpu
 get the same rows. Limits are in the record because they decide whether there is a result, never which one.
 ``odf_protocol.replay_codec`` gives records their bytes and signatures.
 
-Source: clauses REPLAY-1 to REPLAY-7 in ``spec/extensions/replay.md``.
+Source: clauses REPLAY-1 to REPLAY-7 and REPLAY-13 in ``spec/extensions/replay.md``.
 """
 
 from collections.abc import Mapping
@@ -16,6 +16,7 @@ from odf_protocol.did import DatasetId
 from odf_protocol.errors import RejectedError
 from odf_protocol.events import ExecuteTransform, ExecuteTransformInput, OffsetInterval, TransformSql
 from odf_protocol.multihash import Multihash
+from odf_protocol.step_statistics import StepStatistics, check_statistics_fit
 from odf_protocol.timestamp import Timestamp
 from odf_protocol.vocabulary import Vocabulary
 
@@ -110,6 +111,7 @@ class ReplayRecord:
         next_offset: Of the first row of the output.
         prev_checkpoint: Physical hash of the state before; None for none.
         prev_watermark: Watermark before; None for none.
+        statistics: What the step did; None in records of earlier builds, and where nobody counted.
     """
 
     dataset_id: DatasetId
@@ -123,6 +125,7 @@ class ReplayRecord:
     next_offset: int
     prev_checkpoint: Multihash | None = None
     prev_watermark: Timestamp | None = None
+    statistics: StepStatistics | None = None
 
 
 def hash_transform(transform: TransformSql) -> Multihash:
@@ -141,10 +144,10 @@ def hash_transform(transform: TransformSql) -> Multihash:
 
 
 def check_record_describes(record: ReplayRecord, block: Block, dataset_id: DatasetId) -> None:
-    """Check that a record is about the step that a block records (REPLAY-6).
+    """Check that a record is about the step that a block records (REPLAY-6, REPLAY-14).
 
     Raises:
-        RejectedError: The block is no step, or dataset, time, offsets, checkpoint or inputs differ.
+        RejectedError: The block is no step, or dataset, time, offsets, checkpoint, inputs or counts of rows differ.
     """
     event = block.event
     if not isinstance(event, ExecuteTransform):
@@ -161,6 +164,8 @@ def check_record_describes(record: ReplayRecord, block: Block, dataset_id: Datas
         if expected != found:
             rule = f"REPLAY-6 same-{name}"
             raise RejectedError(rule, sequence_number=block.sequence_number, expected=expected, found=found)
+    if record.statistics is not None:
+        check_statistics_fit(record.statistics, block)
 
 
 def _after(offset: int | None) -> int:

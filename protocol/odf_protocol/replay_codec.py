@@ -2,7 +2,7 @@
 
 A record's identity is the hash of its payload: two parties who describe one step alike have one record, whoever signed.
 
-Source: clauses REPLAY-1 to REPLAY-5 in ``spec/extensions/replay.md``.
+Source: clauses REPLAY-1 to REPLAY-5 and REPLAY-13 in ``spec/extensions/replay.md``.
 """
 
 from dataclasses import dataclass, field
@@ -25,6 +25,7 @@ from odf_protocol.events import OffsetInterval
 from odf_protocol.multihash import Multihash
 from odf_protocol.replay import EngineIdentity, InputWatermark, ReplayInput, ReplayRecord, ReplaySlice
 from odf_protocol.signatures import Purpose, SignedDocument, sign_document
+from odf_protocol.step_statistics import RowsByOperation, StateSize, StepStatistics
 from odf_protocol.timestamp import Timestamp
 from odf_protocol.vocabulary import Vocabulary
 
@@ -41,6 +42,7 @@ MAX_RECORD_BYTES: Final = 4 * 1024 * 1024
 _MAX_INPUTS: Final = 1000  # guess
 _MAX_ITEMS: Final = 100_000  # guess: slices or watermarks of one input; the size limit is reached before
 _MAX_SETTINGS: Final = 256  # guess
+_MAX_TIMES: Final = 32  # guess: parts of a step that somebody measures
 _SettingText = Annotated[str, msgspec.Meta(max_length=4096)]
 
 
@@ -81,6 +83,27 @@ class _Input(Document, frozen=True, kw_only=True):
     watermarks: Annotated[tuple[_Watermark, ...], msgspec.Meta(max_length=_MAX_ITEMS)]
 
 
+class _RowsOut(Document, frozen=True, kw_only=True):
+    append: Count
+    retract: Count
+    correct_from: Count
+    correct_to: Count
+
+
+class _State(Document, frozen=True, kw_only=True):
+    rows: Count
+    bytes: Count
+
+
+class _Statistics(Document, frozen=True, kw_only=True):
+    rows_read: Annotated[tuple[Count | None, ...], msgspec.Meta(max_length=_MAX_INPUTS)]
+    rows_out: _RowsOut
+    late_rows: Count
+    state_before: _State
+    state_after: _State
+    milliseconds: Annotated[dict[ShortText, Count], msgspec.Meta(max_length=_MAX_TIMES)]
+
+
 class _Record(Document, frozen=True, kw_only=True):
     version: Literal[1]
     type: Literal["replay-record"]
@@ -95,6 +118,7 @@ class _Record(Document, frozen=True, kw_only=True):
     next_offset: Count
     prev_checkpoint: Text | None = None
     prev_watermark: Text | None = None
+    statistics: _Statistics | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +159,7 @@ def encode_replay_record(record: ReplayRecord) -> bytes:
             next_offset=record.next_offset,
             prev_checkpoint=None if record.prev_checkpoint is None else str(record.prev_checkpoint),
             prev_watermark=None if record.prev_watermark is None else str(record.prev_watermark),
+            statistics=None if record.statistics is None else _statistics_document(record.statistics),
         )
     )
 
@@ -168,6 +193,7 @@ def decode_replay_record(raw: bytes) -> SignedReplayRecord:
         next_offset=said.next_offset,
         prev_checkpoint=None if checkpoint is None else parse_exact(Multihash, checkpoint, "checkpoint"),
         prev_watermark=None if watermark is None else parse_exact(Timestamp, watermark, "watermark"),
+        statistics=None if said.statistics is None else _statistics(said.statistics),
     )
     return SignedReplayRecord(record, Multihash.of_sha3_256(document.payload), document.signer, bytes(raw))
 
@@ -211,6 +237,32 @@ def _input(said: _Input) -> ReplayInput:
             )
             for mark in said.watermarks
         ),
+    )
+
+
+def _statistics_document(statistics: StepStatistics) -> _Statistics:
+    rows, before, after = statistics.rows_out, statistics.state_before, statistics.state_after
+    return _Statistics(
+        rows_read=statistics.rows_read,
+        rows_out=_RowsOut(
+            append=rows.append, retract=rows.retract, correct_from=rows.correct_from, correct_to=rows.correct_to
+        ),
+        late_rows=statistics.late_rows,
+        state_before=_State(rows=before.rows, bytes=before.size_bytes),
+        state_after=_State(rows=after.rows, bytes=after.size_bytes),
+        milliseconds=dict(statistics.milliseconds),
+    )
+
+
+def _statistics(said: _Statistics) -> StepStatistics:
+    rows, before, after = said.rows_out, said.state_before, said.state_after
+    return StepStatistics(
+        rows_read=said.rows_read,
+        rows_out=RowsByOperation(rows.append, rows.retract, rows.correct_from, rows.correct_to),
+        late_rows=said.late_rows,
+        state_before=StateSize(before.rows, before.bytes),
+        state_after=StateSize(after.rows, after.bytes),
+        milliseconds=said.milliseconds,
     )
 
 

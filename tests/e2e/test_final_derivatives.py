@@ -1,5 +1,6 @@
 """Final derivatives through nodes: sessions and joins as of a time, step by step, and re-executed by another node."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -115,6 +116,10 @@ def test_final_derivatives_for_flink_run_step_by_step_and_are_re_executed(tmp_pa
     ingest(node, tmp_path, "sales", line(9, "a", 1), line(3, "a", 1))
     assert "visits: 1 row of its inputs came too late" in node.must("pull", "visits", "in.force").out
     assert rows(node, "visits") == [(0, "04", "a", 2), (0, "06", "b", 2)]
+
+    steps = [json.loads(line).get("statistics") for line in node.must("log", "visits", "-o", "json").out.splitlines()]
+    late = [step["lateRows"] for step in steps if step]
+    assert late == [1, 1, 0]  # newest first; re-execution below counts them too (REPLAY-14)
 
     given = {name: rows(node, name) for name in ("in.force", "visits")}
     other = RealNode(tmp_path / "other", has_engine=True)

@@ -28,6 +28,7 @@ from odf_protocol.multihash import Multihash
 from odf_protocol.policy import Policy, Trust
 from odf_protocol.replay import EngineIdentity, InputWatermark
 from odf_protocol.replay_codec import decode_replay_record, sign_replay_record
+from odf_protocol.step_statistics import NO_STATE, RowsByOperation, StateSize, StepStatistics
 from odf_protocol.timestamp import Timestamp
 from odf_protocol.vocabulary import Vocabulary
 from support.offers import NOON, Judge, PeerChain, PublisherHome, root_chain, select
@@ -358,6 +359,69 @@ def test_replay_record_of_this_engine_with_other_settings_is_refused(judge: Judg
     report = judge.refuse(chain.offer(), chain.files, rule="REPLAY-9 settings-of-the-engine")
 
     assert "spark.sql.ansi.enabled" in report["found"]
+
+
+# Figures that records give of their steps
+
+
+def _figures(published: Published) -> StepStatistics:
+    raw = published.derivative.replay_records[SECOND_STEP]
+    assert raw is not None
+    statistics = decode_replay_record(raw).record.statistics
+    assert statistics is not None
+    return statistics
+
+
+def test_record_says_what_its_step_did(published: Published) -> None:
+    figures = _figures(published)
+
+    assert (figures.rows_read, figures.rows_out, figures.late_rows) == ((2,), RowsByOperation(append=2), 0)
+    assert figures.state_before == figures.state_after == NO_STATE  # a map
+    assert set(figures.milliseconds) == {"starting", "reading", "computing", "checking"}
+
+
+LIES = {
+    "rows-taken-back": ({"rows_out": RowsByOperation(append=1, retract=1)}, "rows-out-of-the-step"),
+    "rows-that-are-not-there": ({"rows_out": RowsByOperation(append=3)}, "figures-fit-the-block"),
+    "fewer-rows-read": ({"rows_read": (1,)}, "rows-read-of-the-step"),
+    "more-rows-read-than-there-are": ({"rows_read": (6,)}, "figures-fit-the-block"),
+    "nothing-read": ({"rows_read": (None,)}, "rows-read-of-the-step"),
+    "inputs-that-are-not-there": ({"rows_read": (2, 0)}, "figures-fit-the-block"),
+    "late-rows": ({"late_rows": 1}, "late-rows-of-the-step"),
+    "state-before": ({"state_before": StateSize(1, 1)}, "state-before-of-the-step"),
+    "state-after": ({"state_after": StateSize(0, 1)}, "state-after-of-the-step"),
+}
+
+
+@pytest.mark.parametrize(("lie", "rule"), LIES.values(), ids=LIES)
+def test_figures_that_lie_about_a_step_are_refused(
+    judge: Judge, published: Published, lie: dict[str, Any], rule: str
+) -> None:
+    chain = _other_record(published, SECOND_STEP, NEW_KEY, statistics=replace(_figures(published), **lie))
+
+    judge.refuse(chain.offer(), chain.files, rule=f"REPLAY-14 {rule}")
+
+
+def test_times_are_the_writers_own_and_earlier_builds_give_no_figures(judge: Judge, published: Published) -> None:
+    slow = replace(_figures(published), milliseconds={"thinking": 2**50})
+    chain = _other_record(published, SECOND_STEP, NEW_KEY, statistics=slow)
+    raw = chain.replay_records[THIRD_STEP]
+    assert raw is not None
+    silent = replace(decode_replay_record(raw).record, statistics=None)
+    chain.replay_records[THIRD_STEP] = sign_replay_record(NEW_KEY, silent)
+
+    assert judge.accept(chain).replayed_steps == 3
+
+
+def test_of_another_builds_step_only_the_rows_are_compared(judge: Judge, published: Published) -> None:
+    other = EngineIdentity("spark", "3.9.0", Multihash.of_sha3_256(b"another build"))
+    figures = replace(_figures(published), late_rows=1, rows_read=(None,))
+    lying = replace(figures, rows_out=RowsByOperation(correct_from=1, correct_to=1))
+    chain = _other_record(published, SECOND_STEP, NEW_KEY, engine=other, statistics=lying)
+    judge.refuse(chain.offer(), chain.files, rule="REPLAY-14 rows-out-of-the-step")
+
+    chain = _other_record(published, SECOND_STEP, NEW_KEY, engine=other, statistics=figures)
+    assert judge.accept(chain).replayed_steps == 3
 
 
 # Records that are stored: whoever writes the database has no key

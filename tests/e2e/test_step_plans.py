@@ -1,10 +1,16 @@
 """``inspect plan``: what a query is, what its next step reads, and what would pass where it is refused (PLAN-16)."""
 
+import json
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from odf_node.adapters.sqlite_store import SqliteMetadataStore
+from odf_node.daemon.gauges import add_step_figures
+from odf_node.home import Home
+from odf_node.metrics import Metrics
 from support.nodes import RealNode, make_publisher
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
@@ -82,6 +88,26 @@ def test_plan_of_a_view_reads_whole_inputs_again(tmp_path: Path) -> None:
     node.must("pull", "totals", environment={"ODF_NODE_ENGINES_STEP_ROWS": "1"})
     (plan,) = node.must("inspect", "plan", "totals", "--json").json()
     assert (plan["isDue"], plan["inputs"][0]["newRows"]) == (False, 0)
+    # What the newest step did stands in its replay record.
+    did = plan["newestStep"]
+    assert (did["rowsRead"], did["lateRows"]) == ([after], 0)
+    assert (did["stateBefore"]["rows"], did["stateAfter"]["rows"]) == (before, after)
+    assert 0 < did["stateBefore"]["bytes"] < did["stateAfter"]["bytes"]
+    assert set(did["milliseconds"]) == {"starting", "reading", "state", "computing", "checking"}
+    newest = json.loads(node.must("log", "totals", "-o", "json", "-n", "1").out)
+    assert newest["statistics"] == {name: did[name] for name in newest["statistics"]}
+    assert did["block"] == newest["content"]["sequenceNumber"]
+    text = node.must("inspect", "plan", "totals").out
+    assert f"newest one block {did['block']}: read {after}, gave +" in text
+    assert f"rows read, earlier steps had read {before}" in text
+    assert f"  read {after}, gave +" in node.must("log", "totals", "-o", "oneline", "-n", "1").out
+    assert f"read {after}, gave +" in node.must("log", "totals", "-n", "1").out.splitlines()[0]
+    metrics = Metrics()
+    with closing(SqliteMetadataStore(Home(node.home))) as store:
+        add_step_figures(metrics, store, store)
+        lines = metrics.render().splitlines()
+    assert f'odf_node_step_rows{{dataset="totals",rows="known"}} {after}' in lines
+    assert not [line for line in lines if 'dataset="cities"' in line]
 
 
 def test_step_bound_leaves_rows_for_later(publisher: RealNode, tmp_path: Path) -> None:

@@ -30,6 +30,7 @@ from odf_protocol.multihash import ARROW0_SHA3_256, Multihash
 from odf_protocol.replay import EngineIdentity, InputWatermark, ReplayInput, ReplayRecord, ReplaySlice, hash_transform
 from odf_protocol.replay_codec import decode_replay_record, sign_replay_record
 from odf_protocol.signatures import Purpose, public_key_of, sign, sign_block, sign_document
+from odf_protocol.step_statistics import RowsByOperation, StateSize, StepStatistics
 from odf_protocol.timestamp import Timestamp
 from odf_protocol.vocabulary import Vocabulary
 from support.gossip_vectors import gossip_vectors
@@ -250,10 +251,26 @@ def replay_record() -> ReplayRecord:
     )
 
 
+_STATISTICS = StepStatistics(
+    rows_read=(10,),
+    rows_out=RowsByOperation(append=3, retract=1, correct_from=2, correct_to=2),
+    late_rows=1,
+    state_before=StateSize(10, 2048),
+    state_after=StateSize(20, 4096),
+    milliseconds={"computing": 250, "reading": 3},
+)
+
+
 def _replay() -> dict[str, Any]:
     raw = sign_replay_record(NODE_KEY, replay_record())
+    figures = sign_replay_record(NODE_KEY, replace(replay_record(), statistics=_STATISTICS))
     return {
-        "comment": "A signed replay record (REPLAY-1) and its identity.",
+        "comment": "A signed replay record (REPLAY-1) and its identity; one with figures (REPLAY-13).",
+        "withStatistics": {
+            "document": _base64(figures),
+            "payload": figures[96:].decode(),
+            "hash": str(decode_replay_record(figures).hash),
+        },
         "document": _base64(raw),
         "payload": raw[96:].decode(),
         "hash": str(decode_replay_record(raw).hash),

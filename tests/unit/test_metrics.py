@@ -31,6 +31,10 @@ def test_gauge_without_a_figure_is_left_out() -> None:
     metrics = Metrics()
     metrics.add_gauge("here", "Is here.", lambda: 7)
     metrics.add_gauge("gone", "Is not.", lambda: None)
+    metrics.add_family("each", "Of each.", lambda: {(("dataset", "a"),): 1, (("dataset", "b"),): 2})
+    metrics.add_family("lost", "Of none.", dict)
     text = metrics.render()
     assert "odf_node_here 7\n" in text
     assert "gone" not in text
+    assert 'odf_node_each{dataset="a"} 1\nodf_node_each{dataset="b"} 2\n' in text
+    assert "lost" not in text

@@ -98,8 +98,8 @@ def check_of(rows: int, schema: pa.Schema = SCHEMA, limits: Limits = LIMITS) -> 
 
 def test_honest_slice_has_the_hash_that_its_rows_have(reader: OutputReader) -> None:
     path = write_rows(reader, pa.array([f"row {n}" for n in range(200_000)]), row_group_size=70_000)
-    assert reader.check(path, check_of(200_000), wall_s=WALL_S) == logical_hash_of(path)
-    assert reader.check(path, SizeCheck(most_decoded_bytes=100 * MIB), wall_s=WALL_S) is None
+    assert reader.check(path, check_of(200_000), wall_s=WALL_S).logical_hash == logical_hash_of(path)
+    assert reader.check(path, SizeCheck(most_decoded_bytes=100 * MIB), wall_s=WALL_S).logical_hash is None
 
 
 def test_dictionary_of_one_long_text_costs_bounded_memory_and_the_next_file_is_read(reader: OutputReader) -> None:
@@ -110,7 +110,7 @@ def test_dictionary_of_one_long_text_costs_bounded_memory_and_the_next_file_is_r
     assert (caught.value.limit, caught.value.allowed) == ("memory_bytes", 640 * MIB)
 
     path = write_rows(reader, pa.array(["a", None]))
-    assert reader.check(path, check_of(2), wall_s=WALL_S) == logical_hash_of(path)
+    assert reader.check(path, check_of(2), wall_s=WALL_S).logical_hash == logical_hash_of(path)
 
 
 def test_values_that_fit_into_memory_one_batch_at_a_time_are_counted_together(reader: OutputReader) -> None:
@@ -124,7 +124,7 @@ def test_values_that_fit_into_memory_one_batch_at_a_time_are_counted_together(re
         reader.check(path, SizeCheck(most_decoded_bytes=512 * MIB), wall_s=WALL_S)
 
     # The control: under a wider limit the same file passes.
-    assert reader.check(path, SizeCheck(most_decoded_bytes=1024 * MIB), wall_s=WALL_S) is None
+    assert reader.check(path, SizeCheck(most_decoded_bytes=1024 * MIB), wall_s=WALL_S).logical_hash is None
 
 
 def test_list_of_which_only_the_length_is_written_costs_bounded_memory(small_reader: OutputReader) -> None:
@@ -167,7 +167,7 @@ def test_reader_that_dies_of_a_file_is_a_failure_and_replaced(reader: OutputRead
     with pytest.raises(EngineFailureError, match="output could not be read"):
         reader.check(path, check_of(1), wall_s=WALL_S)
     end.join()
-    assert reader.check(path, check_of(1), wall_s=WALL_S) == logical_hash_of(path)
+    assert reader.check(path, check_of(1), wall_s=WALL_S).logical_hash == logical_hash_of(path)
 
 
 def test_reader_that_used_half_of_its_processor_time_is_replaced(small_reader: OutputReader) -> None:
@@ -179,7 +179,7 @@ def test_reader_that_used_half_of_its_processor_time_is_replaced(small_reader: O
     assert small_reader._process is first
 
     first._cpu._ended_s = LIMITS.cpu_s * 0.6
-    assert small_reader.check(path, check_of(1), wall_s=WALL_S) == logical_hash_of(path)
+    assert small_reader.check(path, check_of(1), wall_s=WALL_S).logical_hash == logical_hash_of(path)
     assert small_reader._process is not first
 
 

@@ -23,6 +23,7 @@ from odf_protocol.replay import (
 )
 from odf_protocol.replay_codec import decode_replay_record, encode_replay_record, sign_replay_record
 from odf_protocol.signatures import Purpose, sign_document
+from odf_protocol.step_statistics import RowsByOperation, StateSize, StepStatistics
 from odf_protocol.timestamp import Timestamp
 from odf_protocol.vocabulary import Vocabulary
 from support.signing import DATASET_KEY, NODE_KEY, NOON, OTHER_KEY, dataset_of, did_key_of, some_hash
@@ -82,6 +83,57 @@ def test_record_survives_its_bytes() -> None:
     assert (found.record, found.signer, found.raw) == (RECORD, did_key_of(NODE_KEY), raw)
     small = replace(RECORD, settings={}, limits={}, prev_checkpoint=None, prev_watermark=None)
     assert decode_replay_record(sign_replay_record(NODE_KEY, small)).record == small
+
+
+STATISTICS = StepStatistics(
+    rows_read=(10, None),
+    rows_out=RowsByOperation(append=5, retract=1, correct_from=2, correct_to=3),
+    late_rows=4,
+    state_before=StateSize(90, 1000),
+    state_after=StateSize(100, 1100),
+    milliseconds={"computing": 7, "reading": 0},
+)
+
+
+def test_figures_survive_the_bytes_of_a_record_and_records_without_any_keep_theirs() -> None:
+    record = replace(RECORD, statistics=STATISTICS)
+    assert decode_replay_record(sign_replay_record(NODE_KEY, record)).record == record
+    assert b"statistics" not in encode_replay_record(RECORD)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b'"lateRows":4', b'"lateRows":-1'),
+        (b'"retract":1', b'"retract":1.5'),
+        (b'"rowsRead":[10,null]', b'"rowsRead":["10",null]'),
+        (b'"milliseconds":{"computing":7,"reading":0}', b'"milliseconds":{"":7}'),
+        (b'"lateRows":4,', b'"lateRows":4,"luckyRows":7,'),
+    ],
+)
+def test_figures_that_are_none_are_refused(old: bytes, new: bytes) -> None:
+    payload = encode_replay_record(replace(RECORD, statistics=STATISTICS))
+    assert old in payload
+    with pytest.raises(MalformedError):
+        decode_replay_record(sign_document(NODE_KEY, Purpose.REPLAY_RECORD, payload.replace(old, new)).to_bytes())
+
+
+def with_figures(**changes: object) -> ReplayRecord:
+    honest = StepStatistics(rows_read=(20, 4), rows_out=RowsByOperation(), late_rows=0)
+    return replace(RECORD, statistics=replace(honest, **changes))
+
+
+def test_figures_fit_what_the_block_says_by_itself() -> None:
+    check_record_describes(with_figures(), step_block(), DATASET)
+    for changes in (
+        {"rows_read": (21, 4)},
+        {"rows_read": (20, 5)},
+        {"rows_read": (20,)},
+        {"rows_read": (20, 4, 0)},
+        {"rows_out": RowsByOperation(retract=1)},
+    ):
+        with pytest.raises(RejectedError, match="block 6 breaks REPLAY-14 figures-fit-the-block"):
+            check_record_describes(with_figures(**changes), step_block(), DATASET)
 
 
 def test_record_has_one_identity_whoever_signs_it() -> None:

@@ -44,7 +44,7 @@ def receive_ingest(request: IngestRequest, answer: Answer, outputs: OutputFolder
         if start != request.next_offset or end < start:
             raise EngineFailureError(f"offsets: expected to begin at {request.next_offset}, found {start} to {end}")
         interval = OffsetInterval(start=start, end=end)
-        logical_hash = outputs.check(data_path, slice_check(request, schema, interval))
+        logical_hash = outputs.check(data_path, slice_check(request, schema, interval)).logical_hash
     watermark = request.prev_watermark
     found = find_instant(answer, "watermark_ms")
     # Milliseconds are all that crosses the sandbox; the previous one is handed on as it was stated.

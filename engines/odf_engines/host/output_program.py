@@ -51,7 +51,7 @@ def _answer(request: dict[str, Any], memory_bytes: int) -> dict[str, Any]:
     except Exception as error:  # noqa: BLE001 - whatever a hostile file makes a reader do is the file's fault
         text = f"output is not readable ({type(error).__name__}: {error})"[:400]
         return {"error": error_to_fields(EngineFailureError(text))}
-    return {"hash": None if found is None else str(found)}
+    return {"hash": None if found.logical_hash is None else str(found.logical_hash), "operations": found.operations}
 
 
 def _check_of(request: dict[str, Any]) -> "RowsCheck | SizeCheck":

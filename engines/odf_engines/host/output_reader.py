@@ -15,7 +15,7 @@ from typing import Any
 from odf_engines.contract import Limits
 from odf_engines.errors import EngineFailureError, LimitExceededError
 from odf_engines.host.messages import error_from_fields
-from odf_engines.host.output_rows import RowsCheck, SizeCheck
+from odf_engines.host.output_rows import OPERATIONS, RowsCheck, RowsFound, SizeCheck
 from odf_engines.host.python_program import python_command
 from odf_engines.host.runtime import find_runtime
 from odf_engines.sandbox.process import SandboxedProcess
@@ -48,7 +48,7 @@ class OutputReader:
         """Start the process and do not wait for it."""
         self._running()
 
-    def check(self, path: Path, check: RowsCheck | SizeCheck, *, wall_s: float) -> Multihash | None:
+    def check(self, path: Path, check: RowsCheck | SizeCheck, *, wall_s: float) -> RowsFound:
         """Run a check; see ``OutputFolder.check``.
 
         Args:
@@ -72,7 +72,7 @@ class OutputReader:
         except (ValueError, RecursionError) as error:
             self.close()
             raise EngineFailureError("output could not be read: no answer that makes sense") from error
-        return self._hash_in(answer)
+        return _found_in(answer)
 
     def stop(self) -> None:
         """End the process at once and do not wait; from any thread."""
@@ -84,19 +84,6 @@ class OutputReader:
         if self._process is not None:
             self._process.kill()
             self._process = None
-
-    def _hash_in(self, answer: Any) -> Multihash | None:
-        match answer:
-            case {"error": fields}:
-                raise error_from_fields(fields)
-            case {"hash": None}:
-                return None
-            case {"hash": str(text)}:
-                try:
-                    return Multihash.parse(text)
-                except MalformedError as error:
-                    raise EngineFailureError("output could not be read: no answer that makes sense") from error
-        raise EngineFailureError("output could not be read: no answer that makes sense")
 
     def _running(self) -> SandboxedProcess:
         process = self._process
@@ -134,6 +121,19 @@ class OutputReader:
             },
             has_filter=self._has_filter,
         )
+
+
+def _found_in(answer: Any) -> RowsFound:
+    match answer:
+        case {"error": fields}:
+            raise error_from_fields(fields)
+        case {"hash": str() | None as text, "operations": [*counts]} if len(counts) == OPERATIONS:
+            if all(type(count) is int and count >= 0 for count in counts):
+                try:
+                    return RowsFound(None if text is None else Multihash.parse(text), tuple(counts))
+                except MalformedError as error:
+                    raise EngineFailureError("output could not be read: no answer that makes sense") from error
+    raise EngineFailureError("output could not be read: no answer that makes sense")
 
 
 def _fields_of(check: RowsCheck | SizeCheck) -> dict[str, Any]:

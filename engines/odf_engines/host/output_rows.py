@@ -21,12 +21,14 @@ from odf_protocol.multihash import Multihash
 from odf_protocol.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     from odf_protocol.hashing.arrow0 import Arrow0Hasher
 
-__all__ = ["RowsCheck", "SizeCheck"]
+__all__ = ["OPERATIONS", "RowsCheck", "RowsFound", "SizeCheck"]
 
 _TAIL_BYTES = 8  # length of the footer and "PAR1"
 _MOST_FOOTER_BYTES = 64 * 1024 * 1024  # guess: a thousand columns in a thousand row groups are 50 MiB
@@ -34,9 +36,18 @@ _MOST_FOOTER_BYTES = 64 * 1024 * 1024  # guess: a thousand columns in a thousand
 # At most about twenty bytes from one; others turn a small file into one that no disk holds.
 _CODECS = ("SNAPPY", "UNCOMPRESSED")
 
-_LARGEST_OP = 3  # ODF "Operation types": append, retract, correct-from, correct-to
+OPERATIONS = 4
+"""ODF "Operation types": append, retract, correct-from, correct-to."""
 _BATCH_ROWS = 65_536  # as the readers of slices have it, so that they need no more memory than was tried
 _HASHING_THREADS = 2  # columns are hashed side by side
+
+
+@dataclass(frozen=True, slots=True)
+class RowsFound:
+    """What a check saw: the logical hash of a slice, where its columns have one, and its rows by operation."""
+
+    logical_hash: Multihash | None = None
+    operations: tuple[int, ...] = (0,) * OPERATIONS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,8 +60,8 @@ class SizeCheck:
 
     most_decoded_bytes: int
 
-    def run(self, path: Path) -> None:
-        """Read everything.
+    def run(self, path: Path) -> RowsFound:
+        """Read everything, and say nothing of it.
 
         Raises:
             EngineFailureError: It is no Parquet file.
@@ -59,6 +70,7 @@ class SizeCheck:
         with _opened(path) as file:
             for _ in _batches(file, self.most_decoded_bytes):
                 pass
+        return RowsFound()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,16 +93,15 @@ class RowsCheck:
     most_rows: int
     most_decoded_bytes: int
 
-    def run(self, path: Path) -> Multihash | None:
+    def run(self, path: Path) -> RowsFound:
         """Read everything.
-
-        Returns:
-            The logical hash; None where a column has a type without one.
 
         Raises:
             EngineFailureError: It is no such slice; says which column or row.
             LimitExceededError: Too many rows, or too much in them.
         """
+        import numpy as np
+
         rows = self.interval.row_count
         if rows > self.most_rows:
             raise LimitExceededError("output_rows", allowed=self.most_rows, found=rows)
@@ -102,21 +113,24 @@ class RowsCheck:
                 raise EngineFailureError(f"output: expected {rows} rows, found {file.metadata.num_rows}")
             hasher = _find_hasher(file, threads)
             next_offset = self.interval.start
+            operations = np.zeros(OPERATIONS, np.int64)
             for batch in _batches(file, self.most_decoded_bytes):
-                self._check_batch(batch, next_offset)
+                operations += self._check_batch(batch, next_offset)
                 next_offset += batch.num_rows
                 if hasher is not None:
                     hasher.update(batch)
             if next_offset != self.interval.end + 1:
                 raise EngineFailureError(f"output: expected {rows} rows, found {next_offset - self.interval.start}")
-            return None if hasher is None else hasher.digest()
+            return RowsFound(None if hasher is None else hasher.digest(), tuple(operations.tolist()))
 
-    def _check_batch(self, batch: "pa.RecordBatch", next_offset: int) -> None:
+    def _check_batch(self, batch: "pa.RecordBatch", next_offset: int) -> "npt.NDArray[np.int64]":
+        """Check some rows, and count them by operation."""
+        import numpy as np
         import pyarrow as pa
         import pyarrow.compute as pc
 
         if not batch.num_rows:
-            return
+            return np.zeros(OPERATIONS, np.int64)
         try:
             batch.validate(full=True)
         except pa.ArrowInvalid as error:
@@ -126,11 +140,12 @@ class RowsCheck:
         if not offsets.equals(_count_from(next_offset, len(batch))):
             raise EngineFailureError(f"output: offsets do not count from {next_offset}")
         operations = pc.min_max(ops).as_py()
-        if ops.null_count or not 0 <= operations["min"] <= operations["max"] <= _LARGEST_OP:
-            raise EngineFailureError(f"output: operations {operations} are not 0 to {_LARGEST_OP}")
+        if ops.null_count or not 0 <= operations["min"] <= operations["max"] < OPERATIONS:
+            raise EngineFailureError(f"output: operations {operations} are not 0 to {OPERATIONS - 1}")
         times = pc.min_max(instants.cast(pa.int64())).as_py()
         if instants.null_count or times != {"min": self.system_time_ms, "max": self.system_time_ms}:
             raise EngineFailureError(f"output: expected system time {self.system_time_ms} ms, found {times}")
+        return np.bincount(ops.to_numpy(), minlength=OPERATIONS)
 
 
 @contextmanager

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 from odf_engines.contract import Limits
 from odf_engines.errors import EngineFailureError, LimitExceededError
 from odf_engines.host.messages import schema_from_text
-from odf_engines.host.output_rows import RowsCheck, SizeCheck
-from odf_protocol.multihash import Multihash
+from odf_engines.host.output_rows import RowsCheck, RowsFound, SizeCheck
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -135,11 +134,8 @@ class OutputFolder:
         file = answer.find_text(name)
         return None if file is None else self.take(file)
 
-    def check(self, path: Path, check: RowsCheck | SizeCheck) -> Multihash | None:
+    def check(self, path: Path, check: RowsCheck | SizeCheck) -> RowsFound:
         """Look at all rows of a file that was taken.
-
-        Returns:
-            The logical hash of a slice, where its columns have one.
 
         Raises:
             EngineFailureError: It is not what it has to be; says where.

@@ -18,7 +18,7 @@ from odf_engines.contract import (
     TransformResponse,
 )
 from odf_engines.errors import EngineFailureError
-from odf_engines.host.output_rows import RowsCheck
+from odf_engines.host.output_rows import RowsCheck, RowsFound
 from odf_engines.host.outputs import Answer, OutputFolder
 from odf_protocol.errors import MalformedError
 from odf_protocol.events import OffsetInterval
@@ -55,11 +55,11 @@ def receive_transform(request: TransformRequest, answer: Answer, outputs: Output
     data_path = outputs.find(answer, "data")
     if (data_path is None) != (rows == 0):
         raise EngineFailureError(f"answer says {rows} rows and names {data_path or 'no file'}")
-    rows_in = _check_rows_read(request, answer)
-    interval = logical_hash = None
+    rows_read = _check_rows_read(request, answer)
+    interval, found = None, RowsFound()
     if data_path is not None:
         interval = OffsetInterval(start=request.next_offset, end=request.next_offset + rows - 1)
-        logical_hash = outputs.check(data_path, slice_check(request, schema, interval))
+        found = outputs.check(data_path, slice_check(request, schema, interval))
     watermark = find_instant(answer, "watermark_ms")
     stated = [mark.event_time for each in request.inputs for mark in each.watermarks]
     if request.prev_watermark is not None:
@@ -77,17 +77,19 @@ def receive_transform(request: TransformRequest, answer: Answer, outputs: Output
         watermark=watermark,
         checkpoint_path=outputs.find(answer, "checkpoint"),
         statistics=Statistics(
-            rows_in=rows_in,
+            rows_in=sum(count or 0 for count in rows_read),
             rows_out=rows,
             late_rows=answer.get_count("late_rows"),
             seconds=answer.seconds,
+            rows_by_input=rows_read,
+            rows_by_operation=found.operations,
         ),
-        logical_hash=logical_hash,
+        logical_hash=found.logical_hash,
     )
 
 
-def _check_rows_read(request: TransformRequest, answer: Answer) -> int:
-    """Check that the engine read each input whole, as it counted itself, and say how many rows (ENGINE-27).
+def _check_rows_read(request: TransformRequest, answer: Answer) -> tuple[int | None, ...]:
+    """Check that the engine read each input whole, as it counted itself; say how many rows of each (ENGINE-27).
 
     Raises:
         EngineFailureError: It read anything but the interval that was asked for.
@@ -95,9 +97,10 @@ def _check_rows_read(request: TransformRequest, answer: Answer) -> int:
     reported = answer.get_list("inputs")
     if len(reported) != len(request.inputs):
         raise EngineFailureError(f"answer.inputs: expected {len(request.inputs)}, found {len(reported)}")
-    rows_in = 0
+    counts: list[int | None] = []
     for asked, read in zip(request.inputs, reported, strict=True):
         if read is None:  # the query does not name it
+            counts.append(None)
             continue
         interval = _interval_to_read(asked)
         count = 0 if interval is None else interval.row_count
@@ -107,8 +110,8 @@ def _check_rows_read(request: TransformRequest, answer: Answer) -> int:
         if read != expected:
             wanted = "no rows" if interval is None else f"{count} rows, offsets {interval.start} to {interval.end}"
             raise EngineFailureError(f"input '{asked.alias}': asked for {wanted}, the engine read {_describe(read)}")
-        rows_in += count
-    return rows_in
+        counts.append(count)
+    return tuple(counts)
 
 
 def _interval_to_read(asked: TransformInput) -> OffsetInterval | None:

@@ -193,7 +193,7 @@ def replay_steps(
                     before,
                     block,
                     record,
-                    engine=engine,
+                    digest=digests[name],
                     limits=engines.limits,
                     evidence=engines.workspace,
                 )

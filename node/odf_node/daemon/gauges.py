@@ -1,12 +1,19 @@
 """Figures of one node that are read when somebody asks."""
 
 import shutil
+from collections.abc import Iterator
 
 from odf_node.composition import Node
 from odf_node.daemon.supervisor import open_descriptors, process_memory_bytes
-from odf_node.metrics import Metrics
+from odf_node.derive.step_log import StepLog
+from odf_node.metrics import Labels, Metrics
+from odf_node.ports import Origin
+from odf_node.ports.chains import ChainStore
+from odf_node.ports.evidence import EvidenceStore
 from odf_node.upkeep.scrubbing import read_scrub_state
+from odf_protocol.enums import DatasetKind
 from odf_protocol.errors import OdfError
+from odf_protocol.step_statistics import StepStatistics
 
 
 def make_metrics(node: Node) -> Metrics:
@@ -51,4 +58,44 @@ def make_metrics(node: Node) -> Metrics:
     metrics.add_gauge("free_bytes", "Room on the home's disk.", free_bytes)
     metrics.add_gauge("memory_bytes", "Resident memory of the daemon.", process_memory_bytes)
     metrics.add_gauge("open_descriptors", "Open files and connections of the daemon.", open_descriptors)
+    add_step_figures(metrics, node.chains, node.evidence)
     return metrics
+
+
+def add_step_figures(metrics: Metrics, chains: ChainStore, evidence: EvidenceStore) -> None:
+    """Add what the newest step of each derivative of this node did (REPLAY-13)."""
+
+    def iter_newest() -> Iterator[tuple[str, StepStatistics]]:
+        steps = StepLog(chains, evidence)
+        try:
+            for record in chains.list_datasets():
+                is_ours = record.origin is Origin.OWN and record.kind is DatasetKind.DERIVATIVE
+                newest = steps.find_newest(record) if is_ours else None
+                if newest is not None:
+                    yield record.name, newest.statistics
+        except OdfError:
+            return
+
+    def rows() -> dict[Labels, float]:
+        return {
+            (("dataset", name), ("rows", what)): count
+            for name, did in iter_newest()
+            for what, count in (
+                ("read", did.total_read),
+                ("appended", did.rows_out.append),
+                ("retracted", did.rows_out.retract),
+                ("corrected", did.rows_out.correct_to),
+                ("late", did.late_rows),
+                ("known", did.state_after.rows),
+            )
+        }
+
+    def seconds() -> dict[Labels, float]:
+        return {
+            (("dataset", name), ("part", part)): spent / 1000
+            for name, did in iter_newest()
+            for part, spent in did.milliseconds.items()
+        }
+
+    metrics.add_family("step_rows", "Rows of the newest step of each derivative of this node, by what they were.", rows)
+    metrics.add_family("step_seconds", "What of the newest step of each derivative took how long.", seconds)

@@ -6,14 +6,17 @@ from itertools import islice
 
 from odf_node.datasets.presence import Presence
 from odf_node.derive.query_history import QuerySpan, list_queries
+from odf_node.derive.step_log import StepLog
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.datasets import DatasetRecord
+from odf_node.ports.evidence import EvidenceStore
 from odf_node.ports.object_names import ObjectNames
 from odf_node.ports.objects import ObjectStore
 from odf_protocol.block import Block, decode_block
 from odf_protocol.enums import DatasetKind
 from odf_protocol.events import ExecuteTransform, SetTransform
 from odf_protocol.exchange.wanted import iter_wanted
+from odf_protocol.step_statistics import StepStatistics
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,12 +28,14 @@ class LoggedBlock:
         is_signed: By the dataset's key.
         query: Of a step, which query made it; of a query, which rows it made; empty for others (PLAN-10).
         lacks_files: Files that it names are not here by choice.
+        statistics: Of a step, what it did, as its replay record says (REPLAY-13).
     """
 
     block: Block
     is_signed: bool
     query: str
     lacks_files: bool
+    statistics: StepStatistics | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +43,7 @@ class ChainLog:
     """The use case behind ``odf-node log``."""
 
     chains: ChainStore
+    evidence: EvidenceStore
     object_names: ObjectNames
     objects: ObjectStore
 
@@ -45,10 +51,14 @@ class ChainLog:
         """Yield the newest blocks, at most ``limit`` of them (None: all)."""
         absent = Presence(self.object_names, self.objects).find_absent(record)
         queries = list_queries(self.chains, record.id) if record.kind is DatasetKind.DERIVATIVE else []
+        steps = StepLog(self.chains, self.evidence)
         for stored in islice(self.chains.iter_blocks_backwards(record.id), limit):
             block = decode_block(stored.raw, expected_hash=stored.hash)
             lacks_files = any(item.hash in absent for item in iter_wanted(block.event))
-            yield LoggedBlock(block, stored.signature is not None, describe_query(block, queries), lacks_files)
+            is_step = isinstance(block.event, ExecuteTransform)
+            figures = steps.find(record.id, stored.hash) if is_step else None
+            query = describe_query(block, queries)
+            yield LoggedBlock(block, stored.signature is not None, query, lacks_files, figures)
 
 
 def describe_query(block: Block, queries: Sequence[QuerySpan]) -> str:

@@ -175,8 +175,10 @@ class Rebuilder:
                     checkpoint=self._find_checkpoint(record, step),
                 ).request
                 request = rows.put_into(request, planned)
-                request = whole_inputs.complete(request, planned, sessions[name], is_redefined=step.before.is_redefined)
-                response = sessions[name].transform(request)
+                completed = whole_inputs.complete(
+                    request, planned, sessions[name], is_redefined=step.before.is_redefined
+                )
+                response = sessions[name].transform(completed.request)
                 came_back, problem = self._put_back(step, response, name)
                 files += len(came_back)
                 size_bytes += sum(self.objects.get_size(item) for item in came_back)

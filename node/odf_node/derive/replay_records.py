@@ -20,13 +20,18 @@ from odf_protocol.replay import (
     hash_transform,
 )
 from odf_protocol.replay_codec import decode_replay_record, sign_replay_record
+from odf_protocol.step_statistics import StepStatistics
 from odf_protocol.transform_plan import PlannedInput
 
 
 def make_record(
-    request: TransformRequest, inputs: Sequence[PlannedInput], view: DatasetView, engine: Engine
+    request: TransformRequest,
+    inputs: Sequence[PlannedInput],
+    view: DatasetView,
+    engine: Engine,
+    statistics: StepStatistics | None,
 ) -> ReplayRecord:
-    """Write down everything that fixes the result of a step; ``view`` is the derivative before it."""
+    """Write down everything that fixes the result of a step, and its figures; ``view`` is the derivative before it."""
     limits = request.limits
     return ReplayRecord(
         dataset_id=view.dataset_id,
@@ -45,6 +50,7 @@ def make_record(
         next_offset=request.next_offset,
         prev_checkpoint=view.prev_checkpoint,
         prev_watermark=request.prev_watermark,
+        statistics=statistics,
     )
 
 

@@ -1,6 +1,6 @@
 """Running a recorded step of a derivative again, to see whether it says the same.
 
-Clauses: PLAN-5 to PLAN-15 in ``spec/transform.md``.
+Clauses: PLAN-5 to PLAN-15 in ``spec/transform.md``, REPLAY-14 in ``spec/extensions/replay.md``.
 """
 
 import shutil
@@ -9,9 +9,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from odf_engines.contract import Limits
-from odf_engines.engine import Engine, EngineSession
+from odf_engines.engine import EngineSession
 from odf_node.datasets.engine_rows import EngineRows
 from odf_node.derive.replay_records import check_record_inputs
+from odf_node.derive.step_figures import check_figures, figures_of
 from odf_node.derive.transforms import StepBuilder
 from odf_node.derive.whole_inputs import WholeInputs
 from odf_node.ports import ObjectStore
@@ -86,7 +87,7 @@ class Replayer:
         block: Block,
         record: ReplayRecord | None,
         *,
-        engine: Engine,
+        digest: Multihash,
         limits: Limits,
         evidence: Path,
     ) -> StepMismatch | None:
@@ -97,7 +98,7 @@ class Replayer:
             view: The derivative before the step.
             block: With an ExecuteTransform event.
             record: The replay record that came with the block, where one did.
-            engine: That the session is of.
+            digest: Of the engine that the session is of.
             limits: For the run.
             evidence: Existing folder that outlives the session; gets the slice of a step that is not reproduced.
 
@@ -105,7 +106,8 @@ class Replayer:
             None where the step is reproduced.
 
         Raises:
-            RejectedError, BlockNotFoundError: The step contradicts its inputs, or they are not held here.
+            RejectedError, BlockNotFoundError: The step contradicts its inputs, or they are not held here; or its record
+                has other figures than re-execution (REPLAY-14).
         """
         event = block.event
         assert isinstance(event, ExecuteTransform)
@@ -127,11 +129,20 @@ class Replayer:
         from odf_node.derive.step_comparison import find_divergence, recomputed_hash_of
 
         request = self.whole_inputs.rows.put_into(step.request, planned)
-        request = self.whole_inputs.complete(request, planned, session, is_redefined=view.is_redefined)
-        response = session.transform(request)
+        completed = self.whole_inputs.complete(request, planned, session, is_redefined=view.is_redefined)
+        response = session.transform(completed.request)
         published = self._find_published(event.new_data.physical_hash) if event.new_data else None
         divergence = find_divergence(block, view, response, published)
         if divergence is None:
+            if record is not None and record.statistics is not None:
+                figures = figures_of(response, completed, checkpoint)
+                if figures is not None:
+                    check_figures(
+                        record.statistics,
+                        figures,
+                        same_engine=record.engine.digest == digest,
+                        sequence_number=block.sequence_number,
+                    )
             if response.data_path is not None and published is not None and event.new_data is not None:
                 self.whole_inputs.rows.adopt_result(
                     event.new_data.physical_hash, published, response.data_path, step.engine
@@ -142,7 +153,7 @@ class Replayer:
                 shutil.move(response.checkpoint_path, kept)
                 self.checkpoints[event.new_checkpoint.physical_hash] = kept
             return None
-        divergence = replace(divergence, cause=divergence.cause or _find_cause_in_record(record, engine))
+        divergence = replace(divergence, cause=divergence.cause or _find_cause_in_record(record, digest))
         recomputed = recomputed_hash = None
         if response.data_path is not None:
             recomputed_hash = recomputed_hash_of(response)
@@ -164,8 +175,8 @@ class Replayer:
         return self.paths.get(name) or self.objects.get_path(name)
 
 
-def _find_cause_in_record(record: ReplayRecord | None, engine: Engine) -> Cause:
+def _find_cause_in_record(record: ReplayRecord | None, digest: Multihash) -> Cause:
     """Tell another engine from tampering, where rows alone did not show the cause (REPLAY-10)."""
-    if record is not None and record.engine.digest != engine.digest():
+    if record is not None and record.engine.digest != digest:
         return Cause.ENGINE_VERSION
     return Cause.TAMPERING

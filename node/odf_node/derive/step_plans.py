@@ -1,12 +1,13 @@
 """What a derivative's query is, and what its next step would read, without running it (PLAN-16)."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from odf_engines.contract import TransformClass
 from odf_node.datasets.chains import iter_slices, load_view
 from odf_node.derive.grading import MEANINGS, GradedTransform, TransformGrader, vocabulary_of
+from odf_node.derive.step_log import StepLog, StoredStep
 from odf_node.derive.transforms import StepBuilder
 from odf_node.errors import UsageError
 from odf_node.ports import DatasetRecord, Origin
@@ -59,7 +60,8 @@ class InputPlan:
 class StepPlan:
     """A derivative, or what a manifest would make one.
 
-    ``inputs`` is empty where an input is not here; ``is_due``: its next step would have something to read.
+    ``inputs`` is empty where an input is not here; ``is_due``: its next step would have something to read;
+    ``newest``: what its newest step did, where a replay record says it.
     """
 
     dataset: str
@@ -67,6 +69,7 @@ class StepPlan:
     graded: GradedTransform
     inputs: tuple[InputPlan, ...]
     is_due: bool
+    newest: StoredStep | None = None
 
     @property
     def kind(self) -> str | None:
@@ -113,6 +116,9 @@ class StepPlan:
             "stages": list(self.stages),
             "cost": self.cost if self.kind else None,
             "isDue": self.is_due,
+            "newestStep": None
+            if self.newest is None
+            else {"block": self.newest.sequence_number, **self.newest.statistics.to_json()},
             "inputs": [
                 {
                     "alias": each.alias,
@@ -135,6 +141,7 @@ class StepPlanner:
 
     chains: ChainStore
     builder: StepBuilder
+    steps: StepLog
     grader: TransformGrader
     bound: StepBound
 
@@ -157,7 +164,8 @@ class StepPlanner:
         else:  # whatever its query does to an engine, it does to no other
             with engines.foreign_session(engine) as session:
                 graded = self.grader.grade(record.name, view.transform, view.vocabulary, session)
-        return self._plan(record.name, view.transform, graded, taken, is_new=view.schema is None)
+        plan = self._plan(record.name, view.transform, graded, taken, is_new=view.schema is None)
+        return replace(plan, newest=self.steps.find_newest(record))
 
     def plan_snapshots(self, snapshots: Sequence[DatasetSnapshot]) -> list[StepPlan]:
         """Look at the derivatives that manifests would make.

@@ -16,6 +16,7 @@ from odf_node.datasets.engine_rows import EngineRows
 from odf_node.datasets.presence import Presence
 from odf_node.datasets.writer import ChainWriter
 from odf_node.derive.replay_records import make_record, sign_record
+from odf_node.derive.step_figures import StepClock, figures_of
 from odf_node.derive.whole_inputs import WholeInputs
 from odf_node.engines.outputs import StagedOutputs
 from odf_node.engines.sessions import EngineHost
@@ -38,6 +39,7 @@ from odf_protocol.events import (
     SetTransform,
 )
 from odf_protocol.schema_compat import is_same
+from odf_protocol.step_statistics import StepStatistics
 from odf_protocol.timestamp import Timestamp
 from odf_protocol.transform_plan import (
     STEP_BOUND,
@@ -58,6 +60,15 @@ class Step:
     transform: SetTransform
     inputs: tuple[PlannedInput, ...]
     request: TransformRequest
+
+
+@dataclass(frozen=True, slots=True)
+class StepResult:
+    """What an engine answered, and in which figures; None: nobody counted."""
+
+    engine: Engine
+    response: TransformResponse
+    figures: StepStatistics | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,13 +303,21 @@ class Transformer:
         step = builder.build(view, planned, system_time=system_time, limits=self.engines.limits, checkpoint=checkpoint)
         engine = self.engines.get_engine(step.engine)
         with self.objects.writing():
-            session = self.engines.own_session(step.engine)
+            clock = StepClock()
+            with clock.measuring("starting"):
+                session = self.engines.own_session(step.engine)
             rows = EngineRows(self.chains, self.objects, self.engines.rows)
-            request = rows.put_into(step.request, planned)
+            with clock.measuring("reading"):
+                request = rows.put_into(step.request, planned)
             whole_inputs = WholeInputs(self.chains, self.object_names, rows)
-            request = whole_inputs.complete(request, planned, session, is_redefined=view.is_redefined)
-            response = session.transform(request)
-            report = self._commit(record, view, step, engine, response, notes_progress=not reaches_heads)
+            completed = whole_inputs.complete(request, planned, session, is_redefined=view.is_redefined, clock=clock)
+            with clock.measuring("checking"):
+                response = session.transform(completed.request)
+            clock.split("checking", "computing", response.statistics.seconds)
+            figures = figures_of(response, completed, checkpoint, milliseconds=clock.milliseconds)
+            report = self._commit(
+                record, view, step, StepResult(engine, response, figures), notes_progress=not reaches_heads
+            )
         return replace(report, reaches_heads=reaches_heads)
 
     def _commit(
@@ -306,13 +325,13 @@ class Transformer:
         record: DatasetRecord,
         view: DatasetView,
         step: Step,
-        engine: Engine,
-        response: TransformResponse,
+        result: StepResult,
         *,
         notes_progress: bool,
     ) -> TransformReport:
         from odf_protocol.schema_arrow import data_schema_of
 
+        response = result.response
         writer = ChainWriter.continue_chain(self.chains, self.commits, self.documents, self.keys, record.id)
         system_time = step.request.system_time
         if view.schema is not None and not is_same(data_schema_of(response.schema), view.schema):
@@ -340,7 +359,9 @@ class Transformer:
                     new_checkpoint=new_checkpoint,
                     new_watermark=response.watermark,
                 )
-                replay = sign_record(writer.key, make_record(step.request, step.inputs, view, engine))
+                replay = sign_record(
+                    writer.key, make_record(step.request, step.inputs, view, result.engine, result.figures)
+                )
                 writer.add(event, system_time=system_time, replay_record=replay)
             if not writer.has_blocks:
                 return TransformReport(record, up_to_date=True)

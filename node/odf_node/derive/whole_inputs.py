@@ -5,7 +5,7 @@ Which queries do is the engine's to say, from the query alone; a map reads what 
 Source: VIEW-3 and VIEW-9 in ``spec/extensions/maintained-views.md``, WINDOW-3 in ``spec/extensions/event-windows.md``.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from odf_engines.contract import GradeLevel, QueryTable, TransformClass, TransformInput, TransformRequest, Watermark
@@ -13,12 +13,14 @@ from odf_engines.engine import TransformSession
 from odf_node.datasets.chains import get_block, iter_decoded, load_view
 from odf_node.datasets.engine_rows import EngineRows
 from odf_node.datasets.presence import Presence
+from odf_node.derive.step_figures import CompletedRequest, StepClock
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.object_names import ObjectNames
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import RejectedError
-from odf_protocol.events import AddData, DataSlice, ExecuteTransform, SetVocab
+from odf_protocol.events import AddData, DataSlice, ExecuteTransform, ExecuteTransformInput, SetVocab
 from odf_protocol.multihash import Multihash
+from odf_protocol.step_statistics import StateSize
 from odf_protocol.transform_plan import PlannedInput
 from odf_protocol.vocabulary import Vocabulary
 
@@ -50,7 +52,8 @@ class WholeInputs:
         session: TransformSession,
         *,
         is_redefined: bool,
-    ) -> TransformRequest:
+        clock: StepClock | None = None,
+    ) -> CompletedRequest:
         """Add the rows before a step to its request, where the query reads whole inputs.
 
         Args:
@@ -58,6 +61,7 @@ class WholeInputs:
             planned: What it was built from.
             session: Of the engine that will run it.
             is_redefined: Another query was declared before the one in force.
+            clock: Measures what it takes.
 
         Raises:
             RejectedError: VIEW-11, VIEW-12.
@@ -67,11 +71,13 @@ class WholeInputs:
         tables = [
             QueryTable(name=each.alias, vocabulary=each.vocabulary, schema=each.schema) for each in request.inputs
         ]
-        grade = session.check(request.transform, tables, vocabulary=request.vocabulary)
+        clock = clock or StepClock()
+        with clock.measuring("starting"):
+            grade = session.check(request.transform, tables, vocabulary=request.vocabulary)
         if grade.level is GradeLevel.REFUSED or grade.transform_class is None:
-            return request  # the engine says why when it is asked to run it
+            return CompletedRequest(request)  # the engine says why when it is asked to run it
         if not grade.transform_class.reads_whole_inputs:
-            return request
+            return CompletedRequest(request)
         # A join as of a time is final, and corrects what it said of rows that are corrected.
         has_corrections = grade.transform_class is TransformClass.MAINTAINED or request.transform.temporal_tables
         if has_corrections and is_redefined:
@@ -82,8 +88,26 @@ class WholeInputs:
             )
         # Which rows came in time is asked of a whole input only where rows can come too late for good.
         is_final = grade.transform_class is TransformClass.FINAL
-        completed = (self._complete(*each, is_final=is_final) for each in zip(request.inputs, planned, strict=True))
-        return replace(request, inputs=tuple(completed))
+        with clock.measuring("state"):
+            completed = [self._complete(*each, is_final=is_final) for each in zip(request.inputs, planned, strict=True)]
+            return CompletedRequest(
+                replace(request, inputs=tuple(completed)),
+                self._measure(planned, lambda read: read.prev_block_hash),
+                self._measure(planned, lambda read: read.new_block_hash or read.prev_block_hash),
+            )
+
+    def _measure(
+        self, planned: Sequence[PlannedInput], newest: Callable[[ExecuteTransformInput], Multihash | None]
+    ) -> StateSize:
+        """Add up the rows of inputs up to a block of each, and the sizes of their files as blocks state them."""
+        rows = size_bytes = 0
+        for recorded in (each.recorded for each in planned):
+            if (block_hash := newest(recorded)) is not None:
+                last = self._number_of(recorded.dataset_id, block_hash)
+                found = [data for number, data in self._read[recorded.dataset_id].slices if number <= last]
+                rows += sum(data.offset_interval.row_count for data in found)
+                size_bytes += sum(data.size for data in found)
+        return StateSize(rows, size_bytes)
 
     def _complete(self, each: TransformInput, planned: PlannedInput, *, is_final: bool) -> TransformInput:
         recorded = planned.recorded

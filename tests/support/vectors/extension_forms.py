@@ -81,12 +81,13 @@ def _keys(document: Case) -> Checks:
 def _replay(document: Case) -> Checks:
     from odf_protocol.replay_codec import decode_replay_record, encode_replay_record
 
-    def check_record() -> None:
-        signed = decode_replay_record(base64.b64decode(document["document"]))
-        expect(str(signed.hash), document["hash"])
-        expect(encode_replay_record(signed.record).decode(), document["payload"])
+    def check_record(case: Case) -> None:
+        signed = decode_replay_record(base64.b64decode(case["document"]))
+        expect(str(signed.hash), case["hash"])
+        expect(encode_replay_record(signed.record).decode(), case["payload"])
 
-    yield Check("replay record", check_record)
+    yield Check("replay record", partial(check_record, document))
+    yield Check("replay record with figures", partial(check_record, document["withStatistics"]))
     for case in document["rejected"]:
         yield _refusal(case, partial(decode_replay_record, base64.b64decode(case["document"])))
 

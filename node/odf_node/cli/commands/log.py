@@ -7,6 +7,7 @@ from typing import Final
 from odf_node.cli.context import Context
 from odf_node.cli.parsing import add_output_format, whole_number
 from odf_node.datasets.naming import get_dataset
+from odf_node.derive.step_log import describe_step
 from odf_node.wording import count_of
 from odf_protocol.manifest import block_to_json, iter_log_yaml
 
@@ -33,17 +34,20 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
     """Print blocks, newest first, with who signed them."""
     record = get_dataset(context.node.chains, arguments.dataset)
     for logged in context.node.read_models.chain_log.read(record, limit=arguments.limit):
-        block, query = logged.block, logged.query
+        block, query, figures = logged.block, logged.query, logged.statistics
+        did = "" if figures is None else describe_step(figures)
         if arguments.output_format == "json":
             plain = json.loads(block_to_json(block))
             shown = {"blockHash": str(block.hash), "signed": logged.is_signed}
             shown |= {"filesAbsent": True} if logged.lacks_files else {}
             shown |= ({"query": query} if query else {}) | plain
+            shown |= {} if figures is None else {"statistics": figures.to_json()}
             context.console.json(shown, indent=None)
         elif arguments.output_format == "oneline":
             context.console.text(
                 f"{block.sequence_number:>6}  {block.hash.short}  {block.system_time}  {describe_event(block.event)}"
                 f"{f'  {query}' if query else ''}"
+                f"{f'  {did}' if did else ''}"
                 f"{'  (not here)' if logged.lacks_files else ''}"
             )
         else:
@@ -51,6 +55,7 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
             signed = "signed by the dataset's key" if logged.is_signed else "not signed"
             signed += ", its files are not here" if logged.lacks_files else ""
             signed += f", {query}" if query else ""
+            signed += f"; {did}" if did else ""
             context.console.raw(f"# Block {block.sequence_number} ({signed})\n" + "".join(iter_log_yaml([block])))
     if arguments.limit is not None and (older := record.head.sequence_number + 1 - arguments.limit) > 0:
         context.console.note(f"{count_of(older, 'older block')} not shown; --all shows them")

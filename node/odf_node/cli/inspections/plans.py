@@ -7,6 +7,7 @@ from typing import Final
 from odf_node.cli.context import Context
 from odf_node.cli.input_files import read_input
 from odf_node.datasets.naming import get_dataset
+from odf_node.derive.step_log import StepLog, describe_step, explain_time
 from odf_node.derive.step_plans import StepPlan, StepPlanner
 from odf_node.errors import UnknownDatasetError
 from odf_protocol.manifest import parse_snapshots
@@ -30,7 +31,9 @@ def show_plans(context: Context, subject: str, *, as_json: bool) -> None:
         UsageError: It is no derivative.
     """
     node = context.node
-    planner = StepPlanner(node.chains, node.transformer.builder, node.grader, node.transformer.bound)
+    planner = StepPlanner(
+        node.chains, node.transformer.builder, StepLog(node.chains, node.evidence), node.grader, node.transformer.bound
+    )
     with context.console.progress("looking at the query"):
         try:
             plans = [planner.plan_dataset(get_dataset(node.chains, subject))]
@@ -69,5 +72,8 @@ def _iter_lines(plan: StepPlan) -> Iterator[str]:
         yield f"  {'stages' if position == 0 else '':<10} {position + 1}. {stage}"
     if plan.kind is not None:
         yield f"  a step     computes {plan.cost}"
+    if (newest := plan.newest) is not None:
+        yield f"  newest one block {newest.sequence_number}: {describe_step(newest.statistics)}"
+        yield from (f"             {line}" for line in explain_time(newest.statistics))
     if plan.inputs:
         yield "  next step  reads" if plan.is_due else "  next step  none: its inputs gained nothing since the last one"

@@ -1,0 +1,78 @@
+"""The figures of steps that are stored: what replay records say that each step did (REPLAY-13)."""
+
+from dataclasses import dataclass
+from itertools import islice
+from typing import Final
+
+from odf_node.ports.chains import ChainStore
+from odf_node.ports.datasets import DatasetRecord
+from odf_node.ports.evidence import EvidenceStore
+from odf_protocol.did import DatasetId
+from odf_protocol.errors import OdfError
+from odf_protocol.multihash import Multihash
+from odf_protocol.replay_codec import decode_replay_record
+from odf_protocol.step_statistics import StepStatistics
+
+_MOST_LOOKED_AT: Final = 100
+"""Newest blocks among which the newest step is looked for.  # guess: others between steps are few"""
+
+_WORDS: Final = {
+    "starting": "starting the engine and reading the query",
+    "reading": "bringing new rows to the engine",
+    "state": "bringing rows of earlier steps to the engine",
+    "computing": "the query",
+    "checking": "checking what the engine gave",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class StoredStep:
+    """What the record of a block says that its step did."""
+
+    sequence_number: int
+    statistics: StepStatistics
+
+
+@dataclass(frozen=True, slots=True)
+class StepLog:
+    """Reads replay records for their figures; those of earlier builds have none."""
+
+    chains: ChainStore
+    evidence: EvidenceStore
+
+    def find(self, dataset_id: DatasetId, block_hash: Multihash) -> StepStatistics | None:
+        """Return the figures of a step, None where nobody says them."""
+        found = self.evidence.find_replay_record(dataset_id, block_hash)
+        if found is None:
+            return None
+        try:
+            return decode_replay_record(found.raw).record.statistics
+        except OdfError:
+            return None  # 'verify' says what is wrong with it
+
+    def find_newest(self, record: DatasetRecord) -> StoredStep | None:
+        """Return the figures of the newest step that has any."""
+        for block in islice(self.chains.iter_blocks_backwards(record.id), _MOST_LOOKED_AT):
+            if (statistics := self.find(record.id, block.hash)) is not None:
+                return StoredStep(block.sequence_number, statistics)
+        return None
+
+
+def describe_step(statistics: StepStatistics) -> str:
+    """Say shortly what a step did: ``read 120 rows, gave +8 -1, 3 late, 1.2 s``."""
+    parts = [f"read {statistics.total_read:,}", f"gave {statistics.rows_out}"]
+    if statistics.late_rows:
+        parts.append(f"{statistics.late_rows:,} late")
+    if statistics.milliseconds:
+        parts.append(f"{statistics.total_ms / 1000:.1f} s")
+    return ", ".join(parts)
+
+
+def explain_time(statistics: StepStatistics) -> list[str]:
+    """Say what took how much of a step's time, the largest share first; empty where nobody measured."""
+    total = statistics.total_ms
+    shares = sorted(statistics.milliseconds.items(), key=lambda item: -item[1]) if total else []
+    lines = [f"{round(100 * spent / total)} %  {_WORDS.get(name, 'other things')}" for name, spent in shares if spent]
+    if lines and statistics.state_before.rows:
+        lines[0] += f"; of {statistics.total_read:,} rows read, earlier steps had read {statistics.state_before.rows:,}"
+    return lines
