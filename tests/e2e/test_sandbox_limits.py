@@ -2,6 +2,7 @@
 
 import json
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -91,6 +92,14 @@ def test_kill_by_somebody_else_is_never_told_as_a_limit(start, cpu_s):
     process = start("import os, signal\nos.kill(os.getpid(), signal.SIGKILL)", cpu_s=cpu_s)
     with pytest.raises(EngineFailureError, match="exit code 137"):
         process.receive(WALL_S)
+
+
+def test_sandbox_outlives_the_thread_that_asked_for_it(start):
+    with ThreadPoolExecutor(1) as thread:
+        process = thread.submit(start, "print(input(), flush=True)\ninput()").result()
+    time.sleep(0.3)  # the thread is gone for Python a little before it is for the kernel
+    process.send(b"here")
+    assert process.receive(WALL_S) == b"here"
 
 
 def test_everything_dies_with_the_outermost_process(start):

@@ -1,7 +1,6 @@
 """One warm session behind the server, which serves one request after the other.
 
-All work on sessions happens in one thread that lives as long as the desk: a sandbox dies with the thread that made it,
-not only with its process (``PR_SET_PDEATHSIG`` in prctl(2)).
+All work on sessions happens in one thread, one request after the other.
 
 Source: clause GRPC-10 of ``spec/extensions/engine-grpc.md``.
 """

@@ -15,6 +15,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Sequence
+from concurrent.futures import Future
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Self, cast
@@ -67,15 +68,17 @@ class SandboxedProcess:
         self._over_memory_since: float | None = None
         self._woken = threading.Event()
         self._is_asked = True  # until it says that it is ready
-        self._process = self._start(profile, program)
+        started: Future[subprocess.Popen[bytes]] = Future()
+        watch = threading.Thread(
+            target=self._start_and_watch, args=(started, profile, program), name="engine watch", daemon=True
+        )
+        watch.start()
+        self._process = started.result()
         self._stdin = cast("IO[bytes]", self._process.stdin)
         self._stdout = cast("IO[bytes]", self._process.stdout)
-        self._threads = [
-            threading.Thread(target=self._keep_log, name="engine log", daemon=True),
-            threading.Thread(target=self._watch, name="engine watch", daemon=True),
-        ]
-        for thread in self._threads:
-            thread.start()
+        log = threading.Thread(target=self._keep_log, name="engine log", daemon=True)
+        log.start()
+        self._threads = [log, watch]
 
     @property
     def is_running(self) -> bool:
@@ -181,6 +184,18 @@ class SandboxedProcess:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
+
+    def _start_and_watch(
+        self, started: "Future[subprocess.Popen[bytes]]", profile: Profile, program: Sequence[str]
+    ) -> None:
+        """Start the sandbox in the thread of its watch: it ends with the thread that started it (PR_SET_PDEATHSIG)."""
+        try:
+            self._process = self._start(profile, program)
+        except BaseException as error:  # noqa: BLE001 - raised where it was asked for
+            started.set_exception(error)
+            return
+        started.set_result(self._process)
+        self._watch()
 
     def _start(self, profile: Profile, program: Sequence[str]) -> "subprocess.Popen[bytes]":
         descriptor = open_filter() if profile.has_filter else None

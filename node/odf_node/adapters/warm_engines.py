@@ -78,7 +78,7 @@ class Keeper:
     # The command that has its turn. It may be stopped and say nothing for ever, also while it holds an engine.
     _line: Connection | None = None
     _line_lock: threading.Lock = field(default_factory=threading.Lock)
-    # One thread for all requests: the sandbox ends with the thread that started it (PR_SET_PDEATHSIG).
+    # One request after the other, beside the thread that listens.
     _worker: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "engine"))
 
     def run(self) -> None:
