@@ -34,6 +34,7 @@ _TOP_LEVEL_NAMES: Final = frozenset(
         "engines",
         "policies.yaml",
         "logins.json",
+        "questions",
     }
 )
 _PRIVATE_FOLDER: Final = 0o700
@@ -108,6 +109,11 @@ class Home:
     def logins(self) -> Path:
         """Access tokens for other servers, by origin."""
         return self.path / "logins.json"
+
+    @property
+    def question_history(self) -> Path:
+        """What was typed into the shell of ``sql`` (HOME-54)."""
+        return self.path / "questions"
 
     @property
     def writers_lock(self) -> Path:

@@ -1,6 +1,8 @@
-"""Write rows (an Arrow table) as a table, CSV, JSON or Parquet."""
+"""Write rows (an Arrow table) as a table, CSV, JSON, Parquet or an Arrow file."""
 
 import json
+import os
+import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import date, datetime, time
@@ -13,6 +15,11 @@ from odf_node.wording import count_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+FILE_FORMATS: Final = ("parquet", "arrow")
+"""Those that no terminal shows, so that they are written to files."""
+
+FORMATS: Final = ("table", "csv", "json", "ndjson", *FILE_FORMATS)
 
 OPERATION_COLUMN: Final = "op"
 OPERATIONS: Final = ("append", "retract", "correct from", "correct to")
@@ -33,10 +40,8 @@ def write_rows(
         return
     check_output_path(path)
     try:
-        _write_file(rows, output_format, path)
+        _write_whole(rows, output_format, path)
     except (OSError, ResultNotWrittenError) as error:
-        # A file that holds a part of the answer would be taken for the answer.
-        path.unlink(missing_ok=True)
         raise ResultNotWrittenError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
     console.note(f"{count_of(rows.num_rows, 'row')} written to {path}")
 
@@ -53,14 +58,30 @@ def check_output_path(path: Path) -> None:
         raise UsageError(f"{path}: there is no folder {path.parent}")
 
 
+def _write_whole(rows: "pa.Table", output_format: str, path: Path) -> None:
+    """Write a file under its name when it is whole: a part of an answer would be taken for the answer (QUERY-11)."""
+    with tempfile.TemporaryDirectory(prefix=f".{path.name}-", dir=path.parent) as folder:
+        part = Path(folder, "part")
+        _write_file(rows, output_format, part)
+        with part.open("rb") as file:
+            os.fsync(file.fileno())
+        check_output_path(path)
+        part.rename(path)
+
+
 def _write_file(rows: "pa.Table", output_format: str, path: Path) -> None:
     if output_format == "parquet":
         import pyarrow.parquet as pq
 
         pq.write_table(rows, path)
-        return
-    with path.open("x", encoding="utf-8", newline="") as file:
-        _write(Console(out=file), rows, output_format, "no rows")
+    elif output_format == "arrow":
+        import pyarrow as pa
+
+        with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, rows.schema) as writer:
+            writer.write_table(rows)
+    else:
+        with path.open("x", encoding="utf-8", newline="") as file:
+            _write(Console(out=file), rows, output_format, "no rows")
 
 
 def _write(console: Console, rows: "pa.Table", output_format: str, empty: str) -> None:

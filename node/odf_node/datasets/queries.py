@@ -22,6 +22,21 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
+class Answer:
+    """What a question gave.
+
+    Attributes:
+        rows: In the order of the query.
+        engine: Which engine answered.
+        fallback: Why the one that is asked first did not; None where it was not asked, or did.
+    """
+
+    rows: "pa.Table"
+    engine: str
+    fallback: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class QueryRunner:
     """The use case behind ``odf-node sql``."""
 
@@ -41,14 +56,16 @@ class QueryRunner:
                 found += [(record, needed)] if needed else []
         return found
 
-    def run(self, sql: str, *, as_of: Timestamp | None, max_rows: int | None, engine: str | None = None) -> "pa.Table":
+    def run(self, sql: str, *, as_of: Timestamp | None, max_rows: int | None, engine: str | None = None) -> Answer:
         """Answer one query.
 
         Args:
-            sql: In the engine's dialect; datasets that have data are tables under their names.
+            sql: In the SQL of the engine named, else of the usual one; datasets that have data are tables under their
+                names.
             as_of: Only rows that had been written by then are seen.
             max_rows: Cut the answer there, None for all of it.
-            engine: Which answers, None for the usual one.
+            engine: Which answers; None for the usual one, or for the one that is asked first where it gives the same
+                answer (QUERY-8).
 
         Raises:
             EngineMissingError: No such engine is installed, or it answers no questions.
@@ -61,14 +78,22 @@ class QueryRunner:
         tables = tuple(table for each in records if (table := self._table(each, sql, as_of)) is not None)
         request = QueryRequest(tables=tables, sql=sql, as_of=as_of, max_rows=max_rows, limits=self.engines.limits)
         try:
-            response = self.engines.query_session(engine).query(request)
+            name, response, fallback = self.engines.query(request, engine)
         except InvalidQueryError as error:
             empty = [each.name for each in records if self._is_asked_in_vain(each, sql)]
             if not empty:
                 raise
             reason = f"{', '.join(empty)} has no rows yet: 'odf-node pull' or 'odf-node ingest' brings some"
             raise InvalidQueryError(reason, position=error.position) from error
-        return pq.read_table(response.result_path)
+        # ``read_table`` would load all that data sets of many files need, and pandas where it is.
+        with pq.ParquetFile(response.result_path) as file:
+            return Answer(file.read(), name, fallback)
+
+    def list_tables(self) -> dict[str, tuple[str, ...]]:
+        """List the datasets that have data, in the order of their names, and their columns."""
+        records = sorted(self.chains.list_datasets(), key=lambda each: each.name)
+        views = ((each.name, load_view(self.chains, each.id).schema) for each in records)
+        return {name: tuple(field.name for field in schema.fields) for name, schema in views if schema is not None}
 
     def _table(self, record: DatasetRecord, sql: str, as_of: Timestamp | None) -> QueryTable | None:
         view = load_view(self.chains, record.id)

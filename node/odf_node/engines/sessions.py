@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from odf_engines.contract import IngestRequest, IngestResponse, Limits
+from odf_engines.contract import IngestRequest, IngestResponse, Limits, QueryRequest, QueryResponse
 from odf_engines.engine import Engine, EngineSession, IngestEngine, IngestSession, Offer, QuerySession
 from odf_engines.errors import EngineMissingError, UnsuitableSourceError
 from odf_engines.registry import engines_offering, get_ingest_engine, installed_engines
@@ -81,16 +81,40 @@ class EngineHost:
             self._own[name] = self._stack.enter_context(self._open(get_ingest_engine(name).name))
         return self._own[name]
 
+    def query(self, request: QueryRequest, name: str | None = None) -> tuple[str, QueryResponse, str | None]:
+        """Answer a question with the engine called ``name``, or the usual one.
+
+        Returns:
+            Which engine answered, its answer, and why the one that is asked first did not (None: it was not asked).
+
+        Raises:
+            EngineMissingError: It is not installed here, or answers none.
+            InvalidQueryError, LimitExceededError, EngineFailureError: As ``QuerySession.query``.
+        """
+        return name or self.roles.query, self.query_session(name).query(request), None
+
     def query_session(self, name: str | None = None) -> QuerySession:
         """Return the session of an engine that answers questions, as ``own_session``; None: of the usual one.
 
         Raises:
             EngineMissingError: It is not installed here, or answers none.
         """
+        return self.own_session(self.get_answering_engine(name).name)
+
+    def get_answering_engine(self, name: str | None = None) -> Engine:
+        """Return an engine that answers questions; None: the usual one.
+
+        Raises:
+            EngineMissingError: It is not installed here, or answers none.
+        """
         engine = self.get_engine(name or self.roles.query)
         if Offer.QUERY not in engine.offers:
-            raise EngineMissingError(engine.name, engines_offering(Offer.QUERY), offer=Offer.QUERY.value)
-        return self.own_session(engine.name)
+            raise EngineMissingError(engine.name, self.list_answering_engines(), offer=Offer.QUERY.value)
+        return engine
+
+    def list_answering_engines(self) -> tuple[str, ...]:
+        """List the names of installed engines that answer questions."""
+        return engines_offering(Offer.QUERY)
 
     def own_session(self, name: str) -> EngineSession:
         """Return the session for work of this node's operator, started at the first call."""
@@ -115,12 +139,21 @@ class EngineHost:
         for session in tuple(self._open_sessions):
             session.stop()
 
+    def renew(self) -> None:
+        """End all sessions at once; what is asked later starts new ones."""
+        self.stop()
+        self._end_sessions()
+        self._is_stopped = False
+
     def close(self) -> None:
         """End all sessions."""
+        self._end_sessions()
+        self.own_workspace.close()
+
+    def _end_sessions(self) -> None:
         self._stack.close()
         self._own.clear()
         self._open_sessions.clear()
-        self.own_workspace.close()
 
     def _is_added(self, name: str) -> bool:
         return self.get_engine(name).name not in installed_engines()

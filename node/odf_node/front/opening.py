@@ -93,7 +93,7 @@ class OpenNode:
                     self.pull(each.name)
         moment = _moment(as_of)
         bring_files(self.inner, self.inner.queries.list_absent(query, as_of=moment))
-        return Rows(self.inner.queries.run(query, as_of=moment, max_rows=max_rows, engine=engine))
+        return Rows(self.inner.queries.run(query, as_of=moment, max_rows=max_rows, engine=engine).rows)
 
     def pull(self, *sources: str, policy: str | None = None) -> list[PullReport]:
         """Bring datasets up to date, inputs first: ingest roots, compute derivatives, accept news of others.

@@ -120,7 +120,7 @@ class Table:
         # Without quotes, which differ between engines; a name has no spaces (QUERY-2).
         query = f"SELECT * FROM {self.record.name}__state"  # noqa: S608 - names are checked (NAME-1)
         bring_files(self.inner, self.inner.queries.list_absent(query, as_of=self.as_of))
-        return Rows(self.inner.queries.run(query, as_of=self.as_of, max_rows=None))
+        return Rows(self.inner.queries.run(query, as_of=self.as_of, max_rows=None).rows)
 
     def files(self) -> list[Path]:
         """List Parquet files with the events, in order, written by this node; whole slices, whatever ``after`` says.

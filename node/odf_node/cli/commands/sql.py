@@ -1,29 +1,44 @@
 """``odf-node sql``: ask questions of the datasets of this node."""
 
 import argparse
+import sys
 from pathlib import Path
 
+from odf_node.cli.asking.question import Asker
+from odf_node.cli.asking.script import read_script, run_script
 from odf_node.cli.context import Context, parse_time
-from odf_node.cli.missing_files import bring_files
 from odf_node.cli.parsing import add_output_format, whole_number
-from odf_node.cli.rows import check_output_path, write_rows
+from odf_node.cli.rows import FILE_FORMATS, FORMATS, check_output_path
 from odf_node.errors import UsageError
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument(
+    parser.epilog = (
+        "Without -c and --script: a shell on a terminal (.help explains it), else the statements on standard input."
+    )
+    asked = parser.add_mutually_exclusive_group()
+    asked.add_argument(
         "-c",
         "--command-text",
         metavar="QUERY",
-        required=True,
         dest="query",
         help="one query, in the engine's SQL; datasets are tables, NAME__state is the newest state of each primary key",
     )
-    parser.add_argument("--engine", metavar="ENGINE", help="which answers (default: engines.query of the settings)")
+    asked.add_argument(
+        "--script", type=Path, metavar="FILE", help="answer the statements of a file, up to the first that fails"
+    )
+    parser.add_argument(
+        "--engine",
+        metavar="ENGINE",
+        help="which answers, in its own SQL (default: engines.query of the settings, or engines.query_first where "
+        "that gives the same answer)",
+    )
     parser.add_argument("--as-of", metavar="T", help="answer as of this system time: later rows are not seen")
-    add_output_format(parser, "table", "csv", "json", "ndjson", "parquet")
-    parser.add_argument("--output-path", type=Path, metavar="FILE", help="write the answer there (needed for parquet)")
+    add_output_format(parser, *FORMATS)
+    parser.add_argument(
+        "--output-path", type=Path, metavar="FILE", help="write the answer there (needed for parquet and arrow)"
+    )
     parser.add_argument(
         "--max-rows",
         type=whole_number(0),
@@ -34,17 +49,28 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(context: Context, arguments: argparse.Namespace) -> int:
-    """Run the query read-only in the sandboxed engine."""
-    if arguments.output_format == "parquet" and arguments.output_path is None:
-        raise UsageError("parquet is written to a file; name it with --output-path")
-    if arguments.output_path is not None:
-        check_output_path(arguments.output_path)
+    """Answer read-only, in a sandboxed engine."""
+    path: Path | None = arguments.output_path
     as_of = parse_time(arguments.as_of, option="--as-of") if arguments.as_of else None
-    with context.console.progress("running the query") as progress:
-        needed = context.node.queries.list_absent(arguments.query, as_of=as_of)
-        bring_files(context, needed, progress)
-        rows = context.node.queries.run(
-            arguments.query, as_of=as_of, max_rows=arguments.max_rows or None, engine=arguments.engine
-        )
-    write_rows(context.console, rows, arguments.output_format, path=arguments.output_path)
+    asker = Asker(context, arguments.engine, as_of, arguments.max_rows or None)
+    if arguments.query is None and arguments.script is None and sys.stdin.isatty():
+        return _run_shell(asker, arguments.output_format, path)
+    if arguments.output_format in FILE_FORMATS and path is None:
+        raise UsageError(f"{arguments.output_format} is written to a file; name it with --output-path")
+    if path is not None:
+        check_output_path(path)
+    if arguments.query is None:
+        return run_script(asker, read_script(arguments.script), arguments.output_format, path)
+    asker.write(asker.ask(arguments.query), arguments.output_format, path)
     return 0
+
+
+def _run_shell(asker: Asker, output_format: str, path: Path | None) -> int:
+    if not sys.stdout.isatty():
+        raise UsageError("a shell needs a terminal; ask with -c, --script or on standard input")
+    if path is not None or output_format in FILE_FORMATS:
+        raise UsageError("in the shell, .format FORMAT FILE writes an answer to a file")
+    # What it stands on takes longer to load than most commands take.
+    from odf_node.cli.asking.shell import Shell
+
+    return Shell(asker, output_format).run()
