@@ -215,7 +215,7 @@ class Node:
         """Behind ``sql``."""
         from odf_node.datasets.queries import QueryRunner
 
-        return QueryRunner(self.chains, self.object_names, self.objects, self.engines)
+        return QueryRunner(self.chains, self.object_names, self.ingests, self.quarantine, self.objects, self.engines)
 
     @cached_property
     def read_models(self) -> ReadModels:

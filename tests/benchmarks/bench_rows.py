@@ -79,7 +79,8 @@ def main() -> None:
 
             def ask() -> None:
                 with judge.opened() as store:
-                    QueryRunner(store, store, judge.objects, judge.engines).run(QUESTION, as_of=None, max_rows=None)
+                    runner = QueryRunner(store, store, store, store, judge.objects, judge.engines)
+                    runner.run(QUESTION, as_of=None, max_rows=None)
 
             def derive() -> None:
                 publisher = PublisherHome(judge)

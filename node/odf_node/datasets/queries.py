@@ -1,24 +1,35 @@
 """Questions in SQL over the datasets of this node, as they are or as they were known at a time."""
 
 import re
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Final
 
 from odf_engines.contract import QueryRequest, QueryTable
 from odf_engines.errors import InvalidQueryError
 from odf_node.datasets.chains import iter_slices, load_view
 from odf_node.datasets.engine_rows import EngineRows
 from odf_node.datasets.presence import Presence
+from odf_node.datasets.quarantine_table import QuarantineTables
+from odf_node.datasets.quarantined_rows import QuarantineReader
 from odf_node.engines.sessions import EngineHost
+from odf_node.os_errors import mapped_os_errors
 from odf_node.ports import DatasetRecord, ObjectStore
 from odf_node.ports.chains import ChainStore
+from odf_node.ports.ingests import IngestStore
 from odf_node.ports.object_names import ObjectNames
+from odf_node.ports.quarantine import QuarantineStore
+from odf_protocol.enums import DatasetKind
 from odf_protocol.multihash import Multihash
 from odf_protocol.timestamp import Timestamp
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+QUARANTINE_SUFFIX: Final = "__quarantine"
+"""Behind the name of a dataset: its rows that were not taken (QUAR-6)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +53,8 @@ class QueryRunner:
 
     chains: ChainStore
     object_names: ObjectNames
+    ingests: IngestStore
+    quarantine: QuarantineStore
     objects: ObjectStore
     engines: EngineHost
 
@@ -61,7 +74,7 @@ class QueryRunner:
 
         Args:
             sql: In the SQL of the engine named, else of the usual one; datasets that have data are tables under their
-                names.
+                names, and what ingests set aside under ``NAME__quarantine``.
             as_of: Only rows that had been written by then are seen.
             max_rows: Cut the answer there, None for all of it.
             engine: Which answers; None for the usual one, or for the one that is asked first where it gives the same
@@ -71,29 +84,43 @@ class QueryRunner:
             EngineMissingError: No such engine is installed, or it answers no questions.
             ObjectsAbsentError: It names a dataset whose files are not all here.
             InvalidQueryError: It is no query, names what is not there, or fails on a value.
+            UsageError: More was set aside than can be asked at once.
         """
         import pyarrow.parquet as pq
 
         records = self.chains.list_datasets()
-        tables = tuple(table for each in records if (table := self._table(each, sql, as_of)) is not None)
-        request = QueryRequest(tables=tables, sql=sql, as_of=as_of, max_rows=max_rows, limits=self.engines.limits)
-        try:
-            name, response, fallback = self.engines.query(request, engine)
-        except InvalidQueryError as error:
-            empty = [each.name for each in records if self._is_asked_in_vain(each, sql)]
-            if not empty:
-                raise
-            reason = f"{', '.join(empty)} has no rows yet: 'odf-node pull' or 'odf-node ingest' brings some"
-            raise InvalidQueryError(reason, position=error.position) from error
-        # ``read_table`` would load all that data sets of many files need, and pandas where it is.
-        with pq.ParquetFile(response.result_path) as file:
-            return Answer(file.read(), name, fallback)
+        tables = [table for each in records if (table := self._table(each, sql, as_of)) is not None]
+        with ExitStack() as stack:
+            asked = (each for each in records if f"{each.name}{QUARANTINE_SUFFIX}".lower() in sql.lower())
+            tables += [self._set_aside(each, as_of, stack) for each in asked if each.kind is DatasetKind.ROOT]
+            request = QueryRequest(
+                tables=tuple(tables), sql=sql, as_of=as_of, max_rows=max_rows, limits=self.engines.limits
+            )
+            try:
+                answered_by, response, fallback = self.engines.query(request, engine)
+            except InvalidQueryError as error:
+                empty = [each.name for each in records if self._is_asked_in_vain(each, sql)]
+                if not empty:
+                    raise
+                reason = f"{', '.join(empty)} has no rows yet: 'odf-node pull' or 'odf-node ingest' brings some"
+                raise InvalidQueryError(reason, position=error.position) from error
+            # ``read_table`` would load all that data sets of many files need, and pandas where it is.
+            with pq.ParquetFile(response.result_path) as file:
+                return Answer(file.read(), answered_by, fallback)
 
     def list_tables(self) -> dict[str, tuple[str, ...]]:
         """List the datasets that have data, in the order of their names, and their columns."""
         records = sorted(self.chains.list_datasets(), key=lambda each: each.name)
         views = ((each.name, load_view(self.chains, each.id).schema) for each in records)
         return {name: tuple(field.name for field in schema.fields) for name, schema in views if schema is not None}
+
+    def _set_aside(self, record: DatasetRecord, as_of: Timestamp | None, stack: ExitStack) -> QueryTable:
+        with mapped_os_errors(self.engines.workspace):
+            folder = stack.enter_context(TemporaryDirectory(dir=self.engines.workspace, prefix="set-aside-"))
+            name = f"{record.name}{QUARANTINE_SUFFIX}"
+            reader = QuarantineReader(self.ingests, self.quarantine, self.objects)
+            tables = QuarantineTables(self.chains, reader, self.engines.limits.output_bytes)
+            return tables.make(record, name, Path(folder), as_of=as_of)
 
     def _table(self, record: DatasetRecord, sql: str, as_of: Timestamp | None) -> QueryTable | None:
         view = load_view(self.chains, record.id)
@@ -113,5 +140,6 @@ class QueryRunner:
 
 
 def _names(sql: str, record: DatasetRecord) -> bool:
-    """Say whether a query may read a dataset; the engine looks at no other either."""
-    return record.name.lower() in sql.lower()
+    """Say whether a query may read a dataset's own rows; the engine looks at no other either."""
+    name = record.name.lower()
+    return name in sql.lower().replace(f"{name}{QUARANTINE_SUFFIX}", "")

@@ -76,6 +76,8 @@ class OpenNode:
     ) -> Rows:
         """Ask a question; datasets are tables under their names, ``NAME__state`` the newest row of each primary key.
 
+        ``NAME__quarantine`` has the rows that ingests did not take, with all their errors.
+
         Args:
             query: In the engine's SQL.
             as_of: Answer as was known by then.

@@ -15,6 +15,7 @@ from odf_node.datasets.presence import Presence
 from odf_node.errors import UsageError
 from odf_node.front.waiting import bring_files
 from odf_node.ports import DatasetRecord
+from odf_protocol.enums import DatasetKind
 from odf_protocol.schema_arrow import arrow_schema_of
 from odf_protocol.timestamp import Timestamp
 
@@ -120,6 +121,19 @@ class Table:
         # Without quotes, which differ between engines; a name has no spaces (QUERY-2).
         query = f"SELECT * FROM {self.record.name}__state"  # noqa: S608 - names are checked (NAME-1)
         bring_files(self.inner, self.inner.queries.list_absent(query, as_of=self.as_of))
+        return Rows(self.inner.queries.run(query, as_of=self.as_of, max_rows=None).rows)
+
+    def quarantine(self) -> Rows:
+        """Give the rows that ingests did not take, with all their errors, as ``NAME__quarantine`` of ``sql``.
+
+        Raises:
+            UsageError: More was set aside than can be read at once; or the dataset is a derivative, which ingests none.
+        """
+        if self.after >= 0:
+            raise UsageError("quarantine is of the dataset; take it of the table, not of its changes")
+        if self.record.kind is not DatasetKind.ROOT:
+            raise UsageError(f"{self.record.name} is a derivative: nothing is ingested, and nothing set aside")
+        query = f"SELECT * FROM {self.record.name}__quarantine"  # noqa: S608 - names are checked (NAME-1)
         return Rows(self.inner.queries.run(query, as_of=self.as_of, max_rows=None).rows)
 
     def files(self) -> list[Path]:

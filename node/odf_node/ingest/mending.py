@@ -11,9 +11,9 @@ from typing import Final
 
 from odf_engines.contract import QueryRequest, QueryTable
 from odf_engines.ingest.json_records import BrokenJsonError, parse_object
+from odf_node.datasets.quarantined_rows import KeptRow
 from odf_node.engines.sessions import EngineHost
 from odf_node.errors import UsageError
-from odf_node.ingest.quarantined_rows import KeptRow
 from odf_node.ports.quarantine import RowId
 from odf_protocol.errors import MalformedError
 from odf_protocol.vocabulary import Vocabulary

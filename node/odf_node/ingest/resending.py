@@ -15,8 +15,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from odf_node.datasets.chains import load_view
+from odf_node.datasets.quarantined_rows import KeptRow, QuarantineReader
 from odf_node.errors import UsageError
-from odf_node.ingest.quarantined_rows import KeptRow, QuarantineReader
 from odf_node.ingest.report import IngestReport
 from odf_node.ingest.taking import Batch, BatchTaker
 from odf_node.ports import DatasetRecord, ObjectStore

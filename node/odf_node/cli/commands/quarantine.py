@@ -12,8 +12,8 @@ from odf_node.cli.parsing import add_output_format, whole_number
 from odf_node.cli.reports import ReportLog
 from odf_node.cli.writing_time import tell_writing_time
 from odf_node.datasets.naming import get_dataset
+from odf_node.datasets.quarantined_rows import KeptRow, QuarantineReader
 from odf_node.errors import UsageError
-from odf_node.ingest.quarantined_rows import KeptRow, QuarantineReader
 from odf_node.ports import DatasetRecord
 from odf_node.ports.quarantine import RowId
 from odf_node.wording import count_of
@@ -26,6 +26,7 @@ _IDS = "an entry (3) or a row (3.17), as 'quarantine list' and 'show' tell them"
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the actions."""
+    parser.epilog = "In 'odf-node sql', NAME__quarantine is a table of all rows that were set aside, with their errors."
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, title="actions")
     for name, line in (
         ("list", "list entries: what ingests set aside, and what of it waits"),

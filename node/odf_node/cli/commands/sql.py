@@ -23,7 +23,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--command-text",
         metavar="QUERY",
         dest="query",
-        help="one query, in the engine's SQL; datasets are tables, NAME__state is the newest state of each primary key",
+        help="one query, in the engine's SQL; datasets are tables, NAME__state is the newest state of each primary key,"
+        " NAME__quarantine what ingests did not take, with all its errors",
     )
     asked.add_argument(
         "--script", type=Path, metavar="FILE", help="answer the statements of a file, up to the first that fails"

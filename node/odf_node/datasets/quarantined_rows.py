@@ -27,6 +27,7 @@ class KeptRow:
         line: Where it began, None where a source has no lines.
         stage: That refused it.
         original: Its text, None where that is no UTF-8.
+        original_bytes: Its bytes instead.
         given: Names and texts of its columns as they were sent; empty where it cannot be taken apart.
         errors: As in the file (VALID-8).
         note: What is known beside.
@@ -38,6 +39,7 @@ class KeptRow:
     line: int | None
     stage: str
     original: str | None
+    original_bytes: bytes | None
     given: Mapping[str, str | None]
     errors: list[dict[str, str | None]]
     note: RowNote
@@ -114,6 +116,18 @@ class QuarantineReader:
                         if is_whole or row in rows:
                             yield _read_row(row, entry, found, notes.get(place, RowNote()))
 
+    def iter_column_names(self, record: DatasetRecord, entries: Collection[int]) -> Iterator[str]:
+        """Yield the names of columns as senders gave them, oldest entry first; some more than once."""
+        import pyarrow.compute as pc
+        import pyarrow.parquet as pq
+
+        for entry in self.ingests.iter_quarantine(record.id):
+            if entry.id in entries:
+                with pq.ParquetFile(self.objects.get_path(entry.object_hash)) as file:
+                    for batch in file.iter_batches(batch_size=_BATCH_ROWS, columns=["columns"]):
+                        given = pc.list_flatten(batch.column(0))
+                        yield from pc.unique(pc.struct_field(given, "name")).to_pylist()
+
 
 def _read_row(row: RowId, entry: QuarantineFile, found: dict[str, Any], note: RowNote) -> KeptRow:
     return KeptRow(
@@ -123,6 +137,7 @@ def _read_row(row: RowId, entry: QuarantineFile, found: dict[str, Any], note: Ro
         line=found["line"],
         stage=found["stage"],
         original=found["original"],
+        original_bytes=found["original_bytes"],
         given={each["name"]: each["value"] for each in found["columns"]},
         errors=found["errors"],
         note=note,
