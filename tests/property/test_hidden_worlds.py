@@ -1,4 +1,5 @@
-"""Two worlds that differ in hidden datasets alone answer every request of a stranger alike (EX-3, EX-80 to EX-86).
+"""Two worlds that differ in hidden datasets alone answer every request of a stranger alike (EX-3, EX-80 to EX-86,
+PAGES-2).
 
 In one of them a node holds a dataset that is hidden, and one derived from it that is hidden too; in the other it does
 not. Both hold the same published datasets, one of which is derived from the hidden one. Both are asked the same things
@@ -14,14 +15,15 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from odf_node.http.server import create_app
+from odf_node.pages import add_pages
 from support import hidden_worlds as worlds
 from support.hidden_worlds import Universe, open_universe
 from support.secretive_node import THIEF_TOKEN
 
 EXAMPLES = 40
-ROUTES = sorted(
-    {route.resource.canonical for route in create_app(None).router.routes() if route.resource}  # type: ignore[arg-type]
-)
+APP = create_app(None)  # type: ignore[arg-type]
+add_pages(APP, None)  # type: ignore[arg-type]
+ROUTES = sorted({route.resource.canonical for route in APP.router.routes() if route.resource})
 METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH")
 TOKENS = (None, THIEF_TOKEN, "odf_unknown_0123456789")
 

@@ -12,9 +12,11 @@ from typing import Any
 import aiohttp
 import msgspec
 
+from odf_node.configuration import Access, Configuration
 from odf_node.gossip.gossiping import Gossip
 from odf_node.gossip.hearsay import Hearsay
 from odf_node.gossip.home_reading import HomeReader
+from odf_node.http.live import Live
 from odf_protocol.errors import UnavailableError
 from odf_protocol.events import AddData, Checkpoint, DatasetKind, ExecuteTransform, ExecuteTransformInput, Seed
 from odf_protocol.exchange.packs import PackedBlock, encode_pack
@@ -30,6 +32,7 @@ from support.secretive_node import PUSHES, THIEF_TOKEN, Answer, SecretiveNode, S
 from support.signing import NEW_KEY, OTHER_KEY
 
 DERIVED_KEY, SECRET_DERIVED_KEY, ABSENT_KEY = b"\x77" * 32, b"\x78" * 32, b"\x79" * 32
+EVERYONE = Live(Configuration(access=Access(pages="everyone")))
 VERSION = {"x-odf-smtp-version": "1"}
 
 
@@ -80,7 +83,9 @@ class World:
         for text, word in self.masks:
             body = body.replace(text, word)
         body = re.sub(rb'"epoch":"[^"]*"', b'"epoch":""', body)
-        return answer.status, answer.headers, body
+        body = re.sub(rb'name="form_word" value="[^"]*"', b"", body)
+        headers = {name: value for name, value in answer.headers.items() if name != "Set-Cookie"}
+        return answer.status, headers, body
 
 
 Step = Callable[[World], Any]
@@ -146,7 +151,7 @@ async def open_world(folder: Path, clock: SharedClock, *, holds_it: bool) -> Asy
     try:
         while not list(gossip.machine.store.iter_items()):  # noqa: ASYNC110 - it tells when it has looked at home
             await asyncio.sleep(0.01)
-        async with made.served(gossip=gossip) as stranger:
+        async with made.served(gossip=gossip, live=EVERYONE) as stranger:
             world = World(made, stranger)
             world.mask(stranger.url.rpartition(":")[2], "PORT")
             yield world
@@ -253,6 +258,7 @@ def ask(
 
     async def step(world: World) -> Any:
         path = route.replace("{dataset}", name_of(universe, name)).replace("{hash}", hash_of(universe, hash_))
+        path = path.replace("{number}", "1").replace("{offset}", "0")
         path = path.replace("{push}", world.push_id).replace("{upload}", "unknown").replace("{ref}", "head")
         content = None if method in {"GET", "HEAD"} else body_of(universe, body)
         world.stranger.token = token

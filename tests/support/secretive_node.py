@@ -13,10 +13,12 @@ from odf_node.adapters.clocks import FixedClock
 from odf_node.composition import Node
 from odf_node.home import Home
 from odf_node.http.callers import secret_hash_of
+from odf_node.http.live import Live
 from odf_node.http.served_node import ServedNode
 from odf_node.http.server import create_app
 from odf_node.keys.disputes import Disputes
 from odf_node.keys.logs import KeyLogs
+from odf_node.pages import add_pages
 from odf_node.ports import AccessToken
 from odf_node.rows.trees import KeptTrees
 from odf_protocol.did import DidKey
@@ -129,7 +131,7 @@ class SecretiveNode:
         )
 
     @asynccontextmanager
-    async def served(self, **options: Any) -> AsyncIterator[Stranger]:
+    async def served(self, *, live: Live | None = None, **options: Any) -> AsyncIterator[Stranger]:
         node = self.node
         served = ServedNode(
             software="odf-node/test",
@@ -148,7 +150,9 @@ class SecretiveNode:
             pushes=node.push_judge,
             **options,
         )
-        async with serving(create_app(served)) as url, aiohttp.ClientSession() as session:
+        app = create_app(served, live=live)
+        add_pages(app, node)
+        async with serving(app) as url, aiohttp.ClientSession() as session:
             yield Stranger(url, session)
 
 

@@ -113,7 +113,9 @@ APART = [
     *((room, other) for room in ROOMS for other in ("adapters", "cli", "http", "composition", "daemon")),
     *(("adapters", other) for other in (*ROOMS, "cli", "composition", "daemon")),
     *(("ports", other) for other in (*ROOMS, "adapters")),
-    *(("http", other) for other in (*ROOMS, "cli", "daemon")),
+    *(("http", other) for other in (*ROOMS, "cli", "daemon", "pages")),
+    *(("pages", other) for other in ("adapters", "cli", "daemon")),
+    *((room, "pages") for room in (*ROOMS, "adapters", "ports", "cli")),
     ("daemon", "cli"),
 ]
 
@@ -152,6 +154,29 @@ def test_nothing_travels_pickled() -> None:
     talking = [path for path in MODULES if "multiprocessing.connection" in imports_of(path)]
     assert talking
     assert [relative(path) for path in talking if re.search(r"connection\.(?:send|recv)\(", path.read_text())] == []
+
+
+def test_pages_are_made_by_templates_that_escape_pages_8() -> None:
+    """No template takes a value as it is, and only what shows words of others makes HTML in Python."""
+    folder = PACKAGES["odf_node"] / "pages"
+    templates = sorted((folder / "templates").glob("*.html"))
+    assert templates
+    for path in templates:
+        text = path.read_text()
+        assert re.findall(r"\|\s*safe\b|autoescape|\son\w+=|\sstyle=|<style", text) == []
+        assert re.findall(r"<script(?! src=\"/-/pages.js\" defer>)", text) == []
+    assert [path.name for path in folder.glob("*.py") if "Markup" in path.read_text()] == ["texts.py"]
+
+
+def test_only_the_front_of_the_pages_is_used_by_others() -> None:
+    found = {
+        name
+        for path in PACKAGES["odf_node"].rglob("*.py")
+        if path.parent.name != "pages"
+        for name in imports_of(path)
+        if name.startswith("odf_node.pages")
+    }
+    assert found == {"odf_node.pages", "odf_node.pages.add_pages"}
 
 
 @pytest.mark.parametrize("package", PACKAGES)

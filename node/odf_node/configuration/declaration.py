@@ -6,6 +6,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
+from odf_node.ports.access import Pages
 from odf_node.ports.sources import Commands
 from odf_protocol.exchange.limits import (
     MAX_ADDRESS_CONNECTIONS,
@@ -85,6 +86,12 @@ class Access:
     """Who may read."""
 
     anonymous: bool = _setting(True, "serve published datasets to everybody; false: only to tokens and known nodes")
+    pages: str = _setting(
+        Pages.TOKEN.value,
+        "who is shown web pages, at / and below /-/: off: nobody; token: whoever signs in at /-/sign-in with a token; "
+        "everyone: strangers too, of what they may read",
+        choices=tuple(each.value for each in Pages),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

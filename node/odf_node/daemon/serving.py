@@ -22,6 +22,7 @@ from odf_node.http.server import ListeningAddress
 from odf_node.http.server import serve as serve_http
 from odf_node.keys.disputes import Disputes
 from odf_node.keys.logs import KeyLogs
+from odf_node.pages import add_pages
 from odf_node.ports.keys import PrivateKey
 from odf_node.rows.trees import KeptTrees
 from odf_node.turns import FairTurns, TurnLimits
@@ -104,6 +105,7 @@ async def serve(node: Node, setting: Setting, *, ready_file: Path | None, consol
                 live=live,
                 tls=tls,
                 on_reload=take_over,
+                add_pages=lambda app: add_pages(app, node),
             )
     finally:
         if ready_file is not None:

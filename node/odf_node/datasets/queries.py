@@ -1,13 +1,14 @@
 """Questions in SQL over the datasets of this node, as they are or as they were known at a time."""
 
 import re
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
 
-from odf_engines.contract import QueryRequest, QueryTable
+from odf_engines.contract import Limits, QueryRequest, QueryTable
 from odf_engines.errors import InvalidQueryError
 from odf_node.datasets.chains import iter_slices, load_view
 from odf_node.datasets.engine_rows import EngineRows
@@ -69,7 +70,16 @@ class QueryRunner:
                 found += [(record, needed)] if needed else []
         return found
 
-    def run(self, sql: str, *, as_of: Timestamp | None, max_rows: int | None, engine: str | None = None) -> Answer:
+    def run(
+        self,
+        sql: str,
+        *,
+        as_of: Timestamp | None,
+        max_rows: int | None,
+        engine: str | None = None,
+        records: Sequence[DatasetRecord] | None = None,
+        limits: Limits | None = None,
+    ) -> Answer:
         """Answer one query.
 
         Args:
@@ -79,6 +89,9 @@ class QueryRunner:
             max_rows: Cut the answer there, None for all of it.
             engine: Which answers; None for the usual one, or for the one that is asked first where it gives the same
                 answer (QUERY-8).
+            records: The datasets that are tables, by the names that whoever asks knows them by; None: all,
+                and what their ingests set aside, which is for the operator alone.
+            limits: What the answer may cost; None: what the session's requests may.
 
         Raises:
             EngineMissingError: No such engine is installed, or it answers no questions.
@@ -88,13 +101,20 @@ class QueryRunner:
         """
         import pyarrow.parquet as pq
 
-        records = self.chains.list_datasets()
+        of_operator = records is None
+        records = self.chains.list_datasets() if records is None else records
         tables = [table for each in records if (table := self._table(each, sql, as_of)) is not None]
         with ExitStack() as stack:
-            asked = (each for each in records if f"{each.name}{QUARANTINE_SUFFIX}".lower() in sql.lower())
+            asked = (
+                each for each in records if of_operator and f"{each.name}{QUARANTINE_SUFFIX}".lower() in sql.lower()
+            )
             tables += [self._set_aside(each, as_of, stack) for each in asked if each.kind is DatasetKind.ROOT]
             request = QueryRequest(
-                tables=tuple(tables), sql=sql, as_of=as_of, max_rows=max_rows, limits=self.engines.limits
+                tables=tuple(tables),
+                sql=sql,
+                as_of=as_of,
+                max_rows=max_rows,
+                limits=limits or self.engines.limits,
             )
             try:
                 answered_by, response, fallback = self.engines.query(request, engine)

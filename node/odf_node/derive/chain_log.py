@@ -8,7 +8,7 @@ from odf_node.datasets.presence import Presence
 from odf_node.derive.query_history import QuerySpan, list_queries
 from odf_node.derive.step_log import StepLog
 from odf_node.ports.chains import ChainStore
-from odf_node.ports.datasets import DatasetRecord
+from odf_node.ports.datasets import DatasetRecord, StoredBlock
 from odf_node.ports.evidence import EvidenceStore
 from odf_node.ports.object_names import ObjectNames
 from odf_node.ports.objects import ObjectStore
@@ -47,18 +47,36 @@ class ChainLog:
     object_names: ObjectNames
     objects: ObjectStore
 
-    def read(self, record: DatasetRecord, *, limit: int | None) -> Iterator[LoggedBlock]:
-        """Yield the newest blocks, at most ``limit`` of them (None: all)."""
+    def read(self, record: DatasetRecord, *, limit: int | None, newest: int | None = None) -> Iterator[LoggedBlock]:
+        """Yield blocks from number ``newest`` down (None: the head), at most ``limit`` of them (None: all)."""
         absent = Presence(self.object_names, self.objects).find_absent(record)
         queries = list_queries(self.chains, record.id) if record.kind is DatasetKind.DERIVATIVE else []
         steps = StepLog(self.chains, self.evidence)
-        for stored in islice(self.chains.iter_blocks_backwards(record.id), limit):
+        for stored in islice(self._iter_down(record, newest), limit):
             block = decode_block(stored.raw, expected_hash=stored.hash)
             lacks_files = any(item.hash in absent for item in iter_wanted(block.event))
             is_step = isinstance(block.event, ExecuteTransform)
             figures = steps.find(record.id, stored.hash) if is_step else None
             query = describe_query(block, queries)
             yield LoggedBlock(block, stored.signature is not None, query, lacks_files, figures)
+
+    def _iter_down(self, record: DatasetRecord, newest: int | None) -> Iterator[StoredBlock]:
+        if newest is None:
+            yield from self.chains.iter_blocks_backwards(record.id)
+            return
+        for number in range(min(newest, record.head.sequence_number), -1, -1):
+            stored = self.chains.find_block_by_number(record.id, number)
+            if stored is not None:
+                yield stored
+
+
+def describe_event(event: object) -> str:
+    """Give the kind of an event, and how many rows it adds."""
+    new_data = getattr(event, "new_data", None)
+    kind = type(event).__name__
+    if new_data is None:
+        return kind
+    return f"{kind}  +{new_data.offset_interval.row_count:,} rows"
 
 
 def describe_query(block: Block, queries: Sequence[QuerySpan]) -> str:

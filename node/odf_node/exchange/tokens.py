@@ -9,7 +9,7 @@ from typing import Final
 from odf_node.datasets.naming import get_dataset
 from odf_node.errors import UnknownDatasetError, UsageError
 from odf_node.ports import AccessToken, Clock
-from odf_node.ports.access import PUSH_SCOPE, READ_SCOPE, REPLACE_SCOPE, TokenStore
+from odf_node.ports.access import INSPECT_SCOPE, PUSH_SCOPE, READ_SCOPE, REPLACE_SCOPE, TokenStore
 from odf_node.ports.chains import ChainStore
 from odf_protocol.did import DatasetId, DidKey
 from odf_protocol.timestamp import Timestamp
@@ -37,6 +37,7 @@ class Tokens:
         reads_all: bool = False,
         node: DidKey | None = None,
         may_replace: bool = False,
+        inspects: bool = False,
     ) -> tuple[AccessToken, str]:
         """Make a token; return it with its secret, which is kept nowhere.
 
@@ -48,11 +49,13 @@ class Tokens:
             reads: Names or identities that may be read with it, also where they are not published.
             reads_all: Everything may be read.
             node: Whose signed requests stand for the token; the secret is then empty. None: whoever has the secret.
+            inspects: Everything that the operator sees may be looked at on web pages (PAGES-5).
             may_replace: Forced pushes may replace histories that nobody signed (ACCEPT-10).
         """
         scopes = tuple(f"{PUSH_SCOPE}:{self._identity(dataset)}" for dataset in datasets)
         scopes += tuple(f"{READ_SCOPE}:{self._identity(dataset)}" for dataset in reads)
         scopes += (READ_SCOPE,) if reads_all else ()
+        scopes += (INSPECT_SCOPE,) if inspects else ()
         scopes = scopes or (PUSH_SCOPE,)
         scopes += (REPLACE_SCOPE,) if may_replace else ()
         secret = PREFIX + secrets.token_urlsafe(SECRET_BYTES) if node is None else ""

@@ -14,6 +14,17 @@ PUSH_SCOPE: Final = "push"
 REPLACE_SCOPE: Final = "replace"
 """Lets forced pushes replace the history of a dataset that the other scopes allow to push (ACCEPT-10)."""
 
+INSPECT_SCOPE: Final = "inspect"
+"""Allows looking at everything that the operator sees: datasets, refusals, quarantine, peers (PAGES-5)."""
+
+
+class Pages(StrEnum):
+    """Who is shown web pages."""
+
+    OFF = "off"
+    TOKEN = "token"  # noqa: S105 - a word
+    EVERYONE = "everyone"
+
 
 class TokenState(StrEnum):
     """Whether a token opens anything; only a valid one does."""
@@ -73,7 +84,7 @@ def read_grants(scopes: tuple[str, ...], *, anonymous: bool) -> ReadGrants:
     """
     return ReadGrants(
         published=anonymous or bool(scopes),
-        everything=bool({READ_SCOPE, PUSH_SCOPE}.intersection(scopes)),
+        everything=bool({READ_SCOPE, PUSH_SCOPE, INSPECT_SCOPE}.intersection(scopes)),
         datasets=frozenset(
             DatasetId.parse(scope.partition(":")[2])
             for scope in scopes

@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -157,6 +158,27 @@ class SliceProcess:
         return TableSummary.of_leaves(
             found["row_count"], base64.b64decode(found["schema"]), [PackedHashes(column) for column in columns]
         )
+
+    def read_window(
+        self, path: Path, *, first: int, count: int, columns: Sequence[str], most_characters: int
+    ) -> list[list[tuple[str, int] | None]]:
+        """Read some rows and columns as texts, as ``row_windows.read_window`` says.
+
+        Raises:
+            RejectedError, MalformedError, UnsupportedError: They cannot be read at bounded cost.
+            UnavailableError: Somebody ended the process.
+        """
+        named = {"first": first, "count": count, "columns": [*columns], "most_characters": most_characters}
+        request = {"operation": "window", "path": str(path), "arguments": named}
+        _, body = self._ask_for_bytes(request, path.stat().st_size, None, most_bytes=MAX_ANSWER_BYTES)
+        return [[None if cell is None else (cell[0], cell[1]) for cell in row] for row in json.loads(body)]
+
+    def find_rows_like(self, path: Path, *, pattern: Path, row: int, keys: Sequence[str], most: int) -> list[int]:
+        """Find rows by the key of another, as ``row_windows.find_rows_like`` says; errors as ``read_window``."""
+        named = {"pattern": str(pattern), "row": row, "keys": [*keys], "most": most}
+        request = {"operation": "like", "path": str(path), "arguments": named}
+        found, _ = self._ask_for_bytes(request, path.stat().st_size, None, most_bytes=0)
+        return [int(number) for number in found]
 
     def __enter__(self) -> Self:
         return self

@@ -57,6 +57,8 @@ def _find_answer(request: dict[str, Any]) -> dict[str, Any]:
             return {"result": None}
         if request["operation"] == "summarise":
             return _summarise(request)
+        if request["operation"] in {"window", "like"}:
+            return _look(request)
         return {"result": _compare(request)}
     except MemoryError:
         return {"error": {"kind": "memory"}}
@@ -171,6 +173,16 @@ def _summarise(request: dict[str, Any]) -> dict[str, Any]:
         raise UnsupportedError("size of a schema", found=f"{len(summary.schema)} bytes")
     header = {"row_count": summary.row_count, "schema": base64.b64encode(summary.schema).decode()}
     return {"result": header, "body": b"".join(levels[0].raw for levels in summary.levels)}
+
+
+def _look(request: dict[str, Any]) -> dict[str, Any]:
+    from odf_node.rows.row_windows import find_rows_like, read_window
+
+    path, named = Path(request["path"]), request["arguments"]
+    if request["operation"] == "window":
+        return {"result": None, "body": json.dumps(read_window(path, **named), ensure_ascii=False).encode()}
+    named["pattern"] = Path(named["pattern"])
+    return {"result": find_rows_like(path, **named)}
 
 
 def _limit_process(memory_bytes: int) -> None:

@@ -7,6 +7,7 @@ from typing import Final
 from odf_node.cli.context import Context
 from odf_node.cli.parsing import add_output_format, whole_number
 from odf_node.datasets.naming import get_dataset
+from odf_node.derive.chain_log import describe_event
 from odf_node.derive.step_log import describe_step
 from odf_node.wording import count_of
 from odf_protocol.manifest import block_to_json, iter_log_yaml
@@ -60,12 +61,3 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
     if arguments.limit is not None and (older := record.head.sequence_number + 1 - arguments.limit) > 0:
         context.console.note(f"{count_of(older, 'older block')} not shown; --all shows them")
     return 0
-
-
-def describe_event(event: object) -> str:
-    """Give the kind of an event, and how many rows it adds."""
-    new_data = getattr(event, "new_data", None)
-    kind = type(event).__name__
-    if new_data is None:
-        return kind
-    return f"{kind}  +{new_data.offset_interval.row_count:,} rows"

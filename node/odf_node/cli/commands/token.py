@@ -34,6 +34,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     create.add_argument("--read-all", action="store_true", help="allow reading every dataset of this node")
     create.add_argument(
+        "--inspect",
+        action="store_true",
+        help="allow looking at everything that you see on the web pages: every dataset, refusals, quarantine, peers",
+    )
+    create.add_argument(
         "--node", metavar="DID", help="no secret: requests that the node did:key:... signs stand for the token"
     )
     create.add_argument(
@@ -76,6 +81,7 @@ def _create(context: Context, arguments: argparse.Namespace) -> None:
         reads_all=arguments.read_all,
         node=DidKey.parse(arguments.node) if arguments.node else None,
         may_replace=arguments.may_replace,
+        inspects=arguments.inspect,
     )
     context.node.record("token create", token.id, token.label)
     if arguments.output_format == "json":

@@ -1,0 +1,11 @@
+"""Web pages of a node: what commands show, for people with a browser; no page changes anything but a session.
+
+Pages call the use cases that commands call, and show what these give to whoever looks, by the same grants as every
+other route. ``add_pages`` is the way in; nothing else here is for other rooms.
+
+Source: clauses PAGES-1 to PAGES-16 in ``spec/extensions/pages.md``.
+"""
+
+from odf_node.pages.routes import add_pages
+
+__all__ = ["add_pages"]

@@ -1,0 +1,157 @@
+"""Which address shows what, to whom; and what every page has in common.
+
+Everything lies at ``/`` and below ``/-/``, which no dataset's name can begin with (NAME-1). Who may not see pages gets
+the answer to an address that is nowhere, before anything is looked up.
+
+Source: clauses PAGES-1 to PAGES-7 in ``spec/extensions/pages.md``.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from http import HTTPStatus
+from typing import Any, Final
+
+from aiohttp import web
+
+from odf_node.composition import Node
+from odf_node.errors import UsageError
+from odf_node.http.access_log import write_line
+from odf_node.http.live import LIVE
+from odf_node.http.problems import RETRY_AFTER_S, ProblemError, problem_of
+from odf_node.http.request_id import request_id_of
+from odf_node.pages import dataset_pages, row_pages, signing_in
+from odf_node.pages.rendering import Page, dress, read_asset, render
+from odf_node.pages.visits import PAGES, Pages, Viewer, Visit, find_viewer
+from odf_node.ports.access import Pages as Setting
+from odf_protocol.errors import OdfError
+
+_READING: Final = ("GET", "HEAD")
+_ASSETS: Final = {"pages.css": "text/css", "pages.js": "text/javascript"}
+
+_NOWHERE: Final = Page("failure.html", {"title": "Not Found", "detail": "there is no such page"}, HTTPStatus.NOT_FOUND)
+
+Show = Callable[[Visit], Page]
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """A page: what makes it, whether it takes its turn (it reads rows), whether it is about the node itself."""
+
+    show: Show
+    is_long: bool = False
+    is_inner: bool = False
+
+
+_SHOWN: Final = {
+    "/": _Shown(dataset_pages.show_list),
+    "/-/datasets/{dataset}": _Shown(dataset_pages.show_overview),
+    "/-/datasets/{dataset}/versions": _Shown(dataset_pages.show_versions),
+    "/-/datasets/{dataset}/versions/{number}": _Shown(dataset_pages.show_version),
+    "/-/datasets/{dataset}/trust": _Shown(dataset_pages.show_trust),
+    "/-/datasets/{dataset}/rows": _Shown(row_pages.show_rows, is_long=True),
+    "/-/datasets/{dataset}/rows/{offset}": _Shown(row_pages.show_history, is_long=True),
+}
+
+
+def add_pages(app: web.Application, node: Node) -> None:
+    """Register the pages of a node; whether and to whom they are shown is read at each request."""
+    app[PAGES] = Pages(node)
+    for path, shown in _SHOWN.items():
+        app.router.add_route("*", path, partial(_answer, shown=shown))
+    for name in _ASSETS:
+        app.router.add_route("*", f"/-/{name}", _answer_asset)
+    app.router.add_route("*", "/-/sign-in", signing_in.answer_sign_in(_render))
+    app.router.add_route("*", "/-/sign-out", signing_in.answer_sign_out)
+    app.on_cleanup.append(_close)
+
+
+async def _close(app: web.Application) -> None:
+    pages = app[PAGES]
+    pages.turns.close()
+    pages.threads.shutdown(wait=False, cancel_futures=True)
+
+
+async def _answer(request: web.Request, *, shown: _Shown) -> web.StreamResponse:
+    viewer = await get_admitted(request)
+    if request.method not in _READING:
+        raise web.HTTPMethodNotAllowed(request.method, _READING)
+    pages = request.app[PAGES]
+    query = {name: request.query.getall(name) for name in request.query}
+    visit = Visit(pages.node, viewer, dict(request.match_info), query)
+    if shown.is_inner and not viewer.inspects:
+        return await _render(request, viewer, _NOWHERE)
+    try:
+        return await _run(request, viewer, partial(shown.show, visit), is_long=shown.is_long)
+    except (OdfError, ProblemError) as error:
+        answer = await _render(request, viewer, _explain(request, error))
+        if answer.status == HTTPStatus.SERVICE_UNAVAILABLE:
+            answer.headers["Retry-After"] = RETRY_AFTER_S
+        return answer
+
+
+async def _run(
+    request: web.Request, viewer: Viewer, make: Callable[[], Page], *, is_long: bool = False
+) -> web.Response:
+    pages, frame = request.app[PAGES], _frame(request, viewer)
+
+    async def run() -> web.Response:
+        work = asyncio.get_running_loop().run_in_executor(pages.threads, lambda: render(make(), frame))
+        return await work
+
+    if not is_long:
+        return await run()
+    async with pages.turns.ask(viewer.peer):
+        return await run()
+
+
+async def _render(request: web.Request, viewer: Viewer, page: Page) -> web.Response:
+    return await _run(request, viewer, lambda: page)
+
+
+async def get_admitted(request: web.Request) -> Viewer:
+    """Return who looks, if pages are shown to them.
+
+    Raises:
+        HTTPNotFound: They are not: the answer to an address that is nowhere (PAGES-2).
+    """
+    setting = Setting(request.app[LIVE].configuration.access.pages)
+    if setting is Setting.OFF:
+        raise web.HTTPNotFound
+    viewer = await find_viewer(request)
+    if viewer.token is None and setting is not Setting.EVERYONE:
+        raise web.HTTPNotFound
+    return viewer
+
+
+async def _answer_asset(request: web.Request) -> web.Response:
+    signing_in.require_shown(request)
+    if request.method not in _READING:
+        raise web.HTTPMethodNotAllowed(request.method, _READING)
+    name = request.path.rpartition("/")[2]
+    body = await asyncio.to_thread(read_asset, name)
+    return dress(web.Response(body=body, content_type=_ASSETS[name], charset="utf-8"))
+
+
+def _frame(request: web.Request, viewer: Viewer) -> dict[str, Any]:
+    pages = request.app[PAGES]
+    return {
+        "viewer": viewer,
+        "path": request.path,
+        "form_word": pages.sessions.form_word(viewer.cookie) if viewer.cookie else "",
+        "takes_sign_in": True,
+    }
+
+
+def _explain(request: web.Request, error: OdfError | ProblemError) -> Page:
+    """Make the page of a failure; its words are those of the same failure on other routes (EX-9)."""
+    if isinstance(error, ProblemError):
+        status, detail = error.status, error.detail
+    elif isinstance(error, UsageError):
+        status, detail = HTTPStatus.BAD_REQUEST, str(error)
+    else:
+        write_line("error", request_id=request_id_of(request), error=type(error).__name__, text=str(error))
+        problem = problem_of(error)
+        status, detail = HTTPStatus(problem.status), problem.detail
+    return Page("failure.html", {"title": status.phrase, "detail": detail}, status)

@@ -1,0 +1,158 @@
+"""One look at one page: who looks, what they may see, what they asked for.
+
+Source: clauses PAGES-1 to PAGES-6 in ``spec/extensions/pages.md``.
+"""
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Final, TypeVar
+
+from aiohttp import web
+
+from odf_node.composition import Node
+from odf_node.errors import UsageError
+from odf_node.http.callers import get_caller
+from odf_node.http.live import LIVE
+from odf_node.http.served_node import NODE
+from odf_node.pages.sessions import Sessions
+from odf_node.ports.access import INSPECT_SCOPE, AccessToken, ReadGrants, TokenState, read_grants
+from odf_node.ports.datasets import DatasetRecord
+from odf_node.ports.errors import DatasetNotFoundError
+from odf_node.turns import FairTurns, TurnLimits
+from odf_protocol.did import DatasetId
+from odf_protocol.errors import MalformedError, UnsupportedError
+from odf_protocol.names import DatasetName
+
+THREADS: Final = 4  # guess: what other routes do in threads must not wait for people's pages
+LONG_AT_ONCE: Final = 2  # guess: pages that read rows, each in a process of its own
+LONG_WAITING: Final = 16  # guess
+_MOST_DIGITS: Final = 15
+
+_Result = TypeVar("_Result")
+
+
+@dataclass(frozen=True, slots=True)
+class Viewer:
+    """Who looks at pages.
+
+    Attributes:
+        peer: Names them for turns.
+        reads: Which datasets they may read.
+        token: What they signed in with; None: a stranger.
+        cookie: Of their session; empty where they have none.
+    """
+
+    peer: str
+    reads: ReadGrants
+    token: AccessToken | None = None
+    cookie: str = ""
+
+    @property
+    def inspects(self) -> bool:
+        """Whether they see what the operator sees (PAGES-5)."""
+        return self.token is not None and INSPECT_SCOPE in self.token.scopes
+
+
+@dataclass(frozen=True, slots=True)
+class Pages:
+    """What all pages of a node share."""
+
+    node: Node
+    sessions: Sessions = field(default_factory=Sessions)
+    threads: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(THREADS, "pages"))
+    turns: FairTurns = field(default_factory=lambda: FairTurns(lambda: TurnLimits(LONG_AT_ONCE, LONG_WAITING)))
+
+
+PAGES: Final = web.AppKey("pages", Pages)
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """What a page is made from, in a thread: no page sees the request itself.
+
+    Attributes:
+        node: What is looked at.
+        viewer: Who looks.
+        words: Parts of the path, by name.
+        query: What stands behind the question mark; of several of a name, all.
+    """
+
+    node: Node
+    viewer: Viewer
+    words: dict[str, str]
+    query: dict[str, list[str]]
+
+    def get_dataset(self) -> DatasetRecord:
+        """Return the dataset that the path names, by the name under which the viewer knows it.
+
+        Raises:
+            DatasetNotFoundError: It is not here, or not for this viewer, which look alike (EX-3).
+        """
+        text = self.words["dataset"]
+        try:
+            which = DatasetId.parse(text) if text.startswith(DatasetId.scheme) else DatasetName.parse(text)
+        except (MalformedError, UnsupportedError):
+            raise DatasetNotFoundError("of this name") from None
+        record = self.find_dataset(which)
+        if record is None:
+            raise DatasetNotFoundError("of this name")
+        return record
+
+    def find_dataset(self, which: DatasetId | DatasetName) -> DatasetRecord | None:
+        """Return a dataset; None: it is not here, or not for this viewer."""
+        return self.node.datasets.find_readable(which, self.viewer.reads)
+
+    def list_datasets(self) -> tuple[DatasetRecord, ...]:
+        """Return the datasets that the viewer may read, by name."""
+        return self.node.datasets.list_readable(self.viewer.reads)
+
+    def get_text(self, name: str) -> str:
+        """Return one value of the query; empty where there is none."""
+        values = self.query.get(name, [""])
+        return values[0]
+
+    def find_number(self, name: str) -> int | None:
+        """Return one whole number of the query; None where there is none.
+
+        Raises:
+            UsageError: It is no such number.
+        """
+        text = self.get_text(name).strip()
+        return None if not text else to_number(text, name)
+
+    def get_number_of_path(self, name: str) -> int:
+        """Return a number of the path; errors as ``find_number``."""
+        return to_number(self.words[name], name)
+
+
+def to_number(text: str, what: str) -> int:
+    """Read a whole number, not below zero.
+
+    Raises:
+        UsageError: It is none.
+    """
+    if not (text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS):
+        raise UsageError(f"{what}: expected a whole number")
+    return int(text)
+
+
+async def find_viewer(request: web.Request) -> Viewer:
+    """Find out who looks: by a token that came with the request, or by the cookie of a session."""
+    caller = get_caller(request)
+    if caller.token is not None:
+        return Viewer(caller.peer, caller.reads, caller.token)
+    cookie = request.cookies.get(cookie_name(request), "")
+    session = request.app[PAGES].sessions.find(cookie)
+    node = request.app[NODE]
+    # At each request: a token that was revoked opens nothing any more.
+    token = None if session is None else await asyncio.to_thread(node.tokens.find_token, session.secret_hash)
+    if token is None or token.state_at(node.clock.now()) is not TokenState.VALID:
+        return Viewer(caller.peer, caller.reads)
+    anonymous = request.app[LIVE].configuration.access.anonymous
+    return Viewer(f"token:{token.id}", read_grants(token.scopes, anonymous=anonymous), token, cookie)
+
+
+def cookie_name(request: web.Request) -> str:
+    """Name the cookie of a session; browsers keep those of several nodes of one machine apart by nothing else."""
+    return f"odf_node_{request.url.port}"
