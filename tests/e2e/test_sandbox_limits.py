@@ -95,8 +95,13 @@ def test_kill_by_somebody_else_is_never_told_as_a_limit(start, cpu_s):
 
 
 def test_sandbox_outlives_the_thread_that_asked_for_it(start):
+    def start_and_wait():
+        process = start("print('up', flush=True)\nprint(input(), flush=True)\ninput()")
+        assert process.receive(WALL_S) == b"up"
+        return process
+
     with ThreadPoolExecutor(1) as thread:
-        process = thread.submit(start, "print(input(), flush=True)\ninput()").result()
+        process = thread.submit(start_and_wait).result()
     time.sleep(0.3)  # the thread is gone for Python a little before it is for the kernel
     process.send(b"here")
     assert process.receive(WALL_S) == b"here"
