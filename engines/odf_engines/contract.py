@@ -182,8 +182,7 @@ class Statistics:
         rows_out: Rows written.
         late_rows: Rows of the inputs that came too late.
         seconds: Inside the engine.
-        rows_by_input: Rows read of each input of a step, in order; None: the query does not name it, or the engine
-            does not say.
+        rows_by_input: Rows read of each input of a step, in order; None: the engine does not say.
         rows_by_operation: Rows written, by operation from 0 on, as the host counted them; None: nobody did.
     """
 

@@ -59,7 +59,7 @@ class StepStatistics:
     """What one step did.
 
     Attributes:
-        rows_read: Of each input, in the order of SetTransform; None: the query does not name it, or nobody counted.
+        rows_read: Of each input, in the order of SetTransform; None: nobody counted.
         rows_out: Rows of the step.
         late_rows: Of the inputs, that came too late to change what was given already.
         state_before: What the step had to know.

@@ -295,6 +295,10 @@ def test_large_rows_come_out_as_few_do(spark_session, tmp_path, is_held):
     assert (nothing.data_path, nothing.statistics.rows_in) == (None, count)
     with pytest.raises(EngineFailureError, match=f"the engine read {count} rows"):
         spark_session.transform(transform_request(query, orders_input([path], (0, count))))
+    # An input that the query does not name is counted, too: nobody has to believe that it names none.
+    others = replace(orders_input([few_path], (first, first + 899)), alias="others")
+    both = transform_request("SELECT event_time, id FROM orders", orders_input([path], (0, count - 1)), others)
+    assert spark_session.transform(both).statistics.rows_in == count + 900
 
 
 def test_grade_says_what_a_query_rests_on(spark_session):

@@ -323,10 +323,10 @@ def test_system_column_of_another_type_is_refused(field):
 READ = {"rows": 3, "first": 5, "last": 7}
 
 
-def receive_read(folders, read):
+def receive_read(folders, read, **options):
     pq.write_table(rows(start=0), folders[0] / "data.parquet")
     request = transform_request("SELECT 1", orders_input([folders[0] / "data.parquet"], (5, 7), [7_000]))
-    return receive_transform(request, answer(inputs=[read]), OutputFolder(*folders, Limits()))
+    return receive_transform(request, answer(inputs=[read]), OutputFolder(*folders, Limits()), **options)
 
 
 def test_input_that_was_read_whole_is_counted_by_what_the_engine_says(folders):
@@ -355,9 +355,19 @@ def test_rows_of_an_output_are_counted_by_operation(folders):
         pytest.param({"last": 6}, id="the-end-is-missing"),
         pytest.param({"rows": 0, "first": None, "last": None}, id="none"),
         pytest.param({"rows": True}, id="a-truth-value"),
+        pytest.param(None, id="nothing-said"),
         pytest.param({"last": "7"}, id="text"),
     ],
 )
 def test_engine_that_read_other_rows_than_it_was_asked_to_fails_the_step_engine_27(folders, lie):
     with pytest.raises(EngineFailureError, match="asked for 3 rows, offsets 5 to 7"):
-        receive_read(folders, READ | lie)
+        receive_read(folders, None if lie is None else READ | lie)
+
+
+def test_of_an_engine_whose_contract_has_no_word_for_what_it_read_nobody_knows_it(folders):
+    assert receive_read(folders, None, counts_rows=False).statistics.rows_by_input == (None,)
+
+
+def test_engine_of_such_a_contract_that_says_it_all_the_same_is_held_to_it(folders):
+    with pytest.raises(EngineFailureError, match="asked for 3 rows, offsets 5 to 7"):
+        receive_read(folders, READ | {"rows": 2}, counts_rows=False)

@@ -102,6 +102,7 @@ class AddedEngine:
             name=self.name,
             runtime=runtime,
             program=_PROGRAM,
+            counts_rows=False,
             launcher=runtime.launcher() if isinstance(runtime, RootRuntime) else (),
             arguments={"name": self.name, "start": msgspec.to_builtins(start)},
         )

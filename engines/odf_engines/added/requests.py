@@ -28,7 +28,7 @@ from odf_protocol.engine_messages import (
     Watermark,
 )
 from odf_protocol.errors import UnsupportedError
-from odf_protocol.events import DataSchema, OffsetInterval, TransformSql
+from odf_protocol.events import DataSchema, TransformSql
 from odf_protocol.schema_arrow import arrow_schema_of
 from odf_protocol.timestamp import Timestamp
 from odf_protocol.vocabulary import Vocabulary
@@ -145,7 +145,6 @@ def answer_of(request: contract.TransformRequest, answer: TransformResponseSucce
         "data": _DATA if rows else None,
         # It does not say what it read.
         "inputs": [None for _ in request.inputs],
-        "rows_in": sum(_rows_asked(each.offset_interval) for each in request.inputs),
         "rows_out": rows,
         "late_rows": 0,
         "watermark_ms": None if watermark is None else watermark.unix_ms,
@@ -186,7 +185,3 @@ def _words(vocabulary: Vocabulary) -> DatasetVocabulary:
     return DatasetVocabulary(
         offset_column=offset, operation_type_column=op, system_time_column=system_time, event_time_column=event_time
     )
-
-
-def _rows_asked(interval: OffsetInterval | None) -> int:
-    return 0 if interval is None else interval.row_count

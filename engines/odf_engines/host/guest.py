@@ -31,6 +31,7 @@ class Guest:
         arguments: Plain values for the program.
         environment: Variables beside those that every guest has.
         mounts: What it is shown beside its runtime.
+        counts_rows: Whether it says of every input which rows it read (ENGINE-27).
         has_escapes: Whether a backslash in a quoted text of its SQL takes its meaning from the next character.
         scratch_bytes: Of its home folder, which lives in memory.
         temporary_bytes: Of its folder for temporary files, which lives in memory.
@@ -43,6 +44,7 @@ class Guest:
     arguments: Mapping[str, object] = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=dict)
     mounts: tuple[Mount, ...] = ()
+    counts_rows: bool = True
     has_escapes: bool = False
     scratch_bytes: int = _SCRATCH_BYTES
     temporary_bytes: int = _TEMPORARY_BYTES

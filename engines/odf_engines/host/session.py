@@ -111,7 +111,8 @@ class HostSession:
         from odf_engines.host.receive import receive_transform
 
         check_transform_bounds(request.transform, has_escapes=self.guest.has_escapes)
-        return self._ask("transform", request, request.limits, receive_transform)
+        receive = partial(receive_transform, counts_rows=self.guest.counts_rows)
+        return self._ask("transform", request, request.limits, receive)
 
     def ingest(self, request: IngestRequest) -> IngestResponse:
         """See ``EngineSession``."""

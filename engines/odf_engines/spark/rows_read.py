@@ -8,16 +8,18 @@ a map in pieces         scans of the plan count their rows, which costs nothing;
                         are is asked of Spark afterwards, which must read as many. Counting in the plan
                         would double the time of a large step
 over whole inputs       asked of Spark afterwards: such a query reads an input several times, in parts
+an input of a map that  asked of Spark afterwards
+its query does not name
 ======================  ==============================================================================
 
 Source: clause ENGINE-27 in ``spec/extensions/engine-contract.md``.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import Enum, auto
 from typing import TYPE_CHECKING
 
-from odf_engines.contract import TransformInput, TransformRequest
+from odf_engines.contract import TransformInput
 from odf_engines.spark.gate.trees import items
 from odf_engines.spark.java_classes import scala_sequence
 from odf_engines.spark.plans import java_session, rows_of
@@ -90,10 +92,10 @@ def observe_rows(
     return rows if observed is None else rows.observe(observed, *counted), say
 
 
-def count_inputs(spark: "SparkSession", request: TransformRequest) -> list[RowsRead | None]:
-    """Count the rows of whole inputs: those before the step and those of the step, of each input."""
+def count_inputs(spark: "SparkSession", inputs: Sequence[TransformInput]) -> list[RowsRead]:
+    """Count the rows of inputs: those of the step, and those before it where the query is over whole inputs."""
     spark.conf.set("spark.sql.parquet.filterPushdown", "false")
-    return [_count_input(spark, each) for each in request.inputs]
+    return [_count_input(spark, each) for each in inputs]
 
 
 def _count_input(spark: "SparkSession", source: TransformInput) -> RowsRead:

@@ -62,7 +62,7 @@ def run(spark: "SparkSession", request: TransformRequest, folder: Path) -> dict[
     known = find_out_transform(spark, request)
     check_footers(path for each in request.inputs for path in (*each.earlier_slices, *each.slices))
     work = folder / "work"
-    say_what_was_read: Callable[[], list[RowsRead | None]] = partial(count_inputs, spark, request)
+    say_what_was_read: Callable[[], list[RowsRead]] = partial(count_inputs, spark, request.inputs)
     if not isinstance(known, KnownMap):
         # What Spark concludes about the columns of both sides of a union can end in a key that it does not find; rows
         # in force are a union.
@@ -102,7 +102,7 @@ def run(spark: "SparkSession", request: TransformRequest, folder: Path) -> dict[
 
 def _map_pieces(
     spark: "SparkSession", known: KnownMap, request: TransformRequest, work: Path
-) -> tuple[Iterator[_Piece], Callable[[], list[RowsRead | None]]]:
+) -> tuple[Iterator[_Piece], Callable[[], list[RowsRead]]]:
     """Give the pieces of the result, and a function that says what was read for them once all were taken."""
     source = next(each for each in request.inputs if each.alias == known.query.input_alias)
     pieces: Iterator[pa.Table] = iter(())
@@ -110,8 +110,9 @@ def _map_pieces(
     if source.offset_interval is not None and source.slices:
         pieces, say_what_was_read = _compute(spark, known, source, work)
 
-    def say() -> list[RowsRead | None]:
-        return [NOTHING_READ | say_what_was_read() if each is source else None for each in request.inputs]
+    def say() -> list[RowsRead]:
+        others = count_inputs(spark, [each for each in request.inputs if each is not source])
+        return [NOTHING_READ | say_what_was_read() if each is source else others.pop(0) for each in request.inputs]
 
     return mend_tables(cut_even(bound_rows(pieces, request.limits.output_rows), _PIECE_ROWS)), say
 
