@@ -52,6 +52,7 @@ __all__ = [
     "LimitExceededError",
     "Limits",
     "NotReplayableError",
+    "PreparedRows",
     "QuarantineReason",
     "QueryRequest",
     "QueryResponse",
@@ -218,6 +219,21 @@ class TransformResponse:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PreparedRows:
+    """Rows of a source on their way through a query that another engine runs (ING-7).
+
+    Attributes:
+        rows: Parquet: those that were read and converted; later, what the query made of them.
+        quarantine: Records that could not be taken, with their errors, Parquet; None: all could.
+        records: How many the source has.
+    """
+
+    rows: Path
+    quarantine: Path | None
+    records: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class IngestRequest:
     """New data for a root dataset.
 
@@ -225,6 +241,7 @@ class IngestRequest:
         dataset_id: DID of the root, text.
         read: How to read the file.
         preprocess: Query over the rows read, table ``input``.
+        prepared: What that query gave, where another engine ran it; the source is not read again then.
         merge: How new rows meet those already there.
         vocabulary: Names of the dataset's system columns.
         source_path: One local file, decompressed; absolute.
@@ -254,6 +271,7 @@ class IngestRequest:
     prev_watermark: Timestamp | None = None
     validators: tuple[ValidatorCall, ...] = ()
     limits: Limits = field(default_factory=Limits)
+    prepared: PreparedRows | None = None
 
     def __post_init__(self) -> None:
         # Whoever opens it has another working folder.

@@ -17,6 +17,7 @@ from odf_engines.contract import (
     IngestRequest,
     IngestResponse,
     Limits,
+    PreparedRows,
     QueryRequest,
     QueryResponse,
     QueryTable,
@@ -37,6 +38,7 @@ __all__ = [
     "IngestSession",
     "MachineNeed",
     "Offer",
+    "PreprocessSession",
     "QuerySession",
     "Session",
     "TransformSession",
@@ -106,6 +108,26 @@ class IngestSession(Session, Protocol):
         """
         ...
 
+    def convert(self, request: IngestRequest) -> PreparedRows:
+        """Read and convert one source file, for a query that another engine runs.
+
+        Raises:
+            InvalidSourceError, LimitExceededError, EngineFailureError
+        """
+        ...
+
+
+class PreprocessSession(Session, Protocol):
+    """A session of an engine that offers ``Offer.PREPROCESS``."""
+
+    def preprocess(self, transform: TransformSql, rows: Path) -> QueryResponse:
+        """Run the queries of a preprocess step over converted rows, table ``input``, and return what they give.
+
+        Raises:
+            InvalidQueryError, LimitExceededError, EngineFailureError
+        """
+        ...
+
 
 class QuerySession(Session, Protocol):
     """A session of an engine that offers ``Offer.QUERY``."""
@@ -119,7 +141,7 @@ class QuerySession(Session, Protocol):
         ...
 
 
-class EngineSession(TransformSession, IngestSession, QuerySession, Protocol):
+class EngineSession(TransformSession, IngestSession, PreprocessSession, QuerySession, Protocol):
     """A session; what its engine does not offer is not asked of it."""
 
 
@@ -128,6 +150,7 @@ class Offer(StrEnum):
 
     TRANSFORM = "transform"
     INGEST = "ingest"
+    PREPROCESS = "preprocess"  # for the engine that ingests
     QUERY = "query"
 
 

@@ -132,7 +132,7 @@ class EngineMissingError(EngineError):
         self.offer = offer
         there = ", ".join(self.installed) or "none"
         use = f"installed for {purpose}" if purpose else "installed"
-        mend = "; write one of these, and the query in its dialect" if purpose else ""
+        mend = "; write one of these, and the query in its dialect (add --as-spark translates some)" if purpose else ""
         lack = f"does not offer {offer} (offered by: {there})" if offer else f"is not installed ({use}: {there}){mend}"
         super().__init__(f"engine {shown(engine)!r} {lack}")
 

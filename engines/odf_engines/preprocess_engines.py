@@ -1,25 +1,29 @@
-"""Which engines a preprocess step of an ingest may name.
+"""Which engines the preprocess step of an ingest may name: the one that ingests, and those that run queries for it.
 
-Its queries run on Spark, in the dialect of the engine that is named; nothing is run on another one in its place.
+Nothing is run on another engine in the place of the one that is named.
 
-Source: spec/ingest.md ING-7.
+Source: spec/ingest.md ING-7; clause ENGINE-24 in ``spec/extensions/engine-contract.md``.
 """
 
-from typing import Final
-
+from odf_engines.engine import Offer
 from odf_engines.errors import EngineMissingError
+from odf_engines.registry import engines_offering
 
-__all__ = ["PREPROCESS_ENGINES", "find_preprocess_engine"]
-
-PREPROCESS_ENGINES: Final = ("datafusion", "spark")
+__all__ = ["find_preprocess_engine"]
 
 
-def find_preprocess_engine(name: str) -> str:
-    """Return the name, in small letters, of the engine whose dialect a preprocess step is written in.
+def find_preprocess_engine(name: str, ingest: str) -> str:
+    """Return the engine that runs a preprocess step.
+
+    Args:
+        name: As the step names it; case does not matter.
+        ingest: The engine that ingests.
 
     Raises:
         EngineMissingError: It is none of those that are here.
     """
-    if name.lower() not in PREPROCESS_ENGINES:
-        raise EngineMissingError(name, PREPROCESS_ENGINES, purpose="preprocess")
-    return name.lower()
+    here = tuple(sorted({ingest, *engines_offering(Offer.PREPROCESS)}))
+    for each in here:
+        if each.lower() == name.lower():
+            return each
+    raise EngineMissingError(name, here, purpose="preprocess")

@@ -241,13 +241,6 @@ def test_wrong_preprocess_query_is_refused(query: str, message: str) -> None:
         dataset.ingest("a\nx\n")
 
 
-def test_whole_division_in_another_dialect_is_refused() -> None:
-    query = 'SELECT "a" / 2 AS half FROM input'
-    read = ReadStepCsv(header=True, schema=schema(a=DataTypeInt64()))
-    with pytest.raises(InvalidQueryError, match="write `div` for whole numbers"):
-        RootDataset(read, preprocess=TransformSql(engine="datafusion", query=query)).ingest("a\n5\n")
-
-
 @pytest.mark.parametrize(
     ("kind", "good", "bad"),
     [

@@ -16,6 +16,7 @@ from odf_engines.contract import (
     IngestRequest,
     IngestResponse,
     Limits,
+    PreparedRows,
     QueryRequest,
     QueryResponse,
     QueryTable,
@@ -25,6 +26,7 @@ from odf_engines.contract import (
 from odf_engines.engine import EngineSession
 from odf_engines.errors import EngineError
 from odf_engines.host.session import HostSession
+from odf_engines.registry import get_engine
 from odf_engines.spark.engine import SparkEngine
 from odf_node.adapters.keeper_place import KeeperPlace
 from odf_node.adapters.warm_engines import Keeper
@@ -35,6 +37,7 @@ from odf_node.program_files import build_of_program
 from odf_protocol.events import TransformSql
 from odf_protocol.vocabulary import Vocabulary
 
+LENT = ("spark", "datafusion")
 LENT_IDLE_S = "60"  # long enough for a command to look for a warm engine at all
 APPEAR_S = 240.0
 
@@ -59,14 +62,15 @@ def prepared_engine() -> SparkEngine:
 
 
 @cache
-def warm_session() -> EngineSession:
-    """One warm engine in its sandbox; every request has a Spark session of its own.
+def warm_session(name: str = "spark") -> EngineSession:
+    """One warm engine in its sandbox, started when it is first asked; every request has a Spark session of its own.
 
     A command that was killed may leave a request at work in the keeper's thread: the next one waits for its end.
     """
-    workspace = process_folder() / "engine"
-    workspace.mkdir()
-    session = prepared_engine().open(workspace, Limits(memory_bytes=2 * 1024**3, wall_s=600.0))
+    workspace = process_folder() / "engine" / name
+    workspace.mkdir(parents=True)
+    engine = prepared_engine() if name == "spark" else get_engine(name)
+    session = engine.open(workspace, Limits(memory_bytes=2 * 1024**3, wall_s=600.0))
     assert isinstance(session, HostSession)
     ask, turn = session._ask, threading.Lock()
 
@@ -88,19 +92,21 @@ def lent_engine(home: Path) -> Iterator[dict[str, str]]:
     Returns:
         The environment in which commands look for a warm engine.
     """
-    keeper, place = _lender(), KeeperPlace(Home(home).engines, "spark")
-    lender = keeper.place
-    for folder in (home, place.folder.parent, place.folder):
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    links = {place.socket: lender.socket, place.key: lender.key, place.lock: lender.lock}
+    lenders = [_lender(name) for name in LENT]
+    links = {}
+    for name, keeper in zip(LENT, lenders, strict=True):
+        place, lender = KeeperPlace(Home(home).engines, name), keeper.place
+        for folder in (home, place.folder.parent, place.folder):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        links |= {place.socket: lender.socket, place.key: lender.key, place.lock: lender.lock}
     for link, target in links.items():
         link.symlink_to(target)
     try:
         yield {"ODF_NODE_ENGINE_IDLE_S": LENT_IDLE_S}
     finally:
         for link in links:
-            link.unlink()
-    assert keeper.lends, "commands were answered by an engine of the keeper's own: a second one to be started"
+            link.unlink(missing_ok=True)
+    assert all(keeper.lends for keeper in lenders), "commands were answered by an engine of the keeper's own"
 
 
 @contextmanager
@@ -123,9 +129,9 @@ def lent_to_strangers() -> Iterator[None]:
 
 
 @cache
-def _lender() -> "_Lender":
-    """Run a keeper of the warm engine in a thread."""
-    place = KeeperPlace(process_folder() / "keeper", "spark")
+def _lender(name: str) -> "_Lender":
+    """Run a keeper of a warm engine in a thread."""
+    place = KeeperPlace(process_folder() / "keeper", name)
     place.get_or_create_key()
     keeper = _Lender(
         place,
@@ -133,9 +139,9 @@ def _lender() -> "_Lender":
         build_of_program(),
         math.inf,
         ends_when_idle=False,
-        _session=_LentSession(warm_session()),
+        _session=_LentSession(warm_session(name)),
     )
-    thread = threading.Thread(target=keeper.run, name="keeper", daemon=True)
+    thread = threading.Thread(target=keeper.run, name=f"keeper of {name}", daemon=True)
     thread.start()
     atexit.register(thread.join)
     atexit.register(keeper.end)
@@ -182,6 +188,12 @@ class _LentSession:
 
     def ingest(self, request: IngestRequest) -> IngestResponse:
         return self._session.ingest(request)
+
+    def convert(self, request: IngestRequest) -> PreparedRows:
+        return self._session.convert(request)
+
+    def preprocess(self, transform: TransformSql, rows: Path) -> QueryResponse:
+        return self._session.preprocess(transform, rows)
 
     def query(self, request: QueryRequest) -> QueryResponse:
         return self._session.query(request)

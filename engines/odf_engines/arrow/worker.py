@@ -34,22 +34,27 @@ def main(arguments: dict[str, Any]) -> None:
 
 def _run(operation: str, request: Any, folder: Path) -> dict[str, object]:
     from odf_engines.errors import EngineFailureError, UnsuitableSourceError
-    from odf_engines.ingest.appending import append_source, is_append
+    from odf_engines.ingest.appending import append_source, convert_source, is_append
     from odf_engines.ingest.result import Folders, answer_of
 
-    if operation != "ingest":
+    if operation not in {"convert", "ingest"}:
         raise EngineFailureError(f"not offered: {operation}")
-    if not is_append(request):
+    if operation == "ingest" and not is_append(request):
         raise UnsuitableSourceError(request.source_name)
     scratch = folder / "work"
     scratch.mkdir()
+    folders = Folders(scratch, folder)
     try:
-        ingested = append_source(request, Folders(scratch, folder))
+        if operation == "convert":
+            answer = convert_source(request, folders)
+        else:
+            ingested = append_source(request, folders)
+            answer = None if ingested is None else answer_of(request, ingested)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
-    if ingested is None:
+    if answer is None:
         raise UnsuitableSourceError(request.source_name)
-    return answer_of(request, ingested)
+    return answer
 
 
 def _explain(error: Exception, memory_bytes: int) -> Any:

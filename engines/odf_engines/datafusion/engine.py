@@ -28,7 +28,7 @@ class DataFusionEngine:
     """
 
     name = "datafusion"
-    offers = frozenset({Offer.TRANSFORM, Offer.QUERY})
+    offers = frozenset({Offer.TRANSFORM, Offer.PREPROCESS, Offer.QUERY})
     is_stepwise = True
 
     def __init__(self, cache: Path | None = None) -> None:

@@ -14,7 +14,7 @@ from odf_engines.errors import InvalidQueryError, NotReplayableError
 if TYPE_CHECKING:
     from datafusion import DataFrame
 
-__all__ = ["check_plan", "check_query", "find_limits"]
+__all__ = ["check_plan", "check_query", "find_limits", "has_union"]
 
 # What a query's plan is made of; EXPLAIN, DESCRIBE and what comes new is none of it.
 _NODES: Final = frozenset(
@@ -54,18 +54,24 @@ def check_plan(rows: "DataFrame") -> None:
         NotReplayableError: Its result nobody could repeat.
     """
     check_query(rows)
-    if _UNION.search(text := rows.logical_plan().display_indent()):
+    if has_union(rows):
         raise NotReplayableError(
             "UNION",
             "its parts run side by side, and their rows come in an order that differs from run to run",
             "one derivative for each part",
         )
+    text = rows.logical_plan().display_indent()
     if found := [name for name in _OF_A_SET.findall(text) if name not in EXACT]:
         raise NotReplayableError(
             f"{found[0]}(DISTINCT ...)",
             "its values come in an order that differs from run to run",
             "the same over rows that a step before made distinct (GROUP BY)",
         )
+
+
+def has_union(rows: "DataFrame") -> bool:
+    """Say whether rows come of several parts that run side by side, and so in an order that differs from run to run."""
+    return _UNION.search(rows.logical_plan().display_indent()) is not None
 
 
 def find_limits(rows: "DataFrame", *, operations: Collection[str], op: str) -> tuple[Finding, ...]:

@@ -89,7 +89,7 @@ def free_name(word: str, names: Collection[str]) -> str:
 
 
 def plain_schema(schema: pa.Schema) -> pa.Schema:
-    """Return the same columns with views as the types that they are views of."""
+    """Return the same columns with views as the types that they are views of, and no unit that Parquet lacks."""
     return pa.schema([_plain(field) for field in schema])
 
 
@@ -99,6 +99,10 @@ def _plain(field: pa.Field) -> pa.Field:
 
 def _plain_type(kind: pa.DataType) -> pa.DataType:
     types = pa.types
+    if types.is_timestamp(kind) and kind.unit == "s":
+        return pa.timestamp("ms", kind.tz)
+    if types.is_time32(kind):
+        return pa.time32("ms")
     if types.is_string_view(kind):
         return pa.string()
     if types.is_binary_view(kind):

@@ -25,7 +25,7 @@ from odf_protocol.timestamp import Timestamp
 if TYPE_CHECKING:
     from datafusion import DataFrame, SessionContext
 
-__all__ = ["STATE_SUFFIX", "run"]
+__all__ = ["STATE_SUFFIX", "run", "write_rows"]
 
 STATE_SUFFIX = "__state"
 
@@ -49,7 +49,7 @@ def run(request: QueryRequest, folder: Path, memory_bytes: int) -> dict[str, obj
         check_query(answer)
         if request.max_rows is not None:
             answer = answer.limit(request.max_rows)
-        rows, schema = _write(answer, folder / "result.parquet")
+        rows, schema = write_rows(answer, folder / "result.parquet")
     finally:
         shutil.rmtree(work, ignore_errors=True)
     return {"result": "result.parquet", "rows": rows, "schema": schema_text(schema)}
@@ -90,7 +90,12 @@ def _state_of(context: "SessionContext", table: QueryTable) -> "DataFrame":
     return plan_query(context, f"SELECT {data} FROM ({repeated})")  # noqa: S608
 
 
-def _write(answer: "DataFrame", target: Path) -> tuple[int, pa.Schema]:
+def write_rows(answer: "DataFrame", target: Path) -> tuple[int, pa.Schema]:
+    """Compute rows into a Parquet file; return how many, and their columns.
+
+    Raises:
+        InvalidQueryError, MemoryError: As ``query_errors``.
+    """
     schema = plain_schema(answer.schema())
     count = 0
     with query_errors(), pq.ParquetWriter(target, schema, version="2.6", compression="snappy") as writer:

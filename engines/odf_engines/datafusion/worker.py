@@ -19,6 +19,7 @@ __all__ = ["OPERATIONS", "main"]
 
 OPERATIONS = {
     "check": "odf_engines.datafusion.check",
+    "preprocess": "odf_engines.datafusion.preprocess",
     "query": "odf_engines.datafusion.query",
     "transform": "odf_engines.datafusion.transform",
 }

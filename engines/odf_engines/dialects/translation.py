@@ -46,12 +46,13 @@ class Translation:
     doubts: tuple[str, ...]
 
 
-def translate_transform(transform: TransformSql, *, where: str) -> Translation | None:
+def translate_transform(transform: TransformSql, *, where: str, is_preprocess: bool = False) -> Translation | None:
     """Translate a transform that names another engine; None: it names this one.
 
     Args:
         transform: As a manifest declares it.
         where: What it makes, for messages.
+        is_preprocess: Its queries prepare an ingest, whose rows both engines see alone.
 
     Raises:
         MalformedError: The engine's dialect is not known; or a query cannot be read in it, or has a part that Spark has
@@ -64,7 +65,7 @@ def translate_transform(transform: TransformSql, *, where: str) -> Translation |
         known = f"an engine whose SQL is known ({', '.join(sorted(DIALECTS))})"
         raise MalformedError("transform", where=where, expected=known, found=transform.engine)
     steps = transform.queries or (SqlQueryStep(query=transform.query or ""),)
-    doubts = {_ENGINE_DOUBTS[engine]: None}
+    doubts: dict[str, None] = {} if is_preprocess else {_ENGINE_DOUBTS[engine]: None}
     written: list[SqlQueryStep] = []
     difference: list[str] = []
     for number, step in enumerate(steps, 1):

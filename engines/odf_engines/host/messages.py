@@ -34,6 +34,7 @@ __all__ = [
     "decode_message",
     "encode_message",
     "error_from_fields",
+    "error_of_start",
     "error_to_fields",
     "schema_from_text",
     "schema_text",
@@ -111,6 +112,21 @@ def error_from_fields(fields: object) -> EngineError:
         case {"kind": "EngineFailureError", "message": str(message)}:
             return EngineFailureError(_cut(message))
     return EngineFailureError("the engine reported an error of no known kind")
+
+
+def error_of_start(line: bytes, log: str) -> EngineError:
+    """Make the error of a guest that did not say that it is ready, but perhaps why not."""
+    try:
+        said = json.loads(line)
+    except ValueError:
+        said = None
+    match said:
+        case {"error": fields}:
+            error = error_from_fields(fields)
+            if isinstance(error, EngineFailureError):
+                error.log = log
+            return error
+    return EngineFailureError("the engine did not say that it is ready", log=log)
 
 
 def _cut(value: Any) -> Any:

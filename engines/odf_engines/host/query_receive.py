@@ -6,7 +6,7 @@ Source: clauses ENGINE-5 and ENGINE-6 in ``spec/extensions/engine-contract.md``;
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from odf_engines.contract import QueryRequest, QueryResponse
+from odf_engines.contract import Limits, QueryRequest, QueryResponse
 from odf_engines.errors import EngineFailureError, LimitExceededError
 from odf_engines.host.output_rows import SizeCheck
 from odf_engines.host.outputs import Answer, OutputFolder
@@ -19,16 +19,22 @@ def receive_query(request: QueryRequest, answer: Answer, outputs: OutputFolder) 
         EngineFailureError: It is not.
         LimitExceededError: It is too large.
     """
+    # Whoever asked reads the answer whole.
+    response = receive_result(answer, outputs, request.limits, most_decoded_bytes=request.limits.output_bytes)
+    if request.max_rows is not None and response.rows > request.max_rows:
+        raise EngineFailureError(f"a query answered {response.rows} rows where {request.max_rows} were asked for")
+    return response
+
+
+def receive_result(answer: Answer, outputs: OutputFolder, limits: Limits, *, most_decoded_bytes: int) -> QueryResponse:
+    """Take over what a query gave; errors as ``receive_query``."""
     schema, rows = answer.get_schema(), answer.get_count("rows")
     path = outputs.find(answer, "result")
     if path is None:
         raise EngineFailureError("a query answered no file")
-    if rows > request.limits.output_rows:
-        raise LimitExceededError("output_rows", allowed=request.limits.output_rows, found=rows)
-    if request.max_rows is not None and rows > request.max_rows:
-        raise EngineFailureError(f"a query answered {rows} rows where {request.max_rows} were asked for")
-    # Whoever asked reads the answer whole.
-    outputs.check(path, SizeCheck(most_decoded_bytes=request.limits.output_bytes))
+    if rows > limits.output_rows:
+        raise LimitExceededError("output_rows", allowed=limits.output_rows, found=rows)
+    outputs.check(path, SizeCheck(most_decoded_bytes=most_decoded_bytes))
     try:
         with pq.ParquetFile(path) as file:
             found, count = file.schema_arrow.remove_metadata(), file.metadata.num_rows

@@ -26,6 +26,7 @@ from odf_engines.contract import (
     IngestRequest,
     IngestResponse,
     Limits,
+    PreparedRows,
     QueryRequest,
     QueryResponse,
     QueryTable,
@@ -34,7 +35,7 @@ from odf_engines.contract import (
 )
 from odf_engines.errors import EngineError, EngineFailureError, LimitExceededError
 from odf_engines.host.guest import Guest
-from odf_engines.host.messages import encode_message, error_from_fields
+from odf_engines.host.messages import encode_message, error_from_fields, error_of_start
 from odf_engines.host.output_reader import OutputReader
 from odf_engines.host.outputs import Answer, OutputFolder
 from odf_engines.host.python_program import python_command
@@ -118,12 +119,26 @@ class HostSession:
         """See ``EngineSession``."""
         from odf_engines.host.ingest_receive import blame_validator, receive_ingest
 
-        if request.preprocess is not None:
+        if request.preprocess is not None and request.prepared is None:
             check_transform_bounds(request.preprocess, has_escapes=self.guest.has_escapes)
         if conditions := conditions_of(request.validators):
             check_query_bounds(*conditions.values(), has_escapes=self.guest.has_escapes)
         known = frozenset(call.name for call in request.validators)
         return self._ask("ingest", request, request.limits, receive_ingest, blame=partial(blame_validator, known))
+
+    def convert(self, request: IngestRequest) -> PreparedRows:
+        """See ``EngineSession``."""
+        from odf_engines.host.preprocess_receive import receive_converted
+
+        return self._ask("convert", request, request.limits, receive_converted)
+
+    def preprocess(self, transform: TransformSql, rows: Path) -> QueryResponse:
+        """See ``EngineSession``."""
+        from odf_engines.host.preprocess_receive import receive_preprocessed
+
+        check_transform_bounds(transform, has_escapes=self.guest.has_escapes)
+        receive = partial(receive_preprocessed, limits=self._limits)
+        return self._ask("preprocess", {"transform": transform, "rows": rows}, self._limits, receive)
 
     def query(self, request: QueryRequest) -> QueryResponse:
         """See ``EngineSession``."""
@@ -312,7 +327,7 @@ class HostSession:
             raise EngineFailureError("the engine was stopped")
         ready = process.receive(_START_WALL_S)
         if ready.strip() != b'{"ready": true}':
-            raise _start_failure(ready, process.log)
+            raise error_of_start(ready, process.log)
 
     def profile(self) -> Profile:
         """Return what the sandbox of this session contains."""
@@ -350,21 +365,6 @@ class HostSession:
                 remove_tree(kept)
                 with contextlib.suppress(OSError):
                     kept.unlink()
-
-
-def _start_failure(line: bytes, log: str) -> EngineError:
-    """Make the error of a guest that did not say that it is ready, but perhaps why not."""
-    try:
-        said = json.loads(line)
-    except ValueError:
-        said = None
-    match said:
-        case {"error": fields}:
-            error = error_from_fields(fields)
-            if isinstance(error, EngineFailureError):
-                error.log = log
-            return error
-    return EngineFailureError("the engine did not say that it is ready", log=log)
 
 
 def open_session(

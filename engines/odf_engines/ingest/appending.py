@@ -5,11 +5,12 @@ Source: ODF "Ingest", merge strategy "append"; spec/ingest.md ING-1 to ING-8.
 
 from odf_engines.bad_rows import conditions_of
 from odf_engines.contract import IngestRequest
-from odf_engines.errors import InvalidSourceError
+from odf_engines.errors import InvalidQueryError, InvalidSourceError
 from odf_engines.ingest.columns import InvalidColumnsError, columns_of
 from odf_engines.ingest.plain_append import iter_appended
-from odf_engines.ingest.quarantine import iter_broken, plug_ins_of, write_quarantine
-from odf_engines.ingest.read import ReadResult, read_request
+from odf_engines.ingest.prepared import iter_converted, write_converted
+from odf_engines.ingest.quarantine import earlier_of, iter_broken, plug_ins_of, write_quarantine
+from odf_engines.ingest.read import ReadResult, has_query, read_request
 from odf_engines.ingest.result import Folders, Ingested, slice_schema, write_slice
 from odf_engines.ingest.source_records import RECORD
 from odf_engines.ingest.validated import validate_rows
@@ -17,12 +18,12 @@ from odf_protocol.errors import MalformedError, UnsupportedError
 from odf_protocol.events import MergeStrategyAppend
 from odf_protocol.schema_arrow import rows_schema_of
 
-__all__ = ["append_records", "append_source", "is_append"]
+__all__ = ["append_records", "append_source", "convert_source", "is_append"]
 
 
 def is_append(request: IngestRequest) -> bool:
     """Say whether a request asks for an append without a query, or a condition in SQL."""
-    has_sql = request.preprocess is not None or bool(conditions_of(request.validators))
+    has_sql = has_query(request) or bool(conditions_of(request.validators))
     return not has_sql and isinstance(request.merge, MergeStrategyAppend)
 
 
@@ -38,10 +39,13 @@ def append_source(request: IngestRequest, folders: Folders) -> Ingested | None:
 
     Raises:
         InvalidSourceError: The file as a whole is unusable, or its columns break the dataset's rules.
+        InvalidQueryError: So do those of the query that another engine ran.
     """
     try:
         return append_records(request, folders, read_request(request, folders.scratch))
     except (InvalidColumnsError, UnsupportedError, MalformedError) as error:
+        if request.prepared is not None:
+            raise InvalidQueryError(str(error)) from error
         raise InvalidSourceError(request.source_name, str(error)) from error
 
 
@@ -60,13 +64,15 @@ def append_records(request: IngestRequest, folders: Folders, result: ReadResult)
     validated = None
     if request.validators:
         validated = validate_rows(request, folders, path, RECORD, columns.schema)
-        path, bad = validated.path, [*bad, validated.iter_bad()]
+        path, bad = validated.path, [*bad, validated.iter_bad(are_records=request.prepared is None)]
     changes = iter_appended(path, columns)
     if changes is None:
         return None
     data_path, written = write_slice(request, folders, changes, columns, schema)
     quarantine_path = folders.output / "quarantine.parquet"
-    quarantine = write_quarantine(quarantine_path, result.records, bad, plug_ins_of(request))
+    quarantine = write_quarantine(
+        quarantine_path, result.records, bad, plug_ins_of(request), earlier=earlier_of(request)
+    )
     return Ingested(
         schema,
         written,
@@ -78,3 +84,21 @@ def append_records(request: IngestRequest, folders: Folders, result: ReadResult)
         warnings=() if validated is None else validated.warnings,
         batch_faults=() if validated is None else validated.rows.batch_faults,
     )
+
+
+def convert_source(request: IngestRequest, folders: Folders) -> dict[str, object] | None:
+    """Convert the records of a source for a query that another engine runs; see ``write_converted``.
+
+    Returns:
+        None where a record is not plain.
+
+    Raises:
+        InvalidSourceError: The file as a whole is unusable.
+    """
+    try:
+        result = read_request(request, folders.scratch)
+    except (UnsupportedError, MalformedError) as error:
+        raise InvalidSourceError(request.source_name, str(error)) from error
+    if not result.records.is_typed:
+        return None
+    return write_converted(request, folders, result, iter_converted(result.records.path), [])

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby, islice, tee
 from operator import attrgetter
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -42,6 +43,7 @@ SCHEMA = pa.schema(
 )
 
 BATCH_ROWS = 4096
+_WARNING = "warning"
 _SHOWN_CHARACTERS = 100  # of a value in a report; the row itself stands in the file  # guess
 _VALUE_CHARACTERS = 200  # of a value at fault (ING-6)
 _ELEMENT = re.compile(r"\[[0-9]+\]")
@@ -115,6 +117,11 @@ def plug_ins_of(request: IngestRequest) -> Mapping[str, str]:
     }
 
 
+def earlier_of(request: IngestRequest) -> Path | None:
+    """Return the records that could not be converted for a query that another engine ran."""
+    return None if request.prepared is None else request.prepared.quarantine
+
+
 def list_reasons(rows: Iterable[QuarantinedRow]) -> tuple[QuarantineReason, ...]:
     """List the commonest things that are said of rows that are not written; most rows first."""
     reasons = _Reasons()
@@ -130,7 +137,12 @@ def iter_broken(records: SourceRecords) -> Iterator[QuarantinedRow]:
 
 
 def write_quarantine(
-    target: Path, records: SourceRecords, rows: Iterable[Iterator[QuarantinedRow]], plug_ins: Mapping[str, str]
+    target: Path,
+    records: SourceRecords,
+    rows: Iterable[Iterator[QuarantinedRow]],
+    plug_ins: Mapping[str, str],
+    *,
+    earlier: Path | None = None,
 ) -> Quarantine:
     """Write rows to the Parquet file `target`, those of the source by record number; no file if there are none.
 
@@ -139,6 +151,7 @@ def write_quarantine(
         records: Gives the original text of records.
         rows: Several lists, each ordered by record number, and those without one.
         plug_ins: What finds errors in each stage where they do not say it.
+        earlier: Such a file, of the records of which a query made the rows; they stand first.
 
     Returns:
         What was written: a record counts once, however many lists it is in.
@@ -150,6 +163,9 @@ def write_quarantine(
     count, reasons = 0, _Reasons()
 
     def lines_of_rows() -> Iterator[dict[str, object]]:
+        for line in () if earlier is None else _iter_lines(earlier):
+            reasons.add(_row_of(line), OriginalRecord(line["record"], line["line"], b""))
+            yield line
         for row in listed:
             original = None if row.record is None else next(originals)
             reasons.add(row, original)
@@ -166,6 +182,23 @@ def write_quarantine(
         if writer is not None:
             writer.close()
     return Quarantine(count, reasons.list_commonest(), dict(reasons.codes))
+
+
+def _iter_lines(path: Path) -> Iterator[dict[str, Any]]:
+    with pq.ParquetFile(path) as file:
+        for batch in file.iter_batches(batch_size=BATCH_ROWS):
+            yield from batch.to_pylist()
+
+
+def _row_of(line: Mapping[str, Any]) -> QuarantinedRow:
+    errors = [
+        FieldError(
+            each["message"], each["column"], each["value"], each["expected"], each["code"],
+            is_warning=each["severity"] == _WARNING,
+        )
+        for each in line["errors"]
+    ]  # fmt: skip
+    return QuarantinedRow(line["record"], line["stage"], tuple(errors))
 
 
 def _joined(rows: Iterable[QuarantinedRow]) -> Iterator[QuarantinedRow]:
@@ -199,7 +232,7 @@ def _line(
             "value": (given.get(error.column or "") or error.value or "")[:_VALUE_CHARACTERS] or None,
             "expected": error.expected,
             "message": error.message,
-            "severity": "warning" if error.is_warning else "error",
+            "severity": _WARNING if error.is_warning else "error",
         }
         for error in row.errors
     ]

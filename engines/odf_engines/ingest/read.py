@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from odf_engines.contract import IngestRequest
-from odf_engines.errors import InvalidSourceError
+from odf_engines.contract import IngestRequest, PreparedRows
+from odf_engines.errors import InvalidQueryError, InvalidSourceError
 from odf_engines.ingest import csv_records, json_records
 from odf_engines.ingest.columns import rename_reserved
 from odf_engines.ingest.json_types import guess_columns
@@ -53,12 +53,20 @@ class ReadResult:
     target: pa.Schema
 
 
+def has_query(request: IngestRequest) -> bool:
+    """Say whether a query of the request is still to be run."""
+    return request.preprocess is not None and request.prepared is None
+
+
 def read_request(request: IngestRequest, scratch: Path) -> ReadResult:
     """Read the file of a request, with the columns that the next step sees (ING-3).
 
     Raises:
         InvalidSourceError, UnsupportedError: As ``read_source``.
+        InvalidQueryError: What another engine made of the rows holds what no slice can.
     """
+    if request.prepared is not None:
+        return _read_prepared(request.prepared, scratch)
     # Rows that a query prepares are as they were read: what the event time is, it says itself.
     vocabulary = request.vocabulary if request.preprocess is None else None
     result = read_source(request.read, request.source_path, request.source_name, vocabulary, scratch)
@@ -67,6 +75,19 @@ def read_request(request: IngestRequest, scratch: Path) -> ReadResult:
     target = rename_reserved(result.target, request.merge, vocabulary)
     renamed = dict(zip(result.target.names, target.names, strict=True))
     return ReadResult(replace(result.records, names=tuple(renamed[name] for name in result.records.names)), target)
+
+
+def _read_prepared(prepared: PreparedRows, scratch: Path) -> ReadResult:
+    """Take up what a query gave, as if it were the source; its rows are no records of the source (ING-7)."""
+    try:
+        records, target = read_parquet(prepared.rows, "the result", None, None, scratch / "records.parquet")
+    except InvalidSourceError as error:
+        raise InvalidQueryError(error.message) from error
+    if records.broken:
+        number = min(records.broken)
+        fault = records.broken[number][0]
+        raise InvalidQueryError(f"row {number} of the result, column {fault.column}: {fault.message}: {fault.value}")
+    return ReadResult(replace(records, record_count=prepared.records), target)
 
 
 def read_source(

@@ -44,7 +44,7 @@ class SparkEngine:
     """
 
     name = "spark"
-    offers = frozenset(Offer)
+    offers = frozenset({Offer.TRANSFORM, Offer.INGEST, Offer.QUERY})
     is_stepwise = False
 
     def __init__(

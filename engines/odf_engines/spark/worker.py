@@ -33,6 +33,7 @@ __all__ = ["OPERATIONS", "main"]
 
 OPERATIONS = {
     "check": "odf_engines.spark.check",
+    "convert": "odf_engines.spark.ingest.conversion",
     "ingest": "odf_engines.spark.ingest.operation",
     "query": "odf_engines.spark.query",
     "transform": "odf_engines.spark.transform",

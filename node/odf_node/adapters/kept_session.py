@@ -25,6 +25,7 @@ from odf_engines.contract import (
     Grade,
     IngestRequest,
     IngestResponse,
+    PreparedRows,
     QueryRequest,
     QueryResponse,
     QueryTable,
@@ -66,6 +67,14 @@ class KeptSession:
     def ingest(self, request: IngestRequest) -> IngestResponse:
         response: IngestResponse = self._ask("ingest", request)
         return response
+
+    def convert(self, request: IngestRequest) -> PreparedRows:
+        converted: PreparedRows = self._ask("convert", request)
+        return converted
+
+    def preprocess(self, transform: TransformSql, rows: Path) -> QueryResponse:
+        made: QueryResponse = self._ask("preprocess", transform, rows)
+        return made
 
     def query(self, request: QueryRequest) -> QueryResponse:
         response: QueryResponse = self._ask("query", request)

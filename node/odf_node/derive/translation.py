@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from odf_engines.dialects.translation import Translation, translate_transform
-from odf_protocol.events import SetTransform
+from odf_protocol.events import AddPushSource, Event, SetPollingSource, SetTransform, TransformSql
 from odf_protocol.manifest import DatasetSnapshot
 
 
@@ -28,7 +28,7 @@ class TranslatedDataset:
 
 
 def translate_snapshot(snapshot: DatasetSnapshot) -> tuple[DatasetSnapshot, TranslatedDataset | None]:
-    """Translate the query of a manifest that names another engine; None: it names this one, or has no query.
+    """Translate the queries of a manifest that name another engine; None: none does.
 
     Raises:
         MalformedError: As ``translate_transform``.
@@ -36,10 +36,21 @@ def translate_snapshot(snapshot: DatasetSnapshot) -> tuple[DatasetSnapshot, Tran
     found = None
     events = []
     for event in snapshot.metadata:
-        if isinstance(event, SetTransform):
-            translation = translate_transform(event.transform, where=f"'{snapshot.name}'")
-            if translation is not None:
-                found = TranslatedDataset(str(snapshot.name), translation)
-                event = replace(event, transform=translation.transform)
+        query = _query_of(event)
+        is_preprocess = not isinstance(event, SetTransform)
+        where = f"'{snapshot.name}'"
+        translation = None if query is None else translate_transform(query, where=where, is_preprocess=is_preprocess)
+        if translation is not None:
+            found = TranslatedDataset(str(snapshot.name), translation)
+            event = replace(event, **{"preprocess" if is_preprocess else "transform": translation.transform})  # type: ignore[arg-type]  # as named
         events.append(event)
     return (snapshot if found is None else replace(snapshot, metadata=tuple(events))), found
+
+
+def _query_of(event: Event) -> TransformSql | None:
+    match event:
+        case SetTransform(transform=transform):
+            return transform
+        case SetPollingSource(preprocess=preprocess) | AddPushSource(preprocess=preprocess):
+            return preprocess
+    return None

@@ -4,14 +4,17 @@ What this node's operator wrote (own transforms, ingests, questions) shares one 
 re-executed gets a session of its own, so that one stranger's query cannot prepare the ground for another's.
 """
 
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Final, TypeVar
 
 from odf_engines.contract import IngestRequest, IngestResponse, Limits, QueryRequest, QueryResponse
 from odf_engines.engine import Engine, EngineSession, IngestEngine, IngestSession, Offer, QuerySession
 from odf_engines.errors import EngineMissingError, UnsuitableSourceError
+from odf_engines.preprocess_engines import find_preprocess_engine
 from odf_engines.registry import engines_offering, get_ingest_engine, installed_engines
 from odf_node.configuration.declaration import Engines
 from odf_node.engine_workspace import EngineWorkspace
@@ -19,6 +22,11 @@ from odf_node.engines.finding import get_engine_here
 from odf_node.os_errors import mapped_os_errors
 from odf_node.ports.engines import EngineShelf
 from odf_node.ports.rows import RowsCache
+from odf_protocol.events import TransformSql
+
+_NOT_CONVERTED: Final = "not-converted.parquet"
+
+_Answer = TypeVar("_Answer")
 
 
 @dataclass(slots=True)
@@ -62,18 +70,42 @@ class EngineHost:
         """
         return get_ingest_engine(self.roles.ingest)
 
+    def find_preprocess_engine(self, transform: TransformSql) -> str:
+        """Return the engine that runs a preprocess step.
+
+        Raises:
+            EngineMissingError: The one that it names is not here, or runs none.
+        """
+        return find_preprocess_engine(transform.engine, self.get_ingest_engine().name)
+
     def ingest(self, request: IngestRequest) -> IngestResponse:
         """Ingest with the engine that is asked first, where it takes the source, else with the one that takes any.
+
+        A query for another engine runs there, between conversion and merge (ING-7).
 
         Raises:
             InvalidSourceError, InvalidQueryError, EngineError: As ``IngestSession.ingest``.
         """
-        if self.roles.ingest_first and request.preprocess is None:
+        query = request.preprocess
+        if query is None:
+            return self._ask_to_ingest(lambda session: session.ingest(request))
+        engine = self.find_preprocess_engine(query)
+        if engine == self.get_ingest_engine().name:
+            return self.own_session(engine).ingest(request)
+        read = self._ask_to_ingest(lambda session: session.convert(request))
+        # The engine that gave them is asked again.
+        kept = None if read.quarantine is None else Path(shutil.move(read.quarantine, self.workspace / _NOT_CONVERTED))
+        made = self.own_session(engine).preprocess(query, read.rows)
+        prepared = replace(request, prepared=replace(read, rows=made.result_path, quarantine=kept))
+        return self._ask_to_ingest(lambda session: session.ingest(prepared))
+
+    def _ask_to_ingest(self, ask: Callable[[IngestSession], _Answer]) -> _Answer:
+        if self.roles.ingest_first:
             try:
-                return self._first_session(self.roles.ingest_first).ingest(request)
+                return ask(self._first_session(self.roles.ingest_first))
             except UnsuitableSourceError:
                 pass  # nothing was written
-        return self.own_session(self.get_ingest_engine().name).ingest(request)
+        return ask(self.own_session(self.get_ingest_engine().name))
 
     def _first_session(self, name: str) -> IngestSession:
         """Return the session of an engine that starts at once, so that none is kept warm for it."""

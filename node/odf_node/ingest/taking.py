@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from odf_engines.contract import IngestRequest, IngestResponse
-from odf_engines.preprocess_engines import find_preprocess_engine
 from odf_node.datasets.chains import iter_slices
 from odf_node.datasets.engine_rows import EngineRows
 from odf_node.datasets.writer import ChainWriter
@@ -100,7 +99,7 @@ class BatchTaker:
             SettledError: What it settles does not wait any more.
         """
         if source.preprocess is not None:
-            find_preprocess_engine(source.preprocess.engine)
+            self.engines.find_preprocess_engine(source.preprocess)
         # Here, as it reads YAML, which other pulls need not load.
         from odf_node.ingest.ingest_rules import find_rules
 

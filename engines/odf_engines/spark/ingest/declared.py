@@ -7,6 +7,7 @@ Source: spec/ingest.md ING-18.
 
 import pyarrow as pa
 
+from odf_engines.dialects.translation import DIALECTS
 from odf_engines.errors import EngineMissingError
 from odf_engines.ingest.columns import InvalidColumnsError, columns_of, rename_reserved
 from odf_engines.ingest.read_options import UnsupportedOptionError, check_encoding, parse_dialect, parse_times
@@ -68,9 +69,11 @@ def check_source(source: SetPollingSource | AddPushSource, vocabulary: Vocabular
 
 def _check_preprocess(transform: Transform, at: At) -> None:
     try:
-        find_preprocess_engine(transform.engine)
+        find_preprocess_engine(transform.engine, "spark")
     except EngineMissingError as error:
         expected = f"an engine that is here ({', '.join(error.installed)}), and a query in its dialect"
+        if error.engine.lower() in DIALECTS:
+            expected += "; add --as-spark translates it"
         (at / "engine").reject(expected, error.engine, error.installed)
 
 

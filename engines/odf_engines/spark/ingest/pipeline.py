@@ -14,10 +14,12 @@ from odf_engines.contract import IngestRequest, InvalidSourceError
 from odf_engines.errors import EngineFailureError, InvalidQueryError
 from odf_engines.ingest.appending import append_records, is_append
 from odf_engines.ingest.columns import Columns, InvalidColumnsError, columns_of
-from odf_engines.ingest.quarantine import QuarantinedRow, iter_broken, plug_ins_of, write_quarantine
-from odf_engines.ingest.read import ReadResult, read_request
+from odf_engines.ingest.prepared import write_converted
+from odf_engines.ingest.quarantine import QuarantinedRow, earlier_of, iter_broken, plug_ins_of, write_quarantine
+from odf_engines.ingest.read import ReadResult, has_query, read_request
 from odf_engines.ingest.read_options import parse_times
 from odf_engines.ingest.result import Folders, Ingested, slice_schema, write_slice
+from odf_engines.ingest.source_records import ERRORS, RECORD
 from odf_engines.ingest.state import write_state
 from odf_engines.spark.fixed_order import in_one_partition, unspilled
 from odf_engines.spark.gate.statement import invalid_query
@@ -33,6 +35,26 @@ from odf_protocol.errors import MalformedError, UnsupportedError
 from odf_protocol.schema_arrow import rows_schema_of
 
 _BYTES_PER_PARTITION = 64 * 1024 * 1024  # guess: sorts within a 1 GiB heap
+
+
+def convert(spark: Any, request: IngestRequest, folders: Folders) -> dict[str, object]:
+    """Read and convert one source file, for a query that another engine runs (ING-7).
+
+    Raises:
+        InvalidSourceError: As ``ingest``.
+    """
+    _configure(spark, request)
+    handover = handover_for(folders.scratch, [request.source_path])
+    try:
+        result = read_request(request, folders.scratch)
+        converted = handover.keep(
+            convert_records(spark, result.records, result.target, parse_times(request.read)), "converted"
+        )
+        good = converted.where(f"{ERRORS} IS NULL").coalesce(1).sortWithinPartitions(RECORD)
+        bad = [iter_unconverted(converted, handover)]
+        return write_converted(request, folders, result, handover.iter_batches(good, "good"), bad)
+    except (UnsupportedError, MalformedError) as error:
+        raise InvalidSourceError(request.source_name, str(error)) from error
 
 
 def ingest(spark: Any, request: IngestRequest, folders: Folders) -> Ingested:
@@ -59,7 +81,7 @@ def ingest(spark: Any, request: IngestRequest, folders: Folders) -> Ingested:
         appended = append_records(request, folders, result) if is_append(request) else None
         return appended or _merge(spark, request, folders, result, handover)
     except PySparkException as error:
-        if request.preprocess is None:
+        if not has_query(request):
             raise
         # Everything of ours is guarded; a value on which a query fails stops it.
         raise invalid_query(error) from error
@@ -68,6 +90,8 @@ def ingest(spark: Any, request: IngestRequest, folders: Folders) -> Ingested:
             raise InvalidQueryError(str(error)) from error
         raise InvalidSourceError(request.source_name, str(error)) from error
     except (UnsupportedError, MalformedError) as error:
+        if request.prepared is not None:
+            raise InvalidQueryError(str(error)) from error
         raise InvalidSourceError(request.source_name, str(error)) from error
 
 
@@ -76,11 +100,12 @@ def _merge(spark: Any, request: IngestRequest, folders: Folders, result: ReadRes
     if not result.records.is_typed:
         converted = handover.keep(converted, "converted")
     known = None if request.known_schema is None else rows_schema_of(request.known_schema)
-    if request.preprocess is None:
+    if not has_query(request):
         columns = columns_of(result.target, request.merge, request.vocabulary, known)
         schema = slice_schema(request, columns, known)
         staged = stage_converted(converted, columns)
     else:
+        assert request.preprocess is not None
         with in_one_partition(spark):
             answer, matters = run_preprocess(spark, request.preprocess, converted, result.target)
             columns = columns_of(schema_of_query(answer, known), request.merge, request.vocabulary, known)
@@ -98,7 +123,9 @@ def _merge(spark: Any, request: IngestRequest, folders: Folders, result: ReadRes
     rows = _quarantined(request, result, converted, outcome, columns, handover)
     if validated is not None:
         rows.append(validated.iter_bad(are_records=request.preprocess is None))
-    quarantine = write_quarantine(quarantine_path, result.records, rows, plug_ins_of(request))
+    quarantine = write_quarantine(
+        quarantine_path, result.records, rows, plug_ins_of(request), earlier=earlier_of(request)
+    )
     return Ingested(
         schema,
         written,

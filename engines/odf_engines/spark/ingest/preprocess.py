@@ -8,22 +8,19 @@ from typing import Any
 
 import pyarrow as pa
 
-from odf_engines.errors import InvalidQueryError
+from odf_engines.errors import EngineMissingError
 from odf_engines.ingest.carriers import carrier_of, quoted, spark_name_of
 from odf_engines.ingest.source_records import ERRORS, RECORD, value_name
-from odf_engines.preprocess_engines import find_preprocess_engine
 from odf_engines.spark.canonical_order import in_canonical_order
 from odf_engines.spark.fixed_order import depends_on_order
 from odf_engines.spark.gate.analysed import check_analysed
 from odf_engines.spark.gate.statement import analyse_query, parse_query
-from odf_engines.spark.gate.trees import items, iter_expressions, iter_plan, shown, simple_name
-from odf_engines.spark.plans import analysed_plan, rows_of
+from odf_engines.spark.plans import rows_of
 from odf_protocol.events import SqlQueryStep, TransformSql
 
 INPUT = "input"
 
-_DATAFUSION = "datafusion"
-_WHOLE_TYPES = ("byte", "short", "integer", "long")
+_ENGINE = "spark"
 
 
 def run_preprocess(spark: Any, transform: TransformSql, converted: Any, target: pa.Schema) -> tuple[Any, bool]:
@@ -37,21 +34,17 @@ def run_preprocess(spark: Any, transform: TransformSql, converted: Any, target: 
 
     Raises:
         InvalidQueryError: A query is wrong, or is anything but a query over `input` and earlier steps.
-        EngineMissingError: It is written for an engine that is not here.
+        EngineMissingError: It is written for another engine.
     """
-    is_datafusion = find_preprocess_engine(transform.engine) == _DATAFUSION
+    if transform.engine.lower() != _ENGINE:
+        raise EngineMissingError(transform.engine, (_ENGINE,), purpose="preprocess")
     rows = converted.where(f"{ERRORS} IS NULL").coalesce(1).sortWithinPartitions(RECORD)
     values = [f"{_value(i, field)} AS {quoted(field.name)}" for i, field in enumerate(target)]
     rows.selectExpr(*values).createOrReplaceTempView(INPUT)
     known, result = {INPUT}, None
     steps = transform.queries or (SqlQueryStep(query=transform.query or ""),)
-    if is_datafusion:
-        # Its queries put identifiers in double quotes, and texts never.
-        spark.conf.set("spark.sql.ansi.doubleQuotedIdentifiers", "true")
     for step in steps:
         result = run_query(spark, step.query, known)
-        if is_datafusion:
-            _refuse_whole_division(result)
         if step.alias is not None:
             result.createOrReplaceTempView(quoted(step.alias))
             known.add(step.alias)
@@ -67,20 +60,6 @@ def run_query(spark: Any, sql: str, relations: Collection[str], *, known: Collec
     dataset = analyse_query(spark, parse_query(spark, sql, relations, known=known))
     check_analysed(dataset.queryExecution().analyzed(), relations)
     return rows_of(spark, dataset)
-
-
-def _refuse_whole_division(result: Any) -> None:
-    """Refuse what both dialects accept and read differently: `5 / 2` is 2 in DataFusion and 2.5 in Spark."""
-    for node in iter_plan(analysed_plan(result)):
-        for expression in iter_expressions(node):
-            if simple_name(expression) == "Divide" and all(
-                _is_cast_of_whole(side) for side in items(expression.children())
-            ):
-                raise InvalidQueryError(f"{shown(expression)}: write `div` for whole numbers, or cast one side")
-
-
-def _is_cast_of_whole(side: Any) -> bool:
-    return simple_name(side) == "Cast" and str(side.child().dataType().typeName()) in _WHOLE_TYPES
 
 
 def _value(index: int, field: pa.Field) -> str:

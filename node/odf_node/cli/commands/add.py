@@ -2,6 +2,7 @@
 
 import argparse
 import os
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from odf_node.cli.context import Context
@@ -60,13 +61,21 @@ def _translate(context: Context, snapshots: list[DatasetSnapshot]) -> "dict[str,
     return found
 
 
+def _check_translated(context: Context) -> Callable[[DatasetSnapshot], None]:
+    """Check manifests as they will be once their queries are translated."""
+    from odf_node.derive.translation import translate_snapshot
+
+    return lambda snapshot: context.node.ingestor.check_manifest(translate_snapshot(snapshot)[0])
+
+
 def run(context: Context, arguments: argparse.Namespace) -> int:
     """Create every dataset that the manifests describe, or none where a mistake can be seen beforehand."""
     context.load_settings()
     snapshots: list[DatasetSnapshot] = []
+    check = _check_translated(context) if arguments.as_spark else context.node.ingestor.check_manifest
     for name in arguments.manifests:
         shown_as = "standard input" if name == "-" else name
-        found = parse_snapshots(read_input(name), source_name=shown_as, check=context.node.ingestor.check_manifest)
+        found = parse_snapshots(read_input(name), source_name=shown_as, check=check)
         if not found:
             raise MalformedError("manifest", where=shown_as, expected="a DatasetSnapshot", found="nothing")
         snapshots.extend(found)
