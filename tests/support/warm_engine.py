@@ -61,12 +61,16 @@ def prepared_engine() -> SparkEngine:
     return engine
 
 
-@cache
 def warm_session(name: str = "spark") -> EngineSession:
     """One warm engine in its sandbox, started when it is first asked; every request has a Spark session of its own.
 
     A command that was killed may leave a request at work in the keeper's thread: the next one waits for its end.
     """
+    return _open_warm(name)
+
+
+@cache
+def _open_warm(name: str) -> EngineSession:
     workspace = process_folder() / "engine" / name
     workspace.mkdir(parents=True)
     engine = prepared_engine() if name == "spark" else get_engine(name)
