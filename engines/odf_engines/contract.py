@@ -27,6 +27,7 @@ from odf_engines.errors import (
     NotReplayableError,
     SandboxUnavailableError,
 )
+from odf_engines.prepared_rows import PreparedRows
 from odf_protocol.events import DataSchema, MergeStrategy, OffsetInterval, ReadStep, TransformSql
 from odf_protocol.multihash import Multihash
 from odf_protocol.timestamp import Timestamp
@@ -216,21 +217,6 @@ class TransformResponse:
     checkpoint_path: Path | None
     statistics: Statistics
     logical_hash: Multihash | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PreparedRows:
-    """Rows of a source on their way through a query that another engine runs (ING-7).
-
-    Attributes:
-        rows: Parquet: those that were read and converted; later, what the query made of them.
-        quarantine: Records that could not be taken, with their errors, Parquet; None: all could.
-        records: How many the source has.
-    """
-
-    rows: Path
-    quarantine: Path | None
-    records: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
