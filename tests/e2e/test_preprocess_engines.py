@@ -94,7 +94,7 @@ WRONG = {
     "SELECT city AS offset FROM input": "reserved for a system column",
     "SELECT sold, 1 AS event_time FROM input": "expected a date or a timestamp",
     "SELECT * FROM '/etc/passwd'": "/etc/passwd",
-    "SELECT to_timestamp_millis(sold * 1000000000000000) AS event_time FROM input": "row 1 of the result, column event_time",
+    "SELECT to_timestamp_millis(sold * 1000000000000000) AS event_time FROM input": "row 1 of the result",
 }
 
 

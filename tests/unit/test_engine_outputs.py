@@ -334,10 +334,6 @@ def test_input_that_was_read_whole_is_counted_by_what_the_engine_says(folders):
     assert (statistics.rows_in, statistics.rows_by_input) == (3, (3,))
 
 
-def test_input_that_the_query_does_not_name_has_no_count_of_its_own(folders):
-    assert receive_read(folders, None).statistics.rows_by_input == (None,)
-
-
 def test_rows_of_an_output_are_counted_by_operation(folders):
     path = folders[0] / "data.parquet"
     table = rows(start=10)
