@@ -91,6 +91,18 @@ say "Every version became one more slice. What the file silently rewrote is here
 run odf-node sql --home agency -c "
   SELECT system_time, op, count(*) AS rows FROM countries.daily GROUP BY system_time, op ORDER BY system_time, op"
 
+say "Cases per 100,000 people: each day is joined with the population as it was known on that day (countries.incidence.yaml)."
+export POPULATION_SOURCE=$here/data
+run odf-node add "$here/population.yaml" "$here/countries.incidence.yaml" --home agency --system-time 2020-10-08T13:00:00Z
+run odf-node pull population countries.incidence --home agency --system-time 2020-10-08T14:00:00Z
+say "The newest population is of 1 October; days after it wait until somebody says that no other version of theirs will come."
+run odf-node pull population --set-watermark 2020-10-08T00:00:00Z --home agency --system-time 2020-10-08T15:00:00Z
+run odf-node pull countries.incidence --home agency --system-time 2020-10-08T15:00:00Z
+run odf-node sql --home agency -c "
+  SELECT event_time, confirmed, population, confirmed_per_100000, system_time FROM countries.incidence
+  WHERE country = 'Mexico' AND event_time IN ('2020-04-19', '2020-09-30', '2020-10-01', '2020-10-02') ORDER BY event_time"
+run odf-node log countries.incidence --home agency --output-format oneline
+
 chapter "2. The agency serves; an auditor pulls, re-executes and accepts"
 serve agency "$agency_port"
 agency_url=$(url_of agency)

@@ -65,6 +65,17 @@ def test_five_versions_become_five_slices_of_appends_and_corrections(story: Stor
     ]  # fmt: skip
 
 
+def test_each_day_is_joined_with_the_population_that_was_known_on_it(story: Story) -> None:
+    rows = re.findall(r"^(2020-\S+)T00:00:00Z +(\d+) +(\S+) +(\S+) +2020-10-08T(\d+)", story.part(1), re.MULTILINE)
+
+    assert rows == [
+        ("2020-04-19", "8261", "null", "null", "14"),  # nobody had said
+        ("2020-09-30", "743216", "128932753", "576.44", "14"),
+        ("2020-10-01", "748315", "127792286", "585.57", "14"),
+        ("2020-10-02", "753090", "127792286", "589.31", "15"),  # waited for the watermark
+    ]
+
+
 def test_interrupted_pull_goes_on_from_what_had_arrived(story: Story) -> None:
     assert "the line broke after 250,000 bytes" in story.part(2)
     assert "(exit code 5)" in story.part(2)

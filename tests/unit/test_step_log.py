@@ -11,7 +11,7 @@ FIGURES = StepStatistics(
     rows_out=RowsByOperation(append=8, retract=1, correct_from=2, correct_to=2),
     late_rows=3,
     state_before=StateSize(1000, 10),
-    milliseconds={"reading": 100, "computing": 800, "checking": 60, "starting": 0, "\x1b[2J": 240},
+    milliseconds={"reading": 100, "computing": 800, "checking": 60, "starting": 1, "\x1b[2J": 240},
 )
 
 

@@ -72,7 +72,11 @@ def explain_time(statistics: StepStatistics) -> list[str]:
     """Say what took how much of a step's time, the largest share first; empty where nobody measured."""
     total = statistics.total_ms
     shares = sorted(statistics.milliseconds.items(), key=lambda item: -item[1]) if total else []
-    lines = [f"{round(100 * spent / total)} %  {_WORDS.get(name, 'other things')}" for name, spent in shares if spent]
+    lines = [
+        f"{round(100 * spent / total)} %  {_WORDS.get(name, 'other things')}"
+        for name, spent in shares
+        if 100 * spent >= total
+    ]
     if lines and statistics.state_before.rows:
         lines[0] += f"; of {statistics.total_read:,} rows read, earlier steps had read {statistics.state_before.rows:,}"
     return lines

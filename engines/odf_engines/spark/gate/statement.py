@@ -191,11 +191,19 @@ def _unknown_relation(name: str, known: Collection[str]) -> InvalidQueryError:
     return InvalidQueryError(f"unknown relation {name}; {hint}")
 
 
+_WINDOWS_OF_OTHERS = {
+    "TUMBLE": "GROUP BY window(event_time, '1 day')",
+    "HOP": "GROUP BY window(event_time, '1 day', '1 hour'), the size before the slide",
+    "SESSION": "GROUP BY session_window(event_time, '30 minutes')",
+}
+
+
 def _called_function(parts: list[Any]) -> str:
     name = ".".join(map(str, parts))
     grade = FUNCTIONS.get(name.lower())
     if len(parts) != 1 or grade is None:
-        raise InvalidQueryError(f"function {name} is not allowed")
+        instead = _WINDOWS_OF_OTHERS.get(name.upper().partition("_")[0])
+        raise InvalidQueryError(f"function {name} is not allowed{f'; write {instead}' if instead else ''}")
     if grade.use is FunctionUse.REFUSED:
         raise InvalidQueryError(f"function {name} is not allowed: {grade.reason}")
     return name.lower()

@@ -83,7 +83,11 @@ def put_versions(plan: Any, asked: Mapping[str, AskedTime], tables: Collection[s
     rewritten, pending = _rewrite(plan, asked)
     if pending or any(_name_of(node) in asked for node in iter_plan(rewritten)):
         reason = "it stands in no join of the query itself"
-        raise NotReplayableError("FOR SYSTEM_TIME AS OF", reason, f"{_REWRITE}, in a step of its own")
+        raise NotReplayableError(
+            "FOR SYSTEM_TIME AS OF",
+            reason,
+            f"{_REWRITE}, in a step of its own; what groups its rows, in a derivative of its own",
+        )
     return rewritten
 
 
