@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from odf_engines.bad_rows import MAX_CODES, MAX_REASONS, QuarantineReason, ValidatorCall
+from odf_engines.conversion.call import ConverterCall
 from odf_engines.errors import (
     EngineError,
     EngineFailureError,
@@ -40,6 +41,7 @@ __all__ = [
     "MAX_CODES",
     "MAX_REASONS",
     "MAX_STAGES",
+    "ConverterCall",
     "EngineError",
     "EngineFailureError",
     "EngineMissingError",
@@ -238,6 +240,7 @@ class IngestRequest:
         fallback_event_time: For rows that have none.
         next_offset: Of the first new row.
         prev_watermark: Of the dataset.
+        converters: What rows go through before anything else, in order.
         validators: What rows have to pass, in order.
         limits: As in ``TransformRequest``.
     """
@@ -255,6 +258,7 @@ class IngestRequest:
     fallback_event_time: Timestamp
     next_offset: int
     prev_watermark: Timestamp | None = None
+    converters: tuple[ConverterCall, ...] = ()
     validators: tuple[ValidatorCall, ...] = ()
     limits: Limits = field(default_factory=Limits)
     prepared: PreparedRows | None = None

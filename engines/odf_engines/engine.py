@@ -228,13 +228,21 @@ class IngestEngine(Engine, Protocol):
         """Say whether a state file is the one that ``merge`` needs for the row of offset ``next_offset``."""
         ...
 
-    def check_source(self, source: SetPollingSource | AddPushSource, vocabulary: Vocabulary, at: "At") -> None:
+    def check_source(
+        self,
+        source: SetPollingSource | AddPushSource,
+        vocabulary: Vocabulary,
+        at: "At",
+        *,
+        has_converters: bool = False,
+    ) -> None:
         """Look for what would make every ingest of a source fail, before there is a file (ING-18).
 
         Args:
             source: As a manifest declares it; a schema in it can be read.
             vocabulary: Names of the dataset's system columns.
             at: Where the source stands in its manifest.
+            has_converters: The columns that are read are not those that are merged.
 
         Raises:
             SnapshotError: What is wrong first, with its place.

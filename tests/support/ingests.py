@@ -65,6 +65,7 @@ class RootDataset:
     next_offset: int = 0
     watermark: Timestamp | None = None
     slices: list[Path] = field(default_factory=list)
+    session: EngineSession | None = None
 
     def ingest(self, source: str | bytes | Path, *, system_time: str = SYSTEM_TIME, **changes: Any) -> IngestResponse:
         if not isinstance(source, Path):
@@ -86,7 +87,7 @@ class RootDataset:
             "next_offset": self.next_offset,
             "prev_watermark": self.watermark,
         }
-        response = engine_session().ingest(IngestRequest(**{**request, **changes}))
+        response = (self.session or engine_session()).ingest(IngestRequest(**{**request, **changes}))
         self.known = data_schema_of(response.schema)
         self.state, self.watermark = response.state_path, response.watermark
         if response.offset_interval is not None and response.data_path is not None:

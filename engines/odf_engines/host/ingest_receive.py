@@ -5,7 +5,6 @@ What the engine says about bad rows and state cannot be checked against anything
 Source: clauses ENGINE-5 and ENGINE-6 in ``spec/extensions/engine-contract.md``; spec/ingest.md ING-13.
 """
 
-from collections.abc import Collection
 from pathlib import Path
 
 from odf_engines.contract import (
@@ -20,7 +19,7 @@ from odf_engines.errors import EngineError, EngineFailureError, LimitExceededErr
 from odf_engines.host.output_rows import SizeCheck
 from odf_engines.host.outputs import Answer, OutputFolder
 from odf_engines.host.receive import find_instant, slice_check
-from odf_engines.validation.running_name import find_running
+from odf_engines.validation.running_name import CONVERTER, VALIDATOR, find_running
 from odf_protocol.errors import shown
 from odf_protocol.events import OffsetInterval
 
@@ -74,20 +73,22 @@ def receive_ingest(request: IngestRequest, answer: Answer, outputs: OutputFolder
     )
 
 
-def blame_validator(known: Collection[str], folder: Path, error: EngineError) -> EngineError:
-    """Name the validator that was at work when a process ended, if one was (VALID-4).
+def blame_plug_in(request: IngestRequest, folder: Path, error: EngineError) -> EngineError:
+    """Name the plug-in that was at work when a process ended, if one was (VALID-4, CONV-4).
 
     Args:
-        known: Names of the request's validators.
+        request: What was asked.
         folder: That the request wrote to.
         error: How the process ended.
     """
-    name = find_running(folder, frozenset(known))
+    told = [f"{VALIDATOR} {call.name}" for call in request.validators]
+    told += [f"{CONVERTER} {call.name}" for call in request.converters]
+    name = find_running(folder, frozenset(told))
     match error:
         case LimitExceededError() if name is not None:
-            return LimitExceededError(error.limit, allowed=error.allowed, found=error.found, where=f"validator {name}")
+            return LimitExceededError(error.limit, allowed=error.allowed, found=error.found, where=name)
         case EngineFailureError() if name is not None:
-            return EngineFailureError(f"validator {name}: {error.message}", log=error.log)
+            return EngineFailureError(f"{name}: {error.message}", log=error.log)
     return error
 
 

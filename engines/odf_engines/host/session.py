@@ -117,20 +117,20 @@ class HostSession:
 
     def ingest(self, request: IngestRequest) -> IngestResponse:
         """See ``EngineSession``."""
-        from odf_engines.host.ingest_receive import blame_validator, receive_ingest
+        from odf_engines.host.ingest_receive import blame_plug_in, receive_ingest
 
         if request.preprocess is not None and request.prepared is None:
             check_transform_bounds(request.preprocess, has_escapes=self.guest.has_escapes)
         if conditions := conditions_of(request.validators):
             check_query_bounds(*conditions.values(), has_escapes=self.guest.has_escapes)
-        known = frozenset(call.name for call in request.validators)
-        return self._ask("ingest", request, request.limits, receive_ingest, blame=partial(blame_validator, known))
+        return self._ask("ingest", request, request.limits, receive_ingest, blame=partial(blame_plug_in, request))
 
     def convert(self, request: IngestRequest) -> PreparedRows:
         """See ``EngineSession``."""
+        from odf_engines.host.ingest_receive import blame_plug_in
         from odf_engines.host.preprocess_receive import receive_converted
 
-        return self._ask("convert", request, request.limits, receive_converted)
+        return self._ask("convert", request, request.limits, receive_converted, blame=partial(blame_plug_in, request))
 
     def preprocess(self, transform: TransformSql, rows: Path) -> QueryResponse:
         """See ``EngineSession``."""

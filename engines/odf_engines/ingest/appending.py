@@ -3,13 +3,16 @@
 Source: ODF "Ingest", merge strategy "append"; spec/ingest.md ING-1 to ING-8.
 """
 
+from collections.abc import Iterator, Sequence
+
 from odf_engines.bad_rows import conditions_of
 from odf_engines.contract import IngestRequest
 from odf_engines.errors import InvalidQueryError, InvalidSourceError
 from odf_engines.ingest.columns import InvalidColumnsError, columns_of
+from odf_engines.ingest.converted import convert_rows
 from odf_engines.ingest.plain_append import iter_appended
 from odf_engines.ingest.prepared import iter_converted, write_converted
-from odf_engines.ingest.quarantine import earlier_of, iter_broken, plug_ins_of, write_quarantine
+from odf_engines.ingest.quarantine import QuarantinedRow, earlier_of, iter_broken, plug_ins_of, write_quarantine
 from odf_engines.ingest.read import ReadResult, has_query, read_request
 from odf_engines.ingest.result import Folders, Ingested, slice_schema, write_slice
 from odf_engines.ingest.source_records import RECORD
@@ -42,15 +45,23 @@ def append_source(request: IngestRequest, folders: Folders) -> Ingested | None:
         InvalidQueryError: So do those of the query that another engine ran.
     """
     try:
-        return append_records(request, folders, read_request(request, folders.scratch))
+        result = read_request(request, folders.scratch)
+        if not request.converters:
+            return append_records(request, folders, result)
+        if not result.records.is_typed:
+            return None
+        converted = convert_rows(request, folders, result.records.path, result)
+        return append_records(request, folders, converted.result, [converted.iter_bad()])
     except (InvalidColumnsError, UnsupportedError, MalformedError) as error:
         if request.prepared is not None:
             raise InvalidQueryError(str(error)) from error
         raise InvalidSourceError(request.source_name, str(error)) from error
 
 
-def append_records(request: IngestRequest, folders: Folders, result: ReadResult) -> Ingested | None:
-    """Append records that were read; for the result and its lack see ``append_source``.
+def append_records(
+    request: IngestRequest, folders: Folders, result: ReadResult, bad: Sequence[Iterator[QuarantinedRow]] = ()
+) -> Ingested | None:
+    """Append records that were read, with those that are bad already; for the result see ``append_source``.
 
     Raises:
         InvalidColumnsError, UnsupportedError, MalformedError: Columns break the dataset's rules.
@@ -60,7 +71,7 @@ def append_records(request: IngestRequest, folders: Folders, result: ReadResult)
     known = None if request.known_schema is None else rows_schema_of(request.known_schema)
     columns = columns_of(result.target, request.merge, request.vocabulary, known)
     schema = slice_schema(request, columns, known)
-    path, bad = result.records.path, [iter_broken(result.records)]
+    path, bad = result.records.path, [iter_broken(result.records), *bad]
     validated = None
     if request.validators:
         validated = validate_rows(request, folders, path, RECORD, columns.schema)
@@ -71,7 +82,12 @@ def append_records(request: IngestRequest, folders: Folders, result: ReadResult)
     data_path, written = write_slice(request, folders, changes, columns, schema)
     quarantine_path = folders.output / "quarantine.parquet"
     quarantine = write_quarantine(
-        quarantine_path, result.records, bad, plug_ins_of(request), earlier=earlier_of(request)
+        quarantine_path,
+        result.records,
+        bad,
+        plug_ins_of(request),
+        earlier=earlier_of(request),
+        has_converters=bool(request.converters),
     )
     return Ingested(
         schema,
@@ -101,4 +117,8 @@ def convert_source(request: IngestRequest, folders: Folders) -> dict[str, object
         raise InvalidSourceError(request.source_name, str(error)) from error
     if not result.records.is_typed:
         return None
-    return write_converted(request, folders, result, iter_converted(result.records.path), [])
+    bad: list[Iterator[QuarantinedRow]] = []
+    if request.converters:
+        converted = convert_rows(request, folders, result.records.path, result)
+        result, bad = converted.result, [converted.iter_bad()]
+    return write_converted(request, folders, result, iter_converted(result.records.path), bad)

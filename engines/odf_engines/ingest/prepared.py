@@ -44,7 +44,8 @@ def write_converted(
             columns = [_as_read(batch.column(value_name(i)), field.type) for i, field in enumerate(schema)]
             writer.write_batch(pa.record_batch(columns, schema=schema), ROW_GROUP_ROWS)
     path = folders.output / "quarantine.parquet"
-    written = write_quarantine(path, result.records, [iter_broken(result.records), *bad], plug_ins_of(request))
+    set_aside, has_converters = [iter_broken(result.records), *bad], bool(request.converters)
+    written = write_quarantine(path, result.records, set_aside, plug_ins_of(request), has_converters=has_converters)
     return {
         "rows": "rows.parquet",
         "quarantine": path.name if written.rows else None,

@@ -143,6 +143,7 @@ def write_quarantine(
     plug_ins: Mapping[str, str],
     *,
     earlier: Path | None = None,
+    has_converters: bool = False,
 ) -> Quarantine:
     """Write rows to the Parquet file `target`, those of the source by record number; no file if there are none.
 
@@ -152,6 +153,7 @@ def write_quarantine(
         rows: Several lists, each ordered by record number, and those without one.
         plug_ins: What finds errors in each stage where they do not say it.
         earlier: Such a file, of the records of which a query made the rows; they stand first.
+        has_converters: Columns may have other names than those of the source, so values are those that were looked at.
 
     Returns:
         What was written: a record counts once, however many lists it is in.
@@ -169,7 +171,7 @@ def write_quarantine(
         for row in listed:
             original = None if row.record is None else next(originals)
             reasons.add(row, original)
-            yield _line(row, original, records, plug_ins)
+            yield _line(row, original, records, plug_ins, has_converters=has_converters)
 
     lines = lines_of_rows()
     writer: pq.ParquetWriter | None = None
@@ -212,7 +214,12 @@ def _joined(rows: Iterable[QuarantinedRow]) -> Iterator[QuarantinedRow]:
 
 
 def _line(
-    row: QuarantinedRow, original: OriginalRecord | None, records: SourceRecords, plug_ins: Mapping[str, str]
+    row: QuarantinedRow,
+    original: OriginalRecord | None,
+    records: SourceRecords,
+    plug_ins: Mapping[str, str],
+    *,
+    has_converters: bool,
 ) -> dict[str, object]:
     text, raw = row.text, None
     columns = () if text is None else split_object(text.encode())
@@ -223,13 +230,14 @@ def _line(
         except InvalidTextError:
             raw = original.raw
     given = dict(columns)
+    sent = {} if has_converters else given
     errors = [
         {
             "plug_in": error.plug_in or plug_ins.get(row.stage, row.stage),
             "code": error.code,
             "column": error.column,
             # As it was received, where it is a column of the source and not one of a query.
-            "value": (given.get(error.column or "") or error.value or "")[:_VALUE_CHARACTERS] or None,
+            "value": (sent.get(error.column or "") or error.value or "")[:_VALUE_CHARACTERS] or None,
             "expected": error.expected,
             "message": error.message,
             "severity": _WARNING if error.is_warning else "error",

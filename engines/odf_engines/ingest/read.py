@@ -67,8 +67,8 @@ def read_request(request: IngestRequest, scratch: Path) -> ReadResult:
     """
     if request.prepared is not None:
         return _read_prepared(request.prepared, scratch)
-    # Rows that a query prepares are as they were read: what the event time is, it says itself.
-    vocabulary = request.vocabulary if request.preprocess is None else None
+    # Rows that a query or a converter prepares are as they were read: what the event time is, it says itself.
+    vocabulary = request.vocabulary if request.preprocess is None and not request.converters else None
     result = read_source(request.read, request.source_path, request.source_name, vocabulary, scratch)
     if vocabulary is None or request.read.schema is not None:
         return result

@@ -21,7 +21,7 @@ from odf_engines.ingest.result import Folders
 from odf_engines.ingest.source_records import ROW_GROUP_ROWS, FieldError, value_name
 from odf_engines.validation.contract import ParameterError
 from odf_engines.validation.plug_ins import BrokenPlugInError
-from odf_engines.validation.running_name import RunningName
+from odf_engines.validation.running_name import VALIDATOR, RunningName
 from odf_engines.validation.validated_rows import FailedValidatorError, RowFile, ValidatedRows, validate
 from odf_protocol.cell_values import cell_value
 
@@ -92,14 +92,13 @@ def validate_rows(request: IngestRequest, folders: Folders, path: Path, number: 
             request.validators,
             folders.scratch,
             now_ms=request.system_time.unix_ms,
-            watch=running.tell,
+            watch=lambda name: running.tell(name and f"{VALIDATOR} {name}"),
         )
     except (ParameterError, FailedValidatorError, BrokenPlugInError) as error:
-        name = "" if isinstance(error, FailedValidatorError | BrokenPlugInError) else f"validator {running.name}: "
+        name = "" if isinstance(error, FailedValidatorError | BrokenPlugInError) else f"{running.name}: "
         raise InvalidSourceError(request.source_name, f"{name}{error}") from error
     except MemoryError as error:
-        where = f"validator {running.name}"
-        raise LimitExceededError("memory_bytes", allowed=request.limits.memory_bytes, where=where) from error
+        raise LimitExceededError("memory_bytes", allowed=request.limits.memory_bytes, where=running.name) from error
     warned = (QuarantinedRow(each, STAGE, _as_errors(errors)) for each, errors in rows.iter_warned())
     return Validated(file, rows.path, rows, list_reasons(warned))
 

@@ -121,11 +121,18 @@ class SparkEngine:
 
         return fits_state(path, merge, next_offset)
 
-    def check_source(self, source: SetPollingSource | AddPushSource, vocabulary: Vocabulary, at: "At") -> None:
+    def check_source(
+        self,
+        source: SetPollingSource | AddPushSource,
+        vocabulary: Vocabulary,
+        at: "At",
+        *,
+        has_converters: bool = False,
+    ) -> None:
         """See ``IngestEngine``."""
         from odf_engines.spark.ingest.declared import check_source
 
-        check_source(source, vocabulary, at)
+        check_source(source, vocabulary, at, has_converters=has_converters)
 
     def rebuild_state(self, slices: Sequence[Path], merge: MergeStrategy, vocabulary: Vocabulary, target: Path) -> None:
         """See ``IngestEngine``; needs memory for the state and one slice, and no Spark."""

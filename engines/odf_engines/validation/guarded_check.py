@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from odf_engines.validation.contract import Fault, Validator
 
-__all__ = ["FAILED", "FAULTS", "BatchFault", "WholeBatchFailedError", "check_portion", "check_whole"]
+__all__ = ["FAILED", "FAULTS", "BatchFault", "WholeBatchFailedError", "as_fault_batch", "check_portion", "check_whole"]
 
 FAILED = "failed"
 """The code of rows on which a validator raised an error."""
@@ -62,7 +62,7 @@ def check_portion(
         raise
     except Exception as error:  # noqa: BLE001 - code of others
         if rows.num_rows == 1:
-            yield _as_batch(numbers, call, _told(error))
+            yield as_fault_batch(numbers, call, _told(error))
             return
         middle = rows.num_rows // 2
         for start, count in ((0, middle), (middle, rows.num_rows - middle)):
@@ -95,7 +95,7 @@ def _ask(validator: Validator, call: int, rows: pa.Table, numbers: pa.Array) -> 
         if fault.rows is None:
             found.append(BatchFault(call, str(fault.code), str(fault.message)[:_MESSAGE_CHARACTERS]))
         elif len(fault.rows):
-            found.append(_as_batch(numbers.take(_positions(fault.rows, rows.num_rows)), call, fault, rows))
+            found.append(as_fault_batch(numbers, call, fault, rows))
     return found
 
 
@@ -107,7 +107,19 @@ def _positions(rows: pa.Array, count: int) -> pa.Array:
     return positions
 
 
-def _as_batch(numbers: pa.Array, call: int, fault: Fault, rows: pa.Table | None = None) -> pa.RecordBatch:
+def as_fault_batch(numbers: pa.Array, call: int, fault: Fault, rows: pa.Table | None = None) -> pa.RecordBatch:
+    """Write a fault of rows as a table.
+
+    Args:
+        numbers: Of all rows that were looked at.
+        call: Position of what found it in the declaration.
+        fault: With rows.
+        rows: What was looked at; gives the values where the fault does not.
+
+    Raises:
+        ValueError: It is about rows that are not there.
+    """
+    numbers = numbers.take(_positions(fault.rows, len(numbers)))
     count = len(numbers)
     columns = fault.columns
     if columns is None:

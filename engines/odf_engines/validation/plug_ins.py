@@ -1,9 +1,9 @@
-"""Validators by their places, and their parameters.
+"""Plug-ins by their places, and their parameters: validators and converters.
 
 A declaration is checked where the manifest is read; in the sandbox the class is loaded by the place that the request
 names, as no package's list of entry points is there.
 
-Source: clauses VALID-1 and VALID-3 in ``spec/validation.md``.
+Source: clauses VALID-1 and VALID-3 in ``spec/validation.md``, CONV-3 in ``spec/conversion.md``.
 """
 
 import importlib
@@ -19,6 +19,7 @@ from odf_engines.validation.contract import Context, ParameterError, Validator
 
 __all__ = [
     "BrokenPlugInError",
+    "load_plug_in",
     "load_validator",
     "make_validator",
     "parameter_schema",
@@ -27,16 +28,16 @@ __all__ = [
 
 
 class BrokenPlugInError(EngineError):
-    """A validator of another package cannot be loaded."""
+    """A plug-in of another package cannot be loaded."""
 
     def __init__(self, name: str, reason: str) -> None:
         self.name = name
         self.reason = reason
-        super().__init__(f"validator {name} cannot be loaded: {reason}; mend or remove the package that brings it")
+        super().__init__(f"plug-in {name} cannot be loaded: {reason}; mend or remove the package that brings it")
 
 
-def load_validator(name: str, module: str, attribute: str) -> type[Validator]:
-    """Load a validator's class.
+def load_plug_in(base: type, name: str, module: str, attribute: str) -> Any:
+    """Load the class of a validator or converter.
 
     Raises:
         BrokenPlugInError: There is none there.
@@ -45,24 +46,30 @@ def load_validator(name: str, module: str, attribute: str) -> type[Validator]:
         found = getattr(importlib.import_module(module), attribute)
     except Exception as error:
         raise BrokenPlugInError(name, f"{type(error).__name__}: {error}") from error
-    if not (isinstance(found, type) and issubclass(found, Validator) and hasattr(found, "Parameters")):
-        raise BrokenPlugInError(name, f"{module}:{attribute} is no Validator with Parameters")
+    if not (isinstance(found, type) and issubclass(found, base) and hasattr(found, "Parameters")):
+        raise BrokenPlugInError(name, f"{module}:{attribute} is no {base.__name__} with Parameters")
     return found
 
 
-def parameter_schema(kind: type[Validator]) -> dict[str, Any]:
-    """Return the parameters of a validator as a JSON schema."""
+def load_validator(name: str, module: str, attribute: str) -> type[Validator]:
+    """Load a validator's class; for the error see ``load_plug_in``."""
+    found: type[Validator] = load_plug_in(Validator, name, module, attribute)
+    return found
+
+
+def parameter_schema(kind: Any) -> dict[str, Any]:
+    """Return the parameters of a plug-in as a JSON schema."""
     schema = msgspec.json.schema(kind.Parameters)
     name = schema["$ref"].rpartition("/")[2]
     found: dict[str, Any] = schema["$defs"].pop(name)
     return {**found, "additionalProperties": False, **({"$defs": schema["$defs"]} if schema["$defs"] else {})}
 
 
-def read_parameters(kind: type[Validator], declared: Mapping[str, Any]) -> Any:
+def read_parameters(kind: Any, declared: Mapping[str, Any]) -> Any:
     """Read the parameters of a declaration.
 
     Args:
-        kind: The validator.
+        kind: Class of the plug-in.
         declared: Texts, lists and maps of them, or None, as a manifest has them: what a text means, its field says.
 
     Raises:

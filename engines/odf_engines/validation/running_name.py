@@ -1,4 +1,4 @@
-"""Which validator is at work, told to the host by a file: whoever kills the sandbox can say whose fault it was.
+"""Which plug-in is at work, told to the host by a file: whoever kills the sandbox can say whose fault it was.
 
 Source: clause VALID-4 in ``spec/validation.md``.
 """
@@ -7,15 +7,18 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["RunningName", "find_running"]
+__all__ = ["CONVERTER", "VALIDATOR", "RunningName", "find_running"]
 
-_FILE = "validator"
+CONVERTER, VALIDATOR = "converter", "validator"
+"""What is told before the name of a plug-in."""
+
+_FILE = "plug-in"
 _MOST_BYTES = 200  # guess: names of classes are shorter
 
 
 @dataclass(slots=True)
 class RunningName:
-    """Tells the name of the validator that is at work.
+    """Tells which plug-in is at work, as ``validator Range``.
 
     Attributes:
         folder: Of the request's output.
@@ -26,7 +29,7 @@ class RunningName:
     name: str = ""
 
     def tell(self, name: str) -> None:
-        """Say that a validator begins; the empty name: that all have ended."""
+        """Say that a plug-in begins; the empty name: that all have ended."""
         if name == self.name:
             return
         self.name = name

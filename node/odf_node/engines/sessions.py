@@ -96,7 +96,7 @@ class EngineHost:
         # The engine that gave them is asked again.
         kept = None if read.quarantine is None else Path(shutil.move(read.quarantine, self.workspace / _NOT_CONVERTED))
         made = self.own_session(engine).preprocess(query, read.rows)
-        prepared = replace(request, prepared=replace(read, rows=made.result_path, quarantine=kept))
+        prepared = replace(request, converters=(), prepared=replace(read, rows=made.result_path, quarantine=kept))
         return self._ask_to_ingest(lambda session: session.ingest(prepared))
 
     def _ask_to_ingest(self, ask: Callable[[IngestSession], _Answer]) -> _Answer:

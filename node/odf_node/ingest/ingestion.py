@@ -65,7 +65,8 @@ class Ingestor:
     def taker(self) -> BatchTaker:
         """What takes in each batch."""
         ports = self.chains, self.commits, self.documents, self.ingests, self.quarantine
-        return BatchTaker(*ports, self.objects, self.keys, self.engines, self.sources, is_rehearsal=self.is_rehearsal)
+        parts = self.objects, self.keys, self.engines, self.sources, self.environment
+        return BatchTaker(*ports, *parts, is_rehearsal=self.is_rehearsal)
 
     def check_manifest(self, snapshot: "DatasetSnapshot") -> None:
         """Refuse a manifest that could never be pulled or pushed to (ING-18).

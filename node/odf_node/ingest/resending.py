@@ -101,6 +101,7 @@ class Resending:
                     settlement=Settlement(fate=Fate.RESENT, rows=ids),
                     resent_from=ids,
                     has_limits=False,
+                    is_converted=sent[0].record is None,
                 )
                 report = self.taker.take(record, view, _for_rows(source, view, sent), batch)
             record = report.record
@@ -225,7 +226,7 @@ def _for_rows(
         # What a query gave goes in behind it.
         return replace(source, read=ReadStepNdJson(schema=_find_schema(view, names)), preprocess=None, merge=merge)
     schema = read.schema
-    if schema is None and read.ddl_schema is None and source.preprocess is None:
+    if schema is None and read.ddl_schema is None and source.preprocess is None and not _has_converters(view):
         # Types would be guessed anew, from a few texts.
         schema = _find_schema(view, names)
     read = ReadStepNdJson(
@@ -235,6 +236,13 @@ def _for_rows(
         timestamp_format=getattr(read, "timestamp_format", None),
     )
     return replace(source, read=read, merge=merge)
+
+
+def _has_converters(view: DatasetView) -> bool:
+    # Here, as it reads YAML.
+    from odf_node.ingest.ingest_rules import find_rules
+
+    return bool(find_rules(view.attachments).converters)
 
 
 def _find_schema(view: DatasetView, names: Collection[str]) -> DataSchema | None:

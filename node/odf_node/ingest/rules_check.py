@@ -4,44 +4,84 @@ Source: clauses VALID-1 in ``spec/validation.md`` and ING-18 in ``spec/ingest.md
 """
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from typing import Any, NoReturn
 
 import pyarrow as pa
 
+from odf_engines.conversion.contract import Converter, ConverterContext
+from odf_engines.conversion.converted_rows import make_converters
 from odf_engines.ingest.columns import columns_of, rename_reserved
+from odf_engines.ingest.declared_columns import check_merge_columns
 from odf_engines.ingest.source_schema import find_declared
-from odf_engines.validation.contract import Context, ParameterError
-from odf_engines.validation.plug_in_names import installed_validators, validator_place
-from odf_engines.validation.plug_ins import load_validator, read_parameters
-from odf_node.ingest.ingest_rules import RULES_PATH, DeclaredValidator, parse_rules, refuse_parameter
+from odf_engines.validation.contract import Context, ParameterError, Validator
+from odf_engines.validation.plug_ins import BrokenPlugInError, load_plug_in, read_parameters
+from odf_node.ingest.declared_plug_ins import RULES_PATH, DeclaredConverter, DeclaredValidator, refuse_parameter
+from odf_node.ingest.ingest_rules import find_rules, parse_rules
+from odf_protocol.errors import UnsupportedError
 from odf_protocol.events import AddPushSource, SetAttachments, SetPollingSource
 from odf_protocol.manifest.errors import ManifestError
 from odf_protocol.manifest.snapshot_error import At
 from odf_protocol.vocabulary import Vocabulary
 
-__all__ = ["check_rules", "find_row_schema"]
+__all__ = ["check_rules", "find_read_schema", "find_row_schema", "list_converters"]
 
 
-def find_row_schema(source: SetPollingSource | AddPushSource, vocabulary: Vocabulary) -> pa.Schema | None:
+def list_converters(events: Iterable[object]) -> tuple[DeclaredConverter, ...]:
+    """List the converters that a manifest declares; none where its rules cannot be read, which ``check_rules`` says."""
+    converters: tuple[DeclaredConverter, ...] = ()
+    for event in events:
+        if isinstance(event, SetAttachments):
+            with suppress(ManifestError):
+                converters = find_rules(event).converters
+    return converters
+
+
+def find_read_schema(source: SetPollingSource | AddPushSource) -> pa.Schema | None:
+    """Find the columns that a source's converters see; None where only a file will tell.
+
+    Args:
+        source: One that an engine has checked.
+    """
+    return find_declared(source.read)
+
+
+def find_row_schema(
+    source: SetPollingSource | AddPushSource, vocabulary: Vocabulary, converters: Sequence[DeclaredConverter], at: At
+) -> pa.Schema | None:
     """Find the columns of the rows that a source's validators see; None where only a file or a query will tell.
 
     Args:
         source: One that an engine has checked.
         vocabulary: Names of the dataset's system columns.
+        converters: That its rows go through.
+        at: Its place.
+
+    Raises:
+        SnapshotError: What converters make of its columns cannot be merged.
     """
     declared = find_declared(source.read)
     if declared is None or source.preprocess is not None:
         return None
+    if converters:
+        try:
+            made = make_converters([each.find_call(None) for each in converters], declared)
+        except (ParameterError, BrokenPlugInError, UnsupportedError):
+            return None  # told with its own place
+        check_merge_columns(made[-1].schema, source.merge, vocabulary, at)
+        return columns_of(made[-1].schema, source.merge, vocabulary, None).schema
     found = declared if source.read.schema is not None else rename_reserved(declared, source.merge, vocabulary)
     return columns_of(found, source.merge, vocabulary, None).schema
 
 
-def check_rules(event: SetAttachments, at: At, schemas: Sequence[pa.Schema]) -> None:
+def check_rules(event: SetAttachments, at: At, read_schemas: Sequence[pa.Schema], schemas: Sequence[pa.Schema]) -> None:
     """Refuse rules that cannot be followed.
 
     Args:
         event: With attachments; those that are none of ours are not looked at.
         at: Its place.
-        schemas: Columns of the rows of each source, as far as they are known.
+        read_schemas: Columns that each source reads, as far as they are known,
+        schemas: and those of its rows behind the converters.
 
     Raises:
         SnapshotError: A rule is wrong.
@@ -50,7 +90,9 @@ def check_rules(event: SetAttachments, at: At, schemas: Sequence[pa.Schema]) -> 
         if item.path != RULES_PATH:
             continue
         try:
-            for declared in parse_rules(item.content).validators:
+            rules = parse_rules(item.content)
+            _check_converters(rules.converters, read_schemas)
+            for declared in rules.validators:
                 _check_validator(declared, schemas)
         except ManifestError as error:
             place = f"in line {error.line}{f', {error.path}' if error.path else ''}"
@@ -58,18 +100,38 @@ def check_rules(event: SetAttachments, at: At, schemas: Sequence[pa.Schema]) -> 
             (at / "attachments" / "items" / index / "content").reject(f"{place}: {error.expected}", error.found, known)
 
 
+def _check_converters(converters: Sequence[DeclaredConverter], schemas: Sequence[pa.Schema]) -> None:
+    left: list[pa.Schema] = [*schemas]
+    for declared in converters:
+        kind, parameters = _read_declared(declared, Converter)
+        try:
+            left = [kind(parameters, ConverterContext(schema=schema)).schema for schema in left]
+        except ParameterError as error:
+            _refuse(declared, error)
+
+
 def _check_validator(declared: DeclaredValidator, schemas: Iterable[pa.Schema]) -> None:
-    place = validator_place(declared.name)
-    if place is None:
-        known = installed_validators()
-        expected = f"a validator that is installed here ({', '.join(known)})"
-        refuse_parameter(declared, "kind", expected=expected, found=declared.name, known=known)
-    kind = load_validator(declared.name, *place)
+    kind, parameters = _read_declared(declared, Validator)
     try:
-        parameters = read_parameters(kind, declared.parameters)
         for schema in schemas:
             kind(parameters, Context(schema=schema, now_ms=0))
     except ParameterError as error:
-        refuse_parameter(
-            declared, error.parameter, expected=error.expected, found=error.found, known=tuple(error.known)
-        )
+        _refuse(declared, error)
+
+
+def _read_declared(declared: DeclaredConverter | DeclaredValidator, base: type) -> tuple[Any, Any]:
+    place = declared.find_place()
+    if place is None:
+        known = declared.list_installed()
+        expected = f"a {declared.word} that is installed here ({', '.join(known)})"
+        refuse_parameter(declared, "kind", expected=expected, found=declared.name, known=known)
+    kind = load_plug_in(base, declared.name, *place)
+    try:
+        return kind, read_parameters(kind, declared.parameters)
+    except ParameterError as error:
+        _refuse(declared, error)
+
+
+def _refuse(declared: DeclaredConverter | DeclaredValidator, error: ParameterError) -> NoReturn:
+    known = tuple(error.known)
+    refuse_parameter(declared, error.parameter, expected=error.expected, found=error.found, known=known)

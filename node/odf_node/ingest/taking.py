@@ -3,6 +3,7 @@
 Source: ``spec/ingest.md``; clauses QUAR-2 and QUAR-3 in ``spec/quarantine.md``.
 """
 
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -52,6 +53,7 @@ class Batch:
         settlement: What waited in quarantine and is this batch, or its rows.
         resent_from: Its records, where they were rows of quarantine.
         has_limits: The limits of the dataset's rules hold; not for what a person looked at and sends again.
+        is_converted: Its rows went through the converters before.
     """
 
     path: Path
@@ -62,13 +64,15 @@ class Batch:
     settlement: Settlement | None = None
     resent_from: tuple[RowId, ...] = ()
     has_limits: bool = True
+    is_converted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class BatchTaker:
     """Takes in batches of roots; the caller holds a writing lease.
 
-    With ``is_rehearsal`` it does everything but keep the result (ING-25).
+    ``environment`` has the secrets of converters (CONV-6). With ``is_rehearsal`` it does everything but keep the result
+    (ING-25).
     """
 
     chains: ChainStore
@@ -80,6 +84,7 @@ class BatchTaker:
     keys: KeyStore
     engines: EngineHost
     sources: SourceReader
+    environment: Mapping[str, str]
     is_rehearsal: bool = False
 
     def take(
@@ -104,6 +109,7 @@ class BatchTaker:
         from odf_node.ingest.ingest_rules import find_rules
 
         rules = find_rules(view.attachments)
+        converters = () if batch.is_converted else rules.converters
         batch = batch if self.is_rehearsal else self._settling_twin(record, batch)
         response = self.engines.ingest(
             IngestRequest(
@@ -120,6 +126,7 @@ class BatchTaker:
                 fallback_event_time=batch.event_time,
                 next_offset=view.next_offset,
                 prev_watermark=view.watermark,
+                converters=tuple(each.find_call(self.environment) for each in converters),
                 validators=tuple(each.find_call() for each in rules.validators),
                 limits=self.engines.limits,
             )

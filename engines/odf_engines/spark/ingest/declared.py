@@ -5,11 +5,10 @@ The checks are those that an ingest makes; here they name the field at fault. Ru
 Source: spec/ingest.md ING-18.
 """
 
-import pyarrow as pa
-
 from odf_engines.dialects.translation import DIALECTS
 from odf_engines.errors import EngineMissingError
-from odf_engines.ingest.columns import InvalidColumnsError, columns_of, rename_reserved
+from odf_engines.ingest.columns import rename_reserved
+from odf_engines.ingest.declared_columns import check_merge_columns
 from odf_engines.ingest.read_options import UnsupportedOptionError, check_encoding, parse_dialect, parse_times
 from odf_engines.ingest.source_schema import find_declared
 from odf_engines.preprocess_engines import find_preprocess_engine
@@ -17,7 +16,6 @@ from odf_engines.spark.ingest.text_forms import text_form_of
 from odf_protocol.errors import UnsupportedError
 from odf_protocol.events import (
     AddPushSource,
-    MergeStrategy,
     ReadStepCsv,
     ReadStepEsriShapefile,
     ReadStepParquet,
@@ -29,10 +27,10 @@ from odf_protocol.vocabulary import Vocabulary
 
 __all__ = ["check_source"]
 
-_COLUMN_LISTS = {"primary_key": "primaryKey", "compare_columns": "compareColumns"}
 
-
-def check_source(source: SetPollingSource | AddPushSource, vocabulary: Vocabulary, at: At) -> None:
+def check_source(
+    source: SetPollingSource | AddPushSource, vocabulary: Vocabulary, at: At, *, has_converters: bool = False
+) -> None:
     """See ``IngestEngine``."""
     if source.preprocess is not None:
         _check_preprocess(source.preprocess, at / "preprocess")
@@ -62,9 +60,10 @@ def check_source(source: SetPollingSource | AddPushSource, vocabulary: Vocabular
         except UnsupportedError:
             place = here / "ddlSchema" / index if read.schema is None else here / "schema" / "fields" / index / "type"
             place.reject(f"a type that text can denote for the column {field.name}", str(field.type))
-    # What queries make of the columns, nobody knows yet.
-    if source.preprocess is None:
-        _check_columns(declared, source.merge, vocabulary, at, is_odf=read.schema is not None)
+    # What queries make of the columns, nobody knows yet; what converters make of them, the node finds out.
+    if source.preprocess is None and not has_converters:
+        columns = declared if read.schema is not None else rename_reserved(declared, source.merge, vocabulary)
+        check_merge_columns(columns, source.merge, vocabulary, at)
 
 
 def _check_preprocess(transform: Transform, at: At) -> None:
@@ -75,16 +74,3 @@ def _check_preprocess(transform: Transform, at: At) -> None:
         if error.engine.lower() in DIALECTS:
             expected += "; add --as-spark translates it"
         (at / "engine").reject(expected, error.engine, error.installed)
-
-
-def _check_columns(declared: pa.Schema, merge: MergeStrategy, vocabulary: Vocabulary, at: At, *, is_odf: bool) -> None:
-    declared = declared if is_odf else rename_reserved(declared, merge, vocabulary)
-    names = [*declared.names, *({vocabulary.event_time} - set(declared.names))]
-    for attribute, option in _COLUMN_LISTS.items():
-        for index, name in enumerate(getattr(merge, attribute, None) or ()):
-            if name not in names:
-                (at / "merge" / option / index).reject(f"a column of the source ({', '.join(names)})", name, names)
-    try:
-        columns_of(declared, merge, vocabulary, None)
-    except InvalidColumnsError as error:
-        (at / "read").reject("columns that the dataset can have", str(error))

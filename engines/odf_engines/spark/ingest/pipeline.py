@@ -1,12 +1,12 @@
 """Ingest: the steps in their order, from one local file to one slice.
 
-read → convert → (preprocess) → stage → (validate) → merge → slice, state and quarantine. Every step leaves files or a
-data frame for the next one and knows nothing of the others, so a step can be added between any two.
+read → convert → (converters) → (preprocess) → stage → (validate) → merge → slice, state and quarantine. Every step
+leaves files or a data frame for the next one and knows nothing of the others, so a step can be added between any two.
 
 Source: ODF "Ingest"; spec/ingest.md.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from odf_engines.contract import IngestRequest, InvalidSourceError
 from odf_engines.errors import EngineFailureError, InvalidQueryError
 from odf_engines.ingest.appending import append_records, is_append
 from odf_engines.ingest.columns import Columns, InvalidColumnsError, columns_of
-from odf_engines.ingest.prepared import write_converted
+from odf_engines.ingest.prepared import iter_converted, write_converted
 from odf_engines.ingest.quarantine import QuarantinedRow, earlier_of, iter_broken, plug_ins_of, write_quarantine
 from odf_engines.ingest.read import ReadResult, has_query, read_request
 from odf_engines.ingest.read_options import parse_times
@@ -24,6 +24,7 @@ from odf_engines.ingest.state import write_state
 from odf_engines.spark.fixed_order import in_one_partition, unspilled
 from odf_engines.spark.gate.statement import invalid_query
 from odf_engines.spark.ingest.convert import convert_records
+from odf_engines.spark.ingest.converting import convert_read
 from odf_engines.spark.ingest.handover import Handover, handover_for
 from odf_engines.spark.ingest.merge import MergeOutcome, keeps_state, merge_rows, state_indexes
 from odf_engines.spark.ingest.preprocess import run_preprocess
@@ -47,6 +48,9 @@ def convert(spark: Any, request: IngestRequest, folders: Folders) -> dict[str, o
     handover = handover_for(folders.scratch, [request.source_path])
     try:
         result = read_request(request, folders.scratch)
+        if request.converters:
+            result, failed = convert_read(spark, request, folders, result, handover)
+            return write_converted(request, folders, result, iter_converted(result.records.path), failed)
         converted = handover.keep(
             convert_records(spark, result.records, result.target, parse_times(request.read)), "converted"
         )
@@ -78,8 +82,11 @@ def ingest(spark: Any, request: IngestRequest, folders: Folders) -> Ingested:
     handover = handover_for(folders.scratch, inputs)
     try:
         result = read_request(request, folders.scratch)
-        appended = append_records(request, folders, result) if is_append(request) else None
-        return appended or _merge(spark, request, folders, result, handover)
+        bad: list[Iterator[QuarantinedRow]] = []
+        if request.converters:
+            result, bad = convert_read(spark, request, folders, result, handover)
+        appended = append_records(request, folders, result, bad) if is_append(request) else None
+        return appended or _merge(spark, request, folders, result, handover, bad)
     except PySparkException as error:
         if not has_query(request):
             raise
@@ -95,7 +102,14 @@ def ingest(spark: Any, request: IngestRequest, folders: Folders) -> Ingested:
         raise InvalidSourceError(request.source_name, str(error)) from error
 
 
-def _merge(spark: Any, request: IngestRequest, folders: Folders, result: ReadResult, handover: Handover) -> Ingested:
+def _merge(
+    spark: Any,
+    request: IngestRequest,
+    folders: Folders,
+    result: ReadResult,
+    handover: Handover,
+    bad: Sequence[Iterator[QuarantinedRow]],
+) -> Ingested:
     converted = convert_records(spark, result.records, result.target, parse_times(request.read))
     if not result.records.is_typed:
         converted = handover.keep(converted, "converted")
@@ -120,11 +134,16 @@ def _merge(spark: Any, request: IngestRequest, folders: Folders, result: ReadRes
     data_path, written = write_slice(request, folders, changes, columns, schema)
     state_path = _write_state(request, outcome, columns, folders, handover, request.next_offset + written.row_count)
     quarantine_path = folders.output / "quarantine.parquet"
-    rows = _quarantined(request, result, converted, outcome, columns, handover)
+    rows = [*bad, *_quarantined(request, result, converted, outcome, columns, handover)]
     if validated is not None:
         rows.append(validated.iter_bad(are_records=request.preprocess is None))
     quarantine = write_quarantine(
-        quarantine_path, result.records, rows, plug_ins_of(request), earlier=earlier_of(request)
+        quarantine_path,
+        result.records,
+        rows,
+        plug_ins_of(request),
+        earlier=earlier_of(request),
+        has_converters=bool(request.converters),
     )
     return Ingested(
         schema,

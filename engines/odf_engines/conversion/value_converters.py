@@ -1,0 +1,159 @@
+"""Converters of single values, wherever they stand: in columns, members of structs, elements of lists.
+
+Source: clauses CONV-4 and CONV-5 in ``spec/conversion.md``.
+"""
+
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from odf_engines.conversion.contract import Converted, Converter, ConverterContext, ParameterError
+from odf_engines.conversion.nested_values import type_with, values_put
+from odf_engines.validation.columns import ColumnPath
+
+__all__ = ["Bad", "Judged", "Replace", "TextConverter", "Trim", "judge_each", "text_at"]
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """New values for some texts.
+
+    Attributes:
+        values: One for each text, null for those that have none.
+        faults: Code, message, and which texts have it; a null verdict is none.
+    """
+
+    values: pa.Array
+    faults: Sequence[tuple[str, str, pa.BooleanArray]] = ()
+
+
+def judge_each(texts: pa.Array, kind: pa.DataType, judge: Callable[[str], Any], faults: dict[str, str]) -> Judged:
+    """Judge each different text once.
+
+    Args:
+        texts: Some null, which stay null.
+        kind: Of the new values.
+        judge: Gives the new value, or one of the ``faults`` as a ``Bad``.
+        faults: Messages by code.
+    """
+    encoded = texts.dictionary_encode()
+    found = [judge(text) for text in encoded.dictionary.to_pylist()]
+    new = pa.array([None if isinstance(each, Bad) else each for each in found], kind)
+    codes = pa.array([each.code if isinstance(each, Bad) else None for each in found], pa.string())
+    code = codes.take(encoded.indices)
+    return Judged(new.take(encoded.indices), [(name, said, pc.equal(code, name)) for name, said in faults.items()])
+
+
+@dataclass(frozen=True, slots=True)
+class Bad:
+    """A text that has no value: the code of what is wrong with it."""
+
+    code: str
+
+
+def text_at(schema: pa.Schema, name: str, *, parameter: str = "column") -> ColumnPath:
+    """Find texts in rows.
+
+    Raises:
+        ParameterError: There is no such column, or it has no texts.
+    """
+    path = ColumnPath.find(schema, name, parameter=parameter)
+    if not pa.types.is_string(path.type):
+        raise ParameterError(parameter, expected="texts (read the column as STRING)", found=f"{name}: {path.type}")
+    return path
+
+
+class TextConverter(Converter):
+    """A converter of the texts at some paths, each by itself."""
+
+    def __init__(self, parameters: Any, context: ConverterContext) -> None:
+        super().__init__(parameters, context)
+        self._paths = [text_at(context.schema, name, parameter=where) for where, name in self.list_paths()]
+        schema = context.schema
+        for path in self._paths:
+            index = schema.get_field_index(path.column)
+            before = schema.field(index)
+            kind = type_with(before.type, path.steps, self.type)
+            schema = schema.set(index, pa.field(path.column, kind, nullable=True))
+        self._schema = schema
+
+    def list_paths(self) -> list[tuple[str, str]]:
+        """List the paths, each with the parameter that names it."""
+        return [("column", self.parameters.column)]
+
+    @property
+    def type(self) -> pa.DataType:
+        """Of the new values."""
+        return pa.string()
+
+    @property
+    def schema(self) -> pa.Schema:
+        """See ``Converter``."""
+        return self._schema
+
+    @abstractmethod
+    def judge(self, texts: pa.Array) -> Judged:
+        """Give the new values."""
+
+    def convert(self, rows: pa.RecordBatch) -> Converted:
+        """See ``Converter``."""
+        faults = []
+        for path in self._paths:
+            found = path.read(pa.Table.from_batches([rows]))
+            judged = self.judge(found.values)
+            faults += [found.fault(is_bad, code=code, message=message) for code, message, is_bad in judged.faults]
+            index = rows.schema.get_field_index(path.column)
+            column = values_put(rows.column(index), path.steps, judged.values)
+            rows = rows.set_column(index, self._schema.field(index).with_type(column.type), column)
+        return Converted(rows.cast(self._schema) if rows.schema != self._schema else rows, tuple(faults))
+
+
+class Trim(TextConverter):
+    """Takes white space off both ends; what is empty then, or a word for nothing, is null."""
+
+    @dataclass(frozen=True, kw_only=True)
+    class Parameters:
+        """``columns``: paths of texts; ``nulls``: words that mean nothing, such as ``NA``, in this spelling."""
+
+        columns: list[str]
+        nulls: list[str] = field(default_factory=list)
+
+    def list_paths(self) -> list[tuple[str, str]]:
+        """See ``TextConverter``."""
+        return [("columns", name) for name in self.parameters.columns]
+
+    def judge(self, texts: pa.Array) -> Judged:
+        """See ``TextConverter``."""
+        trimmed = pc.utf8_trim_whitespace(texts)
+        nothing = pc.is_in(trimmed, pa.array(["", *self.parameters.nulls], pa.string()))
+        return Judged(pc.if_else(nothing, pa.scalar(None, pa.string()), trimmed))
+
+
+class Replace(TextConverter):
+    """Puts words in the place of others."""
+
+    @dataclass(frozen=True, kw_only=True)
+    class Parameters:
+        """``column``; ``values``: new words by old ones; ``others``: ``Keep``, ``Null`` or ``Refuse`` all others."""
+
+        column: str
+        values: dict[str, str]
+        others: str = "Keep"
+
+    def __init__(self, parameters: Any, context: ConverterContext) -> None:
+        super().__init__(parameters, context)
+        known = ("Keep", "Null", "Refuse")
+        if parameters.others not in known:
+            raise ParameterError("others", expected=" or ".join(known), found=parameters.others, known=known)
+
+    def judge(self, texts: pa.Array) -> Judged:
+        """See ``TextConverter``."""
+        return judge_each(texts, pa.string(), self._replace, {"enumeration": "none of the words that are replaced"})
+
+    def _replace(self, text: str) -> Any:
+        others = {"Keep": text, "Null": None, "Refuse": Bad("enumeration")}
+        return self.parameters.values.get(text, others[self.parameters.others])

@@ -1,0 +1,73 @@
+"""Converters between reading and everything else: what they make of rows goes on, what failed to quarantine.
+
+Source: clauses CONV-1, CONV-2 and CONV-4 in ``spec/conversion.md``.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from odf_engines.contract import IngestRequest
+from odf_engines.conversion.converted_rows import ConvertedRows, convert
+from odf_engines.errors import InvalidSourceError, LimitExceededError
+from odf_engines.ingest.quarantine import QuarantinedRow
+from odf_engines.ingest.read import ReadResult
+from odf_engines.ingest.result import Folders
+from odf_engines.ingest.source_records import RECORD
+from odf_engines.validation.contract import ParameterError
+from odf_engines.validation.plug_ins import BrokenPlugInError
+from odf_engines.validation.running_name import CONVERTER, RunningName
+from odf_engines.validation.validated_rows import RowFile
+
+__all__ = ["STAGE", "ConvertedRecords", "convert_rows"]
+
+STAGE = "convert"
+
+
+@dataclass(frozen=True, slots=True)
+class ConvertedRecords:
+    """Records that went through the converters of a request.
+
+    Attributes:
+        result: As if they had been read so.
+        rows: What the converters made.
+    """
+
+    result: ReadResult
+    rows: ConvertedRows
+
+    def iter_bad(self) -> Iterator[QuarantinedRow]:
+        """Give the records that failed, by number."""
+        for number, errors in self.rows.iter_bad():
+            yield QuarantinedRow(number, STAGE, errors)
+
+
+def convert_rows(request: IngestRequest, folders: Folders, path: Path, result: ReadResult) -> ConvertedRecords:
+    """Let records go through the converters of a request.
+
+    Args:
+        request: It has converters.
+        folders: Where.
+        path: Of the records, a file in the types of ``result``.
+        result: What was read.
+
+    Raises:
+        InvalidSourceError: A converter cannot be applied to these columns.
+        LimitExceededError: One used up the memory.
+    """
+    running = RunningName(folders.output)
+    try:
+        rows = convert(
+            RowFile(path, RECORD, result.target),
+            request.converters,
+            folders.scratch,
+            watch=lambda name: running.tell(name and f"{CONVERTER} {name}"),
+        )
+    except (ParameterError, BrokenPlugInError) as error:
+        name = "" if isinstance(error, BrokenPlugInError) else f"{running.name}: "
+        raise InvalidSourceError(request.source_name, f"{name}{error}") from error
+    except MemoryError as error:
+        raise LimitExceededError("memory_bytes", allowed=request.limits.memory_bytes, where=running.name) from error
+    names = tuple(rows.schema.names)
+    records = replace(result.records, path=rows.path, names=names, is_typed=True, plain_path=None)
+    return ConvertedRecords(ReadResult(records, rows.schema), rows)

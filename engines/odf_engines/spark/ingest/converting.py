@@ -1,0 +1,44 @@
+"""The convert step with converters: records in their types as a file, which converters go through.
+
+Source: clauses CONV-1 and CONV-2 in ``spec/conversion.md``.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from odf_engines.contract import IngestRequest
+from odf_engines.ingest.converted import convert_rows
+from odf_engines.ingest.quarantine import QuarantinedRow
+from odf_engines.ingest.read import ReadResult
+from odf_engines.ingest.read_options import parse_times
+from odf_engines.ingest.result import Folders
+from odf_engines.ingest.source_records import ERRORS, RECORD
+from odf_engines.spark.ingest.convert import convert_records
+from odf_engines.spark.ingest.handover import Handover
+from odf_engines.spark.ingest.refused_rows import iter_unconverted
+
+__all__ = ["convert_read"]
+
+
+def convert_read(
+    spark: Any, request: IngestRequest, folders: Folders, result: ReadResult, handover: Handover
+) -> tuple[ReadResult, list[Iterator[QuarantinedRow]]]:
+    """Let the records that were read go through the converters of a request.
+
+    Returns:
+        The records as if they had been read so, and those that are bad.
+
+    Raises:
+        InvalidSourceError: A converter cannot be applied to these columns.
+    """
+    path, bad = result.records.path, []
+    if not result.records.is_typed:
+        typed = handover.keep(convert_records(spark, result.records, result.target, parse_times(request.read)), "typed")
+        bad.append(iter_unconverted(typed, handover))
+        folder = folders.scratch / "to-convert"
+        # In one file and in the order of the source, as converters are to see them.
+        good = typed.where(f"{ERRORS} IS NULL").drop(ERRORS)
+        good.coalesce(1).sortWithinPartitions(RECORD).write.parquet(str(folder))
+        (path,) = folder.glob("part-*.parquet")
+    converted = convert_rows(request, folders, path, result)
+    return converted.result, [*bad, converted.iter_bad()]

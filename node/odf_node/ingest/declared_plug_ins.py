@@ -1,0 +1,231 @@
+"""Converters and validators as manifests declare them, each with its place in the text.
+
+Source: clauses VALID-1 in ``spec/validation.md``, CONV-1 and CONV-6 in ``spec/conversion.md``.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final, NoReturn
+
+from odf_engines.contract import ConverterCall, ValidatorCall
+from odf_engines.conversion.plug_in_names import converter_place, installed_converters
+from odf_engines.validation.plug_in_names import installed_validators, validator_place
+from odf_node.errors import UsageError
+from odf_protocol.errors import UnsupportedError
+from odf_protocol.manifest.errors import ManifestError, find_nearest
+from odf_protocol.manifest.nodes import ListNode, MapNode, Node, Scalar, describe
+
+__all__ = [
+    "RULES_PATH",
+    "SECRET_PREFIX",
+    "DeclaredConverter",
+    "DeclaredValidator",
+    "read_converters",
+    "read_validators",
+    "refuse_parameter",
+    "reject",
+]
+
+RULES_PATH: Final = "odf-node/ingest.yaml"
+"""The attachment in which a manifest states its rules."""
+
+SECRET_PREFIX: Final = "ODF_NODE_SECRET_"  # noqa: S105 - of names
+"""Begins the variables of the environment that hold secrets; their names follow."""
+
+MOST_PLUG_INS: Final = 100  # guess: a few for each column of a wide table
+
+_KIND, _SEVERITY, _SECRET = "kind", "severity", "secret"
+_SEVERITIES: Final = ("Error", "Warning")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _DeclaredPlugIn:
+    """A plug-in as it was declared, with its place in the text."""
+
+    word: ClassVar[str]
+    name: str
+    parameters: dict[str, Any]
+    node: MapNode
+    path: str
+
+    @classmethod
+    def list_installed(cls) -> Sequence[str]:
+        """List the names that may stand there."""
+        raise NotImplementedError
+
+    def find_place(self) -> tuple[str, str] | None:
+        """Find module and class, None where there is none of that name."""
+        raise NotImplementedError
+
+    def get_place(self) -> tuple[str, str]:
+        """Find module and class.
+
+        Raises:
+            UnsupportedError: There is no such plug-in here.
+        """
+        if (place := self.find_place()) is None:
+            raise UnsupportedError(self.word, found=self.name, supported=", ".join(self.list_installed()))
+        return place
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeclaredValidator(_DeclaredPlugIn):
+    """A validator as it was declared."""
+
+    word: ClassVar[str] = "validator"
+    is_warning: bool
+
+    @classmethod
+    def list_installed(cls) -> Sequence[str]:
+        """List the names of all validators."""
+        return installed_validators()
+
+    def find_place(self) -> tuple[str, str] | None:
+        """Find module and class, None where there is none of that name."""
+        return validator_place(self.name)
+
+    def find_call(self) -> ValidatorCall:
+        """Say what the engine is asked to call.
+
+        Raises:
+            UnsupportedError: There is no such validator here.
+        """
+        module, attribute = self.get_place()
+        text = json.dumps(self.parameters)
+        return ValidatorCall(
+            name=self.name, module=module, attribute=attribute, parameters=text, is_warning=self.is_warning
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeclaredConverter(_DeclaredPlugIn):
+    """A converter as it was declared."""
+
+    word: ClassVar[str] = "converter"
+
+    @classmethod
+    def list_installed(cls) -> Sequence[str]:
+        """List the names of all converters."""
+        return installed_converters()
+
+    def find_place(self) -> tuple[str, str] | None:
+        """Find module and class, None where there is none of that name."""
+        return converter_place(self.name)
+
+    def find_call(self, environment: Mapping[str, str] | None) -> ConverterCall:
+        """Say what the engine is asked to call.
+
+        Args:
+            environment: Has the secrets of this node; None: a declaration is only checked, without any.
+
+        Raises:
+            UnsupportedError: There is no such converter here.
+            UsageError: The secret that it names is not set.
+        """
+        module, attribute = self.get_place()
+        secret = None
+        if environment is not None and (name := self.parameters.get(_SECRET)) is not None:
+            secret = environment.get(f"{SECRET_PREFIX}{name}")
+            if not secret:
+                raise UsageError(
+                    f"{self.path} ({self.name}) needs the secret {name}, which is not set: put it into the variable"
+                    f" {SECRET_PREFIX}{name} of the environment of odf-node"
+                )
+        text = json.dumps(self.parameters)
+        return ConverterCall(name=self.name, module=module, attribute=attribute, parameters=text, secret=secret)
+
+
+def read_validators(node: Node, path: str) -> tuple[DeclaredValidator, ...]:
+    """Read a list of validators.
+
+    Raises:
+        ManifestError: It is none.
+    """
+    return tuple(_read_validator(at, *_read_plug_in(item, at, DeclaredValidator)) for item, at in _items(node, path))
+
+
+def read_converters(node: Node, path: str) -> tuple[DeclaredConverter, ...]:
+    """Read a list of converters.
+
+    Raises:
+        ManifestError: It is none.
+    """
+    found = []
+    for item, at in _items(node, path):
+        map_node, name, entries = _read_plug_in(item, at, DeclaredConverter)
+        parameters = {key: _plain(value) for key, value in entries.items()}
+        found.append(DeclaredConverter(name=name, parameters=parameters, node=map_node, path=at))
+    return tuple(found)
+
+
+def refuse_parameter(
+    declared: DeclaredValidator | DeclaredConverter,
+    parameter: str,
+    *,
+    expected: str,
+    found: str,
+    known: Sequence[str],
+) -> NoReturn:
+    """Refuse a parameter of a plug-in, with its place.
+
+    Raises:
+        ManifestError: Always.
+    """
+    place: Node = declared.node
+    for key, node in declared.node.entries:
+        if key.text == parameter:
+            place = key if parameter == found else node
+    path = f"{declared.path}.{parameter}" if parameter else declared.path
+    reject(place, path, expected, found, find_nearest(found, known))
+
+
+def reject(node: Node | None, path: str, expected: str, found: str, nearest: str | None = None) -> NoReturn:
+    """Refuse a part of the rules, with its place.
+
+    Raises:
+        ManifestError: Always.
+    """
+    line, column = (1, 1) if node is None else (node.line, node.column)
+    raise ManifestError(RULES_PATH, line, column, path=path, expected=expected, found=found, nearest=nearest)
+
+
+def _items(node: Node, path: str) -> list[tuple[Node, str]]:
+    if not isinstance(node, ListNode):
+        reject(node, path, f"a list of {path}", describe(node))
+    if len(node.items) > MOST_PLUG_INS:
+        reject(node, path, f"at most {MOST_PLUG_INS} {path}", str(len(node.items)))
+    return [(item, f"{path}[{index}]") for index, item in enumerate(node.items)]
+
+
+def _read_plug_in(
+    node: Node, path: str, kind: type[DeclaredValidator | DeclaredConverter]
+) -> tuple[MapNode, str, dict[str, Node]]:
+    known = kind.list_installed()
+    if not isinstance(node, MapNode):
+        reject(node, path, f"a map with the {_KIND} of a {kind.word} ({', '.join(known)})", describe(node))
+    entries = {key.text: value for key, value in node.entries}
+    name = entries.pop(_KIND, None)
+    if not isinstance(name, Scalar):
+        expected = f"a {kind.word} ({', '.join(known)})"
+        reject(node, f"{path}.{_KIND}", expected, describe(name) if name else "nothing")
+    return node, name.text, entries
+
+
+def _read_validator(path: str, map_node: MapNode, name: str, entries: dict[str, Node]) -> DeclaredValidator:
+    severity = entries.pop(_SEVERITY, None)
+    if severity is not None and (not isinstance(severity, Scalar) or severity.text not in _SEVERITIES):
+        reject(severity, f"{path}.{_SEVERITY}", " or ".join(_SEVERITIES), describe(severity))
+    is_warning = isinstance(severity, Scalar) and severity.text == _SEVERITIES[1]
+    parameters = {key: _plain(value) for key, value in entries.items()}
+    return DeclaredValidator(name=name, parameters=parameters, is_warning=is_warning, node=map_node, path=path)
+
+
+def _plain(node: Node) -> Any:
+    match node:
+        case Scalar():
+            return None if node.is_null else node.text
+        case ListNode():
+            return [_plain(item) for item in node.items]
+        case MapNode():
+            return {key.text: _plain(value) for key, value in node.entries}
