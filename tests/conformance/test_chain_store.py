@@ -29,6 +29,7 @@ def test_created_own_dataset_is_found_by_id_and_name(store: Store) -> None:
     assert (record.kind, record.published, record.created_at) == (DatasetKind.ROOT, True, NOON)
     assert record.head == commit.new_head == store.get_head(dataset_id())
     assert store.get_chain_state(dataset_id()) == (commit.new_head, b"state after creation")
+    assert store.get_chain_states([dataset_id(), dataset_id(2)]) == {dataset_id(): b"state after creation"}
 
 
 def test_datasets_are_listed_by_name(store: Store) -> None:

@@ -125,4 +125,6 @@ def test_document_is_kept_once_and_by_its_kind(store: Store) -> None:
     assert [store.put_document(proof), store.put_document(proof)] == [True, False]
     assert list(store.iter_documents(dataset_id(), DocumentKind.EQUIVOCATION)) == [proof]
     assert list(store.iter_documents(dataset_id(), DocumentKind.SETTLEMENT)) == []
+    assert store.list_subjects(DocumentKind.EQUIVOCATION) == {dataset_id()}
+    assert store.list_subjects(DocumentKind.SETTLEMENT) == frozenset()
     assert list(store.iter_documents(dataset_id(2), DocumentKind.EQUIVOCATION)) == []

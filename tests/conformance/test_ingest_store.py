@@ -12,7 +12,9 @@ from support.stores import Store
 
 def test_quarantine_without_block_is_kept(store: Store) -> None:
     store.commit(creation())
+    assert store.list_datasets_with_quarantine() == frozenset()
     store.put_quarantine(quarantine_file(None))
+    assert store.list_datasets_with_quarantine() == {dataset_id()}
     assert list(store.iter_quarantine(dataset_id())) == [quarantine_file(None)]
 
 

@@ -26,6 +26,9 @@ def test_dataset_has_what_was_brought_for_it_and_nothing_else(store: Store) -> N
     store.mark_brought(dataset_id(), named[2:])
     assert store.has_dataset_object(dataset_id(), named[2])
     assert store.list_absent_objects(dataset_id()) == absent
+    assert store.list_incomplete_datasets() == {dataset_id()}
+    store.mark_present(dataset_id(), named)
+    assert store.list_incomplete_datasets() == frozenset()
 
 
 def test_object_that_is_here_for_this_node_alone_is_none_that_the_dataset_has(store: Store) -> None:

@@ -18,9 +18,8 @@ from odf_node.exchange.pulling import PullReport, PullWishes
 from odf_node.front.tables import Dataset, Rows, Table
 from odf_node.front.waiting import bring_files, finish
 from odf_node.node_settings import keep_to_settings
-from odf_node.ports import DatasetRecord
 from odf_node.ports.progress import Silence
-from odf_node.upkeep.listing import Listing
+from odf_node.upkeep.listing import DatasetSummary, Listing
 from odf_protocol.errors import MalformedError, OdfError
 from odf_protocol.names import fits_pattern
 from odf_protocol.policy import Policy
@@ -54,7 +53,9 @@ class OpenNode:
             return self._list_offered(self._url, patterns)
         store = self.inner.chains
         records = select_datasets(store, patterns) if patterns else store.list_datasets()
-        return [self._describe(record) for record in records]
+        inner = self.inner
+        listing = Listing(inner.chains, inner.commits, inner.documents, inner.object_names, inner.objects)
+        return [_describe(each) for each in listing.summarize(records)]
 
     def table(self, name: str, *, as_of: Moment | None = None) -> Table:
         """Give a dataset as a table; of another node it is pulled, and so verified, first.
@@ -171,21 +172,6 @@ class OpenNode:
                 raise UnknownDatasetError(f"{url} offers this node no dataset '{pattern}'")
         return [each for each in offered if not patterns or any(fits_pattern(p, each.name) for p in patterns)]
 
-    def _describe(self, record: DatasetRecord) -> Dataset:
-        inner = self.inner
-        listing = Listing(inner.chains, inner.commits, inner.documents, inner.object_names, inner.objects)
-        summary = listing.summarize(record)
-        mark = summary.watermark
-        return Dataset(
-            record.name,
-            str(record.id),
-            record.kind.text,
-            record.head.sequence_number + 1,
-            summary.ground,
-            summary.rows,
-            None if mark is None else datetime.fromtimestamp(mark.unix_ms / 1000, UTC),
-        )
-
 
 def open_front(home_or_url: str | Path | None = None) -> OpenNode:
     """Open a node.
@@ -203,6 +189,19 @@ def open_front(home_or_url: str | Path | None = None) -> OpenNode:
         folder = cleanup.enter_context(tempfile.TemporaryDirectory(prefix="odf-node-"))
         return OpenNode(open_node(Path(folder) / "home"), url=home_or_url, cleanup=cleanup)
     return OpenNode(open_node(None if home_or_url is None else Path(home_or_url).expanduser()))
+
+
+def _describe(summary: DatasetSummary) -> Dataset:
+    record, mark = summary.record, summary.watermark
+    return Dataset(
+        record.name,
+        str(record.id),
+        record.kind.text,
+        record.head.sequence_number + 1,
+        summary.ground,
+        summary.rows,
+        None if mark is None else datetime.fromtimestamp(mark.unix_ms / 1000, UTC),
+    )
 
 
 @contextmanager

@@ -48,7 +48,7 @@ def badge_of(summary: DatasetSummary) -> str:
 
 def frame_of(visit: Visit, record: DatasetRecord, tab: str) -> dict[str, Any]:
     """Give what stands at the top of every page about a dataset."""
-    summary = visit.node.read_models.listing.summarize(record)
+    (summary,) = visit.node.read_models.listing.summarize([record])
     return {"record": record, "summary": summary, "badge": badge_of(summary), "tab": tab}
 
 
@@ -63,7 +63,7 @@ def show_list(visit: Visit) -> Page:
     ]
     shown = records[:PAGE_DATASETS]
     listing = visit.node.read_models.listing
-    rows = [(summary, badge_of(summary)) for summary in map(listing.summarize, shown)]
+    rows = [(summary, badge_of(summary)) for summary in listing.summarize(shown)]
     next_after = shown[-1].name if len(records) > len(shown) else None
     return Page("datasets.html", {"rows": rows, "find": words, "after": after, "next_after": next_after})
 

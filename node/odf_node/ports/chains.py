@@ -1,6 +1,6 @@
 """Chains as they are read: which datasets are here, their heads and their blocks."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Protocol
 
 from odf_node.ports.datasets import BlockRole, DatasetRecord, StoredBlock
@@ -22,6 +22,10 @@ class ChainStore(Protocol):
 
     def get_head(self, dataset_id: DatasetId) -> Head:
         """Return the newest block's number and hash."""
+        ...
+
+    def get_chain_states(self, dataset_ids: Iterable[DatasetId]) -> dict[DatasetId, bytes]:
+        """Return the chain state of each of these datasets that is here, all as of one moment."""
         ...
 
     def get_chain_state(self, dataset_id: DatasetId) -> tuple[Head, bytes]:

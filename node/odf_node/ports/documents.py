@@ -47,6 +47,10 @@ class DocumentStore(Protocol):
         """Yield documents of a kind about a dataset, in order of arrival."""
         ...
 
+    def list_subjects(self, kind: DocumentKind) -> frozenset[DatasetId]:
+        """Return the datasets for which ``iter_documents`` yields something."""
+        ...
+
     def add_key_events(self, change: KeyLogChange) -> None:
         """Add key events to those of a dataset, in one step with what goes with them; like documents they stay.
 

@@ -19,6 +19,10 @@ class IngestStore(Protocol):
         """Yield the dataset's quarantine files, oldest first."""
         ...
 
+    def list_datasets_with_quarantine(self) -> frozenset[DatasetId]:
+        """Return the datasets for which ``iter_quarantine`` yields something."""
+        ...
+
     def find_batch_size(self, dataset_id: DatasetId, push_source: str | None) -> int | None:
         """Return how many rows the batch had that was taken last from a source; None for the polled one."""
         ...

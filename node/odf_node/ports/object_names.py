@@ -26,6 +26,10 @@ class ObjectNames(Protocol):
         """Return the objects of a dataset whose absence is no damage (PART-4); some may be here all the same."""
         ...
 
+    def list_incomplete_datasets(self) -> frozenset[DatasetId]:
+        """Return the datasets for which ``list_absent_objects`` returns something."""
+        ...
+
     def has_dataset_object(self, dataset_id: DatasetId, object_hash: Multihash) -> bool:
         """Say whether a block of the dataset names the object and its bytes came for this dataset (EX-81)."""
         ...

@@ -1,5 +1,6 @@
 """What this node has, a line a dataset."""
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from odf_node.acceptance.unchecked import find_unchecked
@@ -47,23 +48,30 @@ class Listing:
     object_names: ObjectNames
     objects: ObjectStore
 
-    def summarize(self, record: DatasetRecord) -> DatasetSummary:
-        """Sum up one dataset without reading its chain."""
-        _head, state = self.chains.get_chain_state(record.id)
-        progress = decode_progress(state)
-        unchecked = find_unchecked(self.commits, record)
-        return DatasetSummary(
-            record,
-            progress.row_count,
-            progress.watermark,
-            "FROZEN" if self._is_frozen(record.id) else record.trust.in_words(progress.partial),
-            len(Presence(self.object_names, self.objects).find_absent(record)),
-            unchecked.what if unchecked else (),
-        )
+    def summarize(self, records: Iterable[DatasetRecord]) -> Iterator[DatasetSummary]:
+        """Sum up datasets without reading their chains; what few of them have is asked once for all."""
+        incomplete = self.object_names.list_incomplete_datasets()
+        disputed = self.documents.list_subjects(DocumentKind.EQUIVOCATION)
+        presence = Presence(self.object_names, self.objects)
+        listed = tuple(records)
+        states = self.chains.get_chain_states(record.id for record in listed)
+        for record in listed:
+            if record.id not in states:
+                continue  # deleted meanwhile
+            progress = decode_progress(states[record.id])
+            unchecked = find_unchecked(self.commits, record)
+            is_frozen = record.id in disputed and self._is_frozen(record.id)
+            yield DatasetSummary(
+                record,
+                progress.row_count,
+                progress.watermark,
+                "FROZEN" if is_frozen else record.trust.in_words(progress.partial),
+                len(presence.find_absent(record)) if record.id in incomplete else 0,
+                unchecked.what if unchecked else (),
+            )
 
     def _is_frozen(self, dataset_id: DatasetId) -> bool:
-        if next(iter(self.documents.iter_documents(dataset_id, DocumentKind.EQUIVOCATION)), None) is None:
-            return False  # as almost always: what reads proofs is not even loaded
+        # What reads proofs is loaded where there are some.
         from odf_node.keys.disputes import Disputes
 
         return Disputes(self.chains, self.documents).find_obstacle(dataset_id) is not None

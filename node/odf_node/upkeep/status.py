@@ -14,9 +14,11 @@ from odf_node.ports import Clock, DatasetRecord, ObjectStore, Origin
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.commits import CommitStore
 from odf_node.ports.documents import DocumentStore
+from odf_node.ports.evidence import DocumentKind
 from odf_node.ports.ingests import IngestStore
 from odf_node.ports.object_names import ObjectNames
 from odf_node.wording import count_of
+from odf_protocol.chain_progress import decode_progress
 from odf_protocol.enums import DatasetKind
 from odf_protocol.errors import OdfError
 
@@ -64,17 +66,37 @@ class NodeStatus:
 
     def list_findings(self) -> list[Finding]:
         """List what wants doing, the worst first."""
-        found = [each for record in self.chains.list_datasets() for each in self._of_dataset(record)]
-        found += self._of_node()
+        found = [*self._of_datasets(), *self._of_node()]
         order = list(Condition)
         return sorted(found, key=lambda each: order.index(each.condition))
 
-    def _of_dataset(self, record: DatasetRecord) -> Iterator[Finding]:
+    def _of_datasets(self) -> Iterator[Finding]:
+        # Asked once for all: few have any, and there may be thousands of datasets.
+        disputed = self.documents.list_subjects(DocumentKind.EQUIVOCATION)
+        incomplete = self.object_names.list_incomplete_datasets()
+        quarantined = self.ingests.list_datasets_with_quarantine()
+        disputes = Disputes(self.chains, self.documents)
+        records = self.chains.list_datasets()
+        states = self.chains.get_chain_states(record.id for record in records)
+        for record in records:
+            name = record.name
+            if record.id in disputed and (obstacle := disputes.find_obstacle(record.id)) is not None:
+                yield Finding(Condition.UNSOUND, name, obstacle, f"odf-node evidence show {name}")
+                continue
+            yield from self._of_files(record, is_incomplete=record.id in incomplete)
+            if record.origin is not Origin.OWN:
+                yield from self._of_others(record)
+            elif record.kind is not DatasetKind.ROOT:
+                yield from self._of_own_derivative(record)
+            elif record.id in states and not decode_progress(states[record.id]).row_count:
+                yield Finding(Condition.WAITING, name, "it has no rows yet", f"odf-node pull {name}")
+            if record.id in quarantined:
+                yield from self._of_quarantine(record)
+
+    def _of_files(self, record: DatasetRecord, *, is_incomplete: bool) -> Iterator[Finding]:
         name = record.name
-        if (obstacle := Disputes(self.chains, self.documents).find_obstacle(record.id)) is not None:
-            yield Finding(Condition.UNSOUND, name, obstacle, f"odf-node evidence show {name}")
-            return
-        absent = sum(not self.objects.has(each) for each in self.object_names.list_absent_objects(record.id))
+        marked = self.object_names.list_absent_objects(record.id) if is_incomplete else ()
+        absent = sum(not self.objects.has(each) for each in marked)
         unchecked = find_unchecked(self.commits, record)
         if unchecked is not None:
             what = f"taken unchecked: {', '.join(unchecked.what)}"
@@ -82,26 +104,23 @@ class NodeStatus:
         elif absent:
             what = f"{count_of(absent, 'file')} not here"
             yield Finding(Condition.WAITING, name, what, f"odf-node cache rebuild {name}")
-        if record.origin is Origin.OWN:
-            yield from self._of_own(record)
-        elif (seen := self.documents.find_seen_head(record.id)) is not None:
-            missing = seen.sequence_number - record.head.sequence_number
-            if missing > 0:
-                what = f"{count_of(missing, 'block')} behind what {seen.source} has"
-                yield Finding(Condition.STALE, name, what, f"odf-node pull {name}")
+
+    def _of_others(self, record: DatasetRecord) -> Iterator[Finding]:
+        seen = self.documents.find_seen_head(record.id)
+        if seen is not None and (missing := seen.sequence_number - record.head.sequence_number) > 0:
+            what = f"{count_of(missing, 'block')} behind what {seen.source} has"
+            yield Finding(Condition.STALE, record.name, what, f"odf-node pull {record.name}")
+
+    def _of_quarantine(self, record: DatasetRecord) -> Iterator[Finding]:
         set_aside = list(self.ingests.iter_quarantine(record.id))
         if set_aside and set_aside[-1].sequence_number in (None, record.head.sequence_number):
             what = f"{count_of(set_aside[-1].row_count, 'row')} of the newest ingest could not be taken"
-            yield Finding(Condition.WAITING, name, what, f"odf-node quarantine show {name}")
+            yield Finding(Condition.WAITING, record.name, what, f"odf-node quarantine show {record.name}")
 
-    def _of_own(self, record: DatasetRecord) -> Iterator[Finding]:
+    def _of_own_derivative(self, record: DatasetRecord) -> Iterator[Finding]:
         name = record.name
         try:
             view = load_view(self.chains, record.id)
-            if record.kind is DatasetKind.ROOT:
-                if view.last_offset is None:
-                    yield Finding(Condition.WAITING, name, "it has no rows yet", f"odf-node pull {name}")
-                return
             planned = StepBuilder(self.chains, self.object_names, self.objects).plan_next(view, None)
         except OdfError as error:
             yield Finding(Condition.UNSOUND, name, str(error), f"odf-node verify {name}")

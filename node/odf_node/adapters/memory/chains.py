@@ -1,6 +1,6 @@
 """Chains: which are here, their heads, their blocks."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from odf_node.adapters.memory.tables import KeptDataset, MemoryPort, as_stored
 from odf_node.ports.commits import NewBlock
@@ -24,6 +24,11 @@ class MemoryChains(MemoryPort):
 
     def get_head(self, dataset_id: DatasetId) -> Head:
         return self._tables.get(dataset_id).record.head
+
+    def get_chain_states(self, dataset_ids: Iterable[DatasetId]) -> dict[DatasetId, bytes]:
+        with self._tables.lock:
+            kept = self._tables.datasets
+            return {each: kept[each].chain_state for each in dataset_ids if each in kept}
 
     def get_chain_state(self, dataset_id: DatasetId) -> tuple[Head, bytes]:
         with self._tables.lock:

@@ -60,6 +60,10 @@ class MemoryDocuments(MemoryPort):
             documents = self._tables.documents.values()
             return iter([each for each in documents if each.dataset_id == dataset_id and each.kind is kind])
 
+    def list_subjects(self, kind: DocumentKind) -> frozenset[DatasetId]:
+        with self._tables.lock:
+            return frozenset(each.dataset_id for each in self._tables.documents.values() if each.kind is kind)
+
     def add_key_events(self, change: KeyLogChange) -> None:
         with self._tables.lock:
             if change.expected_head is not None:

@@ -19,6 +19,10 @@ class MemoryIngests(MemoryPort):
     def iter_quarantine(self, dataset_id: DatasetId) -> Iterator[QuarantineFile]:
         return iter(tuple(self._tables.get(dataset_id).quarantine))
 
+    def list_datasets_with_quarantine(self) -> frozenset[DatasetId]:
+        with self._tables.lock:
+            return frozenset(each for each, kept in self._tables.datasets.items() if kept.quarantine)
+
     def find_batch_size(self, dataset_id: DatasetId, push_source: str | None) -> int | None:
         kept = self._tables.datasets.get(dataset_id)
         return None if kept is None else kept.batch_sizes.get(push_source or "")

@@ -30,6 +30,10 @@ class MemoryObjectNames(MemoryPort):
             objects = self._tables.get(dataset_id).objects
             return frozenset(name for name, named in objects.items() if named.absent)
 
+    def list_incomplete_datasets(self) -> frozenset[DatasetId]:
+        with self._tables.lock:
+            return frozenset(each for each in self._tables.datasets if self.list_absent_objects(each))
+
     def has_dataset_object(self, dataset_id: DatasetId, object_hash: Multihash) -> bool:
         kept = self._tables.datasets.get(dataset_id)
         return kept is not None and object_hash in kept.objects and kept.objects[object_hash].brought

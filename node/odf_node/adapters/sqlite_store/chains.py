@@ -1,7 +1,7 @@
 """Chains: which are here, their heads, their blocks."""
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from odf_node.adapters.sqlite_store.database import SqlitePort
@@ -70,6 +70,12 @@ class SqliteChains(SqlitePort):
 
     def get_head(self, dataset_id: DatasetId) -> Head:
         return self.get_chain_state(dataset_id)[0]
+
+    def get_chain_states(self, dataset_ids: Iterable[DatasetId]) -> dict[DatasetId, bytes]:
+        with self._database.reading() as connection:
+            statement = "SELECT chain_state FROM datasets WHERE id = ?"
+            rows = ((each, connection.execute(statement, (each.to_bytes(),)).fetchone()) for each in dataset_ids)
+            return {each: as_bytes(row[0]) for each, row in rows if row is not None}
 
     def get_chain_state(self, dataset_id: DatasetId) -> tuple[Head, bytes]:
         with self._database.reading() as connection:

@@ -45,6 +45,7 @@ class Database:
 
     def __init__(self, home: Home, *, busy_timeout_s: float = BUSY_TIMEOUT_S) -> None:
         self._home = home
+        self._path = str(home.database)  # asked for at every read: joining paths took a third of one
         self._busy_timeout_s = busy_timeout_s
         self._idle: LifoQueue[sqlite3.Connection] = LifoQueue()
         # For reads of what does not exist: making all tables takes longer than most of these.
@@ -94,7 +95,7 @@ class Database:
 
     @contextmanager
     def _borrowed(self, *, create: bool) -> Iterator[sqlite3.Connection]:
-        if not self._home.database.exists():
+        if not os.path.exists(self._path):  # noqa: PTH110 - as above
             if not create:
                 yield from _lend(self._take_empty(), self._empty)
                 return

@@ -118,6 +118,11 @@ class SqliteDocuments(SqlitePort):
             ).fetchall()
         return (EvidenceDocument(kind, dataset_id, as_bytes(raw), Timestamp.parse(str(at))) for raw, at in rows)
 
+    def list_subjects(self, kind: DocumentKind) -> frozenset[DatasetId]:
+        with self._database.reading() as connection:
+            rows = connection.execute("SELECT DISTINCT dataset_id FROM documents WHERE kind = ?", (kind.value,))
+            return frozenset(DatasetId.decode(as_bytes(row[0])) for row in rows)
+
     def add_key_events(self, change: KeyLogChange) -> None:
         with self._database.writing() as connection:
             if change.expected_head is not None:

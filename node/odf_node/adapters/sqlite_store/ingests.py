@@ -26,6 +26,11 @@ class SqliteIngests(SqlitePort):
             ).fetchall()
         return (read_quarantine(dataset_id, row) for row in rows)
 
+    def list_datasets_with_quarantine(self) -> frozenset[DatasetId]:
+        with self._database.reading() as connection:
+            rows = connection.execute("SELECT id FROM datasets WHERE key IN (SELECT dataset FROM quarantine_files)")
+            return frozenset(DatasetId.decode(as_bytes(row[0])) for row in rows)
+
     def find_batch_size(self, dataset_id: DatasetId, push_source: str | None) -> int | None:
         with self._database.reading() as connection:
             row = connection.execute(

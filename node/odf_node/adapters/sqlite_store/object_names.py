@@ -50,6 +50,13 @@ class SqliteObjectNames(SqlitePort):
             rows = connection.execute("SELECT hash FROM objects WHERE dataset = ? AND absent = 1", (key,))
             return _read_hashes(rows)
 
+    def list_incomplete_datasets(self) -> frozenset[DatasetId]:
+        with self._database.reading() as connection:
+            rows = connection.execute(
+                "SELECT id FROM datasets WHERE key IN (SELECT dataset FROM objects WHERE absent = 1)"
+            )
+            return frozenset(DatasetId.decode(as_bytes(row[0])) for row in rows)
+
     def has_dataset_object(self, dataset_id: DatasetId, object_hash: Multihash) -> bool:
         with self._database.reading() as connection:
             row = connection.execute(

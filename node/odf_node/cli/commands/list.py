@@ -36,7 +36,7 @@ def run(context: Context, arguments: argparse.Namespace) -> "int | Coroutine[Any
         return _list_offered(context, addresses[0], arguments)
     chains = context.node.chains
     records = select_datasets(chains, arguments.patterns) if arguments.patterns else list(chains.list_datasets())
-    rows = [describe(context.node.read_models.listing.summarize(record)) for record in records]
+    rows = [describe(each) for each in context.node.read_models.listing.summarize(records)]
     if arguments.output_format == "json":
         context.console.json(rows)
         return 0
