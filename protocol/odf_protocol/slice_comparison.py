@@ -92,7 +92,9 @@ def _schema_divergence(published: pa.Table, recomputed: pa.Table) -> Divergence:
 def _differs(left: pa.ChunkedArray, right: pa.ChunkedArray) -> pa.ChunkedArray:
     """Compare as the logical hash does: null equals null, NaN equals NaN, 0.0 does not equal -0.0."""
     if pa.types.is_nested(left.type):
-        return pa.chunked_array([pa.array([a != b for a, b in zip(left.to_pylist(), right.to_pylist(), strict=True)])])
+        # Arrow does not compare these. As text NaN is one word, and -0.0 another than 0.0.
+        pairs = zip(left.to_pylist(), right.to_pylist(), strict=True)
+        return pa.chunked_array([pa.array([repr(a) != repr(b) for a, b in pairs], pa.bool_())])
     unequal = pc.not_equal(left, right)
     if pa.types.is_floating(left.type):
         unequal = pc.and_not(unequal, pc.and_(pc.is_nan(left), pc.is_nan(right)))

@@ -51,6 +51,18 @@ def test_equal_slices_do_not_diverge_even_with_nan_and_nulls() -> None:
     assert compare_slices(table, table, Vocabulary()) is None
 
 
+def test_cells_of_lists_are_compared_as_cells_are() -> None:
+    def heats(*values: float) -> pa.Table:
+        table = rows(1)
+        return table.append_column("heats", pa.array([list(values)], pa.list_(pa.float64())))
+
+    nan = float("nan")
+    assert compare_slices(heats(nan, 0.0), heats(nan, 0.0), Vocabulary()) is None
+    divergence = compare_slices(heats(nan, 0.0), heats(nan, -0.0), Vocabulary())
+    assert divergence is not None
+    assert divergence.columns == ("heats",)
+
+
 def test_forged_cell_is_named_with_both_values_and_its_row() -> None:
     divergence = compare_slices(rows(rate={1: Decimal("7.5")}), rows(), Vocabulary())
 
