@@ -8,10 +8,13 @@ from odf_node.ports.objects import ObjectStore
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from odf_node.acceptance.refusals import Refusals
     from odf_node.derive.chain_log import ChainLog
+    from odf_node.ports.clock import Clock
     from odf_node.ports.engines import EngineShelf
     from odf_node.trust.grounds import GroundsReader
     from odf_node.upkeep.listing import Listing
+    from odf_node.upkeep.status import NodeStatus
 
 
 class ReadModels:
@@ -46,3 +49,11 @@ class ReadModels:
 
         store = self._store
         return GroundsReader(store, store, store, store, store, self._objects, self._open_shelf())
+
+    def make_status(self, refusals: "Refusals", clock: "Clock") -> "NodeStatus":
+        """Behind ``status``."""
+        from odf_node.derive.engine_usage import EngineUsage
+        from odf_node.upkeep.status import NodeStatus
+
+        store, usage = self._store, EngineUsage(self._store, self._store, self._open_shelf())
+        return NodeStatus(store, store, store, store, store, self._objects, refusals, clock, usage)

@@ -54,6 +54,16 @@ class FairTurns:
         """By caller; who was served last is the last one."""
         self._is_closed = False
 
+    @property
+    def running(self) -> int:
+        """How many have their turn now."""
+        return self._running
+
+    @property
+    def waiting(self) -> int:
+        """How many wait for theirs."""
+        return sum(map(len, self._waiting.values()))
+
     def ask(self, caller: str) -> "Turn":
         """Take a place in the queue; the result is entered to wait for the turn, and left when it is over.
 

@@ -49,7 +49,7 @@ WORDS = (
 )
 MEGABYTE = 1024 * 1024
 MOST_PAGE_BYTES = 4 * MEGABYTE
-TABS = ("", "/rows", "/rows/0", "/versions", "/versions/1", "/versions/2", "/trust")
+TABS = ("", "/rows", "/rows/0", "/versions", "/versions/1", "/versions/2", "/trust", "/lineage", "/quarantine")
 
 
 def field(name: str) -> DataField:

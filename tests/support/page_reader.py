@@ -20,6 +20,7 @@ INSPECTOR = "odf_inspector_0123456789"
 READER = "odf_reader_0123456789"
 
 VOID = {"meta", "link", "input", "br", "img", "hr", "option"}
+BLOCKS = {"td", "th", "dt", "dd", "li", "p", "h1", "h2", "h3", "a", "text", "small"}
 ADDRESSES = ("href", "src", "action", "formaction", "xlink:href", "poster", "data")
 
 
@@ -43,6 +44,7 @@ class Tags(HTMLParser):
     def handle_endtag(self, tag: str) -> None:
         if tag not in VOID:
             assert self.open.pop() == tag
+        self.shown.append(" " if tag in BLOCKS else "")
 
     def handle_data(self, data: str) -> None:
         if "script" not in self.open:

@@ -1,4 +1,4 @@
-"""Pages of a served node over a real socket: what they show, to whom, and what guards them (PAGES-1 to PAGES-16)."""
+"""Pages of a served node over a real socket: what they show, to whom, and what guards them."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -182,7 +182,7 @@ async def test_every_answer_has_the_guarding_headers_pages_7(made: SecretiveNode
                 "frame-ancestors 'none'; base-uri 'none'"
             )
             assert page.headers["X-Content-Type-Options"] == "nosniff"
-            assert page.headers["Referrer-Policy"] == "no-referrer"
+            assert page.headers["Referrer-Policy"] == "same-origin"
             assert page.headers["Cache-Control"] == "no-store"
             head = await reader.ask("HEAD", path)
             assert (head.status, head.raw) == (page.status, b"")

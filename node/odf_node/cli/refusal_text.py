@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from odf_node.cli.console import format_table
+from odf_node.wording import rule_in_words
 
 SHOWN_CELLS: Final = 10  # guess: the report has up to a hundred
 
@@ -33,12 +34,6 @@ def describe_refusal(report: Mapping[str, Any]) -> list[str]:
     if report.get("id"):
         lines.append(f"The evidence is kept: odf-node inspect refusals {report['id']}")
     return lines
-
-
-def rule_in_words(rule: str) -> str:
-    """Write a rule for people: ``HEAD-4 signed-by-the-dataset-key`` is "signed by the dataset key (HEAD-4)"."""
-    clause, _, name = rule.partition(" ")
-    return f"{name.replace('-', ' ')} ({clause})" if name else rule
 
 
 def describe_cells(report: Mapping[str, Any]) -> list[str]:

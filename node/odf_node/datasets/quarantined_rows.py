@@ -13,7 +13,7 @@ from odf_node.ports.quarantine import QuarantineFile, QuarantineStore, RowId, Ro
 
 __all__ = ["KeptRow", "QuarantineReader"]
 
-_BATCH_ROWS = 4096
+_BATCH_ROWS = 512  # guess: of rows that may be long texts
 
 
 @dataclass(frozen=True, slots=True)

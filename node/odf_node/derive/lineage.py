@@ -1,7 +1,9 @@
 """What a dataset is derived from, all the way down, as a graph that other programs draw (PLAN-18)."""
 
 import re
-from collections.abc import Iterator
+import sys
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -10,6 +12,7 @@ from odf_node.datasets.grounds import find_partial
 from odf_node.ports import DatasetRecord
 from odf_node.ports.chains import ChainStore
 from odf_protocol.did import DatasetId
+from odf_protocol.enums import DatasetKind
 
 _CONTROLS: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
@@ -36,20 +39,41 @@ class LineageDataset:
     inputs: tuple[LineageInput, ...] = ()
 
 
-def read_lineage(chains: ChainStore, record: DatasetRecord) -> list[LineageDataset]:
-    """Return a dataset and everything that it is derived from, each once, the dataset itself first."""
+Find = Callable[[DatasetId], DatasetRecord | None]
+"""Gives the record of a dataset, by the name and as far as whoever asks knows it."""
+
+
+def read_lineage(
+    chains: ChainStore, record: DatasetRecord, *, find: Find | None = None, most: int = sys.maxsize
+) -> list[LineageDataset]:
+    """Return a dataset and everything that it is derived from, each once, the dataset itself first.
+
+    Args:
+        chains: What is here.
+        record: The dataset.
+        find: Which datasets there are for whoever asks; None: all.
+        most: How many to return at most, those nearest to the dataset.
+    """
     found: dict[DatasetId, LineageDataset] = {}
-    waiting = [record.id]
-    while waiting:
-        dataset_id = waiting.pop(0)
+    waiting = deque([record.id])
+    while waiting and len(found) < most:
+        dataset_id = waiting.popleft()
         if dataset_id not in found:
-            found[dataset_id] = _read(chains, dataset_id)
+            found[dataset_id] = _read(chains, dataset_id, find or chains.find_dataset)
             waiting += [each.dataset_id for each in found[dataset_id].inputs]
     return list(found.values())
 
 
-def _read(chains: ChainStore, dataset_id: DatasetId) -> LineageDataset:
-    record = chains.find_dataset(dataset_id)
+def list_readers(
+    chains: ChainStore, records: Iterable[DatasetRecord], dataset_id: DatasetId, *, find: Find
+) -> list[LineageDataset]:
+    """List those of some datasets that are derived from a dataset directly."""
+    read = (_read(chains, each.id, find) for each in records if each.kind is DatasetKind.DERIVATIVE)
+    return [each for each in read if any(item.dataset_id == dataset_id for item in each.inputs)]
+
+
+def _read(chains: ChainStore, dataset_id: DatasetId, find: Find) -> LineageDataset:
+    record = find(dataset_id)
     if record is None:
         return LineageDataset(dataset_id)
     declared = load_view(chains, dataset_id).transform

@@ -3,7 +3,7 @@
 Pages call the use cases that commands call, and show what these give to whoever looks, by the same grants as every
 other route. ``add_pages`` is the way in; nothing else here is for other rooms.
 
-Source: clauses PAGES-1 to PAGES-16 in ``spec/extensions/pages.md``.
+Source: clauses PAGES-1 to PAGES-15 in ``spec/extensions/pages.md``.
 """
 
 from odf_node.pages.routes import add_pages

@@ -21,7 +21,9 @@ from odf_node.http.access_log import write_line
 from odf_node.http.live import LIVE
 from odf_node.http.problems import RETRY_AFTER_S, ProblemError, problem_of
 from odf_node.http.request_id import request_id_of
-from odf_node.pages import dataset_pages, row_pages, signing_in
+from odf_node.http.served_node import NODE
+from odf_node.pages import dataset_pages, lineage_pages, node_pages, question_pages, row_pages, signing_in
+from odf_node.pages.questions import QUESTIONS, Questions
 from odf_node.pages.rendering import Page, dress, read_asset, render
 from odf_node.pages.visits import PAGES, Pages, Viewer, Visit, find_viewer
 from odf_node.ports.access import Pages as Setting
@@ -50,6 +52,12 @@ _SHOWN: Final = {
     "/-/datasets/{dataset}/versions": _Shown(dataset_pages.show_versions),
     "/-/datasets/{dataset}/versions/{number}": _Shown(dataset_pages.show_version),
     "/-/datasets/{dataset}/trust": _Shown(dataset_pages.show_trust),
+    "/-/datasets/{dataset}/lineage": _Shown(lineage_pages.show_lineage),
+    "/-/datasets/{dataset}/quarantine": _Shown(node_pages.show_quarantine, is_long=True, is_inner=True),
+    "/-/status": _Shown(node_pages.show_status, is_long=True, is_inner=True),
+    "/-/refusals": _Shown(node_pages.show_refusals, is_long=True, is_inner=True),
+    "/-/refusals/{refusal}": _Shown(node_pages.show_refusal, is_inner=True),
+    "/-/peers": _Shown(node_pages.show_peers, is_long=True, is_inner=True),
     "/-/datasets/{dataset}/rows": _Shown(row_pages.show_rows, is_long=True),
     "/-/datasets/{dataset}/rows/{offset}": _Shown(row_pages.show_history, is_long=True),
 }
@@ -58,12 +66,14 @@ _SHOWN: Final = {
 def add_pages(app: web.Application, node: Node) -> None:
     """Register the pages of a node; whether and to whom they are shown is read at each request."""
     app[PAGES] = Pages(node)
+    app[QUESTIONS] = Questions(node)
     for path, shown in _SHOWN.items():
         app.router.add_route("*", path, partial(_answer, shown=shown))
     for name in _ASSETS:
         app.router.add_route("*", f"/-/{name}", _answer_asset)
     app.router.add_route("*", "/-/sign-in", signing_in.answer_sign_in(_render))
     app.router.add_route("*", "/-/sign-out", signing_in.answer_sign_out)
+    app.router.add_route("*", "/-/sql", _answer_question)
     app.on_cleanup.append(_close)
 
 
@@ -71,6 +81,7 @@ async def _close(app: web.Application) -> None:
     pages = app[PAGES]
     pages.turns.close()
     pages.threads.shutdown(wait=False, cancel_futures=True)
+    app[QUESTIONS].close()
 
 
 async def _answer(request: web.Request, *, shown: _Shown) -> web.StreamResponse:
@@ -79,7 +90,7 @@ async def _answer(request: web.Request, *, shown: _Shown) -> web.StreamResponse:
         raise web.HTTPMethodNotAllowed(request.method, _READING)
     pages = request.app[PAGES]
     query = {name: request.query.getall(name) for name in request.query}
-    visit = Visit(pages.node, viewer, dict(request.match_info), query)
+    visit = Visit(pages.node, viewer, dict(request.match_info), query, _list_running(request))
     if shown.is_inner and not viewer.inspects:
         return await _render(request, viewer, _NOWHERE)
     try:
@@ -89,6 +100,23 @@ async def _answer(request: web.Request, *, shown: _Shown) -> web.StreamResponse:
         if answer.status == HTTPStatus.SERVICE_UNAVAILABLE:
             answer.headers["Retry-After"] = RETRY_AFTER_S
         return answer
+
+
+async def _answer_question(request: web.Request) -> web.StreamResponse:
+    """Show the form for a question, and the answer to one (PAGES-13); strangers may ask none."""
+    viewer = await get_admitted(request)
+    if viewer.token is None:
+        return await _render(request, viewer, _NOWHERE)
+    if request.method not in (*_READING, "POST"):
+        raise web.HTTPMethodNotAllowed(request.method, (*_READING, "POST"))
+    form: dict[str, str] = {}
+    try:
+        if request.method == "POST":
+            form = await signing_in.read_form(request, viewer.cookie)
+        page = await question_pages.answer(request.app[QUESTIONS], viewer, form)
+    except ProblemError as error:
+        page = _explain(request, error)
+    return await _render(request, viewer, page)
 
 
 async def _run(
@@ -134,13 +162,21 @@ async def _answer_asset(request: web.Request) -> web.Response:
     return dress(web.Response(body=body, content_type=_ASSETS[name], charset="utf-8"))
 
 
+def _list_running(request: web.Request) -> tuple[tuple[str, int, int], ...]:
+    queues = {
+        "verifications of what others offer": request.app[NODE].verifications,
+        "pages that read rows": request.app[PAGES].turns,
+        "questions of pages": request.app[QUESTIONS].turns,
+    }
+    return tuple((name, turns.running, turns.waiting) for name, turns in queues.items())
+
+
 def _frame(request: web.Request, viewer: Viewer) -> dict[str, Any]:
     pages = request.app[PAGES]
     return {
         "viewer": viewer,
         "path": request.path,
         "form_word": pages.sessions.form_word(viewer.cookie) if viewer.cookie else "",
-        "takes_sign_in": True,
     }
 
 

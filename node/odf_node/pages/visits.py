@@ -76,12 +76,14 @@ class Visit:
         viewer: Who looks.
         words: Parts of the path, by name.
         query: What stands behind the question mark; of several of a name, all.
+        running: What runs in the node now: what it is, how many, and how many wait.
     """
 
     node: Node
     viewer: Viewer
     words: dict[str, str]
     query: dict[str, list[str]]
+    running: tuple[tuple[str, int, int], ...] = ()
 
     def get_dataset(self) -> DatasetRecord:
         """Return the dataset that the path names, by the name under which the viewer knows it.

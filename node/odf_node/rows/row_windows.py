@@ -42,7 +42,7 @@ def read_window(path: Path, *, first: int, count: int, columns: list[str], most_
         for start, batch in _iter_batches(file, columns, first, first + count):
             part = batch.slice(max(0, first - start), first + count - max(first, start))
             found = [_column_of(part, name) for name in columns]
-            rows += ([_shorten(column, row, most_characters) for column in found] for row in range(part.num_rows))
+            rows += ([shorten_cell(column[row], most_characters) for column in found] for row in range(part.num_rows))
     return rows
 
 
@@ -116,9 +116,10 @@ def _all_equal(batch: pa.RecordBatch, keys: list[str], wanted: list[pa.Scalar]) 
     return same
 
 
-def _shorten(column: pa.Array, row: int, most_characters: int) -> list[Any] | None:
-    value = cell_value(column[row])
+def shorten_cell(cell: pa.Scalar, most_characters: int) -> tuple[str, int] | None:
+    """Give the beginning of a cell's text, and how many characters it has whole; None: it has no value."""
+    value = cell_value(cell)
     if value is None:
         return None
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return [text[:most_characters], len(text)]
+    return text[:most_characters], len(text)

@@ -4,8 +4,6 @@ import argparse
 
 from odf_node.cli.context import Context
 from odf_node.cli.parsing import add_output_format
-from odf_node.derive.engine_usage import EngineUsage
-from odf_node.upkeep.status import NodeStatus
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -17,17 +15,7 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
     """Show it; nobody is asked and nothing is changed."""
     context.load_settings()
     node = context.node
-    report = NodeStatus(
-        node.chains,
-        node.commits,
-        node.documents,
-        node.object_names,
-        node.ingests,
-        node.objects,
-        node.refusals,
-        node.clock,
-        EngineUsage(node.chains, node.evidence, node.engine_shelf),
-    )
+    report = node.read_models.make_status(node.refusals, node.clock)
     rows = [
         {"condition": each.condition.value, "dataset": each.dataset, "what": each.what, "command": each.command}
         for each in report.list_findings()

@@ -1,0 +1,125 @@
+"""Questions in SQL from pages: bounded, one at a time, over the datasets that whoever asks may read.
+
+An operator's question goes to the engine that is kept warm for commands; another viewer's gets an engine of its own,
+which ends with it (WARM-1).
+
+Source: clause PAGES-13 in ``spec/extensions/pages.md``.
+"""
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from aiohttp import web
+
+from odf_engines.contract import Limits
+from odf_node.composition import Node
+from odf_node.datasets.queries import QueryRunner
+from odf_node.engine_workspace import EngineWorkspace
+from odf_node.engines.sessions import EngineHost
+from odf_node.pages.visits import Viewer
+from odf_node.turns import FairTurns, TurnLimits
+from odf_protocol.timestamp import Timestamp
+
+if TYPE_CHECKING:
+    from odf_node.datasets.row_windows import Cell
+
+MOST_ROWS: Final = 500
+"""Of an answer; people who want more take ``odf-node sql``.  # guess: some screens"""
+MOST_COLUMNS: Final = 100  # guess
+CELL_CHARACTERS: Final = 200
+MOST_WAITING: Final = 8  # guess: half of them of one viewer
+LIMITS: Final = Limits(wall_s=60.0, output_bytes=64 * 1024 * 1024, decoded_bytes=64 * 1024 * 1024)
+"""What one question may cost.  # guess: what people wait for, and what the daemon can hold"""
+
+
+@dataclass(frozen=True, slots=True)
+class ShownAnswer:
+    """What a question gave, as it is shown.
+
+    Attributes:
+        names: Of the columns.
+        kinds: Their types.
+        rows: Of cells.
+        engine: Which answered.
+        is_cut: There are more rows.
+        column_count: How many columns there are.
+    """
+
+    names: tuple[str, ...]
+    kinds: tuple[str, ...]
+    rows: tuple[tuple["Cell", ...], ...]
+    engine: str
+    is_cut: bool
+    column_count: int
+
+
+@dataclass(slots=True)
+class Questions:
+    """Asks engines; one question at a time, in a thread of its own."""
+
+    node: Node
+    turns: FairTurns = field(default_factory=lambda: FairTurns(lambda: TurnLimits(1, MOST_WAITING)))
+    _thread: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "questions"))
+    _running: EngineHost | None = None
+    _is_closed: bool = False
+
+    async def ask(self, viewer: Viewer, sql: str, as_of: Timestamp | None) -> ShownAnswer:
+        """Answer a question.
+
+        Raises:
+            TooManyWaitingError: Others wait already.
+            EngineError: It is no query, names what is not there, or costs too much.
+            ObjectsAbsentError: It names a dataset whose files are not all here.
+        """
+        async with self.turns.ask(viewer.peer):
+            loop = asyncio.get_running_loop()
+            return await loop.run_in_executor(self._thread, lambda: self._answer(viewer, sql, as_of))
+
+    def close(self) -> None:
+        """End the question that is answered, and turn away those that wait."""
+        self._is_closed = True
+        self.turns.close()
+        if (running := self._running) is not None:
+            running.stop()
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+    def _answer(self, viewer: Viewer, sql: str, as_of: Timestamp | None) -> ShownAnswer:
+        # A node of its own for each: it lets go of the warm engine, for which commands wait.
+        with closing(Node(self.node.home, self.node.clock)) as node:
+            node.engine_roles = self.node.engine_roles
+            if viewer.inspects:
+                return self._run(node, node.engines, sql, as_of, None)
+            own = EngineWorkspace(node.home.engines), node.objects.rows, node.engine_shelf
+            with closing(EngineHost(*own, roles=node.engine_roles)) as engines:
+                return self._run(node, engines, sql, as_of, viewer)
+
+    def _run(
+        self, node: Node, engines: EngineHost, sql: str, as_of: Timestamp | None, viewer: Viewer | None
+    ) -> ShownAnswer:
+        records = None if viewer is None else node.datasets.list_readable(viewer.reads)
+        ports = node.chains, node.object_names, node.ingests, node.quarantine, node.objects
+        runner = QueryRunner(*ports, engines)
+        self._running = engines
+        if self._is_closed:
+            engines.stop()
+        try:
+            # One row more than is shown tells whether there are more.
+            answer = runner.run(sql, as_of=as_of, max_rows=MOST_ROWS + 1, records=records, limits=LIMITS)
+        finally:
+            self._running = None
+        from odf_node.rows.row_windows import shorten_cell
+
+        table = answer.rows
+        shown = table.slice(0, MOST_ROWS).select(range(min(MOST_COLUMNS, table.num_columns)))
+        columns = [[shorten_cell(cell, CELL_CHARACTERS) for cell in column] for column in shown.columns]
+        rows = tuple(zip(*columns, strict=True)) if columns else ()
+        kinds = tuple(str(each.type) for each in shown.schema)
+        return ShownAnswer(
+            tuple(shown.schema.names), kinds, rows, answer.engine, table.num_rows > MOST_ROWS, table.num_columns
+        )
+
+
+QUESTIONS: Final = web.AppKey("questions", Questions)
