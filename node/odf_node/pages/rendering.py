@@ -30,7 +30,7 @@ POLICY: Final = (
 
 HEADERS: Final[Mapping[str, str]] = {
     "Content-Security-Policy": POLICY,
-    # Not no-referrer: with that, browsers say of our own forms that they come from nowhere (Fetch, "serialized origin").
+    # With no-referrer, browsers say of our own forms that they come from nowhere (Fetch, "append a request Origin").
     "Referrer-Policy": "same-origin",
     "Cache-Control": "no-store",
     "Cross-Origin-Opener-Policy": "same-origin",
