@@ -28,7 +28,9 @@ from odf_engines.errors import (
     NotReplayableError,
     SandboxUnavailableError,
 )
+from odf_engines.limits import Limits
 from odf_engines.prepared_rows import PreparedRows
+from odf_engines.readers.call import ReaderCall
 from odf_protocol.events import DataSchema, MergeStrategy, OffsetInterval, ReadStep, TransformSql
 from odf_protocol.multihash import Multihash
 from odf_protocol.timestamp import Timestamp
@@ -60,6 +62,7 @@ __all__ = [
     "QueryRequest",
     "QueryResponse",
     "QueryTable",
+    "ReaderCall",
     "SandboxUnavailableError",
     "Statistics",
     "TransformClass",
@@ -70,35 +73,8 @@ __all__ = [
     "Watermark",
 ]
 
-_MIB = 1024 * 1024
-
 MAX_STAGES = 40
 """Lines that say what a query does with its rows; more are counted.  # guess: as many as people read"""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """How much one request may use (ENGINE-16). All defaults are guesses that fit a laptop.
-
-    Attributes:
-        memory_bytes: Resident memory of all processes of the session. A session that keeps half of the room that it
-            had when it was fresh starts its processes anew before the next request.
-        wall_s: Time from request to answer, start of the engine not counted.
-        cpu_s: Processor time of all processes of the session together. A session whose processes have used half of it
-            starts them anew before the next request.
-        output_bytes: Size of one output file, and of all files the session has on disk together with its scratch.
-        output_rows: Rows of one output.
-        decoded_bytes: All values of one output as Arrow holds them, however small its file is.
-        processes: Processes and threads of the session together.
-    """
-
-    memory_bytes: int = 2048 * _MIB
-    wall_s: float = 600.0
-    cpu_s: int = 3600
-    output_bytes: int = 4096 * _MIB
-    output_rows: int = 100_000_000
-    decoded_bytes: int = 65_536 * _MIB
-    processes: int = 512
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -240,6 +216,7 @@ class IngestRequest:
         fallback_event_time: For rows that have none.
         next_offset: Of the first new row.
         prev_watermark: Of the dataset.
+        reader: What takes the file apart instead of the read step, which names the columns; None: the read step does.
         converters: What rows go through before anything else, in order.
         validators: What rows have to pass, in order.
         limits: As in ``TransformRequest``.
@@ -258,6 +235,7 @@ class IngestRequest:
     fallback_event_time: Timestamp
     next_offset: int
     prev_watermark: Timestamp | None = None
+    reader: ReaderCall | None = None
     converters: tuple[ConverterCall, ...] = ()
     validators: tuple[ValidatorCall, ...] = ()
     limits: Limits = field(default_factory=Limits)

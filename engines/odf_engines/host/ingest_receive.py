@@ -19,7 +19,7 @@ from odf_engines.errors import EngineError, EngineFailureError, LimitExceededErr
 from odf_engines.host.output_rows import SizeCheck
 from odf_engines.host.outputs import Answer, OutputFolder
 from odf_engines.host.receive import find_instant, slice_check
-from odf_engines.validation.running_name import CONVERTER, VALIDATOR, find_running
+from odf_engines.validation.running_name import CONVERTER, READER, VALIDATOR, find_running
 from odf_protocol.errors import shown
 from odf_protocol.events import OffsetInterval
 
@@ -81,7 +81,8 @@ def blame_plug_in(request: IngestRequest, folder: Path, error: EngineError) -> E
         folder: That the request wrote to.
         error: How the process ended.
     """
-    told = [f"{VALIDATOR} {call.name}" for call in request.validators]
+    told = [] if request.reader is None else [f"{READER} {request.reader.name}"]
+    told += [f"{VALIDATOR} {call.name}" for call in request.validators]
     told += [f"{CONVERTER} {call.name}" for call in request.converters]
     name = find_running(folder, frozenset(told))
     match error:

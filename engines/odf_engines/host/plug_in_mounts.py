@@ -1,4 +1,4 @@
-"""Packages of others whose validators and converters run in the sandbox, and where it shows them.
+"""Packages of others whose readers, converters and validators run in the sandbox, and where it shows them.
 
 They are no part of an engine: what re-executes anything runs none of them, and an engine's digest leaves them out.
 
@@ -17,10 +17,11 @@ _PLACE = "/runtime/plug-ins"
 def plug_in_mounts() -> tuple[Mount, ...]:
     """Return how the sandbox shows the packages of others that bring plug-ins; those that are gone are left out."""
     from odf_engines.conversion import plug_in_names as converters
+    from odf_engines.readers import plug_in_names as readers
     from odf_engines.validation import plug_in_names as validators
 
     mounts = []
-    for name in sorted({*validators.installed_plug_ins(), *converters.installed_plug_ins()}):
+    for name in sorted({name for kind in (readers, converters, validators) for name in kind.installed_plug_ins()}):
         try:
             mounts.append(Mount(package_folder(name), f"{_PLACE}/{name}"))
         except SandboxUnavailableError:

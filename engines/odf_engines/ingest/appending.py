@@ -45,7 +45,7 @@ def append_source(request: IngestRequest, folders: Folders) -> Ingested | None:
         InvalidQueryError: So do those of the query that another engine ran.
     """
     try:
-        result = read_request(request, folders.scratch)
+        result = read_request(request, folders)
         if not request.converters:
             return append_records(request, folders, result)
         if not result.records.is_typed:
@@ -112,7 +112,7 @@ def convert_source(request: IngestRequest, folders: Folders) -> dict[str, object
         InvalidSourceError: The file as a whole is unusable.
     """
     try:
-        result = read_request(request, folders.scratch)
+        result = read_request(request, folders)
     except (UnsupportedError, MalformedError) as error:
         raise InvalidSourceError(request.source_name, str(error)) from error
     if not result.records.is_typed:

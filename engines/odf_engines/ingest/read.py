@@ -15,7 +15,9 @@ from odf_engines.ingest import csv_records, json_records
 from odf_engines.ingest.columns import rename_reserved
 from odf_engines.ingest.json_types import guess_columns
 from odf_engines.ingest.parquet_records import read_parquet
+from odf_engines.ingest.plug_in_records import NEEDED_STEP, read_with
 from odf_engines.ingest.read_options import check_encoding, parse_dialect, parse_times
+from odf_engines.ingest.result import Folders
 from odf_engines.ingest.source_records import SourceRecords
 from odf_engines.ingest.source_schema import (
     SAMPLE_RECORDS,
@@ -27,6 +29,8 @@ from odf_engines.ingest.source_schema import (
     text_schema,
 )
 from odf_engines.ingest.source_text import InvalidTextError
+from odf_engines.readers.call import ReaderCall
+from odf_engines.validation.running_name import READER, RunningName
 from odf_protocol.errors import UnsupportedError
 from odf_protocol.events import (
     ReadStep,
@@ -58,7 +62,7 @@ def has_query(request: IngestRequest) -> bool:
     return request.preprocess is not None and request.prepared is None
 
 
-def read_request(request: IngestRequest, scratch: Path) -> ReadResult:
+def read_request(request: IngestRequest, folders: Folders) -> ReadResult:
     """Read the file of a request, with the columns that the next step sees (ING-3).
 
     Raises:
@@ -66,15 +70,29 @@ def read_request(request: IngestRequest, scratch: Path) -> ReadResult:
         InvalidQueryError: What another engine made of the rows holds what no slice can.
     """
     if request.prepared is not None:
-        return _read_prepared(request.prepared, scratch)
+        return _read_prepared(request.prepared, folders.scratch)
+    if request.reader is not None:
+        return _read_with_plug_in(request, request.reader, folders)
     # Rows that a query or a converter prepares are as they were read: what the event time is, it says itself.
     vocabulary = request.vocabulary if request.preprocess is None and not request.converters else None
-    result = read_source(request.read, request.source_path, request.source_name, vocabulary, scratch)
+    result = read_source(request.read, request.source_path, request.source_name, vocabulary, folders.scratch)
     if vocabulary is None or request.read.schema is not None:
         return result
     target = rename_reserved(result.target, request.merge, vocabulary)
     renamed = dict(zip(result.target.names, target.names, strict=True))
     return ReadResult(replace(result.records, names=tuple(renamed[name] for name in result.records.names)), target)
+
+
+def _read_with_plug_in(request: IngestRequest, reader: ReaderCall, folders: Folders) -> ReadResult:
+    target = find_declared(request.read)
+    if target is None or not isinstance(request.read, ReadStepNdJson):
+        raise InvalidSourceError(request.source_name, f"reader {reader.name}: {NEEDED_STEP}")
+    running = RunningName(folders.output)
+    running.tell(f"{READER} {reader.name}")
+    plain, path = parse_times(request.read).as_plain(target), folders.scratch / "records.parquet"
+    records = read_with(reader, request.source_path, request.source_name, target, plain, path)
+    running.tell("")
+    return ReadResult(records, target)
 
 
 def _read_prepared(prepared: PreparedRows, scratch: Path) -> ReadResult:

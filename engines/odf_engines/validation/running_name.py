@@ -7,9 +7,9 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["CONVERTER", "VALIDATOR", "RunningName", "find_running"]
+__all__ = ["CONVERTER", "READER", "VALIDATOR", "RunningName", "find_running"]
 
-CONVERTER, VALIDATOR = "converter", "validator"
+READER, CONVERTER, VALIDATOR = "reader", "converter", "validator"
 """What is told before the name of a plug-in."""
 
 _FILE = "plug-in"

@@ -1,6 +1,7 @@
-"""Converters and validators as manifests declare them, each with its place in the text.
+"""Readers, converters and validators as manifests declare them, each with its place in the text.
 
-Source: clauses VALID-1 in ``spec/validation.md``, CONV-1 and CONV-6 in ``spec/conversion.md``.
+Source: clauses READ-1 in ``spec/readers.md``, VALID-1 in ``spec/validation.md``; CONV-1 and CONV-6 in
+``spec/conversion.md``.
 """
 
 import json
@@ -8,8 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, NoReturn
 
-from odf_engines.contract import ConverterCall, ValidatorCall
+from odf_engines.contract import ConverterCall, ReaderCall, ValidatorCall
 from odf_engines.conversion.plug_in_names import converter_place, installed_converters
+from odf_engines.readers.plug_in_names import installed_readers, reader_place
 from odf_engines.validation.plug_in_names import installed_validators, validator_place
 from odf_node.errors import UsageError
 from odf_protocol.errors import UnsupportedError
@@ -20,8 +22,11 @@ __all__ = [
     "RULES_PATH",
     "SECRET_PREFIX",
     "DeclaredConverter",
+    "DeclaredPlugIn",
+    "DeclaredReader",
     "DeclaredValidator",
     "read_converters",
+    "read_reader",
     "read_validators",
     "refuse_parameter",
     "reject",
@@ -136,6 +141,45 @@ class DeclaredConverter(_DeclaredPlugIn):
         return ConverterCall(name=self.name, module=module, attribute=attribute, parameters=text, secret=secret)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeclaredReader(_DeclaredPlugIn):
+    """A reader as it was declared."""
+
+    word: ClassVar[str] = "reader"
+
+    @classmethod
+    def list_installed(cls) -> Sequence[str]:
+        """List the names of all readers."""
+        return installed_readers()
+
+    def find_place(self) -> tuple[str, str] | None:
+        """Find module and class, None where there is none of that name."""
+        return reader_place(self.name)
+
+    def find_call(self) -> ReaderCall:
+        """Say what the engine is asked to call.
+
+        Raises:
+            UnsupportedError: There is no such reader here.
+        """
+        module, attribute = self.get_place()
+        return ReaderCall(name=self.name, module=module, attribute=attribute, parameters=json.dumps(self.parameters))
+
+
+DeclaredPlugIn = DeclaredReader | DeclaredConverter | DeclaredValidator
+
+
+def read_reader(node: Node, path: str) -> DeclaredReader:
+    """Read a reader.
+
+    Raises:
+        ManifestError: It is none.
+    """
+    map_node, name, entries = _read_plug_in(node, path, DeclaredReader)
+    parameters = {key: _plain(value) for key, value in entries.items()}
+    return DeclaredReader(name=name, parameters=parameters, node=map_node, path=path)
+
+
 def read_validators(node: Node, path: str) -> tuple[DeclaredValidator, ...]:
     """Read a list of validators.
 
@@ -160,7 +204,7 @@ def read_converters(node: Node, path: str) -> tuple[DeclaredConverter, ...]:
 
 
 def refuse_parameter(
-    declared: DeclaredValidator | DeclaredConverter,
+    declared: DeclaredPlugIn,
     parameter: str,
     *,
     expected: str,
@@ -198,9 +242,7 @@ def _items(node: Node, path: str) -> list[tuple[Node, str]]:
     return [(item, f"{path}[{index}]") for index, item in enumerate(node.items)]
 
 
-def _read_plug_in(
-    node: Node, path: str, kind: type[DeclaredValidator | DeclaredConverter]
-) -> tuple[MapNode, str, dict[str, Node]]:
+def _read_plug_in(node: Node, path: str, kind: type[DeclaredPlugIn]) -> tuple[MapNode, str, dict[str, Node]]:
     known = kind.list_installed()
     if not isinstance(node, MapNode):
         reject(node, path, f"a map with the {_KIND} of a {kind.word} ({', '.join(known)})", describe(node))

@@ -16,8 +16,10 @@ from odf_node.ingest.batch_limits import BatchLimits
 from odf_node.ingest.declared_plug_ins import (
     RULES_PATH,
     DeclaredConverter,
+    DeclaredReader,
     DeclaredValidator,
     read_converters,
+    read_reader,
     read_validators,
     reject,
 )
@@ -29,6 +31,7 @@ from odf_protocol.manifest.yaml_text import parse_yaml
 __all__ = ["RULES_PATH", "IngestRules", "find_rules", "parse_rules"]
 
 _VALIDATORS: Final = "validators"
+_READER: Final = "reader"
 _CONVERTERS: Final = "converters"
 
 
@@ -39,6 +42,7 @@ class IngestRules:
     limits: BatchLimits = field(default_factory=BatchLimits)
     validators: tuple[DeclaredValidator, ...] = ()
     converters: tuple[DeclaredConverter, ...] = ()
+    reader: DeclaredReader | None = None
 
 
 def find_rules(attachments: SetAttachments | None) -> IngestRules:
@@ -59,16 +63,19 @@ def parse_rules(text: str) -> IngestRules:
     Raises:
         ManifestError: They cannot be read; it names the place in the text and the nearest word.
     """
-    known = (*_LIMITS, _CONVERTERS, _VALIDATORS)
+    known = (*_LIMITS, _READER, _CONVERTERS, _VALIDATORS)
     documents = parse_yaml(text, source_name=RULES_PATH)
     if len(documents) != 1 or not isinstance(documents[0], MapNode):
         reject(None, "", f"a map with {', '.join(known)}, such as 'largestBadShare: 0.1'", text[:60])
     limits: dict[str, Any] = {}
     validators: tuple[DeclaredValidator, ...] = ()
     converters: tuple[DeclaredConverter, ...] = ()
+    reader: DeclaredReader | None = None
     for key, node in documents[0].entries:
         if key.text == _VALIDATORS:
             validators = read_validators(node, _VALIDATORS)
+        elif key.text == _READER:
+            reader = read_reader(node, _READER)
         elif key.text == _CONVERTERS:
             converters = read_converters(node, _CONVERTERS)
         elif key.text in _LIMITS:
@@ -76,7 +83,7 @@ def parse_rules(text: str) -> IngestRules:
             limits[attribute] = read(node, key.text)
         else:
             reject(key, key.text, f"one of {', '.join(known)}", key.text, find_nearest(key.text, known))
-    return IngestRules(BatchLimits(**limits), validators, converters)
+    return IngestRules(BatchLimits(**limits), validators, converters, reader)
 
 
 def _read_share(node: Node, path: str) -> float:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from odf_engines.engine import IngestEngine
 from odf_node.ingest.encodings import as_utf8, check_encoding
-from odf_node.ingest.rules_check import check_rules, find_read_schema, find_row_schema, list_converters
+from odf_node.ingest.rules_check import check_rules, find_row_schema, list_converters
 from odf_node.ports.sources import SourceReader
 from odf_protocol.events import AddPushSource, SetAttachments, SetPollingSource, SetVocab
 from odf_protocol.manifest import DatasetSnapshot
@@ -34,7 +34,7 @@ class ManifestCheck:
         for event in snapshot.metadata:
             vocabulary = Vocabulary.of(event) if isinstance(event, SetVocab) else vocabulary
         converters = list_converters(snapshot.metadata)
-        read_schemas, schemas = [], []
+        reads, schemas = [], []
         for index, event in enumerate(snapshot.metadata):
             at = At() / "metadata" / index
             if isinstance(event, SetPollingSource):
@@ -44,10 +44,9 @@ class ManifestCheck:
                 self.engine.check_source(
                     replace(event, read=as_utf8(event.read)), vocabulary, at, has_converters=bool(converters)
                 )
-                read = find_read_schema(event)
-                read_schemas += [] if read is None else [read]
+                reads.append(event.read)
                 schema = find_row_schema(event, vocabulary, converters, at)
                 schemas += [] if schema is None else [schema]
         for index, event in enumerate(snapshot.metadata):
             if isinstance(event, SetAttachments):
-                check_rules(event, At() / "metadata" / index, read_schemas, schemas)
+                check_rules(event, At() / "metadata" / index, reads, schemas)

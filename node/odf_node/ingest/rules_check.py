@@ -13,18 +13,27 @@ from odf_engines.conversion.contract import Converter, ConverterContext
 from odf_engines.conversion.converted_rows import make_converters
 from odf_engines.ingest.columns import columns_of, rename_reserved
 from odf_engines.ingest.declared_columns import check_merge_columns
+from odf_engines.ingest.plug_in_records import NEEDED_STEP
 from odf_engines.ingest.source_schema import find_declared
+from odf_engines.readers.contract import Reader
 from odf_engines.validation.contract import Context, ParameterError, Validator
 from odf_engines.validation.plug_ins import BrokenPlugInError, load_plug_in, read_parameters
-from odf_node.ingest.declared_plug_ins import RULES_PATH, DeclaredConverter, DeclaredValidator, refuse_parameter
+from odf_node.ingest.declared_plug_ins import (
+    RULES_PATH,
+    DeclaredConverter,
+    DeclaredPlugIn,
+    DeclaredReader,
+    DeclaredValidator,
+    refuse_parameter,
+)
 from odf_node.ingest.ingest_rules import find_rules, parse_rules
 from odf_protocol.errors import UnsupportedError
-from odf_protocol.events import AddPushSource, SetAttachments, SetPollingSource
+from odf_protocol.events import AddPushSource, ReadStep, ReadStepNdJson, SetAttachments, SetPollingSource
 from odf_protocol.manifest.errors import ManifestError
 from odf_protocol.manifest.snapshot_error import At
 from odf_protocol.vocabulary import Vocabulary
 
-__all__ = ["check_rules", "find_read_schema", "find_row_schema", "list_converters"]
+__all__ = ["check_rules", "find_row_schema", "list_converters"]
 
 
 def list_converters(events: Iterable[object]) -> tuple[DeclaredConverter, ...]:
@@ -35,15 +44,6 @@ def list_converters(events: Iterable[object]) -> tuple[DeclaredConverter, ...]:
             with suppress(ManifestError):
                 converters = find_rules(event).converters
     return converters
-
-
-def find_read_schema(source: SetPollingSource | AddPushSource) -> pa.Schema | None:
-    """Find the columns that a source's converters see; None where only a file will tell.
-
-    Args:
-        source: One that an engine has checked.
-    """
-    return find_declared(source.read)
 
 
 def find_row_schema(
@@ -74,14 +74,14 @@ def find_row_schema(
     return columns_of(found, source.merge, vocabulary, None).schema
 
 
-def check_rules(event: SetAttachments, at: At, read_schemas: Sequence[pa.Schema], schemas: Sequence[pa.Schema]) -> None:
+def check_rules(event: SetAttachments, at: At, reads: Sequence[ReadStep], schemas: Sequence[pa.Schema]) -> None:
     """Refuse rules that cannot be followed.
 
     Args:
         event: With attachments; those that are none of ours are not looked at.
         at: Its place.
-        read_schemas: Columns that each source reads, as far as they are known,
-        schemas: and those of its rows behind the converters.
+        reads: The read step of each source, which an engine has checked.
+        schemas: Columns of the rows behind the converters, as far as they are known.
 
     Raises:
         SnapshotError: A rule is wrong.
@@ -91,13 +91,30 @@ def check_rules(event: SetAttachments, at: At, read_schemas: Sequence[pa.Schema]
             continue
         try:
             rules = parse_rules(item.content)
-            _check_converters(rules.converters, read_schemas)
+            if rules.reader is not None:
+                _check_reader(rules.reader, reads)
+            declared_schemas = [schema for read in reads if (schema := find_declared(read)) is not None]
+            _check_converters(rules.converters, declared_schemas)
             for declared in rules.validators:
                 _check_validator(declared, schemas)
         except ManifestError as error:
             place = f"in line {error.line}{f', {error.path}' if error.path else ''}"
             known = () if error.nearest is None else (error.nearest,)
             (at / "attachments" / "items" / index / "content").reject(f"{place}: {error.expected}", error.found, known)
+
+
+def _check_reader(declared: DeclaredReader, reads: Sequence[ReadStep]) -> None:
+    kind, parameters = _read_declared(declared, Reader)
+    for read in reads:
+        schema = find_declared(read)
+        if schema is None or not isinstance(read, ReadStepNdJson):
+            found = f"a read step {type(read).__name__.removeprefix('ReadStep')}"
+            found += " without a schema" if schema is None else ""
+            refuse_parameter(declared, "kind", expected=f"{declared.name} where {NEEDED_STEP}", found=found, known=())
+        try:
+            kind(parameters, tuple(schema.names))
+        except ParameterError as error:
+            _refuse(declared, error)
 
 
 def _check_converters(converters: Sequence[DeclaredConverter], schemas: Sequence[pa.Schema]) -> None:
@@ -119,7 +136,7 @@ def _check_validator(declared: DeclaredValidator, schemas: Iterable[pa.Schema]) 
         _refuse(declared, error)
 
 
-def _read_declared(declared: DeclaredConverter | DeclaredValidator, base: type) -> tuple[Any, Any]:
+def _read_declared(declared: DeclaredPlugIn, base: type) -> tuple[Any, Any]:
     place = declared.find_place()
     if place is None:
         known = declared.list_installed()
@@ -132,6 +149,6 @@ def _read_declared(declared: DeclaredConverter | DeclaredValidator, base: type) 
         _refuse(declared, error)
 
 
-def _refuse(declared: DeclaredConverter | DeclaredValidator, error: ParameterError) -> NoReturn:
+def _refuse(declared: DeclaredPlugIn, error: ParameterError) -> NoReturn:
     known = tuple(error.known)
     refuse_parameter(declared, error.parameter, expected=error.expected, found=error.found, known=known)

@@ -110,6 +110,8 @@ class BatchTaker:
 
         rules = find_rules(view.attachments)
         converters = () if batch.is_converted else rules.converters
+        # Rows that are sent again were taken apart before.
+        reader = None if batch.resent_from or rules.reader is None else rules.reader.find_call()
         batch = batch if self.is_rehearsal else self._settling_twin(record, batch)
         response = self.engines.ingest(
             IngestRequest(
@@ -126,6 +128,7 @@ class BatchTaker:
                 fallback_event_time=batch.event_time,
                 next_offset=view.next_offset,
                 prev_watermark=view.watermark,
+                reader=reader,
                 converters=tuple(each.find_call(self.environment) for each in converters),
                 validators=tuple(each.find_call() for each in rules.validators),
                 limits=self.engines.limits,

@@ -47,7 +47,7 @@ def convert(spark: Any, request: IngestRequest, folders: Folders) -> dict[str, o
     _configure(spark, request)
     handover = handover_for(folders.scratch, [request.source_path])
     try:
-        result = read_request(request, folders.scratch)
+        result = read_request(request, folders)
         if request.converters:
             result, failed = convert_read(spark, request, folders, result, handover)
             return write_converted(request, folders, result, iter_converted(result.records.path), failed)
@@ -81,7 +81,7 @@ def ingest(spark: Any, request: IngestRequest, folders: Folders) -> Ingested:
     inputs = [request.source_path] + ([request.state_path] if request.state_path else [])
     handover = handover_for(folders.scratch, inputs)
     try:
-        result = read_request(request, folders.scratch)
+        result = read_request(request, folders)
         bad: list[Iterator[QuarantinedRow]] = []
         if request.converters:
             result, bad = convert_read(spark, request, folders, result, handover)
