@@ -100,12 +100,16 @@ def _needs() -> list[MachineFinding]:
 def _added_engines(folder: Path) -> list[MachineFinding]:
     """Return what each added engine needs, its files as they were added first of all (ADDED-5)."""
     from odf_node.adapters.engine_folder import EngineFolder
+    from odf_node.ports.engines import DamagedEngine
 
-    try:
-        found = [need for each in EngineFolder(Home(folder)).list() for need in each.engine.examine()]
-    except OdfError as error:
-        return [MachineFinding("added engines", False, str(error), "remove the engine, and add it again")]
-    return [MachineFinding(need.what, need.is_there, need.found, need.mend) for need in found]
+    findings = []
+    for each in EngineFolder(Home(folder)).list():
+        if isinstance(each, DamagedEngine):
+            mend = f"odf-node engine remove {each.build}, and add it again"
+            findings.append(MachineFinding(f"engine {each.name}", False, each.found, mend))
+            continue
+        findings += [MachineFinding(need.what, need.is_there, need.found, need.mend) for need in each.engine.examine()]
+    return findings
 
 
 def _home(folder: Path) -> MachineFinding:

@@ -17,43 +17,22 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from odf_engines.contract import Limits
 from odf_engines.spark.engine import SparkEngine
 from odf_node.composition import Node, open_node
+from support.city_datasets import COLUMNS, derivative_manifest, root_manifest
 from support.stores import find_named
 from support.transforms import orders_input, transform_request, write_orders
 
 GOAL_S = 0.3
 STEPS = 100
 ROWS = 100
-MANIFESTS = """
-kind: DatasetSnapshot
-version: 1
-content:
-  name: readings
-  kind: Root
-  metadata:
-    - kind: AddPushSource
-      sourceName: default
-      read:
-        kind: NdJson
-        schema:
-          fields:
-            - {name: event_time, type: {kind: Option, inner: {kind: Timestamp}}}
-            - {name: city, type: {kind: Option, inner: String}}
-            - {name: value, type: {kind: Option, inner: Int64}}
-      merge: {kind: Append}
----
-kind: DatasetSnapshot
-version: 1
-content:
-  name: high.readings
-  kind: Derivative
-  metadata:
-    - kind: SetTransform
-      inputs: [{datasetRef: readings}]
-      transform:
-        kind: Sql
-        engine: spark
-        query: SELECT event_time, upper(city) AS city, value * 2 AS twice FROM readings WHERE value % 10 <> 0
-"""
+HIGH = "SELECT event_time, upper(city) AS city, value * 2 AS twice FROM readings WHERE value % 10 <> 0"
+MANIFESTS = "---".join(
+    (
+        root_manifest("readings", columns=COLUMNS.replace("people", "value")),
+        derivative_manifest(
+            "high.readings", f"{{kind: Sql, engine: spark, query: '{HIGH}'}}", source="readings", alias="readings"
+        ),
+    )
+)
 
 
 def make_steps(node: Node, folder: Path, steps: int) -> float:

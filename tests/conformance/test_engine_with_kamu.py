@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from support.city_datasets import derivative_manifest, root_manifest
 from support.engine_workspace import Workspace
 from support.nodes import FIRST_ROWS, SECOND_ROWS, RealNode, make_publisher
 from support.warm_engine import lent_to_strangers
@@ -16,50 +17,12 @@ pytestmark = [
     pytest.mark.skipif("ODF_PEER" not in os.environ, reason="ODF_PEER does not name the folder of a peer's programs"),
 ]
 
-ROOT = """
-kind: DatasetSnapshot
-version: 1
-content:
-  name: cities
-  kind: Root
-  metadata:
-    - kind: AddPushSource
-      sourceName: default
-      read:
-        kind: Csv
-        header: true
-        schema:
-          fields:
-            - {name: event_time, type: {kind: Option, inner: {kind: Timestamp}}}
-            - {name: city, type: {kind: Option, inner: String}}
-            - {name: people, type: {kind: Option, inner: Int64}}
-PREPROCESS
-      merge: {kind: Snapshot, primaryKey: [city]}
-"""
-
-PREPROCESS = """
-      preprocess:
-        kind: Sql
-        engine: spark
-        queries:
-          - {alias: shouted, query: "SELECT event_time, upper(city) AS city, people FROM input -- all of them"}
-          - {query: SELECT * FROM shouted WHERE people > 10000}
-"""
-
-DERIVATIVE = """
-kind: DatasetSnapshot
-version: 1
-content:
-  name: large.cities
-  kind: Derivative
-  metadata:
-    - kind: SetTransform
-      inputs: [{datasetRef: cities, alias: c}]
-      transform:
-        kind: Sql
-        engine: spark
-        query: SELECT event_time, city, people, people / 1000 AS thousands FROM c WHERE people >= 100000
-"""
+READ, MERGE = "kind: Csv, header: true", "{kind: Snapshot, primaryKey: [city]}"
+PREPROCESS = """{kind: Sql, engine: spark, queries: [
+        {alias: shouted, query: "SELECT event_time, upper(city) AS city, people FROM input -- all of them"},
+        {query: SELECT * FROM shouted WHERE people > 10000}]}"""
+LARGE = "SELECT event_time, city, people, people / 1000 AS thousands FROM c WHERE people >= 100000"
+DERIVATIVE = derivative_manifest("large.cities", f'{{kind: Sql, engine: spark, query: "{LARGE}"}}')
 
 # The first and the last are only about a town that the derivative has not: steps without rows, whose input advanced.
 SMALL, GROWN = "2024-02-01T00:00:00Z,Speyer,51000\n", "2024-02-01T00:00:00Z,Speyer,52000\n"
@@ -93,7 +56,7 @@ class Steps:
 def steps(tmp_path_factory: pytest.TempPathFactory) -> Steps:
     """The peer starts an engine for every step that it makes or repeats: they are dear."""
     workspace = Workspace(tmp_path_factory.mktemp("peer"))
-    workspace.add("2024-01-01T12:00:00Z", ROOT.replace("PREPROCESS", ""), DERIVATIVE)
+    workspace.add("2024-01-01T12:00:00Z", root_manifest(read=READ, merge=MERGE), DERIVATIVE)
     ingest(workspace, 2, "cities", VERSIONS[0])
     transform(workspace, 2)
     rows, schema = workspace.rows("large.cities"), workspace.run("inspect", "schema", "large.cities", "-o", "odf-json")
@@ -136,7 +99,7 @@ def test_peer_transforms_step_by_step_with_our_engine_and_our_node_agrees(steps:
 @pytest.mark.timeout(1800)
 def test_peer_preprocesses_with_our_engine(steps: Steps) -> None:
     workspace = steps.workspace
-    root = ROOT.replace("PREPROCESS", PREPROCESS).replace("name: cities", "name: loud.cities")
+    root = root_manifest("loud.cities", read=READ, preprocess=PREPROCESS, merge=MERGE)
     workspace.add("2024-01-01T12:00:00Z", root)
     ingest(workspace, 2, "loud.cities", FIRST_ROWS)
     assert [(row["city"], row["people"]) for row in workspace.rows("loud.cities")] == [

@@ -8,58 +8,19 @@ from odf_engines.contract import Limits
 from odf_engines.errors import EngineFailureError
 from odf_node.adapters.engine_folder import EngineFolder
 from odf_node.home import Home
+from odf_node.ports.engines import ShelvedEngine
+from support.city_datasets import add_cities, ingest_cities, write_derivative
 from support.contract_engine import write_engine
 from support.engine_archives import Entry, docker_archive, hard_link, program, tar_of, write
 from support.nodes import RealNode
-
-ROOT = """
-kind: DatasetSnapshot
-version: 1
-content:
-  name: cities
-  kind: Root
-  metadata:
-    - kind: AddPushSource
-      sourceName: default
-      read:
-        kind: NdJson
-        schema:
-          fields:
-            - {name: event_time, type: {kind: Option, inner: {kind: Timestamp}}}
-            - {name: city, type: {kind: Option, inner: String}}
-            - {name: people, type: {kind: Option, inner: Int64}}
-      merge: {kind: Append}
-"""
-DERIVATIVE = """
-kind: DatasetSnapshot
-version: 1
-content:
-  name: all.cities
-  kind: Derivative
-  metadata:
-    - kind: SetTransform
-      inputs: [{datasetRef: cities, alias: c}]
-      transform: {kind: Sql, engine: ENGINE, query: QUERY}
-"""
-ROWS = """\
-{"event_time": "2024-01-01T00:00:00Z", "city": "Oslo", "people": 700000}
-{"event_time": "2024-01-02T00:00:00Z", "city": "Rome", "people": 2800000}
-"""
-MORE = '{"event_time": "2024-01-03T00:00:00Z", "city": "Turin", "people": 841600}\n'
 
 
 @pytest.fixture
 def node(tmp_path: Path) -> RealNode:
     """A node with a root that has rows."""
     node = RealNode(tmp_path / "home")
-    node.must("add", str(write(tmp_path / "root.yaml", ROOT.encode())))
-    node.must("ingest", "cities", str(write(tmp_path / "1.ndjson", ROWS.encode())))
+    add_cities(node, tmp_path)
     return node
-
-
-def derivative(folder: Path, engine: str = "other-one", query: str = "ALL") -> str:
-    text = DERIVATIVE.replace("ENGINE", engine).replace("QUERY", query)
-    return str(write(folder / f"{engine}.yaml", text.encode()))
 
 
 def kept(node: RealNode) -> set[str]:
@@ -75,10 +36,10 @@ def test_added_engine_derives_and_others_with_the_same_file_verify_it(node: Real
     file = write_engine(tmp_path / "engine")
     added = node.must("engine", "add", "Other-One", str(file), "-o", "json").json()
     assert added["name"] == "other-one"
-    graded = node.must("add", "-o", "json", derivative(tmp_path, "OTHER-one")).json()
+    graded = node.must("add", "-o", "json", write_derivative(tmp_path, "OTHER-one")).json()
     assert graded[0]["grade"]["level"] == "pinned"
     node.must("pull", "all.cities")
-    node.must("ingest", "cities", str(write(tmp_path / "2.ndjson", MORE.encode())))
+    ingest_cities(node, tmp_path, 2)
     node.must("pull", "all.cities")
     assert "Turin" in node.must("tail", "all.cities", "-o", "csv").out
     (finding,) = node.must("verify", "all.cities", "-o", "json").json()
@@ -130,7 +91,7 @@ def test_added_engine_derives_and_others_with_the_same_file_verify_it(node: Real
 
 def test_engine_whose_rows_differ_each_time_is_found_out(node: RealNode, tmp_path: Path) -> None:
     node.must("engine", "add", "other-one", str(write_engine(tmp_path / "engine", "wrong-rows")))
-    node.must("add", derivative(tmp_path))
+    node.must("add", write_derivative(tmp_path))
     node.must("pull", "all.cities")
     other = RealNode(tmp_path / "other")
     with node.serving() as address:
@@ -150,7 +111,7 @@ def test_engine_whose_rows_differ_each_time_is_found_out(node: RealNode, tmp_pat
 @pytest.mark.parametrize("behaviour", ["wrong-offsets-in-file", "dies"])
 def test_step_of_an_engine_that_lies_changes_nothing(node: RealNode, tmp_path: Path, behaviour: str) -> None:
     node.must("engine", "add", "other-one", str(write_engine(tmp_path / "engine", behaviour)))
-    node.must("add", derivative(tmp_path))
+    node.must("add", write_derivative(tmp_path))
     before = node.snapshot()
     failed = node.run("pull", "all.cities")
     assert failed.code == 1
@@ -164,7 +125,7 @@ def test_step_of_an_engine_that_lies_changes_nothing(node: RealNode, tmp_path: P
 
 def test_query_that_the_engine_calls_invalid_is_not_added(node: RealNode, tmp_path: Path) -> None:
     node.must("engine", "add", "other-one", str(write_engine(tmp_path / "engine")))
-    refused = node.run("add", derivative(tmp_path, query="NONSENSE"))
+    refused = node.run("add", write_derivative(tmp_path, query="NONSENSE"))
     assert refused.code == 2
     assert "NONSENSE is no query" in refused.err
     assert [each["name"] for each in node.must("list", "-o", "json").json()] == ["cities"]
@@ -194,8 +155,7 @@ def test_archive_that_leaves_its_root_is_not_added(node: RealNode, tmp_path: Pat
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        (["add", "spark", "FILE"], 2, "engine 'spark' is installed with this program"),
-        (["add", "other-one", "FILE"], 2, "there is an engine 'other-one' already"),
+        (["add", "other-one", "FILE"], 2, "is here already"),
         (["add", "../x", "FILE"], 7, "malformed name of an engine"),
         (["add", "more", "/no/such/file"], 2, "/no/such/file is no file"),
         (["add", "more", "FILE", "--port", "70000"], 7, "1 to 65535"),
@@ -203,6 +163,9 @@ def test_archive_that_leaves_its_root_is_not_added(node: RealNode, tmp_path: Pat
         (["remove", "engines.lock"], 7, "malformed name of an engine"),
         (["remove", "spark"], 3, "engine 'spark' was not added"),
         (["remove", "nothing"], 3, "there is no added engine 'nothing'"),
+        (["remove", "other-one@00000000"], 3, "there is no added engine 'other-one@00000000'"),
+        (["remove", "other-one@../../x"], 7, "NAME@DIGEST, the digest whole or at least its last 8 characters"),
+        (["remove", "other-one@"], 7, "NAME@DIGEST"),
         (["export", "nothing", "TARGET"], 3, "there is no added engine 'nothing'"),
         (["export", "other-one", "FILE"], 2, "is there already; nothing was written"),
     ],
@@ -230,19 +193,31 @@ def shelved(tmp_path_factory: pytest.TempPathFactory) -> tuple[RealNode, Path]:
 
 
 def test_damaged_engine_is_named_and_can_be_forgotten(node: RealNode, tmp_path: Path) -> None:
-    node.must("engine", "add", "other-one", str(write_engine(tmp_path / "engine")))
-    place = node.home / "engines" / "other-one"
+    """ADDED-10: it keeps nothing else from being listed."""
+    node.must("engine", "add", "another", str(write_engine(tmp_path / "sound", "fewer-rows")))
+    added = node.must("engine", "add", "other-one", str(write_engine(tmp_path / "engine")), "-o", "json").json()
+    build = f"other-one@{added['digest']}"
+    place = node.home / "engines" / build
     (place / "file").write_bytes((place / "file").read_bytes() + b"# decayed")
-    refused = node.run("add", derivative(tmp_path))
+    refused = node.run("add", write_derivative(tmp_path))
     assert refused.code == 1
     assert "engine other-one is not what was added" in refused.err
     (found,) = [each for each in node.run("doctor", "-o", "json").json() if each["what"] == "engine other-one"]
     assert (found["ok"], "is not what was added" in found["found"]) == (False, True)
-    (place / "engine.json").write_text("{")
-    damaged = node.run("engine", "list")
-    assert damaged.code == 6
-    assert "odf-node engine remove" in damaged.err
-    node.must("engine", "remove", "other-one")
+    for spoil in (b"", b"{", b"[]", (place / "engine.json").read_bytes().replace(b"other-one", b"third-one")):
+        if spoil:
+            (place / "engine.json").write_bytes(spoil)
+        rows = {each["name"]: each for each in node.must("engine", "list", "-o", "json").json()}
+        assert rows.keys() >= {"another", "datafusion", "other-one", "spark"}
+        assert f"odf-node engine remove {build}" in rows["other-one"]["damage"]
+        assert not rows["another"]["damage"]
+        assert "damaged: " in node.must("engine", "list").out
+        assert node.run("status").code == 0
+        assert node.run("add", write_derivative(tmp_path)).code in {1, 6}
+    (found,) = [each for each in node.run("doctor", "-o", "json").json() if each["what"] == "engine other-one"]
+    assert (found["ok"], build in found["mend"]) == (False, True)
+    node.must("engine", "remove", build)
+    assert names(node) >= {"another"}
     assert "other-one" not in names(node)
 
 
@@ -251,8 +226,11 @@ def test_what_a_killed_command_left_is_cleared_by_the_next(node: RealNode, tmp_p
     left.mkdir(parents=True)
     write(left / "file", b"half of it")
     assert "other-one" not in names(node)
-    node.must("engine", "add", "other-one", str(write_engine(tmp_path / "engine")))
-    assert sorted(path.name for path in (node.home / "engines").iterdir()) == ["engines.lock", "other-one"]
+    added = node.must("engine", "add", "other-one", str(write_engine(tmp_path / "engine")), "-o", "json").json()
+    assert sorted(path.name for path in (node.home / "engines").iterdir()) == [
+        "engines.lock",
+        f"other-one@{added['digest']}",
+    ]
 
 
 def test_entry_is_plain_text_in_a_list(node: RealNode, tmp_path: Path) -> None:
@@ -274,10 +252,12 @@ def test_question_is_not_asked_of_an_engine_that_answers_none(shelved: tuple[Rea
 def test_change_of_files_is_noticed_before_each_start(shelved: tuple[RealNode, Path], tmp_path: Path) -> None:
     """ADDED-5: also by a process that has started it before."""
     shelf = EngineFolder(Home(shelved[0].home))
-    found = shelf.find("other-one")
-    assert found is not None
-    assert shelf.find("other-one").engine is found.engine  # type: ignore[union-attr]
-    program = shelved[0].home / "engines" / "other-one" / "file"
+    (found,) = shelf.find("other-one")
+    assert isinstance(found, ShelvedEngine)
+    (again,) = shelf.find("Other-One")
+    assert isinstance(again, ShelvedEngine)
+    assert again.engine is found.engine
+    program = shelved[0].home / "engines" / found.build / "file"
     before = program.read_bytes()
     with found.engine.open(tmp_path, Limits()):
         program.write_bytes(before + b"# another")

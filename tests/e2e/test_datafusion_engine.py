@@ -12,6 +12,7 @@ from odf_engines.errors import EngineFailureError, EngineMissingError, InvalidQu
 from odf_engines.registry import engines_offering, get_engine
 from odf_protocol.multihash import Multihash
 from odf_protocol.vocabulary import Vocabulary
+from support.city_datasets import derivative_manifest, root_manifest
 from support.nodes import RealNode
 from support.transforms import ORDERS, orders_input, output_rows, transform_request, write_orders
 
@@ -19,40 +20,11 @@ KAMU = Path(__file__).parents[1] / "data" / "kamu" / "datasets"
 MIB = 1024 * 1024
 ROWS = [(number, 0, number * 1000, number, "new", 1.5 * number) for number in range(10)]
 
-ROOT = """
-kind: DatasetSnapshot
-version: 1
-content:
-  name: cities
-  kind: Root
-  metadata:
-    - kind: AddPushSource
-      sourceName: default
-      read:
-        kind: NdJson
-        schema:
-          fields:
-            - {name: event_time, type: {kind: Option, inner: {kind: Timestamp}}}
-            - {name: city, type: {kind: Option, inner: String}}
-            - {name: people, type: {kind: Option, inner: Int64}}
-      merge: {kind: Append}
-"""
-DERIVATIVE = """
-kind: DatasetSnapshot
-version: 1
-content:
-  name: totals
-  kind: Derivative
-  metadata:
-    - kind: SetTransform
-      inputs: [{datasetRef: cities, alias: c}]
-      transform:
-        kind: Sql
-        engine: DataFusion
-        queries:
-          - {alias: large, query: "SELECT event_time, people FROM c WHERE people > 10"}
-          - {query: "SELECT event_time, sum(people) AS people, count(*) AS cities FROM large GROUP BY event_time"}
-"""
+LARGE = "SELECT event_time, people FROM c WHERE people > 10"
+TOTALS = "SELECT event_time, sum(people) AS people, count(*) AS cities FROM large GROUP BY event_time"
+DERIVATIVE = derivative_manifest(
+    "totals", f"{{kind: Sql, engine: DataFusion, queries: [{{alias: large, query: '{LARGE}'}}, {{query: '{TOTALS}'}}]}}"
+)
 
 
 @pytest.fixture(scope="module")
@@ -178,7 +150,7 @@ def test_recorded_derivative_of_another_implementation_is_re_executed(tmp_path: 
 def test_own_derivative_runs_and_is_re_executed_elsewhere(tmp_path: Path) -> None:
     # Spark, which ingests, is the one that all tests share.
     node, ingesting = RealNode(tmp_path / "home"), RealNode(tmp_path / "home", has_engine=True)
-    for name, text in (("root.yaml", ROOT), ("derivative.yaml", DERIVATIVE)):
+    for name, text in (("root.yaml", root_manifest()), ("derivative.yaml", DERIVATIVE)):
         (tmp_path / name).write_text(text)
     node.must("add", str(tmp_path / "root.yaml"), "--system-time", "2024-01-01T00:00:00Z")
     for day, people in (("02", (5, 20, 30)), ("03", (40, 1))):

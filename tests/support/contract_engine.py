@@ -188,6 +188,9 @@ def transform(request: Any, suffix: str = "") -> Any:
         last = made.column_names[-1]
         noise = pa.array([int(time.time_ns()) % 1_000_003] * count, pa.int64()).cast(schema.field(last).type)
         made = made.set_column(made.num_columns - 1, schema.field(last), noise)
+    if lies == "another-result":
+        last = made.column_names[-1]
+        made = made.set_column(made.num_columns - 1, schema.field(last), pc.add(made.column(last), 1))
     if lies == "fewer-rows":
         made = made.slice(0, count - 1)
     if lies == "wrong-schema":

@@ -70,7 +70,7 @@ class AddedEngine:
         if str(found) != self.description.digest:
             raise EngineFailureError(
                 f"engine {self.name} is not what was added: expected {self.description.digest}, found {found}; "
-                f"remove it (odf-node engine remove {self.name}) and add it again"
+                f"remove it (odf-node engine remove {self.name}@{self.description.digest}) and add it again"
             )
         return found
 
@@ -87,7 +87,8 @@ class AddedEngine:
 
     def examine(self) -> Sequence[MachineNeed]:
         """See ``Engine``."""
-        what, mend = f"engine {self.name}", f"odf-node engine remove {self.name}, and add it again"
+        what = f"engine {self.name}"
+        mend = f"odf-node engine remove {self.name}@{self.description.digest}, and add it again"
         try:
             find_runtime(self.files)
             digest = self.digest()

@@ -26,11 +26,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from odf_node.acceptance.attesting import Attester
-from odf_node.acceptance.checked_chain import CheckedChain, NeededObject
+from odf_node.acceptance.checked_chain import NeededObject
 from odf_node.acceptance.examination import MAX_BLOCKS, Examination
 from odf_node.acceptance.memory_stage import MemoryStage
 from odf_node.acceptance.offers import Candidate, Offer
-from odf_node.acceptance.proofs import gather_proof
+from odf_node.acceptance.proofs import gather_proof, iter_steps_of, list_builds
 from odf_node.acceptance.records import acceptance_of, new_dataset_of
 from odf_node.acceptance.refusing import InsufficientProofError, Refuser
 from odf_node.acceptance.reports import AcceptanceReport, FileCount
@@ -52,7 +52,6 @@ from odf_node.ports.evidence import EvidenceStore
 from odf_node.ports.object_names import ObjectNames
 from odf_node.ports.objects import Arrivals
 from odf_node.rows.slice_process import RowReader
-from odf_protocol import block_traits as traits
 from odf_protocol.accept_policies import NO_POLICIES, PolicySet
 from odf_protocol.did import DatasetId, DidKey
 from odf_protocol.errors import MalformedError, RejectedError, UnsupportedError
@@ -293,8 +292,11 @@ class Acceptor:
         )
         if not replayed:
             return (accepted,)
-        engine = self.engines.get_engine(_engine_of(chain))
-        return (accepted, *attester.attest_success(chain.iter_blocks(traits.STEP), dataset_id, engine, now=self.now))
+        statements = [accepted]
+        for build in list_builds(chain, self.engines):
+            engine, steps = self.engines.get_engine(build), iter_steps_of(chain, build, self.engines)
+            statements += attester.attest_success(steps, dataset_id, engine, now=self.now)
+        return tuple(statements)
 
     def keep_statements(self, dataset_id: DatasetId, raws: Sequence[bytes]) -> None:
         """Keep what others attest about blocks that are held already."""
@@ -305,9 +307,3 @@ class Acceptor:
 
 def _count_files(needed: Sequence[NeededObject]) -> FileCount:
     return FileCount(len(needed), sum(item.size_bytes for item in needed))
-
-
-def _engine_of(chain: CheckedChain) -> str:
-    transform = chain.view.transform
-    assert transform is not None
-    return transform.transform.engine

@@ -1,18 +1,20 @@
 """What is known of a checked chain before a policy is asked: who signed, what can be re-executed, who attests."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
 from odf_engines.errors import EngineMissingError
-from odf_node.acceptance.checked_chain import CheckedChain
+from odf_node.acceptance.checked_chain import ChainStep, CheckedChain
 from odf_node.acceptance.verification import find_missing_inputs
 from odf_node.engines.sessions import EngineHost
 from odf_node.ports.access import READS_EVERYTHING, ReadGrants
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.object_names import ObjectNames
 from odf_protocol import block_traits as traits
+from odf_protocol.block import Block
 from odf_protocol.enums import DatasetKind
+from odf_protocol.events import TransformSql
 from odf_protocol.multihash import Multihash
 from odf_protocol.policy import EngineHere, Proof, Witness
 
@@ -63,15 +65,47 @@ def gather_proof(
         engine_available=not engines_missing,
         inputs_accepted=not inputs_missing,
         missing="; ".join(engines_missing + inputs_missing),
-        engines=tuple(_engine_here(name, engines) for name in chain.list_engines()) if with_digests else (),
+        engines=tuple(_engine_here(each, engines) for each in list_builds(chain, engines)) if with_digests else (),
     )
 
 
-def _engine_here(name: str, engines: EngineHost) -> EngineHere:
+def list_builds(chain: CheckedChain, engines: EngineHost) -> list[str]:
+    """List the builds that compute the steps here, and the one that would compute the next (ADDED-19)."""
+    names = chain.list_engines()
+    if not any(map(engines.has_several, names)):
+        return [name for name in names if "@" not in name]  # of the others it is said that they are missing
+    used: dict[str, None] = {}
+    for step in chain.iter_steps(traits.STEP):
+        if (build := _choose(step, engines)) is not None:
+            used[build] = None
+    if not used and chain.view.transform is not None:
+        used[engines.choose_build(chain.view.transform.transform)] = None
+    return list(used)
+
+
+def iter_steps_of(chain: CheckedChain, build: str, engines: EngineHost) -> Iterator[Block]:
+    """Yield the steps that a build computes here."""
+    if len(list_builds(chain, engines)) == 1:
+        yield from chain.iter_blocks(traits.STEP)
+        return
+    for step in chain.iter_steps(traits.STEP):
+        if _choose(step, engines) == build:
+            yield step.block
+
+
+def _choose(step: ChainStep, engines: EngineHost) -> str | None:
+    if step.before is None or step.before.transform is None:
+        return None
+    made_by = None if step.record is None else step.record.engine.digest
+    return engines.choose_build(step.before.transform.transform, made_by)
+
+
+def _engine_here(build: str, engines: EngineHost) -> EngineHere:
+    name = build.partition("@")[0].lower()
     try:
-        return EngineHere(name.lower(), str(engines.get_engine(name).digest()))
+        return EngineHere(name, str(engines.get_digest(build)))
     except EngineMissingError:
-        return EngineHere(name.lower(), "")
+        return EngineHere(name, "")
 
 
 def describe_missing_engines(chain: CheckedChain, engines: EngineHost) -> list[str]:
@@ -79,7 +113,7 @@ def describe_missing_engines(chain: CheckedChain, engines: EngineHost) -> list[s
     missing: dict[str, str] = {}
     for name in chain.list_engines():
         try:
-            engines.get_engine(name)
+            engines.get_engine(engines.choose_build(TransformSql(engine=name)))
         except EngineMissingError as error:
             missing[name.lower()] = str(error)
     if not missing:

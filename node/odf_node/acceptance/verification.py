@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
-from odf_engines.engine import Engine, EngineSession
+from odf_engines.engine import EngineSession
 from odf_engines.errors import EngineMissingError, InvalidQueryError, LimitExceededError, NotReplayableError
 from odf_node.acceptance.checked_chain import ChainCheck, ChainStep, CheckedChain
 from odf_node.acceptance.memory_stage import MemoryStage
@@ -32,10 +32,10 @@ from odf_protocol.chain import ChainState, Strictness
 from odf_protocol.dataset_view import DatasetView, apply
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import RejectedError
-from odf_protocol.events import AddData, DatasetKind, ExecuteTransform, SetTransform
+from odf_protocol.events import AddData, DatasetKind, ExecuteTransform, SetTransform, TransformSql
 from odf_protocol.key_history import KeyHistory
 from odf_protocol.multihash import Multihash
-from odf_protocol.replay import EngineIdentity
+from odf_protocol.replay import EngineIdentity, ReplayRecord
 from odf_protocol.transform_plan import input_ids
 
 
@@ -173,27 +173,26 @@ def replay_steps(
         earlier = _steps_of_query(chains, chain)
     with ExitStack() as stack:
         sessions: dict[str, EngineSession] = {}
-        digests: dict[str, Multihash] = {}
         for step in itertools.chain(earlier, chain.iter_steps(traits.STEP)):
             block, before, record = step.block, step.before, step.record
             if before is None or before.transform is None:
                 raise RejectedError("CHAIN-25 transform-is-declared", sequence_number=block.sequence_number)
-            name = before.transform.transform.engine
+            name = engines.choose_build(before.transform.transform, None if record is None else record.engine.digest)
             if name not in sessions:
                 say(f"starting the sandboxed engine '{name}'")
                 sessions[name] = stack.enter_context(engines.foreign_session(name))
-                digests[name] = engines.get_engine(name).digest()
             say(f"re-executing block {block.sequence_number}")
             engine = engines.get_engine(name)
             if record is not None:
-                check_record_engine(record, engine, digests[name], block.sequence_number)
+                check_record_engine(record, engine, engines.get_digest(name), block.sequence_number)
             try:
                 mismatch = replayer.replay(
                     sessions[name],
                     before,
                     block,
                     record,
-                    digest=digests[name],
+                    build=name,
+                    digest=engines.get_digest(name),
                     limits=engines.limits,
                     evidence=engines.workspace,
                 )
@@ -265,29 +264,26 @@ def check_records(
     replayer = Replayer(chains, object_names, objects, engines.rows, paths)
     steps = recorded = 0
     others: dict[EngineIdentity, int] = {}
-    here: dict[str, tuple[Engine, Multihash] | None] = {}
     for step in chain.iter_steps(traits.STEP):
         steps += 1
         record = step.record
         if record is not None and step.before is not None:
             recorded += 1
-            name = record.engine.name
-            if name not in here:
-                here[name] = _find_engine(engines, name)
-            found = here[name]
-            if found is None or not check_record_engine(record, *found, step.block.sequence_number):
+            if not _is_made_here(engines, record, step.block.sequence_number):
                 others[record.engine] = others.get(record.engine, 0) + 1
             if with_inputs:
                 replayer.check_inputs(step.before, step.block, record)
     return RecordedEngines(steps, recorded, tuple(others.items()))
 
 
-def _find_engine(engines: EngineHost, name: str) -> tuple[Engine, Multihash] | None:
+def _is_made_here(engines: EngineHost, record: ReplayRecord, sequence_number: int) -> bool:
+    """Say whether the build that a record names is here."""
     try:
-        engine = engines.get_engine(name)
+        build = engines.choose_build(TransformSql(engine=record.engine.name), record.engine.digest)
+        engine = engines.get_engine(build)
     except EngineMissingError:
-        return None
-    return engine, engine.digest()
+        return False
+    return check_record_engine(record, engine, engines.get_digest(build), sequence_number)
 
 
 def stored_chain(chains: ChainStore, evidence: EvidenceStore, record: DatasetRecord) -> Iterable[OfferedBlock]:

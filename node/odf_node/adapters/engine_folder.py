@@ -1,11 +1,13 @@
-"""Added engines in the home: a folder for each, under its name.
+"""Added engines in the home: a folder for each, under its name and digest.
 
 ::
 
-    engines/<name>/engine.json   what is known of it
-    engines/<name>/file          as it was given; a program is run from here
-    engines/<name>/rootfs/       what the sandbox shows of an archive
-    engines/engines.lock         held by whoever adds or removes
+    engines/<name>@<digest>/engine.json   what is known of it
+    engines/<name>@<digest>/file          as it was given; a program is run from here
+    engines/<name>@<digest>/rootfs/       what the sandbox shows of an archive
+    engines/engines.lock                  held by whoever adds or removes
+
+Earlier versions of this program had one engine of a name, in ``engines/<name>/``.
 
 An engine is made under a name that begins with a dot and renamed when it is whole; what a killed command left under
 such a name is removed by the next one that adds.
@@ -33,9 +35,8 @@ from odf_engines.engine import Engine
 from odf_engines.sandbox.disk import remove_tree
 from odf_node.home import Home, fsync_folder
 from odf_node.os_errors import mapped_os_errors
-from odf_node.ports.engines import ShelvedEngine, WantedStart
-from odf_node.ports.errors import HomeCorruptError
-from odf_protocol.errors import MalformedError, NotFoundError, RejectedError, shown
+from odf_node.ports.engines import AnyShelved, DamagedEngine, ShelvedEngine, WantedStart
+from odf_protocol.errors import MalformedError, NotFoundError, RejectedError
 from odf_protocol.timestamp import Timestamp
 
 _DESCRIPTION: Final = "engine.json"
@@ -58,61 +59,59 @@ class EngineFolder:
     def _folder(self) -> Path:
         return self._home.added_engines
 
-    def find(self, name: str) -> ShelvedEngine | None:
+    def find(self, name: str) -> Sequence[AnyShelved]:
         """See ``EngineShelf``."""
         try:
-            folder = self._folder / check_engine_name(name)
+            wanted = check_engine_name(name)
         except MalformedError:
-            return None  # nothing was added under such a name
-        return self._read(folder) if folder.is_dir() else None
+            return ()  # nothing was added under such a name
+        found = [each for each in self.list() if each.name == wanted]
+        return sorted(found, key=lambda each: isinstance(each, ShelvedEngine) and each.added_at.unix_ms, reverse=True)
 
-    def list(self) -> Sequence[ShelvedEngine]:
+    def list(self) -> Sequence[AnyShelved]:
         """See ``EngineShelf``."""
         if not self._folder.is_dir():
             return ()
-        names = sorted(path.name for path in self._folder.iterdir() if not path.name.startswith(".") and path.is_dir())
-        return tuple(self._read(self._folder / name) for name in names)
+        places = [path for path in self._folder.iterdir() if not path.name.startswith(".") and path.is_dir()]
+        return tuple(self._read(place) for place in sorted(places))
 
     def add(
         self, name: str, file: Path, wanted: WantedStart, *, now: Timestamp, examine: Callable[[Engine], None]
     ) -> ShelvedEngine:
         """See ``EngineShelf``."""
-        place = self._folder / check_engine_name(name)
+        name = check_engine_name(name)
         with mapped_os_errors(self._folder):
             self._home.create()
             self._folder.mkdir(mode=0o700, exist_ok=True)
         with self._alone(), mapped_os_errors(self._folder):
-            if place.exists():
-                raise RejectedError("ADDED-2 name-is-free", expected="another name", found=place.name)
-            making = Path(tempfile.mkdtemp(prefix=f".{place.name}-", dir=self._folder))
+            making = Path(tempfile.mkdtemp(prefix=f".{name}-", dir=self._folder))
             try:
-                made, notes = self._make(making, place.name, file, wanted, now)
+                made, notes = self._make(making, name, file, wanted, now)
+                if any(each.digest == made.digest for each in self.find(name)):
+                    raise RejectedError("ADDED-2 engine-is-new", expected="another engine", found=made.digest)
                 examine(AddedEngine(made, _files_of(making, made), self._cache))
                 _make_durable(making)
-                making.rename(place)
+                place = making.rename(self._folder / f"{name}@{made.digest}")
             finally:
                 remove_tree(making)
             fsync_folder(self._folder)
         return self._shelved(made, place, notes)
 
-    def remove(self, name: str) -> None:
+    def remove(self, engine: AnyShelved) -> None:
         """See ``EngineShelf``."""
-        place = self._folder / check_engine_name(name)
-        if not place.is_dir():  # whether it can be read or not
-            raise _missing(name)
+        place = self._place_of(engine)
         with self._alone(), mapped_os_errors(self._folder):
+            if not place.is_dir():
+                raise NotFoundError(f"there is no added engine {engine.build} any more")
             # Gone at once, also for those who look while its files are removed.
-            remove_tree(place.rename(self._folder / f".{place.name}-{os.getpid()}"))
+            remove_tree(place.rename(self._folder / f".{engine.name}-{os.getpid()}"))
 
-    def export(self, name: str, target: Path) -> None:
+    def export(self, engine: ShelvedEngine, target: Path) -> None:
         """See ``EngineShelf``."""
-        found = self.find(name)
-        if found is None:
-            raise _missing(name)
-        source = self._folder / found.engine.name / _FILE
+        source = self._place_of(engine) / _FILE
         with source.open("rb") as given, target.open("xb") as written:
             shutil.copyfileobj(given, written, _COPY_BYTES)
-        if found.form == Form.PROGRAM:
+        if engine.form == Form.PROGRAM:
             target.chmod(target.stat().st_mode | stat.S_IXUSR)
 
     @property
@@ -145,16 +144,24 @@ class EngineFolder:
         (making / _DESCRIPTION).write_bytes(msgspec.json.format(msgspec.json.encode(description)))
         return description, taken.notes
 
-    def _read(self, folder: Path) -> ShelvedEngine:
+    def _place_of(self, engine: AnyShelved) -> Path:
+        if isinstance(engine, DamagedEngine):
+            return engine.place
+        place = self._folder / engine.build
+        return place if place.is_dir() else self._folder / engine.name  # as earlier versions called it
+
+    def _read(self, folder: Path) -> AnyShelved:
+        name, _, digest = folder.name.partition("@")
         path = folder / _DESCRIPTION
         try:
             with path.open("rb") as file:
                 raw = file.read(_MAX_DESCRIPTION_BYTES)
             description = msgspec.json.decode(raw, type=EngineDescription)
+            _check_place(description, folder)
             return self._shelved(description, folder, ())
         except (OSError, msgspec.MsgspecError, MalformedError) as error:
-            reason = f"expected what is known of an added engine ({error}); 'odf-node engine remove' forgets it"
-            raise HomeCorruptError(path, reason) from error
+            found = f"{path.name} is not what is known of an added engine ({error})"
+            return DamagedEngine(name=name, digest=digest, place=folder, found=found)
 
     def _shelved(self, description: EngineDescription, folder: Path, notes: tuple[str, ...]) -> ShelvedEngine:
         engine = self._known.get(description)
@@ -162,6 +169,7 @@ class EngineFolder:
             engine = self._known[description] = AddedEngine(description, _files_of(folder, description), self._cache)
         return ShelvedEngine(
             engine=engine,
+            digest=description.digest,
             form=description.form,
             file_bytes=description.file_bytes,
             added_at=Timestamp.parse(description.added_at),
@@ -182,8 +190,10 @@ class EngineFolder:
             os.close(lock)
 
 
-def _missing(name: str) -> NotFoundError:
-    return NotFoundError(f"there is no added engine {shown(name)!r} in this node; 'odf-node engine list' shows them")
+def _check_place(description: EngineDescription, folder: Path) -> None:
+    build = f"{description.name}@{description.digest}"
+    if folder.name not in {build, description.name}:
+        raise MalformedError("engine", expected=folder.name, found=build)
 
 
 def _files_of(folder: Path, description: EngineDescription) -> Path:

@@ -4,17 +4,19 @@ Source: clause ADDED-10 in ``spec/extensions/added-engines.md``.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from typing import Any, Final
 
 from odf_engines.engine import Engine
+from odf_engines.errors import EngineFailureError
 from odf_engines.registry import get_engine, installed_engines
 from odf_node.datasets.chains import load_view
+from odf_node.engines.finding import is_installed
 from odf_node.ports import BlockRole, DatasetRecord
 from odf_node.ports.chains import ChainStore
-from odf_node.ports.engines import EngineShelf
+from odf_node.ports.engines import AnyShelved, DamagedEngine, EngineShelf
 from odf_node.ports.evidence import EvidenceStore
 from odf_node.wording import count_of
 from odf_protocol.enums import DatasetKind
@@ -26,32 +28,44 @@ __all__ = ["EngineRow", "EngineUsage", "WaitingRow"]
 _STEP_ROLES: Final = tuple(role for role in BlockRole if role is not BlockRole.DEFINITION)
 _MOST_LOOKED_AT: Final = 1000  # guess: chains of others may have no record at all, and be long
 _INSTALLED: Final = "installed"
+_UNKNOWN: Final = "unknown"
 
 
 @dataclass(frozen=True, slots=True)
 class EngineRow:
-    """An engine that is here, where it is from, and how many datasets and steps of this node name it."""
+    """An engine that is here, where it is from, and how many datasets and steps of this node name it.
 
-    engine: Engine
+    Attributes:
+        name: As transforms call it.
+        version: For people; empty where it is not known.
+        offers: What it can be asked for.
+        digest: Over its files; of one that is damaged, as they were added; empty where it is not known.
+        origin: Where it is from.
+        is_default: Whether it computes steps whose record names none of the engines here (ADDED-18).
+        datasets: How many name it.
+        steps: That these have.
+        damage: What is wrong with it, and what to do; empty: nothing.
+    """
+
+    name: str
+    version: str
+    offers: str
+    digest: str
     origin: str
+    is_default: bool
     datasets: int
     steps: int
+    damage: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """Give it as plain values."""
-        return {
-            "name": self.engine.name,
-            "version": self.engine.version,
-            "offers": ", ".join(sorted(self.engine.offers)),
-            "digest": str(self.engine.digest()),
-            "origin": self.origin,
-            "datasets": self.datasets,
-            "steps": self.steps,
-        }
+        values = asdict(self)
+        return {"isDefault" if name == "is_default" else name: value for name, value in values.items()}
 
     def to_text(self) -> dict[str, str]:
         """Give it as a row of a table."""
-        return {name: f"{value:,}" if isinstance(value, int) else value for name, value in self.to_json().items()}
+        shown = {name: f"{value:,}" if isinstance(value, int) else value for name, value in asdict(self).items()}
+        return shown | {"is_default": "yes" if self.is_default else "", "damage": ""}
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,30 +98,60 @@ class EngineUsage:
     shelf: EngineShelf
 
     def list_engines(self) -> list[EngineRow]:
-        """List the engines that are here, by name.
-
-        Raises:
-            EngineFailureError: An added one is not what was added.
-        """
+        """List the engines that are here, by name, the default of a name first; damaged ones among them."""
         named = self._by_engine()
-        installed = {name.lower() for name in installed_engines()}
-        here = [(get_engine(name), _INSTALLED) for name in installed_engines()]
-        here += [(each.engine, each.form) for each in self.shelf.list() if each.engine.name not in installed]
-        rows = []
-        for engine, origin in sorted(here, key=lambda each: each[0].name):
-            records = named.get(engine.name.lower(), ())
-            rows.append(EngineRow(engine, origin, len(records), sum(map(self._count_steps, records))))
-        return rows
+        rows = [self._row(get_engine(name), _INSTALLED, named, is_default=True) for name in installed_engines()]
+        for name in dict.fromkeys(each.name for each in self.shelf.list()):
+            is_default = not is_installed(name)
+            for each in self.shelf.find(name):
+                rows.append(self._shelved_row(each, named, is_default=is_default))
+                is_default = False
+        return sorted(rows, key=lambda row: row.name.lower())
 
     def list_waiting(self) -> list[WaitingRow]:
         """List the engines that datasets here name and that are not here, by name."""
-        here = {name.lower() for name in installed_engines()} | {each.engine.name for each in self.shelf.list()}
+        here = {name.lower() for name in installed_engines()} | {each.name for each in self.shelf.list()}
         rows = []
         for name, records in sorted(self._by_engine().items()):
             if name not in here:
                 digests = dict.fromkeys(found for record in records if (found := self._find_digest(record)) is not None)
                 rows.append(WaitingRow(name, tuple(digests), tuple(record.name for record in records)))
         return rows
+
+    def _shelved_row(
+        self, each: AnyShelved, named: Mapping[str, Sequence[DatasetRecord]], *, is_default: bool
+    ) -> EngineRow:
+        if isinstance(each, DamagedEngine):
+            records = named.get(each.name, ())
+            steps = sum(map(self._count_steps, records))
+            return EngineRow(each.name, "", "", each.digest, _UNKNOWN, is_default, len(records), steps, each.describe())
+        row = self._row(each.engine, each.form, named, is_default=is_default, digest=each.digest)
+        try:
+            each.engine.digest()
+        except EngineFailureError as error:
+            return replace(row, damage=error.message)
+        return row
+
+    def _row(
+        self,
+        engine: Engine,
+        origin: str,
+        named: Mapping[str, Sequence[DatasetRecord]],
+        *,
+        is_default: bool,
+        digest: str = "",
+    ) -> EngineRow:
+        records = named.get(engine.name.lower(), ())
+        return EngineRow(
+            name=engine.name,
+            version=engine.version,
+            offers=", ".join(sorted(engine.offers)),
+            digest=digest or str(engine.digest()),
+            origin=origin,
+            is_default=is_default,
+            datasets=len(records),
+            steps=sum(map(self._count_steps, records)),
+        )
 
     def list_datasets_of(self, engine: str) -> list[str]:
         """List the datasets whose query in force names an engine."""

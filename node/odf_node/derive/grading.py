@@ -89,11 +89,11 @@ class TransformGrader:
         derivatives = [each for each in snapshots if each.kind is DatasetKind.DERIVATIVE]
         declared = [(each, event) for each in derivatives for event in each.metadata if isinstance(event, SetTransform)]
         for _, event in declared:
-            self.engines.get_engine(event.transform.engine)
+            self.engines.get_engine(self.engines.choose_build(event.transform))
         return [self._grade(snapshot, event) for snapshot, event in declared]
 
     def _grade(self, snapshot: DatasetSnapshot, event: SetTransform) -> GradedTransform:
-        session = self.engines.own_session(event.transform.engine)
+        session = self.engines.own_session(self.engines.choose_build(event.transform))
         graded = self.grade(str(snapshot.name), event, vocabulary_of(snapshot), session)
         found = graded.refusal
         if found is not None:
@@ -123,7 +123,7 @@ class TransformGrader:
             name = item.alias or item.dataset_ref
             tables.append(QueryTable(name=name, vocabulary=view.vocabulary, schema=view.schema))
         grade = session.check(declared.transform, tables, vocabulary=vocabulary)
-        is_stepwise = self.engines.get_engine(declared.transform.engine).is_stepwise
+        is_stepwise = self.engines.get_engine(self.engines.choose_build(declared.transform)).is_stepwise
         return GradedTransform(dataset, grade, is_stepwise=is_stepwise)
 
     def find_input(self, reference: str) -> DatasetRecord | None:

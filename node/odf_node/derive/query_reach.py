@@ -10,10 +10,11 @@ from odf_engines.engine import Offer
 from odf_engines.errors import EngineMissingError
 from odf_engines.registry import engines_offering, get_engine
 from odf_node.datasets.chains import load_view
-from odf_node.engines.finding import get_engine_here
+from odf_node.engines.finding import choose_build, get_engine_here
 from odf_node.ports import DatasetRecord
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.engines import EngineShelf
+from odf_node.ports.errors import HomeCorruptError
 from odf_protocol.enums import DatasetKind
 
 __all__ = ["PER_STEP", "describe_reach"]
@@ -33,9 +34,9 @@ def describe_reach(record: DatasetRecord, chains: ChainStore, shelf: EngineShelf
     if transform is None:
         return None
     try:
-        if not get_engine_here(transform.transform.engine, shelf).is_stepwise:
+        if not get_engine_here(choose_build(transform.transform, None, shelf), shelf).is_stepwise:
             return None
-    except EngineMissingError:
+    except (EngineMissingError, HomeCorruptError):
         return None
     whole = [name for name in engines_offering(Offer.TRANSFORM) if not get_engine(name).is_stepwise]
     if not whole:

@@ -113,19 +113,15 @@ class Rebuilder:
         for step in steps:
             if step.before.transform is None:
                 return f"block {step.block.sequence_number} follows no declared query"
-            name = step.before.transform.transform.engine
-            try:
-                engine = self.engines.get_engine(name)
-            except EngineMissingError as error:
-                return str(error)
             stored = self.evidence.find_replay_record(record.id, step.block.hash)
             if stored is None:
                 return f"block {step.block.sequence_number} has no replay record"
             try:
                 made_by = decode_replay_record(stored.raw).record.engine
-            except MalformedError as error:
+                here = self.engines.get_digest(self._choose(record, step))
+            except (EngineMissingError, MalformedError) as error:
                 return str(error)
-            if made_by.digest != engine.digest():
+            if made_by.digest != here:
                 return (
                     f"block {step.block.sequence_number} was made by another build of the engine "
                     f"({made_by.name} {made_by.version}, {made_by.digest.short})"
@@ -159,8 +155,7 @@ class Rebuilder:
             rows = EngineRows(self.chains, self.objects, self.engines.rows)
             whole_inputs = WholeInputs(self.chains, self.object_names, rows)
             for step in steps:
-                assert step.before.transform is not None
-                name = step.before.transform.transform.engine
+                name = self._choose(record, step)
                 if name not in sessions:
                     say(f"starting the sandboxed engine '{name}'")
                     sessions[name] = self._open(record, name, stack)
@@ -184,6 +179,13 @@ class Rebuilder:
                 size_bytes += sum(self.objects.get_size(item) for item in came_back)
                 problems += [problem] if problem else []
         return RebuildReport(files, size_bytes, tuple(problems))
+
+    def _choose(self, record: DatasetRecord, step: FileStep) -> str:
+        """Say which build here computes a step again (ADDED-19)."""
+        assert step.before.transform is not None
+        stored = self.evidence.find_replay_record(record.id, step.block.hash)
+        made_by = None if stored is None else decode_replay_record(stored.raw).record.engine.digest
+        return self.engines.choose_build(step.before.transform.transform, made_by)
 
     def _find_checkpoint(self, record: DatasetRecord, step: FileStep) -> Path | None:
         """Give the state that a step starts from, where it is this node's own or equal to it (PLAN-12)."""

@@ -87,6 +87,7 @@ class Replayer:
         block: Block,
         record: ReplayRecord | None,
         *,
+        build: str,
         digest: Multihash,
         limits: Limits,
         evidence: Path,
@@ -98,7 +99,8 @@ class Replayer:
             view: The derivative before the step.
             block: With an ExecuteTransform event.
             record: The replay record that came with the block, where one did.
-            digest: Of the engine that the session is of.
+            build: The engine that the session is of, see ``engines.finding``.
+            digest: Its digest.
             limits: For the run.
             evidence: Existing folder that outlives the session; gets the slice of a step that is not reproduced.
 
@@ -144,9 +146,7 @@ class Replayer:
                         sequence_number=block.sequence_number,
                     )
             if response.data_path is not None and published is not None and event.new_data is not None:
-                self.whole_inputs.rows.adopt_result(
-                    event.new_data.physical_hash, published, response.data_path, step.engine
-                )
+                self.whole_inputs.rows.adopt_result(event.new_data.physical_hash, published, response.data_path, build)
             if event.new_checkpoint is not None and response.checkpoint_path is not None:
                 # It outlives the session's next request; the hash was found equal.
                 kept = evidence / f"checkpoint-{block.hash}"
@@ -163,7 +163,7 @@ class Replayer:
         return StepMismatch(
             block=block,
             dataset_id=view.dataset_id,
-            engine=step.engine,
+            engine=build,
             divergence=divergence,
             published=published,
             recomputed=recomputed,

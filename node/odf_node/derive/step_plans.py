@@ -158,7 +158,8 @@ class StepPlanner:
             raise UsageError(f"'{record.name}' is no derivative: it declares no query")
         _head, state = self.chains.get_chain_state(record.id)
         taken = ChainState.from_bytes(state).progress_by_input()
-        engines, engine = self.grader.engines, view.transform.transform.engine
+        engines = self.grader.engines
+        engine = engines.choose_build(view.transform.transform)
         if record.origin is Origin.OWN:
             graded = self.grader.grade(record.name, view.transform, view.vocabulary, engines.own_session(engine))
         else:  # whatever its query does to an engine, it does to no other
@@ -179,7 +180,7 @@ class StepPlanner:
         for snapshot in snapshots:
             for event in snapshot.metadata if snapshot.kind is DatasetKind.DERIVATIVE else ():
                 if isinstance(event, SetTransform):
-                    session = self.grader.engines.own_session(event.transform.engine)
+                    session = self.grader.engines.own_session(self.grader.engines.choose_build(event.transform))
                     graded = self.grader.grade(str(snapshot.name), event, vocabulary_of(snapshot), session)
                     plans.append(self._plan(str(snapshot.name), event, graded, {}, is_new=True))
         if not plans:

@@ -301,6 +301,8 @@ class Transformer:
         # Our own chain: what it names was computed here.
         checkpoint = None if view.query_checkpoint is None else self.objects.get_path(view.query_checkpoint)
         step = builder.build(view, planned, system_time=system_time, limits=self.engines.limits, checkpoint=checkpoint)
+        assert view.transform is not None
+        step = replace(step, engine=self.engines.choose_build(view.transform.transform))
         engine = self.engines.get_engine(step.engine)
         with self.objects.writing():
             clock = StepClock()

@@ -3,15 +3,17 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from odf_engines.added.description import check_engine_name
 from odf_engines.contract import Limits
 from odf_engines.engine import Engine
 from odf_engines.errors import EngineFailureError
-from odf_engines.registry import installed_engines
 from odf_node.engine_workspace import EngineWorkspace
+from odf_node.engines.finding import is_installed
 from odf_node.errors import UsageError
 from odf_node.os_errors import mapped_os_errors
-from odf_node.ports.engines import EngineShelf, ShelvedEngine, WantedStart
-from odf_protocol.errors import NotFoundError, shown
+from odf_node.ports.engines import AnyShelved, DamagedEngine, EngineShelf, ShelvedEngine, WantedStart, split_build
+from odf_node.ports.errors import HomeCorruptError
+from odf_protocol.errors import NotFoundError, RejectedError, shown
 from odf_protocol.timestamp import Timestamp
 
 
@@ -33,50 +35,65 @@ class AddedEngines:
             now: For people.
 
         Raises:
-            UsageError: The name is that of an engine here, or there is no such file.
+            UsageError: It is here already, under this name, or there is no such file.
             MalformedError, UnsupportedError: As ``EngineShelf.add``.
             EngineFailureError: It does not start, or does not answer at its port.
             SandboxUnavailableError: This machine cannot confine it.
         """
-        if name.lower() in {each.lower() for each in installed_engines()}:
-            raise UsageError(f"engine '{name}' is installed with this program; give the one in {file} another name")
-        if self.shelf.find(name) is not None:
-            raise UsageError(f"there is an engine '{name}' already; 'odf-node engine remove {name}' forgets it")
         if not file.is_file():
             raise UsageError(f"{file} is no file; name a program, or an archive of a root folder or an image")
         try:
             return self.shelf.add(name, file, wanted, now=now, examine=self._try_start)
+        except RejectedError as error:
+            raise UsageError(f"engine '{name}' with digest {error.found} is here already") from error
         finally:
             self.workspace.close()
 
-    def remove(self, name: str) -> None:
-        """Forget an engine; datasets that need it wait until it is there again.
+    def remove(self, build: str) -> AnyShelved:
+        """Forget an engine, and return what it was; datasets that need it wait until it is there again.
+
+        Args:
+            build: ``NAME``, or ``NAME@DIGEST`` where there are several of one name.
 
         Raises:
             NotFoundError: There is none, or it is one of this program's own.
+            UsageError: There are several.
         """
-        self.shelf.remove(self._own_name(name))
+        found = self._pick(build)
+        self.shelf.remove(found)
+        return found
 
-    def export(self, name: str, target: Path) -> ShelvedEngine:
+    def export(self, build: str, target: Path) -> ShelvedEngine:
         """Write the file that an engine was added from, for somebody else's node.
 
         Raises:
             NotFoundError: There is none, or it is one of this program's own.
-            UsageError: There is a file already.
+            UsageError: There are several, or there is a file already.
+            HomeCorruptError: It is damaged.
         """
-        found = self.shelf.find(self._own_name(name))
-        if found is None:
-            raise NotFoundError(f"there is no added engine '{name}' in this node; 'odf-node engine list' shows them")
+        found = self._pick(build)
+        if isinstance(found, DamagedEngine):
+            raise HomeCorruptError(found.place, found.describe())
         try:
-            self.shelf.export(name, target)
+            self.shelf.export(found, target)
         except FileExistsError as error:
             raise UsageError(f"{target} is there already; nothing was written") from error
         return found
 
-    def _own_name(self, name: str) -> str:
-        if name.lower() in {each.lower() for each in installed_engines()}:
+    def _pick(self, build: str) -> AnyShelved:
+        name, digest = split_build(build)
+        check_engine_name(name)
+        found = [each for each in self.shelf.find(name) if each.fits(digest)]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            several = " or ".join(each.build for each in found)
+            raise UsageError(f"{len(found)} engines are '{build}' here; say which: {several}")
+        if is_installed(name):
             raise NotFoundError(f"engine '{name}' was not added; it is part of this program")
-        return name
+        raise NotFoundError(
+            f"there is no added engine {shown(build)!r} in this node; 'odf-node engine list' shows them"
+        )
 
     def _try_start(self, engine: Engine) -> None:
         """Start an engine once, with the last thing that it said where it does not."""

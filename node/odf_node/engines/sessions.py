@@ -15,14 +15,15 @@ from odf_engines.contract import IngestRequest, IngestResponse, Limits, QueryReq
 from odf_engines.engine import Engine, EngineSession, IngestEngine, IngestSession, Offer, QuerySession
 from odf_engines.errors import EngineMissingError, UnsuitableSourceError
 from odf_engines.preprocess_engines import find_preprocess_engine
-from odf_engines.registry import engines_offering, get_ingest_engine, installed_engines
+from odf_engines.registry import engines_offering, get_ingest_engine
 from odf_node.configuration.declaration import Engines
 from odf_node.engine_workspace import EngineWorkspace
-from odf_node.engines.finding import get_engine_here
+from odf_node.engines.finding import choose_build, get_engine_here, is_installed
 from odf_node.os_errors import mapped_os_errors
 from odf_node.ports.engines import EngineShelf
 from odf_node.ports.rows import RowsCache
 from odf_protocol.events import TransformSql
+from odf_protocol.multihash import Multihash
 
 _NOT_CONVERTED: Final = "not-converted.parquet"
 
@@ -35,7 +36,8 @@ class EngineHost:
 
     ``find_warm`` gives a session that outlives this run, or None where there is none to be had; only work of the
     node's operator goes there. ``rows`` has what engines read, by object. ``roles`` names the engines for work that no
-    manifest gives to one. ``shelf`` has the engines that the operator added; those that are installed come first.
+    manifest gives to one. ``shelf`` has the engines that the operator added; those that are installed come first. Which
+    engine is meant is said as in ``finding``: ``NAME`` or ``NAME@DIGEST``.
     """
 
     own_workspace: EngineWorkspace
@@ -47,6 +49,7 @@ class EngineHost:
     _own: dict[str, EngineSession] = field(default_factory=dict)
     _stack: ExitStack = field(default_factory=ExitStack)
     _open_sessions: list[EngineSession] = field(default_factory=list)
+    _digests: dict[str, Multihash] = field(default_factory=dict)
     _is_stopped: bool = False
 
     @property
@@ -54,11 +57,32 @@ class EngineHost:
         """Where engines of this process work; gone with ``close``."""
         return self.own_workspace.path
 
+    def choose_build(self, transform: TransformSql, made_by: Multihash | None = None) -> str:
+        """Say which build computes a step, as the other functions here take it; see ``finding.choose_build``."""
+        return choose_build(transform, made_by, self.shelf, self.get_digest)
+
+    def has_several(self, name: str) -> bool:
+        """Say whether there are several builds of an engine name."""
+        added = 0 if self.shelf is None else len(self.shelf.find(name))
+        return added + is_installed(name) > 1
+
+    def get_digest(self, name: str) -> Multihash:
+        """Return the digest of a build, as it was when this run first asked for it.
+
+        Raises:
+            EngineMissingError, HomeCorruptError: As ``get_engine``.
+            EngineFailureError: Its files are not those that were added.
+        """
+        if name not in self._digests:
+            self._digests[name] = self.get_engine(name).digest()
+        return self._digests[name]
+
     def get_engine(self, name: str) -> Engine:
-        """Return the engine called ``name``: one that is installed, or that the operator added.
+        """Return the engine called ``name``, or the build of it called ``name@digest``.
 
         Raises:
             EngineMissingError: There is none; the message names it and those that are there.
+            HomeCorruptError: One that was added, and may be the one that is meant, cannot be read.
         """
         return get_engine_here(name, self.shelf)
 
@@ -188,7 +212,7 @@ class EngineHost:
         self._open_sessions.clear()
 
     def _is_added(self, name: str) -> bool:
-        return self.get_engine(name).name not in installed_engines()
+        return not is_installed(name)
 
     def _find_warm(self, name: str) -> EngineSession | None:
         session = self.find_warm(name)

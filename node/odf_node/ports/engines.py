@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Protocol
 
 from odf_engines.engine import Engine
+from odf_protocol.errors import MalformedError
 from odf_protocol.timestamp import Timestamp
 
 
@@ -26,33 +27,81 @@ class WantedStart:
 class ShelvedEngine:
     """An added engine, and what is known of the file that it came from.
 
-    ``notes`` say what was changed of an archive that came in, for whoever added it.
+    ``digest`` is that of what was added; ``notes`` say what was changed of an archive that came in.
     """
 
     engine: Engine
+    digest: str
     form: str
     file_bytes: int
     added_at: Timestamp
     notes: tuple[str, ...] = ()
 
+    @property
+    def name(self) -> str:
+        """Of the engine."""
+        return self.engine.name
+
+    @property
+    def build(self) -> str:
+        """It among others of its name."""
+        return f"{self.name}@{self.digest}"
+
+    def fits(self, digest: str) -> bool:
+        """Say whether this is the engine that a digest, or its end, means."""
+        return self.digest.endswith(digest)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DamagedEngine:
+    """An added engine of which nothing can be read; ``digest`` is empty where not even that is known."""
+
+    name: str
+    digest: str
+    place: Path
+    found: str
+
+    @property
+    def build(self) -> str:
+        """It among others of its name."""
+        return f"{self.name}@{self.digest}" if self.digest else self.name
+
+    def fits(self, digest: str) -> bool:
+        """See ``ShelvedEngine``."""
+        return self.digest.endswith(digest)
+
+    def describe(self) -> str:
+        """Say what is wrong, and what to do."""
+        return f"{self.found}; 'odf-node engine remove {self.build}' forgets it, then add it again"
+
+
+AnyShelved = ShelvedEngine | DamagedEngine
+
+_LEAST_END = 8  # guess: as short as people copy it, and long enough to tell the engines of a machine apart
+
+
+def split_build(build: str) -> tuple[str, str]:
+    """Take ``NAME`` or ``NAME@DIGEST`` apart; without a digest the second part is empty.
+
+    Raises:
+        MalformedError: The digest is none, nor the end of one.
+    """
+    name, at, digest = build.partition("@")
+    if at and (len(digest) < _LEAST_END or not set(digest) <= set("0123456789abcdef")):
+        expected = f"NAME@DIGEST, the digest whole or at least its last {_LEAST_END} characters"
+        raise MalformedError("engine", expected=expected, found=build)
+    return name, digest
+
 
 class EngineShelf(Protocol):
-    """Added engines by name; an engine is there whole, or not at all."""
+    """Added engines by name and digest; an engine is there whole, or not at all."""
 
-    def find(self, name: str) -> ShelvedEngine | None:
-        """Return an engine, whatever case its name is written in, or None.
-
-        Raises:
-            HomeCorruptError: Something stands in its place.
-        """
+    def find(self, name: str) -> Sequence[AnyShelved]:
+        """Return the engines of a name, whatever case that is written in, the one that was added last first."""
         ...
 
-    def list(self) -> Sequence[ShelvedEngine]:
-        """Return all, by name.
-
-        Raises:
-            HomeCorruptError: Something else stands among them.
-        """
+    def list(self) -> Sequence[AnyShelved]:
+        """Return all, by name; one that is damaged keeps none of the others back."""
         ...
 
     def add(
@@ -61,7 +110,7 @@ class EngineShelf(Protocol):
         """Take an engine from a file that nobody has checked.
 
         Args:
-            name: A free one.
+            name: What transforms call it.
             file: A program, the root folder of a container as a tar, or an image of one.
             wanted: How it shall be started.
             now: For people.
@@ -69,24 +118,23 @@ class EngineShelf(Protocol):
 
         Raises:
             MalformedError, UnsupportedError: The file is none of these, or would leave its folder, or is too large.
-            RejectedError: The name is taken.
+            RejectedError: It is there already, under this name.
             HomeFullError, HomeReadOnlyError: It cannot be written.
         """
         ...
 
-    def remove(self, name: str) -> None:
+    def remove(self, engine: AnyShelved) -> None:
         """Forget an engine.
 
         Raises:
-            NotFoundError: There is none.
+            NotFoundError: It is not there any more.
         """
         ...
 
-    def export(self, name: str, target: Path) -> None:
+    def export(self, engine: ShelvedEngine, target: Path) -> None:
         """Write the file that an engine was added from.
 
         Raises:
-            NotFoundError: There is none.
             FileExistsError, OSError: The file is there already, or cannot be written.
         """
         ...

@@ -33,7 +33,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
         )
         if name in {"inspect", "prepare"}:
             action.add_argument(
-                "engine", nargs="?", metavar="ENGINE", help="which (default: engines.ingest of the settings)"
+                "engine",
+                nargs="?",
+                metavar="ENGINE",
+                help="NAME or NAME@DIGEST (default: engines.ingest of the settings)",
             )
         elif name == "add":
             action.add_argument("engine", metavar="NAME", help="what the 'engine:' of a transform will say")
@@ -45,7 +48,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
             )  # fmt: skip
             action.add_argument("--port", type=int, help="where it answers (default: 2884)")
         elif name in {"remove", "export"}:
-            action.add_argument("engine", metavar="NAME", help="which")
+            action.add_argument("engine", metavar="NAME", help="which; of several of one name NAME@DIGEST")
             if name == "export":
                 action.add_argument("file", metavar="FILE", help="does not exist yet")
         if name != "prepare":
@@ -66,8 +69,11 @@ def _list(context: Context, arguments: argparse.Namespace) -> int:
         console.json([row.to_json() for row in rows] + [each.to_json() for each in waiting])
         return 0
     headings = {"name": "ENGINE", "version": "VERSION", "offers": "OFFERS", "digest": "DIGEST"}
-    headings |= {"origin": "FROM", "datasets": ">DATASETS", "steps": ">STEPS"}
+    headings |= {"origin": "FROM", "is_default": "NEW STEPS", "datasets": ">DATASETS", "steps": ">STEPS"}
     console.table([row.to_text() for row in rows], headings, empty="no engine is installed")
+    for row in rows:
+        if row.damage:
+            console.text(f"damaged: {row.damage}")
     for each in waiting:
         console.text(each.describe())
     return 0
@@ -107,15 +113,17 @@ def _add(context: Context, arguments: argparse.Namespace) -> int:
 
 
 def _remove(context: Context, arguments: argparse.Namespace) -> int:
-    node, name = context.node, arguments.engine.lower()
-    needed_by = _usage(context).list_datasets_of(name)
-    _added_engines(context).remove(name)
-    node.record("engine remove", name)
+    node = context.node
+    usage = _usage(context)
+    forgotten = _added_engines(context).remove(arguments.engine)
+    others = [row for row in usage.list_engines() if row.name.lower() == forgotten.name]
+    needed_by = [] if others else usage.list_datasets_of(forgotten.name)
+    node.record("engine remove", forgotten.name, forgotten.digest)
     if arguments.output_format == "json":
-        context.console.json({"name": name, "waiting": needed_by})
+        context.console.json({"name": forgotten.name, "digest": forgotten.digest, "waiting": needed_by})
         return 0
     waits = f"; {count_of(len(needed_by), 'dataset')} wait for it: {', '.join(needed_by)}" if needed_by else ""
-    context.console.text(f"{name} is forgotten{waits}")
+    context.console.text(f"{forgotten.name} is forgotten{waits}")
     return 0
 
 
