@@ -72,6 +72,34 @@ def translated(engine: str, query: str) -> tuple[str, tuple[str, ...], tuple[str
             "SELECT session_window.end AS e FROM i GROUP BY SESSION_WINDOW(t, '30 MINUTE')",
         ),
         (
+            (
+                "SELECT window_start AS t, window_end, `k`, SUM(a) AS a FROM TABLE(TUMBLE(TABLE `in.put`, "
+                "DESCRIPTOR(`at`), INTERVAL '10' MINUTES)) WHERE a > 1 GROUP BY window_start, window_end, `k` "
+                "HAVING MAX(window_end) > 1"
+            ),
+            (
+                "SELECT window.start AS t, window.end AS window_end, `k`, SUM(a) AS a FROM `in.put` WHERE a > 1 "
+                "GROUP BY WINDOW(`at`, '10 MINUTES'), `k` HAVING MAX(window.end) > 1"
+            ),
+        ),
+        (
+            (
+                "SELECT w.window_end FROM TABLE(HOP(DATA => TABLE i, TIMECOL => DESCRIPTOR(t), "
+                "SIZE => INTERVAL '1' DAY, SLIDE => INTERVAL '1' HOUR)) AS w GROUP BY w.window_end"
+            ),
+            "SELECT window.end AS window_end FROM i AS w GROUP BY WINDOW(t, '1 DAY', '1 HOUR')",
+        ),
+        (
+            (
+                "SELECT n FROM (SELECT window_end, COUNT(*) AS n FROM SESSION(TABLE i, DESCRIPTOR(t), "
+                "INTERVAL '5' MINUTE) GROUP BY window_end) WHERE window_end > 1"
+            ),
+            (
+                "SELECT n FROM ( SELECT session_window.end AS window_end, COUNT(*) AS n FROM i "
+                "GROUP BY SESSION_WINDOW(t, '5 MINUTE') ) WHERE window_end > 1"
+            ),
+        ),
+        (
             "SELECT o.t FROM o LEFT JOIN rates FOR SYSTEM_TIME AS OF o.t AS r ON o.k = r.k",
             "SELECT o.t FROM o LEFT JOIN rates TIMESTAMP AS OF o.t AS r ON o.k = r.k",
         ),
@@ -83,6 +111,19 @@ def test_flinks_windows_become_sparks(before: str, after: str) -> None:
     assert difference[:2] in ((), ("--- flink: 1", "+++ spark: 1"))
     assert any(line.startswith("-") and "TUMBLE(" in line for line in difference) == ("TUMBLE" in before)
     assert "without counting" in doubts[0]
+
+
+def test_tables_of_windows_of_risingwave_become_groups() -> None:
+    query, difference, _ = translated(
+        "risingwave",
+        "SELECT window_start, x.k, COUNT(*) AS n FROM "
+        "HOP(taxi, t, INTERVAL '1 DAY', INTERVAL '2 DAY') AS x GROUP BY x.k, window_start",
+    )
+    assert query == (
+        "SELECT window.start AS window_start, x.k, COUNT(*) AS n FROM taxi AS x "
+        "GROUP BY WINDOW(t, '2 DAY', '1 DAY'), x.k"
+    )
+    assert any(line.startswith("-") and "HOP(" in line for line in difference)
 
 
 @pytest.mark.parametrize("engine", ["datafusion", "risingwave"])
@@ -105,6 +146,28 @@ def test_manifest_for_spark_stays_as_it_is() -> None:
         ("flink", "SELECT 1 FROM i GROUP BY TUMBLE(t, 5)", r"expected TUMBLE\(event_time, INTERVAL"),
         ("flink", "SELECT 1 FROM i GROUP BY HOP(t, INTERVAL '1' DAY)", "expected HOP"),
         ("risingwave", "SELECT 1 FROM TUMBLE(i, t, INTERVAL '1 DAY')", "in GROUP BY"),
+        ("flink", "SELECT 1 FROM TABLE(TUMBLE(TABLE i, DESCRIPTOR(t), INTERVAL '1' DAY))", "GROUP BY window_start"),
+        ("flink", "SELECT 1 FROM TABLE(TUMBLE(TABLE i, DESCRIPTOR(t))) GROUP BY window_end", "TUMBLE.DATA, TIMECOL"),
+        (
+            "flink",
+            "SELECT k FROM TABLE(SESSION(TABLE i, DESCRIPTOR(t), INTERVAL '1' DAY)) GROUP BY window_end, k",
+            "SESSION over all that GROUP BY has",
+        ),
+        (
+            "flink",
+            "SELECT 1 FROM TABLE(CUMULATE(TABLE i, t, INTERVAL '1' HOUR, INTERVAL '1' DAY)) GROUP BY window_end",
+            "expected TUMBLE, HOP or SESSION, found CUMULATE",
+        ),
+        (
+            "flink",
+            "SELECT window_time FROM TABLE(TUMBLE(TABLE i, DESCRIPTOR(t), INTERVAL '1' DAY)) GROUP BY window_end",
+            "expected window_start or window_end",
+        ),
+        (
+            "flink",
+            "SELECT 1 FROM TABLE(TUMBLE(TABLE i, 1 + 1, INTERVAL '1' DAY)) GROUP BY window_end",
+            "the name of a table and of its time column",
+        ),
         ("flink", "SELEC 1", "expected SQL of flink, found '1' in line 1, column 7"),
         ("flink", "SELECT 1; SELECT 2", "expected one query, found 2"),
         ("flink", "SELECT " + "(" * 100_000, "expected SQL of flink"),

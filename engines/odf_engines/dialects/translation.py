@@ -81,7 +81,10 @@ def translate_transform(transform: TransformSql, *, where: str, is_preprocess: b
 def _translate_query(query: str, engine: str, *, where: str) -> tuple[str, list[str]]:
     from sqlglot import exp
 
+    from odf_engines.dialects.window_tables import put_window_tables
+
     tree = _read(query, engine, where)
+    put_window_tables(tree, where)
     _put_windows(tree, where)
     doubts = [
         f"{node.sql(dialect=ENGINE)}: of whole numbers it may have been a whole number; here it has digits behind it"
@@ -109,19 +112,26 @@ def _dialect_of(engine: str) -> Any:
 
 def _laid_out(query: str, engine: str) -> list[str]:
     """Return the lines of a query as its own dialect lays it out, so that a difference is one of words."""
-    import sqlglot
-
-    dialect = _dialect_of(engine)
-    lines: list[str] = sqlglot.parse_one(query, read=dialect).sql(dialect=dialect, pretty=True).splitlines()
+    (tree,) = _parse(query, engine)
+    lines: list[str] = tree.sql(dialect=_dialect_of(engine), pretty=True).splitlines()
     return lines
 
 
+def _parse(query: str, engine: str) -> list[Any]:
+    from sqlglot.dialects.dialect import Dialect
+
+    from odf_engines.dialects.window_tables import without_table_words
+
+    dialect = Dialect.get_or_raise(_dialect_of(engine))
+    parsed: list[Any] = dialect.parser().parse(without_table_words(dialect.tokenize(query)), query)
+    return parsed
+
+
 def _read(query: str, engine: str, where: str) -> "Expression":
-    import sqlglot
     from sqlglot.errors import ParseError, SqlglotError
 
     try:
-        found = sqlglot.parse(query, read=_dialect_of(engine))
+        found = _parse(query, engine)
     except ParseError as error:
         first = error.errors[0]
         told = f"{first['highlight']!r} in line {first['line']}, column {first['col']} ({first['description']})"
