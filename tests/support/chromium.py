@@ -97,10 +97,18 @@ class Tab:
         await self.do(script)
         await self.wait_loaded()
 
+    async def leave_by_key(self, key: str, code: int) -> None:
+        """Press a key that loads another page, and wait for that."""
+        self._loaded.clear()
+        await self.press(key, code, text="\r" if key == "Enter" else "")
+        await self.wait_loaded()
+
     async def press(self, key: str, code: int, **more: Any) -> None:
         """Press a key."""
-        for kind in ("rawKeyDown", "keyUp"):
-            await self.call("Input.dispatchKeyEvent", type=kind, key=key, windowsVirtualKeyCode=code, **more)
+        down = "keyDown" if more.get("text") else "rawKeyDown"
+        for kind in (down, "keyUp"):
+            typed = more if kind == down and more.get("text") else {}
+            await self.call("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code, **typed)
 
     async def resize(self, width: int, height: int) -> None:
         await self.call(
