@@ -303,6 +303,7 @@ class QueryRequest:
     Attributes:
         tables: What it may read.
         sql: One query.
+        dialect: Name of the engine in whose SQL it is; None: of the one that is asked.
         as_of: Only rows with a system time up to this are visible; None for all.
         max_rows: Cut the answer there.
         limits: As in ``TransformRequest``.
@@ -313,6 +314,7 @@ class QueryRequest:
     as_of: Timestamp | None = None
     max_rows: int | None = None
     limits: Limits = field(default_factory=Limits)
+    dialect: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

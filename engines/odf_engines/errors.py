@@ -9,6 +9,7 @@ InvalidSourceError        a source file is unusable as a whole                  
 LimitExceededError        the work was stopped at a limit                         give less work or more room
 EngineFailureError        the engine broke or answered nonsense                   report it, keep the evidence
 EngineMissingError        none of that name is installed, or it does not do this  install it, or refuse the data
+UnsuitableQueryError      a question that this engine might answer otherwise  another one is asked
 UnsuitableSourceError     a source that this engine does not take              another one is asked
 SandboxUnavailableError   this machine cannot isolate foreign queries             the operator repairs it
 ========================  ======================================================  ============================
@@ -29,6 +30,7 @@ __all__ = [
     "LimitExceededError",
     "NotReplayableError",
     "SandboxUnavailableError",
+    "UnsuitableQueryError",
     "UnsuitableSourceError",
 ]
 
@@ -147,6 +149,18 @@ class SandboxUnavailableError(EngineError):
     def __init__(self, reason: str) -> None:
         self.reason = reason
         super().__init__(f"no sandbox, so no foreign query is run: {reason}")
+
+
+class UnsuitableQueryError(EngineError):
+    """A question in another engine's SQL that this engine might answer otherwise; nothing is wrong with it (QUERY-7).
+
+    Attributes:
+        reason: What it has.
+    """
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(f"the question is for another engine: it has {reason}")
 
 
 class UnsuitableSourceError(EngineError):

@@ -30,7 +30,10 @@ def main(seconds: float) -> None:
         publisher = make_publisher(Path(folder))
         with publisher.node.serving():
             publisher.node.must(
-                "sql", "-c", "SELECT count(*) FROM cities", environment={"ODF_NODE_ENGINE_IDLE_S": "600"}
+                "sql",
+                "-c",
+                "SELECT count(*) FROM cities",
+                environment={"ODF_NODE_ENGINE_IDLE_S": "600", "ODF_NODE_ENGINES_QUERY_FIRST": ""},
             )
             time.sleep(SETTLE_S)
             daemons = [int(each.name) for each in Path("/proc").glob("[0-9]*") if is_daemon(each, folder)]

@@ -54,6 +54,11 @@ def test_script_answers_its_statements_in_order_query_9(home: Path, tmp_path: Pa
     assert [json.loads(line) for line in done.stdout.splitlines()] == [{"n": 3}, {"city": "Rome;"}]
 
 
+def test_question_that_names_no_engine_is_answered_at_once_query_7(home: Path) -> None:
+    done = run_command(home, "sql", "-o", "csv", "-c", "SELECT count(*), max(city) FROM my.cities")
+    assert (done.returncode, done.stdout, done.stderr) == (0, '"count(1)","max(city)"\n3,"Rome;"\n', "")
+
+
 def test_standard_input_is_a_script_query_9(home: Path) -> None:
     done = run_command(home, "sql", *FUSION, "--as-of", "2024-02-01T12:00:00Z", "-o", "csv", given=COUNT.encode())
     assert (done.returncode, done.stdout) == (0, '"n"\n2\n')

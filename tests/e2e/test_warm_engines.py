@@ -25,7 +25,8 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
 QUESTION = ("sql", "-o", "csv", "-c", "SELECT count(*) AS n FROM cities")
 ANSWER = '"n"\n8\n'
 _SESSION = re.compile(rb"/staging/engines/([^/\0]+/[^/\0]+)/")
-IDLE = {"ODF_NODE_ENGINE_IDLE_S": "600"}  # longer than a command takes to start on any machine
+# Longer than a command takes to start on any machine; and one engine answers.
+IDLE = {"ODF_NODE_ENGINE_IDLE_S": "600", "ODF_NODE_ENGINES_QUERY_FIRST": ""}
 
 
 @pytest.fixture(scope="module")
@@ -178,7 +179,7 @@ def test_killed_keeper_is_replaced_and_one_ends_by_itself_when_nobody_comes(publ
     folder = Home(publisher.node.home).engines
     killed = set(folder.glob("process-*"))
 
-    assert publisher.node.must(*QUESTION, environment={"ODF_NODE_ENGINE_IDLE_S": "1"}).out == ANSWER
+    assert publisher.node.must(*QUESTION, environment={**IDLE, "ODF_NODE_ENGINE_IDLE_S": "1"}).out == ANSWER
     wait_until(lambda: not keepers(publisher) and not engines(publisher))
     assert set(folder.glob("process-*")) <= killed
     assert not (folder / "spark.sock").exists()

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from odf_engines.contract import Limits
 from odf_engines.datafusion.runtime import PROGRAM, find_runtime, iter_engine_files
+from odf_engines.datafusion.session import FusionSession
 from odf_engines.datafusion.settings import SETTINGS
 from odf_engines.engine import EngineSession, MachineNeed, Offer
 from odf_engines.errors import EngineError
@@ -52,7 +53,11 @@ class DataFusionEngine:
 
     def open(self, workspace: Path, limits: Limits) -> EngineSession:
         """See ``Engine``."""
-        return open_session(lambda: Guest(name=self.name, runtime=find_runtime(), program=PROGRAM), workspace, limits)
+
+        def make_guest() -> Guest:
+            return Guest(name=self.name, runtime=find_runtime(), program=PROGRAM)
+
+        return open_session(make_guest, workspace, limits, session=FusionSession)
 
     def prepare(self) -> None:
         """Compile what the sandbox imports, which it could not keep."""

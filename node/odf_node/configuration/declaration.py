@@ -179,7 +179,12 @@ class Engines:
         "is asked before that one where an ingest has no query, and takes plain records to append; empty: none",
         reloads=False,
     )
-    query: str = _setting("spark", "answers questions that name no engine", reloads=False)
+    query: str = _setting("spark", "answers questions that name no engine; they are in its SQL", reloads=False)
+    query_first: str = _setting(
+        "datafusion",
+        "is asked before that one where it is installed and gives the same answer (QUERY-7); empty: none",
+        reloads=False,
+    )
     step_rows: int = _setting(
         20_000_000, "rows of an input that one step of a derivative reads at most (PLAN-13)", reloads=False, lowest=1
     )

@@ -13,7 +13,13 @@ from typing import Final, TypeVar
 
 from odf_engines.contract import IngestRequest, IngestResponse, Limits, QueryRequest, QueryResponse
 from odf_engines.engine import Engine, EngineSession, IngestEngine, IngestSession, Offer, QuerySession
-from odf_engines.errors import EngineMissingError, UnsuitableSourceError
+from odf_engines.errors import (
+    EngineMissingError,
+    InvalidQueryError,
+    LimitExceededError,
+    UnsuitableQueryError,
+    UnsuitableSourceError,
+)
 from odf_engines.preprocess_engines import find_preprocess_engine
 from odf_engines.registry import engines_offering, get_ingest_engine
 from odf_node.configuration.declaration import Engines
@@ -147,7 +153,21 @@ class EngineHost:
             EngineMissingError: It is not installed here, or answers none.
             InvalidQueryError, LimitExceededError, EngineFailureError: As ``QuerySession.query``.
         """
-        return name or self.roles.query, self.query_session(name).query(request), None
+        first, usual = self.roles.query_first, self.roles.query
+        if name is not None or first in {"", usual} or first not in installed_engines():
+            return name or usual, self.query_session(name).query(request), None
+        try:
+            return first, self.query_session(first).query(replace(request, dialect=usual)), None
+        except UnsuitableQueryError as error:
+            reason = error.reason
+        except InvalidQueryError:
+            # What is wrong with it is said by the engine in whose SQL it is.
+            reason = "it failed on a value, or cannot be planned"
+        except LimitExceededError as error:
+            if error.limit != "memory_bytes":
+                raise
+            reason = "too little memory"
+        return usual, self.query_session(usual).query(request), f"{first} leaves it to it: {reason}"
 
     def query_session(self, name: str | None = None) -> QuerySession:
         """Return the session of an engine that answers questions, as ``own_session``; None: of the usual one.

@@ -1,0 +1,8 @@
+"""Questions in Spark's SQL that DataFusion answers with the same rows, names and types; all others it leaves alone.
+
+A question is read by a parser and written anew from the parts that are listed here, each of which means the same to
+both engines or is written so that it does: names, types, overflow, order of nulls and of rows. Whatever is not listed,
+and whatever fails on the way, is for Spark. So nothing has to be known about the rest of either language.
+
+Source: clauses QUERY-7 and QUERY-8 in ``spec/query.md``.
+"""
