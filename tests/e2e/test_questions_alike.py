@@ -21,7 +21,7 @@ from support.question_makers import iter_questions, make_tables
 
 pytestmark = pytest.mark.spark
 
-QUESTIONS = [*iter_questions(seed=1, count=160)]
+QUESTIONS = [*iter_questions(seed=1, count=155)]
 
 
 @pytest.fixture(scope="module")
