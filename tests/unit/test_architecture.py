@@ -204,7 +204,8 @@ def test_version_is_told_by_the_standard_library_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    "words", [["list"], ["list", "-o", "json"], ["log", "a.b"], ["token", "list"], ["publish", "a"]]
+    "words",
+    [["list"], ["list", "-o", "json"], ["list", "-o", "names"], ["log", "a.b"], ["token", "list"], ["publish", "a"]],
 )
 def test_light_commands_load_nothing_heavy(tmp_path: Path, words: list[str]) -> None:
     loaded = loaded_by(

@@ -1,5 +1,6 @@
 """``completion``: a script for each shell that knows every command, and that the shell itself can read."""
 
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -34,7 +35,9 @@ def test_shell_reads_the_script(capsys: pytest.CaptureFixture[str], tmp_path: Pa
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_bash_completes_commands_options_and_files(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_bash_completes_commands_options_files_and_datasets(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """In bash itself: the function that the script registers is called as Tab calls it."""
     path = tmp_path / "script"
     path.write_text(script(capsys, "bash"))
@@ -50,6 +53,13 @@ def test_bash_completes_commands_options_and_files(capsys: pytest.CaptureFixture
         done = subprocess.run(["bash", "-c", program], capture_output=True, text=True, check=False)
         return {line.strip() for line in done.stdout.splitlines()}
 
+    # Names of datasets are asked of the program, which stands in the path.
+    program = tmp_path / "odf-node"
+    program.write_text("#!/bin/sh\n[ \"$*\" = 'list -o names' ] && printf 'my.cities\\nmy.lakes\\nrivers\\n'\n")
+    program.chmod(0o700)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    assert complete("odf-node", "tail", "my.") == {"my.cities", "my.lakes"}
+    assert "rivers" in complete("odf-node", "verify", "ri")
     assert {"rename", "repair", "repo", "restore"} <= complete("odf-node", "re")
     assert "--dry-run" in complete("odf-node", "pull", "--d")
     assert "sales.csv" in complete("odf-node", "ingest", "sales", "sa")

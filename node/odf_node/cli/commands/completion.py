@@ -13,6 +13,10 @@ SHELLS: Final = ("bash", "zsh", "fish")
 _FILES: Final = ("FILE", "MANIFEST", "FOLDER", "PLACE")
 """Parts of the names of arguments that stand for paths."""
 
+_DATASET: Final = "DATASET"
+_NAMES: Final = "odf-node list -o names 2>/dev/null"
+"""What a shell runs where a dataset is to be named; it loads little (``tests/unit/test_architecture.py``)."""
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
@@ -26,7 +30,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(context: Context, arguments: argparse.Namespace) -> int:
-    """Write the script; it asks nobody when it is used, so no key stroke starts a program."""
+    """Write the script; a key stroke starts a program for names of datasets alone, which no script could know."""
     import shtab
 
     from odf_node.cli.main import build_parser
@@ -35,6 +39,8 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
     for action in _iter_actions(parser):
         if isinstance(action.metavar, str) and any(word in action.metavar for word in _FILES):
             action.complete = shtab.FILE  # type: ignore[attr-defined]  # how shtab is told
+        elif isinstance(action.metavar, str) and _DATASET in action.metavar:
+            action.complete = shtab.cmd(_NAMES)  # type: ignore[attr-defined]
     context.console.raw(shtab.complete(parser, shell=arguments.shell))
     return 0
 

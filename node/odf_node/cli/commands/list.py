@@ -22,7 +22,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="only these (names or %% patterns); the address of another node: what it offers",
     )
     parser.add_argument("-w", "--wide", action="store_true", help="show identity, head and origin too")
-    add_output_format(parser, "table", "json")
+    add_output_format(parser, "table", "json", "names")
 
 
 def run(context: Context, arguments: argparse.Namespace) -> "int | Coroutine[Any, Any, int]":
@@ -36,6 +36,10 @@ def run(context: Context, arguments: argparse.Namespace) -> "int | Coroutine[Any
         return _list_offered(context, addresses[0], arguments)
     chains = context.node.chains
     records = select_datasets(chains, arguments.patterns) if arguments.patterns else list(chains.list_datasets())
+    if arguments.output_format == "names":
+        for record in records:
+            context.console.line(record.name)
+        return 0
     rows = [describe(each) for each in context.node.read_models.listing.summarize(records)]
     if arguments.output_format == "json":
         context.console.json(rows)
@@ -70,6 +74,11 @@ def run(context: Context, arguments: argparse.Namespace) -> "int | Coroutine[Any
 
 async def _list_offered(context: Context, address: str, arguments: argparse.Namespace) -> int:
     here = {str(record.id): record for record in context.node.chains.list_datasets()}
+    offered = await context.node.outgoing.list_offered(address)
+    if arguments.output_format == "names":
+        for each in offered:
+            context.console.line(each.name)
+        return 0
     rows = [
         {
             "name": each.name,
@@ -81,7 +90,7 @@ async def _list_offered(context: Context, address: str, arguments: argparse.Name
             "id": each.dataset_id,
             "head": each.head.block_hash,
         }
-        for each in await context.node.outgoing.list_offered(address)
+        for each in offered
     ]
     if arguments.output_format == "json":
         context.console.json(rows)
