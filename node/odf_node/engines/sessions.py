@@ -154,7 +154,7 @@ class EngineHost:
             InvalidQueryError, LimitExceededError, EngineFailureError: As ``QuerySession.query``.
         """
         first, usual = self.roles.query_first, self.roles.query
-        if name is not None or first in {"", usual} or first not in installed_engines():
+        if name is not None or first in {"", usual} or not is_installed(first):
             return name or usual, self.query_session(name).query(request), None
         try:
             return first, self.query_session(first).query(replace(request, dialect=usual)), None
@@ -167,7 +167,7 @@ class EngineHost:
             if error.limit != "memory_bytes":
                 raise
             reason = "too little memory"
-        return usual, self.query_session(usual).query(request), f"{first} leaves it to it: {reason}"
+        return usual, self.query_session(usual).query(request), f"not a question for {first}: {reason}"
 
     def query_session(self, name: str | None = None) -> QuerySession:
         """Return the session of an engine that answers questions, as ``own_session``; None: of the usual one.
