@@ -147,6 +147,20 @@ def test_slice_that_takes_too_long_is_refused(tmp_path: Path) -> None:
         check(slow, chain_with(tmp_path, content, rows))
 
 
+def test_reader_has_no_token_or_secret_of_the_node_in_its_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ODF_NODE_SECRET_people", "correct horse battery staple")
+    monkeypatch.setenv("ODF_NODE_TOKEN", "odf_token")
+    chain = root_chain(tmp_path, slices=1)
+    with SliceProcess(TIGHT) as reader:
+        check(reader, chain)
+        assert reader._process is not None
+        environment = Path(f"/proc/{reader._process.pid}/environ").read_bytes()
+    assert b"PATH=" in environment
+    assert b"ODF_NODE" not in environment
+
+
 def test_reader_that_was_killed_from_outside_accuses_nobody(tmp_path: Path) -> None:
     chain = root_chain(tmp_path, slices=1)
     with SliceProcess(TIGHT) as reader:

@@ -18,6 +18,7 @@ from odf_engines.readers.call import ReaderCall
 from odf_engines.readers.contract import BrokenFileError, BrokenRecordError, ParameterError, RawRecord, Reader
 from odf_engines.readers.plug_in_names import installed_readers, reader_place
 from odf_engines.validation.plug_ins import load_plug_in, parameter_schema
+from odf_node.ingest.plug_in_page import write_page
 
 REPOSITORY = Path(__file__).parents[2]
 WIDE = {"columns": {"day": "1-10", "place": "12-15", "n": "17-19"}}
@@ -180,3 +181,8 @@ def test_spec_names_every_reader_with_its_parameters() -> None:
     for name, told in rows.items():
         schema = parameter_schema(load_plug_in(Reader, name, *(reader_place(name) or ("", ""))))
         assert set(re.findall(r"`(\w+)`", told)) >= set(schema["properties"]), name
+
+
+def test_page_about_plug_ins_says_what_they_say_of_themselves() -> None:
+    page = (REPOSITORY / "spec" / "guides" / "plug-ins.md").read_text()
+    assert page == write_page(), "python -m odf_node.ingest.plug_in_page > spec/guides/plug-ins.md"

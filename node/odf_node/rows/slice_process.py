@@ -254,7 +254,8 @@ class SliceProcess:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            env=os.environ | _MEMORY,
+            # Tokens and secrets of this node are none of its business (CONV-6).
+            env={name: value for name, value in os.environ.items() if not name.startswith("ODF_NODE_")} | _MEMORY,
             start_new_session=True,  # a terminal's Ctrl-C is for us: it must not look like the file's doing
         )
         if self._is_stopped:  # whoever stopped it may have looked just before
