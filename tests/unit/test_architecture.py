@@ -113,9 +113,10 @@ APART = [
     *((room, other) for room in ROOMS for other in ("adapters", "cli", "http", "composition", "daemon")),
     *(("adapters", other) for other in (*ROOMS, "cli", "composition", "daemon")),
     *(("ports", other) for other in (*ROOMS, "adapters")),
-    *(("http", other) for other in (*ROOMS, "cli", "daemon", "pages")),
-    *(("pages", other) for other in ("adapters", "cli", "daemon")),
-    *((room, "pages") for room in (*ROOMS, "adapters", "ports", "cli")),
+    *(("http", other) for other in (*ROOMS, "cli", "daemon", "pages", "flight")),
+    *(("pages", other) for other in ("adapters", "cli", "daemon", "flight")),
+    *(("flight", other) for other in ("adapters", "cli", "daemon", "pages")),
+    *((room, front) for room in (*ROOMS, "adapters", "ports", "cli") for front in ("pages", "flight")),
     ("daemon", "cli"),
 ]
 
@@ -168,15 +169,16 @@ def test_pages_are_made_by_templates_that_escape_pages_8() -> None:
     assert [path.name for path in folder.glob("*.py") if "Markup" in path.read_text()] == ["texts.py"]
 
 
-def test_only_the_front_of_the_pages_is_used_by_others() -> None:
+@pytest.mark.parametrize(("room", "front"), [("pages", "add_pages"), ("flight", "flight_beside")])
+def test_only_the_front_of_what_the_daemon_joins_is_used_by_others(room: str, front: str) -> None:
     found = {
         name
         for path in PACKAGES["odf_node"].rglob("*.py")
-        if path.parent.name != "pages"
+        if path.parent.name != room
         for name in imports_of(path)
-        if name.startswith("odf_node.pages")
+        if name.startswith(f"odf_node.{room}")
     }
-    assert found == {"odf_node.pages", "odf_node.pages.add_pages"}
+    assert found == {f"odf_node.{room}", f"odf_node.{room}.{front}"}
 
 
 @pytest.mark.parametrize("package", PACKAGES)

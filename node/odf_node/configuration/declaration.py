@@ -53,6 +53,12 @@ class Listen:
 
     address: str = _setting("127.0.0.1", "listen there; 127.0.0.1 is this machine only", reloads=False)
     port: int = _setting(8080, "listen on this port; 0: any free one", reloads=False, highest=HIGHEST_PORT)
+    flight_port: int | None = _setting(
+        None,
+        "listen on this port too, for ADBC and JDBC clients (Arrow Flight SQL); 0: any free one; not set: not at all",
+        reloads=False,
+        highest=HIGHEST_PORT,
+    )
     public_url: str | None = _setting(
         None,
         "http(s)://host:port by which others reach it; requests that nodes sign must be to there, gossip names it",

@@ -15,6 +15,7 @@ from odf_node.daemon.late_push_judge import LatePushJudge
 from odf_node.daemon.reloading import Setting, reload
 from odf_node.daemon.supervisor import notify_supervisor
 from odf_node.errors import UsageError
+from odf_node.flight import flight_beside
 from odf_node.http.encryption import make_tls_context
 from odf_node.http.live import Live
 from odf_node.http.served_node import ServedNode
@@ -86,6 +87,7 @@ async def serve(node: Node, setting: Setting, *, ready_file: Path | None, consol
                 tells=lambda: live.configuration.access.anonymous,
                 prepare=house.renewal.look,
             ) as gossiping,
+            flight_beside(node, live, stop),
         ):
 
             def announce(listening: ListeningAddress) -> None:

@@ -49,6 +49,21 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
+class AnswerFile:
+    """An answer as the engine wrote it.
+
+    Attributes:
+        path: Parquet in the session's workspace, gone with it; whoever keeps it moves it.
+        engine: As of an ``Answer``.
+        fallback: As of an ``Answer``.
+    """
+
+    path: Path
+    engine: str
+    fallback: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class QueryRunner:
     """The use case behind ``odf-node sql``."""
 
@@ -101,6 +116,22 @@ class QueryRunner:
         """
         import pyarrow.parquet as pq
 
+        found = self.ask(sql, as_of=as_of, max_rows=max_rows, engine=engine, records=records, limits=limits)
+        # ``read_table`` would load all that data sets of many files need, and pandas where it is.
+        with pq.ParquetFile(found.path) as file:
+            return Answer(file.read(), found.engine, found.fallback)
+
+    def ask(
+        self,
+        sql: str,
+        *,
+        as_of: Timestamp | None,
+        max_rows: int | None,
+        engine: str | None = None,
+        records: Sequence[DatasetRecord] | None = None,
+        limits: Limits | None = None,
+    ) -> AnswerFile:
+        """Answer one query with a file; arguments and errors as ``run``."""
         of_operator = records is None
         records = self.chains.list_datasets() if records is None else records
         tables = [table for each in records if (table := self._table(each, sql, as_of)) is not None]
@@ -124,9 +155,7 @@ class QueryRunner:
                     raise
                 reason = f"{', '.join(empty)} has no rows yet: 'odf-node pull' or 'odf-node ingest' brings some"
                 raise InvalidQueryError(reason, position=error.position) from error
-            # ``read_table`` would load all that data sets of many files need, and pandas where it is.
-            with pq.ParquetFile(response.result_path) as file:
-                return Answer(file.read(), answered_by, fallback)
+            return AnswerFile(response.result_path, answered_by, fallback)
 
     def list_tables(self) -> dict[str, tuple[str, ...]]:
         """List the datasets that have data, in the order of their names, and their columns."""

@@ -93,11 +93,17 @@ async def _identify(request: web.Request) -> Caller:
 
 
 async def _find_bearer_token(request: web.Request) -> AccessToken | None:
-    scheme, _, secret = request.headers["Authorization"].partition(" ")
+    secret = read_bearer(request.headers["Authorization"])
+    return None if secret is None else await _find_valid(request, secret_hash_of(secret))
+
+
+def read_bearer(authorization: str) -> str | None:
+    """Return the token in a header ``Authorization``; None: there is none that could be one of ours."""
+    scheme, _, secret = authorization.partition(" ")
     secret = secret.strip()
     if scheme.lower() != "bearer" or not 0 < len(secret) <= _MAX_TOKEN_CHARACTERS or "\0" in secret:
         return None
-    return await _find_valid(request, secret_hash_of(secret))
+    return secret
 
 
 async def _find_node_token(request: web.Request) -> AccessToken | None:

@@ -1,0 +1,116 @@
+"""Answers that wait to be fetched: each for whoever asked, by a ticket that nobody else can know.
+
+Source: clauses FLIGHT-7 and FLIGHT-8 in ``spec/extensions/flight-sql.md``.
+"""
+
+import secrets
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from odf_node.engine_workspace import EngineWorkspace
+from odf_node.os_errors import mapped_os_errors
+
+KEPT_S: Final = 60.0  # guess: clients fetch at once
+MOST_OF_ONE: Final = 8  # guess
+MOST_BYTES: Final = 8 << 30  # guess: on the disk, of all
+_TICKET_BYTES: Final = 32
+
+
+@dataclass(frozen=True, slots=True)
+class KeptAnswer:
+    """An answer on the disk.
+
+    Attributes:
+        owner: Whose it is, as limits name callers.
+        path: Parquet that an engine wrote, and that was checked.
+        schema: Its columns, without notes of whoever wrote it.
+        rows: How many.
+        size_bytes: Of the file.
+        until_s: When it goes, by the clock of ``Answers``.
+    """
+
+    owner: str
+    path: Path
+    schema: pa.Schema
+    rows: int
+    size_bytes: int
+    until_s: float
+
+
+class Answers:
+    """Keeps answers for a minute; used by many threads."""
+
+    def __init__(self, workspace: EngineWorkspace, clock_s: Callable[[], float] = time.monotonic) -> None:
+        self._workspace = workspace
+        self._clock_s = clock_s
+        self._kept: dict[bytes, KeptAnswer] = {}
+        self._lock = threading.Lock()
+        self._is_closed = False
+
+    def put(self, owner: str, found: Path) -> tuple[bytes, KeptAnswer]:
+        """Take a file and keep it; the oldest of whoever has most goes where there is no room.
+
+        Args:
+            owner: For whom.
+            found: Moved away from there.
+
+        Returns:
+            The ticket, and what it is for.
+        """
+        ticket = secrets.token_bytes(_TICKET_BYTES)
+        with pq.ParquetFile(found) as file:
+            schema, rows = file.schema_arrow.remove_metadata(), file.metadata.num_rows
+        with mapped_os_errors(found):
+            path = found.replace(self._workspace.path / f"answer-{secrets.token_hex(8)}.parquet")
+            size_bytes = path.stat().st_size
+        kept = KeptAnswer(owner, path, schema, rows, size_bytes, self._clock_s() + KEPT_S)
+        with self._lock:
+            self._kept[ticket] = kept
+            self._make_room(owner)
+            if self._is_closed:
+                self._forget(ticket)
+        return ticket, kept
+
+    def find(self, ticket: bytes, owner: str) -> KeptAnswer | None:
+        """Return the answer for a ticket; None: it is another's, or gone, or never was."""
+        self.sweep()
+        with self._lock:
+            kept = self._kept.get(ticket)
+        return kept if kept is not None and kept.owner == owner else None
+
+    def sweep(self) -> None:
+        """Forget what was kept for long enough; whoever reads a file still has it."""
+        with self._lock:
+            now_s = self._clock_s()
+            for ticket in [ticket for ticket, kept in self._kept.items() if kept.until_s <= now_s]:
+                self._forget(ticket)
+
+    def close(self) -> None:
+        """Forget all."""
+        with self._lock:
+            self._is_closed = True
+            for ticket in tuple(self._kept):
+                self._forget(ticket)
+        self._workspace.close()
+
+    def _make_room(self, owner: str) -> None:
+        own = [ticket for ticket, kept in self._kept.items() if kept.owner == owner]
+        for ticket in own[:-MOST_OF_ONE]:
+            self._forget(ticket)
+        while sum(kept.size_bytes for kept in self._kept.values()) > MOST_BYTES and len(self._kept) > 1:
+            sizes: Counter[str] = Counter()
+            for kept in self._kept.values():
+                sizes[kept.owner] += kept.size_bytes
+            largest = sizes.most_common(1)[0][0]
+            self._forget(next(ticket for ticket, kept in self._kept.items() if kept.owner == largest))
+
+    def _forget(self, ticket: bytes) -> None:
+        self._kept.pop(ticket).path.unlink(missing_ok=True)

@@ -1,0 +1,69 @@
+"""A node that answers Flight SQL on a port of this process, and clients of it."""
+
+import asyncio
+import io
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from odf_node.configuration import Configuration
+from odf_node.configuration.declaration import Access, Engines, Limits, Listen
+from odf_node.flight import flight_beside
+from odf_node.http.access_log import log_to
+from odf_node.http.live import Live
+from odf_protocol.errors import OdfError
+from support.secretive_node import SecretiveNode
+
+
+@dataclass
+class FlightNode:
+    """The served node, and what it logged."""
+
+    made: SecretiveNode
+    url: str
+    live: Live
+    log: io.StringIO
+
+
+@contextmanager
+def serving_flight(made: SecretiveNode, **settings: Any) -> Iterator[FlightNode]:
+    """Serve until left; questions are DataFusion's, which starts in a second."""
+    made.node.engine_roles = Engines(query="datafusion")
+    live = Live(
+        Configuration(
+            listen=Listen(flight_port=settings.get("port", 0)),
+            access=settings.get("access", Access()),
+            limits=settings.get("limits", Limits()),
+        )
+    )
+    loop, ready = asyncio.new_event_loop(), threading.Event()
+    stop, log = asyncio.Event(), io.StringIO()
+
+    failures: list[OdfError] = []
+
+    async def serve() -> None:
+        try:
+            async with flight_beside(made.node, live, stop):
+                ready.set()
+                await stop.wait()
+        except OdfError as error:  # it is raised below
+            failures.append(error)
+        ready.set()
+
+    handler = log_to(log)
+    thread = threading.Thread(target=loop.run_until_complete, args=(serve(),))
+    thread.start()
+    try:
+        assert ready.wait(60)
+        if failures:
+            raise failures[0]
+        url = log.getvalue().partition('"url": "')[2].partition('"')[0]
+        yield FlightNode(made, url, live, log)
+    finally:
+        loop.call_soon_threadsafe(stop.set)
+        thread.join(120)
+        handler.close()
+        assert not thread.is_alive()
+        loop.close()

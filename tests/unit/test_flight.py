@@ -1,0 +1,114 @@
+"""Arrow Flight SQL, asked by the real ADBC driver over a real socket (FLIGHT-1 to FLIGHT-12)."""
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from typing import Any
+
+import adbc_driver_flightsql
+import adbc_driver_flightsql.dbapi as adbc
+import adbc_driver_manager
+import pytest
+
+from support.flight_node import FlightNode, serving_flight
+from support.secretive_node import FRIEND_TOKEN, THIEF_TOKEN, SecretiveNode
+
+HEADER = adbc_driver_flightsql.DatabaseOptions.AUTHORIZATION_HEADER.value
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecretiveNode]:
+    made = SecretiveNode.create(tmp_path_factory.mktemp("flight") / "node")
+    with closing(made.node):
+        yield made
+
+
+@pytest.fixture(scope="module")
+def served(made: SecretiveNode) -> Iterator[FlightNode]:
+    with serving_flight(made) as served:
+        yield served
+
+
+@contextmanager
+def connected(served: FlightNode, token: str | None = None) -> Iterator[Any]:
+    options = {} if token is None else {HEADER: f"Bearer {token}"}
+    with adbc.connect(served.url, db_kwargs=options, autocommit=True) as connection:
+        yield connection
+
+
+def ask(served: FlightNode, sql: str, token: str | None = None) -> Any:
+    with connected(served, token) as connection, connection.cursor() as cursor:
+        cursor.execute(sql)
+        return cursor.fetch_arrow_table()
+
+
+def listed(served: FlightNode, token: str | None = None, **asked: Any) -> dict[str, Any]:
+    with connected(served, token) as connection:
+        rows = connection.adbc_get_objects(**asked).read_all().to_pylist()
+    return {
+        table["table_name"]: table
+        for catalog in rows
+        for schema in catalog["catalog_db_schemas"]
+        for table in schema["db_schema_tables"]
+    }
+
+
+def test_client_asks_and_reads_arrow_flight_1(served: FlightNode) -> None:
+    answer = ask(served, 'SELECT city, people FROM "shown.data" ORDER BY people')
+    assert answer.to_pylist() == [{"city": "Bern", "people": 3}]
+
+
+def test_client_lists_what_it_may_read_flight_5(served: FlightNode) -> None:
+    assert sorted(listed(served)) == ["shown.data", "shown.data__state"]
+    found = listed(served, FRIEND_TOKEN)
+    assert sorted(found) == ["hidden.data", "hidden.data__state", "shown.data", "shown.data__state"]
+    assert {name: table["table_type"] for name, table in found.items()} == {
+        "hidden.data": "TABLE",
+        "hidden.data__state": "VIEW",
+        "shown.data": "TABLE",
+        "shown.data__state": "VIEW",
+    }
+    columns = [column["column_name"] for column in found["shown.data__state"]["table_columns"]]
+    assert columns == ["event_time", "city", "people"]
+
+
+def test_listed_columns_are_those_of_the_answer_flight_6(served: FlightNode) -> None:
+    with connected(served) as connection:
+        for name in ("shown.data", "shown.data__state"):
+            told = connection.adbc_get_table_schema(name)
+            assert told.remove_metadata() == ask(served, f'SELECT * FROM "{name}"').schema
+
+
+def test_hidden_dataset_is_told_by_nothing_flight_4(served: FlightNode) -> None:
+    for token in (None, THIEF_TOKEN):
+        told = []
+        for name in ("hidden.data", "absent.data"):
+            with pytest.raises(adbc_driver_manager.Error) as failed:
+                ask(served, f'SELECT * FROM "{name}"', token)
+            told.append((str(failed.value).replace(name, "NAME"), failed.value.status_code))
+        assert told[0] == told[1]
+        assert "not found" in told[0][0]
+    assert "Oslo" in ask(served, 'SELECT city FROM "hidden.data"', FRIEND_TOKEN)["city"].to_pylist()
+
+
+def test_token_that_opens_nothing_is_refused_flight_3(served: FlightNode) -> None:
+    for token in ("odf_unknown", "", "x" * 600, f"{FRIEND_TOKEN}x"):
+        with pytest.raises(adbc_driver_manager.Error, match="unknown, expired or revoked"):
+            ask(served, "SELECT 1", token)
+
+
+def test_query_that_fails_says_why_in_one_line_flight_10(served: FlightNode) -> None:
+    for sql, reason in (
+        ("SELECT", "Expected"),
+        ("SELECT nothing FROM shown.data", "nothing"),
+        ("SELECT 1; SELECT 2", "single SQL statement"),
+        ("INSERT INTO shown.data SELECT * FROM shown.data", "query"),
+        ("SELECT 1 " + "x" * 10_000_000, "at most"),
+        ("SELECT '" + "x" * 300_000 + "'", "at most"),
+    ):
+        with pytest.raises(adbc_driver_manager.Error) as failed:
+            ask(served, sql)
+        text = str(failed.value)
+        assert reason in text
+        assert "\n" not in text
+        assert ".py" not in text
+        assert str(served.made.node.home.path) not in text

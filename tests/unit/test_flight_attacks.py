@@ -1,0 +1,279 @@
+"""What strangers may try on the port of Flight SQL (FLIGHT-2, FLIGHT-7, FLIGHT-9, FLIGHT-10, FLIGHT-12)."""
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.flight as flight
+import pytest
+from google.protobuf import any_pb2
+from hypothesis import given
+from hypothesis import strategies as st
+
+from odf_node.configuration.declaration import Access, Limits
+from odf_node.flight.messages import PACKAGE, READ, REFUSED, decode_message, encode_message
+from odf_node.ports.peer_errors import AddressInUseError
+from odf_protocol.errors import MalformedError, UnsupportedError
+from support.flight_node import FlightNode, serving_flight
+from support.secretive_node import FRIEND_TOKEN, THIEF_TOKEN, SecretiveNode
+
+ONE_LINE = (flight.FlightServerError, flight.FlightUnavailableError)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecretiveNode]:
+    made = SecretiveNode.create(tmp_path_factory.mktemp("flight") / "node")
+    with closing(made.node):
+        yield made
+
+
+@pytest.fixture(scope="module")
+def served(made: SecretiveNode) -> Iterator[FlightNode]:
+    with serving_flight(made) as served:
+        yield served
+
+
+@contextmanager
+def connected(served: FlightNode) -> Iterator[Any]:
+    with flight.connect(served.url) as client:
+        yield client
+
+
+def shown(token: str | None = None) -> flight.FlightCallOptions:
+    headers = [] if token is None else [(b"authorization", f"Bearer {token}".encode())]
+    return flight.FlightCallOptions(timeout=120, headers=headers)
+
+
+def command(name: str, **fields: Any) -> flight.FlightDescriptor:
+    return flight.FlightDescriptor.for_command(encode_message(name, **fields))
+
+
+def packed(name: str, raw: bytes = b"", prefix: str = "type.googleapis.com/") -> bytes:
+    return any_pb2.Any(type_url=f"{prefix}{PACKAGE}.{name}", value=raw).SerializeToString()
+
+
+def prepared(client: Any, sql: str, token: str | None = None) -> bytes:
+    body = encode_message("ActionCreatePreparedStatementRequest", query=sql)
+    (result,) = client.do_action(flight.Action("CreatePreparedStatement", body), shown(token))
+    handle: bytes = decode_message(result.body.to_pybytes()).fields.prepared_statement_handle
+    return handle
+
+
+def put(client: Any, descriptor: flight.FlightDescriptor) -> None:
+    writer, _ = client.do_put(descriptor, pa.schema([]), shown(FRIEND_TOKEN))
+    writer.close()
+
+
+def require_plain(error: BaseException, served: FlightNode) -> None:
+    """Nothing of this machine or program is told."""
+    text = str(error)
+    assert "Traceback" not in text
+    assert ".py" not in text
+    assert "\n" not in text
+    assert str(served.made.node.home.path) not in text
+
+
+@given(st.binary(max_size=200) | st.builds(packed, st.sampled_from([*READ, *REFUSED, "Nothing"]), st.binary()))
+def test_garbage_is_a_message_or_refused_flight_2(raw: bytes) -> None:
+    with suppress(MalformedError, UnsupportedError):
+        assert decode_message(raw).name in READ
+
+
+def test_garbage_is_refused_in_one_line_by_every_call_flight_2(served: FlightNode) -> None:
+    before = served.made.holdings()
+    garbage = [b"", b"\0", b"\xff" * 40, packed("CommandStatementQuery", b"\x0a\x02\xff\xfe"), packed("Nothing")]
+    garbage += [packed("CommandGetTables", prefix=""), packed("CommandStatementQuery", b"\x0a\xff\xff\xff\xff\x0f")]
+    garbage += [b"x" * 2_000_000, packed("TicketStatementQuery", b"\x0a\x01x")]
+    with connected(served) as client:
+        for raw in garbage:
+            descriptor = flight.FlightDescriptor.for_command(raw)
+            for call in (
+                lambda each=descriptor: client.get_flight_info(each, shown()),
+                lambda each=raw: client.do_get(flight.Ticket(each), shown()).read_all(),
+                lambda each=raw: list(client.do_action(flight.Action("CreatePreparedStatement", each), shown())),
+                lambda each=raw: list(client.do_action(flight.Action("ClosePreparedStatement", each), shown())),
+                lambda each=raw: list(client.do_action(flight.Action("\n/x", each), shown())),
+            ):
+                with pytest.raises(ONE_LINE) as failed:
+                    call()
+                require_plain(failed.value, served)
+        with pytest.raises(ONE_LINE) as failed:
+            client.get_flight_info(flight.FlightDescriptor.for_path("a", "b"), shown())
+        require_plain(failed.value, served)
+        with pytest.raises(ONE_LINE) as failed:
+            list(client.list_flights(options=shown()))
+        require_plain(failed.value, served)
+        with pytest.raises(NotImplementedError) as unanswered:
+            client.get_schema(command("CommandStatementQuery", query="SELECT 1"), shown())
+        assert "odf_node" not in str(unanswered.value)
+    assert served.made.holdings() == before
+
+
+@pytest.mark.parametrize("name", sorted(REFUSED))
+def test_what_would_change_something_is_refused_in_its_own_words_flight_9(served: FlightNode, name: str) -> None:
+    before = served.made.holdings()
+    with connected(served) as client:
+        for call in (
+            lambda: client.get_flight_info(flight.FlightDescriptor.for_command(packed(name)), shown(FRIEND_TOKEN)),
+            lambda: list(client.do_action(flight.Action(name[6:-7], packed(name)), shown(FRIEND_TOKEN))),
+        ):
+            with pytest.raises(ONE_LINE, match=REFUSED[name]) as failed:
+                call()
+            require_plain(failed.value, served)
+        descriptor = flight.FlightDescriptor.for_command(packed(name))
+        with pytest.raises(ONE_LINE, match=REFUSED[name]):
+            put(client, descriptor)
+        asked = command("CommandStatementQuery", query="SELECT 1", transaction_id=b"1")
+        with pytest.raises(ONE_LINE, match="transaction"):
+            client.get_flight_info(asked, shown(FRIEND_TOKEN))
+    assert served.made.holdings() == before
+
+
+def test_ticket_and_statement_of_another_are_none_flight_7(served: FlightNode) -> None:
+    with connected(served) as client:
+        info = client.get_flight_info(
+            command("CommandStatementQuery", query='SELECT city FROM "hidden.data"'), shown(FRIEND_TOKEN)
+        )
+        handle = prepared(client, 'SELECT city FROM "hidden.data"', FRIEND_TOKEN)
+        ticket = info.endpoints[0].ticket
+        told = []
+        for token in (None, THIEF_TOKEN):
+            for made_up in (ticket, flight.Ticket(encode_message("TicketStatementQuery", statement_handle=b"x" * 32))):
+                with pytest.raises(ONE_LINE) as failed:
+                    client.do_get(made_up, shown(token)).read_all()
+                told.append(str(failed.value))
+        assert told == [told[0]] * len(told)
+        for token in (None, THIEF_TOKEN):
+            closing_it = encode_message("ActionClosePreparedStatementRequest", prepared_statement_handle=handle)
+            list(client.do_action(flight.Action("ClosePreparedStatement", closing_it), shown(token)))
+            with pytest.raises(ONE_LINE, match="one that was given to you"):
+                client.get_flight_info(
+                    command("CommandPreparedStatementQuery", prepared_statement_handle=handle), shown(token)
+                )
+        assert "Oslo" in client.do_get(ticket, shown(FRIEND_TOKEN)).read_all()["city"].to_pylist()
+        asked = command("CommandPreparedStatementQuery", prepared_statement_handle=handle)
+        assert client.get_flight_info(asked, shown(FRIEND_TOKEN)).total_records == 6
+
+
+def test_revoked_token_opens_nothing_any_more_flight_3(tmp_path: Any) -> None:
+    made = SecretiveNode.create(tmp_path / "node")
+    with closing(made.node), serving_flight(made) as served, connected(served) as client:
+        asked = command("CommandGetTables")
+        ticket = client.get_flight_info(asked, shown(FRIEND_TOKEN)).endpoints[0].ticket
+        assert client.do_get(ticket, shown(FRIEND_TOKEN)).read_all().num_rows == 4
+        # The list is made for whoever fetches it.
+        assert client.do_get(ticket, shown()).read_all().num_rows == 2
+        made.node.store.revoke_token(FRIEND_TOKEN[4:9], made.node.now())
+        with pytest.raises(flight.FlightUnauthenticatedError, match="revoked"):
+            client.do_get(ticket, shown(FRIEND_TOKEN)).read_all()
+
+
+def test_stranger_sees_nothing_where_nothing_is_for_everybody_flight_4(tmp_path: Any) -> None:
+    made = SecretiveNode.create(tmp_path / "node")
+    with (
+        closing(made.node),
+        serving_flight(made, access=Access(anonymous=False)) as served,
+        connected(served) as client,
+    ):
+        ticket = client.get_flight_info(command("CommandGetTables"), shown()).endpoints[0].ticket
+        assert client.do_get(ticket, shown()).read_all().num_rows == 0
+        with pytest.raises(ONE_LINE, match="not found"):
+            client.get_flight_info(command("CommandStatementQuery", query='SELECT * FROM "shown.data"'), shown())
+
+
+LONG = "SELECT count(*) FROM range(100000000) a, range(100000000) b WHERE a.value * b.value % 7 = 3"
+
+
+def test_whoever_goes_away_ends_their_question_flight_12(served: FlightNode) -> None:
+    with connected(served) as client:
+        begun_s = time.monotonic()
+        with pytest.raises(flight.FlightTimedOutError):
+            client.get_flight_info(command("CommandStatementQuery", query=LONG), flight.FlightCallOptions(timeout=3))
+        # The next question of the same caller has its turn at once, in an engine that is not busy.
+        info = client.get_flight_info(command("CommandStatementQuery", query="SELECT 1 AS one"), shown())
+        assert client.do_get(info.endpoints[0].ticket, shown()).read_all().to_pylist() == [{"one": 1}]
+        assert time.monotonic() - begun_s < 50
+
+
+def test_answer_that_is_too_long_fails_flight_10(served: FlightNode) -> None:
+    with connected(served) as client, pytest.raises(ONE_LINE, match="limit") as failed:
+        client.get_flight_info(command("CommandStatementQuery", query="SELECT value FROM range(20000000)"), shown())
+    require_plain(failed.value, served)
+
+
+def test_wide_rows_are_sent_in_small_parts_flight_8(served: FlightNode) -> None:
+    sql = "SELECT repeat('x', 100000) AS text FROM range(300)"
+    with connected(served) as client:
+        info = client.get_flight_info(command("CommandStatementQuery", query=sql), shown())
+        sizes = [chunk.data.nbytes for chunk in client.do_get(info.endpoints[0].ticket, shown())]
+    assert info.total_records == 300
+    assert sum(sizes) >= 30_000_000
+    assert max(sizes) <= 4 << 20
+
+
+def test_many_ask_at_once_and_each_has_its_own_answer_flight_12(served: FlightNode) -> None:
+    answers: dict[int, Any] = {}
+
+    def ask(number: int) -> None:
+        token = FRIEND_TOKEN if number % 2 else THIEF_TOKEN
+        with connected(served) as client:
+            try:
+                asked = command("CommandStatementQuery", query=f"SELECT {number} AS number")
+                info = client.get_flight_info(asked, shown(token))
+                answers[number] = client.do_get(info.endpoints[0].ticket, shown(token)).read_all()["number"][0].as_py()
+            except flight.FlightUnavailableError as error:
+                answers[number] = str(error)
+
+    threads = [threading.Thread(target=ask, args=(number,)) for number in range(30)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(200)
+    right = [number for number, answer in answers.items() if answer == number]
+    assert len(answers) == 30
+    assert len(right) >= 16
+    assert all("wait" in answer for number, answer in answers.items() if number not in right)
+
+
+def test_no_more_calls_run_than_may_flight_12(tmp_path: Any) -> None:
+    made = SecretiveNode.create(tmp_path / "node")
+    with (
+        closing(made.node),
+        serving_flight(made, limits=Limits(requests=1)) as served,
+        connected(served) as client,
+        connected(served) as other,
+    ):
+
+        def keep_busy() -> None:
+            with suppress(flight.FlightTimedOutError):
+                client.get_flight_info(
+                    command("CommandStatementQuery", query=LONG), flight.FlightCallOptions(timeout=8)
+                )
+
+        thread = threading.Thread(target=keep_busy)
+        thread.start()
+        refused = None
+        while refused is None and thread.is_alive():
+            try:
+                other.get_flight_info(command("CommandGetTables"), shown())
+            except flight.FlightUnavailableError as error:
+                refused = str(error)
+        assert "come later" in str(refused)
+        thread.join(60)
+        # Its place is given back when it ends.
+        while True:
+            try:
+                other.get_flight_info(command("CommandGetTables"), shown())
+                break
+            except flight.FlightUnavailableError:
+                time.sleep(0.02)
+
+
+def test_port_that_is_taken_is_told_flight_1(served: FlightNode, tmp_path: Any) -> None:
+    made = SecretiveNode.create(tmp_path / "node")
+    port = int(served.url.rpartition(":")[2])
+    with closing(made.node), pytest.raises(AddressInUseError), serving_flight(made, port=port):
+        pass
