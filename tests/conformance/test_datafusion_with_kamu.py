@@ -32,7 +32,7 @@ pytestmark = [
     pytest.mark.skipif("ODF_PEER" not in os.environ, reason="ODF_PEER does not name the folder of a peer's programs"),
 ]
 
-GENERATED = 150
+GENERATED = int(os.environ.get("FUSION_QUERIES", "150"))
 SYSTEM_TIME = Timestamp.from_unix_ms(1_700_000_000_123)
 INSTANT = pa.timestamp("ms", "UTC")
 FIRST_DAY = dt.datetime(2024, 1, 1, tzinfo=dt.UTC)

@@ -123,6 +123,13 @@ def test_step_of_an_engine_that_lies_changes_nothing(node: RealNode, tmp_path: P
     assert "all.cities" in node.must("status").out
 
 
+def test_pull_shows_that_a_slow_engine_is_at_work(node: RealNode, tmp_path: Path) -> None:
+    node.must("engine", "add", "other-one", str(write_engine(tmp_path / "engine", "works-slowly")))
+    node.must("add", write_derivative(tmp_path))
+    pulled = node.must("pull", "all.cities", environment={"ODF_NODE_PROGRESS_S": "0.2"})
+    assert "all.cities: engine 'other-one' is at work (" in pulled.err
+
+
 def test_query_that_the_engine_calls_invalid_is_not_added(node: RealNode, tmp_path: Path) -> None:
     node.must("engine", "add", "other-one", str(write_engine(tmp_path / "engine")))
     refused = node.run("add", write_derivative(tmp_path, query="NONSENSE"))

@@ -20,6 +20,7 @@ from odf_engines.added.runtime import RootRuntime, find_runtime
 from odf_engines.contract import GradeLevel, Limits, QueryTable, TransformRequest
 from odf_engines.engine import EngineSession
 from odf_engines.errors import EngineFailureError, InvalidQueryError, LimitExceededError
+from odf_engines.host.session import HostSession
 from odf_node.adapters.engine_folder import EngineFolder
 from odf_node.home import Home
 from odf_node.ports.engines import WantedStart
@@ -235,3 +236,25 @@ def processes_with(text: str) -> list[str]:
         with contextlib.suppress(OSError):
             found.append(path.read_bytes().decode("utf-8", "replace"))
     return [each for each in found if text in each]
+
+
+def test_slow_engine_is_heard_to_work_but_not_more_than_once_a_second(tmp_path: Path) -> None:
+    with opened(tmp_path, "works-slowly") as session:
+        assert isinstance(session, HostSession)
+        heard: list[int] = []
+        session.on_progress = heard.append
+        response = session.transform(step(tmp_path))
+        assert [row[1] for row in output_rows(response)] == list(range(10))
+    assert heard == sorted(set(heard))
+    assert heard[0] == 1
+    assert 2 <= len(heard) <= response.statistics.seconds + 1
+    assert heard[-1] <= 25
+
+
+def test_engine_that_is_at_work_can_be_stopped(tmp_path: Path) -> None:
+    with opened(tmp_path, "progress-for-ever") as session:
+        assert isinstance(session, HostSession)
+        session.on_progress = lambda _count: session.stop()
+        with pytest.raises(EngineFailureError):
+            session.transform(step(tmp_path))
+        assert not list((session.folder / "out").iterdir())

@@ -133,6 +133,9 @@ def misbehave(say: Any, wrap: Any, query: str) -> Any:
 
     if BEHAVIOUR == "hangs":
         time.sleep(3600)
+    for _ in range(25 if BEHAVIOUR == "works-slowly" else 0):
+        yield say(TransformResponseProgress())
+        time.sleep(0.1)
     while BEHAVIOUR == "progress-for-ever":
         yield say(TransformResponseProgress())
     while BEHAVIOUR == "floods-the-log":

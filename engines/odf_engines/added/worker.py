@@ -9,6 +9,7 @@ Source: clauses ADDED-6 to ADDED-9 in ``spec/extensions/added-engines.md``; ENGI
 import importlib
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +38,7 @@ def main(arguments: dict[str, Any]) -> None:
     from odf_engines.added.description import EngineStart
     from odf_engines.errors import EngineError, EngineFailureError, EngineMissingError
     from odf_engines.host.messages import error_to_fields
+    from odf_engines.host.progress import progress_line
     from odf_engines.host.worker import READY, answer_line, take_answers
 
     answers = take_answers()
@@ -57,7 +59,10 @@ def main(arguments: dict[str, Any]) -> None:
         if operation not in {"check", "transform"}:
             raise EngineMissingError(arguments["name"], offer=operation)
         if operation == "transform":
-            return _transform(program, request, folder)
+            number = int(folder.name)
+            return _transform(
+                program, request, folder, lambda said: print(progress_line(number, said), file=answers, flush=True)
+            )
         if not tried or tried[0][0] != request:
             tried[:] = [(request, _grade(program, arguments["name"], request, folder))]
         return tried[0][1]
@@ -72,10 +77,10 @@ def main(arguments: dict[str, Any]) -> None:
             return
 
 
-def _transform(program: "EngineProgram", request: Any, folder: Path) -> dict[str, object]:
+def _transform(program: "EngineProgram", request: Any, folder: Path, tell: Callable[[int], None]) -> dict[str, object]:
     from odf_engines.added.requests import answer_of, success_of, translate
 
-    answer = program.transform(translate(request, folder, _SCRATCH))
+    answer = program.transform(translate(request, folder, _SCRATCH), tell)
     return answer_of(request, success_of(answer), folder)
 
 

@@ -38,6 +38,7 @@ from odf_engines.host.guest import Guest
 from odf_engines.host.messages import encode_message, error_from_fields, error_of_start
 from odf_engines.host.output_reader import OutputReader
 from odf_engines.host.outputs import Answer, OutputFolder
+from odf_engines.host.progress import receive_answer
 from odf_engines.host.python_program import python_command
 from odf_engines.host.query_bounds import check_query_bounds, check_transform_bounds
 from odf_engines.sandbox.caller import CallerConfinedProcess
@@ -95,6 +96,7 @@ class HostSession:
         self._process: SandboxedProcess | None = None
         self._fresh_bytes = 0
         self._is_stopped = False
+        self.on_progress: Callable[[int], None] = lambda _count: None  # hears how often the engine said that it works
         self.folder = Path(tempfile.mkdtemp(prefix=f"{guest.name}-", dir=workspace))
         for name in ("etc", "in", "out", "done"):
             (self.folder / name).mkdir()
@@ -214,7 +216,8 @@ class HostSession:
         try:
             message = {"number": self._number, "operation": operation, "request": request}
             process.send(encode_message(message, self.show_input).encode())
-            answer = self._parse(process.receive(min(limits.wall_s, self._limits.wall_s)))
+            wall_s = min(limits.wall_s, self._limits.wall_s)
+            answer = self._parse(receive_answer(process, self._number, wall_s, self.on_progress))
             if isinstance(answer, Answer):
                 outputs = OutputFolder(
                     self.folder / "out" / number, self.folder / "done" / number, limits, self._reader

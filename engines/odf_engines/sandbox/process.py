@@ -126,6 +126,7 @@ class SandboxedProcess:
             LimitExceededError: Time is up, or the watch stopped the process.
             EngineFailureError: The process ended, or its line is too long.
         """
+        self._is_asked = True
         deadline = time.monotonic() + wall_s
         with selectors.DefaultSelector() as selector:
             selector.register(self._stdout, selectors.EVENT_READ)

@@ -20,6 +20,7 @@ from odf_engines.errors import (
     UnsuitableQueryError,
     UnsuitableSourceError,
 )
+from odf_engines.host.session import HostSession
 from odf_engines.preprocess_engines import find_preprocess_engine
 from odf_engines.registry import engines_offering, get_ingest_engine
 from odf_node.configuration.declaration import Engines
@@ -57,6 +58,7 @@ class EngineHost:
     _open_sessions: list[EngineSession] = field(default_factory=list)
     _digests: dict[str, Multihash] = field(default_factory=dict)
     _is_stopped: bool = False
+    _say: Callable[[str], None] = field(default=lambda _text: None)
 
     @property
     def workspace(self) -> Path:
@@ -209,6 +211,15 @@ class EngineHost:
             finally:
                 self._open_sessions.remove(session)
 
+    @contextmanager
+    def heard_by(self, say: Callable[[str], None]) -> Iterator[None]:
+        """Let somebody hear, from whichever thread, when an engine says that it is at work (ADDED-7)."""
+        before, self._say = self._say, say
+        try:
+            yield
+        finally:
+            self._say = before
+
     def stop(self) -> None:
         """End every session's process at once, from any thread; requests that run or come later fail."""
         self._is_stopped = True
@@ -240,7 +251,10 @@ class EngineHost:
 
     def _open(self, name: str) -> EngineSession:
         with mapped_os_errors(self.workspace):
-            return self._watched(self.get_engine(name).open(self.workspace, self.limits))
+            session = self._watched(self.get_engine(name).open(self.workspace, self.limits))
+        if isinstance(session, HostSession):
+            session.on_progress = lambda count: self._say(f"engine '{name}' is at work ({count:,} signs of it)")
+        return session
 
     def _watched(self, session: EngineSession) -> EngineSession:
         """Make the session one that ``stop`` finds."""

@@ -84,6 +84,10 @@ class Pulling:
             RefusedError: What the peer offers is not accepted; nothing changed.
             UsageError: The request makes no sense for this dataset.
         """
+        with self.transformer.engines.heard_by(lambda text: progress.say(f"{target.label}: {text}")):
+            return await self._pull(target, wishes, progress)
+
+    async def _pull(self, target: PullTarget, wishes: PullWishes, progress: ProgressLine) -> PullReport:
         record = target.record
         if record is None or record.origin is not Origin.OWN:
             return await self._pull_from_others(target, wishes, progress)

@@ -1,0 +1,62 @@
+"""What a guest says of its progress while it works, before its answer.
+
+ODF's contract has a message that says no more than that work goes on. Our program in the sandbox passes it on once a
+second as a line ``{"number": N, "progress": COUNT}``; who reads it believes neither how often it comes nor what it is.
+
+Source: clauses ENGINE-5 and ADDED-7 in ``spec/extensions``.
+"""
+
+import re
+import time
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from odf_engines.errors import EngineFailureError, LimitExceededError
+
+__all__ = ["PROGRESS_EACH_S", "progress_line", "receive_answer"]
+
+PROGRESS_EACH_S: Final = 1.0
+"""How often a guest speaks of its progress at most."""
+
+_MOST_AT_ONCE: Final = 100  # guess: lines that wait while the host is busy
+_MOST_EACH_S: Final = 10.0  # guess: a clock that jumps
+_LINE: Final = re.compile(rb'\{"number": ([0-9]{1,18}), "progress": ([0-9]{1,18})\}')
+
+
+class _Lines(Protocol):
+    def receive(self, wall_s: float) -> bytes: ...
+
+
+def progress_line(number: int, count: int) -> str:
+    """Write what a guest says for the ``count``-th time about the request ``number``."""
+    return f'{{"number": {number}, "progress": {count}}}'
+
+
+def receive_answer(process: _Lines, number: int, wall_s: float, hear: Callable[[int], None]) -> bytes:
+    """Read lines until one that is not about progress.
+
+    Args:
+        process: That was asked.
+        number: Of the request.
+        wall_s: For all lines together.
+        hear: Hears how often the guest has said that it works.
+
+    Raises:
+        LimitExceededError: Time is up.
+        EngineFailureError: The process ended, or speaks more often than anybody can hear.
+    """
+    began, said = time.monotonic(), 0
+    while True:
+        try:
+            line = process.receive(began + wall_s - time.monotonic())
+        except LimitExceededError as error:
+            if error.limit == "wall_s":
+                raise LimitExceededError("wall_s", allowed=wall_s) from error
+            raise
+        found = _LINE.fullmatch(line.strip())
+        if found is None or int(found[1]) != number:
+            return line
+        said += 1
+        if said > _MOST_AT_ONCE + _MOST_EACH_S * (time.monotonic() - began):
+            raise EngineFailureError(f"the engine said {said} times that it works, and nothing else")
+        hear(int(found[2]))
