@@ -52,6 +52,11 @@ def test_environment_wins_over_the_file() -> None:
     assert (read.listen.port, read.access.anonymous) == (2, False)
 
 
+def test_role_that_may_be_given_to_no_engine_may_be_empty() -> None:
+    read = parse("[engines]\ningest_first = ''\n", ODF_NODE_ENGINES_QUERY_FIRST="")
+    assert (read.engines.ingest_first, read.engines.query_first) == ("", "")
+
+
 @pytest.mark.parametrize(
     ("text", "told"),
     [

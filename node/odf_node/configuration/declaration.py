@@ -25,13 +25,14 @@ HIGHEST_NUMBER: Final = 2**53
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What a setting may be: numbers have bounds, words may have ``choices``; ``reloads``: SIGHUP changes it."""
+    """What a setting may be: numbers have bounds, words may have ``choices`` or be empty; ``reloads``: by SIGHUP."""
 
     meaning: str
     reloads: bool
     lowest: int = 0
     highest: int = HIGHEST_NUMBER
     choices: tuple[str, ...] = ()
+    may_be_empty: bool = False
 
 
 def _setting(
@@ -42,8 +43,9 @@ def _setting(
     lowest: int = 0,
     highest: int = HIGHEST_NUMBER,
     choices: tuple[str, ...] = (),
+    may_be_empty: bool = False,
 ) -> Any:
-    rule = Rule(meaning, reloads, lowest, highest, choices)
+    rule = Rule(meaning, reloads, lowest, highest, choices, may_be_empty)
     return field(default=default, metadata=MappingProxyType({"rule": rule}))
 
 
@@ -184,12 +186,14 @@ class Engines:
         "arrow",
         "is asked before that one where an ingest has no query, and takes plain records to append; empty: none",
         reloads=False,
+        may_be_empty=True,
     )
     query: str = _setting("spark", "answers questions that name no engine; they are in its SQL", reloads=False)
     query_first: str = _setting(
         "datafusion",
         "is asked before that one where it is installed and gives the same answer (QUERY-7); empty: none",
         reloads=False,
+        may_be_empty=True,
     )
     step_rows: int = _setting(
         20_000_000, "rows of an input that one step of a derivative reads at most (PLAN-13)", reloads=False, lowest=1

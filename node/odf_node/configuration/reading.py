@@ -144,7 +144,7 @@ def _check(declared: "Field[Any]", value: object, place: str, setting: str) -> o
                 return value
             expected = f"one of {', '.join(rule.choices)}"
         case _:
-            if isinstance(value, str) and value and "\0" not in value:
+            if isinstance(value, str) and (value or rule.may_be_empty) and "\0" not in value:
                 return value
             expected = "a text"
     raise ConfigurationError(place, setting, f"expected {expected}, found {value!r}")

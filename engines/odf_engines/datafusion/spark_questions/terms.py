@@ -166,9 +166,14 @@ def _in(node: exp.Expression, write: Write) -> Term:
     values = [write(each) for each in node.expressions]
     if not values or any(not isinstance(each, exp.Literal) for each in node.expressions):
         raise UnsuitableQueryError("IN with anything but values")
-    if any(each.kind != term.kind and not (each.kind.is_integer and term.kind.is_integer) for each in values):
+    if not all(_fits(each.kind, term.kind) for each in values):
         raise UnsuitableQueryError("IN with values of other types")
     return Term(f"({' OR '.join(_compared(term, '=', each).sql for each in values)})", BOOLEAN)
+
+
+def _fits(value: Kind, kind: Kind) -> bool:
+    """Say whether IN compares a value with a column as ``=`` does: Spark looks for a type of all of them."""
+    return value == kind or (value.is_integer and kind.is_integer) or (value == STRING and kind in (DATE, TIMESTAMP))
 
 
 def _like(node: exp.Expression, write: Write) -> Term:
