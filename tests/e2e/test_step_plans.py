@@ -106,6 +106,7 @@ def test_plan_of_a_view_reads_whole_inputs_again(tmp_path: Path) -> None:
     with closing(SqliteMetadataStore(Home(node.home))) as store:
         add_step_figures(metrics, store, store)
         lines = metrics.render().splitlines()
+        assert metrics.render().splitlines() == lines  # nothing grew
     assert f'odf_node_step_rows{{dataset="totals",rows="known"}} {after}' in lines
     assert not [line for line in lines if 'dataset="cities"' in line]
 

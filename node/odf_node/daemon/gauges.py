@@ -5,14 +5,16 @@ from collections.abc import Iterator
 
 from odf_node.composition import Node
 from odf_node.daemon.supervisor import open_descriptors, process_memory_bytes
-from odf_node.derive.step_log import StepLog
+from odf_node.derive.step_log import StepLog, StoredStep
 from odf_node.metrics import Labels, Metrics
 from odf_node.ports import Origin
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.evidence import EvidenceStore
 from odf_node.upkeep.scrubbing import read_scrub_state
+from odf_protocol.did import DatasetId
 from odf_protocol.enums import DatasetKind
 from odf_protocol.errors import OdfError
+from odf_protocol.multihash import Multihash
 from odf_protocol.step_statistics import StepStatistics
 
 
@@ -64,13 +66,19 @@ def make_metrics(node: Node) -> Metrics:
 
 def add_step_figures(metrics: Metrics, chains: ChainStore, evidence: EvidenceStore) -> None:
     """Add what the newest step of each derivative of this node did (REPLAY-13)."""
+    steps = StepLog(chains, evidence)
+    known: dict[DatasetId, tuple[Multihash, StoredStep | None]] = {}
 
     def iter_newest() -> Iterator[tuple[str, StepStatistics]]:
-        steps = StepLog(chains, evidence)
+        """Read the records of derivatives that grew since somebody asked last; there may be thousands of others."""
         try:
             for record in chains.list_datasets():
-                is_ours = record.origin is Origin.OWN and record.kind is DatasetKind.DERIVATIVE
-                newest = steps.find_newest(record) if is_ours else None
+                if record.origin is not Origin.OWN or record.kind is not DatasetKind.DERIVATIVE:
+                    continue
+                head, newest = known.get(record.id, (None, None))
+                if head != record.head.hash:
+                    newest = steps.find_newest(record)
+                    known[record.id] = record.head.hash, newest
                 if newest is not None:
                     yield record.name, newest.statistics
         except OdfError:
