@@ -262,6 +262,18 @@ async def test_history_of_a_row_has_every_row_of_its_key_pages_11(made: Secretiv
 
 
 @in_loop
+async def test_rows_that_nobody_compared_with_their_blocks_are_not_shown_pages_9(made: SecretiveNode) -> None:
+    """Of a copy that was taken without a look at its rows (PART-12)."""
+    made.node.store.mark_absent(made.hidden.id, made.files)
+    async with reading(made) as reader:
+        await reader.sign_in(READER)
+        for path in ("rows", "rows/0", "rows/0?key=4"):
+            page = await reader.get(f"/-/datasets/hidden.data/{path}", 404)
+            assert "lacks" in page.text
+            assert "Oslo" not in page.text
+
+
+@in_loop
 async def test_list_goes_on_by_pages_and_finds_by_name_pages_9(
     made: SecretiveNode, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -24,6 +24,7 @@ from odf_node.http.server import serve as serve_http
 from odf_node.keys.disputes import Disputes
 from odf_node.keys.logs import KeyLogs
 from odf_node.pages import add_pages
+from odf_node.ports.access import Pages
 from odf_node.ports.keys import PrivateKey
 from odf_node.rows.trees import KeptTrees
 from odf_node.turns import FairTurns, TurnLimits
@@ -91,7 +92,7 @@ async def serve(node: Node, setting: Setting, *, ready_file: Path | None, consol
         ):
 
             def announce(listening: ListeningAddress) -> None:
-                _announce(node, listening, ready_file, console)
+                _announce(node, listening, ready_file, console, pages=Pages(running.access.pages))
                 if gossiping is not None:
                     gossiping.start(listening, verifications)  # which looks after the heads too
                 else:
@@ -123,11 +124,15 @@ def _prepare(node: Node) -> PrivateKey:
     return key
 
 
-def _announce(node: Node, listening: ListeningAddress, ready_file: Path | None, console: Console) -> None:
+def _announce(
+    node: Node, listening: ListeningAddress, ready_file: Path | None, console: Console, *, pages: Pages
+) -> None:
     """Tell people, scripts and the supervisor that requests are answered."""
     count = sum(record.published for record in node.chains.list_datasets())
     reach = ", to this machine alone; --address lets others in" if listening.is_local else ""
     console.note(f"serving {count_of(count, 'dataset')} at {listening.url}{reach} (Ctrl-C ends)")
+    if pages is not Pages.OFF:
+        console.note(f"web pages: {listening.url}/-/sign-in ('odf-node token create ME --inspect' makes a token)")
     if ready_file is not None:
         _write_whole(ready_file, f"{listening.url}\n")
     notify_supervisor(os.environ, "READY=1", f"STATUS=serving at {listening.url}")

@@ -151,15 +151,16 @@ class RowWindows:
         if unknown := [key for key in keys if key not in names]:
             raise UsageError(f"'{record.name}' has no column '{unknown[0]}'")
         found, looked_from = {offset}, offset
-        if keys:
-            found, looked_from = self._find_like(record, view, offset, keys)
-        numbers = sorted(found | {offset})
-        kept = sorted({*numbers[-MOST_LIKE:], offset})
-        runs = [*self._group(record, view, kept)]
-        needed = (item.physical_hash for item, _, _ in runs)
-        Presence(self.object_names, self.objects).require_checked(record, needed)
         rows: list[tuple[int, tuple[Cell, ...]]] = []
         with SliceProcess() as reader:
+            reader.start()
+            if keys:
+                found, looked_from = self._find_like(reader, record, view, offset, keys)
+            numbers = sorted(found | {offset})
+            kept = sorted({*numbers[-MOST_LIKE:], offset})
+            runs = [*self._group(record, view, kept)]
+            needed = (item.physical_hash for item, _, _ in runs)
+            Presence(self.object_names, self.objects).require_checked(record, needed)
             for item, start, count in runs:
                 interval = item.offset_interval
                 path = self.objects.get_path(item.physical_hash)
@@ -170,7 +171,7 @@ class RowWindows:
         return RowHistory(window, tuple(keys), looked_from, len(numbers) > len(kept))
 
     def _find_like(
-        self, record: DatasetRecord, view: DatasetView, offset: int, keys: Sequence[str]
+        self, reader: SliceProcess, record: DatasetRecord, view: DatasetView, offset: int, keys: Sequence[str]
     ) -> tuple[set[int], int]:
         """Look for the key in the newest slices; give the numbers found, and the first that was looked at."""
         (origin,) = self._find_slices(record, view, offset, offset)
@@ -178,21 +179,20 @@ class RowWindows:
         Presence(self.object_names, self.objects).require_checked(record, [origin.physical_hash])
         pattern, left_bytes = self.objects.get_path(origin.physical_hash), MOST_SLICE_BYTES
         absent = self.object_names.list_absent_objects(record.id)
-        with SliceProcess() as reader:
-            for stored in islice(self.chains.iter_blocks_with_rows(record.id, newest_first=True), MOST_SLICES):
-                item = _slice_of(decode_block(stored.raw, expected_hash=stored.hash))
-                if item is None or item.physical_hash in absent or left_bytes < item.size or len(found) > MOST_LIKE:
-                    break
-                left_bytes -= item.size
-                numbers = reader.find_rows_like(
-                    self.objects.get_path(item.physical_hash),
-                    pattern=pattern,
-                    row=offset - origin.offset_interval.start,
-                    keys=keys,
-                    most=MOST_LIKE + 1,
-                )
-                looked_from = min(looked_from, item.offset_interval.start)
-                found |= {item.offset_interval.start + number for number in numbers}
+        for stored in islice(self.chains.iter_blocks_with_rows(record.id, newest_first=True), MOST_SLICES):
+            item = _slice_of(decode_block(stored.raw, expected_hash=stored.hash))
+            if item is None or item.physical_hash in absent or left_bytes < item.size or len(found) > MOST_LIKE:
+                break
+            left_bytes -= item.size
+            numbers = reader.find_rows_like(
+                self.objects.get_path(item.physical_hash),
+                pattern=pattern,
+                row=offset - origin.offset_interval.start,
+                keys=keys,
+                most=MOST_LIKE + 1,
+            )
+            looked_from = min(looked_from, item.offset_interval.start)
+            found |= {item.offset_interval.start + number for number in numbers}
         return found, looked_from
 
     def _group(

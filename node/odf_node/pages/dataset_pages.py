@@ -12,7 +12,7 @@ from odf_node.errors import UsageError
 from odf_node.pages.rendering import Page
 from odf_node.pages.texts import without_hidden
 from odf_node.pages.visits import Visit
-from odf_node.ports import BlockNotFoundError, DatasetRecord
+from odf_node.ports import BlockNotFoundError, DatasetNotFoundError, DatasetRecord
 from odf_node.upkeep.listing import DatasetSummary
 from odf_protocol.dataset_view import DatasetView
 from odf_protocol.manifest import iter_log_yaml
@@ -48,7 +48,9 @@ def badge_of(summary: DatasetSummary) -> str:
 
 def frame_of(visit: Visit, record: DatasetRecord, tab: str) -> dict[str, Any]:
     """Give what stands at the top of every page about a dataset."""
-    (summary,) = visit.node.read_models.listing.summarize([record])
+    summary = next(iter(visit.node.read_models.listing.summarize([record])), None)
+    if summary is None:  # deleted meanwhile
+        raise DatasetNotFoundError("of this name")
     return {"record": record, "summary": summary, "badge": badge_of(summary), "tab": tab}
 
 
