@@ -40,6 +40,11 @@ def test_settings_are_read_by_section() -> None:
     assert read.tls.certificate == Path("/c.pem")
 
 
+def test_engine_that_is_asked_first_may_be_none() -> None:
+    read = parse("[engines]\ningest_first = ''\n", ODF_NODE_ENGINES_QUERY_FIRST="")
+    assert (read.engines.ingest_first, read.engines.query_first) == ("", "")
+
+
 def test_environment_wins_over_the_file() -> None:
     read = parse(
         "[listen]\nport = 1\n[access]\nanonymous = true\n",
