@@ -40,7 +40,7 @@ def orders(tmp_path: Path) -> TransformInput:
 
 
 def test_engine_says_what_it_offers_and_is_not_asked_for_more() -> None:
-    assert get_engine("DataFusion").offers == {Offer.TRANSFORM, Offer.QUERY}
+    assert get_engine("DataFusion").offers == {Offer.TRANSFORM, Offer.PREPROCESS, Offer.QUERY}
     assert engines_offering(Offer.INGEST) == ("arrow", "spark")
     with pytest.raises(EngineMissingError, match=r"does not offer ingest \(offered by: arrow, spark\)"):
         get_engine("datafusion", Offer.INGEST)
