@@ -41,11 +41,13 @@ def serving_flight(made: SecretiveNode, **settings: Any) -> Iterator[FlightNode]
     loop, ready = asyncio.new_event_loop(), threading.Event()
     stop, log = asyncio.Event(), io.StringIO()
 
-    failures: list[OdfError] = []
+    failures, urls = list[OdfError](), list[str]()
 
     async def serve() -> None:
         try:
-            async with flight_beside(made.node, live, stop):
+            async with flight_beside(made.node, live, stop) as url:
+                assert url is not None
+                urls.append(url)
                 ready.set()
                 await stop.wait()
         except OdfError as error:  # it is raised below
@@ -59,8 +61,7 @@ def serving_flight(made: SecretiveNode, **settings: Any) -> Iterator[FlightNode]
         assert ready.wait(60)
         if failures:
             raise failures[0]
-        url = log.getvalue().partition('"url": "')[2].partition('"')[0]
-        yield FlightNode(made, url, live, log)
+        yield FlightNode(made, urls[0], live, log)
     finally:
         loop.call_soon_threadsafe(stop.set)
         thread.join(120)

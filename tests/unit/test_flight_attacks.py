@@ -17,6 +17,7 @@ from odf_node.configuration.declaration import Access, Limits
 from odf_node.flight.messages import PACKAGE, READ, REFUSED, decode_message, encode_message
 from odf_node.ports.peer_errors import AddressInUseError
 from odf_protocol.errors import MalformedError, UnsupportedError
+from support.daemons import daemon
 from support.flight_node import FlightNode, serving_flight
 from support.secretive_node import FRIEND_TOKEN, THIEF_TOKEN, SecretiveNode
 
@@ -270,6 +271,20 @@ def test_no_more_calls_run_than_may_flight_12(tmp_path: Any) -> None:
                 break
             except flight.FlightUnavailableError:
                 time.sleep(0.02)
+
+
+def test_client_that_reads_nothing_holds_up_no_end_flight_12(tmp_path: Any) -> None:
+    settings = "[listen]\nport = 0\nflight_port = 0\n[engines]\nquery = 'datafusion'\n[shutdown]\ngrace_seconds = 1\n"
+    with daemon(tmp_path / "home", settings=settings) as running:
+        client = flight.connect(running.wait_for("flight")[0]["url"])
+        sql = "SELECT repeat('x', 100000) AS text FROM range(2000)"
+        info = client.get_flight_info(command("CommandStatementQuery", query=sql), shown())
+        reader = client.do_get(info.endpoints[0].ticket)
+        assert reader.read_chunk().data.num_rows > 0
+        running.process.terminate()
+        assert running.process.wait(60) == 0
+        assert running.log("stopped")
+    assert list((tmp_path / "home" / "engines").glob("process-*")) == []
 
 
 def test_port_that_is_taken_is_told_flight_1(served: FlightNode, tmp_path: Any) -> None:

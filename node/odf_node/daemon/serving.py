@@ -16,6 +16,7 @@ from odf_node.daemon.reloading import Setting, reload
 from odf_node.daemon.supervisor import notify_supervisor
 from odf_node.errors import UsageError
 from odf_node.flight import flight_beside
+from odf_node.http.access_log import write_line
 from odf_node.http.encryption import make_tls_context
 from odf_node.http.live import Live
 from odf_node.http.served_node import ServedNode
@@ -88,10 +89,12 @@ async def serve(node: Node, setting: Setting, *, ready_file: Path | None, consol
                 tells=lambda: live.configuration.access.anonymous,
                 prepare=house.renewal.look,
             ) as gossiping,
-            flight_beside(node, live, stop),
+            flight_beside(node, live, stop) as flight_url,
         ):
 
             def announce(listening: ListeningAddress) -> None:
+                if flight_url is not None:
+                    write_line("flight", url=flight_url)
                 _announce(node, listening, ready_file, console, pages=Pages(running.access.pages))
                 if gossiping is not None:
                     gossiping.start(listening, verifications)  # which looks after the heads too

@@ -1,6 +1,9 @@
 """Start and end the port of Flight SQL with the daemon (FLIGHT-1, FLIGHT-12)."""
 
 import asyncio
+import atexit
+import os
+import sys
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -11,7 +14,6 @@ from odf_node.composition import Node
 from odf_node.configuration.declaration import Tls
 from odf_node.engine_workspace import EngineWorkspace
 from odf_node.errors import UsageError
-from odf_node.http.access_log import write_line
 from odf_node.http.live import Live
 from odf_node.ports.peer_errors import AddressInUseError
 
@@ -25,8 +27,8 @@ _LEAVE_S: Final = 2.0  # guess: what calls take to tell their clients that the n
 
 
 @asynccontextmanager
-async def flight_beside(node: Node, live: Live, stop: asyncio.Event) -> AsyncIterator[None]:
-    """Answer Flight SQL until ``stop`` is set or this is left, if the settings have a port for it.
+async def flight_beside(node: Node, live: Live, stop: asyncio.Event) -> AsyncIterator[str | None]:
+    """Answer Flight SQL until ``stop`` is set or this is left, if the settings have a port for it; gives its address.
 
     Raises:
         UsageError: The library for its messages is not installed.
@@ -34,7 +36,7 @@ async def flight_beside(node: Node, live: Live, stop: asyncio.Event) -> AsyncIte
     """
     listen = live.configuration.listen
     if listen.flight_port is None:
-        yield
+        yield None
         return
     if find_spec("google") is None or find_spec("google.protobuf") is None:
         raise UsageError("listen.flight_port needs protobuf: pip install 'odf-node[flight]'")
@@ -59,11 +61,10 @@ async def flight_beside(node: Node, live: Live, stop: asyncio.Event) -> AsyncIte
         # The library says no more.
         reason = "another program uses it, or this machine has no such address"
         raise AddressInUseError(listen.address, listen.flight_port, reason) from error
-    write_line("flight", url=f"{scheme}://{host}:{server.port}")
     sweeping = asyncio.create_task(_sweep(answers, questions))
     ending = asyncio.create_task(_end(server, questions, stop, live.configuration.shutdown.grace_seconds))
     try:
-        yield
+        yield f"{scheme}://{host}:{server.port}"
     finally:
         stop.set()
         sweeping.cancel()
@@ -100,4 +101,13 @@ async def _end(server: "FlightSqlServer", questions: "Questions", stop: asyncio.
     await asyncio.to_thread(ended.wait, grace_s / 2)
     questions.stop()
     if not await asyncio.to_thread(ended.wait, grace_s / 2 + _LEAVE_S):
-        write_line("flight-left", grace_s=grace_s)
+        # At the end of the process the library waits again, without end, for a client that reads nothing. By then all
+        # else is closed; what is registered last runs first.
+        atexit.register(_leave)
+
+
+def _leave() -> None:
+    """End the process as it is."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
