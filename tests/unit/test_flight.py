@@ -1,4 +1,4 @@
-"""Arrow Flight SQL, asked by the real ADBC driver over a real socket (FLIGHT-1 to FLIGHT-12)."""
+"""Arrow Flight SQL, asked by the real ADBC driver over a real socket (FLIGHT-1 to FLIGHT-13)."""
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager

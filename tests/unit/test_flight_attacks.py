@@ -287,6 +287,14 @@ def test_client_that_reads_nothing_holds_up_no_end_flight_12(tmp_path: Any) -> N
     assert list((tmp_path / "home" / "engines").glob("process-*")) == []
 
 
+def test_port_that_others_reach_says_what_it_does_not_bound_flight_13(tmp_path: Any) -> None:
+    for address, warned in (("0.0.0.0", True), ("127.0.0.1", False)):
+        settings = f"[listen]\naddress = '{address}'\nport = 0\nflight_port = 0\n"
+        with daemon(tmp_path / f"heard-{warned}", settings=settings) as running:
+            running.wait_for("flight")
+        assert ("bounds no connections" in running.log_file.read_text()) == warned
+
+
 def test_port_that_is_taken_is_told_flight_1(served: FlightNode, tmp_path: Any) -> None:
     made = SecretiveNode.create(tmp_path / "node")
     port = int(served.url.rpartition(":")[2])
