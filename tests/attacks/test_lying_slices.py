@@ -40,7 +40,7 @@ class Reader:
             found = QueryRunner(store, store, store, store, self.judge.objects, self.judge.engines).run(
                 sql, as_of=None, max_rows=None
             )
-        return list(zip(*(column.to_pylist() for column in found.columns), strict=True))
+        return list(zip(*(column.to_pylist() for column in found.rows.columns), strict=True))
 
     def derive(self, query: str) -> list[tuple[Any, ...]]:
         """Compute a derivative of this node's own over it; give its rows without the system columns."""
