@@ -9,7 +9,8 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from odf_engines.contract import IngestRequest, IngestResponse, QueryTable
-from odf_engines.engine import EngineSession
+from odf_engines.engine import EngineSession, IngestSession
+from odf_node.engines.sessions import EngineHost
 from odf_protocol.events import (
     DataField,
     DataSchema,
@@ -65,7 +66,7 @@ class RootDataset:
     next_offset: int = 0
     watermark: Timestamp | None = None
     slices: list[Path] = field(default_factory=list)
-    session: EngineSession | None = None
+    session: IngestSession | EngineHost | None = None
 
     def ingest(self, source: str | bytes | Path, *, system_time: str = SYSTEM_TIME, **changes: Any) -> IngestResponse:
         if not isinstance(source, Path):
