@@ -5,7 +5,7 @@ Source: clause QUERY-9 in ``spec/query.md``.
 
 from dataclasses import dataclass
 
-from odf_engines.dialects.translation import DIALECTS, ENGINE
+from odf_engines.dialects.translation import dialect_of
 from odf_engines.errors import InvalidQueryError
 
 __all__ = ["Statements", "split_statements"]
@@ -34,12 +34,11 @@ def split_statements(text: str, engine: str) -> Statements:
     Raises:
         InvalidQueryError: A quote does not end.
     """
-    from sqlglot import Dialect
     from sqlglot.errors import TokenError
     from sqlglot.tokens import TokenType
 
     try:
-        tokens = Dialect.get_or_raise(DIALECTS.get(engine.lower(), ENGINE)).tokenize(text)
+        tokens = dialect_of(engine.lower()).tokenize(text)
     except TokenError as error:
         raise InvalidQueryError("a quoted text or name does not end") from error
     ended, start, is_empty = [], 0, True

@@ -12,13 +12,14 @@ from odf_protocol.errors import MalformedError
 from odf_protocol.events import SqlQueryStep, TransformSql
 
 if TYPE_CHECKING:
+    from sqlglot.dialects.dialect import Dialect
     from sqlglot.expressions import Expression
 
-__all__ = ["DIALECTS", "Translation", "translate_transform"]
+__all__ = ["DIALECTS", "Translation", "dialect_of", "translate_transform"]
 
 ENGINE: Final = "spark"
-DIALECTS: Final = {"datafusion": "postgres", "flink": "flink", "risingwave": "risingwave"}
-"""How the library calls what each engine reads; DataFusion reads as PostgreSQL does."""
+DIALECTS: Final = frozenset({"datafusion", "flink", "risingwave"})
+"""Engines whose SQL can be translated."""
 
 _ENGINE_DOUBTS: Final = {
     "datafusion": "DataFusion sees the new rows of each step alone; here groups and joins are over whole inputs",
@@ -101,28 +102,32 @@ def _translate_query(query: str, engine: str, *, where: str) -> tuple[str, list[
     return tree.sql(dialect=ENGINE, pretty=True), doubts
 
 
-def _dialect_of(engine: str) -> Any:
-    """Return a dialect of the library's, or the one that it lacks."""
+def dialect_of(engine: str) -> "Dialect":
+    """Return how an engine's SQL is read: by a dialect of the library, or one that it lacks; if unknown, as Spark's."""
+    from sqlglot.dialects.dialect import Dialect
+
     if engine == "flink":
         from odf_engines.dialects.flink import Flink
 
-        return Flink
-    return DIALECTS[engine]
+        return Flink()
+    if engine == "datafusion":
+        from odf_engines.dialects.datafusion import DataFusion
+
+        return DataFusion()
+    return Dialect.get_or_raise(engine if engine in DIALECTS else ENGINE)
 
 
 def _laid_out(query: str, engine: str) -> list[str]:
     """Return the lines of a query as its own dialect lays it out, so that a difference is one of words."""
     (tree,) = _parse(query, engine)
-    lines: list[str] = tree.sql(dialect=_dialect_of(engine), pretty=True).splitlines()
+    lines: list[str] = tree.sql(dialect=dialect_of(engine), pretty=True).splitlines()
     return lines
 
 
 def _parse(query: str, engine: str) -> list[Any]:
-    from sqlglot.dialects.dialect import Dialect
-
     from odf_engines.dialects.window_tables import without_table_words
 
-    dialect = Dialect.get_or_raise(_dialect_of(engine))
+    dialect = dialect_of(engine)
     parsed: list[Any] = dialect.parser().parse(without_table_words(dialect.tokenize(query)), query)
     return parsed
 
