@@ -1,5 +1,6 @@
 """What every ``IngestStore`` must do; ``store`` is each adapter in turn."""
 
+from odf_node.ports.commits import FetchedPlace
 from support.store_values import (
     creation,
     dataset_id,
@@ -28,6 +29,18 @@ def test_only_the_newest_merge_state_is_kept(store: Store) -> None:
     assert store.list_referenced_objects() == {object_hash(2)}
     assert store.find_newest_merge_state(dataset_id()) == object_hash(2)
     assert [store.is_referenced_object(object_hash(n)) for n in (1, 2)] == [False, True]
+
+
+def test_place_of_a_source_state_is_that_of_the_newest_one(store: Store) -> None:
+    """Clause ING-26."""
+    first = creation(fetched_place=FetchedPlace("monday", b"here"))
+    assert store.find_fetched_place(dataset_id(), "monday") is None
+    store.commit(first)
+    store.commit(second := growth(first))
+    assert store.find_fetched_place(dataset_id(), "monday") == b"here"
+    store.commit(growth(second, fetched_place=FetchedPlace("tuesday", b"there")))
+    found = [store.find_fetched_place(dataset_id(), day) for day in ("monday", "tuesday")]
+    assert found == [None, b"there"]
 
 
 def test_size_of_the_last_batch_is_that_of_its_source(store: Store) -> None:

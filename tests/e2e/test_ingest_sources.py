@@ -175,3 +175,22 @@ def test_day_on_which_a_publisher_swapped_day_and_month_is_refused_whole_mended_
         "days": len({row[0] for row in published}),
     }
     assert state == [expected]
+
+
+FILE = GLOB.replace(
+    'fetch: {kind: FilesGlob, path: "${{ env.DAYS }}/day-*.csv", order: ByName}',
+    "fetch: {kind: Url, url: '${{ env.DAY }}'}",
+)
+
+
+def test_another_file_of_the_same_time_is_another_source(node: RealNode, tmp_path: Path) -> None:
+    """Clause ING-26: files that one command unpacked often have one time."""
+    add(node, FILE)
+    write_days(tmp_path / "in", a="2024-01-01T00:00:00Z,1\n", b="2024-01-02T00:00:00Z,2\n")
+    for name in ("a", "b"):
+        path = tmp_path / "in" / f"day-{name}.csv"
+        os.utime(path, ns=(1_700_000_000_123_000_000, 1_700_000_000_123_000_000))
+        environment = {"DAY": path.as_uri()}
+        assert "1 row ingested" in node.must("pull", "days", environment=environment).out
+        assert "up to date" in node.must("pull", "days", environment=environment).out
+    assert [row["n"] for row in rows(node, "days")] == [1, 2]

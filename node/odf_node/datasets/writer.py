@@ -20,7 +20,7 @@ from odf_node.ports import (
     StagedObject,
 )
 from odf_node.ports.chains import ChainStore
-from odf_node.ports.commits import CommitStore
+from odf_node.ports.commits import CommitStore, FetchedPlace
 from odf_node.ports.documents import DocumentStore
 from odf_node.ports.quarantine import Settlement
 from odf_protocol.block import LATEST_VERSION, Block, decode_block, encode_block
@@ -137,6 +137,7 @@ class ChainWriter:
         named: tuple[Multihash, ...] = (),
         new_dataset: NewDataset | None = None,
         quarantine: QuarantineFile | None = None,
+        fetched_place: FetchedPlace | None = None,
         merge_state: Multihash | None = None,
         settlement: Settlement | None = None,
     ) -> DatasetRecord:
@@ -149,6 +150,7 @@ class ChainWriter:
             named: Objects that the blocks name (slices, checkpoints).
             new_dataset: For a chain that starts.
             quarantine: Rows set aside on the way.
+            fetched_place: Where the source state of the blocks came from.
             merge_state: Projected state after the last block.
             settlement: What waited in quarantine and is in the blocks.
 
@@ -175,6 +177,7 @@ class ChainWriter:
             new_dataset=new_dataset,
             quarantine=quarantine,
             settlement=settlement,
+            fetched_place=fetched_place,
             merge_state=merge_state,
             known_key_events=self.known_key_events,
         )

@@ -12,7 +12,7 @@ from odf_node.engines.sessions import EngineHost
 from odf_node.errors import UsageError
 from odf_node.ingest.push_sources import choose_push_source
 from odf_node.ingest.report import IngestReport
-from odf_node.ingest.source_variables import fill_in, list_variables
+from odf_node.ingest.source_variables import digest_of_place, fill_in, list_variables
 from odf_node.ingest.taking import Batch, BatchTaker
 from odf_node.ports import DatasetRecord, KeyStore, ObjectStore
 from odf_node.ports.chains import ChainStore
@@ -23,10 +23,12 @@ from odf_node.ports.object_names import ObjectNames
 from odf_node.ports.quarantine import QuarantineStore
 from odf_node.ports.sources import SourceNotFoundError, SourceReader, UpToDate
 from odf_node.threads import finish_in_thread
+from odf_protocol.dataset_view import DatasetView
 from odf_protocol.errors import OdfError
 from odf_protocol.events import (
     AddData,
     DatasetKind,
+    SourceState,
 )
 from odf_protocol.timestamp import Timestamp
 
@@ -133,10 +135,13 @@ class Ingestor:
             hint = "push data with 'odf-node ingest'" if view.push_sources else "it declares no source at all"
             raise UsageError(f"'{record.name}' has no polling source; {hint}")
         step = fill_in(source.fetch, self.environment)
+        place = digest_of_place(step)
         self.scratch.mkdir(parents=True, exist_ok=True)
         with self.objects.writing(), TemporaryDirectory(dir=self.scratch, prefix="source-") as folder:
             try:
-                fetched = await self.sources.fetch(step, state=view.source_state, now=system_time, folder=Path(folder))
+                fetched = await self.sources.fetch(
+                    step, state=self._state_of(view, place), now=system_time, folder=Path(folder)
+                )
             except SourceNotFoundError as error:
                 names = list_variables(source.fetch)
                 if not names:
@@ -151,11 +156,19 @@ class Ingestor:
             )
             name, new_state = fetched.name, fetched.source_state
             event_time = fetched.event_time or system_time
-            batch = Batch(path, name, event_time, system_time, new_state=new_state)
+            batch = Batch(path, name, event_time, system_time, new_state=new_state, place=place)
             report = await finish_in_thread(lambda: self.taker.take(record, view, source, batch))
         await finish_in_thread(self._drop_superseded)
         # A source that has more and names no new state would give the same piece for ever.
         return replace(report, has_more=fetched.has_more and new_state not in {None, view.source_state})
+
+    def _state_of(self, view: DatasetView, place: bytes | None) -> SourceState | None:
+        """Return how far the source is read; a date that belongs to another place says nothing of this one (ING-26)."""
+        state = view.source_state
+        if state is None or not state.is_date or place is None:
+            return state
+        noted = self.ingests.find_fetched_place(view.dataset_id, state.value)
+        return state if noted in {None, place} else None
 
     def push(
         self,

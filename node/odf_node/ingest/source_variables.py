@@ -3,13 +3,14 @@
 Source: "Templates" in ``spec/manifests.md``.
 """
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
 from odf_protocol.events import FetchStep, FetchStepFilesGlob, FetchStepUrl
 
-__all__ = ["fill_in", "list_variables"]
+__all__ = ["digest_of_place", "fill_in", "list_variables"]
 
 _OWN: Final = "ODF_NODE_"
 
@@ -25,6 +26,11 @@ def list_variables(step: FetchStep) -> tuple[str, ...]:
             return find_variables(step.path)
         case _:
             return ()
+
+
+def digest_of_place(step: FetchStep) -> bytes | None:
+    """Tell one URL from another without keeping it, as it may hold a secret; 32 bytes, None for other sources."""
+    return hashlib.sha3_256(step.url.encode()).digest() if isinstance(step, FetchStepUrl) else None
 
 
 def fill_in(step: FetchStep, environment: Mapping[str, str]) -> FetchStep:

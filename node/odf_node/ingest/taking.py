@@ -19,7 +19,7 @@ from odf_node.ingest.encodings import as_utf8, decode_source
 from odf_node.ingest.report import IngestReport, rehearse
 from odf_node.ports import DatasetRecord, KeyStore, ObjectStore, QuarantineFile
 from odf_node.ports.chains import ChainStore
-from odf_node.ports.commits import CommitStore
+from odf_node.ports.commits import CommitStore, FetchedPlace
 from odf_node.ports.documents import DocumentStore
 from odf_node.ports.ingests import IngestStore
 from odf_node.ports.quarantine import Fate, QuarantineStore, RowId, Settlement, WaitingBatch
@@ -50,6 +50,7 @@ class Batch:
         event_time: Of rows that have none.
         system_time: Of the block to be.
         new_state: How far a polled source is with it.
+        place: The digest of where that state came from.
         settlement: What waited in quarantine and is this batch, or its rows.
         resent_from: Its records, where they were rows of quarantine.
         has_limits: The limits of the dataset's rules hold; not for what a person looked at and sends again.
@@ -61,10 +62,19 @@ class Batch:
     event_time: Timestamp
     system_time: Timestamp
     new_state: SourceState | None = None
+    place: bytes | None = None
     settlement: Settlement | None = None
     resent_from: tuple[RowId, ...] = ()
     has_limits: bool = True
     is_converted: bool = False
+
+    @property
+    def fetched_place(self) -> FetchedPlace | None:
+        """What is noted beside the block: only dates need it, an ETag names its version wherever it is (ING-26)."""
+        state = self.new_state
+        return (
+            None if state is None or not state.is_date or self.place is None else FetchedPlace(state.value, self.place)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,6 +294,7 @@ class BatchTaker:
                     staged=outputs.staged,
                     named=(new_data.physical_hash,) if new_data else (),
                     quarantine=quarantine,
+                    fetched_place=batch.fetched_place,
                     merge_state=merge_state,
                     settlement=batch.settlement,
                 )

@@ -124,6 +124,14 @@ class Acceptance:
     grounds: Grounds
 
 
+@dataclass(frozen=True, slots=True)
+class FetchedPlace:
+    """From where a dated source state came: the state's value, and the digest of the URL (ING-26)."""
+
+    state: str
+    place: bytes
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commit:
     """Append ``blocks`` to a chain whose head is ``expected_head`` (None: the chain does not exist yet).
@@ -142,6 +150,7 @@ class Commit:
         acceptance: Why blocks of others were accepted; None leaves the trust as it is (own writes: ``Trust.OWN``).
         quarantine: Rows set aside by the ingest that made the blocks; the object is durable already.
         settlement: Rows and batches of quarantine that the blocks took; settled with them or not at all.
+        fetched_place: Where the source state of the blocks came from; replaces the note before.
         merge_state: Object with the projected state after the last block; replaces the one before. A cache.
         replaces_after: The blocks of the chain above this number are replaced by these, and kept aside (ACCEPT-10);
             None: the blocks follow the head.
@@ -160,6 +169,7 @@ class Commit:
     attestations: tuple[Attestation, ...] = ()
     quarantine: QuarantineFile | None = None
     settlement: Settlement | None = None
+    fetched_place: FetchedPlace | None = None
     merge_state: Multihash | None = None
     replaces_after: int | None = None
     absent: frozenset[Multihash] = frozenset()

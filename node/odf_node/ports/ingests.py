@@ -31,6 +31,10 @@ class IngestStore(Protocol):
         """Note how many rows a batch had that was taken; what limits compare the next one with."""
         ...
 
+    def find_fetched_place(self, dataset_id: DatasetId, state: str) -> bytes | None:
+        """Return the digest of the place that the newest noted source state came from; None: it is another state."""
+        ...
+
     def find_merge_state(self, dataset_id: DatasetId, block_hash: Multihash) -> Multihash | None:
         """Return the object with the projected state after a block, or None: then it is computed again."""
         ...

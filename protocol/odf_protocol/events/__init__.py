@@ -9,6 +9,8 @@ Source: ODF "Metadata events"; tags of the union MetadataEvent.
 from typing import Annotated
 
 from odf_protocol.events.data import (
+    ETAG,
+    LAST_MODIFIED,
     AddData,
     Checkpoint,
     DataSlice,
@@ -120,6 +122,8 @@ from odf_protocol.events.transform import (
 )
 
 __all__ = [
+    "ETAG",
+    "LAST_MODIFIED",
     "AddData",
     "AddPushSource",
     "AttachmentEmbedded",

@@ -4,6 +4,7 @@ Source: ODF "AddData", "ExecuteTransform" and the tables below them.
 """
 
 from dataclasses import dataclass
+from typing import Final
 
 from odf_protocol.did import DatasetId
 from odf_protocol.events.declaration import U64
@@ -12,6 +13,8 @@ from odf_protocol.multihash import Multihash
 from odf_protocol.timestamp import Timestamp
 
 __all__ = [
+    "ETAG",
+    "LAST_MODIFIED",
     "AddData",
     "Checkpoint",
     "DataSlice",
@@ -60,6 +63,11 @@ class Checkpoint:
     size: U64
 
 
+ETAG: Final = "odf/etag"
+LAST_MODIFIED: Final = "odf/last-modified"
+"""Kinds of a SourceState that ODF defines."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceState:
     """How far a source was read, such as ``odf/etag`` and its value."""
@@ -67,6 +75,11 @@ class SourceState:
     source_name: str
     kind: str
     value: str
+
+    @property
+    def is_date(self) -> bool:
+        """Whether the value is no version's name but only the time of its last change."""
+        return self.kind == LAST_MODIFIED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

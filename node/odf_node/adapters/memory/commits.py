@@ -158,5 +158,7 @@ def _append(tables: Tables, kept: KeptDataset, commit: Commit) -> None:
         kept.record = replace(kept.record, trust=weakest((kept.record.trust, commit.acceptance.trust)))
     if commit.quarantine is not None:
         put_quarantine(tables, kept, commit.quarantine)
+    if commit.fetched_place is not None:
+        kept.fetched_place = commit.fetched_place
     if commit.merge_state is not None:
         kept.merge_state = (commit.new_head.hash, commit.merge_state)

@@ -31,6 +31,11 @@ class MemoryIngests(MemoryPort):
         with self._tables.lock:
             self._tables.get(dataset_id).batch_sizes[push_source or ""] = row_count
 
+    def find_fetched_place(self, dataset_id: DatasetId, state: str) -> bytes | None:
+        kept = self._tables.datasets.get(dataset_id)
+        noted = None if kept is None else kept.fetched_place
+        return noted.place if noted is not None and noted.state == state else None
+
     def find_merge_state(self, dataset_id: DatasetId, block_hash: Multihash) -> Multihash | None:
         kept = self._tables.datasets.get(dataset_id)
         if kept is None or kept.merge_state is None or kept.merge_state[0] != block_hash:

@@ -5,7 +5,7 @@ from threading import RLock
 
 from odf_node.ports.access import AccessToken
 from odf_node.ports.audit import AuditEntry
-from odf_node.ports.commits import Acceptance, NewBlock
+from odf_node.ports.commits import Acceptance, FetchedPlace, NewBlock
 from odf_node.ports.datasets import DatasetRecord, Remote, ReplacedHistory, Repository, SignedHead, StoredBlock
 from odf_node.ports.errors import BlockNotFoundError, DatasetNotFoundError
 from odf_node.ports.evidence import Attestation, EvidenceDocument, SeenHead, Verified
@@ -40,6 +40,7 @@ class KeptDataset:
     quarantine: list[QuarantineFile] = field(default_factory=list)
     row_notes: dict[int, dict[int, RowNote]] = field(default_factory=dict)
     batch_sizes: dict[str, int] = field(default_factory=dict)
+    fetched_place: FetchedPlace | None = None
     merge_state: tuple[Multihash, Multihash] | None = None
     remotes: list[Remote] = field(default_factory=list)
     replaced: list[tuple[ReplacedHistory, list[StoredBlock]]] = field(default_factory=list)

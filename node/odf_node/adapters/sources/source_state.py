@@ -6,11 +6,9 @@ Source: ODF "SourceState" (kinds ``odf/etag`` and ``odf/last-modified``).
 from typing import Final
 
 from odf_protocol.errors import MalformedError
-from odf_protocol.events import SourceState
+from odf_protocol.events import ETAG, LAST_MODIFIED, SourceState
 from odf_protocol.timestamp import Timestamp
 
-ETAG: Final = "odf/etag"
-LAST_MODIFIED: Final = "odf/last-modified"
 # The one source a polling dataset has; the name that the reference implementation writes.
 _SOURCE_NAME: Final = "default"
 

@@ -177,6 +177,11 @@ def _insert_the_rest(connection: sqlite3.Connection, key: int, commit: Commit) -
         insert_quarantine(connection, key, commit.quarantine)
     if commit.settlement is not None:
         insert_settlement(connection, key, commit.settlement, head.sequence_number)
+    if commit.fetched_place is not None:
+        connection.execute(
+            "INSERT OR REPLACE INTO fetched_places (dataset, state, place) VALUES (?, ?, ?)",
+            (key, commit.fetched_place.state, commit.fetched_place.place),
+        )
     if commit.merge_state is not None:
         replace_merge_state(connection, key, head.hash, commit.merge_state)
 

@@ -47,6 +47,15 @@ class SqliteIngests(SqlitePort):
                 (get_dataset_key(connection, dataset_id), push_source or "", row_count),
             )
 
+    def find_fetched_place(self, dataset_id: DatasetId, state: str) -> bytes | None:
+        with self._database.reading() as connection:
+            row = connection.execute(
+                "SELECT f.place FROM fetched_places f JOIN datasets d ON d.key = f.dataset"
+                " WHERE d.id = ? AND f.state = ?",
+                (dataset_id.to_bytes(), state),
+            ).fetchone()
+            return None if row is None else as_bytes(row[0])
+
     def find_merge_state(self, dataset_id: DatasetId, block_hash: Multihash) -> Multihash | None:
         with self._database.reading() as connection:
             row = connection.execute(

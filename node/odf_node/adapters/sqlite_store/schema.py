@@ -112,6 +112,12 @@ CREATE TABLE batch_sizes (
     PRIMARY KEY (dataset, push_source)
 ) STRICT, WITHOUT ROWID;
 
+CREATE TABLE fetched_places (
+    dataset INTEGER PRIMARY KEY REFERENCES datasets(key) ON DELETE CASCADE,
+    state TEXT NOT NULL,
+    place BLOB NOT NULL
+) STRICT;
+
 CREATE TABLE quarantine_rows (
     entry INTEGER NOT NULL REFERENCES quarantine_files(id) ON DELETE CASCADE,
     row INTEGER NOT NULL,
