@@ -6,11 +6,11 @@ registry says who offers what, and which engine is asked for what is the node's 
 Source: clauses ENGINE-1, ENGINE-14 and ENGINE-24 in ``spec/extensions/engine-contract.md``.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, Protocol, Self, runtime_checkable
 
 from odf_engines.contract import (
     Grade,
@@ -41,6 +41,7 @@ __all__ = [
     "PreprocessSession",
     "QuerySession",
     "Session",
+    "TellsProgress",
     "TransformSession",
 ]
 
@@ -144,6 +145,13 @@ class QuerySession(Session, Protocol):
 
 class EngineSession(TransformSession, IngestSession, PreprocessSession, QuerySession, Protocol):
     """A session; what its engine does not offer is not asked of it."""
+
+
+@runtime_checkable
+class TellsProgress(Protocol):
+    """A session that may tell, while it works, what its engine says of its progress (ENGINE-29, ADDED-7)."""
+
+    on_progress: Callable[[int], None]
 
 
 class Offer(StrEnum):

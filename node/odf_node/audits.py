@@ -11,7 +11,8 @@ from odf_node.exchange.pulling import name_in_url
 from odf_node.exchange.taking import Errand
 from odf_node.home import Home
 from odf_node.ports import DatasetRecord
-from odf_node.trust.auditing import Say, Task
+from odf_node.ports.progress import Count, Say
+from odf_node.trust.auditing import Task
 from odf_node.trust.verifying import Finding, VerifyOptions
 from odf_protocol.did import DatasetId
 from odf_protocol.enums import DatasetKind
@@ -126,9 +127,9 @@ class _Progress:
     def __init__(self, say: Say) -> None:
         self._say = say
 
-    def say(self, label: str) -> None:
+    def say(self, label: str, count: Count | None = None, /) -> None:
         """Pass it on."""
-        self._say(label)
+        self._say(label, count)
 
     def expect(self, total_bytes: int) -> None:
         """Pass over."""

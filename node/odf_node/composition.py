@@ -1,7 +1,6 @@
 """The composition root: the one place that knows which adapter stands behind which port."""
 
 import os
-from collections.abc import Callable
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -48,6 +47,7 @@ if TYPE_CHECKING:
     from odf_node.gossip.peering import Peers
     from odf_node.ingest.ingestion import Ingestor
     from odf_node.ports.engines import EngineShelf
+    from odf_node.ports.progress import Say
     from odf_node.trust.trusting import TrustReport
     from odf_node.trust.verifying import Verifier
     from odf_node.upkeep.derived_cache import DerivedCache
@@ -370,7 +370,7 @@ class Node:
 
         return read_policies(self.home.policies)
 
-    def make_acceptor(self, say: Callable[[str], None], now: Timestamp) -> "Acceptor":
+    def make_acceptor(self, say: "Say", now: Timestamp) -> "Acceptor":
         """Make the gate for blocks of others as the policies are now; ``say`` hears about each long step."""
         from odf_node.acceptance.acceptor import Acceptor
         from odf_node.acceptance.refusing import Refuser

@@ -22,6 +22,7 @@ from odf_node.datasets.engine_rows import EngineRows
 from odf_node.datasets.grounds import find_partial
 from odf_node.derive.query_history import list_queries
 from odf_node.derive.transforms import StepBuilder
+from odf_node.ports.progress import Silence
 from odf_node.trust.auditing import publish_finding
 from odf_node.trust.verifying import Finding, Verifier
 from odf_protocol.acceptance_statements import AcceptanceStatement
@@ -172,7 +173,7 @@ def _verify(judge: Judge) -> Finding:
     assert record is not None
     with judge.opened() as store:
         return Verifier(store, store, store, store, judge.objects, judge.engines, lambda: NOON).verify(
-            record, say=lambda _text: None
+            record, say=Silence().say
         )
 
 

@@ -1,12 +1,19 @@
 """The engine without Java: takes plain appends, leaves the rest to the other, and gives the same slices."""
 
 import hashlib
+import re
+import threading
 
 import pytest
 
 from odf_engines.arrow.engine import ArrowEngine
 from odf_engines.contract import IngestRequest, Limits
 from odf_engines.errors import InvalidSourceError, UnsuitableSourceError
+from odf_node.adapters.keeper_place import KeeperPlace
+from odf_node.adapters.kept_session import find_warm_session
+from odf_node.adapters.warm_engines import Keeper
+from odf_node.engine_workspace import EngineWorkspace
+from odf_node.program_files import build_of_program
 from odf_protocol.events import (
     DataTypeDate,
     DataTypeInt64,
@@ -18,8 +25,10 @@ from odf_protocol.events import (
 )
 from odf_protocol.timestamp import Timestamp
 from odf_protocol.vocabulary import Vocabulary
+from support.command_line import run_command, wait_until
 from support.ingests import FALLBACK, SYSTEM_TIME, RootDataset, schema
 from support.nodes import RealNode
+from support.terminal import terminal
 
 SCHEMA = schema(event_time=DataTypeDate(), n=DataTypeInt64(), text=DataTypeString())
 PLAIN = "2020-01-02,1,a\n2020-01-01,2,\n,3,b\n"
@@ -123,3 +132,64 @@ content:
     refused = node.run("ingest", "rows", str(rows))
     assert refused.code == 8
     assert "nobody" in refused.err
+
+
+# How far it is (ENGINE-29)
+
+MANY = 250_000
+LONG = schema(event_time=DataTypeDate(), n=DataTypeInt64())
+
+
+@pytest.fixture(scope="module")
+def long_source(tmp_path_factory):
+    """A file that is read for some seconds."""
+    path = tmp_path_factory.mktemp("long") / "long.ndjson"
+    path.write_text("".join(f'{{"event_time": "2020-01-01", "n": {n}}}\n' for n in range(MANY)))
+    return path
+
+
+def test_long_source_says_through_a_keeper_how_many_records_are_read(long_source, tmp_path):
+    place = KeeperPlace(tmp_path / "engines", "arrow")
+    keeper = Keeper(place, EngineWorkspace(place.folder), build_of_program(), 600, ends_when_idle=False)
+    thread = threading.Thread(target=keeper.run)
+    thread.start()
+    wait_until(place.socket.exists, "a keeper", 60)
+    try:
+        with find_warm_session(place, build_of_program(), 600) as kept:
+            heard = []
+            kept.on_progress = heard.append
+            kept.ingest(request(long_source, read=ReadStepNdJson(schema=LONG)))
+        assert heard
+        assert heard == sorted(heard)
+        assert 0 < heard[-1] <= MANY
+    finally:
+        keeper.end()
+        thread.join()
+
+
+def test_long_ingest_moves_a_line_on_a_terminal_and_writes_lines_to_a_log(long_source, tmp_path):
+    node = RealNode(tmp_path / "home")
+    manifest = tmp_path / "rows.yaml"
+    manifest.write_text(
+        """
+kind: DatasetSnapshot
+version: 1
+content:
+  name: rows
+  kind: Root
+  metadata:
+    - kind: AddPushSource
+      sourceName: default
+      read: {kind: NdJson, schema: {fields: [{name: event_time, type: {kind: Date}}, {name: n, type: {kind: Int64}}]}}
+      merge: {kind: Append}
+"""
+    )
+    node.must("add", str(manifest))
+    with terminal(node.home, "ingest", "--dry-run", "rows", str(long_source)) as line:
+        line.wait_for("taking in")
+        assert re.search(r"long.ndjson, [0-9,]+ rows", line.wait_for(" rows"))
+        assert line.wait_for_end() == 0
+    each_s = {"ODF_NODE_PROGRESS_S": "0.5"}
+    log = run_command(node.home, "ingest", "--dry-run", "rows", long_source, environment=each_s).stderr
+    assert re.search(r"taking in .*, [0-9,]+ rows", log)
+    assert "\r" not in log

@@ -18,6 +18,7 @@ import pytest
 from odf_engines.contract import Limits
 from odf_engines.errors import LimitExceededError
 from odf_node.adapters.sqlite_store import SqliteMetadataStore
+from odf_node.ports.progress import Count, Silence
 from odf_node.rows.slices import logical_hash_of, read_slice
 from odf_node.trust.verifying import Finding, Verifier
 from odf_protocol.attestations import Attestation, decode_attestation
@@ -109,13 +110,15 @@ def test_honest_derivative_is_accepted_step_by_step_each_with_its_own_query(judg
     assert (record.trust, record.head) == (Trust.REEXECUTED, chain.head)
     with judge.opened() as store:
         statements = list(_replays_attested(store, chain))
+        said: list[tuple[str, Count | None]] = []
         finding = Verifier(store, store, store, store, judge.objects, judge.engines, lambda: NOON).verify(
-            record, replay=True, say=lambda _text: None
+            record, replay=True, say=lambda text, count=None: said.append((text, count))
         )
         records = [store.find_replay_record(chain.id, block.hash) for block in chain.blocks]
     assert [[step.agrees for step in statement.steps] for statement in statements] == [[True], [True, True]]
     assert finding.is_valid, finding
     assert finding.replayed_steps == 3
+    assert [count for text, count in said if text == "re-executing"] == [Count(done, 3, "steps") for done in range(3)]
     assert [None if item is None else item.raw for item in records] == chain.replay_records
 
 
@@ -432,7 +435,7 @@ def _verify(judge: Judge, *, replay: bool = True) -> Finding:
     assert record is not None
     with judge.opened() as store:
         return Verifier(store, store, store, store, judge.objects, judge.engines, lambda: NOON).verify(
-            record, replay=replay, say=lambda _text: None
+            record, replay=replay, say=Silence().say
         )
 
 
@@ -600,7 +603,7 @@ def test_acceptance_without_re_execution_is_never_forgotten(judge: Judge, publis
     assert record.trust is Trust.SIGNED
     with judge.opened() as store:
         finding = Verifier(store, store, store, store, judge.objects, judge.engines, lambda: NOON).verify(
-            record, replay=True, say=lambda _text: None
+            record, replay=True, say=Silence().say
         )
     assert (finding.is_valid, finding.rule) == (False, "PLAN-7 step-is-reproduced")
     assert finding.divergence is not None

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from odf_node.cli.console import Console, ResultNotWrittenError, format_table, printable
+from odf_node.ports.progress import Count
 
 
 class Terminal(io.StringIO):
@@ -137,6 +138,17 @@ def test_progress_moves_on_a_terminal_and_wipes_its_line(monkeypatch: pytest.Mon
     # What comes after the transfer is not measured in its bytes.
     assert "checking [" not in text
     assert text.endswith("\r")
+
+
+@pytest.mark.parametrize("asked", [{"quiet": True}, {"has_progress": False}], ids=["quiet", "for-a-program"])
+def test_progress_is_silent_on_a_terminal_that_asked_for_silence(
+    asked: dict[str, bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    silent = Console(**asked, out=io.StringIO(), err=Terminal())
+    with silent.progress("pulling") as progress:
+        progress.say("checking rows", Count(1, 2, "rows"))
+    assert shown(silent)[1] == ""
 
 
 def test_progress_is_silent_where_nobody_watches(console: Console) -> None:

@@ -1,11 +1,13 @@
-"""Clause ADDED-7: what a guest says of its progress is bounded, and is never an answer."""
+"""Clauses ADDED-7 and ENGINE-29: what a guest says of its progress is bounded, and is never an answer."""
 
+import io
+import json
 from collections.abc import Iterator
 
 import pytest
 
 from odf_engines.errors import EngineFailureError, LimitExceededError
-from odf_engines.host.progress import progress_line, receive_answer
+from odf_engines.host.progress import progress_line, receive_answer, tell_count, telling
 
 NUMBER = 7
 ANSWER = b'{"number": 7, "seconds": 0.1, "result": {}}'
@@ -62,3 +64,23 @@ def test_what_is_no_word_about_progress_is_taken_for_the_answer(line: bytes) -> 
     heard: list[int] = []
     assert receive_answer(Lines(iter([line])), NUMBER, 5.0, heard.append) == line
     assert not heard
+
+
+def test_guest_tells_what_it_read_once_a_second_and_nothing_outside_of_a_request(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    answers, now_s = io.StringIO(), [0.0]
+    monkeypatch.setattr("odf_engines.host.progress.time.monotonic", lambda: now_s[0])
+    tell_count(1)
+    with telling(NUMBER, answers):
+        for count in range(1, 31):
+            now_s[0] += 0.1
+            tell_count(count)
+    tell_count(99)
+    said = [int(json.loads(line)["progress"]) for line in answers.getvalue().splitlines()]
+    assert len(said) in {2, 3}
+    assert said == sorted(said)
+    assert all(
+        receive_answer(Lines(iter([line.encode(), ANSWER])), NUMBER, 5.0, lambda _count: None) == ANSWER
+        for line in answers.getvalue().splitlines()
+    )

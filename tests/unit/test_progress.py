@@ -8,12 +8,13 @@ import pytest
 
 from odf_node.cli.console import Console
 from odf_node.cli.progress import Meter, describe, format_bytes, format_seconds, plain_seconds
+from odf_node.ports.progress import Count
 
 MB = 1_000_000
 
 
 def meter(total_bytes: int | None = 100 * MB) -> Meter:
-    return Meter(total_bytes=total_bytes, now_s=0.0)
+    return Meter(total=total_bytes, now_s=0.0)
 
 
 def test_rate_is_that_of_the_last_seconds() -> None:
@@ -30,7 +31,7 @@ def test_what_was_here_already_is_done_and_is_no_rate() -> None:
     assert running.find_rate(0.5) is None
     running.advance(1 * MB, 1.0)
     running.advance(1 * MB, 2.0)
-    assert (running.done_bytes, running.find_rate(2.0)) == (92 * MB, pytest.approx(MB))
+    assert (running.done, running.find_rate(2.0)) == (92 * MB, pytest.approx(MB))
     assert running.find_left_s(2.0) == pytest.approx(8.0)
 
 
@@ -49,7 +50,7 @@ def test_transfer_that_begins_again_is_not_more_than_done() -> None:
     running = meter()
     for second, size in enumerate((10 * MB, 10 * MB, -20 * MB, 5 * MB)):
         running.advance(size, float(second))
-    assert running.done_bytes == 5 * MB
+    assert running.done == 5 * MB
     assert running.find_rate(3.0) == 0.0
     assert running.find_left_s(3.0) is None
 
@@ -72,6 +73,62 @@ def moved(running: Meter) -> Meter:
     for second in (0.0, 20.0, 30.0):
         running.advance(MB, second)
     return running
+
+
+def counted(unit: str, total: int | None, *at: tuple[float, int]) -> Meter:
+    running = Meter(total=total, now_s=0.0, unit=unit)
+    for now_s, done in at:
+        running.advance(done - running.done, now_s)
+    return running
+
+
+@pytest.mark.parametrize(
+    ("make", "now_s", "text"),
+    [
+        pytest.param(
+            lambda: counted("steps", 12, (0.0, 0), (60.0, 1), (120.0, 2)),
+            150.0,
+            "x: 2 of 12 steps, 0.013 steps/s, 12 min left",
+            id="steps-longer-than-any-window-have-a-mean-rate",
+        ),
+        pytest.param(
+            lambda: counted("rows", 39_529, (0.0, 0)),
+            30.0,
+            "x: 0 of 39,529 rows, 30 s so far",
+            id="nothing-done-yet-has-no-rate",
+        ),
+        pytest.param(
+            lambda: counted("rows", None, (1.0, 1_000_000), (2.0, 3_000_000)),
+            3.0,
+            "x, 3,000,000 rows, 1,000,000 rows/s, 3 s so far",
+            id="without-a-total-nothing-is-left",
+        ),
+        pytest.param(
+            lambda: counted("rows", None, (1.0, 1_000_000), (2.0, 3_000_000)),
+            60.0,
+            "x, 3,000,000 rows, 60 s so far",
+            id="reading-that-has-ended-has-no-rate",
+        ),
+    ],
+)
+def test_what_is_counted_has_a_rate_and_time_left_where_they_are_known(
+    make: Callable[[], Meter], now_s: float, text: str
+) -> None:
+    assert describe("x", make(), now_s, bar=False) == text
+
+
+def test_counted_step_goes_on_where_it_was_after_something_else_was_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ODF_NODE_PROGRESS_S", "0")
+    clock = iter(float(second) for second in range(100))
+    monkeypatch.setattr("odf_node.cli.progress.time.monotonic", lambda: next(clock))
+    with Console(out=io.StringIO(), err=io.StringIO()).progress("verifying") as shown:
+        shown.say("a: checking rows", Count(0, 100, "rows"))
+        shown.say("b: checking rows", Count(5, 10, "rows"))
+        shown.say("starting")
+        shown.say("a: checking rows", Count(30, 100, "rows"))
+        assert shown._meter.find_rate(next(clock)) == pytest.approx(30 / 4, rel=0.3)
+        shown.say("a: checking rows", Count(0, 50, "rows"))
+        assert (shown._meter.done, shown._meter.total) == (0, 50)
 
 
 @pytest.mark.parametrize(

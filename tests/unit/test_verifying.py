@@ -18,6 +18,7 @@ from odf_node.cli.audit_page import render_audit
 from odf_node.composition import Node
 from odf_node.home import Home
 from odf_node.ports import DatasetRecord, Head
+from odf_node.ports.progress import Count, Silence
 from odf_node.trust import verifying
 from odf_node.trust.auditing import publish_finding, run_tasks
 from odf_node.trust.verifying import Finding, VerifyOptions
@@ -54,7 +55,7 @@ def verify(judge: Judge, name: str = "cities") -> Finding:
     node = node_of(judge)
     try:
         (record,) = node.verifier.select([name], recursive=False)
-        return node.verifier.verify(record, replay=True, say=lambda _text: None)
+        return node.verifier.verify(record, replay=True, say=Silence().say)
     finally:
         node.close()
 
@@ -183,7 +184,7 @@ def test_inputs_are_verified_first_when_asked_for(judge: Judge, node: Node, tmp_
     assert [r.name for r in node.verifier.select(["a.derived"], recursive=True)] == ["cities", "a.derived"]
     assert [r.name for r in node.verifier.select(["a.derived"], recursive=False)] == ["a.derived"]
     (record,) = node.verifier.select(["a.derived"], recursive=False)
-    finding = node.verifier.verify(record, replay=False, say=lambda _text: None)
+    finding = node.verifier.verify(record, replay=False, say=Silence().say)
     assert (finding.is_valid, finding.not_checked) == (True, "not asked for")
 
 
@@ -205,9 +206,16 @@ def verify_with(judge: Judge, **options: Any) -> Finding:
     node = node_of(judge)
     try:
         (record,) = node.verifier.select(["cities"], recursive=False)
-        return node.verifier.verify(record, say=lambda _text: None, options=VerifyOptions(**options))
+        return node.verifier.verify(record, say=Silence().say, options=VerifyOptions(**options))
     finally:
         node.close()
+
+
+def test_verification_says_how_many_rows_of_how_many_it_has_read(judge: Judge, record: DatasetRecord) -> None:
+    node, said = node_of(judge), list[tuple[str, Count | None]]()
+    node.verifier.verify(record, say=lambda text, count=None: said.append((text, count)))
+    node.close()
+    assert [count for text, count in said if text == "checking rows"] == [Count(0, 6, "rows"), Count(3, 6, "rows")]
 
 
 def test_what_was_verified_is_remembered_and_only_new_blocks_are_read(judge: Judge, chain: PeerChain) -> None:
@@ -246,8 +254,9 @@ def test_interrupted_verification_goes_on_where_it_was(
     monkeypatch.setattr(verifying, "PIECE_BLOCKS", 3)
     node = node_of(judge)
 
-    def stop_at_last(text: str) -> None:
-        if "rows of block 3" in text:
+    def stop_at_last(text: str, count: Count | None = None) -> None:
+        # Of pieces nobody knows how many rows all of them have.
+        if count == Count(3, None, "rows"):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -324,7 +333,7 @@ def test_several_are_verified_at_once_and_reported_in_order(judge: Judge, record
     )
     tasks = [tasks[0]] * 3
 
-    findings = list(run_tasks(tasks, 3, lambda _name, _text: None))
+    findings = list(run_tasks(tasks, 3, Silence().say))
 
     assert [finding.rows for finding in findings] == [6, 6, 6]
 

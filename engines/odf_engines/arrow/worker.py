@@ -28,7 +28,7 @@ def main(arguments: dict[str, Any]) -> None:
     memory_bytes = arguments["memory_bytes"]
     print(json.dumps(READY), file=answers, flush=True)
     for line in sys.stdin:
-        answer = answer_line(line, _run, lambda error: _explain(error, memory_bytes))
+        answer = answer_line(line, _run, lambda error: _explain(error, memory_bytes), answers)
         print(json.dumps(answer, ensure_ascii=True), file=answers, flush=True)
 
 

@@ -1,19 +1,22 @@
 """What a guest says of its progress while it works, before its answer.
 
-ODF's contract has a message that says no more than that work goes on. Our program in the sandbox passes it on once a
-second as a line ``{"number": N, "progress": COUNT}``; who reads it believes neither how often it comes nor what it is.
+Our guests say how many records of a source they have read. ODF's contract has a message that says no more than that
+work goes on, which is counted. Our program in the sandbox says either once a second as a line
+``{"number": N, "progress": COUNT}``; who reads it believes neither how often it comes nor what it is.
 
-Source: clauses ENGINE-5 and ADDED-7 in ``spec/extensions``.
+Source: clauses ENGINE-5, ENGINE-29 and ADDED-7 in ``spec/extensions``.
 """
 
 import re
 import time
-from collections.abc import Callable
-from typing import Final, Protocol
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Final, Protocol, TextIO
 
 from odf_engines.errors import EngineFailureError, LimitExceededError
 
-__all__ = ["PROGRESS_EACH_S", "progress_line", "receive_answer"]
+__all__ = ["PROGRESS_EACH_S", "progress_line", "receive_answer", "tell_count", "telling"]
 
 PROGRESS_EACH_S: Final = 1.0
 """How often a guest speaks of its progress at most."""
@@ -23,6 +26,9 @@ _MOST_EACH_S: Final = 10.0  # guess: a clock that jumps
 _LINE: Final = re.compile(rb'\{"number": ([0-9]{1,18}), "progress": ([0-9]{1,18})\}')
 
 
+_TOLD: Final[ContextVar[Callable[[int], None]]] = ContextVar("told")
+
+
 class _Lines(Protocol):
     def receive(self, wall_s: float) -> bytes: ...
 
@@ -30,6 +36,35 @@ class _Lines(Protocol):
 def progress_line(number: int, count: int) -> str:
     """Write what a guest says for the ``count``-th time about the request ``number``."""
     return f'{{"number": {number}, "progress": {count}}}'
+
+
+@contextmanager
+def telling(number: int, answers: TextIO) -> Iterator[None]:
+    """Let ``tell_count`` be heard by the host while the block runs, once in ``PROGRESS_EACH_S``.
+
+    Args:
+        number: Of the request that is at work.
+        answers: Where answers go.
+    """
+    last_s = time.monotonic()
+
+    def tell(count: int) -> None:
+        nonlocal last_s
+        if (now_s := time.monotonic()) - last_s >= PROGRESS_EACH_S:
+            last_s = now_s
+            print(progress_line(number, count), file=answers, flush=True)
+
+    token = _TOLD.set(tell)
+    try:
+        yield
+    finally:
+        _TOLD.reset(token)
+
+
+def tell_count(count: int) -> None:
+    """Say how many records were read so far; cheap, and nothing outside of a guest."""
+    if (tell := _TOLD.get(None)) is not None:
+        tell(count)
 
 
 def receive_answer(process: _Lines, number: int, wall_s: float, hear: Callable[[int], None]) -> bytes:

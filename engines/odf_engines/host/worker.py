@@ -13,11 +13,13 @@ import os
 import time
 import traceback
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, TextIO
 
 from odf_engines.errors import EngineError
 from odf_engines.host.messages import decode_message, error_to_fields
+from odf_engines.host.progress import telling
 
 __all__ = ["OUTPUT", "READY", "answer_line", "take_answers"]
 
@@ -36,6 +38,7 @@ def answer_line(
     line: str,
     run: Callable[[str, Any, Path], dict[str, object]],
     explain: Callable[[Exception], EngineError],
+    answers: TextIO | None = None,
 ) -> dict[str, Any]:
     """Answer one request.
 
@@ -43,13 +46,15 @@ def answer_line(
         line: The request.
         run: Does what an operation asks for: its name, the request, the folder for files.
         explain: Says whose fault a failure is.
+        answers: Where the answer will go, which hears of progress first (ENGINE-29); None: it hears of none.
     """
     started = time.perf_counter()
     message = decode_message(line)
     folder = OUTPUT / str(message["number"])
     folder.mkdir(mode=0o700)
     try:
-        result = run(message["operation"], message["request"], folder)
+        with nullcontext() if answers is None else telling(message["number"], answers):
+            result = run(message["operation"], message["request"], folder)
     except Exception as error:  # noqa: BLE001 - the edge of the task: the host gets the kind, the log the rest
         if not isinstance(error, EngineError | MemoryError):
             traceback.print_exc()

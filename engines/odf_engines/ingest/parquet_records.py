@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from odf_engines.errors import InvalidSourceError
+from odf_engines.host.progress import tell_count
 from odf_engines.ingest.carriers import TIMESTAMP, carrier_of, slice_field_of, to_carrier
 from odf_engines.ingest.json_records import split_object
 from odf_engines.ingest.source_records import (
@@ -108,6 +109,7 @@ def _copy_rows(file: pq.ParquetFile, target: pa.Schema, records_path: Path, brok
                 rows = rows.filter(pc.invert(pc.is_in(records, pa.array(bad, pa.int64()))))
             writer.write_batch(rows, ROW_GROUP_ROWS)
             number += batch.num_rows
+            tell_count(number)
     return number
 
 

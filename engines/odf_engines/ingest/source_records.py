@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from odf_engines.host.progress import tell_count
 from odf_engines.ingest.carriers import carrier_of
 from odf_engines.ingest.plain_texts import convert_plain, is_plain_type
 
@@ -164,6 +165,8 @@ class RecordWriter:
         if rows.num_rows:
             self._writer.write_batch(rows, ROW_GROUP_ROWS)
             self._text_rows += rows.num_rows
+        if len(records):
+            tell_count(records[-1].as_py())
 
     def flush(self) -> None:
         """Write the rows held so far."""

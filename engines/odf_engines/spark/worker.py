@@ -78,7 +78,9 @@ def main(arguments: dict[str, Any]) -> None:
     gc.enable()
     print(json.dumps(READY), file=answers, flush=True)
     for line in sys.stdin:
-        answer = answer_line(line, lambda *asked: _run(root, *asked), lambda error: _explain(error, memory_bytes))
+        answer = answer_line(
+            line, lambda *asked: _run(root, *asked), lambda error: _explain(error, memory_bytes), answers
+        )
         if "error" in answer and _has_ended(java):
             # Without Java there is nothing left to ask; the host starts another worker.
             if java.returncode == _OUT_OF_MEMORY:

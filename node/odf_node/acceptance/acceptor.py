@@ -21,8 +21,8 @@ area. (0) to (3) are an ``Examination``, which goes on while blocks arrive; the 
 and ``accept`` (4 to 8).
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from odf_node.acceptance.attesting import Attester
@@ -51,6 +51,7 @@ from odf_node.ports.documents import DocumentStore
 from odf_node.ports.evidence import EvidenceStore
 from odf_node.ports.object_names import ObjectNames
 from odf_node.ports.objects import Arrivals
+from odf_node.ports.progress import UNHEARD, Say
 from odf_node.rows.slice_process import RowReader
 from odf_protocol.accept_policies import NO_POLICIES, PolicySet
 from odf_protocol.did import DatasetId, DidKey
@@ -60,13 +61,9 @@ from odf_protocol.policy import AcceptRule, Decision, Policy, Trust, decide, dec
 from odf_protocol.timestamp import Timestamp
 
 
-def _say_nothing(_text: str) -> None:
-    pass
-
-
 @dataclass(frozen=True, slots=True)
 class Acceptor:
-    """The use case; the module's docstring is its plan. ``say`` gets one line about each long step."""
+    """The use case; the module's docstring is its plan. ``say`` hears how far long steps are."""
 
     chains: ChainStore
     commits: CommitStore
@@ -77,7 +74,7 @@ class Acceptor:
     keys: KeyStore
     engines: EngineHost
     refuser: Refuser
-    say: Callable[[str], None] = field(default=_say_nothing)
+    say: Say = UNHEARD
     policies: PolicySet = NO_POLICIES
 
     @property

@@ -5,7 +5,7 @@ changes nothing.
 """
 
 import itertools
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +24,7 @@ from odf_node.ports.block_stage import OfferedBlock
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.evidence import EvidenceStore
 from odf_node.ports.object_names import ObjectNames
+from odf_node.ports.progress import Count, Say
 from odf_node.readable_inputs import find_input
 from odf_node.rows.slice_process import RowReader, SliceProcess
 from odf_protocol import block_traits as traits
@@ -73,24 +74,26 @@ def check_chain(
 def check_rows(
     chain: CheckedChain,
     paths: Mapping[Multihash, Path],
-    say: Callable[[str], None],
+    say: Say,
     *,
     chosen: Container[int] | None = None,
     reader: RowReader | None = None,
+    whole: Count | None = None,
 ) -> int:
     """Check every row of every slice against its block; return how many rows that were.
 
     Args:
         chain: The blocks.
         paths: Has each slice that is read, whole.
-        say: Hears about each slice.
+        say: Hears after each slice how many rows are done.
         chosen: Numbers of the blocks whose slices are read; None: all.
         reader: Reads them and stays open; None: one that is started here.
+        whole: How many rows were read before these, and of how many; None: these are all.
 
     Raises:
         RejectedError, MalformedError, UnsupportedError: ROWS-1 to ROWS-6.
     """
-    rows = 0
+    rows, whole = 0, whole or _rows_of(chain)
     asked: AbstractContextManager[RowReader] = SliceProcess() if reader is None else nullcontext(reader)
     with asked as process:
         for step in chain.iter_steps(traits.ROWS):
@@ -102,10 +105,15 @@ def check_rows(
             if step.after.schema is None:
                 raise RejectedError("ROWS-1 schema-comes-before-data", sequence_number=block.sequence_number)
             count = event.new_data.offset_interval.row_count
-            say(f"checking {count:,} rows of block {block.sequence_number}, {rows:,} rows done")
+            say("checking rows", Count(whole.done + rows, whole.total, "rows"))
             process.check(paths[event.new_data.physical_hash], block, step.after)
             rows += count
     return rows
+
+
+def _rows_of(chain: CheckedChain) -> Count:
+    before = 0 if chain.before is None else chain.before.next_offset
+    return Count(0, chain.view.next_offset - before, "rows")
 
 
 def find_missing_inputs(
@@ -142,8 +150,9 @@ def replay_steps(
     object_names: ObjectNames,
     objects: ObjectStore,
     engines: EngineHost,
-    say: Callable[[str], None],
+    say: Say,
     known_before: bool = False,
+    whole: Count | None = None,
 ) -> int:
     """Run every recorded step again, all of one dataset in one engine process; return how many.
 
@@ -154,9 +163,10 @@ def replay_steps(
         object_names: Which files they have.
         objects: Has their files.
         engines: Runs them.
-        say: Hears about each step.
+        say: Hears after each step how many are done.
         known_before: What stands before these blocks was re-executed here, so that a checkpoint that it left is what
             this node computed. Otherwise the steps that led to it are run again, too (PLAN-12).
+        whole: How many steps were run before these, and of how many; None: these are all.
 
     Raises:
         ReplayMismatchError: A step gives something else; the recomputed slice is there until ``engines`` closes.
@@ -164,7 +174,7 @@ def replay_steps(
         EngineError: The engine failed for reasons that say nothing about the publisher.
     """
     replayer = Replayer(chains, object_names, objects, engines.rows, paths)
-    replayed = 0
+    replayed, whole = 0, whole or Count(0, chain.count(traits.STEP), "steps")
     state = None if chain.before is None else chain.before.query_checkpoint
     earlier: Iterable[ChainStep] = ()
     if state is not None and known_before:
@@ -181,7 +191,10 @@ def replay_steps(
             if name not in sessions:
                 say(f"starting the sandboxed engine '{name}'")
                 sessions[name] = stack.enter_context(engines.foreign_session(name))
-            say(f"re-executing block {block.sequence_number}")
+            if block.sequence_number < chain.first.sequence_number:
+                say(f"re-executing block {block.sequence_number}, to which these lead back")
+            else:
+                say("re-executing", Count(whole.done + replayed, whole.total, "steps"))
             engine = engines.get_engine(name)
             if record is not None:
                 check_record_engine(record, engine, engines.get_digest(name), block.sequence_number)

@@ -44,6 +44,8 @@ ANSWER_S: Final = 30.0
 """How long either side waits for the other's part of a greeting: a process that is stopped (SIGSTOP) answers never.
 Guess: a keeper may be about to end an engine, on a machine that is busy."""
 END_S: Final = 10.0  # guess: an engine ends within a second on an idle machine, and is killed after five
+PROGRESS: Final = "progress"
+"""A message before the answer: how many records the engine has read (ENGINE-29)."""
 MESSAGE_BYTES: Final = 256 * 1024 * 1024  # guess: a question over thousands of slices names each of them
 WELCOME: Final = "welcome"
 OTHER_BUILD: Final = "other build"
@@ -56,6 +58,7 @@ class KeptSession:
         """Take the connection, and a descriptor that is closed with it."""
         self._connection = connection
         self._descriptor = descriptor
+        self.on_progress: Callable[[int], None] = lambda _count: None
 
     def start(self) -> None:
         self._ask("start")
@@ -104,7 +107,8 @@ class KeptSession:
     def _ask(self, operation: str, *arguments: object, **options: object) -> Any:
         try:
             send(self._connection, {"operation": operation, "arguments": arguments, "options": options})
-            answer = receive(self._connection)
+            while PROGRESS in (answer := receive(self._connection)):
+                self.on_progress(answer[PROGRESS])
         except (OSError, EOFError) as error:
             raise EngineFailureError("the process that keeps the engine warm has ended") from error
         if (fields := answer.get("error")) is not None:

@@ -28,10 +28,11 @@ from dataclasses import dataclass, field
 from multiprocessing import AuthenticationError
 from multiprocessing.connection import Connection, Listener, answer_challenge, deliver_challenge, wait
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any, Final
 
 from odf_engines.contract import Limits
-from odf_engines.engine import EngineSession
+from odf_engines.engine import EngineSession, TellsProgress
 from odf_engines.errors import EngineError, EngineFailureError, LimitExceededError
 from odf_engines.host.messages import error_to_fields
 from odf_engines.registry import get_engine
@@ -39,6 +40,7 @@ from odf_node.adapters.keeper_place import KeeperPlace
 from odf_node.adapters.kept_session import (
     ANSWER_S,
     OTHER_BUILD,
+    PROGRESS,
     WELCOME,
     TakenSession,
     hang_up,
@@ -194,8 +196,14 @@ class Keeper:
             except EngineError as error:
                 return {"error": error_to_fields(error)}
         self._requests += 1
+        counts: SimpleQueue[int] = SimpleQueue()
+        if isinstance(self._session, TellsProgress):
+            self._session.on_progress = counts.put
         running = self._worker.submit(_run, self._session, asked)
         while not running.done():
+            while not counts.empty():
+                with contextlib.suppress(OSError):  # it has gone away, as is seen below
+                    send(connection, {PROGRESS: counts.get()})
             # It asks nothing while it waits, so what can be read is its end.
             if connection.poll(POLL_S) and not running.done():
                 self._session.stop()

@@ -33,9 +33,10 @@ class ResultNotWrittenError(UnavailableError):
 
 @dataclass(slots=True)
 class Console:
-    """The two streams of one command."""
+    """The two streams of one command; ``has_progress``: people may read how far it is."""
 
     quiet: bool = False
+    has_progress: bool = True
     out: TextIO = field(default_factory=lambda: sys.stdout)
     err: TextIO = field(default_factory=lambda: sys.stderr)
 
@@ -111,7 +112,7 @@ class Console:
             label,
             total_bytes=total_bytes,
             moves=self.is_terminal,
-            is_quiet=self.quiet,
+            is_quiet=self.quiet or not self.has_progress,
             plain_each_s=plain_seconds(os.environ),
             clean=printable_line,
         )

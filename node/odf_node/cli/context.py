@@ -35,7 +35,11 @@ class Context:
         return cls(
             home=None if arguments.home is None else parse_folder(arguments.home),
             system_time=parse_time(arguments.system_time, option="--system-time") if arguments.system_time else None,
-            console=Console(quiet=arguments.quiet),
+            console=Console(
+                quiet=arguments.quiet,
+                # A program asked, which may take both streams for one.
+                has_progress=getattr(arguments, "output_format", None) != "json",
+            ),
         )
 
     @cached_property

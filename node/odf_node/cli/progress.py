@@ -13,6 +13,8 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Final, TextIO
 
+from odf_node.ports.progress import Count
+
 BAR_WIDTH: Final = 24  # guess: leaves room for the numbers on an 80-column terminal
 REDRAW_S: Final = 0.1
 TICK_S: Final = 1.0
@@ -26,39 +28,54 @@ _LEAST_WINDOW_S: Final = 1.0
 _SAID_FROM_S: Final = 2.0
 """Steps shorter than this show no time."""
 
+_BYTES: Final = "B"
+_MOST_METERS: Final = 256  # guess: counted steps that take turns on one line, as datasets verified at once do
+
 _UNITS: Final = ("B", "kB", "MB", "GB", "TB")
 
 
 class Meter:
-    """What has been done, how fast lately, and how long the rest takes. Pure: the time is passed in."""
+    """What has been done, how fast, and how long the rest takes. Pure: the time is passed in.
 
-    def __init__(self, *, total_bytes: int | None, now_s: float) -> None:
-        self.total_bytes = total_bytes
-        self.done_bytes = 0
+    Bytes come all the time, so their rate is that of the last seconds. What else is counted of a total comes in lumps,
+    as rows do with their slice and steps of minutes each, so its rate is that since the first of it was counted.
+    """
+
+    def __init__(self, *, total: int | None, now_s: float, unit: str = _BYTES) -> None:
+        self.total = total
+        self.done = 0
+        self.unit = unit
         self.began_s = now_s
         self._samples: deque[tuple[float, int]] = deque()
 
-    def advance(self, size_bytes: int, now_s: float) -> None:
-        """Add bytes; the first ones are no rate yet, as they may have been here before."""
-        self.done_bytes += size_bytes
-        self._samples.append((now_s, self.done_bytes))
+    def advance(self, size: int, now_s: float) -> None:
+        """Add what was done; the first is no rate yet, as it may have been here before."""
+        self.done += size
+        if self._is_steady or not self._samples:
+            self._samples.append((now_s, self.done))
         self._forget(now_s)
 
     def find_rate(self, now_s: float) -> float | None:
-        """Return bytes a second in the last seconds; None: too early to tell."""
+        """Return how much is done a second; None: too early to tell."""
         self._forget(now_s)
         if not self._samples:
             return None
         since_s, before = self._samples[0]
         passed_s = now_s - since_s
-        return max(0.0, (self.done_bytes - before) / passed_s) if passed_s >= _LEAST_WINDOW_S else None
+        if passed_s < _LEAST_WINDOW_S or (self.unit != _BYTES and self.done == before):
+            return None  # of steps that take minutes, none done yet is no standstill
+        return max(0.0, (self.done - before) / passed_s)
 
     def find_left_s(self, now_s: float) -> float | None:
         """Return how long the rest takes at this rate; None: not known, or nothing comes."""
         rate = self.find_rate(now_s)
-        if not rate or not self.total_bytes:
+        if not rate or not self.total:
             return None
-        return max(0, self.total_bytes - self.done_bytes) / rate
+        return max(0, self.total - self.done) / rate
+
+    @property
+    def _is_steady(self) -> bool:
+        return self.unit == _BYTES or self.total is None
 
     def _forget(self, now_s: float) -> None:
         # One sample from before the window stays: what came since then is what came in it.
@@ -96,7 +113,8 @@ class Progress:
         self._moves = moves
         self._each_s = TICK_S if moves else plain_each_s
         self._clean = clean
-        self._meter = Meter(total_bytes=total_bytes, now_s=time.monotonic())
+        self._meter = Meter(total=total_bytes, now_s=time.monotonic())
+        self._counted: dict[tuple[str, str], Meter] = {}
         self._drawn_s = 0.0
         self._width = 0
         self._writing = threading.Lock()
@@ -115,16 +133,30 @@ class Progress:
         if self._is_shown and now_s - self._drawn_s >= REDRAW_S:
             self._draw()
 
-    def say(self, label: str) -> None:
-        """Say that something else is going on now; bytes and seconds are counted anew."""
+    def say(self, label: str, count: Count | None = None, /) -> None:
+        """Say what is going on now; bytes and seconds are counted anew where it is something else."""
+        now_s = time.monotonic()
         with self._writing:
-            self._label, self._meter = label, Meter(total_bytes=None, now_s=time.monotonic())
-        if self._is_shown:
+            goes_on = count is not None and label == self._label
+            self._label = label
+            self._meter = Meter(total=None, now_s=now_s) if count is None else self._reach(label, count, now_s)
+        if self._is_shown and (not goes_on or now_s - self._drawn_s >= REDRAW_S):
             self._draw()
+
+    def _reach(self, label: str, count: Count, now_s: float) -> Meter:
+        """Take up the meter of what is counted under a label, also where other things were said meanwhile."""
+        meter = self._counted.get((label, count.unit))
+        if meter is None or count.done < meter.done:
+            if len(self._counted) >= _MOST_METERS:
+                self._counted.clear()
+            meter = self._counted[label, count.unit] = Meter(total=count.total, now_s=now_s, unit=count.unit)
+        meter.total = count.total
+        meter.advance(count.done - meter.done, now_s)
+        return meter
 
     def expect(self, total_bytes: int) -> None:
         """Set how many bytes there will be, once that is known."""
-        self._meter.total_bytes = total_bytes
+        self._meter.total = total_bytes
 
     def close(self) -> None:
         """Wipe the line; nothing is written afterwards."""
@@ -168,17 +200,27 @@ def plain_seconds(environment: Mapping[str, str]) -> float:
 def describe(label: str, meter: Meter, now_s: float, *, bar: bool) -> str:
     """Say on one line what is going on and how far it is."""
     rate, left_s = meter.find_rate(now_s), meter.find_left_s(now_s)
-    done = max(0, meter.done_bytes)
-    speed = "" if rate is None else f", {format_bytes(int(rate))}/s"
-    if meter.total_bytes:
-        full = int(min(1.0, done / meter.total_bytes) * BAR_WIDTH)
+    done, unit = max(0, meter.done), meter.unit
+    speed = "" if rate is None else f", {_format_amount(rate, unit)}/s"
+    passed_s = now_s - meter.began_s
+    so_far = f"{format_seconds(passed_s)} so far" if passed_s >= _SAID_FROM_S else ""
+    if meter.total:
+        full = int(min(1.0, done / meter.total) * BAR_WIDTH)
         drawn = f" [{'#' * full}{'.' * (BAR_WIDTH - full)}]" if bar else ":"
-        left = "" if left_s is None else f", {format_seconds(left_s)} left"
-        return f"{label}{drawn} {format_bytes(done)} of {format_bytes(meter.total_bytes)}{speed}{left}"
-    parts = [] if not done else [f"{format_bytes(done)}{speed}"]
-    if now_s - meter.began_s >= _SAID_FROM_S:
-        parts.append(f"{format_seconds(now_s - meter.began_s)} so far")
-    return ", ".join([label, *parts])
+        shown = _format_amount(done, unit) if unit == _BYTES else f"{done:,}"
+        # Where nothing of it is done yet, the time so far is all that is known.
+        left = "" if left_s is None else f"{format_seconds(left_s)} left"
+        left = left or (so_far if unit != _BYTES else "")
+        return f"{label}{drawn} {shown} of {_format_amount(meter.total, unit)}{speed}{left and f', {left}'}"
+    parts = [f"{_format_amount(done, unit)}{speed}" if done else "", so_far]
+    return ", ".join([label, *filter(None, parts)])
+
+
+def _format_amount(amount: float, unit: str) -> str:
+    """Write how much of something; fractions only of rates that are small."""
+    if unit == _BYTES:
+        return format_bytes(int(amount))
+    return f"{amount:,.0f} {unit}" if amount == int(amount) or amount >= 10 else f"{amount:.2g} {unit}"
 
 
 def format_bytes(size_bytes: int) -> str:

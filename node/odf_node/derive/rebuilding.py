@@ -1,6 +1,6 @@
 """Derived data as a cache: run recorded steps again, and put back the files that they made (CACHE-3, CACHE-4)."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,6 +19,7 @@ from odf_node.ports import DatasetRecord, ObjectStore, Origin
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.evidence import EvidenceStore
 from odf_node.ports.object_names import ObjectNames
+from odf_node.ports.progress import Count, Say
 from odf_protocol.block import Block
 from odf_protocol.dataset_view import DatasetView, apply, start_view
 from odf_protocol.did import DatasetId
@@ -140,7 +141,7 @@ class Rebuilder:
             view = apply(view, block) if view else start_view(block)
         return steps
 
-    def rebuild(self, record: DatasetRecord, steps: Sequence[FileStep], say: Callable[[str], None]) -> RebuildReport:
+    def rebuild(self, record: DatasetRecord, steps: Sequence[FileStep], say: Say) -> RebuildReport:
         """Run steps again and keep what has the hashes of their blocks; the files of their inputs are here.
 
         Raises:
@@ -154,12 +155,12 @@ class Rebuilder:
             sessions: dict[str, EngineSession] = {}
             rows = EngineRows(self.chains, self.objects, self.engines.rows)
             whole_inputs = WholeInputs(self.chains, self.object_names, rows)
-            for step in steps:
+            for done, step in enumerate(steps):
                 name = self._choose(record, step)
                 if name not in sessions:
                     say(f"starting the sandboxed engine '{name}'")
                     sessions[name] = self._open(record, name, stack)
-                say(f"computing the files of block {step.block.sequence_number} again")
+                say("computing files again", Count(done, len(steps), "steps"))
                 builder = StepBuilder(self.chains, self.object_names, self.objects)
                 planned = tuple(builder.plan_recorded(recorded) for recorded in step.event.query_inputs)
                 request = builder.build(

@@ -26,6 +26,7 @@ from odf_node.ports.chains import ChainStore
 from odf_node.ports.commits import CommitStore
 from odf_node.ports.documents import DocumentStore
 from odf_node.ports.object_names import ObjectNames
+from odf_node.ports.progress import UNHEARD, Count, Say
 from odf_protocol.chain import ChainState
 from odf_protocol.chain.state import InputProgress
 from odf_protocol.dataset_view import DatasetView
@@ -251,18 +252,25 @@ class Transformer:
         """What plans its steps."""
         return StepBuilder(self.chains, self.object_names, self.objects)
 
-    def run(self, record: DatasetRecord, *, writing_time: Callable[[], Timestamp]) -> TransformReport:
+    def run(
+        self, record: DatasetRecord, *, writing_time: Callable[[], Timestamp], say: Say = UNHEARD
+    ) -> TransformReport:
         """Run steps until the derivative has seen everything that its inputs gained (PLAN-13).
 
         Args:
             record: Which.
             writing_time: Gives the system time of the next step.
+            say: Hears before each step how many new rows of the inputs are read, and of how many.
 
         Raises:
             EngineError: The engine refused the query, failed, or is not installed; steps before stay.
         """
         reports: list[TransformReport] = []
+        total = 0
         while not reports or not (reports[-1].up_to_date or reports[-1].reaches_heads):
+            waiting = self._count_waiting(record)
+            total = max(total, waiting)
+            say("computing", Count(total - waiting, total, "rows"))
             reports.append(self.run_next(record, system_time=writing_time()))
         return TransformReport(
             reports[-1].record,
@@ -273,6 +281,10 @@ class Transformer:
             late_rows=sum(report.late_rows for report in reports),
             seconds=sum(report.seconds for report in reports),
         )
+
+    def _count_waiting(self, record: DatasetRecord) -> int:
+        planned = self.builder.plan_next(load_view(self.chains, record.id), bound=None)
+        return sum(item.offset_interval.row_count for item in planned if item.offset_interval is not None)
 
     def run_next(self, record: DatasetRecord, *, system_time: Timestamp) -> TransformReport:
         """Run one step over what the inputs gained, up to the bound, and commit it.

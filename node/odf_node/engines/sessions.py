@@ -8,11 +8,20 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar
 
 from odf_engines.contract import IngestRequest, IngestResponse, Limits, QueryRequest, QueryResponse
-from odf_engines.engine import Engine, EngineSession, IngestEngine, IngestSession, Offer, QuerySession
+from odf_engines.engine import (
+    Engine,
+    EngineSession,
+    IngestEngine,
+    IngestSession,
+    Offer,
+    QuerySession,
+    TellsProgress,
+)
 from odf_engines.errors import (
     EngineMissingError,
     InvalidQueryError,
@@ -20,7 +29,6 @@ from odf_engines.errors import (
     UnsuitableQueryError,
     UnsuitableSourceError,
 )
-from odf_engines.host.session import HostSession
 from odf_engines.preprocess_engines import find_preprocess_engine
 from odf_engines.registry import engines_offering, get_ingest_engine
 from odf_node.configuration.declaration import Engines
@@ -28,6 +36,7 @@ from odf_node.engine_workspace import EngineWorkspace
 from odf_node.engines.finding import choose_build, get_engine_here, is_installed
 from odf_node.os_errors import mapped_os_errors
 from odf_node.ports.engines import EngineShelf
+from odf_node.ports.progress import UNHEARD, Count, Say
 from odf_node.ports.rows import RowsCache
 from odf_protocol.events import TransformSql
 from odf_protocol.multihash import Multihash
@@ -58,7 +67,7 @@ class EngineHost:
     _open_sessions: list[EngineSession] = field(default_factory=list)
     _digests: dict[str, Multihash] = field(default_factory=dict)
     _is_stopped: bool = False
-    _say: Callable[[str], None] = field(default=lambda _text: None)
+    _say: Say = UNHEARD
 
     @property
     def workspace(self) -> Path:
@@ -212,7 +221,7 @@ class EngineHost:
                 self._open_sessions.remove(session)
 
     @contextmanager
-    def heard_by(self, say: Callable[[str], None]) -> Iterator[None]:
+    def heard_by(self, say: Say) -> Iterator[None]:
         """Let somebody hear, from whichever thread, when an engine says that it is at work (ADDED-7)."""
         before, self._say = self._say, say
         try:
@@ -247,17 +256,22 @@ class EngineHost:
 
     def _find_warm(self, name: str) -> EngineSession | None:
         session = self.find_warm(name)
-        return None if session is None else self._watched(session)
+        return None if session is None else self._watched(session, name)
 
     def _open(self, name: str) -> EngineSession:
         with mapped_os_errors(self.workspace):
-            session = self._watched(self.get_engine(name).open(self.workspace, self.limits))
-        if isinstance(session, HostSession):
-            session.on_progress = lambda count: self._say(f"engine '{name}' is at work ({count:,} signs of it)")
-        return session
+            return self._watched(self.get_engine(name).open(self.workspace, self.limits), name)
 
-    def _watched(self, session: EngineSession) -> EngineSession:
-        """Make the session one that ``stop`` finds."""
+    def _hear(self, name: str, count: int) -> None:
+        if self._is_added(name):  # ODF's contract has no more to say (ADDED-7)
+            self._say(f"engine '{name}' is at work ({count:,} signs of it)")
+        else:
+            self._say("reading records", Count(count, None, "rows"))
+
+    def _watched(self, session: EngineSession, name: str) -> EngineSession:
+        """Make the session one that ``stop`` finds, and whose progress is heard."""
+        if isinstance(session, TellsProgress):
+            session.on_progress = partial(self._hear, name)
         self._open_sessions.append(session)
         # Whoever stopped the host may have looked at the list before this session was in it.
         if self._is_stopped:

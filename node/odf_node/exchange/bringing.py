@@ -20,7 +20,7 @@ from odf_node.ports.chains import ChainStore
 from odf_node.ports.object_names import ObjectNames
 from odf_node.ports.objects import Arrivals
 from odf_node.ports.peer_client import PeerDataset
-from odf_node.ports.progress import ProgressLine
+from odf_node.ports.progress import ProgressLine, say_under
 from odf_node.readable_inputs import find_input
 from odf_node.rows.slice_process import SliceProcess
 from odf_node.threads import finish_in_thread
@@ -138,7 +138,7 @@ class Bringing:
             needed = await finish_in_thread(lambda: self.rebuilder.list_inputs(steps))
             await self._bring_all(needed, progress)
             done = await finish_in_thread(
-                lambda: self.rebuilder.rebuild(record, steps, lambda text: progress.say(f"{record.name}: {text}"))
+                lambda: self.rebuilder.rebuild(record, steps, say_under(record.name, progress.say))
             )
         except OdfError as error:
             report.failures.append(f"computing it again: {error}")

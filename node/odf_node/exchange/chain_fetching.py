@@ -13,6 +13,7 @@ from odf_node.ports import DatasetRecord, Head, Origin
 from odf_node.ports.block_stage import BlockStage, OfferedBlock
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.peer_client import PackedBlock, PeerDataset, PeerHead, SearchableHistory
+from odf_node.ports.progress import Count
 from odf_node.threads import finish_in_thread
 from odf_protocol.block import Block, decode_block
 from odf_protocol.errors import MalformedError, UnsupportedError
@@ -79,8 +80,12 @@ class ChainFetching:
                     continue
                 if is_fork and record is not None and isinstance(peer, SearchableHistory):
                     examination.note_fork(await ask_last_common(self.chains, record, peer, offered.head))
+                taken, expected = 0, offered.head.sequence_number - (-1 if base is None else base.sequence_number)
                 while batch:
                     await finish_in_thread(partial(examination.take, batch))
+                    taken += len(batch)
+                    # As many as the peer says; what it says is checked by the examination.
+                    self.acceptor.say("checking blocks", Count(taken, expected, "blocks"))
                     batch = await anext(batches, [])
                 return await finish_in_thread(examination.finish)
             finally:

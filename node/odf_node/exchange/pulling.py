@@ -20,7 +20,7 @@ from odf_node.ingest.report import IngestReport
 from odf_node.ports import Clock, DatasetRecord, Origin
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.peer_client import OpenPeer
-from odf_node.ports.progress import ProgressLine
+from odf_node.ports.progress import ProgressLine, say_under
 from odf_node.threads import finish_in_thread
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import MalformedError, NotFoundError, UnavailableError
@@ -84,7 +84,7 @@ class Pulling:
             RefusedError: What the peer offers is not accepted; nothing changed.
             UsageError: The request makes no sense for this dataset.
         """
-        with self.transformer.engines.heard_by(lambda text: progress.say(f"{target.label}: {text}")):
+        with self.transformer.engines.heard_by(say_under(target.label, progress.say)):
             return await self._pull(target, wishes, progress)
 
     async def _pull(self, target: PullTarget, wishes: PullWishes, progress: ProgressLine) -> PullReport:
@@ -105,7 +105,12 @@ class Pulling:
             return await self.ingestor.poll(record, writing_time=self._writing_time, say=progress.say)
         await self.bringing.bring_inputs(record, progress)
         return await finish_in_thread(
-            partial(self.transformer.run, record, writing_time=partial(self._writing_time, record))
+            partial(
+                self.transformer.run,
+                record,
+                writing_time=partial(self._writing_time, record),
+                say=say_under(record.name, progress.say),
+            )
         )
 
     async def _pull_from_others(

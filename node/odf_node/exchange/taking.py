@@ -54,7 +54,7 @@ from odf_node.ports.objects import Arrivals
 from odf_node.ports.peer_client import PeerDataset, PeerDescription, PeerHead, PeerSpeaks
 from odf_node.ports.peer_errors import PeerForbidsError
 from odf_node.ports.peers import PeerStore
-from odf_node.ports.progress import ProgressLine, Silence
+from odf_node.ports.progress import ProgressLine, Say, Silence, say_under
 from odf_node.threads import finish_in_thread
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import RejectedError
@@ -110,7 +110,7 @@ class Taking:
     trail: AuditTrail
     objects: ObjectStore
     clock: Clock
-    acceptor: Callable[[Callable[[str], None], Timestamp], Acceptor]
+    acceptor: Callable[[Say, Timestamp], Acceptor]
     open_stage: OpenStage
     bringing: Bringing
 
@@ -147,7 +147,7 @@ class Taking:
         # Under a name that is taken by what the asker may not know of, a dataset is known by its identity alone.
         record = self._find_held(None if wishes.kept_as else errand.name, offered)
         dataset_id = record.id if record is not None else offered.dataset_id
-        acceptor = self.acceptor(partial(_say_of, errand), now)
+        acceptor = self.acceptor(say_under(errand.name, errand.progress.say), now)
         heard = await hearing.hear_keys(peer, record, replaces=wishes.force)  # (b)
         if heard.error is not None:
             nothing = Offer.of_head(offered, errand.name, url, heard.events)
@@ -283,10 +283,6 @@ class Taking:
     def _up_to_date(self, record: DatasetRecord, wishes: Wishes) -> AcceptanceReport:
         nothing = Decision(True, record.trust, False, "nothing new", partial=find_partial(self.chains, record))
         return AcceptanceReport(record, 0, 0, 0, nothing, (), False, wishes.portion)
-
-
-def _say_of(errand: Errand, text: str) -> None:
-    errand.progress.say(f"{errand.name}: {text}")
 
 
 def _offer_of(errand: Errand, offered: PeerHead, heard: HeardKeys, statements: tuple[bytes, ...]) -> Offer:

@@ -18,7 +18,7 @@ from odf_node.exchange.pulling import PullReport, PullWishes
 from odf_node.front.tables import Dataset, Rows, Table
 from odf_node.front.waiting import bring_files, finish
 from odf_node.node_settings import keep_to_settings
-from odf_node.ports.progress import Silence
+from odf_node.ports.progress import UNHEARD, Silence
 from odf_node.upkeep.listing import DatasetSummary, Listing
 from odf_protocol.errors import MalformedError, OdfError
 from odf_protocol.names import fits_pattern
@@ -142,7 +142,7 @@ class OpenNode:
         def work() -> "list[Finding]":
             options = VerifyOptions(replay=replay)
             tasks = list_tasks(self.inner, self._addressed(subjects), recursive=False, options=options, own_nodes=False)
-            return [*run_tasks(tasks, 1, lambda _name, _text: None)]
+            return [*run_tasks(tasks, 1, UNHEARD)]
 
         with ThreadPoolExecutor(1) as thread:
             return thread.submit(work).result()

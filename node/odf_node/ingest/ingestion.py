@@ -20,6 +20,7 @@ from odf_node.ports.commits import CommitStore
 from odf_node.ports.documents import DocumentStore
 from odf_node.ports.ingests import IngestStore
 from odf_node.ports.object_names import ObjectNames
+from odf_node.ports.progress import UNHEARD, Say
 from odf_node.ports.quarantine import QuarantineStore
 from odf_node.ports.sources import SourceNotFoundError, SourceReader, UpToDate
 from odf_node.threads import finish_in_thread
@@ -92,7 +93,7 @@ class Ingestor:
         record: DatasetRecord,
         *,
         writing_time: Callable[[DatasetRecord], Timestamp],
-        say: Callable[[str], None] = lambda _text: None,
+        say: Say = UNHEARD,
     ) -> IngestReport:
         """Fetch what the polling source has, and take in what is new, piece by piece until nothing waits (ING-19).
 
@@ -118,9 +119,7 @@ class Ingestor:
             report = report.plus(following)
         return report
 
-    async def poll_next(
-        self, record: DatasetRecord, *, system_time: Timestamp, say: Callable[[str], None] = lambda _text: None
-    ) -> IngestReport:
+    async def poll_next(self, record: DatasetRecord, *, system_time: Timestamp, say: Say = UNHEARD) -> IngestReport:
         """Fetch the next piece of what the polling source has, and take it in.
 
         Raises:

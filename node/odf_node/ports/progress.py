@@ -1,13 +1,37 @@
 """Who hears how far long work is."""
 
-from typing import Protocol
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """How much of a long step is done.
+
+    Attributes:
+        done: So far.
+        total: Of how much; None: nobody knows yet.
+        unit: What is counted, in the plural: ``rows``, ``blocks``.
+    """
+
+    done: int
+    total: int | None
+    unit: str
+
+
+class Say(Protocol):
+    """Hears what is going on and, where it can be counted, how much of it is done."""
+
+    def __call__(self, text: str, count: Count | None = None, /) -> None:
+        """Hear it, from whichever thread."""
+        ...
 
 
 class ProgressLine(Protocol):
     """Where long work says how far it is."""
 
-    def say(self, label: str) -> None:
-        """Say what is going on."""
+    def say(self, label: str, count: Count | None = None, /) -> None:
+        """Say what is going on, and how much of it is done where that is counted in something else than bytes."""
         ...
 
     def expect(self, total_bytes: int) -> None:
@@ -22,7 +46,7 @@ class ProgressLine(Protocol):
 class Silence:
     """A progress line that nobody watches."""
 
-    def say(self, label: str) -> None:
+    def say(self, label: str, count: Count | None = None, /) -> None:
         """Say nothing."""
 
     def expect(self, total_bytes: int) -> None:
@@ -30,3 +54,12 @@ class Silence:
 
     def advance(self, size_bytes: int) -> None:
         """Say nothing."""
+
+
+UNHEARD: Final[Say] = Silence().say
+"""Says it to nobody."""
+
+
+def say_under(name: str, say: Say) -> Say:
+    """Return what says everything with the name of what it is about before it."""
+    return lambda text, count=None: say(f"{name}: {text}", count)

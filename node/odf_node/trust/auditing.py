@@ -15,6 +15,7 @@ from odf_node.datasets.chains import iter_decoded
 from odf_node.ports import Head, KeyStore
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.evidence import EvidenceStore
+from odf_node.ports.progress import Say, say_under
 from odf_node.trust.verifying import Finding
 from odf_protocol.attestations import BlockRef
 from odf_protocol.did import DatasetId, DidKey
@@ -22,8 +23,6 @@ from odf_protocol.events import AddData, ExecuteTransform
 from odf_protocol.statements import decode_statement
 from odf_protocol.timestamp import Timestamp
 from odf_protocol.verification_statements import Checked, Problem, VerificationStatement, sign_verification
-
-Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,23 +33,20 @@ class Task:
     work: Callable[[Say], Finding]
 
 
-def run_tasks(tasks: Sequence[Task], jobs: int, say: Callable[[str, str], None]) -> Iterator[Finding]:
+def run_tasks(tasks: Sequence[Task], jobs: int, say: Say) -> Iterator[Finding]:
     """Do tasks, several at once, and yield what they found in the order of the tasks.
 
     Args:
         tasks: What to do. Those that need inputs verified first come after them; they are independent otherwise.
         jobs: How many at once; 1 runs in this thread.
-        say: Hears the name of a task and what it is at.
+        say: Hears the name of a task, and what it is at.
     """
     if jobs == 1 or len(tasks) < 2:
         for task in tasks:
-            yield task.work(lambda text, name=task.name: say(name, text))  # type: ignore[misc]
+            yield task.work(say_under(task.name, say))
         return
     with ThreadPoolExecutor(jobs, thread_name_prefix="verify") as threads:
-        running = [
-            threads.submit(task.work, lambda text, name=task.name: say(name, text))  # type: ignore[misc]
-            for task in tasks
-        ]
+        running = [threads.submit(task.work, say_under(task.name, say)) for task in tasks]
         try:
             for future in running:
                 yield future.result()

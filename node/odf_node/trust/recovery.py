@@ -12,6 +12,7 @@ from odf_node.ports.chains import ChainStore
 from odf_node.ports.commits import CommitStore
 from odf_node.ports.documents import DocumentStore
 from odf_node.ports.peer_client import PeerDataset
+from odf_node.ports.progress import UNHEARD
 from odf_node.threads import finish_in_thread
 from odf_protocol.block_traits import CHECKPOINT, ROWS
 from odf_protocol.chain import ChainState, Strictness
@@ -70,7 +71,7 @@ class Recovery:
             wanted = list({item.hash: item for item in named}.values())
             await peer.fetch_objects([item for item in wanted if not self.objects.has(item.hash)], self.objects)
             paths = {item.hash: self.objects.get_path(item.hash) for item in wanted}
-            await finish_in_thread(lambda: check_rows(chain, paths, lambda _text: None))
+            await finish_in_thread(lambda: check_rows(chain, paths, UNHEARD))
             commit = Commit(
                 dataset_id=record.id,
                 expected_head=record.head.hash,

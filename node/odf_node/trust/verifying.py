@@ -37,6 +37,7 @@ from odf_node.ports.chains import ChainStore
 from odf_node.ports.documents import DocumentStore
 from odf_node.ports.evidence import EvidenceStore
 from odf_node.ports.object_names import ObjectNames
+from odf_node.ports.progress import Count, Say
 from odf_node.wording import count_of
 from odf_protocol import block_traits as traits
 from odf_protocol.chain import ChainState, Strictness
@@ -182,7 +183,7 @@ class Verifier:
         self,
         record: DatasetRecord,
         *,
-        say: Callable[[str], None],
+        say: Say,
         replay: bool = True,
         options: VerifyOptions | None = None,
     ) -> Finding:
@@ -190,7 +191,7 @@ class Verifier:
 
         Args:
             record: Which.
-            say: Hears about each long step.
+            say: Hears how far it is.
             replay: Re-execute derivatives, where ``options`` are not given.
             options: How thoroughly; None: everything anew.
 
@@ -290,17 +291,26 @@ class Verifier:
         chain: CheckedChain,
         before: Finding,
         options: VerifyOptions,
-        say: Callable[[str], None],
+        say: Say,
     ) -> Finding:
-        paths = {}
+        paths, done_bytes = {}, 0
         for needed in chain.needed_objects():
-            say(f"checking file {needed.hash.short}")
+            say("checking files", Count(done_bytes, None, "B"))
+            done_bytes += needed.size_bytes
             self.objects.check(needed.hash)
             self._require_size(needed.hash, needed.size_bytes)
             paths[needed.hash] = self.objects.get_path(needed.hash)
         data = [block.sequence_number for block in chain.iter_blocks(traits.ROWS)]
         chosen = data if options.sample is None else sorted(options.random.sample(data, min(options.sample, len(data))))
-        rows = check_rows(chain, paths, say, chosen=frozenset(chosen))
+        # Of a piece nobody knows what the others hold.
+        is_all = before.first is None and chain.last == record.head
+        rows = check_rows(
+            chain,
+            paths,
+            say,
+            chosen=frozenset(chosen),
+            whole=None if is_all and options.sample is None else Count(before.rows, None, "rows"),
+        )
         steps = chain.count(traits.STEP)
         replayed, not_checked, divergence = before.replayed_steps, before.not_checked, before.divergence
         engine_notes: list[str] = []
@@ -330,6 +340,7 @@ class Verifier:
                     say=say,
                     # What stands before was re-executed by this run, or by the one that is remembered.
                     known_before=before.replayed_steps is not None or before.remembered_head is not None,
+                    whole=None if is_all else Count(before.replayed_steps or 0, None, "steps"),
                 )
                 replayed = (replayed or 0) + done
         return replace(

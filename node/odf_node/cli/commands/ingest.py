@@ -46,7 +46,11 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
     with ReportLog(context.console, arguments.output_format) as log:
         for file, shown_as in sources:
             system_time = tell_writing_time(context, record)
-            with context.console.progress(f"{record.name}: taking in {shown_as}"):
+            label = f"{record.name}: taking in {shown_as}"
+            with (
+                context.console.progress(label) as progress,
+                node.engines.heard_by(lambda _text, count=None, label=label: progress.say(label, count)),
+            ):
                 report = ingestor.push(
                     record,
                     file,

@@ -69,7 +69,7 @@ def _verify_once(context: Context, arguments: argparse.Namespace) -> list[Any]:
         node, arguments.datasets, recursive=arguments.recursive, options=options, own_nodes=arguments.jobs > 1
     )
     with console.progress("verifying") as progress:
-        for finding in run_tasks(tasks, arguments.jobs, lambda name, text: progress.say(f"{name}: {text}")):
+        for finding in run_tasks(tasks, arguments.jobs, progress.say):
             findings.append(finding)
             if arguments.attest and publish_finding(finding, node.chains, node.evidence, node.keys, now=node.now()):
                 node.record("verify --attest", finding.name, "success" if finding.is_valid else "divergence")
