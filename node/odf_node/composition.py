@@ -220,7 +220,7 @@ class Node:
     @cached_property
     def read_models(self) -> ReadModels:
         """Behind commands that show something."""
-        return ReadModels(self.store, self.objects, lambda: self.engine_shelf)
+        return ReadModels(self.store, self.objects, lambda: self.engine_shelf, self.home.cache)
 
     @property
     def trust(self) -> "TrustReport":

@@ -127,6 +127,9 @@ class Metrics:
             Counter("odf_node_http_turned_away_total", "Requests and connections refused for a limit, by reason.")
         )
         self.pushes = self._add(Counter("odf_node_pushes_total", "Pushes that were judged, by outcome."))
+        self.scheduled_pulls = self._add(
+            Counter("odf_node_scheduled_pulls_total", "Pulls by schedules that ended, by result.")
+        )
         self.faults = self._add(Counter("odf_node_faults_total", "Requests that failed for no known reason."))
 
     def add_gauge(self, name: str, meaning: str, read: Callable[[], float | None]) -> None:

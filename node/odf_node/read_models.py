@@ -7,11 +7,13 @@ from odf_node.ports.objects import ObjectStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from odf_node.acceptance.refusals import Refusals
     from odf_node.derive.chain_log import ChainLog
     from odf_node.ports.clock import Clock
     from odf_node.ports.engines import EngineShelf
+    from odf_node.schedules.overview import ScheduleOverview
     from odf_node.trust.grounds import GroundsReader
     from odf_node.upkeep.listing import Listing
     from odf_node.upkeep.status import NodeStatus
@@ -21,9 +23,10 @@ class ReadModels:
     """Makes them over one home; each is loaded when it is asked for."""
 
     def __init__(
-        self, store: SqliteMetadataStore, objects: ObjectStore, open_shelf: "Callable[[], EngineShelf]"
+        self, store: SqliteMetadataStore, objects: ObjectStore, open_shelf: "Callable[[], EngineShelf]", cache: "Path"
     ) -> None:
         self._store = store
+        self._cache = cache
         self._objects = objects
         self._open_shelf = open_shelf
 
@@ -50,10 +53,18 @@ class ReadModels:
         store = self._store
         return GroundsReader(store, store, store, store, store, self._objects, self._open_shelf())
 
+    @property
+    def schedule_overview(self) -> "ScheduleOverview":
+        """Behind ``schedule``."""
+        from odf_node.schedules.overview import ScheduleOverview
+
+        return ScheduleOverview(self._store, self._cache)
+
     def make_status(self, refusals: "Refusals", clock: "Clock") -> "NodeStatus":
         """Behind ``status``."""
         from odf_node.derive.engine_usage import EngineUsage
         from odf_node.upkeep.status import NodeStatus
 
         store, usage = self._store, EngineUsage(self._store, self._store, self._open_shelf())
-        return NodeStatus(store, store, store, store, store, self._objects, refusals, clock, usage)
+        parts = store, store, store, store, store, self._objects, refusals, clock, usage
+        return NodeStatus(*parts, self.schedule_overview)

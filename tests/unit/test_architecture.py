@@ -106,6 +106,7 @@ ROOMS = (
     "exchange",
     "trust",
     "upkeep",
+    "schedules",
 )
 """The folders of use cases; pyproject.toml says which may import which."""
 

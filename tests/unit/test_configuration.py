@@ -13,7 +13,7 @@ from odf_node.configuration import (
     load_configuration,
     parse_configuration,
 )
-from odf_node.configuration.declaration import SECTIONS, make_json_schema, rule_of, settings_of, type_of
+from odf_node.configuration.declaration import LISTS, SECTIONS, make_json_schema, rule_of, settings_of, type_of
 from odf_node.configuration.reloading import plan_reload
 
 ROOT = Path(__file__).parents[2]
@@ -154,7 +154,7 @@ def test_schema_and_table_of_the_specification_are_those_of_the_declaration() ->
             "yes" if rule_of(setting).reloads else "no",
             rule_of(setting).meaning,
         )
-        for section in SECTIONS
+        for section in (*SECTIONS, *LISTS)
         for name, setting in settings_of(section).items()
     ]
     assert rows == declared

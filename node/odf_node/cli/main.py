@@ -53,7 +53,8 @@ TOPICS: Final[dict[str, dict[str, str]]] = {
         "key": "show and change who speaks for a dataset; recover from a stolen key",
     },
     "care for this node": {
-        "status": "show what is unsound, stale or waiting, and the command that mends it",
+        "status": "show what is unsound, failing, stale or waiting, and the command that mends it",
+        "schedule": "show which datasets are pulled by themselves, when next, and what became of it",
         "completion": "write a script with which bash, zsh or fish completes commands and options",
         "doctor": "show what this machine offers, what is missing and how to mend it",
         "engine": "list engines, inspect them, prepare a faster start",

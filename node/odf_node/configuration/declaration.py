@@ -21,6 +21,8 @@ from odf_protocol.exchange.limits import (
 HIGHEST_PORT: Final = 65_535
 HIGHEST_NUMBER: Final = 2**53
 """Whole numbers up to here are the same in every reader of TOML and JSON."""
+MAX_LISTED: Final = 100
+"""Schedules.  # guess: patterns name many datasets each"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +139,12 @@ class Limits:
         lowest=1,
         highest=MAX_PARALLEL_TRANSFERS,
     )
+    scheduled_pulls: int = _setting(
+        2, "pulls by schedules at once, of which one host is asked by one", lowest=1, highest=64
+    )
+    scheduled_pull_minutes: int = _setting(
+        60, "a pull by a schedule is ended after so long, and has failed", lowest=1, highest=10_080
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -221,6 +229,21 @@ class Shutdown:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Schedule:
+    """Own datasets that the daemon pulls by itself; of several [[schedule]] the first that names a dataset holds."""
+
+    datasets: str | None = _setting(
+        None, "names and % patterns of this node's own datasets, between spaces; must be set (SCHED-1)"
+    )
+    every: str | None = _setting(None, "pull them so often: a number with s, m, h or d (15m); this one or cron")
+    cron: str | None = _setting(
+        None, "pull them then: minute, hour, day of month, month, day of week ('30 4 * * mon-fri')"
+    )
+    time_zone: str = _setting("UTC", "whose clocks cron means, such as Europe/Berlin")
+    derivatives: bool = _setting(True, "pull own derivatives too, right after what they rest on")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Configuration:
     """Everything that can be set; without a file, what it says by itself."""
 
@@ -236,6 +259,7 @@ class Configuration:
     engines: Engines = field(default_factory=Engines)
     ingest: Ingest = field(default_factory=Ingest)
     shutdown: Shutdown = field(default_factory=Shutdown)
+    schedule: tuple[Schedule, ...] = ()
 
 
 SECTIONS: Final[Mapping[str, type]] = MappingProxyType(
@@ -255,6 +279,9 @@ SECTIONS: Final[Mapping[str, type]] = MappingProxyType(
     }
 )
 
+LISTS: Final[Mapping[str, type]] = MappingProxyType({"schedule": Schedule})
+"""Sections that a file may have several of, as ``[[schedule]]``; not to be set by the environment."""
+
 _TYPES: Final = {
     str: "string",
     str | None: "string",
@@ -268,7 +295,7 @@ _TYPES: Final = {
 
 def settings_of(section: str) -> dict[str, Field[Any]]:
     """Return the settings of a section by name."""
-    return {declared.name: declared for declared in fields(SECTIONS[section])}
+    return {declared.name: declared for declared in fields({**SECTIONS, **LISTS}[section])}
 
 
 def rule_of(declared: "Field[Any]") -> Rule:
@@ -289,14 +316,18 @@ def make_json_schema() -> dict[str, Any]:
         "title": "Configuration of odf-node",
         "type": "object",
         "additionalProperties": False,
-        "properties": {section: _section_schema(section) for section in SECTIONS},
+        "properties": {section: _section_schema(section, kind) for section, kind in SECTIONS.items()}
+        | {
+            section: {"type": "array", "maxItems": MAX_LISTED, "items": _section_schema(section, kind)}
+            for section, kind in LISTS.items()
+        },
     }
 
 
-def _section_schema(section: str) -> dict[str, Any]:
+def _section_schema(section: str, kind: type) -> dict[str, Any]:
     return {
         "type": "object",
-        "description": (SECTIONS[section].__doc__ or "").strip(),
+        "description": (kind.__doc__ or "").strip(),
         "additionalProperties": False,
         "properties": {name: _setting_schema(declared) for name, declared in settings_of(section).items()},
     }

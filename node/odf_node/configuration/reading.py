@@ -8,14 +8,25 @@ from dataclasses import Field
 from pathlib import Path
 from typing import Any, Final
 
-from odf_node.configuration.declaration import SECTIONS, Configuration, rule_of, settings_of, type_of
+from odf_node.configuration.declaration import (
+    LISTS,
+    MAX_LISTED,
+    SECTIONS,
+    Configuration,
+    Schedule,
+    rule_of,
+    settings_of,
+    type_of,
+)
 from odf_node.errors import UsageError
+from odf_node.schedules.times import parse_cron, parse_every, parse_zone
 
 CONFIGURATION_VARIABLE: Final = "ODF_NODE_CONFIG"
 MAX_FILE_BYTES: Final = 1024 * 1024  # guess: a hundred times what anybody writes
 
 _PREFIX: Final = "ODF_NODE_"
 _TABLE: Final = re.compile(r"\s*\[\s*([\w.\"'-]+)\s*\]")
+_LISTED: Final = re.compile(r"\s*\[\[\s*([\w.\"'-]+)\s*\]\]")
 _KEY: Final = re.compile(r"\s*([\w.\"'-]+)\s*=")
 _TRUTH: Final = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 
@@ -82,19 +93,17 @@ def parse_configuration(text: str, *, source_name: str, environment: Mapping[str
         raise ConfigurationError(source_name, "", f"no TOML: {error}") from error
     lines = _Lines(text, source_name)
     values: dict[str, dict[str, Any]] = {section: {} for section in SECTIONS}
+    schedules = _read_schedules(tables.pop("schedule", []), lines)
     for section, table in tables.items():
         if section not in SECTIONS:
-            raise ConfigurationError(lines.place(section), section, f"unknown section.{_suggest(section, SECTIONS)}")
+            known_words = (*SECTIONS, *LISTS)
+            raise ConfigurationError(lines.place(section), section, f"unknown section.{_suggest(section, known_words)}")
         if not isinstance(table, dict):
             raise ConfigurationError(lines.place(section), section, "expected a section, as [" + section + "]")
-        known = settings_of(section)
-        for name, value in table.items():
-            setting = f"{section}.{name}"
-            if name not in known:
-                raise ConfigurationError(lines.place(setting), setting, f"unknown setting.{_suggest(name, known)}")
-            values[section][name] = _check(known[name], value, lines.place(setting), setting)
+        values[section] = _read_section(section, table, lines, section)
     _read_environment(environment, values)
-    configuration = Configuration(**{section: kind(**values[section]) for section, kind in SECTIONS.items()})
+    sections: dict[str, Any] = {section: kind(**values[section]) for section, kind in SECTIONS.items()}
+    configuration = Configuration(**sections, schedule=schedules)
     if (configuration.tls.certificate is None) != (configuration.tls.key is None):
         raise ConfigurationError(lines.place("tls"), "tls", "expected both certificate and key, or none of them")
     heads = configuration.heads
@@ -102,6 +111,55 @@ def parse_configuration(text: str, *, source_name: str, environment: Mapping[str
         place, expected = lines.place("heads"), f"more than heads.renew_hours ({heads.renew_hours})"
         raise ConfigurationError(place, "heads.valid_hours", f"expected {expected}, found {heads.valid_hours}")
     return configuration
+
+
+def _read_section(section: str, table: Mapping[str, Any], lines: "_Lines", key: str) -> dict[str, Any]:
+    known, values = settings_of(section), {}
+    for name, value in table.items():
+        setting, place = f"{section}.{name}", lines.place(f"{key}.{name}")
+        if name not in known:
+            raise ConfigurationError(place, setting, f"unknown setting.{_suggest(name, known)}")
+        values[name] = _check(known[name], value, place, setting)
+    return values
+
+
+def _read_schedules(tables: object, lines: "_Lines") -> tuple[Schedule, ...]:
+    """Read what stands below each ``[[schedule]]`` (SCHED-1 to SCHED-3)."""
+    if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
+        raise ConfigurationError(lines.place("schedule"), "schedule", "expected sections, each as [[schedule]]")
+    if len(tables) > MAX_LISTED:
+        text = f"expected at most {MAX_LISTED}, found {len(tables)}; a % pattern names many datasets"
+        raise ConfigurationError(lines.place("schedule"), "schedule", text)
+    found = []
+    for number, table in enumerate(tables):
+        key = f"schedule#{number}"
+        schedule = Schedule(**_read_section("schedule", table, lines, key))
+        if schedule.datasets is None or not schedule.datasets.split():
+            text = "expected names or % patterns of datasets, between spaces"
+            raise ConfigurationError(lines.place(key), "schedule.datasets", text)
+        if (schedule.every is None) == (schedule.cron is None):
+            raise ConfigurationError(lines.place(key), "schedule", "expected either every or cron")
+        for setting, check in (("time_zone", _check_zone), ("every", _check_every), ("cron", _check_cron)):
+            try:
+                check(schedule)
+            except ValueError as error:
+                raise ConfigurationError(lines.place(f"{key}.{setting}"), f"schedule.{setting}", str(error)) from error
+        found.append(schedule)
+    return tuple(found)
+
+
+def _check_zone(schedule: Schedule) -> None:
+    parse_zone(schedule.time_zone)
+
+
+def _check_every(schedule: Schedule) -> None:
+    if schedule.every is not None:
+        parse_every(schedule.every)
+
+
+def _check_cron(schedule: Schedule) -> None:
+    if schedule.cron is not None:
+        parse_cron(schedule.cron, schedule.time_zone)
 
 
 def _read_environment(environment: Mapping[str, str], values: dict[str, dict[str, Any]]) -> None:
@@ -165,9 +223,13 @@ class _Lines:
     def __init__(self, text: str, source_name: str) -> None:
         self._source_name = source_name
         self._found: dict[str, int] = {}
-        table = ""
+        table, listed = "", 0
         for number, line in enumerate(text.splitlines(), 1):
-            if header := _TABLE.match(line):
+            if header := _LISTED.match(line):
+                name, table, listed = _bare(header[1]), f"{_bare(header[1])}#{listed}", listed + 1
+                self._found.setdefault(name, number)
+                self._found.setdefault(table, number)
+            elif header := _TABLE.match(line):
                 table = _bare(header[1])
                 self._found.setdefault(table, number)
             elif key := _KEY.match(line):

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import Any
 
-from odf_node.configuration.declaration import SECTIONS, Configuration, rule_of, settings_of
+from odf_node.configuration.declaration import LISTS, SECTIONS, Configuration, rule_of, settings_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,4 +37,8 @@ def plan_reload(running: Configuration, wanted: Configuration) -> Reload:
             else:
                 need_restart.append(f"{section}.{name}")
         sections[section] = replace(old, **taken)
+    for section in LISTS:
+        sections[section] = getattr(wanted, section)
+        if sections[section] != getattr(running, section):
+            changed.append(section)
     return Reload(Configuration(**sections), tuple(changed), tuple(need_restart))

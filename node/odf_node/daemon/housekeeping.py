@@ -14,7 +14,9 @@ from odf_node.adapters.warm_engines import Keeper
 from odf_node.composition import Node
 from odf_node.daemon.background_rebuild import BackgroundRebuild
 from odf_node.daemon.background_renewal import BackgroundRenewal
+from odf_node.daemon.background_schedules import BackgroundSchedules
 from odf_node.daemon.background_scrub import BackgroundScrub
+from odf_node.daemon.reloading import take_over
 from odf_node.daemon.supervisor import notify_supervisor
 from odf_node.engine_workspace import EngineWorkspace
 from odf_node.http.live import Live
@@ -28,9 +30,10 @@ KEEPER_END_S: Final = 2 * END_S + 10.0
 
 @dataclass(frozen=True, slots=True)
 class Housekeeping:
-    """What goes on beside the server and is asked for something; renewal is started once the node listens."""
+    """What goes on beside the server and is asked for something, or is started once the node listens."""
 
     renewal: BackgroundRenewal
+    schedules: BackgroundSchedules
     rebuilds: BackgroundRebuild
 
 
@@ -50,8 +53,16 @@ async def keep_house(
     keeper, thread = _start_keeper(node, say)
     care = BackgroundScrub(node, live)
     care.start()
+
+    def open_puller() -> Node:
+        puller = Node(node.home, node.clock)
+        puller.rate = node.rate  # all that the daemon fetches is bounded together (DAEMON-11)
+        take_over(puller, live.configuration)
+        return puller
+
     background = Housekeeping(
         BackgroundRenewal(node, live),
+        BackgroundSchedules(node, live, open_puller),
         BackgroundRebuild(lambda: Node(node.home, node.clock)),
     )
     background.rebuilds.start()
@@ -61,6 +72,7 @@ async def keep_house(
     finally:
         notify_supervisor(os.environ, "STOPPING=1")
         engines_end.cancel()
+        await asyncio.to_thread(background.schedules.end)
         await asyncio.to_thread(background.rebuilds.end)
         await asyncio.to_thread(care.end)
         await asyncio.to_thread(background.renewal.end)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from odf_node.composition import Node
 from odf_node.configuration import Configuration, load_configuration
 from odf_node.configuration.reloading import plan_reload
 from odf_node.daemon.supervisor import notify_supervisor, reloading_states
@@ -15,6 +16,7 @@ from odf_node.errors import UsageError
 from odf_node.http.access_log import write_line
 from odf_node.http.encryption import load_certificate
 from odf_node.http.live import Live
+from odf_node.ports.sources import Commands
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,3 +55,12 @@ def reload(live: Live, setting: Setting, tls: ssl.SSLContext | None) -> None:
         live.configuration = plan.configuration
         write_line("reloaded", changed=plan.changed, need_restart=plan.need_restart)
     notify_supervisor(os.environ, "READY=1")
+
+
+def take_over(node: Node, configuration: Configuration) -> None:
+    """Let a node of the daemon keep to a configuration in what begins from now on."""
+    node.limit_transfers(configuration.limits.fetch_bytes_per_second, configuration.limits.parallel_transfers)
+    node.refused_bytes = configuration.storage.refused_bytes
+    node.engine_roles = configuration.engines
+    node.objects.rows.limit_bytes = configuration.storage.rows_bytes
+    node.commands = Commands(configuration.ingest.commands)

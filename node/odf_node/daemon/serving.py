@@ -7,12 +7,11 @@ from typing import Protocol
 
 from odf_node import __version__
 from odf_node.composition import Node
-from odf_node.configuration import Configuration
 from odf_node.daemon.gauges import make_metrics
 from odf_node.daemon.gossip_tasks import GossipTasks, gossip_of
 from odf_node.daemon.housekeeping import Housekeeping, keep_house
 from odf_node.daemon.late_push_judge import LatePushJudge
-from odf_node.daemon.reloading import Setting, reload
+from odf_node.daemon.reloading import Setting, reload, take_over
 from odf_node.daemon.supervisor import notify_supervisor
 from odf_node.errors import UsageError
 from odf_node.flight import flight_beside
@@ -67,11 +66,11 @@ async def serve(node: Node, setting: Setting, *, ready_file: Path | None, consol
     if running.tls.certificate is not None and running.tls.key is not None:
         tls = make_tls_context(running.tls.certificate, running.tls.key)
     grace_s = float(running.shutdown.grace_seconds)
-    _limit(node, running)
+    take_over(node, running)
 
-    def take_over() -> None:
+    def read_again() -> None:
         reload(live, setting, tls)
-        _limit(node, live.configuration)
+        take_over(node, live.configuration)
 
     def read_turns() -> TurnLimits:
         limits = live.configuration.limits
@@ -102,6 +101,7 @@ async def serve(node: Node, setting: Setting, *, ready_file: Path | None, consol
                     gossiping.start(listening, verifications)  # which looks after the heads too
                 else:
                     house.renewal.start()
+                house.schedules.start()
 
             await serve_http(
                 _make_served(node, key, house, gossiping, verifications),
@@ -112,7 +112,7 @@ async def serve(node: Node, setting: Setting, *, ready_file: Path | None, consol
                 grace_s=grace_s,
                 live=live,
                 tls=tls,
-                on_reload=take_over,
+                on_reload=read_again,
                 add_pages=lambda app: add_pages(app, node),
             )
     finally:
@@ -165,13 +165,6 @@ def _make_served(
         gossip=None if gossiping is None else gossiping.gossip,
         verifications=verifications,
     )
-
-
-def _limit(node: Node, configuration: Configuration) -> None:
-    node.limit_transfers(configuration.limits.fetch_bytes_per_second, configuration.limits.parallel_transfers)
-    node.refused_bytes = configuration.storage.refused_bytes
-    node.engine_roles = configuration.engines
-    node.objects.rows.limit_bytes = configuration.storage.rows_bytes
 
 
 def _write_whole(path: Path, text: str) -> None:

@@ -44,6 +44,7 @@ class PullWishes:
         portion: How much of it, where it is somebody else's.
         also: Other nodes that have it: large files are read from all at once.
         command: What was asked for, for the audit log.
+        actor: Who asked for it, for the audit log.
     """
 
     local_name: str | None = None
@@ -53,6 +54,7 @@ class PullWishes:
     portion: Portion = Portion.EVERYTHING
     also: tuple[str, ...] = ()
     command: str = "pull"
+    actor: str = "cli"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +99,7 @@ class Pulling:
         report = await self._continue(record, progress)
         if report.new_blocks:
             detail = f"block {report.record.head.sequence_number}"
-            await finish_in_thread(partial(self.trail.note, wishes.command, record.name, detail))
+            await finish_in_thread(partial(self.trail.note, wishes.command, record.name, detail, actor=wishes.actor))
         return report
 
     async def _continue(self, record: DatasetRecord, progress: ProgressLine) -> IngestReport | TransformReport:
@@ -143,6 +145,7 @@ class Pulling:
                 progress=progress,
                 wishes=Wishes(published=True, force=wishes.force, portion=wishes.portion),
                 command=wishes.command,
+                actor=wishes.actor,
             )
             return await self.taking.take(peer, errand)
 

@@ -17,6 +17,7 @@ from odf_node.ports.documents import DocumentStore
 from odf_node.ports.evidence import DocumentKind
 from odf_node.ports.ingests import IngestStore
 from odf_node.ports.object_names import ObjectNames
+from odf_node.schedules.overview import ScheduleOverview
 from odf_node.wording import count_of
 from odf_protocol.chain_progress import decode_progress
 from odf_protocol.enums import DatasetKind
@@ -29,8 +30,10 @@ class Condition(StrEnum):
     """What is the matter, from worst to least."""
 
     UNSOUND = "unsound"
+    FAILING = "failing"
     STALE = "stale"
     WAITING = "waiting"
+    SCHEDULED = "scheduled"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +66,11 @@ class NodeStatus:
     refusals: Refusals
     clock: Clock
     engine_usage: EngineUsage
+    schedules: ScheduleOverview | None = None
 
     def list_findings(self) -> list[Finding]:
         """List what wants doing, the worst first."""
-        found = [*self._of_datasets(), *self._of_node()]
+        found = [*self._of_datasets(), *self._of_node(), *self._of_schedules()]
         order = list(Condition)
         return sorted(found, key=lambda each: order.index(each.condition))
 
@@ -129,6 +133,22 @@ class NodeStatus:
         if not all(each.is_empty for each in planned):
             what = f"{count_of(rows, 'new row')} in its inputs" if rows else "news of its inputs"
             yield Finding(Condition.STALE, name, what, f"odf-node pull {name}")
+
+    def _of_schedules(self) -> Iterator[Finding]:
+        """Say what is pulled by itself, and what of it fails (SCHED-9)."""
+        if self.schedules is None:
+            return
+        for each in self.schedules.list_datasets():
+            if each.standing.is_failing:
+                what = f"its pull by schedule failed: {each.standing.text}"
+                yield Finding(Condition.FAILING, each.name, what, f"odf-node pull {each.name}")
+        for summary in self.schedules.list_schedules():
+            if not summary.count:
+                what = f"no own dataset that can be pulled is called '{summary.schedule.datasets}' ({summary.when})"
+                yield Finding(Condition.WAITING, None, what, "odf-node list")
+                continue
+            what = f"{count_of(summary.count, 'dataset')}, {summary.when}, next {summary.next_at or 'never'}"
+            yield Finding(Condition.SCHEDULED, None, what, "odf-node schedule")
 
     def _of_node(self) -> Iterator[Finding]:
         lost = self.object_names.list_expected_objects() - set(self.objects.iter_hashes())

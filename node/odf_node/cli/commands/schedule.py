@@ -1,0 +1,39 @@
+"""``odf-node schedule``: what the daemon pulls by itself, when next, and what became of it."""
+
+import argparse
+
+from odf_node.cli.context import Context
+from odf_node.cli.parsing import add_output_format
+from odf_node.schedules.overview import ScheduledDataset, time_of
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    add_output_format(parser, "table", "json")
+
+
+def run(context: Context, arguments: argparse.Namespace) -> int:
+    """Show what the daemon noted; nobody is asked and nothing is changed."""
+    rows = [_row_of(each) for each in context.node.read_models.schedule_overview.list_datasets()]
+    if arguments.output_format == "json":
+        context.console.json(rows)
+        return 0
+    shown = [{key: "-" if value is None else value for key, value in row.items()} for row in rows]
+    columns = {"dataset": "DATASET", "when": "WHEN", "next": "NEXT", "last": "LAST", "result": "RESULT", "text": "WHY"}
+    empty = "no dataset is pulled by itself; [[schedule]] in the settings of 'odf-node serve' says which are"
+    context.console.table(shown, columns, empty=empty)
+    return 0
+
+
+def _row_of(each: ScheduledDataset) -> dict[str, object]:
+    standing, last, well = each.standing, time_of(each.standing.ended_ms), time_of(each.standing.well_ms)
+    return {
+        "dataset": each.name,
+        "when": each.when,
+        "next": None if each.next_at is None else str(each.next_at),
+        "last": None if last is None else str(last),
+        "result": standing.result,
+        "last_success": None if well is None else str(well),
+        "attempts": standing.attempts,
+        "text": standing.text or None,
+    }

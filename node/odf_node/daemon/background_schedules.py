@@ -1,0 +1,209 @@
+"""The daemon's schedules: a thread that pulls what is due, a few datasets at once, each in a thread of its own (SCHED).
+
+What is due, and in which order, is said by ``Timetable``; here are clocks, threads, the log and the notes.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+
+from odf_node.composition import Node
+from odf_node.daemon.scheduled_pull import ScheduledPull
+from odf_node.http.access_log import write_line
+from odf_node.http.live import Live
+from odf_node.metrics import Labels
+from odf_node.schedules.candidates import CandidateReader
+from odf_node.schedules.notes import NotedPlace, ScheduleNotes, read_notes, write_notes
+from odf_node.schedules.standings import Ended, Result
+from odf_node.schedules.timetable import Timetable
+from odf_protocol.did import DatasetId
+
+LOOK_EACH_S: Final = 5.0  # guess: how soon a dataset that was added, new settings and a clock that was set are noticed
+NOTE_EACH_S: Final = 1.0  # guess: what is pulled again after a kill; pulling twice harms nothing
+END_S: Final = 30.0
+"""How long a pull that was told to end may take for it; then it is left behind.  # guess: an engine's end takes ten"""
+
+
+@dataclass(slots=True)
+class _Running:
+    pull: ScheduledPull
+    began_s: float
+    is_told: bool = False
+
+
+class BackgroundSchedules:
+    """Pulls from ``start`` to ``end``; takes its settings from ``live`` at each look.
+
+    Args:
+        node: Whose datasets.
+        live: The settings in force, and the figures.
+        open_node: Opens another node on the same home, for one pull.
+        look_each_s: How often datasets and settings are looked at.
+        limit_s: How long a pull may take; None: as the settings say.
+    """
+
+    def __init__(
+        self,
+        node: Node,
+        live: Live,
+        open_node: Callable[[], Node],
+        *,
+        look_each_s: float = LOOK_EACH_S,
+        limit_s: float | None = None,
+    ) -> None:
+        self._node, self._live, self._open_node = node, live, open_node
+        self._look_each_s, self._limit_s = look_each_s, limit_s
+        self._candidates = CandidateReader(node.chains)
+        self._timetable = Timetable({})
+        self._changed = threading.Condition()
+        self._ended: list[tuple[ScheduledPull, Ended]] = []
+        self._ends = False
+        self._running: dict[DatasetId, _Running] = {}
+        self._looked_s = self._noted_s = -float("inf")
+        self._is_noted = True
+        self._said: tuple[object, ...] = ()
+        self._failing: dict[Labels, float] = {}
+        self._thread = threading.Thread(target=self._run, name="schedules", daemon=True)
+        live.metrics.add_gauge("scheduled_pulls_running", "Pulls by schedules that run.", lambda: len(self._running))
+        live.metrics.add_family(
+            "schedule_failing", "Own datasets whose last pull by a schedule failed.", lambda: self._failing
+        )
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def end(self) -> None:
+        """Stop at once: pulls that run are ended, and begin anew with the next process."""
+        with self._changed:
+            self._ends = True
+            self._changed.notify_all()
+        if self._thread.ident is None:
+            return
+        self._thread.join()
+        for running in self._running.values():
+            running.pull.stop("the node was stopped")
+        give_up_s = time.monotonic() + END_S
+        for running in self._running.values():
+            running.pull.join(max(0.0, give_up_s - time.monotonic()))
+        self._note()
+
+    def _run(self) -> None:
+        self._timetable = Timetable(
+            {key: place.standing for key, place in read_notes(self._node.home.cache).places.items()}
+        )
+        while True:
+            wait_s = self._look_each_s
+            try:
+                wait_s = self._step()
+            except Exception as error:  # noqa: BLE001 - the edge of a thread that goes on for months
+                self._say("schedules-wait", level=logging.ERROR, error=type(error).__name__, text=str(error))
+            with self._changed:
+                if not self._ends and not self._ended:
+                    self._changed.wait(wait_s)
+                if self._ends:
+                    return
+
+    def _step(self) -> float:
+        """Do what is to be done now, and return in how many seconds there may be more."""
+        self._take_ended()
+        schedules = self._live.configuration.schedule
+        if not schedules and not self._timetable.places:
+            return self._look_each_s
+        now_s, now_ms = time.monotonic(), self._now_ms()
+        if now_s - self._looked_s >= self._look_each_s or schedules != self._timetable.schedules:
+            self._looked_s = now_s
+            candidates = self._candidates.list_candidates() if schedules and self._node.home.exists() else []
+            self._timetable.renew(schedules, candidates, now_ms)
+            self._is_noted = False
+            self._tell_idle()
+        self._end_late(now_s)
+        for candidate in self._timetable.take_due(now_ms, self._live.configuration.limits.scheduled_pulls):
+            pull = ScheduledPull(self._open_node, candidate, self._hear)
+            self._running[candidate.id] = _Running(pull, now_s)
+            pull.start()
+        if not self._is_noted and now_s - self._noted_s >= NOTE_EACH_S:
+            self._note()
+        return self._find_wait_s()
+
+    def _take_ended(self) -> None:
+        with self._changed:
+            ended, self._ended = self._ended, []
+        for pull, what in ended:
+            candidate, began_s = pull.candidate, self._running.pop(pull.candidate.id).began_s
+            standing = self._timetable.end(candidate.id, what, self._now_ms())
+            self._is_noted = False
+            self._live.metrics.scheduled_pulls.add(result=standing.result or what.result)
+            facts = {"text": standing.text, "attempts": standing.attempts or None} if standing.is_failing else {}
+            write_line(
+                "scheduled-pull",
+                level=logging.ERROR if standing.result is Result.FAILED else logging.INFO,
+                dataset=candidate.name,
+                result=standing.result,
+                blocks=what.blocks,
+                duration_ms=round((time.monotonic() - began_s) * 1000),
+                next=None if standing.due_ms is None else show_ms(standing.due_ms),
+                **facts,
+            )
+        if ended:
+            places = self._timetable.places.values()
+            self._failing = {(("dataset", place.candidate.name),): 1.0 for place in places if place.standing.is_failing}
+
+    def _end_late(self, now_s: float) -> None:
+        limit_s = self._read_limit_s()
+        for key, running in self._running.items():
+            if not running.is_told and now_s - running.began_s >= limit_s:
+                running.is_told = True
+                running.pull.stop(f"it took longer than {limit_s / 60:g} minutes (limits.scheduled_pull_minutes)")
+            if now_s - running.began_s >= limit_s + END_S:
+                self._timetable.leave(key)
+
+    def _read_limit_s(self) -> float:
+        if self._limit_s is not None:
+            return self._limit_s
+        return self._live.configuration.limits.scheduled_pull_minutes * 60.0
+
+    def _find_wait_s(self) -> float:
+        now_ms = self._now_ms()
+        due_ms = self._timetable.find_next_due_ms(now_ms)
+        waits = [self._look_each_s, self._read_limit_s()]
+        if due_ms is not None:
+            waits.append((due_ms - now_ms) / 1000)
+        if not self._is_noted:
+            waits.append(NOTE_EACH_S)
+        return min(waits)
+
+    def _hear(self, pull: ScheduledPull, ended: Ended) -> None:
+        with self._changed:
+            self._ended.append((pull, ended))
+            self._changed.notify_all()
+
+    def _tell_idle(self) -> None:
+        idle = [self._timetable.schedules[number].datasets for number in self._timetable.list_idle_rules()]
+        counts = {"schedules": len(self._timetable.schedules), "datasets": len(self._timetable.places)}
+        self._say("schedules", **counts, without_datasets=idle)
+
+    def _say(self, event: str, *, level: int = logging.INFO, **facts: object) -> None:
+        """Say what was not said last."""
+        if self._said != (said := (event, *facts.values())):
+            self._said = said
+            write_line(event, level=level, **facts)
+
+    def _note(self) -> None:
+        table = self._timetable
+        places = {key: NotedPlace(place.rule, place.standing) for key, place in table.places.items()}
+        if self._node.home.exists() and (table.schedules or read_notes(self._node.home.cache).noted_ms is not None):
+            write_notes(self._node.home.cache, ScheduleNotes(self._now_ms(), table.schedules, places))
+        self._is_noted, self._noted_s = True, time.monotonic()
+
+    def _now_ms(self) -> int:
+        return self._node.clock.now().unix_ms
+
+
+def show_ms(time_ms: int) -> str:
+    """Write a time for the log."""
+    return datetime.fromtimestamp(time_ms / 1000, UTC).isoformat(timespec="seconds")

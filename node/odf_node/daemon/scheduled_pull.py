@@ -1,0 +1,111 @@
+"""One pull by a schedule: what ``odf-node pull NAME`` does, in a thread of its own that can be told to end."""
+
+import asyncio
+import threading
+from collections.abc import Callable
+from typing import Final
+
+from odf_node.composition import Node
+from odf_node.exchange.pulling import PullReport, PullWishes
+from odf_node.ports.progress import Silence
+from odf_node.ports.sources import SourceUnavailableError
+from odf_node.schedules.standings import Ended, Result
+from odf_node.schedules.timetable import Candidate
+from odf_protocol.errors import OdfError, UnavailableError
+
+_ACTOR: Final = "schedule"
+_CLIENT_ERRORS: Final = range(400, 500)
+_PASSING: Final = frozenset({408, 425, 429})
+"""Of these answers, those that mean: later."""
+
+
+class ScheduledPull:
+    """Runs from ``start`` until ``on_end`` was called, once, in the thread of the pull.
+
+    Args:
+        open_node: Opens a node on the home; the pull has one of its own, with its own engines.
+        candidate: What to pull.
+        on_end: Hears what became of it.
+    """
+
+    def __init__(
+        self, open_node: Callable[[], Node], candidate: Candidate, on_end: "Callable[[ScheduledPull, Ended], None]"
+    ) -> None:
+        self.candidate = candidate
+        self._open_node = open_node
+        self._on_end = on_end
+        self._lock = threading.Lock()
+        self._stopped_for: str | None = None
+        self._stop_work: Callable[[], None] | None = None
+        self._thread = threading.Thread(target=self._run, name=f"pull {candidate.name}", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def stop(self, reason: str) -> None:
+        """End it soon, from any thread: what it made so far is dropped, and it has failed for ``reason``."""
+        with self._lock:
+            if self._stopped_for is None:
+                self._stopped_for = reason
+                if self._stop_work is not None:
+                    self._stop_work()
+
+    def join(self, timeout_s: float) -> None:
+        """Wait until it has ended, but no longer."""
+        self._thread.join(timeout_s)
+
+    def _run(self) -> None:
+        try:
+            ended = asyncio.run(self._pull())
+        except asyncio.CancelledError:
+            ended = Ended(Result.FAILED)
+        except Exception as error:  # noqa: BLE001 - the edge of a thread: one dataset must not stop the others
+            ended = judge_failure(error)
+        if self._stopped_for is not None and ended.result in {Result.FAILED, Result.UNAVAILABLE}:
+            ended = Ended(Result.FAILED, self._stopped_for, ended.blocks)
+        self._on_end(self, ended)
+
+    async def _pull(self) -> Ended:
+        loop, task, node = asyncio.get_running_loop(), asyncio.current_task(), self._open_node()
+        assert task is not None
+        engines = node.engines  # made here, so that stopping it also stops engines that are only about to start
+
+        def stop() -> None:
+            engines.stop()
+            loop.call_soon_threadsafe(task.cancel)
+
+        with self._lock:
+            self._stop_work = stop
+            if self._stopped_for is not None:
+                stop()
+        try:
+            (target,) = node.planner.plan([str(self.candidate.id)])
+            return _judge(await node.pulling.pull(target, PullWishes(actor=_ACTOR), Silence()))
+        finally:
+            # The loop is about to end, so nobody may call into it any more.
+            with self._lock:
+                self._stop_work = None
+            node.close()
+
+
+def judge_failure(error: Exception, blocks: int = 0) -> Ended:
+    """Say whether what failed may heal by itself within the hour (SCHED-5)."""
+    if isinstance(error, SourceUnavailableError) and error.status in _CLIENT_ERRORS and error.status not in _PASSING:
+        return Ended(Result.FAILED, _line_of(error), blocks)
+    if isinstance(error, UnavailableError | OSError):
+        return Ended(Result.UNAVAILABLE, _line_of(error), blocks)
+    if isinstance(error, OdfError):
+        return Ended(Result.FAILED, _line_of(error), blocks)
+    return Ended(Result.FAILED, f"a fault of odf-node itself: {type(error).__name__}: {_line_of(error)}", blocks)
+
+
+def _judge(report: PullReport) -> Ended:
+    failure = getattr(report, "failure", None)
+    if failure is not None:
+        return judge_failure(failure, report.new_blocks)
+    return Ended(Result.UPDATED if report.new_blocks else Result.UP_TO_DATE, blocks=report.new_blocks)
+
+
+def _line_of(error: Exception) -> str:
+    return " ".join(str(error).split()) or type(error).__name__

@@ -1,0 +1,1 @@
+"""Schedules: when which datasets of this node are pulled by themselves (SCHED)."""

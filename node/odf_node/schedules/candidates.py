@@ -1,0 +1,58 @@
+"""Which datasets of this node a schedule can name: its own roots with a source to poll, and its own derivatives."""
+
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+from odf_node.datasets.chains import load_view
+from odf_node.ports.chains import ChainStore
+from odf_node.ports.datasets import DatasetRecord, Origin
+from odf_node.schedules.timetable import Candidate
+from odf_protocol.dataset_view import DatasetView
+from odf_protocol.did import DatasetId
+from odf_protocol.enums import DatasetKind
+from odf_protocol.errors import OdfError
+from odf_protocol.events import FetchStepMqtt, FetchStepUrl, SetPollingSource
+from odf_protocol.multihash import Multihash
+from odf_protocol.transform_plan import input_ids
+
+
+@dataclass
+class CandidateReader:
+    """Reads chains that grew since it read them last; there may be ten thousand others."""
+
+    chains: ChainStore
+    _known: dict[DatasetId, tuple[Multihash, str, Candidate | None]] = field(default_factory=dict)
+
+    def list_candidates(self) -> list[Candidate]:
+        """List them, in the order of their names."""
+        records = [record for record in self.chains.list_datasets() if record.origin is Origin.OWN]
+        self._known = {record.id: self._read(record) for record in records}
+        return [candidate for _, _, candidate in self._known.values() if candidate is not None]
+
+    def _read(self, record: DatasetRecord) -> tuple[Multihash, str, Candidate | None]:
+        known = self._known.get(record.id)
+        if known is not None and known[:2] == (record.head.hash, record.name):
+            return known
+        try:
+            candidate = _candidate_of(record, load_view(self.chains, record.id))
+        except OdfError:
+            candidate = None  # 'status' and 'verify' say what is wrong with it; it must not stop the others
+        return record.head.hash, record.name, candidate
+
+
+def _candidate_of(record: DatasetRecord, view: DatasetView) -> Candidate | None:
+    if record.kind is DatasetKind.DERIVATIVE:
+        inputs = () if view.transform is None else tuple(input_ids(view.transform))
+        return Candidate(record.id, record.name, inputs)
+    source = view.polling_source
+    return None if source is None else Candidate(record.id, record.name, host=_host_of(source))
+
+
+def _host_of(source: SetPollingSource) -> str | None:
+    """Say where a source is asked, as the manifest writes it; None: on this machine."""
+    match source.fetch:
+        case FetchStepUrl(url=url):
+            return urlsplit(url).netloc.rpartition("@")[2].lower() or None
+        case FetchStepMqtt(host=host):
+            return host.lower()
+    return None

@@ -1,0 +1,78 @@
+"""What schedules there are and how datasets stand in them, as the daemon noted it last (SCHED-9)."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from odf_node.configuration.declaration import Schedule
+from odf_node.ports.chains import ChainStore
+from odf_node.schedules.notes import ScheduleNotes, read_notes
+from odf_node.schedules.standings import Standing
+from odf_protocol.errors import MalformedError
+from odf_protocol.timestamp import Timestamp
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduledDataset:
+    """A dataset with a place in the timetable; ``when`` is its schedule in words."""
+
+    name: str
+    when: str
+    standing: Standing
+
+    @property
+    def next_at(self) -> Timestamp | None:
+        """When it is pulled next; None: right after what it rests on, or never."""
+        return time_of(self.standing.due_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleSummary:
+    """One schedule: its words, how many datasets it names, and when the first of them is pulled."""
+
+    schedule: Schedule
+    when: str
+    count: int
+    next_at: Timestamp | None
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleOverview:
+    """The use case behind ``odf-node schedule``: reads what is noted, asks nobody, changes nothing."""
+
+    chains: ChainStore
+    cache: Path
+
+    def list_datasets(self) -> list[ScheduledDataset]:
+        """List the datasets that are pulled by themselves, by name."""
+        return list(self._iter_datasets(read_notes(self.cache)))
+
+    def list_schedules(self) -> list[ScheduleSummary]:
+        """List the schedules, in the order of the settings."""
+        notes = read_notes(self.cache)
+        found = []
+        for number, schedule in enumerate(notes.schedules):
+            places = [place for place in notes.places.values() if place.rule == number]
+            due_ms = min((p.standing.due_ms for p in places if p.standing.due_ms is not None), default=None)
+            found.append(ScheduleSummary(schedule, describe(schedule), len(places), time_of(due_ms)))
+        return found
+
+    def _iter_datasets(self, notes: ScheduleNotes) -> Iterator[ScheduledDataset]:
+        for record in self.chains.list_datasets() if notes.places else ():
+            place = notes.places.get(record.id)
+            if place is not None:
+                when = "after its inputs" if place.rule is None else describe(notes.schedules[place.rule])
+                yield ScheduledDataset(record.name, when, place.standing)
+
+
+def describe(schedule: Schedule) -> str:
+    """Say in words when a schedule comes round."""
+    return f"every {schedule.every}" if schedule.every is not None else f"{schedule.cron} {schedule.time_zone}"
+
+
+def time_of(time_ms: int | None) -> Timestamp | None:
+    """Return a time that was noted; None where it is none."""
+    try:
+        return None if time_ms is None else Timestamp.from_unix_ms(time_ms)
+    except MalformedError:
+        return None

@@ -1,0 +1,116 @@
+"""How one dataset stands in its schedule: when it is pulled next, and what became of the last time. Pure.
+
+Source: clauses SCHED-4 to SCHED-7 in ``spec/schedules.md``.
+"""
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Final
+
+from odf_node.schedules.times import Every, Timing, find_next_ms, spread_ms
+
+MOST_ATTEMPTS: Final = 5  # guess: a quarter of an hour, which most restarts and moves of a server take less than
+FIRST_WAIT_MS: Final = 60_000  # guess
+MOST_SPREAD_MS: Final = 60_000  # guess: the moment that all the world's cron jobs have in common is over
+LONGEST_WAIT_MS: Final = FIRST_WAIT_MS * 2 ** (MOST_ATTEMPTS - 2) + MOST_SPREAD_MS
+MOST_TEXT: Final = 500
+"""Characters of a failure that are kept.  # guess: a sentence with an address in it"""
+
+
+class Result(StrEnum):
+    """What became of a pull by a schedule."""
+
+    UPDATED = "updated"
+    UP_TO_DATE = "up-to-date"
+    UNAVAILABLE = "unavailable"
+    """Something that comes back did not answer; the pull is repeated soon."""
+    FAILED = "failed"
+    """It would fail again, or was unavailable too often; it waits for the next regular time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A pull that ended; ``text`` says why it failed, ``blocks`` how many were added."""
+
+    result: Result
+    text: str = ""
+    blocks: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How a dataset stands; times are milliseconds since 1970.
+
+    Attributes:
+        due_ms: When it is pulled next; None: not before something that it rests on was pulled, or never.
+        attempts: How often it was tried in vain since its last regular time.
+        ended_ms: When the last pull ended; None: there was none.
+        result: What became of that.
+        text: Why it failed.
+        well_ms: When a pull last ended well.
+    """
+
+    due_ms: int | None = None
+    attempts: int = 0
+    ended_ms: int | None = None
+    result: Result | None = None
+    text: str = ""
+    well_ms: int | None = None
+
+    @property
+    def is_failing(self) -> bool:
+        """Whether the last pull did not end well."""
+        return self.result in {Result.UNAVAILABLE, Result.FAILED}
+
+
+def bring_forward(standing: Standing, timing: Timing | None, now_ms: int, key: bytes) -> Standing:
+    """Return the standing with a time that a schedule, as it is now, and a clock, as it is now, can mean (SCHED-6).
+
+    A time that was missed stays, so that it is made up for once. One that lies further ahead than the next one, counted
+    from now, was set by another schedule or another clock, and is replaced by that.
+    """
+    if timing is None:
+        next_ms = None
+    elif standing.due_ms is None and standing.ended_ms is None and isinstance(timing, Every):
+        return replace(standing, due_ms=now_ms)
+    else:
+        next_ms = find_next_spread_ms(timing, now_ms, key)
+    if standing.due_ms is None:
+        return replace(standing, due_ms=next_ms)
+    latest_ms = [] if next_ms is None else [next_ms]
+    if timing is None or standing.attempts:
+        latest_ms.append(now_ms + LONGEST_WAIT_MS)
+    return replace(standing, due_ms=min(standing.due_ms, max(latest_ms, default=standing.due_ms)))
+
+
+def settle(standing: Standing, ended: Ended, timing: Timing | None, began_ms: int, now_ms: int, key: bytes) -> Standing:
+    """Return how a dataset stands after a pull (SCHED-5).
+
+    Args:
+        standing: Before it.
+        ended: What became of it.
+        timing: Its schedule; None: it follows what it rests on.
+        began_ms: When the pull began, from where an interval counts.
+        now_ms: When it ended, from where waiting for what failed counts.
+        key: By which datasets differ, for the spread.
+    """
+    after = Standing(None, 0, now_ms, ended.result, ended.text[:MOST_TEXT], standing.well_ms)
+    if not after.is_failing:
+        due_ms = None if timing is None else find_next_spread_ms(timing, began_ms, key)
+        return replace(after, due_ms=due_ms, well_ms=now_ms)
+    attempts = standing.attempts + 1
+    if ended.result is Result.UNAVAILABLE and attempts < MOST_ATTEMPTS:
+        wait_ms = FIRST_WAIT_MS * 2 ** (attempts - 1)
+        return replace(after, attempts=attempts, due_ms=_spread(now_ms, now_ms + wait_ms, key))
+    due_ms = None if timing is None else find_next_spread_ms(timing, now_ms, key)
+    return replace(after, result=Result.FAILED, due_ms=due_ms)
+
+
+def find_next_spread_ms(timing: Timing, after_ms: int, key: bytes) -> int | None:
+    """Return the next time of a schedule for one dataset; None: there is none."""
+    next_ms = find_next_ms(timing, after_ms)
+    return None if next_ms is None else _spread(after_ms, next_ms, key)
+
+
+def _spread(after_ms: int, next_ms: int, key: bytes) -> int:
+    return next_ms + spread_ms(key, after_ms, next_ms, MOST_SPREAD_MS)

@@ -1,0 +1,180 @@
+"""Which dataset is pulled next: all that have a schedule, how they stand, which run. Pure; the time is passed in.
+
+Source: clauses SCHED-1, SCHED-7 and SCHED-8 in ``spec/schedules.md``.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from odf_node.configuration.declaration import Schedule
+from odf_node.schedules.standings import Ended, Standing, bring_forward, settle
+from odf_node.schedules.times import Timing, parse_cron, parse_every
+from odf_protocol.did import DatasetId
+from odf_protocol.names import fits_pattern
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A dataset of this node that can be pulled: what it rests on here, and the host that its source is at, if any."""
+
+    id: DatasetId
+    name: str
+    inputs: tuple[DatasetId, ...] = ()
+    host: str | None = None
+
+
+@dataclass(slots=True)
+class Place:
+    """A dataset's place in the timetable; ``rule`` is the number of its schedule, None: it follows what it rests on."""
+
+    candidate: Candidate
+    rule: int | None
+    standing: Standing
+    began_ms: int | None = None
+    """When the pull that runs began; None: none runs."""
+    is_left: bool = False
+    """That pull was to end long ago, so that it counts no more."""
+    is_asked_again: bool = False
+    """What it rests on was pulled while it was."""
+
+
+@dataclass
+class Timetable:
+    """The plan of one daemon; used by one thread at a time."""
+
+    standings: Mapping[DatasetId, Standing]
+    """How datasets stood when the last process ended."""
+    schedules: tuple[Schedule, ...] = ()
+    places: dict[DatasetId, Place] = field(default_factory=dict)
+    _timings: list[Timing] = field(default_factory=list)
+    _rules: dict[str, int | None] = field(default_factory=dict)
+    """The schedule of each name that was looked at."""
+    _readers: dict[DatasetId, list[DatasetId]] = field(default_factory=dict)
+
+    def renew(self, schedules: tuple[Schedule, ...], candidates: Sequence[Candidate], now_ms: int) -> None:
+        """Take over what there is to pull, and when; what runs goes on."""
+        if schedules != self.schedules:
+            self.schedules, self._timings, self._rules = schedules, [timing_of(each) for each in schedules], {}
+        before, self.places, self._readers = self.places, {}, {}
+        for candidate in candidates:
+            for each in candidate.inputs:
+                self._readers.setdefault(each, []).append(candidate.id)
+        for candidate in self._list_scheduled(candidates):
+            old, rule = before.pop(candidate.id, None), self._find_rule(candidate.name)
+            place = old or Place(candidate, rule, self.standings.get(candidate.id, Standing()))
+            place.candidate, place.rule = candidate, rule
+            if place.began_ms is None:
+                timing = None if rule is None else self._timings[rule]
+                place.standing = bring_forward(place.standing, timing, now_ms, _key(candidate))
+            self.places[candidate.id] = place
+        for key, old in before.items():
+            if old.began_ms is not None:
+                old.rule = None
+                self.places[key] = old
+
+    def take_due(self, now_ms: int, at_once: int) -> list[Candidate]:
+        """Choose what is to begin now, the oldest first; it counts as running from now on (SCHED-7)."""
+        running = [place for place in self.places.values() if place.began_ms is not None]
+        hosts = {place.candidate.host for place in running} - {None}
+        counted = [place for place in running if not place.is_left]
+        free, failing = at_once - len(counted), sum(place.standing.is_failing for place in counted)
+        taken: list[Candidate] = []
+        for place in self._list_due(now_ms):
+            if len(taken) >= free:
+                break
+            if place.candidate.host in hosts:
+                continue
+            if place.standing.is_failing:
+                # What failed before may hang again: one place is kept for those that did not.
+                if failing >= max(1, at_once - 1):
+                    continue
+                failing += 1
+            if place.candidate.host is not None:
+                hosts.add(place.candidate.host)
+            place.began_ms = now_ms
+            taken.append(place.candidate)
+        return taken
+
+    def end(self, dataset_id: DatasetId, ended: Ended, now_ms: int) -> Standing:
+        """Take down what became of a pull; own derivatives that rest on the dataset are due then (SCHED-8)."""
+        place = self.places[dataset_id]
+        assert place.began_ms is not None
+        timing = None if place.rule is None else self._timings[place.rule]
+        place.standing = settle(place.standing, ended, timing, place.began_ms, now_ms, _key(place.candidate))
+        place.began_ms, place.is_left = None, False
+        if place.is_asked_again:
+            place.is_asked_again = False
+            self._ask(place, now_ms)
+        if not place.standing.is_failing and self._brings_readers(place):
+            for reader in self._readers.get(dataset_id, ()):
+                if reader in self.places:
+                    self._ask(self.places[reader], now_ms)
+        return place.standing
+
+    def leave(self, dataset_id: DatasetId) -> None:
+        """Count a pull no more that does not end; the dataset is not pulled again before it does."""
+        self.places[dataset_id].is_left = True
+
+    def find_next_due_ms(self, now_ms: int) -> int | None:
+        """Return when the next one will be due; what is due now waits for one that runs. None: nothing will be."""
+        waiting = (place.standing.due_ms for place in self.places.values() if place.began_ms is None)
+        return min((due_ms for due_ms in waiting if due_ms is not None and due_ms > now_ms), default=None)
+
+    def list_idle_rules(self) -> list[int]:
+        """List the schedules that name no dataset of this node that can be pulled."""
+        used = {place.rule for place in self.places.values()}
+        return [number for number in range(len(self.schedules)) if number not in used]
+
+    def _list_due(self, now_ms: int) -> list[Place]:
+        found = [
+            (place.standing.due_ms, place.candidate.name, place)
+            for place in self.places.values()
+            if place.began_ms is None and place.standing.due_ms is not None and place.standing.due_ms <= now_ms
+        ]
+        return [place for _, _, place in sorted(found, key=lambda each: each[:2])]
+
+    def _list_scheduled(self, candidates: Iterable[Candidate]) -> Iterator[Candidate]:
+        """Yield those with a schedule, and those that follow one of these."""
+        by_id = {candidate.id: candidate for candidate in candidates}
+        waiting = [each for each in by_id.values() if self._find_rule(each.name) is not None]
+        known = {each.id for each in waiting}
+        while waiting:
+            candidate = waiting.pop()
+            yield candidate
+            rule = self._find_rule(candidate.name)
+            if rule is None or self.schedules[rule].derivatives:
+                for reader in self._readers.get(candidate.id, ()):
+                    if reader not in known:
+                        known.add(reader)
+                        waiting.append(by_id[reader])
+
+    def _find_rule(self, name: str) -> int | None:
+        if name not in self._rules:
+            numbers = (
+                number
+                for number, schedule in enumerate(self.schedules)
+                if any(fits_pattern(word, name) for word in (schedule.datasets or "").split())
+            )
+            self._rules[name] = next(numbers, None)
+        return self._rules[name]
+
+    def _brings_readers(self, place: Place) -> bool:
+        return place.rule is None or self.schedules[place.rule].derivatives
+
+    def _ask(self, place: Place, now_ms: int) -> None:
+        if place.began_ms is not None:
+            place.is_asked_again = True
+        elif not place.standing.attempts:  # else it waits for something that does not answer
+            due_ms = place.standing.due_ms
+            place.standing = replace(place.standing, due_ms=now_ms if due_ms is None else min(due_ms, now_ms))
+
+
+def timing_of(schedule: Schedule) -> Timing:
+    """Return when a schedule comes round; its settings were checked when they were read."""
+    if schedule.every is not None:
+        return parse_every(schedule.every)
+    return parse_cron(schedule.cron or "", schedule.time_zone)
+
+
+def _key(candidate: Candidate) -> bytes:
+    return bytes(candidate.id.public_key)[:8]

@@ -1,0 +1,94 @@
+"""The daemon pulls own datasets at their times: a root whose file changes, what rests on it, and what fails beside it."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from odf_node.composition import Node, open_node
+from support.daemons import Daemon, daemon, wait_until
+from support.nodes import RealNode
+
+pytestmark = pytest.mark.timeout(600)
+
+ROOT = """
+kind: DatasetSnapshot
+version: 1
+content:
+  name: {name}
+  kind: Root
+  metadata:
+    - kind: SetPollingSource
+      fetch: {{kind: Url, url: "{url}"}}
+      read: {{kind: Csv, header: true, ddlSchema: ["event_time TIMESTAMP", "people BIGINT"]}}
+      merge: {{kind: Append}}
+"""
+HEADER = "event_time,people\n"
+FIRST, SECOND = "2024-01-01T00:00:00Z,5\n", "2024-01-02T00:00:00Z,6\n"
+SETTINGS = """
+[[schedule]]
+datasets = "cities gone"
+every = "1s"
+
+[[schedule]]
+datasets = "none.%"
+cron = "30 4 * * *"
+"""
+
+
+def blocks(home: Path, name: str) -> int:
+    node = open_node(home)
+    try:
+        return next(record.head.sequence_number for record in node.chains.list_datasets() if record.name == name)
+    finally:
+        node.close()
+
+
+def test_changing_file_is_polled_twice_and_a_source_that_is_gone_stays_visible(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """SCHED-1, SCHED-5, SCHED-9."""
+    source, home = tmp_path / "cities.csv", tmp_path / "home"
+    source.write_text(HEADER + FIRST)
+    node = RealNode(home)
+    for name, url in (("cities", source.as_uri()), ("gone", (tmp_path / "gone.csv").as_uri())):
+        manifest = tmp_path / f"{name}.yaml"
+        manifest.write_text(ROOT.format(name=name, url=url))
+        node.must("add", str(manifest))
+
+    def pulled(serving: Daemon, name: str, result: str) -> list[object]:
+        return [each for each in serving.log("scheduled-pull") if (each["dataset"], each["result"]) == (name, result)]
+
+    def wait(serving: Daemon, name: str, result: str, count: int = 1) -> None:
+        wait_until(lambda: len(pulled(serving, name, result)) >= count or None, serving.log_file.read_text)
+
+    with daemon(home, settings=SETTINGS) as serving:
+        wait(serving, "cities", "updated")
+        first = blocks(home, "cities")
+        source.write_text(HEADER + FIRST + SECOND)
+        wait(serving, "cities", "updated", 2)
+        assert blocks(home, "cities") > first
+        wait(serving, "gone", "failed")
+        (told,) = serving.log("schedules")
+        assert (told["datasets"], told["without_datasets"]) == (2, ["none.%"])
+        # The daemon notes what it did a second later at most.
+        rows = wait_until(
+            lambda: (
+                found
+                if len(found := node.must("schedule", "-o", "json").json()) == 2 and all(row["last"] for row in found)
+                else None
+            ),
+            serving.log_file.read_text,
+        )
+
+    cities, gone = rows
+    assert (cities["dataset"], cities["when"], cities["attempts"]) == ("cities", "every 1s", 0)
+    assert (gone["result"], gone["last_success"]) == ("failed", None)
+    assert "gone.csv" in gone["text"]
+    found = node.must("status", "-o", "json").json()
+    assert [each["command"] for each in found if each["condition"] == "failing"] == ["odf-node pull gone"]
+    assert [each["what"].split(",")[0] for each in found if each["condition"] == "scheduled"] == ["2 datasets"]
+    assert any("none.%" in each["what"] for each in found if each["condition"] == "waiting")
+    audit = node.must("inspect", "audit", "-o", "json").json()
+    assert [each["actor"] for each in audit if (each["command"], each["subject"]) == ("pull", "cities")] == ["schedule"] * 2
+    assert "every 1s" in node.must("schedule").out

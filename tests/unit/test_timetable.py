@@ -1,0 +1,295 @@
+"""Which dataset is pulled next: order, hosts, retries, derivatives, clocks that jump (SCHED-1, SCHED-4 to SCHED-8)."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from odf_node.configuration.declaration import Schedule
+from odf_node.schedules.standings import LONGEST_WAIT_MS, MOST_ATTEMPTS, Ended, Result, Standing
+from odf_node.schedules.timetable import Candidate, Timetable
+from odf_protocol.did import DatasetId
+
+MINUTE = 60_000
+HOUR = 60 * MINUTE
+DAY = 24 * HOUR
+NOW = 1_700_000_000_000
+QUARTER = Schedule(datasets="%", every="15m")
+WELL = Ended(Result.UP_TO_DATE)
+AWAY = Ended(Result.UNAVAILABLE, "nobody answers there")
+WRONG = Ended(Result.FAILED, "no such column")
+
+
+def candidate(name: str, *inputs: Candidate, host: str | None = None) -> Candidate:
+    # The spread is a share of the first two bytes: none.
+    key = b"\0\0" + name.encode().ljust(30, b"\0")
+    return Candidate(DatasetId(key), name, tuple(each.id for each in inputs), host)
+
+
+def table(*candidates: Candidate, schedules: tuple[Schedule, ...] = (QUARTER,), now_ms: int = NOW) -> Timetable:
+    made = Timetable({})
+    made.renew(schedules, candidates, now_ms)
+    return made
+
+
+def names(taken: list[Candidate]) -> list[str]:
+    return [each.name for each in taken]
+
+
+def due_of(plan: Timetable, each: Candidate) -> int | None:
+    return plan.places[each.id].standing.due_ms
+
+
+A, B, C = candidate("a"), candidate("b"), candidate("c")
+
+
+def test_interval_begins_at_once_and_counts_from_the_beginning_of_a_pull() -> None:
+    plan = table(A)
+    assert names(plan.take_due(NOW, 2)) == ["a"]
+    plan.end(A.id, WELL, NOW + 5 * MINUTE)
+    assert due_of(plan, A) == NOW + 15 * MINUTE
+    assert plan.take_due(NOW + 15 * MINUTE - 1, 2) == []
+    assert names(plan.take_due(NOW + 15 * MINUTE, 2)) == ["a"]
+
+
+def test_cron_waits_for_its_first_time() -> None:
+    plan = table(A, schedules=(Schedule(datasets="a", cron="0 0 * * *"),))
+    assert plan.take_due(NOW, 2) == []
+    assert due_of(plan, A) == NOW // DAY * DAY + DAY
+
+
+def test_dataset_is_never_pulled_twice_at_once() -> None:
+    plan = table(A, schedules=(Schedule(datasets="a", every="1s"),))
+    assert names(plan.take_due(NOW, 9)) == ["a"]
+    assert plan.take_due(NOW + DAY, 9) == []
+    plan.renew((Schedule(datasets="%", every="2s"),), [A], NOW + DAY)
+    assert plan.take_due(NOW + DAY, 9) == []
+
+
+def test_first_schedule_that_names_a_dataset_holds_and_idle_ones_are_known() -> None:
+    rules = (
+        Schedule(datasets="b x.%", every="1h"),
+        Schedule(datasets="%", every="15m"),
+        Schedule(datasets="a", every="1s"),
+    )
+    plan = table(A, B, schedules=rules)
+    assert {plan.places[each.id].candidate.name: plan.places[each.id].rule for each in (A, B)} == {"a": 1, "b": 0}
+    assert plan.list_idle_rules() == [2]
+
+
+def test_who_has_been_due_longest_is_first_and_no_more_begin_than_may() -> None:
+    plan = table(A, B, C)
+    for each, ago in ((A, 1), (B, 3), (C, 2)):
+        plan.places[each.id].standing = Standing(due_ms=NOW - ago, ended_ms=0, result=Result.UPDATED)
+    assert names(plan.take_due(NOW, 2)) == ["b", "c"]
+    assert plan.take_due(NOW, 2) == []
+    plan.end(C.id, WELL, NOW)
+    assert names(plan.take_due(NOW, 2)) == ["a"]
+
+
+def test_ten_thousand_datasets_each_second_all_have_their_turn() -> None:
+    many = [candidate(f"n{number:05}") for number in range(10_000)]
+    plan = table(*many, schedules=(Schedule(datasets="%", every="1s"),))
+    seen: list[str] = []
+    for step in range(100):
+        taken = plan.take_due(NOW + step * 1000, 64)
+        seen += names(taken)
+        for each in taken:
+            plan.end(each.id, WELL, NOW + step * 1000)
+    assert len(seen) == len(set(seen)) == 6_400
+
+
+def test_one_host_is_asked_by_one_pull_at_a_time() -> None:
+    one, other = candidate("one", host="data.example"), candidate("other", host="data.example")
+    plan = table(one, other, C)
+    assert names(plan.take_due(NOW, 3)) == ["c", "one"]
+    plan.end(one.id, AWAY, NOW)
+    assert names(plan.take_due(NOW, 3)) == ["other"]
+
+
+def test_those_that_failed_leave_one_place_to_the_others() -> None:
+    plan = table(A, B, C)
+    for each in (A, B):
+        plan.places[each.id].standing = Standing(due_ms=NOW - 9, ended_ms=0, result=Result.FAILED)
+    plan.places[C.id].standing = Standing(due_ms=NOW - 1, ended_ms=0, result=Result.UPDATED)
+    assert names(plan.take_due(NOW, 2)) == ["a", "c"]
+
+
+def test_failing_dataset_has_the_only_place_where_there_is_one() -> None:
+    plan = table(A)
+    plan.places[A.id].standing = Standing(due_ms=NOW, ended_ms=0, result=Result.FAILED)
+    assert names(plan.take_due(NOW, 1)) == ["a"]
+
+
+def test_pull_that_does_not_end_gives_its_place_but_is_not_begun_again() -> None:
+    plan = table(A, B)
+    assert names(plan.take_due(NOW, 1)) == ["a"]
+    assert plan.take_due(NOW, 1) == []
+    plan.leave(A.id)
+    assert names(plan.take_due(NOW + DAY, 1)) == ["b"]
+    plan.end(B.id, WELL, NOW + DAY)
+    assert names(plan.take_due(NOW + 2 * DAY, 2)) == ["b"]
+
+
+def test_unavailable_is_tried_again_and_then_waits_for_the_next_regular_time() -> None:
+    plan, now, waits = table(A), NOW, []
+    for _ in range(MOST_ATTEMPTS):
+        assert names(plan.take_due(now, 2)) == ["a"]
+        standing = plan.end(A.id, AWAY, now)
+        assert standing.due_ms is not None
+        waits.append((standing.due_ms - now) // MINUTE)
+        before, now = now, standing.due_ms
+    assert waits == [1, 2, 4, 8, 15]
+    assert (standing.result, standing.attempts, standing.text) == (Result.FAILED, 0, AWAY.text)
+    assert standing.due_ms == before + 15 * MINUTE
+    plan.take_due(now, 2)
+    assert not plan.end(A.id, WELL, now).is_failing
+
+
+def test_failing_source_of_a_schedule_of_each_second_is_not_asked_each_second() -> None:
+    plan = table(A, schedules=(Schedule(datasets="a", every="1s"),))
+    asked = 0
+    for second in range(600):
+        plan.renew(plan.schedules, [A], NOW + second * 1000)
+        for each in plan.take_due(NOW + second * 1000, 2):
+            asked += 1
+            plan.end(each.id, AWAY, NOW + second * 1000)
+    assert asked == 4
+
+
+def test_what_would_fail_again_waits_for_the_next_regular_time_at_once() -> None:
+    plan = table(A)
+    plan.take_due(NOW, 2)
+    standing = plan.end(A.id, WRONG, NOW + MINUTE)
+    assert standing == Standing(NOW + 16 * MINUTE, 0, NOW + MINUTE, Result.FAILED, "no such column")
+
+
+def test_reason_of_a_failure_is_bounded() -> None:
+    plan = table(A)
+    plan.take_due(NOW, 2)
+    assert len(plan.end(A.id, Ended(Result.FAILED, "x" * 1_000_000), NOW).text) == 500
+
+
+def test_missed_times_are_made_up_for_once() -> None:
+    plan = Timetable({A.id: Standing(due_ms=NOW - 100 * DAY, ended_ms=NOW - 101 * DAY, result=Result.UPDATED)})
+    plan.renew((QUARTER,), [A], NOW)
+    assert names(plan.take_due(NOW, 2)) == ["a"]
+    plan.end(A.id, WELL, NOW)
+    assert plan.take_due(NOW + 1, 2) == []
+
+
+@pytest.mark.parametrize("result", [WELL, AWAY, WRONG])
+@pytest.mark.parametrize("schedule", [QUARTER, Schedule(datasets="a", cron="0 * * * *")])
+def test_clock_that_was_far_ahead_keeps_nothing_waiting(schedule: Schedule, result: Ended) -> None:
+    plan = table(A, schedules=(schedule,))
+    year = NOW + 366 * DAY
+    plan.renew((schedule,), [A], year)
+    assert len(plan.take_due(year, 2)) == 1
+    plan.end(A.id, result, year)
+    plan.renew((schedule,), [A], NOW)
+    due_ms = due_of(plan, A)
+    assert due_ms is not None
+    assert due_ms <= NOW + HOUR
+
+
+def test_clock_at_the_end_of_all_years_ends_nothing() -> None:
+    end = 253_402_300_799_000
+    plan = table(A, B, schedules=(Schedule(datasets="a", every="366d"), Schedule(datasets="b", cron="0 0 * * *")))
+    plan.renew(plan.schedules, [A, B], end)
+    for each in plan.take_due(end, 2):
+        plan.end(each.id, WELL, end)
+    plan.renew(plan.schedules, [A, B], NOW)
+    assert all(place.standing.due_ms is not None for place in plan.places.values())
+
+
+def test_schedule_that_became_shorter_holds_at_once() -> None:
+    plan = table(A, schedules=(Schedule(datasets="a", every="30d"),))
+    plan.take_due(NOW, 2)
+    plan.end(A.id, WELL, NOW)
+    plan.renew((QUARTER,), [A], NOW + MINUTE)
+    assert due_of(plan, A) == NOW + 16 * MINUTE
+
+
+def test_derivatives_follow_what_they_rest_on_down_to_the_last() -> None:
+    first = candidate("first", A)
+    second = candidate("second", first)
+    plan = table(A, first, second, candidate("apart", B), schedules=(Schedule(datasets="a", every="15m"),))
+    assert sorted(place.candidate.name for place in plan.places.values()) == ["a", "first", "second"]
+    order = []
+    for _ in range(3):
+        (taken,) = plan.take_due(NOW, 2)
+        order.append(taken.name)
+        plan.end(taken.id, WELL, NOW)
+    assert order == ["a", "first", "second"]
+    assert plan.take_due(NOW, 2) == []
+
+
+def test_derivatives_stay_behind_where_the_schedule_says_so_or_the_pull_failed() -> None:
+    first = candidate("first", A)
+    alone = Schedule(datasets="a", every="15m", derivatives=False)
+    for schedules, ended in (((alone,), WELL), ((replace(alone, derivatives=True),), WRONG)):
+        plan = table(A, first, schedules=schedules)
+        plan.take_due(NOW, 2)
+        plan.end(A.id, ended, NOW)
+        assert plan.take_due(NOW, 2) == []
+
+
+def test_derivative_that_runs_while_its_input_grows_runs_once_more() -> None:
+    both = candidate("both", A, B)
+    plan = table(A, B, both, schedules=(Schedule(datasets="a b", every="15m"),))
+    plan.take_due(NOW, 2)
+    plan.end(A.id, WELL, NOW)
+    assert names(plan.take_due(NOW, 2)) == ["both"]
+    plan.end(B.id, WELL, NOW)
+    assert plan.take_due(NOW, 2) == []
+    plan.end(both.id, WELL, NOW)
+    assert names(plan.take_due(NOW, 2)) == ["both"]
+
+
+def test_derivative_that_waits_for_what_is_unavailable_is_not_hurried_by_its_input() -> None:
+    first = candidate("first", A)
+    plan = table(A, first, schedules=(Schedule(datasets="a", every="1s"),))
+    plan.take_due(NOW, 2)
+    plan.end(A.id, WELL, NOW)
+    assert names(plan.take_due(NOW, 2)) == ["first"]
+    plan.end(first.id, AWAY, NOW)
+    plan.take_due(NOW + 1000, 2)
+    plan.end(A.id, WELL, NOW + 1000)
+    assert due_of(plan, first) == NOW + MINUTE
+
+
+def test_deleted_dataset_is_gone_and_one_that_runs_ends_in_peace() -> None:
+    plan = table(A, B)
+    assert len(plan.take_due(NOW, 2)) == 2
+    plan.end(B.id, WELL, NOW)
+    plan.renew((), [], NOW)
+    assert list(plan.places) == [A.id]
+    plan.end(A.id, WELL, NOW)
+    plan.renew((), [], NOW)
+    assert plan.places == {}
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(-400 * DAY, 400 * DAY),
+            st.sampled_from([WELL, AWAY, WRONG]),
+            st.sampled_from(["1s", "15m", "1d"]),
+        ),
+        max_size=30,
+    )
+)
+def test_whatever_clocks_do_the_next_pull_is_never_further_than_the_schedule_or_a_retry(
+    steps: list[tuple[int, Ended, str]],
+) -> None:
+    plan, now = table(A), NOW
+    for jump, ended, every in steps:
+        now += jump
+        schedule = Schedule(datasets="a", every=every)
+        plan.renew((schedule,), [A], now)
+        due_ms = due_of(plan, A)
+        assert due_ms is not None
+        assert due_ms <= now + max(DAY + MINUTE, LONGEST_WAIT_MS)
+        for each in plan.take_due(now, 1):
+            plan.end(each.id, ended, now)
