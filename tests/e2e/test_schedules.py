@@ -90,5 +90,7 @@ def test_changing_file_is_polled_twice_and_a_source_that_is_gone_stays_visible(
     assert [each["what"].split(",")[0] for each in found if each["condition"] == "scheduled"] == ["2 datasets"]
     assert any("none.%" in each["what"] for each in found if each["condition"] == "waiting")
     audit = node.must("inspect", "audit", "-o", "json").json()
-    assert [each["actor"] for each in audit if (each["command"], each["subject"]) == ("pull", "cities")] == ["schedule"] * 2
+    assert [each["actor"] for each in audit if (each["command"], each["subject"]) == ("pull", "cities")] == [
+        "schedule"
+    ] * 2
     assert "every 1s" in node.must("schedule").out

@@ -92,12 +92,12 @@ def test_ten_thousand_datasets_each_second_all_have_their_turn() -> None:
     many = [candidate(f"n{number:05}") for number in range(10_000)]
     plan = table(*many, schedules=(Schedule(datasets="%", every="1s"),))
     seen: list[str] = []
-    for step in range(100):
+    for step in range(20):
         taken = plan.take_due(NOW + step * 1000, 64)
         seen += names(taken)
         for each in taken:
             plan.end(each.id, WELL, NOW + step * 1000)
-    assert len(seen) == len(set(seen)) == 6_400
+    assert len(seen) == len(set(seen)) == 1_280
 
 
 def test_one_host_is_asked_by_one_pull_at_a_time() -> None:

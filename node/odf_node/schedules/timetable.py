@@ -79,8 +79,8 @@ class Timetable:
         counted = [place for place in running if not place.is_left]
         free, failing = at_once - len(counted), sum(place.standing.is_failing for place in counted)
         taken: list[Candidate] = []
-        for place in self._list_due(now_ms):
-            if len(taken) >= free:
+        for place in self._list_due(now_ms) if free > 0 else ():
+            if len(taken) == free:
                 break
             if place.candidate.host in hosts:
                 continue
@@ -127,11 +127,11 @@ class Timetable:
 
     def _list_due(self, now_ms: int) -> list[Place]:
         found = [
-            (place.standing.due_ms, place.candidate.name, place)
-            for place in self.places.values()
-            if place.began_ms is None and place.standing.due_ms is not None and place.standing.due_ms <= now_ms
+            (due_ms, place.candidate.name, number, place)
+            for number, place in enumerate(self.places.values())
+            if place.began_ms is None and (due_ms := place.standing.due_ms) is not None and due_ms <= now_ms
         ]
-        return [place for _, _, place in sorted(found, key=lambda each: each[:2])]
+        return [place for *_, place in sorted(found)]
 
     def _list_scheduled(self, candidates: Iterable[Candidate]) -> Iterator[Candidate]:
         """Yield those with a schedule, and those that follow one of these."""
