@@ -1,11 +1,10 @@
-"""The daemon pulls own datasets at their times: a root whose file changes, what rests on it, and what fails beside it."""
+"""The daemon pulls own datasets at their times: a root whose file changes, and what fails beside it."""
 
-import json
 from pathlib import Path
 
 import pytest
 
-from odf_node.composition import Node, open_node
+from odf_node.composition import open_node
 from support.daemons import Daemon, daemon, wait_until
 from support.nodes import RealNode
 
