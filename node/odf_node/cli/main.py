@@ -21,6 +21,7 @@ TOPICS: Final[dict[str, dict[str, str]]] = {
         "pull": "ingest a root dataset, run a derivative, or bring a dataset from another node",
         "ingest": "push files or standard input into a root dataset",
         "quarantine": "show what ingests could not take; mend it, send it again, give it up",
+        "correct": "retract or correct rows of a root dataset by hand, with a reason",
         "list": "list the datasets of this node",
         "search": "find datasets by words in names, descriptions, keywords and columns, here or at other nodes",
         "tail": "show the newest rows of a dataset",

@@ -13,6 +13,7 @@ from odf_node.ports.evidence import EvidenceStore
 from odf_node.ports.object_names import ObjectNames
 from odf_node.ports.objects import ObjectStore
 from odf_protocol.block import Block, decode_block
+from odf_protocol.correction_notes import find_reason
 from odf_protocol.enums import DatasetKind
 from odf_protocol.events import ExecuteTransform, SetTransform
 from odf_protocol.exchange.wanted import iter_wanted
@@ -71,12 +72,11 @@ class ChainLog:
 
 
 def describe_event(event: object) -> str:
-    """Give the kind of an event, and how many rows it adds."""
+    """Give the kind of an event, how many rows it adds, and why it corrects others (ING-27)."""
     new_data = getattr(event, "new_data", None)
-    kind = type(event).__name__
-    if new_data is None:
-        return kind
-    return f"{kind}  +{new_data.offset_interval.row_count:,} rows"
+    kind, reason = type(event).__name__, find_reason(event)
+    rows = "" if new_data is None else f"  +{new_data.offset_interval.row_count:,} rows"
+    return f"{kind}{rows}{'' if reason is None else f'  correction: {reason}'}"
 
 
 def describe_query(block: Block, queries: Sequence[QuerySpan]) -> str:

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar
 
-from odf_engines.contract import IngestRequest, IngestResponse, Limits, QueryRequest, QueryResponse
+from odf_engines.contract import IngestRequest, IngestResponse, Limits, PreparedRows, QueryRequest, QueryResponse
 from odf_engines.engine import (
     Engine,
     EngineSession,
@@ -133,12 +133,20 @@ class EngineHost:
         engine = self.find_preprocess_engine(query)
         if engine == self.get_ingest_engine().name:
             return self.own_session(engine).ingest(request)
-        read = self._ask_to_ingest(lambda session: session.convert(request))
+        read = self.convert(request)
         # The engine that gave them is asked again.
         kept = None if read.quarantine is None else Path(shutil.move(read.quarantine, self.workspace / _NOT_CONVERTED))
         made = self.own_session(engine).preprocess(query, read.rows)
         prepared = replace(request, converters=(), prepared=replace(read, rows=made.result_path, quarantine=kept))
         return self._ask_to_ingest(lambda session: session.ingest(prepared))
+
+    def convert(self, request: IngestRequest) -> PreparedRows:
+        """Read and convert a source, and do no more, with the engine that ``ingest`` would ask.
+
+        Raises:
+            InvalidSourceError, EngineError: As ``IngestSession.convert``.
+        """
+        return self._ask_to_ingest(lambda session: session.convert(request))
 
     def _ask_to_ingest(self, ask: Callable[[IngestSession], _Answer]) -> _Answer:
         if self.roles.ingest_first:

@@ -18,7 +18,7 @@ from odf_node.ports.quarantine import RowId
 from odf_protocol.errors import MalformedError
 from odf_protocol.vocabulary import Vocabulary
 
-__all__ = ["ROW_COLUMN", "TOLD_COLUMNS", "compute_mended", "iter_edited"]
+__all__ = ["ROW_COLUMN", "TOLD_COLUMNS", "InvalidEditError", "compute_mended", "iter_edited", "iter_texts"]
 
 ROW_COLUMN: Final = "_row"
 """The column of an exported file that says which row a line is; it has to stay."""
@@ -51,9 +51,8 @@ def iter_edited(path: Path) -> Iterator[EditedRow]:
     Raises:
         InvalidEditError: A line says no row, or is none.
     """
-    is_json = path.suffix.lower() in {".ndjson", ".jsonl", ".json"}
     seen: set[RowId] = set()
-    for line, values in _iter_objects(path) if is_json else _iter_records(path):
+    for line, values in iter_texts(path):
         text = values.get(ROW_COLUMN) or ""
         row = RowId.find(text)
         if row is None:
@@ -63,6 +62,16 @@ def iter_edited(path: Path) -> Iterator[EditedRow]:
         seen.add(row)
         told = (ROW_COLUMN, *TOLD_COLUMNS)
         yield EditedRow(row, {name: value for name, value in values.items() if name not in told})
+
+
+def iter_texts(path: Path) -> Iterator[tuple[int, Mapping[str, str | None]]]:
+    """Read a file that somebody edited, NDJSON where its name ends so, else CSV: lines and their columns as texts.
+
+    Raises:
+        InvalidEditError: A line is none.
+    """
+    is_json = path.suffix.lower() in {".ndjson", ".jsonl", ".json"}
+    yield from _iter_objects(path) if is_json else _iter_records(path)
 
 
 def compute_mended(

@@ -1,0 +1,255 @@
+"""Corrections by hand: rows that stand are retracted, or others put in their place, with a reason.
+
+1. Which rows: a condition in SQL over the rows in force, or the offsets of a file. Engines answer from rows that were
+   checked, as any question; what the rows have is asked by offset, so that no condition can give them other values.
+2. Each has to be in force: given, and not taken away since, counted by content (QUERY-3).
+3. What they become is compared with the key of the dataset's sources, and shown.
+4. One block has all of it: retractions, or pairs of correct-from and correct-to, with the reason. It names no projected
+   state, so the next ingest makes it anew from what is in force then.
+
+Source: clauses ING-26 to ING-28 in ``spec/ingest.md``.
+"""
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+from odf_node.datasets.chains import load_view
+from odf_node.datasets.queries import QueryRunner
+from odf_node.datasets.redefinition import require_changeable
+from odf_node.datasets.writer import ChainWriter
+from odf_node.engines.outputs import StagedOutputs
+from odf_node.errors import UsageError
+from odf_node.ingest.corrected_values import read_values
+from odf_node.ingest.standing_rows import VALUE, StandingRows, content_of, whole
+from odf_node.ports import DatasetRecord, KeyStore, ObjectStore
+from odf_node.ports.chains import ChainStore
+from odf_node.ports.commits import CommitStore
+from odf_node.ports.documents import DocumentStore
+from odf_protocol.correction_notes import attributes_of
+from odf_protocol.dataset_view import DatasetView
+from odf_protocol.enums import DatasetKind
+from odf_protocol.events import AddData, OffsetInterval
+from odf_protocol.events.extra_attributes import ExtraAttributes
+from odf_protocol.timestamp import Timestamp
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["Correcting", "Correction"]
+
+_RETRACT, _CORRECT_FROM, _CORRECT_TO = 1, 2, 3  # Source: ODF OperationType
+
+
+@dataclass(frozen=True, slots=True)
+class Correction:
+    """A correction that was looked at and not made yet.
+
+    Attributes:
+        record: The dataset.
+        view: Of its chain, which has not moved since (the writer sees to it).
+        before: The rows as they stand, by offset, with all columns of the dataset.
+        after: The same rows as they are to be, in the same order; None: they are retracted.
+        note: The reason.
+        writer: Of the block.
+    """
+
+    record: DatasetRecord
+    view: DatasetView
+    before: "pa.Table"
+    after: "pa.Table | None"
+    note: ExtraAttributes
+    writer: ChainWriter
+
+    @property
+    def row_count(self) -> int:
+        """How many rows are retracted or corrected."""
+        return int(self.before.num_rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Correcting:
+    """The use case behind ``odf-node correct``."""
+
+    chains: ChainStore
+    commits: CommitStore
+    documents: DocumentStore
+    objects: ObjectStore
+    keys: KeyStore
+    queries: QueryRunner
+    scratch: Path
+
+    def plan_retraction(self, record: DatasetRecord, condition: str, reason: str) -> Correction:
+        """Find the rows in force for which a condition holds, to retract them.
+
+        Raises:
+            UsageError: The dataset is not this node's own root, no row in force is meant, or more than ``MOST_ROWS``.
+            InvalidQueryError: The condition is none.
+            MalformedError: The reason is none.
+        """
+        view, note, writer = self._begin(record, reason)
+        before, _ = StandingRows(self.queries, record, view).find(condition, ())
+        return Correction(record, view, before, None, note, writer)
+
+    def plan_setting(
+        self, record: DatasetRecord, condition: str, expressions: Mapping[str, str], reason: str
+    ) -> Correction:
+        """Find the rows in force for which a condition holds, and compute columns of them anew.
+
+        Raises:
+            UsageError: As ``plan_retraction``; or a column is unknown, of the system, or in a key, or cannot have the
+                value.
+            InvalidQueryError, MalformedError: As ``plan_retraction``; or an expression is none.
+        """
+        view, note, writer = self._begin(record, reason)
+        assert view.schema is not None
+        known = [field.name for field in view.schema.fields]
+        if unknown := [name for name in expressions if name not in known]:
+            raise UsageError(f"'{record.name}' has no column '{unknown[0]}'; it has {', '.join(known)}")
+        before, found = StandingRows(self.queries, record, view).find(condition, tuple(expressions.values()))
+        values = {name: found.column(VALUE.format(number)) for number, name in enumerate(expressions)}
+        return self._correction(record, view, before, values, note, writer)
+
+    def plan_file(self, record: DatasetRecord, path: Path, reason: str, now: Timestamp) -> Correction:
+        """Read corrected rows from a file; see ``read_values``.
+
+        Raises:
+            UsageError: As ``plan_setting``; or a row of the file is not in force.
+            InvalidEditError, MalformedError: The file cannot be read, or the reason is none.
+        """
+        view, note, writer = self._begin(record, reason)
+        self.scratch.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(dir=self.scratch, prefix="source-") as folder:
+            found = read_values(self.queries.engines, view, path, Path(folder), now)
+        offset = view.vocabulary.offset
+        found = found.sort_by(offset)
+        offsets = found.column(offset).to_pylist()
+        before = StandingRows(self.queries, record, view).get(offsets)
+        values = {name: found.column(name) for name in found.schema.names if name != offset}
+        return self._correction(record, view, before, values, note, writer)
+
+    def apply(self, correction: Correction, *, system_time: Timestamp) -> DatasetRecord:
+        """Write a correction of at least one row as one block.
+
+        Raises:
+            HeadMovedError: Somebody else wrote meanwhile; nothing was written.
+        """
+        from odf_engines.host.slice_file import open_slice_file
+
+        view, writer = correction.view, correction.writer
+        rows = _changes_of(correction, system_time)
+        interval = OffsetInterval(start=view.next_offset, end=view.next_offset + rows.num_rows - 1)
+        self.scratch.mkdir(parents=True, exist_ok=True)
+        with ExitStack() as stack:
+            stack.enter_context(self.objects.writing())
+            folder = stack.enter_context(TemporaryDirectory(dir=self.scratch, prefix="source-"))
+            path = Path(folder, "correction.parquet")
+            with open_slice_file(path, rows.schema) as file:
+                file.write_table(rows)
+            outputs = StagedOutputs(self.objects, stack)
+            new_data = outputs.stage_slice(path, interval, None)
+            assert new_data is not None
+            event = AddData(
+                prev_checkpoint=view.prev_checkpoint,
+                prev_offset=view.last_offset,
+                new_data=new_data,
+                new_watermark=view.watermark,
+                # What a block does not repeat is forgotten: a source would be read from its beginning.
+                new_source_state=view.source_state,
+                extra=correction.note,
+            )
+            writer.add(event, system_time=system_time)
+            return writer.commit(
+                signed_at=system_time, objects=self.objects, staged=outputs.staged, named=(new_data.physical_hash,)
+            )
+
+    def _begin(self, record: DatasetRecord, reason: str) -> tuple[DatasetView, ExtraAttributes, ChainWriter]:
+        require_changeable(record)
+        if record.kind is not DatasetKind.ROOT:
+            raise UsageError(f"'{record.name}' is a derivative: correct its inputs, and pull it again")
+        note = attributes_of(reason)
+        # Before the rows are read: who writes in between makes the commit fail.
+        writer = ChainWriter.continue_chain(self.chains, self.commits, self.documents, self.keys, record.id)
+        view = load_view(self.chains, record.id)
+        if view.schema is None or view.last_offset is None:
+            raise UsageError(f"'{record.name}' has no rows yet")
+        return view, note, writer
+
+    def _correction(
+        self,
+        record: DatasetRecord,
+        view: DatasetView,
+        before: "pa.Table",
+        values: "Mapping[str, pa.ChunkedArray]",
+        note: ExtraAttributes,
+        writer: ChainWriter,
+    ) -> Correction:
+        """Put new values in the place of old ones; rows that stay as they are are left out."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        from odf_engines.ingest.carriers import from_carrier, to_carrier
+
+        if system := sorted({*values} - {*content_of(view)}):
+            raise UsageError(f"column '{system[0]}' is the node's own and cannot be corrected")
+        after = before
+        for name, given in values.items():
+            place = before.schema.get_field_index(name)
+            field = before.schema.field(place)
+            try:
+                column = from_carrier(to_carrier(whole(given), field.type), field.type)
+            except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+                raise UsageError(f"column '{name}': expected {field.type}, found {given.type}: {error}") from error
+            if not field.nullable and column.null_count:
+                raise UsageError(f"column '{name}': the dataset requires a value, found null")
+            after = after.set_column(place, field, column)
+        differs = _find_differences(before, after, [*values])
+        sources = view.polling_source, *view.push_sources.values()
+        keys = {name for each in sources if each for name in getattr(each.merge, "primary_key", ())}
+        moved = next(
+            (each for each in values if each in keys and pc.any(_find_differences(before, after, [each]))), None
+        )
+        if moved is not None:
+            raise UsageError(
+                f"column '{moved}' is part of the key of '{record.name}': a row of another key is another row; "
+                "retract the row and ingest the other one"
+            )
+        return Correction(record, view, before.filter(differs), after.filter(differs), note, writer)
+
+
+def _changes_of(correction: Correction, system_time: Timestamp) -> "pa.Table":
+    """Make the rows of the block: each taken as it stands, and given as it is to be right behind."""
+    import numpy as np
+    import pyarrow as pa
+
+    before, after, known = correction.before, correction.after, correction.view.vocabulary
+    rows, count = before, before.num_rows
+    operations = [_RETRACT] * count
+    if after is not None:
+        operations = [_CORRECT_FROM, _CORRECT_TO] * count
+        rows = pa.concat_tables([before, after]).take(np.arange(2 * count).reshape(2, count).T.ravel())
+    start = correction.view.next_offset
+    times = pa.repeat(pa.scalar(system_time.unix_ms, pa.int64()), rows.num_rows)
+    made = {
+        known.offset: pa.array(range(start, start + rows.num_rows)),
+        known.op: pa.array(operations),
+        known.system_time: times.cast(pa.timestamp("ms", "UTC")),
+    }
+    arrays = [
+        made[field.name].cast(field.type) if field.name in made else whole(rows.column(number))
+        for number, field in enumerate(rows.schema)
+    ]
+    return pa.table(arrays, schema=rows.schema)
+
+
+def _find_differences(before: "pa.Table", after: "pa.Table", names: Sequence[str]) -> "pa.Array":
+    """Say of each row whether it changes; Arrow does not compare lists, and corrections are few."""
+    import pyarrow as pa
+
+    pairs = [(before.column(name).to_pylist(), after.column(name).to_pylist()) for name in names]
+    return pa.array(
+        [any(repr(old[row]) != repr(new[row]) for old, new in pairs) for row in range(before.num_rows)], pa.bool_()
+    )

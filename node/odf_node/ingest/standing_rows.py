@@ -1,0 +1,155 @@
+"""Rows in force of a dataset, by a condition or by their offsets, with the values that they have.
+
+What a condition may be is the operator's affair: it only says offsets, and values that expressions give. What the rows
+have is asked by offset.
+
+Source: clause ING-26 in ``spec/ingest.md``; QUERY-3 in ``spec/query.md``.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from odf_node.datasets.queries import QueryRunner
+from odf_node.errors import UsageError
+from odf_node.ingest.corrected_values import MOST_ROWS
+from odf_node.ports import DatasetRecord
+from odf_protocol.dataset_view import DatasetView
+from odf_protocol.schema_arrow import rows_schema_of
+from odf_protocol.schema_spark import quote_spark_name
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["VALUE", "StandingRows", "content_of", "whole"]
+
+VALUE: Final = "corrected_{}"
+"""The column of an answer with what an expression gave, by its place among them."""
+
+
+@dataclass(frozen=True, slots=True)
+class StandingRows:
+    """Asks the node's engines, which read rows that were checked."""
+
+    queries: QueryRunner
+    record: DatasetRecord
+    view: DatasetView
+
+    def get(self, offsets: Sequence[int]) -> "pa.Table":
+        """Read rows that all have to be in force.
+
+        Raises:
+            UsageError: One is not.
+        """
+        rows = self._read(offsets)
+        if taken := sorted(set(offsets) - set(self._find_in_force(rows))):
+            name = self.record.name
+            raise UsageError(f"row {taken[0]} of '{name}' is not in force: it is not there, or was taken since")
+        return rows
+
+    def find(self, condition: str, expressions: Sequence[str]) -> "tuple[pa.Table, pa.Table]":
+        """Find rows in force, and what expressions give over them, in the order of their offsets.
+
+        Args:
+            condition: In the SQL of questions; its columns are those of the dataset, the offset among them.
+            expressions: Likewise.
+
+        Returns:
+            The rows, with the types of slices; and ``VALUE`` columns, of the same number of rows.
+
+        Raises:
+            UsageError: There is none, or there are more than ``MOST_ROWS``.
+            InvalidQueryError: The condition or an expression is none, or fails on a value.
+        """
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        table, op, offset = self._names
+        shown = [offset, *(f"(\n{sql}\n) AS {VALUE.format(number)}" for number, sql in enumerate(expressions))]
+        # The operator's own, and it passes the gate.
+        sql = (
+            f"SELECT {', '.join(shown)} FROM {table} "  # noqa: S608
+            f"WHERE {op} IN (0, 3) AND (\n{condition}\n) ORDER BY {offset}"
+        )
+        found = self._ask(sql, most=MOST_ROWS + 1)
+        offsets = found.column(0).to_pylist()
+        if len(offsets) > MOST_ROWS:
+            raise UsageError(
+                f"more than {MOST_ROWS:,} rows of '{self.record.name}' are meant; correct them in parts, or ingest them"
+            )
+        before = self._read(offsets)
+        in_force = self._find_in_force(before)
+        if not in_force:
+            why = "all that are meant were taken since" if offsets else "none is meant"
+            raise UsageError(f"no row of '{self.record.name}' in force is one with {condition.strip()} ({why})")
+        stays = pa.array(in_force, pa.int64())
+        before = before.filter(pc.is_in(before.column(self.view.vocabulary.offset), stays))
+        found = found.filter(pc.is_in(found.column(0).cast(pa.int64()), stays))
+        if found.column(0).to_pylist() != before.column(self.view.vocabulary.offset).to_pylist():
+            raise UsageError(f"{condition.strip()}: expected a condition on single rows")
+        return before, found
+
+    def _read(self, offsets: Sequence[int]) -> "pa.Table":
+        """Read rows that were given, by their offsets, with the types of slices."""
+        import pyarrow as pa
+
+        from odf_engines.ingest.carriers import from_carrier, to_carrier
+
+        assert self.view.schema is not None
+        schema = rows_schema_of(self.view.schema)
+        if not offsets:
+            return schema.empty_table()
+        table, op, offset = self._names
+        sql = (
+            f"SELECT * FROM {table} WHERE {op} IN (0, 3) "  # noqa: S608 - names of this node's own
+            f"AND {offset} IN ({', '.join(map(str, offsets))}) ORDER BY {offset}"
+        )
+        found = self._ask(sql, most=MOST_ROWS)
+        columns = [
+            from_carrier(to_carrier(whole(found.column(number)), field.type), field.type)
+            for number, field in enumerate(schema)
+        ]
+        return pa.table(columns, schema=schema)
+
+    def _find_in_force(self, rows: "pa.Table") -> list[int]:
+        """Find which of some rows that were given stand: of equal ones the last, as many as were not taken."""
+        offsets = rows.column(self.view.vocabulary.offset).to_pylist()
+        table, op, offset = self._names
+        taken = self._ask(f"SELECT count(*) AS n FROM {table} WHERE {op} IN (1, 2)", most=1)  # noqa: S608
+        if not offsets or not taken.column(0)[0].as_py():
+            return [*offsets]
+        content = map(quote_spark_name, content_of(self.view))
+        alike = " AND ".join(f"g.{name} IS NOT DISTINCT FROM t.{name}" for name in content)
+        is_given = f"t.{op} IN (0, 3)"
+        sql = f"""
+            SELECT g.{offset} AS place,
+                sum(CASE WHEN {is_given} THEN 1 ELSE -1 END) AS standing,
+                sum(CASE WHEN {is_given} AND t.{offset} > g.{offset} THEN 1 ELSE 0 END) AS later
+            FROM {table} g JOIN {table} t ON {alike}
+            WHERE g.{offset} IN ({", ".join(map(str, offsets))}) GROUP BY g.{offset}
+        """  # noqa: S608 - as above
+        counted = self._ask(sql, most=MOST_ROWS).to_pylist()
+        return sorted(each["place"] for each in counted if each["standing"] > each["later"])
+
+    @property
+    def _names(self) -> tuple[str, str, str]:
+        """Of the table, the operation and the offset, as SQL has them."""
+        known = self.view.vocabulary
+        return quote_spark_name(self.record.name), quote_spark_name(known.op), quote_spark_name(known.offset)
+
+    def _ask(self, sql: str, *, most: int) -> "pa.Table":
+        return self.queries.run(sql, as_of=None, max_rows=most).rows
+
+
+def content_of(view: DatasetView) -> list[str]:
+    """List the columns that are not the node's own."""
+    assert view.schema is not None
+    system = {view.vocabulary.offset, view.vocabulary.op, view.vocabulary.system_time}
+    return [field.name for field in view.schema.fields if field.name not in system]
+
+
+def whole(column: "pa.ChunkedArray") -> "pa.Array":
+    """Give a column in one piece."""
+    import pyarrow as pa
+
+    return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks or [pa.array([], column.type)])

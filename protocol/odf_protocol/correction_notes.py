@@ -1,0 +1,43 @@
+"""Why a block corrects rows by hand: a note in the free-form attributes of its event.
+
+ODF has no event for it. ``AddData.extra`` is free-form, part of what is hashed and signed, and ignored by nodes that do
+not know the name.
+
+Source: ODF "AddData", "ExtraAttributes"; clause ING-27 in ``spec/ingest.md``.
+"""
+
+import unicodedata
+from typing import Final
+
+from odf_protocol.errors import MalformedError
+from odf_protocol.events import AddData
+from odf_protocol.events.extra_attributes import ExtraAttributes
+
+__all__ = ["ATTRIBUTE", "MAX_REASON_CHARACTERS", "attributes_of", "find_reason"]
+
+ATTRIBUTE: Final = "w3id.org/odf-node/correction"
+MAX_REASON_CHARACTERS: Final = 1_000  # guess: a paragraph
+
+
+def attributes_of(reason: str) -> ExtraAttributes:
+    """Write a reason.
+
+    Raises:
+        MalformedError: It says nothing, is too long, or has characters that steer a terminal.
+    """
+    text = reason.strip()
+    if not text or len(text) > MAX_REASON_CHARACTERS:
+        expected = f"1 to {MAX_REASON_CHARACTERS} characters"
+        raise MalformedError("reason of a correction", expected=expected, found=str(len(text)))
+    if any(unicodedata.category(each) in {"Cc", "Cs", "Cf"} for each in text):
+        raise MalformedError("reason of a correction", expected="one line of plain text", found=ascii(text))
+    return ExtraAttributes.of({ATTRIBUTE: {"reason": text}})
+
+
+def find_reason(event: object) -> str | None:
+    """Find why a block corrects rows; None where it says nothing of the kind, whoever wrote it."""
+    if not isinstance(event, AddData) or event.extra is None:
+        return None
+    note = event.extra.to_dict().get(ATTRIBUTE)
+    reason = note.get("reason") if isinstance(note, dict) else None
+    return reason if isinstance(reason, str) else None

@@ -1,0 +1,281 @@
+"""Rows are retracted and corrected by hand: one block with the reason, which all else follows (ING-26 to ING-28)."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from support.command_line import list_kept
+from support.nodes import RanCommand, RealNode
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
+
+MANIFEST = """
+kind: DatasetSnapshot
+version: 1
+content:
+  name: cities
+  kind: Root
+  metadata:
+    - kind: AddPushSource
+      sourceName: default
+      read:
+        kind: NdJson
+        schema:
+          fields:
+            - {{name: event_time, type: {{kind: Option, inner: {{kind: Timestamp}}}}}}
+            - {{name: city, type: {{kind: Option, inner: String}}}}
+            - {{name: people, type: {{kind: Option, inner: Int64}}}}
+{more}
+      merge: {merge}
+---
+kind: DatasetSnapshot
+version: 1
+content:
+  name: totals
+  kind: Derivative
+  metadata:
+    - kind: SetTransform
+      inputs: [{{datasetRef: cities, alias: c}}]
+      transform:
+        kind: Sql
+        engine: spark
+        query: SELECT max(event_time) AS event_time, sum(people) AS people, count(*) AS cities FROM c
+"""
+MORE = """\
+            - {name: share, type: {kind: Option, inner: Float64}}
+            - {name: tags, type: {kind: Option, inner: {kind: List, itemType: String}}}
+            - {name: price, type: {kind: Option, inner: {kind: Decimal, precision: 9, scale: 2}}}
+            - {name: count, type: {kind: Option, inner: UInt64}}
+"""
+APPEND, SNAPSHOT = "{kind: Append}", "{kind: Snapshot, primaryKey: [city]}"
+LEDGER, UPSERT = "{kind: Ledger, primaryKey: [city]}", "{kind: UpsertStream, primaryKey: [city]}"
+OSLO = {
+    "event_time": "2024-01-01T00:00:00.123Z", "city": "Oslo", "people": 700, "share": 0.1, "tags": ["a", "b"],
+    "price": "1.50", "count": "18446744073709551615",
+}  # fmt: skip
+ROME = {"event_time": "2024-01-01T00:00:00Z", "city": "Rome", "people": 2800, "share": "-0.0", "tags": None}
+VADUZ = {"event_time": "2024-01-02T00:00:00Z", "city": "Vaduz", "people": None, "share": "NaN", "tags": []}
+WHY = "the agency's letter of 3 May"
+
+
+@dataclass(frozen=True)
+class QuickNode(RealNode):
+    """A node that asks the warm DataFusion first, as nodes do."""
+
+    def run(self, *words: str, environment: Mapping[str, str] | None = None, standard_input: str = "") -> RanCommand:
+        first = {"ODF_NODE_ENGINES_QUERY_FIRST": "datafusion"}
+        return super().run(*words, environment=first | dict(environment or {}), standard_input=standard_input)
+
+
+def make_node(folder: Path, merge: str = APPEND, more: str = "") -> RealNode:
+    node = QuickNode(folder / "home", has_engine=True)
+    (folder / "manifest.yaml").write_text(MANIFEST.format(merge=merge, more=more))
+    node.must("add", str(folder / "manifest.yaml"))
+    ingest(node, OSLO, ROME, VADUZ)
+    return node
+
+
+def ingest(node: RealNode, *rows: dict) -> None:
+    path = node.home.with_name("rows.ndjson")
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    node.must("ingest", "cities", str(path))
+
+
+def rows_of(node: RealNode, name: str = "cities") -> list[dict]:
+    return node.must("tail", name, "-n", "100", "-o", "json").json()
+
+
+def operations(node: RealNode) -> list[tuple[int, str, int | None]]:
+    return [(row["op"], row["city"], row["people"]) for row in rows_of(node)]
+
+
+def standing(node: RealNode) -> dict[str, int | None]:
+    rows = node.must("sql", "-c", "SELECT city, people FROM cities__state", "-o", "json").json()
+    return {row["city"]: row["people"] for row in rows}
+
+
+def correct(node: RealNode, *words: str):
+    return node.must("correct", "cities", *words, "--reason", WHY, "--yes")
+
+
+def test_retraction_is_one_block_with_the_reason_and_the_derivative_follows(tmp_path: Path) -> None:
+    node = make_node(tmp_path)
+    node.must("pull", "totals")
+    given = {row["city"]: row for row in rows_of(node)}
+    before = node.must("log", "cities", "-o", "json", "--all").out.splitlines()
+
+    dry = node.must("correct", "cities", "--retract", "--where", "city LIKE 'V%'", "--reason", WHY, "--dry-run")
+    assert "would retract 1 row of cities" in dry.err
+    assert node.must("log", "cities", "-o", "json", "--all").out.splitlines() == before
+    done = correct(node, "--retract", "--where", "offset = 2")
+
+    assert "retracted 1 row of cities" in done.err
+    blocks = [json.loads(line) for line in node.must("log", "cities", "-o", "json", "--all").out.splitlines()]
+    assert len(blocks) == len(before) + 1
+    event = blocks[0]["content"]["event"]
+    assert (event["kind"], event["newData"]["offsetInterval"]) == ("AddData", {"start": 3, "end": 3})
+    assert event["extra"] == {"w3id.org/odf-node/correction": {"reason": WHY}}
+    assert event["newWatermark"] == "2024-01-02T00:00:00Z"
+    taken = rows_of(node)[-1]
+    assert taken["op"] == 1
+    assert {**taken, "op": 0, "offset": 2, "system_time": None} == {**given["Vaduz"], "system_time": None}
+    assert standing(node) == {"Oslo": 700, "Rome": 2800}
+    node.must("pull", "totals")
+    assert [(row["op"], row["cities"]) for row in rows_of(node, "totals")] == [(0, 3), (2, 3), (3, 2)]
+    node.must("verify", "cities", "totals")
+    assert f"correction: {WHY}" in node.must("log", "cities", "-o", "oneline").out
+
+
+def test_correction_by_expression_keeps_event_time_and_all_other_values(tmp_path: Path) -> None:
+    node = make_node(tmp_path, more=MORE)
+    given = rows_of(node)
+    correct(
+        node, "--set", "people = people + 10", "--set", "price=CAST('2.25' AS DECIMAL(5,2))", "--where", "people > 1"
+    )
+    rows = rows_of(node)[3:]
+    assert [row["op"] for row in rows] == [2, 3, 2, 3]
+    names = {"people", "price"}
+    for old, row, new in zip((g for g in given if g["people"]), rows[::2], rows[1::2], strict=True):
+        kept = {name: value for name, value in old.items() if name not in {"offset", "op", "system_time"}}
+        assert {name: row[name] for name in kept} == kept
+        assert {name: new[name] for name in kept.keys() - names} == {name: kept[name] for name in kept.keys() - names}
+        assert (new["people"], new["price"]) == (old["people"] + 10, "2.25")
+    assert standing(node) == {"Oslo": 710, "Rome": 2810, "Vaduz": None}
+    again = correct(node, "--set", "people=2810", "--where", "city = 'Rome'")
+    assert "has these values already" in again.err
+    assert len(rows_of(node)) == 7
+
+
+@pytest.mark.parametrize("form", ["csv", "ndjson"])
+def test_correction_by_an_edited_answer_changes_what_was_edited(form: str, tmp_path: Path) -> None:
+    node = make_node(tmp_path)
+    path = tmp_path / f"edited.{form}"
+    node.must("sql", "-c", "SELECT * FROM cities WHERE city <> 'Vaduz'", "-o", form, "--output-path", str(path))
+    path.write_text(path.read_text().replace("700", "717"))
+    correct(node, "--file", str(path))
+    assert operations(node)[3:] == [(2, "Oslo", 700), (3, "Oslo", 717)]
+    assert standing(node) == {"Oslo": 717, "Rome": 2800, "Vaduz": None}
+
+
+AGAIN = [(0, "Oslo", 700), (1, "Vaduz", None), (2, "Rome", 1), (3, "Rome", 2800)]
+LATER = {
+    # A snapshot is the whole truth: what it still says, it says again.
+    "snapshot": (SNAPSHOT, [OSLO, ROME], {"Oslo": 700, "Rome": 2800}, AGAIN),
+    # A ledger has seen the key.
+    "ledger": (LEDGER, [OSLO, ROME], {"Rome": 1, "Vaduz": None}, []),
+    "upsert": (UPSERT, [OSLO], {"Oslo": 700, "Rome": 1, "Vaduz": None}, [(0, "Oslo", 700)]),
+    "append": (APPEND, [OSLO], {"Oslo": 700, "Rome": 1, "Vaduz": None}, [(0, "Oslo", 700)]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("merge", "later", "stands", "added"), LATER.values(), ids=LATER.keys())
+def test_later_ingest_merges_with_what_is_in_force_after_corrections(
+    merge: str, later: list[dict], stands: dict, added: list, tmp_path: Path
+) -> None:
+    node = make_node(tmp_path, merge)
+    correct(node, "--retract", "--where", "city = 'Oslo'")
+    correct(node, "--set", "people=1", "--where", "city = 'Rome'")
+    count = len(rows_of(node))
+    ingest(node, *later)
+    assert sorted(operations(node)[count:], key=str) == sorted(added, key=str)
+    assert standing(node) == stands
+
+
+REFUSED = {
+    "nothing-meant": (["--retract", "--where", "offset = 77"], "none is meant"),
+    "taken-already": (["--retract", "--where", "offset = 0"], "were taken since"),
+    "key": (["--set", "city='Bergen'", "--where", "offset = 1"], "part of the key"),
+    "system-column": (["--set", "offset=5", "--where", "offset = 1"], "the node's own"),
+    "unknown-column": (["--set", "nobody=5", "--where", "offset = 1"], "has no column 'nobody'"),
+    "lossy-value": (["--set", "people=1.5", "--where", "offset = 1"], "column 'people'"),
+    "null-event-time": (["--set", "event_time=NULL", "--where", "offset = 1"], "requires a value"),
+    "reaches-beyond": (["--retract", "--where", "1 = 0) OR (op = 1"], "in force"),
+    "no-condition": (["--retract", "--where", "city ="], ""),
+}
+
+
+def test_what_cannot_be_corrected_is_refused_and_nothing_changes(tmp_path: Path) -> None:
+    node = make_node(tmp_path, SNAPSHOT)
+    correct(node, "--retract", "--where", "city = 'Oslo'")
+    files = {"twice": "offset,people\n1,5\n1,6\n", "taken": "offset,people\n0,5\n", "moved": "offset,city\n1,Bergen\n",
+             "words": "offset,people\n1,many\n", "nameless": "people\n5\n",
+             "other": "offset,colour\n1,red\n"}  # fmt: skip
+    for name, text in files.items():
+        (tmp_path / f"{name}.csv").write_text(text)
+    told = {"twice": "there twice", "taken": "row 0 of 'cities' is not in force", "moved": "part of the key",
+            "words": "people", "nameless": "a column offset", "other": "no column 'colour'"}  # fmt: skip
+    cases = [*REFUSED.values(), *((["--file", str(tmp_path / f"{name}.csv")], word) for name, word in told.items())]
+    kept = list_kept(node.home)
+    for words, expected in cases:
+        ran = node.run("correct", "cities", *words, "--reason", WHY, "--yes")
+        assert ran.code not in {0, 1, 70}, (words, ran)
+        assert expected in ran.err, (words, ran)
+        assert ran.err.count("\n") <= 3
+        assert "Traceback" not in ran.err
+    everything = ("--retract", "--where", "true", "--yes")
+    for reason in ("", " ", "x" * 1001, "two\nlines", "\x1b[31mred"):
+        assert node.run("correct", "cities", *everything, "--reason", reason).code not in {0, 1, 70}
+    asked = node.run("correct", "cities", "--retract", "--where", "offset = 1", "--reason", WHY)
+    assert (asked.code, "say --yes" in asked.err) == (2, True)
+    derived = node.run("correct", "totals", "--retract", "--where", "true", "--reason", WHY, "--yes")
+    assert (derived.code, "is a derivative" in derived.err) == (2, True)
+    assert list_kept(node.home) == kept
+
+
+def test_equal_rows_are_taken_one_by_one_and_no_more_than_there_are(tmp_path: Path) -> None:
+    node = make_node(tmp_path)
+    ingest(node, OSLO)
+    correct(node, "--retract", "--where", "offset = 3")
+    rest = node.must("sql", "-c", "SELECT city FROM cities__state", "-o", "json").json()
+    assert sorted(row["city"] for row in rest) == ["Oslo", "Rome", "Vaduz"]
+    assert "1 row of cities" in correct(node, "--retract", "--where", "city = 'Oslo'").err
+    kept = list_kept(node.home)
+    refused = node.run("correct", "cities", "--retract", "--where", "city = 'Oslo'", "--reason", WHY, "--yes")
+    assert (refused.code, "were taken since" in refused.err) == (2, True)
+    assert list_kept(node.home) == kept
+
+
+POLLED = """
+kind: DatasetSnapshot
+version: 1
+content:
+  name: cities
+  kind: Root
+  metadata:
+    - kind: SetPollingSource
+      fetch: {{kind: Url, url: "{url}"}}
+      read:
+        kind: Csv
+        header: true
+        schema: {{fields: [{{name: city, type: String}}, {{name: people, type: Int64}}]}}
+      merge: {{kind: Append}}
+"""
+
+
+def test_source_is_not_read_again_because_of_a_correction(tmp_path: Path) -> None:
+    node = QuickNode(tmp_path / "home", has_engine=True)
+    source = tmp_path / "cities.csv"
+    source.write_text("city,people\nOslo,700\n")
+    (tmp_path / "polled.yaml").write_text(POLLED.format(url=source.as_uri()))
+    node.must("add", str(tmp_path / "polled.yaml"))
+    node.must("pull", "cities")
+    correct(node, "--set", "people=717", "--where", "city = 'Oslo'")
+    node.must("pull", "cities")
+    assert operations(node) == [(0, "Oslo", 700), (2, "Oslo", 700), (3, "Oslo", 717)]
+
+
+def test_copy_of_another_node_takes_the_correction_and_is_not_corrected_here(tmp_path: Path) -> None:
+    node = make_node(tmp_path)
+    correct(node, "--retract", "--where", "city = 'Oslo'")
+    node.must("export", "cities", "--to", str(tmp_path / "files"))
+    (folder,) = (tmp_path / "files").iterdir()
+    other = RealNode(tmp_path / "other")
+    other.must("import", str(folder))
+    assert rows_of(other) == rows_of(node)
+    kept = list_kept(other.home)
+    refused = other.run("correct", "cities", "--retract", "--where", "true", "--reason", WHY, "--yes")
+    assert (refused.code, "only its owner changes it" in refused.err) == (2, True)
+    assert list_kept(other.home) == kept
