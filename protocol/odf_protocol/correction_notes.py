@@ -3,7 +3,7 @@
 ODF has no event for it. ``AddData.extra`` is free-form, part of what is hashed and signed, and ignored by nodes that do
 not know the name.
 
-Source: ODF "AddData", "ExtraAttributes"; clause ING-27 in ``spec/ingest.md``.
+Source: ODF "AddData", "ExtraAttributes"; clause ING-28 in ``spec/ingest.md``.
 """
 
 import unicodedata

@@ -1,4 +1,4 @@
-"""A correction by hand is a chain that another implementation pulls and verifies (ING-27)."""
+"""A correction by hand is a chain that another implementation pulls and verifies (ING-28)."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Rows are retracted and corrected by hand: one block with the reason, which all else follows (ING-26 to ING-28)."""
+"""Rows are retracted and corrected by hand: one block with the reason, which all else follows (ING-27 to ING-29)."""
 
 import json
 from collections.abc import Mapping

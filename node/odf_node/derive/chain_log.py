@@ -72,7 +72,7 @@ class ChainLog:
 
 
 def describe_event(event: object) -> str:
-    """Give the kind of an event, how many rows it adds, and why it corrects others (ING-27)."""
+    """Give the kind of an event, how many rows it adds, and why it corrects others (ING-28)."""
     new_data = getattr(event, "new_data", None)
     kind, reason = type(event).__name__, find_reason(event)
     rows = "" if new_data is None else f"  +{new_data.offset_interval.row_count:,} rows"

@@ -1,6 +1,6 @@
 """New values for rows that stand: from a file that somebody edited.
 
-Source: clause ING-26 in ``spec/ingest.md``.
+Source: clause ING-27 in ``spec/ingest.md``.
 """
 
 import json

@@ -7,7 +7,7 @@
 4. One block has all of it: retractions, or pairs of correct-from and correct-to, with the reason. It names no projected
    state, so the next ingest makes it anew from what is in force then.
 
-Source: clauses ING-26 to ING-28 in ``spec/ingest.md``.
+Source: clauses ING-27 to ING-29 in ``spec/ingest.md``.
 """
 
 from collections.abc import Mapping, Sequence

@@ -3,7 +3,7 @@
 What a condition may be is the operator's affair: it only says offsets, and values that expressions give. What the rows
 have is asked by offset.
 
-Source: clause ING-26 in ``spec/ingest.md``; QUERY-3 in ``spec/query.md``.
+Source: clause ING-27 in ``spec/ingest.md``; QUERY-3 in ``spec/query.md``.
 """
 
 from collections.abc import Sequence
