@@ -56,9 +56,10 @@ class ReadModels:
     @property
     def schedule_overview(self) -> "ScheduleOverview":
         """Behind ``schedule``."""
+        from odf_node.schedules.notes import read_notes
         from odf_node.schedules.overview import ScheduleOverview
 
-        return ScheduleOverview(self._store, self._cache)
+        return ScheduleOverview(self._store, read_notes(self._cache))
 
     def make_status(self, refusals: "Refusals", clock: "Clock") -> "NodeStatus":
         """Behind ``status``."""

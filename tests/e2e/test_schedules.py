@@ -79,14 +79,16 @@ def test_changing_file_is_polled_twice_and_a_source_that_is_gone_stays_visible(
             ),
             serving.log_file.read_text,
         )
+        home.with_suffix(".toml").write_text(SETTINGS.replace("cities gone", "cities"))
+        assert serving.reload()["changed"] == ["schedule"]
+        assert serving.wait_for("schedules", 2)[1]["datasets"] == 1
 
     cities, gone = rows
     assert (cities["dataset"], cities["when"], cities["attempts"]) == ("cities", "every 1s", 0)
     assert (gone["result"], gone["last_success"]) == ("failed", None)
     assert "gone.csv" in gone["text"]
     found = node.must("status", "-o", "json").json()
-    assert [each["command"] for each in found if each["condition"] == "failing"] == ["odf-node pull gone"]
-    assert [each["what"].split(",")[0] for each in found if each["condition"] == "scheduled"] == ["2 datasets"]
+    assert [each["what"].split(",")[0] for each in found if each["condition"] == "scheduled"] == ["1 dataset"]
     assert any("none.%" in each["what"] for each in found if each["condition"] == "waiting")
     audit = node.must("inspect", "audit", "-o", "json").json()
     assert [each["actor"] for each in audit if (each["command"], each["subject"]) == ("pull", "cities")] == [

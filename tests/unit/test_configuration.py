@@ -13,7 +13,15 @@ from odf_node.configuration import (
     load_configuration,
     parse_configuration,
 )
-from odf_node.configuration.declaration import LISTS, SECTIONS, make_json_schema, rule_of, settings_of, type_of
+from odf_node.configuration.declaration import (
+    LISTS,
+    SECTIONS,
+    Schedule,
+    make_json_schema,
+    rule_of,
+    settings_of,
+    type_of,
+)
 from odf_node.configuration.reloading import plan_reload
 
 ROOT = Path(__file__).parents[2]
@@ -57,6 +65,19 @@ def test_environment_wins_over_the_file() -> None:
     assert (read.listen.port, read.access.anonymous) == (2, False)
 
 
+def test_schedules_are_read_in_their_order() -> None:
+    """SCHED-1."""
+    read = parse('[[schedule]]\ndatasets = "a b.%"\nevery = "15m"\n[[schedule]]\ndatasets = "%"\ncron = "0 4 * * *"\n')
+    assert read.schedule == (Schedule(datasets="a b.%", every="15m"), Schedule(datasets="%", cron="0 4 * * *"))
+
+
+def test_schedules_change_while_the_node_runs() -> None:
+    running, wanted = parse(""), parse('[[schedule]]\ndatasets = "a"\nevery = "1m"\n')
+    plan = plan_reload(running, wanted)
+    assert (plan.changed, plan.need_restart, plan.configuration) == (("schedule",), (), wanted)
+    assert plan_reload(wanted, running).configuration == running
+
+
 def test_role_that_may_be_given_to_no_engine_may_be_empty() -> None:
     read = parse("[engines]\ningest_first = ''\n", ODF_NODE_ENGINES_QUERY_FIRST="")
     assert (read.engines.ingest_first, read.engines.query_first) == ("", "")
@@ -83,6 +104,31 @@ def test_role_that_may_be_given_to_no_engine_may_be_empty() -> None:
         ("[listen\nport = 80\n", "node.toml: no TOML: "),
         ("[listen]\nport = 80\nport = 81\n", "line 3"),
         ('\n[tls]\nkey = "k.pem"\n', "node.toml:2: tls: expected both certificate and key"),
+        ('[schedule]\nevery = "1m"\n', "node.toml:1: schedule: expected sections, each as [[schedule]]"),
+        ("schedule = 7\n", "node.toml:1: schedule: expected sections, each as [[schedule]]"),
+        ('[[schedule]]\nevery = "1m"\n', "node.toml:1: schedule.datasets: expected names or % patterns"),
+        ('[[schedule]]\ndatasets = " "\nevery = "1m"\n', "node.toml:1: schedule.datasets: expected names"),
+        ('[[schedule]]\ndatasets = "a"\n', "node.toml:1: schedule: expected either every or cron"),
+        ('[[schedule]]\ndatasets = "a"\nevery = "1m"\ncron = "* * * * *"\n', "schedule: expected either every or cron"),
+        (
+            '[[schedule]]\ndatasets = "a"\nevery = "1m"\n[[schedule]]\ndatasets = "b"\nevery = "soon"\n',
+            "node.toml:6: schedule.every: expected a number with s, m, h or d, from 1s to 366d, such as 15m, found",
+        ),
+        (
+            '[[schedule]]\ndatasets = "a"\ncron = "* * * * * *"\n',
+            "node.toml:3: schedule.cron: expected minute, hour, day of month, month and day of week",
+        ),
+        (
+            '[[schedule]]\ndatasets = "a"\ncron = "0 0 * * *"\ntime_zone = "Mars/Base"\n',
+            "node.toml:4: schedule.time_zone: expected a zone that this machine knows",
+        ),
+        ('[[schedule]]\ndataset = "a"\n', "node.toml:2: schedule.dataset: unknown setting. Did you mean 'datasets'?"),
+        ('[[schedul]]\ndatasets = "a"\n', "node.toml:1: schedul: unknown section. Did you mean 'schedule'?"),
+        ('[[schedule]]\ndatasets = ["a"]\n', "node.toml:2: schedule.datasets: expected a text"),
+        (
+            '[[schedule]]\ndatasets = "a"\nevery = "1s"\n' * 101,
+            "node.toml:1: schedule: expected at most 100, found 101",
+        ),
     ],
 )
 def test_mistake_is_told_with_its_place(text: str, told: str) -> None:

@@ -24,6 +24,8 @@ from odf_protocol.did import DatasetId
 
 LOOK_EACH_S: Final = 5.0  # guess: how soon a dataset that was added, new settings and a clock that was set are noticed
 NOTE_EACH_S: Final = 1.0  # guess: what is pulled again after a kill; pulling twice harms nothing
+REST: Final = 3
+"""Planning rests so many times as long as it took: a quarter of one processor at most.  # guess"""
 END_S: Final = 30.0
 """How long a pull that was told to end may take for it; then it is left behind.  # guess: an engine's end takes ten"""
 
@@ -97,12 +99,14 @@ class BackgroundSchedules:
             {key: place.standing for key, place in read_notes(self._node.home.cache).places.items()}
         )
         while True:
-            wait_s = self._look_each_s
+            wait_s, began_s = self._look_each_s, time.monotonic()
             try:
                 wait_s = self._step()
             except Exception as error:  # noqa: BLE001 - the edge of a thread that goes on for months
                 self._say("schedules-wait", level=logging.ERROR, error=type(error).__name__, text=str(error))
             with self._changed:
+                # With ten thousand datasets a step is work, and others want the processor too.
+                self._changed.wait_for(lambda: self._ends, REST * (time.monotonic() - began_s))
                 if not self._ends and not self._ended:
                     self._changed.wait(wait_s)
                 if self._ends:

@@ -71,7 +71,7 @@ def _place_of(found: dict[str, Any], count: int) -> NotedPlace:
     result = None if found["result"] is None else Result(found["result"])
     standing = Standing(
         due_ms=_whole(found["due_ms"]),
-        attempts=_whole(found["attempts"]) or 0,
+        attempts=max(0, _whole(found["attempts"]) or 0),
         ended_ms=_whole(found["ended_ms"]),
         result=result,
         text=str(found["text"]),

@@ -2,11 +2,10 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 from odf_node.configuration.declaration import Schedule
 from odf_node.ports.chains import ChainStore
-from odf_node.schedules.notes import ScheduleNotes, read_notes
+from odf_node.schedules.notes import ScheduleNotes
 from odf_node.schedules.standings import Standing
 from odf_protocol.errors import MalformedError
 from odf_protocol.timestamp import Timestamp
@@ -41,23 +40,24 @@ class ScheduleOverview:
     """The use case behind ``odf-node schedule``: reads what is noted, asks nobody, changes nothing."""
 
     chains: ChainStore
-    cache: Path
+    notes: ScheduleNotes
 
     def list_datasets(self) -> list[ScheduledDataset]:
         """List the datasets that are pulled by themselves, by name."""
-        return list(self._iter_datasets(read_notes(self.cache)))
+        return list(self._iter_datasets())
 
     def list_schedules(self) -> list[ScheduleSummary]:
         """List the schedules, in the order of the settings."""
-        notes = read_notes(self.cache)
-        found = []
+        notes, found = self.notes, []
         for number, schedule in enumerate(notes.schedules):
             places = [place for place in notes.places.values() if place.rule == number]
-            due_ms = min((p.standing.due_ms for p in places if p.standing.due_ms is not None), default=None)
+            times = (place.standing.due_ms for place in places)
+            due_ms = min((time_ms for time_ms in times if time_ms is not None), default=None)
             found.append(ScheduleSummary(schedule, describe(schedule), len(places), time_of(due_ms)))
         return found
 
-    def _iter_datasets(self, notes: ScheduleNotes) -> Iterator[ScheduledDataset]:
+    def _iter_datasets(self) -> Iterator[ScheduledDataset]:
+        notes = self.notes
         for record in self.chains.list_datasets() if notes.places else ():
             place = notes.places.get(record.id)
             if place is not None:

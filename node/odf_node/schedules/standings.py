@@ -69,18 +69,17 @@ def bring_forward(standing: Standing, timing: Timing | None, now_ms: int, key: b
     A time that was missed stays, so that it is made up for once. One that lies further ahead than the next one, counted
     from now, was set by another schedule or another clock, and is replaced by that.
     """
-    if timing is None:
-        next_ms = None
-    elif standing.due_ms is None and standing.ended_ms is None and isinstance(timing, Every):
+    if standing.due_ms is None and standing.ended_ms is None and isinstance(timing, Every):
         return replace(standing, due_ms=now_ms)
-    else:
-        next_ms = find_next_spread_ms(timing, now_ms, key)
+    next_ms = None if timing is None else find_next_ms(timing, now_ms)
     if standing.due_ms is None:
-        return replace(standing, due_ms=next_ms)
-    latest_ms = [] if next_ms is None else [next_ms]
+        return replace(standing, due_ms=None if next_ms is None else _spread(now_ms, next_ms, key))
+    times_ms = [] if next_ms is None else [next_ms + MOST_SPREAD_MS]
     if timing is None or standing.attempts:
-        latest_ms.append(now_ms + LONGEST_WAIT_MS)
-    return replace(standing, due_ms=min(standing.due_ms, max(latest_ms, default=standing.due_ms)))
+        times_ms.append(now_ms + LONGEST_WAIT_MS)
+    if standing.due_ms <= max(times_ms, default=standing.due_ms):
+        return standing
+    return replace(standing, due_ms=max(times_ms) if next_ms is None else _spread(now_ms, next_ms, key))
 
 
 def settle(standing: Standing, ended: Ended, timing: Timing | None, began_ms: int, now_ms: int, key: bytes) -> Standing:

@@ -1,0 +1,127 @@
+"""What schedules can name, what the daemon notes of them, and how status shows it (SCHED-1, SCHED-9)."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from odf_node.cli.main import main
+from odf_node.composition import Node
+from odf_node.configuration.declaration import Schedule
+from odf_node.schedules.candidates import CandidateReader
+from odf_node.schedules.notes import NOTES_FILE, NotedPlace, ScheduleNotes, read_notes, write_notes
+from odf_node.schedules.standings import Result, Standing
+from odf_protocol.did import DatasetId
+from odf_protocol.events import (
+    DatasetKind,
+    FetchStepUrl,
+    MergeStrategyAppend,
+    ReadStepCsv,
+    Seed,
+    SetPollingSource,
+)
+from support.offers import Judge, PeerChain, PublisherHome, root_chain, select
+from support.signing import DATASET_KEY, NEW_KEY, OTHER_KEY
+
+FIRST = DatasetId(b"\1" * 32)
+NOTES = ScheduleNotes(
+    1_700_000_000_000,
+    (Schedule(datasets="cities", every="15m"), Schedule(datasets="none.%", cron="0 4 * * *", time_zone="UTC")),
+    {
+        FIRST: NotedPlace(0, Standing(1_700_000_100_000, 2, 1_700_000_000_000, Result.UNAVAILABLE, "gone", None)),
+        DatasetId(b"\2" * 32): NotedPlace(None, Standing()),
+    },
+)
+
+
+def polled(folder: Path, name: str, url: str, key: bytes) -> PeerChain:
+    chain = PeerChain(folder, name=name, key=key)
+    chain.add(Seed(dataset_id=chain.id, dataset_kind=DatasetKind.ROOT))
+    fetch = FetchStepUrl(url=url)
+    return chain.add(SetPollingSource(fetch=fetch, read=ReadStepCsv(), merge=MergeStrategyAppend()))
+
+
+def test_own_roots_with_a_source_and_own_derivatives_can_be_named(node: Node, judge: Judge, tmp_path: Path) -> None:
+    home = PublisherHome(judge)
+    home.keep(root_chain(tmp_path, name="pushed"))
+    root = home.keep(polled(tmp_path, "polled", "https://me:secret@Data.Example:8443/a.csv", NEW_KEY))
+    derivative = PeerChain(tmp_path, name="derived", key=OTHER_KEY)
+    derivative.add(Seed(dataset_id=derivative.id, dataset_kind=DatasetKind.DERIVATIVE))
+    home.keep(derivative.add(select("SELECT * FROM polled", root.id)))
+    found = {each.name: each for each in CandidateReader(node.chains).list_candidates()}
+    assert set(found) == {"polled", "derived"}
+    assert found["polled"].host == "data.example:8443"
+    assert found["derived"].inputs == (root.id,)
+    assert found["derived"].host is None
+
+
+def test_datasets_of_others_cannot_be_named(node: Node, judge: Judge, tmp_path: Path) -> None:
+    judge.accept(polled(tmp_path, "theirs", "https://data.example/a.csv", DATASET_KEY))
+    assert [record.name for record in node.chains.list_datasets()] == ["theirs"]
+    assert CandidateReader(node.chains).list_candidates() == []
+
+
+def test_notes_are_read_as_they_were_written(tmp_path: Path) -> None:
+    assert read_notes(tmp_path) == ScheduleNotes()
+    assert write_notes(tmp_path, NOTES)
+    assert read_notes(tmp_path) == NOTES
+    assert [path.name for path in tmp_path.iterdir()] == [NOTES_FILE]
+
+
+def test_notes_that_cannot_be_written_are_told(tmp_path: Path) -> None:
+    assert not write_notes(tmp_path / "absent", NOTES)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.data())
+def test_notes_that_are_damaged_are_none_or_sound(tmp_path: Path, data: st.DataObject) -> None:
+    write_notes(tmp_path, NOTES)
+    path = tmp_path / NOTES_FILE
+    text = path.read_text()
+    place = data.draw(st.integers(0, len(text) - 1))
+    path.write_text(text[:place] + data.draw(st.text(max_size=3)) + text[place + data.draw(st.integers(0, 9)) :])
+    found = read_notes(tmp_path)
+    assert all(each.rule is None or each.rule < len(found.schedules) for each in found.places.values())
+
+
+@pytest.mark.parametrize("text", ["", "[" * 100_000, "null", '{"noted_ms": 1e999}', '{"places": {"x": {}}}'])
+def test_notes_of_another_form_are_none(tmp_path: Path, text: str) -> None:
+    (tmp_path / NOTES_FILE).write_text(text)
+    assert read_notes(tmp_path) == ScheduleNotes()
+
+
+def test_status_and_schedule_show_what_fails_what_is_idle_and_what_comes_next(
+    judge: Judge, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record = PublisherHome(judge).keep(root_chain(tmp_path))
+    failing = NOTES.places[FIRST]
+    write_notes(judge.home.cache, replace(NOTES, places={record.id: failing}))
+
+    assert main(["--home", str(judge.home.path), "status", "-o", "json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert [(row["condition"], row["dataset"], row["what"], row["command"]) for row in rows] == [
+        ("failing", "cities", "its pull by schedule failed: gone", "odf-node pull cities"),
+        ("waiting", None, "no own dataset that can be pulled is called 'none.%' (0 4 * * * UTC)", "odf-node list"),
+        ("scheduled", None, "1 dataset, every 15m, next 2023-11-14T22:15:00Z", "odf-node schedule"),
+    ]
+
+    assert main(["--home", str(judge.home.path), "schedule", "-o", "json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)
+    assert row == {
+        "dataset": "cities",
+        "when": "every 15m",
+        "next": "2023-11-14T22:15:00Z",
+        "last": "2023-11-14T22:13:20Z",
+        "result": "unavailable",
+        "last_success": None,
+        "attempts": 2,
+        "text": "gone",
+    }
+
+
+def test_node_without_schedules_says_where_they_are_set(judge: Judge, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--home", str(judge.home.path), "schedule"]) == 0
+    assert "[[schedule]]" in capsys.readouterr().err
