@@ -1,8 +1,8 @@
 """Bring files that a command needs and that are not here by choice, with progress, before the command runs (PART-9)."""
 
 import signal
-from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Coroutine, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from odf_node.cli.context import Context
 from odf_node.cli.stopping import SIGNALS, finish_or_stop
@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from odf_node.ports import DatasetRecord
     from odf_node.ports.progress import ProgressLine
     from odf_protocol.multihash import Multihash
+
+_Result = TypeVar("_Result")
 
 
 def bring_files(
@@ -26,15 +28,30 @@ def bring_files(
     if not needed:
         return
 
-    async def bring() -> int:
+    async def bring() -> None:
         for record, hashes in needed:
             await context.node.bringing.bring(record, hashes, progress)
+
+    finish_transfers(context, bring())
+
+
+def finish_transfers(context: Context, work: Coroutine[Any, Any, _Result]) -> _Result:
+    """Wait for what comes from others, which a signal stops.
+
+    Raises:
+        Stopped: A signal came.
+    """
+    results: list[_Result] = []
+
+    async def finish() -> int:
+        results.append(await work)
         return 0
 
     context.limit_transfers()
     before = {number: signal.getsignal(number) for number in SIGNALS}
     try:
-        finish_or_stop(bring(), context.stop)
+        finish_or_stop(finish(), context.stop)
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+    return results[0]

@@ -94,6 +94,7 @@ class QueryRunner:
         engine: str | None = None,
         records: Sequence[DatasetRecord] | None = None,
         limits: Limits | None = None,
+        more: Sequence[QueryTable] = (),
     ) -> Answer:
         """Answer one query.
 
@@ -107,6 +108,7 @@ class QueryRunner:
             records: The datasets that are tables, by the names that whoever asks knows them by; None: all,
                 and what their ingests set aside, which is for the operator alone.
             limits: What the answer may cost; None: what the session's requests may.
+            more: Tables beside those of datasets of this node (QUERY-12).
 
         Raises:
             EngineMissingError: No such engine is installed, or it answers no questions.
@@ -116,7 +118,7 @@ class QueryRunner:
         """
         import pyarrow.parquet as pq
 
-        found = self.ask(sql, as_of=as_of, max_rows=max_rows, engine=engine, records=records, limits=limits)
+        found = self.ask(sql, as_of=as_of, max_rows=max_rows, engine=engine, records=records, limits=limits, more=more)
         # ``read_table`` would load all that data sets of many files need, and pandas where it is.
         with pq.ParquetFile(found.path) as file:
             return Answer(file.read(), found.engine, found.fallback)
@@ -130,11 +132,13 @@ class QueryRunner:
         engine: str | None = None,
         records: Sequence[DatasetRecord] | None = None,
         limits: Limits | None = None,
+        more: Sequence[QueryTable] = (),
     ) -> AnswerFile:
         """Answer one query with a file; arguments and errors as ``run``."""
         of_operator = records is None
         records = self.chains.list_datasets() if records is None else records
         tables = [table for each in records if (table := self._table(each, sql, as_of)) is not None]
+        tables += more
         with ExitStack() as stack:
             asked = (
                 each for each in records if of_operator and f"{each.name}{QUARANTINE_SUFFIX}".lower() in sql.lower()
@@ -175,12 +179,24 @@ class QueryRunner:
         view = load_view(self.chains, record.id)
         if view.schema is None:
             return None
-        paths: tuple[Path, ...] = ()
         if _names(sql, record):
-            slices = tuple(iter_slices(self.chains, record.id, as_of=as_of))
-            Presence(self.object_names, self.objects).require_checked(record, (item.physical_hash for item in slices))
-            paths = EngineRows(self.chains, self.objects, self.engines.rows).get_paths(record.id, slices)
-        return QueryTable(name=record.name, vocabulary=view.vocabulary, schema=view.schema, slices=paths)
+            return self.make_table(record, as_of, record.name)
+        return QueryTable(name=record.name, vocabulary=view.vocabulary, schema=view.schema, slices=())
+
+    def make_table(self, record: DatasetRecord, as_of: Timestamp | None, name: str) -> QueryTable:
+        """Give a dataset as a table of a question, under any name, with rows that engines may read.
+
+        Raises:
+            ObjectsAbsentError: Files are not here, or nobody checked their rows.
+            InvalidQueryError: It never had data.
+        """
+        view = load_view(self.chains, record.id)
+        if view.schema is None:
+            raise InvalidQueryError(f"{record.origin_url or name} has no rows yet")
+        slices = tuple(iter_slices(self.chains, record.id, as_of=as_of))
+        Presence(self.object_names, self.objects).require_checked(record, (item.physical_hash for item in slices))
+        paths = EngineRows(self.chains, self.objects, self.engines.rows).get_paths(record.id, slices)
+        return QueryTable(name=name, vocabulary=view.vocabulary, schema=view.schema, slices=paths)
 
     def _is_asked_in_vain(self, record: DatasetRecord, sql: str) -> bool:
         """Say whether a query names a dataset that never had data, and so is no table."""

@@ -19,6 +19,7 @@ from odf_node.front.tables import Dataset, Rows, Table
 from odf_node.front.waiting import bring_files, finish
 from odf_node.node_settings import keep_to_settings
 from odf_node.ports.progress import UNHEARD, Silence
+from odf_node.remote_tables import RemoteTables
 from odf_node.upkeep.listing import DatasetSummary, Listing
 from odf_protocol.errors import MalformedError, OdfError
 from odf_protocol.names import fits_pattern
@@ -95,8 +96,13 @@ class OpenNode:
                 if each.name.lower() in query.lower():
                     self.pull(each.name)
         moment = _moment(as_of)
-        bring_files(self.inner, self.inner.queries.list_absent(query, as_of=moment))
-        return Rows(self.inner.queries.run(query, as_of=moment, max_rows=max_rows, engine=engine).rows)
+        with RemoteTables(self.inner) as remote:
+            asked = finish(remote.bring(query, engine=engine, as_of=moment, progress=Silence()))
+            bring_files(self.inner, self.inner.queries.list_absent(asked.sql, as_of=moment))
+            answer = self.inner.queries.run(
+                asked.sql, as_of=moment, max_rows=max_rows, engine=engine, more=asked.tables
+            )
+        return Rows(answer.rows)
 
     def pull(self, *sources: str, policy: str | None = None) -> list[PullReport]:
         """Bring datasets up to date, inputs first: ingest roots, compute derivatives, accept news of others.

@@ -2,14 +2,16 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from odf_node.cli.context import Context
-from odf_node.cli.missing_files import bring_files
+from odf_node.cli.missing_files import bring_files, finish_transfers
 from odf_node.cli.rows import write_rows
+from odf_node.remote_tables import RemoteQuestion, RemoteTables, find_remote_names
 from odf_protocol.timestamp import Timestamp
 
 if TYPE_CHECKING:
+    from odf_node.cli.progress import Progress
     from odf_node.datasets.queries import Answer
 
 
@@ -28,6 +30,7 @@ class Asker:
     engine: str | None
     as_of: Timestamp | None
     max_rows: int | None
+    _remote: RemoteTables | None = None
 
     def ask(self, sql: str) -> "Answer":
         """Answer one question; says which engine did where that is not the first one.
@@ -36,12 +39,34 @@ class Asker:
             OdfError: As ``QueryRunner.run`` and ``bring_files``.
         """
         with self.context.console.progress("running the query") as progress:
-            queries = self.context.node.queries
-            bring_files(self.context, queries.list_absent(sql, as_of=self.as_of), progress)
-            answer = queries.run(sql, as_of=self.as_of, max_rows=self.max_rows, engine=self.engine)
+            queries, asked = self.context.node.queries, RemoteQuestion(sql)
+            if find_remote_names(sql, self.engine or self.context.node.engine_roles.query):
+                asked = self._bring_tables(sql, progress)
+            bring_files(self.context, queries.list_absent(asked.sql, as_of=self.as_of), progress)
+            answer = queries.run(
+                asked.sql, as_of=self.as_of, max_rows=self.max_rows, engine=self.engine, more=asked.tables
+            )
+        for note in asked.notes:
+            self.context.console.note(note)
         if answer.fallback is not None:
             self.context.console.note(f"answered by {answer.engine}: {answer.fallback}")
         return answer
+
+    def close(self) -> None:
+        """Forget what was brought for questions."""
+        if self._remote is not None:
+            self._remote.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _bring_tables(self, sql: str, progress: "Progress") -> RemoteQuestion:
+        self._remote = self._remote or RemoteTables(self.context.node)
+        work = self._remote.bring(sql, engine=self.engine, as_of=self.as_of, progress=progress)
+        return finish_transfers(self.context, work)
 
     def split(self, text: str) -> tuple[tuple[str, ...], str]:
         """Split a text into statements that a semicolon ends, and the rest behind the last one (QUERY-9).

@@ -23,7 +23,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--command-text",
         metavar="QUERY",
         dest="query",
-        help="one query, in the engine's SQL; datasets are tables, NAME__state is the newest state of each primary key,"
+        help="one query, in the engine's SQL; datasets are tables, also those of other nodes behind FROM or JOIN as "
+        '"http://host/name"; NAME__state is the newest state of each primary key,'
         " NAME__quarantine what ingests did not take, with all its errors",
     )
     asked.add_argument(
@@ -53,7 +54,11 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
     """Answer read-only, in a sandboxed engine."""
     path: Path | None = arguments.output_path
     as_of = parse_time(arguments.as_of, option="--as-of") if arguments.as_of else None
-    asker = Asker(context, arguments.engine, as_of, arguments.max_rows or None)
+    with Asker(context, arguments.engine, as_of, arguments.max_rows or None) as asker:
+        return _run(asker, arguments, path)
+
+
+def _run(asker: Asker, arguments: argparse.Namespace, path: Path | None) -> int:
     if arguments.query is None and arguments.script is None and sys.stdin.isatty():
         return _run_shell(asker, arguments.output_format, path)
     if arguments.output_format in FILE_FORMATS and path is None:

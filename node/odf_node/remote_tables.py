@@ -1,0 +1,221 @@
+"""Datasets elsewhere as tables of a question: taken and checked for it alone, in homes that end with it.
+
+Source: clause QUERY-12 in ``spec/query.md``.
+"""
+
+import itertools
+import re
+import shutil
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final, Self
+
+from odf_engines.contract import QueryTable
+from odf_engines.errors import InvalidQueryError
+from odf_node.acceptance.offers import Portion
+from odf_node.composition import Node
+from odf_node.datasets.chains import iter_slices
+from odf_node.errors import RefusedError, UsageError
+from odf_node.exchange.pull_planning import PullTarget
+from odf_node.exchange.pulling import PullWishes
+from odf_node.home import Home
+from odf_node.ports import DatasetRecord
+from odf_node.ports.progress import ProgressLine
+from odf_node.threads import finish_in_thread
+from odf_node.wording import count_of
+from odf_protocol.enums import DatasetKind
+from odf_protocol.timestamp import Timestamp
+
+MOST_BYTES: Final = 1 << 30
+"""Of the slices that a question brings of one dataset.  # guess: who reads more than that wants to keep it"""
+STATE_SUFFIX: Final = "__state"
+
+_QUOTED: Final = re.compile(r"""(["`])[^"`]*/[^"`]*\1""")
+_SCHEMES: Final = ("http://", "https://")
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteName:
+    """A dataset elsewhere that a question names: as what, and where that stands in the text, quotes included."""
+
+    text: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteQuestion:
+    """A question whose tables are all here: its text, the tables that it got, and a line about each for people."""
+
+    sql: str
+    tables: tuple[QueryTable, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def find_remote_names(sql: str, engine: str) -> list[RemoteName]:
+    """Find the addresses that stand quoted behind ``FROM`` or ``JOIN``, and where they stand again as names.
+
+    Args:
+        sql: A question.
+        engine: Whose SQL it is.
+
+    Raises:
+        InvalidQueryError: A quote does not end.
+    """
+    if _QUOTED.search(sql) is None:
+        return []
+    from sqlglot.errors import TokenError
+    from sqlglot.tokens import TokenType
+
+    from odf_engines.dialects.translation import dialect_of
+
+    try:
+        tokens = dialect_of(engine.lower()).tokenize(sql)
+    except TokenError as error:
+        raise InvalidQueryError("a quoted text or name does not end") from error
+    quoted = [each for each in tokens if sql[each.start] in {'"', "`"} and "/" in each.text]
+    behind = {TokenType.FROM, TokenType.JOIN}
+    starts = {each.start for before, each in itertools.pairwise(tokens) if before.token_type in behind}
+    tables = {each.text for each in quoted if each.start in starts}
+    return [
+        RemoteName(each.text, each.start, each.end + 1)
+        for each in quoted
+        if each.start in starts or (each.text in tables and each.token_type == TokenType.IDENTIFIER)
+    ]
+
+
+@dataclass(slots=True)
+class RemoteTables:
+    """Brings them for one question after the other; what was brought is gone with ``close``."""
+
+    node: Node
+    most_bytes: int = MOST_BYTES
+    _asked: dict[str, Node] = field(default_factory=dict)
+    _stack: ExitStack = field(default_factory=ExitStack)
+
+    async def bring(
+        self, sql: str, *, engine: str | None, as_of: Timestamp | None, progress: ProgressLine
+    ) -> RemoteQuestion:
+        """Take what a question names elsewhere, and name it in the question as it is called here.
+
+        Args:
+            sql: The question.
+            engine: In whose SQL; None: the usual one's.
+            as_of: Only slices with rows that were known by then are brought.
+            progress: Hears how far it is.
+
+        Raises:
+            InvalidQueryError: A quote does not end.
+            UsageError: An address is none that a question takes, or there is too much.
+            RefusedError, RejectedError: What is there is not accepted, or is not what its blocks say.
+            UnavailableError, NotFoundError: It is not to be had.
+        """
+        engine = engine or self.node.engine_roles.query
+        names = find_remote_names(sql, engine)
+        called: dict[str, str] = {}
+        found: dict[str, tuple[str, QueryTable | None, str]] = {}
+        for text in dict.fromkeys(each.text for each in names):
+            address = text.removesuffix(STATE_SUFFIX)
+            url = self.node.remotes.resolve(address)
+            if not url.startswith(_SCHEMES):
+                raise UsageError(f"a question takes http:// and https:// alone; 'odf-node pull {address}' brings it")
+            if url not in found:
+                found[url] = await self._find(url, len(found) + 1, as_of, progress)
+            called[text] = _quote(found[url][0] + text[len(address) :], engine)
+        for each in reversed(names):
+            sql = sql[: each.start] + called[each.text] + sql[each.end :]
+        tables = tuple(table for _, table, _ in found.values() if table is not None)
+        return RemoteQuestion(sql, tables, tuple(note for _, _, note in found.values()))
+
+    def close(self) -> None:
+        """Forget what was brought."""
+        self._stack.close()
+        self._asked.clear()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    async def _find(
+        self, url: str, number: int, as_of: Timestamp | None, progress: ProgressLine
+    ) -> tuple[str, QueryTable | None, str]:
+        """Give a dataset's name in the question, its table where it is not one of this node's, and what to say."""
+        record = self._find_held(url) or await self._take(url, progress)
+        if (held := self.node.chains.find_dataset(record.id)) is not None:
+            # What is known here of its keys and history outranks what is shown to a newcomer.
+            note = (
+                f"{url} is '{held.name}' in this node, which answers as of block {held.head.sequence_number}; "
+                f"'odf-node pull {held.name}' brings what is new"
+            )
+            return held.name, None, note
+        name = self._free_name(number)
+        note = await self._bring_slices(record, url, as_of, progress)
+        table = await finish_in_thread(partial(self._asked[url].queries.make_table, record, as_of, name))
+        return name, table, note
+
+    def _find_held(self, url: str) -> DatasetRecord | None:
+        return next((each for each in self.node.chains.list_datasets() if each.origin_url == url), None)
+
+    def _free_name(self, number: int) -> str:
+        name, taken = f"remote_{number}", {each.name.lower() for each in self.node.chains.list_datasets()}
+        while any(name in each for each in taken):
+            name += "_"
+        return name
+
+    async def _take(self, url: str, progress: ProgressLine) -> DatasetRecord:
+        """Take its blocks through the gate, under the policies of this node's operator (PART-1)."""
+        if url not in self._asked:
+            self._asked[url] = self._open()  # one for each, as two places may have two datasets of one name
+        asked, wishes = self._asked[url], PullWishes(portion=Portion.METADATA_ONLY, command="sql")
+        try:
+            return (await asked.pulling.pull(PullTarget(url, None, url), wishes, progress)).record
+        except RefusedError as refusal:
+            # Its evidence ends with the question; a pull would keep it.
+            report = {**{key: found for key, found in refusal.report.items() if key != "id"}, "dataset": url}
+            raise RefusedError(
+                refusal.rule, refusal.reason, sequence_number=refusal.sequence_number, report=report
+            ) from refusal
+
+    async def _bring_slices(
+        self, record: DatasetRecord, url: str, as_of: Timestamp | None, progress: ProgressLine
+    ) -> str:
+        node = self._asked[url]
+        sizes = {each.physical_hash: each.size for each in iter_slices(node.chains, record.id, as_of=as_of)}
+        if (total := sum(sizes.values())) > self.most_bytes:
+            raise UsageError(
+                f"{url} has {total:,} bytes of slices, more than the {self.most_bytes:,} that a question brings; "
+                f"'odf-node pull {url}' brings and keeps them"
+            )
+        absent = node.object_names.list_absent_objects(record.id) & sizes.keys()
+        brought = sum(sizes[each] for each in absent)
+        await node.bringing.bring(record, sizes, progress)
+        is_signed = node.documents.find_signed_head(record.id) is not None
+        checked = "its chain, signatures and rows hold" if is_signed else "its chain and rows hold, nobody signed it"
+        if record.kind is DatasetKind.DERIVATIVE:
+            checked += ", its steps were not computed again"
+        return (
+            f"{url}: brought {count_of(len(absent), 'file')} ({count_of(brought, 'byte')}) for this question alone; "
+            f"{checked}; 'odf-node pull {url}' checks all and keeps it"
+        )
+
+    def _open(self) -> Node:
+        # Where engines work: what a killed command leaves there is swept (HOME-18).
+        folder = TemporaryDirectory(dir=self.node.engines.workspace, prefix="asked-")
+        home = Home(Path(self._stack.enter_context(folder)))
+        home.create()
+        if self.node.home.policies.exists():
+            shutil.copyfile(self.node.home.policies, home.policies)
+        asked = Node(home, self.node.clock)
+        self._stack.callback(asked.close)
+        # As this node, which is known to some and has tokens for some.
+        asked.outgoing = self.node.outgoing
+        return asked
+
+
+def _quote(name: str, engine: str) -> str:
+    return f'"{name}"' if engine == "datafusion" else f"`{name}`"
