@@ -218,4 +218,8 @@ class RemoteTables:
 
 
 def _quote(name: str, engine: str) -> str:
-    return f'"{name}"' if engine == "datafusion" else f"`{name}`"
+    from sqlglot.expressions import to_identifier
+
+    from odf_engines.dialects.translation import dialect_of
+
+    return to_identifier(name, quoted=True).sql(dialect=dialect_of(engine.lower()))
