@@ -222,4 +222,5 @@ def _quote(name: str, engine: str) -> str:
 
     from odf_engines.dialects.translation import dialect_of
 
-    return to_identifier(name, quoted=True).sql(dialect=dialect_of(engine.lower()))
+    quoted: str = to_identifier(name, quoted=True).sql(dialect=dialect_of(engine.lower()))
+    return quoted
