@@ -1,8 +1,11 @@
 """Readers of further formats, by real commands: taken apart, converted, set aside, mended, refused whole (READ)."""
 
+import datetime as dt
 import sys
 from pathlib import Path
 
+import fastavro
+import openpyxl
 import pytest
 
 from odf_engines.arrow.engine import ArrowEngine
@@ -91,11 +94,46 @@ def test_document_that_defines_entities_is_refused_whole_and_changes_nothing(tmp
     assert list_kept(node.home) == before
 
 
+TYPED = '{kind: NdJson, ddlSchema: ["event_time DATE", "place STRING", "celsius DOUBLE"]}'
+
+
+@pytest.mark.parametrize("kind", ["Excel", "Avro"])
+def test_workbook_and_avro_file_go_in_and_a_hostile_one_changes_nothing(kind: str, tmp_path: Path) -> None:
+    """In the sandbox, where the libraries of these readers have to be."""
+    node = RealNode(tmp_path / "home")
+    node.must("add", manifest(tmp_path, f"{{kind: {kind}, columns: {{place: Place}}}}", TYPED))
+    path = tmp_path / "file"
+    day = dt.date(2024, 5, 1)
+    if kind == "Excel":
+        book = openpyxl.Workbook()
+        for row in (["event_time", "Place", "celsius"], [day, "Bern", 1.5], [day, "Chur", "cold"]):
+            book.active.append(row)
+        book.save(path)
+    else:
+        types = {"event_time": {"type": "int", "logicalType": "date"}, "Place": "string", "celsius": "string"}
+        fields = [{"name": name, "type": each} for name, each in types.items()]
+        rows = [{"event_time": day, "Place": "Bern", "celsius": "1.5"},
+                {"event_time": day, "Place": "Chur", "celsius": "cold"}]  # fmt: skip
+        with path.open("wb") as file:
+            fastavro.writer(file, {"type": "record", "name": "Row", "fields": fields}, rows, codec="deflate")
+    node.must("ingest", "weather", str(path))
+    (row,) = node.must("tail", "weather", "-o", "json").json()
+    assert (row["event_time"], row["place"], row["celsius"]) == ("2024-05-01", "Bern", 1.5)
+    (bad,) = node.must("quarantine", "show", "weather", "-o", "json").json()
+    assert (bad["stage"], bad["columns"]["celsius"]) == ("convert", "cold")
+    assert '"Chur"' in bad["original"]
+    before = list_kept(node.home)
+    path.write_bytes(path.read_bytes()[:-20])
+    ran = node.run("ingest", "weather", str(path))
+    assert (ran.code, f"reader {kind}: " in ran.err) == (7, True), ran.err
+    assert list_kept(node.home) == before
+
+
 @pytest.mark.parametrize(
     ("reader", "read", "place", "said"),
     [
         ("{kind: FixedWith, columns: {}}", READ, "reader.kind", "did you mean 'FixedWidth'?"),
-        ("{kind: Avro}", READ, "reader.kind", "a reader that is installed here (FixedWidth, XmlRows)"),
+        ("{kind: Orc}", READ, "reader.kind", "a reader that is installed here (Avro, Excel, FixedWidth, XmlRows)"),
         ("{kind: FixedWidth, colums: {}}", READ, "reader.colums", "did you mean 'columns'?"),
         ("{kind: FixedWidth, columns: {palce: 1-2}}", READ, "reader.columns", "did you mean 'place'?"),
         (FIXED, "{kind: Csv, header: true}", "reader.kind", "the read step has to be NdJson with a schema"),

@@ -15,13 +15,17 @@ _PLACE = "/runtime/plug-ins"
 
 
 def plug_in_mounts() -> tuple[Mount, ...]:
-    """Return how the sandbox shows the packages of others that bring plug-ins; those that are gone are left out."""
+    """Return how the sandbox shows packages of others that bring plug-ins, and those that our readers need.
+
+    Those that are gone are left out.
+    """
     from odf_engines.conversion import plug_in_names as converters
     from odf_engines.readers import plug_in_names as readers
     from odf_engines.validation import plug_in_names as validators
 
     mounts = []
-    for name in sorted({name for kind in (readers, converters, validators) for name in kind.installed_plug_ins()}):
+    theirs = {name for kind in (readers, converters, validators) for name in kind.installed_plug_ins()}
+    for name in sorted(theirs | {*readers.LIBRARIES}):
         try:
             mounts.append(Mount(package_folder(name), f"{_PLACE}/{name}"))
         except SandboxUnavailableError:

@@ -10,11 +10,16 @@ from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Final
 
-__all__ = ["ENTRY_POINT_GROUP", "installed_plug_ins", "installed_readers", "reader_place"]
+__all__ = ["ENTRY_POINT_GROUP", "LIBRARIES", "installed_plug_ins", "installed_readers", "reader_place"]
 
 ENTRY_POINT_GROUP: Final = "odf_readers"
 
+LIBRARIES: Final = ("et_xmlfile", "fastavro", "openpyxl")
+"""Import names of the packages that our own readers need in the sandbox, and no engine does."""
+
 _BUILT_IN: Final = {
+    "Avro": ("odf_engines.readers.avro", "Avro"),
+    "Excel": ("odf_engines.readers.excel", "Excel"),
     "FixedWidth": ("odf_engines.readers.fixed_width", "FixedWidth"),
     "XmlRows": ("odf_engines.readers.xml_rows", "XmlRows"),
 }
