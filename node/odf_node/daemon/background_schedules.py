@@ -66,7 +66,7 @@ class BackgroundSchedules:
         self._ends = False
         self._running: dict[DatasetId, _Running] = {}
         self._looked_s = self._noted_s = -float("inf")
-        self._is_noted = True
+        self._noted, self._is_news = ScheduleNotes(), False
         self._said: tuple[object, ...] = ()
         self._failing: dict[Labels, float] = {}
         self._thread = threading.Thread(target=self._run, name="schedules", daemon=True)
@@ -95,18 +95,17 @@ class BackgroundSchedules:
         self._note()
 
     def _run(self) -> None:
-        self._timetable = Timetable(
-            {key: place.standing for key, place in read_notes(self._node.home.cache).places.items()}
-        )
+        self._noted = read_notes(self._node.home.cache)
+        self._timetable = Timetable({key: place.standing for key, place in self._noted.places.items()})
         while True:
-            wait_s, began_s = self._look_each_s, time.monotonic()
+            wait_s, began_s = self._look_each_s, time.thread_time()
             try:
                 wait_s = self._step()
             except Exception as error:  # noqa: BLE001 - the edge of a thread that goes on for months
                 self._say("schedules-wait", level=logging.ERROR, error=type(error).__name__, text=str(error))
             with self._changed:
                 # With ten thousand datasets a step is work, and others want the processor too.
-                self._changed.wait_for(lambda: self._ends, REST * (time.monotonic() - began_s))
+                self._changed.wait_for(lambda: self._ends, REST * (time.thread_time() - began_s))
                 if not self._ends and not self._ended:
                     self._changed.wait(wait_s)
                 if self._ends:
@@ -116,21 +115,26 @@ class BackgroundSchedules:
         """Do what is to be done now, and return in how many seconds there may be more."""
         self._take_ended()
         schedules = self._live.configuration.schedule
-        if not schedules and not self._timetable.places:
+        if not schedules and not self._timetable.schedules and not self._running:
+            if self._noted.schedules:  # of the process before
+                self._note()
             return self._look_each_s
         now_s, now_ms = time.monotonic(), self._now_ms()
         if now_s - self._looked_s >= self._look_each_s or schedules != self._timetable.schedules:
             self._looked_s = now_s
             candidates = self._candidates.list_candidates() if schedules and self._node.home.exists() else []
             self._timetable.renew(schedules, candidates, now_ms)
-            self._is_noted = False
+            self._is_news = True
             self._tell_idle()
         self._end_late(now_s)
         for candidate in self._timetable.take_due(now_ms, self._live.configuration.limits.scheduled_pulls):
             pull = ScheduledPull(self._open_node, candidate, self._hear)
             self._running[candidate.id] = _Running(pull, now_s)
-            pull.start()
-        if not self._is_noted and now_s - self._noted_s >= NOTE_EACH_S:
+            try:
+                pull.start()
+            except RuntimeError as error:  # the system has no more threads now
+                self._hear(pull, Ended(Result.UNAVAILABLE, str(error)))
+        if self._is_news and now_s - self._noted_s >= NOTE_EACH_S:
             self._note()
         return self._find_wait_s()
 
@@ -140,7 +144,7 @@ class BackgroundSchedules:
         for pull, what in ended:
             candidate, began_s = pull.candidate, self._running.pop(pull.candidate.id).began_s
             standing = self._timetable.end(candidate.id, what, self._now_ms())
-            self._is_noted = False
+            self._is_news = True
             self._live.metrics.scheduled_pulls.add(result=standing.result or what.result)
             facts = {"text": standing.text, "attempts": standing.attempts or None} if standing.is_failing else {}
             write_line(
@@ -177,7 +181,7 @@ class BackgroundSchedules:
         waits = [self._look_each_s, self._read_limit_s()]
         if due_ms is not None:
             waits.append((due_ms - now_ms) / 1000)
-        if not self._is_noted:
+        if self._is_news:
             waits.append(NOTE_EACH_S)
         return min(waits)
 
@@ -189,7 +193,7 @@ class BackgroundSchedules:
     def _tell_idle(self) -> None:
         idle = [self._timetable.schedules[number].datasets for number in self._timetable.list_idle_rules()]
         counts = {"schedules": len(self._timetable.schedules), "datasets": len(self._timetable.places)}
-        self._say("schedules", **counts, without_datasets=idle)
+        self._say("schedules", level=logging.WARNING if idle else logging.INFO, **counts, without_datasets=idle)
 
     def _say(self, event: str, *, level: int = logging.INFO, **facts: object) -> None:
         """Say what was not said last."""
@@ -198,11 +202,13 @@ class BackgroundSchedules:
             write_line(event, level=level, **facts)
 
     def _note(self) -> None:
-        table = self._timetable
+        """Write down what changed since the last time."""
+        table, self._noted_s, self._is_news = self._timetable, time.monotonic(), False
         places = {key: NotedPlace(place.rule, place.standing) for key, place in table.places.items()}
-        if self._node.home.exists() and (table.schedules or read_notes(self._node.home.cache).noted_ms is not None):
-            write_notes(self._node.home.cache, ScheduleNotes(self._now_ms(), table.schedules, places))
-        self._is_noted, self._noted_s = True, time.monotonic()
+        if (table.schedules, places) != (self._noted.schedules, self._noted.places) and self._node.home.exists():
+            notes = ScheduleNotes(self._now_ms(), table.schedules, places)
+            self._is_news = not write_notes(self._node.home.cache, notes)
+            self._noted = self._noted if self._is_news else notes
 
     def _now_ms(self) -> int:
         return self._node.clock.now().unix_ms

@@ -54,16 +54,16 @@ async def keep_house(
     care = BackgroundScrub(node, live)
     care.start()
 
-    def open_puller() -> Node:
-        puller = Node(node.home, node.clock)
-        puller.rate = node.rate  # all that the daemon fetches is bounded together (DAEMON-11)
-        take_over(puller, live.configuration)
-        return puller
+    def open_beside() -> Node:
+        beside = Node(node.home, node.clock)
+        beside.rate = node.rate  # all that the daemon fetches is bounded together (DAEMON-11)
+        take_over(beside, live.configuration)
+        return beside
 
     background = Housekeeping(
         BackgroundRenewal(node, live),
-        BackgroundSchedules(node, live, open_puller),
-        BackgroundRebuild(lambda: Node(node.home, node.clock)),
+        BackgroundSchedules(node, live, open_beside),
+        BackgroundRebuild(open_beside),
     )
     background.rebuilds.start()
     engines_end = asyncio.create_task(_stop_engines_late(node, stop, grace_s))

@@ -51,7 +51,7 @@ def read_notes(cache: Path) -> ScheduleNotes:
 
 def write_notes(cache: Path, notes: ScheduleNotes) -> bool:
     """Write them; False where that cannot be done: a home that cannot be written is served all the same (DAEMON-18)."""
-    places = {str(key): asdict(place.standing) | {"rule": place.rule} for key, place in notes.places.items()}
+    places = {str(key): _form_of(place) for key, place in notes.places.items()}
     text = json.dumps(
         {"noted_ms": notes.noted_ms, "schedules": [asdict(each) for each in notes.schedules], "places": places}
     )
@@ -62,6 +62,19 @@ def write_notes(cache: Path, notes: ScheduleNotes) -> bool:
     except OSError:
         return False
     return True
+
+
+def _form_of(place: NotedPlace) -> dict[str, Any]:
+    standing = place.standing  # not by asdict, which takes ten times as long: there may be ten thousand of them
+    return {
+        "rule": place.rule,
+        "due_ms": standing.due_ms,
+        "attempts": standing.attempts,
+        "ended_ms": standing.ended_ms,
+        "result": standing.result,
+        "text": standing.text,
+        "well_ms": standing.well_ms,
+    }
 
 
 def _place_of(found: dict[str, Any], count: int) -> NotedPlace:

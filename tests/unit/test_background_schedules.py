@@ -1,0 +1,166 @@
+"""The daemon's schedules as a thread: changing settings, notes, pulls that cannot begin (SCHED-1, 5, 9)."""
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from odf_node.adapters.clocks import SystemClock
+from odf_node.composition import Node
+from odf_node.configuration import Configuration
+from odf_node.configuration.declaration import Engines, Limits, Schedule
+from odf_node.daemon.background_schedules import BackgroundSchedules
+from odf_node.daemon.housekeeping import keep_house
+from odf_node.daemon.scheduled_pull import judge_failure
+from odf_node.errors import UsageError
+from odf_node.home import Home
+from odf_node.http.live import Live
+from odf_node.ports.sources import SourceNotFoundError, SourceUnavailableError
+from odf_node.schedules.notes import NOTES_FILE, ScheduleNotes, read_notes, write_notes
+from odf_node.schedules.standings import Result
+from odf_protocol.errors import MalformedError
+from support.nodes import RealNode
+
+MANIFEST = """
+kind: DatasetSnapshot
+version: 1
+content:
+  name: gone
+  kind: Root
+  metadata:
+    - kind: SetPollingSource
+      fetch: {{kind: Url, url: "{url}"}}
+      read: {{kind: Csv, header: true, ddlSchema: ["event_time TIMESTAMP", "people BIGINT"]}}
+      merge: {{kind: Append}}
+"""
+EACH_HOUR = Configuration(schedule=(Schedule(datasets="gone", every="1h"),))
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    """A root whose file is not there, so that no engine is needed."""
+    manifest = tmp_path / "gone.yaml"
+    manifest.write_text(MANIFEST.format(url=(tmp_path / "gone.csv").as_uri()))
+    RealNode(tmp_path / "home").must("add", str(manifest))
+    return Home(tmp_path / "home")
+
+
+@pytest.fixture
+def start(home: Home) -> Iterator[Callable[[Live], BackgroundSchedules]]:
+    begun: list[BackgroundSchedules] = []
+
+    def open_node() -> Node:
+        return Node(home, SystemClock())
+
+    with closing(open_node()) as node:
+
+        def start(live: Live) -> BackgroundSchedules:
+            begun.append(BackgroundSchedules(node, live, open_node, look_each_s=0.05))
+            begun[-1].start()
+            return begun[-1]
+
+        yield start
+        for each in begun:
+            each.end()
+
+
+def wait_for(find: Callable[[], bool]) -> None:
+    give_up_s = time.monotonic() + 30
+    while not find():
+        assert time.monotonic() < give_up_s
+        time.sleep(0.01)
+
+
+def results(home: Home) -> list[Result | None]:
+    return [place.standing.result for place in read_notes(home.cache).places.values()]
+
+
+def test_schedule_that_is_taken_out_of_the_settings_is_out_of_the_notes(
+    home: Home, start: Callable[[Live], BackgroundSchedules]
+) -> None:
+    live = Live(EACH_HOUR)
+    start(live)
+    wait_for(lambda: results(home) == [Result.FAILED])
+    live.configuration = Configuration()
+    wait_for(lambda: read_notes(home.cache).schedules == ())
+    assert results(home) == []
+
+
+def test_daemon_without_schedules_forgets_those_of_the_one_before(
+    home: Home, start: Callable[[Live], BackgroundSchedules]
+) -> None:
+    write_notes(home.cache, ScheduleNotes(1, EACH_HOUR.schedule, {}))
+    start(Live())
+    wait_for(lambda: read_notes(home.cache).schedules == ())
+
+
+def test_node_without_schedules_notes_nothing(home: Home, start: Callable[[Live], BackgroundSchedules]) -> None:
+    start(Live()).end()
+    assert not (home.cache / NOTES_FILE).exists()
+
+
+def test_notes_are_written_when_something_happened(home: Home, start: Callable[[Live], BackgroundSchedules]) -> None:
+    background = start(Live(EACH_HOUR))
+    wait_for(lambda: results(home) == [Result.FAILED])
+    before = (home.cache / NOTES_FILE).stat().st_mtime_ns
+    looked_s = background._looked_s
+    wait_for(lambda: background._looked_s > looked_s + 1.5)
+    assert (home.cache / NOTES_FILE).stat().st_mtime_ns == before
+
+
+def test_pull_that_cannot_begin_is_tried_again_later(
+    home: Home, start: Callable[[Live], BackgroundSchedules], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin = threading.Thread.start
+
+    def begin_few(thread: threading.Thread) -> None:
+        if thread.name.startswith("pull "):
+            raise RuntimeError("can't start new thread")  # as Python says where the system has no more
+        begin(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", begin_few)
+    start(Live(EACH_HOUR))
+    wait_for(lambda: results(home) == [Result.UNAVAILABLE])
+
+
+@pytest.mark.parametrize(
+    ("error", "result"),
+    [
+        (SourceUnavailableError("s", "nobody answers there"), Result.UNAVAILABLE),
+        (SourceUnavailableError("s", "500", status=500), Result.UNAVAILABLE),
+        (SourceUnavailableError("s", "later", status=429), Result.UNAVAILABLE),
+        (SourceUnavailableError("s", "forbidden", status=403), Result.FAILED),
+        (SourceNotFoundError("s", "no such file"), Result.FAILED),
+        (MalformedError("fetch step Url"), Result.FAILED),
+        (UsageError("no polling source"), Result.FAILED),
+        (OSError("no space left"), Result.UNAVAILABLE),
+        (ZeroDivisionError("a fault"), Result.FAILED),
+    ],
+    ids=lambda each: str(each)[:20],
+)
+def test_what_may_heal_by_itself_is_tried_again_soon(error: Exception, result: Result) -> None:
+    """SCHED-5."""
+    assert judge_failure(error).result is result
+
+
+def test_nodes_beside_the_server_keep_to_the_settings_in_force(home: Home) -> None:
+    """Whoever pulls or rebuilds in the background reads no faster, and with no other engine, than the daemon may."""
+    live = Live()
+
+    async def run() -> None:
+        with closing(Node(home, SystemClock())) as node:
+            async with keep_house(node, live, lambda _text: None, asyncio.Event(), 0.0) as house:
+                live.configuration = Configuration(
+                    engines=Engines(query="other"), limits=Limits(fetch_bytes_per_second=77_000, parallel_transfers=3)
+                )
+                for open_node in (house.schedules._open_node, house.rebuilds._open_node):
+                    with closing(open_node()) as beside:
+                        assert beside.engine_roles.query == "other"
+                        assert beside.outgoing.parallel == 3
+                        assert beside.rate is node.rate
+
+    asyncio.run(run())
