@@ -24,6 +24,17 @@ content:
 """
 HEADER = "event_time,people\n"
 FIRST, SECOND = "2024-01-01T00:00:00Z,5\n", "2024-01-02T00:00:00Z,6\n"
+DERIVATIVE = """
+kind: DatasetSnapshot
+version: 1
+content:
+  name: large
+  kind: Derivative
+  metadata:
+    - kind: SetTransform
+      inputs: [{datasetRef: cities}]
+      transform: {kind: Sql, engine: datafusion, query: "SELECT event_time, people FROM cities WHERE people > 5"}
+"""
 SETTINGS = """
 [[schedule]]
 datasets = "cities gone"
@@ -54,6 +65,9 @@ def test_changing_file_is_polled_twice_and_a_source_that_is_gone_stays_visible(
         manifest = tmp_path / f"{name}.yaml"
         manifest.write_text(ROOT.format(name=name, url=url))
         node.must("add", str(manifest))
+    derivative = tmp_path / "large.yaml"
+    derivative.write_text(DERIVATIVE)
+    node.must("add", str(derivative))
 
     def pulled(serving: Daemon, name: str, result: str) -> list[object]:
         return [each for each in serving.log("scheduled-pull") if (each["dataset"], each["result"]) == (name, result)]
@@ -67,23 +81,25 @@ def test_changing_file_is_polled_twice_and_a_source_that_is_gone_stays_visible(
         source.write_text(HEADER + FIRST + SECOND)
         wait(serving, "cities", "updated", 2)
         assert blocks(home, "cities") > first
+        wait(serving, "large", "updated")
         wait(serving, "gone", "failed")
         (told,) = serving.log("schedules")
-        assert (told["datasets"], told["without_datasets"]) == (2, ["none.%"])
+        assert (told["datasets"], told["without_datasets"]) == (3, ["none.%"])
         # The daemon notes what it did a second later at most.
         rows = wait_until(
             lambda: (
                 found
-                if len(found := node.must("schedule", "-o", "json").json()) == 2 and all(row["last"] for row in found)
+                if len(found := node.must("schedule", "-o", "json").json()) == 3 and all(row["last"] for row in found)
                 else None
             ),
             serving.log_file.read_text,
         )
         home.with_suffix(".toml").write_text(SETTINGS.replace("cities gone", "cities"))
         assert serving.reload()["changed"] == ["schedule"]
-        assert serving.wait_for("schedules", 2)[1]["datasets"] == 1
+        assert serving.wait_for("schedules", 2)[1]["datasets"] == 2
 
-    cities, gone = rows
+    cities, gone, large = rows
+    assert large["when"] == "after its inputs"
     assert (cities["dataset"], cities["when"], cities["attempts"]) == ("cities", "every 1s", 0)
     assert (gone["result"], gone["last_success"]) == ("failed", None)
     assert "gone.csv" in gone["text"]
@@ -91,7 +107,6 @@ def test_changing_file_is_polled_twice_and_a_source_that_is_gone_stays_visible(
     assert [each["what"].split(",")[0] for each in found if each["condition"] == "scheduled"] == ["1 dataset"]
     assert any("none.%" in each["what"] for each in found if each["condition"] == "waiting")
     audit = node.must("inspect", "audit", "-o", "json").json()
-    assert [each["actor"] for each in audit if (each["command"], each["subject"]) == ("pull", "cities")] == [
-        "schedule"
-    ] * 2
+    pulled_by = {(each["actor"], each["subject"]) for each in audit if each["command"] == "pull"}
+    assert pulled_by == {("schedule", "cities"), ("schedule", "large")}
     assert "every 1s" in node.must("schedule").out

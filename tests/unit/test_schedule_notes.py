@@ -53,9 +53,21 @@ def test_own_roots_with_a_source_and_own_derivatives_can_be_named(node: Node, ju
     home.keep(derivative.add(select("SELECT * FROM polled", root.id)))
     found = {each.name: each for each in CandidateReader(node.chains).list_candidates()}
     assert set(found) == {"polled", "derived"}
-    assert found["polled"].host == "data.example:8443"
+    assert found["polled"].host == "data.example"
     assert found["derived"].inputs == (root.id,)
     assert found["derived"].host is None
+
+
+@pytest.mark.parametrize("url", ["http://[half", "http://${{ env.HOST }}/a.csv", "//", "http://a\u2100.example/x", "x"])
+def test_source_of_a_strange_address_keeps_no_other_from_its_schedule(
+    node: Node, judge: Judge, tmp_path: Path, url: str
+) -> None:
+    home = PublisherHome(judge)
+    home.keep(polled(tmp_path, "strange", url, NEW_KEY))
+    home.keep(polled(tmp_path, "plain", "file:///data/a.csv", OTHER_KEY))
+    found = {each.name: each.host for each in CandidateReader(node.chains).list_candidates()}
+    assert set(found) == {"strange", "plain"}
+    assert found["plain"] is None
 
 
 def test_datasets_of_others_cannot_be_named(node: Node, judge: Judge, tmp_path: Path) -> None:

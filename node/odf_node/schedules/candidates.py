@@ -1,5 +1,6 @@
 """Which datasets of this node a schedule can name: its own roots with a source to poll, and its own derivatives."""
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
@@ -52,7 +53,8 @@ def _host_of(source: SetPollingSource) -> str | None:
     """Say where a source is asked, as the manifest writes it; None: on this machine."""
     match source.fetch:
         case FetchStepUrl(url=url):
-            return urlsplit(url).netloc.rpartition("@")[2].lower() or None
+            with suppress(ValueError):  # no address; the pull says so
+                return urlsplit(url).hostname
         case FetchStepMqtt(host=host):
             return host.lower()
     return None
