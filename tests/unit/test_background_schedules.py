@@ -85,9 +85,11 @@ def test_schedule_that_is_taken_out_of_the_settings_is_out_of_the_notes(
     live = Live(EACH_HOUR)
     start(live)
     wait_for(lambda: results(home) == [Result.FAILED])
+    assert 'odf_node_schedule_failing{dataset="gone"} 1' in live.metrics.render()
     live.configuration = Configuration()
     wait_for(lambda: read_notes(home.cache).schedules == ())
     assert results(home) == []
+    assert "odf_node_schedule_failing{" not in live.metrics.render()
 
 
 def test_daemon_without_schedules_forgets_those_of_the_one_before(

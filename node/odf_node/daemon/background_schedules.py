@@ -134,14 +134,17 @@ class BackgroundSchedules:
                 pull.start()
             except RuntimeError as error:  # the system has no more threads now
                 self._hear(pull, Ended(Result.UNAVAILABLE, str(error)))
-        if self._is_news and now_s - self._noted_s >= NOTE_EACH_S:
-            self._note()
+        if self._is_news:
+            places = self._timetable.places.values()
+            self._failing = {(("dataset", place.candidate.name),): 1.0 for place in places if place.standing.is_failing}
+            if now_s - self._noted_s >= NOTE_EACH_S:
+                self._note()
         return self._find_wait_s()
 
     def _take_ended(self) -> None:
-        with self._changed:
-            ended, self._ended = self._ended, []
-        for pull, what in ended:
+        while self._ended:
+            with self._changed:
+                pull, what = self._ended.pop(0)
             candidate, began_s = pull.candidate, self._running.pop(pull.candidate.id).began_s
             standing = self._timetable.end(candidate.id, what, self._now_ms())
             self._is_news = True
@@ -157,9 +160,6 @@ class BackgroundSchedules:
                 next=None if standing.due_ms is None else show_ms(standing.due_ms),
                 **facts,
             )
-        if ended:
-            places = self._timetable.places.values()
-            self._failing = {(("dataset", place.candidate.name),): 1.0 for place in places if place.standing.is_failing}
 
     def _end_late(self, now_s: float) -> None:
         limit_s = self._read_limit_s()

@@ -44,7 +44,7 @@ class ScheduledPull:
         self._thread.start()
 
     def stop(self, reason: str) -> None:
-        """End it soon, from any thread: what it made so far is dropped, and it has failed for ``reason``."""
+        """End it soon, from any thread: what it has not committed is dropped, and it has failed for ``reason``."""
         with self._lock:
             if self._stopped_for is None:
                 self._stopped_for = reason
@@ -53,7 +53,8 @@ class ScheduledPull:
 
     def join(self, timeout_s: float) -> None:
         """Wait until it has ended, but no longer."""
-        self._thread.join(timeout_s)
+        if self._thread.ident is not None:
+            self._thread.join(timeout_s)
 
     def _run(self) -> None:
         try:
