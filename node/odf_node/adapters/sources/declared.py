@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from typing import Final
 
+from odf_node.adapters.sources.database import SCHEME, parse_table_url
 from odf_node.adapters.sources.files import check_event_time, parse_file_url, parse_pattern
 from odf_node.ports.sources import COMMANDS_SETTING, Commands
 from odf_protocol.errors import MalformedError, UnsupportedError
@@ -22,7 +23,7 @@ from odf_protocol.manifest.snapshot_error import At
 
 __all__ = ["check_fetch", "check_prepare"]
 
-_SCHEMES: Final = ("http", "https", "file")
+_SCHEMES: Final = ("http", "https", "file", SCHEME)
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 _TEMPLATE: Final = "${{"
 
@@ -74,9 +75,15 @@ def _check_url(url: str, at: At) -> None:
         return
     scheme = _SCHEME.match(url)
     if scheme is None or scheme[1].lower() not in _SCHEMES:
-        at.reject("http://..., https://... or file:///absolute/path", url, [f"{each}:" for each in _SCHEMES])
+        at.reject(
+            "http://..., https://..., file:///absolute/path or sqlite:///absolute/path.db?table=...&by=...",
+            url,
+            [f"{each}:" for each in _SCHEMES],
+        )
     if scheme[1].lower() == "file" and _TEMPLATE not in url:
         _check(lambda: parse_file_url(url), at)
+    if scheme[1].lower() == SCHEME and _TEMPLATE not in url:
+        _check(lambda: parse_table_url(url), at)
 
 
 def _check(check: Callable[[], object], at: At) -> None:

@@ -8,6 +8,7 @@ from typing import BinaryIO
 
 from odf_node.adapters.sources.archives import decompress
 from odf_node.adapters.sources.commands import pipe
+from odf_node.adapters.sources.database import SCHEME, fetch_rows
 from odf_node.adapters.sources.declared import check_fetch, check_prepare
 from odf_node.adapters.sources.encodings import write_as_utf8
 from odf_node.adapters.sources.files import fetch_file, fetch_next_match, take_file
@@ -58,7 +59,9 @@ class LocalSourceReader:
             return await fetch_url(step, state=state, now=now, folder=folder, limits=self.limits, rate=self.rate)
         if scheme == "file":
             return await asyncio.to_thread(fetch_file, step, state=state, now=now, folder=folder, limits=self.limits)
-        raise UnsupportedError("URL scheme of a source", found=scheme, supported="http, https, file")
+        if scheme == SCHEME:
+            return await asyncio.to_thread(fetch_rows, step, state=state, now=now, folder=folder, limits=self.limits)
+        raise UnsupportedError("URL scheme of a source", found=scheme, supported="http, https, file, sqlite")
 
     def check(self, source: SetPollingSource, at: At) -> None:
         check_fetch(source.fetch, at / "fetch")

@@ -1,0 +1,182 @@
+"""Rows of a table of an SQLite database, by a column that grows: each fetch brings those beyond the last value read.
+
+Rows of one value come together, whatever the limit, since the next fetch begins behind it.
+
+Source: clause ING-30 in ``spec/ingest.md``.
+"""
+
+import json
+import math
+import secrets
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import parse_qsl, quote, unquote, urlsplit
+
+from odf_node.adapters.sources.files import inspect_file
+from odf_node.adapters.sources.limits import BoundedFile, SourceLimits
+from odf_node.ports.sources import Fetched, SourceUnavailableError, UpToDate
+from odf_protocol.errors import MalformedError
+from odf_protocol.events import EventTimeSourceFromPath, FetchStepUrl, SourceState
+from odf_protocol.timestamp import Timestamp
+
+__all__ = ["CURSOR", "SCHEME", "TablePlace", "fetch_rows", "parse_table_url"]
+
+SCHEME: Final = "sqlite"
+CURSOR: Final = "odf-node/table-cursor"
+"""The kind of a source state: how far a table was read. Other nodes do not know it, and read the rows all the same."""
+
+_EXPECTED: Final = "sqlite:///absolute/path.db?table=NAME&by=COLUMN, and perhaps &limit=ROWS"
+_USUAL_ROWS: Final = 100_000  # guess: a batch of some megabytes
+_MOST_ROWS: Final = 10_000_000  # guess: as many as one ingest should have
+_STEPS_A_LOOK: Final = 100_000  # guess: of SQLite's program, some milliseconds
+_MOST_VALUE_BYTES: Final = 16 * 1024 * 1024  # as a record of CSV (ING-2)
+
+
+@dataclass(frozen=True, slots=True)
+class TablePlace:
+    """A table, the column by which it grows, and how many rows a batch has unless more share its last value."""
+
+    path: Path
+    table: str
+    by: str
+    limit: int
+
+
+def parse_table_url(url: str) -> TablePlace:
+    """Read a URL of a table.
+
+    Raises:
+        MalformedError: It is none.
+    """
+    parts = urlsplit(url)
+    path, options = unquote(parts.path), parse_qsl(parts.query, keep_blank_values=True)
+    named = dict(options)
+    limit = named.get("limit", str(_USUAL_ROWS))
+    is_whole = limit.isascii() and limit.isdigit() and len(limit) <= 8 and 1 <= int(limit) <= _MOST_ROWS
+    has_names = bool(named.get("table")) and bool(named.get("by")) and len(named) == len(options)
+    is_plain = (
+        not (parts.netloc or parts.fragment) and path.startswith("/") and named.keys() <= {"table", "by", "limit"}
+    )
+    if not (has_names and is_plain and is_whole):
+        raise MalformedError("URL of a table", expected=_EXPECTED, found=url)
+    return TablePlace(Path(path), named["table"], named["by"], int(limit))
+
+
+def fetch_rows(
+    step: FetchStepUrl, *, state: SourceState | None, now: Timestamp, folder: Path, limits: SourceLimits
+) -> Fetched | UpToDate:
+    """Fetch the rows behind the last value that was read, as lines of JSON; see ``SourceReader.fetch``."""
+    if isinstance(step.event_time, EventTimeSourceFromPath):
+        raise MalformedError("event time of a table", expected="FromSystemTime, or none", found="FromPath")
+    place = parse_table_url(step.url)
+    inspect_file(place.path, step.url, limits)
+    last, target = _last_of(state, place), folder / f"rows-{secrets.token_hex(8)}"
+    try:
+        with closing(_open(place, limits)) as database:
+            names, by = _find_columns(database, place, step.url)
+            bound = _find_bound(database, place, by, last)
+            if bound is None:
+                return UpToDate()
+            with BoundedFile(target, step.url, limits) as file:
+                for line in _iter_lines(database, place, by, names, last, bound, step.url):
+                    file.write(line)
+            has_more = _find_bound(database, place, by, bound) is not None
+    except sqlite3.Error as error:
+        raise SourceUnavailableError(step.url, f"the database does not answer: {error}") from error
+    value = json.dumps({"table": place.table, "by": place.by, "last": bound}, ensure_ascii=False)
+    cursor = SourceState(source_name="default", kind=CURSOR, value=value)
+    return Fetched(path=target, name=step.url, source_state=cursor, event_time=now, has_more=has_more)
+
+
+def _open(place: TablePlace, limits: SourceLimits) -> sqlite3.Connection:
+    """Open a database that others write to, and that somebody else may have made, for reading."""
+    address = f"file:{quote(str(place.path))}?mode=ro"
+    database = sqlite3.connect(address, uri=True, isolation_level=None, timeout=limits.connect_s)
+    give_up_at = time.monotonic() + limits.total_s
+    database.set_progress_handler(lambda: time.monotonic() > give_up_at, _STEPS_A_LOOK)
+    database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MOST_VALUE_BYTES)
+    for setting in ("query_only=ON", "trusted_schema=OFF", "cell_size_check=ON"):
+        database.execute(f"PRAGMA {setting}")
+    database.execute("BEGIN")  # one state of the table, from the first question to the last
+    return database
+
+
+def _find_columns(database: sqlite3.Connection, place: TablePlace, url: str) -> tuple[list[str], str]:
+    # Computed columns are among them, those that a virtual table hides (1) are not.
+    listed = "SELECT name FROM pragma_table_xinfo(?) WHERE hidden <> 1"
+    found = database.execute(listed, (place.table,)).fetchall()
+    names = [name for (name,) in found]
+    if place.by not in names:
+        has = f"columns {', '.join(names)}" if names else "no such table"
+        raise MalformedError("table", where=url, expected=f"a column {place.by} of {place.table}", found=has)
+    by = _quoted(place.by)
+    asked = f"SELECT 1 FROM {_quoted(place.table)} WHERE {by} IS NULL OR typeof({by}) = 'blob' LIMIT 1"  # noqa: S608
+    if database.execute(asked).fetchone() is not None:
+        expected = f"a number or text in {place.by} of every row"
+        raise MalformedError(
+            "table", where=url, expected=expected, found="a row that has none, and would never be read"
+        )
+    return names, by
+
+
+def _find_bound(database: sqlite3.Connection, place: TablePlace, by: str, last: Any) -> Any:
+    """Find the last value of the next batch, None where nothing is new."""
+    table, behind = _quoted(place.table), _behind(by, last)
+    ordered = f"SELECT {by} FROM {table} WHERE {behind} ORDER BY {by} LIMIT ?"  # noqa: S608 - names, quoted
+    asked = f"SELECT max({by}) FROM ({ordered})"  # noqa: S608
+    (bound,) = database.execute(asked, (*_values(last), place.limit)).fetchone()
+    return bound
+
+
+def _iter_lines(
+    database: sqlite3.Connection, place: TablePlace, by: str, names: list[str], last: Any, bound: Any, url: str
+) -> Iterator[bytes]:
+    columns = ", ".join(map(_quoted, names))
+    asked = (
+        f"SELECT {columns} FROM {_quoted(place.table)} "  # noqa: S608 - as above
+        f"WHERE {_behind(by, last)} AND {by} <= ? ORDER BY {by}"
+    )
+    for row in database.execute(asked, (*_values(last), bound)):
+        texts = {name: _text_of(value) for name, value in zip(names, row, strict=True)}
+        try:
+            yield json.dumps(texts, ensure_ascii=False).encode() + b"\n"
+        except UnicodeEncodeError as error:
+            raise MalformedError("table", where=url, expected="texts in UTF-8", found=ascii(texts)[:200]) from error
+
+
+def _behind(by: str, last: Any) -> str:
+    return "TRUE" if last is None else f"{by} > ?"
+
+
+def _values(last: Any) -> tuple[Any, ...]:
+    return () if last is None else (last,)
+
+
+def _last_of(state: SourceState | None, place: TablePlace) -> Any:
+    """Read how far the table was read; another table, or another column, was not read at all."""
+    if state is None or state.kind != CURSOR:
+        return None
+    try:
+        found = json.loads(state.value)
+        is_same = (found["table"], found["by"]) == (place.table, place.by)
+        return found["last"] if is_same and isinstance(found["last"], str | int | float) else None
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def _text_of(value: Any) -> str | None:
+    """Write a value as texts of sources are read (ING-4)."""
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, float) and not math.isfinite(value):
+        return "Infinity" if value > 0 else "-Infinity"
+    return None if value is None else str(value)
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
