@@ -68,7 +68,7 @@ WRONG = {
     ),
     "mqtt": ({"fetch": "{kind: Mqtt, host: h, port: 1, topics: [{path: t}]}"}, "Mqtt is not built yet"),
     "ethereum": ({"fetch": "{kind: EthereumLogs, chainId: 1}"}, "EthereumLogs is not built yet"),
-    "ftp": ({"fetch": "{kind: Url, url: 'ftp://x/a'}"}, "fetch.url: expected http://..., https://..., file:///absolute/path or"),
+    "ftp": ({"fetch": "{kind: Url, url: 'ftp://x/a'}"}, "fetch.url: expected http://..., https://..., file:///"),
     "no-scheme": ({"fetch": "{kind: Url, url: 'data/a.csv'}"}, "found data/a.csv"),
     "relative-file": ({"fetch": "{kind: Url, url: 'file:a.csv'}"}, "expected file:///absolute/path"),
     "relative-glob": ({"fetch": "{kind: FilesGlob, path: 'data/*.csv'}"}, "fetch.path: expected an absolute path"),
