@@ -3,7 +3,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test check lint install compile prepare types run-tests bench soak fuzz lock clean
+.PHONY: demo test check lint install compile prepare types run-tests bench soak fuzz docs lock clean
 .DEFAULT_GOAL := test
 
 install: compile prepare
@@ -89,12 +89,24 @@ fuzz: install
 	$(BIN)/python tests/fuzz/coverage_guided.py all $(FUZZ_S)
 	HYPOTHESIS_PROFILE=deep $(BIN)/pytest tests/property --timeout=3600
 
+# All documents as pages in build/site, which can be read from the folder. Links that lead nowhere end it. In an
+# environment of its own, so that what is tested is what is locked for it.
+docs:
+	$(PYTHON) -m venv build/docs-venv
+	build/docs-venv/bin/python -m pip --quiet --disable-pip-version-check install --require-hashes \
+		--requirement requirements-docs.lock
+	rm -rf build/docs && mkdir -p build/docs
+	git ls-files -z -- '*.md' LICENSE Makefile spec examples tests/data | tar -c --null -T - | tar -x -C build/docs
+	build/docs-venv/bin/mkdocs build --strict --quiet
+
 lock: install
 	$(PIP) install --require-hashes --requirement requirements-install.lock
 	$(BIN)/uv pip compile pyproject.toml --group dev --generate-hashes --no-emit-index-url --no-header \
 		--python-version 3.11 --quiet --upgrade --output-file requirements.lock
 	$(BIN)/uv pip compile --group fuzz --generate-hashes --no-emit-index-url --no-header \
 		--python-version 3.11 --quiet --upgrade --output-file requirements-fuzz.lock
+	$(BIN)/uv pip compile --group docs --generate-hashes --no-emit-index-url --no-header \
+		--python-version 3.11 --quiet --upgrade --output-file requirements-docs.lock
 	$(BIN)/uv pip compile --group install --generate-hashes --no-emit-index-url --no-header \
 		--python-version 3.11 --quiet --upgrade --output-file requirements-install.lock
 

@@ -1,4 +1,4 @@
-"""Every reading route, over real sockets, from a real store (EX-1 to EX-10, EX-14, EX-16)."""
+"""Every reading route, over real sockets, from a real store (EX-1 to EX-10, EX-14, EX-16, EX-88)."""
 
 import asyncio
 import json
@@ -63,6 +63,19 @@ class Got:
     def word(self) -> str:
         assert self.headers["Content-Type"].startswith("application/problem+json")
         return str(self.json()["type"]).removeprefix("urn:odf-node:problem:")
+
+
+@in_loop
+async def test_anybody_reads_what_the_routes_are_as_the_specification_has_them_ex_88(tmp_path: Path) -> None:
+    described = Path(__file__).parents[2].joinpath("spec/schemas/openapi.yaml").read_bytes()
+    async with served(tmp_path) as (client, _):
+        whole = await client.ask("/openapi.yaml")
+        assert (whole.status, whole.body) == (200, described)
+        assert whole.headers["Content-Type"] == "application/yaml"
+        head = await client.ask("/openapi.yaml", "HEAD")
+        assert (head.status, head.headers["Content-Length"], head.body) == (200, str(len(described)), b"")
+        assert (await client.ask("/openapi.yaml", If_None_Match=whole.headers["ETag"])).status == 304
+        assert (await client.ask("/openapi.yaml/x")).status == 404
 
 
 @in_loop

@@ -13,7 +13,18 @@ from typing import Final
 from aiohttp import web
 
 from odf_node.byte_rate import ByteRate
-from odf_node.http import exchange, gossip, health, leaves, push, simple_protocol, smart_pull, smart_push, trees
+from odf_node.http import (
+    description,
+    exchange,
+    gossip,
+    health,
+    leaves,
+    push,
+    simple_protocol,
+    smart_pull,
+    smart_push,
+    trees,
+)
 from odf_node.http.access_log import LOGGER, JsonAccessLogger, log_to, write_line
 from odf_node.http.bodies import refuse_encoded_bodies
 from odf_node.http.callers import NONCES, Nonces, identify_caller
@@ -94,6 +105,7 @@ def create_app(node: ServedNode, *, live: Live | None = None, push_grace_s: floa
     app[DRAINING] = []
     # Fixed paths first: /datasets/... is no dataset's.
     health.add_routes(app)
+    description.add_routes(app)
     exchange.add_routes(app)
     trees.add_routes(app)
     leaves.add_routes(app)
