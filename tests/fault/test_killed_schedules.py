@@ -36,6 +36,7 @@ def head(home: Home) -> Head:
 
 
 def test_daemon_that_was_killed_in_a_scheduled_pull_goes_on_without_a_trace(tmp_path: Path) -> None:
+    """SCHED-10."""
     source, home = tmp_path / "numbers.csv", Home(tmp_path / "home")
     lines = (f"2024-01-01T00:00:00Z,{number}\n" for number in range(ROWS))
     source.write_text("event_time,number\n" + "".join(lines))

@@ -56,6 +56,7 @@ def test_interval_is_counted_from_where_it_began(seconds: int, after_ms: int) ->
     ],
 )
 def test_cron_goes_by_the_clocks_of_its_zone(expression: str, after: str, expected: str) -> None:
+    """SCHED-3."""
     assert next_of(expression, after) == expected
 
 
@@ -68,6 +69,7 @@ def test_hour_that_comes_twice_gives_a_time_of_day_once() -> None:
     ("text", "seconds"), [("1s", 1), ("90s", 90), ("15m", 900), ("6h", 21_600), ("366d", 31_622_400)]
 )
 def test_interval_is_a_number_and_a_unit(text: str, seconds: int) -> None:
+    """SCHED-2."""
     assert parse_every(text) == Every(seconds)
 
 

@@ -60,6 +60,7 @@ def test_cron_waits_for_its_first_time() -> None:
 
 
 def test_share_of_the_spread_lasts_until_the_time_has_come() -> None:
+    """SCHED-4."""
     late = Candidate(DatasetId(b"\xff" * 32), "late")
     schedule = Schedule(datasets="late", cron="0 0 * * *")
     midnight = NOW // DAY * DAY + DAY
@@ -90,6 +91,7 @@ def test_first_schedule_that_names_a_dataset_holds_and_idle_ones_are_known() -> 
 
 
 def test_who_has_been_due_longest_is_first_and_no_more_begin_than_may() -> None:
+    """SCHED-7."""
     plan = table(A, B, C)
     for each, ago in ((A, 1), (B, 3), (C, 2)):
         plan.places[each.id].standing = Standing(due_ms=NOW - ago, ended_ms=0, result=Result.UPDATED)
@@ -144,6 +146,7 @@ def test_pull_that_does_not_end_gives_its_place_but_is_not_begun_again() -> None
 
 
 def test_unavailable_is_tried_again_and_then_waits_for_the_next_regular_time() -> None:
+    """SCHED-5."""
     plan, now, waits = table(A), NOW, []
     for _ in range(MOST_ATTEMPTS):
         assert names(plan.take_due(now, 2)) == ["a"]
@@ -223,6 +226,7 @@ def test_schedule_that_became_shorter_holds_at_once() -> None:
 
 
 def test_derivatives_follow_what_they_rest_on_down_to_the_last() -> None:
+    """SCHED-8."""
     first = candidate("first", A)
     second = candidate("second", first)
     plan = table(A, first, second, candidate("apart", B), schedules=(Schedule(datasets="a", every="15m"),))
@@ -304,3 +308,30 @@ def test_whatever_clocks_do_the_next_pull_is_never_further_than_the_schedule_or_
         assert due_ms <= now + max(DAY + MINUTE, LONGEST_WAIT_MS)
         for each in plan.take_due(now, 1):
             plan.end(each.id, ended, now)
+
+
+@given(st.integers(0, 12), st.integers(2, 4), st.integers(0, 10_000))
+def test_sources_that_hang_for_ever_hold_up_good_ones_once_at_most(hanging: int, at_once: int, seed: int) -> None:
+    """Each pull of a hanging source is ended after an hour, again and again; one of a good one takes ten seconds."""
+    limit, takes = HOUR, 10_000
+    bad, good = [candidate(f"{seed % 7}{n}") for n in range(hanging)], [candidate(f"3good{n}") for n in range(20)]
+    plan, now = table(*bad, *good), NOW
+    ends: list[tuple[int, str, Candidate]] = []
+    last, gaps = {each.name: NOW for each in good}, []
+    for _ in range(1_500):
+        taken = plan.take_due(now, at_once)
+        ends += [(now + (limit if each in bad else takes), each.name, each) for each in taken]
+        assert len(ends) <= at_once
+        ends.sort(reverse=True, key=lambda end: end[:2])
+        due_ms = plan.find_next_due_ms(now)
+        if not ends or (due_ms is not None and due_ms < ends[-1][0]):
+            assert due_ms is not None
+            now = due_ms
+            continue
+        now, name, each = ends.pop()
+        plan.end(each.id, Ended(Result.FAILED, "too slow") if each in bad else WELL, now)
+        if each in good:
+            gaps.append((last[name], now - last[name]))
+            last[name] = now
+    known = NOW + (hanging // at_once + 1) * limit  # by then each of them has failed once
+    assert max(gap for began, gap in gaps if began > known) <= 15 * MINUTE + len(good) * takes
