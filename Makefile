@@ -96,7 +96,7 @@ docs:
 	build/docs-venv/bin/python -m pip --quiet --disable-pip-version-check install --require-hashes \
 		--requirement requirements-docs.lock
 	rm -rf build/docs && mkdir -p build/docs
-	git ls-files -z -- '*.md' LICENSE Makefile spec examples tests/data | tar -c --null -T - | tar -x -C build/docs
+	git ls-files -z -- ':(glob)*.md' spec examples | tar -c --null -T - | tar -x -C build/docs
 	build/docs-venv/bin/mkdocs build --strict --quiet
 
 lock: install
