@@ -108,7 +108,7 @@ def test_silent_sources_end_in_time_and_hold_up_no_good_one(
     assert heads(home)["good"] != before["good"]
 
     log.clear()
-    with schedules(home, Schedule(datasets="%", every="1s"), limit_s=1.0) as live:
+    with schedules(home, Schedule(datasets="%", every="1s"), limit_s=2.0) as live:
         wait_for(lambda: {pull["dataset"] for pull in pulls(log)} == {"good", "silent", "silent.too"})
         # Both have failed now, so one place is always left.
         asked = len(pulls(log))
