@@ -68,5 +68,14 @@ def test_dead_links_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize("path", PROSE, ids=lambda path: str(path.relative_to(REPOSITORY)))
 def test_rows_of_tables_stand_below_a_heading(path: Path) -> None:
     """An empty line ends a table: the rows behind it would be a heap of text."""
-    tables = re.findall(r"(?:^|\n)\n((?:\|[^\n]*\n)+)", without_code(path))
-    assert [rows[:60] for rows in tables if not re.match(r"[^\n]*\n\|[-:| ]+\n", rows)] == []
+    assert find_rows_without_heading(without_code(path)) == []
+
+
+def find_rows_without_heading(text: str) -> list[str]:
+    tables = re.findall(r"^\n((?:\|[^\n]*\n)+)", text, flags=re.MULTILINE)
+    return [rows.partition("\n")[0] for rows in tables if not re.match(r"[^\n]*\n\|[-:| ]+\n", rows)]
+
+
+def test_rows_behind_an_empty_line_are_found() -> None:
+    text = "x\n\n| a | b |\n|---|:-:|\n| 1 | 2 |\n\n| 3 | 4 |\n| 5 | 6 |\n"
+    assert find_rows_without_heading(text) == ["| 3 | 4 |"]
