@@ -1,12 +1,14 @@
 """What this machine offers: each thing the node relies on is tried, not assumed."""
 
 import os
+import re
 import shutil
 import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
 from typing import Final
 
@@ -17,6 +19,7 @@ from odf_protocol.errors import OdfError
 
 OLDEST_PYTHON: Final = (3, 11)
 LOW_SPACE_BYTES: Final = 2_000_000_000  # guess: an engine's scratch and a few large slices
+PACKAGE: Final = "odf-node"
 MENDING: Final = {
     "namespaces": "install the package bubblewrap, or allow unprivileged user namespaces",
     "cgroup-namespace": "use a kernel with cgroup namespaces",
@@ -44,6 +47,7 @@ def examine_machine(home: Path | None) -> list[MachineFinding]:
         _try("engine", _engine, "install odf-node again"),
         *_needs(),
         *_added_engines(folder),
+        *examine_extras(),
         _home(folder),
         _space(folder),
         _objects(folder),
@@ -95,6 +99,29 @@ def _needs() -> list[MachineFinding]:
 
     found = [need for name in installed_engines() for need in get_engine(name).examine()]
     return [MachineFinding(need.what, need.is_there, need.found, need.mend) for need in found]
+
+
+def examine_extras(distribution: str = PACKAGE) -> list[MachineFinding]:
+    """Say of each extra whether what it brings is installed; none is needed, so none is missing."""
+    try:
+        required = metadata.requires(distribution) or []
+    except metadata.PackageNotFoundError:  # run from a folder
+        return []
+    findings = []
+    for extra in metadata.metadata(distribution).get_all("Provides-Extra") or []:
+        wanted = [re.split(r"[^\w.-]", each)[0] for each in required if re.search(rf"extra == ['\"]{extra}['\"]", each)]
+        found = [f"{name} {version}" for name in wanted if (version := _find_version(name)) is not None]
+        is_whole = len(found) == len(wanted)
+        told = ", ".join(found) if is_whole else f"not installed: pip install '{distribution}[{extra}]'"
+        findings.append(MachineFinding(f"extra {extra}", True, told))
+    return findings
+
+
+def _find_version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
 
 
 def _added_engines(folder: Path) -> list[MachineFinding]:
