@@ -2,13 +2,20 @@
 
 import json
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from odf_node.adapters.clocks import SystemClock
+from odf_node.composition import Node
+from odf_node.home import Home
+from odf_node.ingest.correcting import Correcting
+from odf_node.ports import HeadMovedError
 from support.command_line import list_kept
 from support.nodes import RanCommand, RealNode
+from support.warm_engine import lent_engine
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
 
@@ -265,6 +272,26 @@ def test_source_is_not_read_again_because_of_a_correction(tmp_path: Path) -> Non
     correct(node, "--set", "people=717", "--where", "city = 'Oslo'")
     node.must("pull", "cities")
     assert operations(node) == [(0, "Oslo", 700), (2, "Oslo", 700), (3, "Oslo", 717)]
+
+
+def test_correction_is_not_made_where_somebody_wrote_since_it_was_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node = make_node(tmp_path)
+    with closing(Node(Home(node.home), SystemClock())) as opened:
+        with lent_engine(node.home) as lent:
+            for name, value in lent.items():
+                monkeypatch.setenv(name, value)
+            (record,) = (each for each in opened.chains.list_datasets() if each.name == "cities")
+            ports = opened.chains, opened.commits, opened.documents, opened.objects, opened.keys
+            correcting = Correcting(*ports, opened.queries, opened.home.staging)
+            planned = correcting.plan_retraction(record, "city = 'Oslo'", WHY)
+        ingest(node, OSLO)
+        kept = list_kept(node.home)
+        with pytest.raises(HeadMovedError):
+            correcting.apply(planned, system_time=opened.now())
+    node.must("gc")  # the file of rows that nothing names
+    assert {**list_kept(node.home), "audit": kept["audit"]} == kept
 
 
 def test_copy_of_another_node_takes_the_correction_and_is_not_corrected_here(tmp_path: Path) -> None:

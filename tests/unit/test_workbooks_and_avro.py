@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 from odf_engines.errors import InvalidSourceError
-from odf_engines.readers import avro_container, excel
+from odf_engines.readers import avro_container, workbook_parts
 from unit.test_readers import broken, call, read, taken
 
 MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
@@ -107,6 +107,7 @@ BOMB = f'<!DOCTYPE worksheet [<!ENTITY l0 "lol">{LAUGHS}]><worksheet xmlns="{MAI
 BOMB += '<c r="A2" t="str"><v>&l11;</v></c></row></sheetData></worksheet>'
 OUTSIDE = f'<!DOCTYPE worksheet [<!ENTITY x SYSTEM "file:///etc/passwd">]><worksheet xmlns="{MAIN}"><sheetData>{HEADER}'
 OUTSIDE += '<row r="2"><c r="A2" t="str"><v>&x;</v></c></row></sheetData></worksheet>'
+BACK = '<row r="3"><c r="A3"><v>1</v></c></row><row r="2"><c r="A2"><v>2</v></c></row>'
 OTHER = '<row r="1"><c r="A1" t="str"><v>c</v></c></row>'
 HOSTILE_BOOKS = {
     "no-zip": (b"PK nothing", "no Excel workbook"),
@@ -114,8 +115,11 @@ HOSTILE_BOOKS = {
     "another-zip": (workbook(more={"[Content_Types].xml": b"<Types/>"}), "reader Excel"),
     "zip-bomb": (workbook(more=large("xl/media/a.xml", 200_000_000)), "unpack to 200,"),
     "text-bomb": (workbook(more=large("xl/sharedStrings.xml", 300_000_000)), "unpack to 300,"),
-    "entity-bomb": (workbook(more={"xl/worksheets/sheet1.xml": BOMB.encode()}), "reader Excel"),
-    "file-of-the-machine": (workbook(more={"xl/worksheets/sheet1.xml": OUTSIDE.encode()}), "reader Excel"),
+    "entity-bomb": (workbook(more={"xl/worksheets/sheet1.xml": BOMB.encode()}), "sheet1.xml has a document type"),
+    "file-of-the-machine": (workbook(more={"xl/worksheets/sheet1.xml": OUTSIDE.encode()}), "has a document type"),
+    "bomb-in-shared-texts": (workbook(more={"xl/sharedStrings.xml": BOMB.encode()}), "Strings.xml has a document type"),
+    "row-that-goes-back": (workbook(BACK), "row 2 stands behind row 3"),
+    "row-twice": (workbook(BACK.replace('"3"', '"2"')), "row 2 stands behind row 2"),
     "no-such-column": (workbook(header=OTHER), "the name 'a' is not in row 1"),
     "column-twice": (workbook(header=HEADER.replace(">b<", ">a<")), "the name 'a' is twice in row 1"),
 }  # fmt: skip
@@ -138,7 +142,7 @@ def test_part_that_is_longer_than_its_directory_says_is_refused(
     data[place : place + 4] = struct.pack("<I", size // 2)
     with pytest.raises(InvalidSourceError, match="reader Excel"):
         read(tmp_path, bytes(data), call("Excel"), "a")
-    monkeypatch.setattr(excel, "_MOST_ENTRIES", 5)
+    monkeypatch.setattr(workbook_parts, "_MOST_ENTRIES", 5)
     with pytest.raises(InvalidSourceError, match="6 parts"):
         read(tmp_path, workbook(), call("Excel"), "a")
 

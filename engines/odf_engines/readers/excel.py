@@ -8,7 +8,6 @@ Source: clauses READ-4 and READ-5 in ``spec/readers.md``.
 """
 
 import datetime as dt
-import zipfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
@@ -17,16 +16,12 @@ from typing import Any, BinaryIO, Final
 import msgspec
 
 from odf_engines.readers.contract import BrokenFileError, BrokenRecordError, ParameterError, RawRecord, Reader
+from odf_engines.readers.workbook_parts import check_parts
 
 __all__ = ["Excel"]
 
 _MOST_ROWS: Final = 1_048_576  # Source: Excel "specifications and limits"
 _MOST_COLUMNS: Final = 16_384  # Source: the same
-_MOST_ENTRIES: Final = 10_000  # guess: a workbook of a thousand sheets has some thousand
-_MOST_BYTES: Final = 1024**3  # guess: ten times the largest sheets of a million rows
-_MOST_TEXT_BYTES: Final = 256 * 1024**2  # guess: shared texts are held in memory
-_MOST_RATIO: Final = 200  # as of archives (ING-1)
-_FREE_BYTES: Final = 64 * 1024**2  # as there
 _SAFE_WHOLE: Final = 2**53
 
 
@@ -58,7 +53,7 @@ class Excel(Reader):
 
     def iter_records(self, file: BinaryIO) -> Iterator[RawRecord]:
         """See ``Reader``."""
-        _check_size(file)
+        check_parts(file)
         # With the results of formulas, and with the formulas: a result that is not there is no empty cell.
         values, formulas = (self._open_sheet(file, has_results=each) for each in (True, False))
         first = self.parameters.header
@@ -115,24 +110,6 @@ class Excel(Reader):
                 )
             places[name] = found[0]
         return places
-
-
-def _check_size(file: BinaryIO) -> None:
-    """Refuse what is no zip, or unpacks to too much; each entry ends where its directory says, or it is refused."""
-    try:
-        with zipfile.ZipFile(file) as archive:
-            entries = archive.infolist()
-    except (zipfile.BadZipFile, ValueError, NotImplementedError) as error:
-        raise BrokenFileError("it is no Excel workbook of the kind .xlsx; save it as one") from error
-    packed, unpacked = sum(each.compress_size for each in entries), sum(each.file_size for each in entries)
-    texts = sum(each.file_size for each in entries if not each.filename.startswith("xl/worksheets/"))
-    too_much = unpacked > _MOST_BYTES or texts > _MOST_TEXT_BYTES
-    if len(entries) > _MOST_ENTRIES or too_much or unpacked > max(packed * _MOST_RATIO, _FREE_BYTES):
-        raise BrokenFileError(f"its {len(entries):,} parts unpack to {unpacked:,} bytes, which is too much")
-    if len({each.filename for each in entries}) != len(entries):
-        raise BrokenFileError("it has two parts of one name")
-    if any(each.flag_bits & 1 for each in entries):
-        raise BrokenFileError("it is encrypted")
 
 
 def _cell_of(cell: Any, as_written: Any) -> Any:
