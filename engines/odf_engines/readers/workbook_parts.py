@@ -7,7 +7,7 @@ Source: clause READ-5 in ``spec/readers.md``.
 """
 
 import zipfile
-from typing import BinaryIO, Final
+from typing import IO, BinaryIO, Final
 from xml.parsers import expat
 
 from odf_engines.readers.contract import BrokenFileError
@@ -20,6 +20,7 @@ _MOST_TEXT_BYTES: Final = 256 * 1024**2  # guess: shared texts are held in memor
 _MOST_RATIO: Final = 200  # as of archives (ING-1)
 _FREE_BYTES: Final = 64 * 1024**2  # as there
 _CHUNK_BYTES: Final = 64 * 1024
+_SHEET: Final = "worksheet"
 
 
 def check_parts(file: BinaryIO) -> None:
@@ -54,18 +55,20 @@ def _check_sizes(entries: list[zipfile.ZipInfo]) -> None:
         raise BrokenFileError("it is encrypted")
 
 
-def _check_part(part: "zipfile.ZipExtFile", name: str) -> None:
+def _check_part(part: IO[bytes], name: str) -> None:
     """Refuse a document type in any part, and rows of a sheet whose numbers do not grow."""
-    parser, last, is_sheet = expat.ParserCreate(), 0, None
+    parser, last = expat.ParserCreate(), 0
+    root: list[str] = []
 
     def refuse(*_arguments: object) -> None:
         raise BrokenFileError(f"its part {name} has a document type, which could define entities")
 
     def begin(tag: str, attributes: dict[str, str]) -> None:
-        nonlocal last, is_sheet
+        nonlocal last
         element = tag.rpartition(":")[2]
-        is_sheet = element == "worksheet" if is_sheet is None else is_sheet
-        if element == "row" and is_sheet:
+        if not root:
+            root.append(element)
+        if element == "row" and root == [_SHEET]:
             number = int(float(attributes.get("r", last + 1)))
             if number <= last:
                 raise BrokenFileError(f"in {name}, row {number} stands behind row {last}")
@@ -74,7 +77,7 @@ def _check_part(part: "zipfile.ZipExtFile", name: str) -> None:
     parser.StartDoctypeDeclHandler, parser.StartElementHandler = refuse, begin
     try:
         # What is no sheet is looked at up to its first element: a document type stands before it.
-        while is_sheet is not False and (chunk := part.read(_CHUNK_BYTES)):
+        while root in ([], [_SHEET]) and (chunk := part.read(_CHUNK_BYTES)):
             parser.Parse(chunk, False)
     except expat.ExpatError:
         return  # pictures and the like; what has to be XML, the library refuses
