@@ -1,0 +1,52 @@
+"""What an installation takes: the wheel into a fresh environment by pip, then each extra; disk, and time.
+
+Needs a package index or what pip has kept of one. The first installation fills that cache and is not told.
+"""
+
+import subprocess
+import sys
+import tempfile
+import time
+import tomllib
+import zipfile
+from pathlib import Path
+
+REPOSITORY = Path(__file__).parents[2]
+BUILD = "import os, sys; from hatchling.build import build_wheel; os.chdir(sys.argv[1]); build_wheel(sys.argv[2])"
+
+
+def size_mb(folder: Path) -> float:
+    return sum(each.lstat().st_size for each in folder.rglob("*") if not each.is_symlink()) / 1e6
+
+
+def install(environment: Path, what: str) -> float:
+    began = time.perf_counter()
+    words = [environment / "bin/python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", what]
+    subprocess.run(words, check=True)
+    return time.perf_counter() - began
+
+
+def main() -> None:
+    extras = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run([sys.executable, "-c", BUILD, REPOSITORY, folder], check=True)
+        (wheel,) = Path(folder).glob("*.whl")
+        print(f"wheel: {wheel.stat().st_size / 1e6:.1f} MB, {len(zipfile.ZipFile(wheel).namelist())} files")
+        for is_told in (False, True):
+            environment = Path(folder) / f"told-{is_told}"
+            subprocess.run([sys.executable, "-m", "venv", environment], check=True)
+            for extra in ("", *extras):
+                before = size_mb(environment)
+                seconds = install(environment, f"{wheel}[{extra}]" if extra else str(wheel))
+                if is_told:
+                    name = f"odf-node[{extra}], beside it" if extra else "odf-node"
+                    print(f"{name}: {size_mb(environment) - before:,.0f} MB, {seconds:.0f} s")
+            if is_told:
+                (packages,) = environment.glob("lib/python3.*")
+                sizes = {each.name: size_mb(each) for each in (packages / "site-packages").iterdir() if each.is_dir()}
+                largest = sorted(sizes, key=lambda name: sizes[name], reverse=True)[:4]
+                print("most of it: " + ", ".join(f"{name} {sizes[name]:,.0f} MB" for name in largest))
+
+
+if __name__ == "__main__":
+    main()
