@@ -156,9 +156,9 @@ def test_correction_by_expression_keeps_event_time_and_all_other_values(tmp_path
     assert len(rows_of(node)) == 7
 
 
-@pytest.mark.parametrize("form", ["csv", "ndjson"])
-def test_correction_by_an_edited_answer_changes_what_was_edited(form: str, tmp_path: Path) -> None:
-    node = make_node(tmp_path)
+@pytest.mark.parametrize(("form", "merge"), [("csv", APPEND), ("ndjson", SNAPSHOT)], ids=["csv", "ndjson"])
+def test_correction_by_an_edited_answer_changes_what_was_edited(form: str, merge: str, tmp_path: Path) -> None:
+    node = make_node(tmp_path, merge)
     path = tmp_path / f"edited.{form}"
     node.must("sql", "-c", "SELECT * FROM cities WHERE city <> 'Vaduz'", "-o", form, "--output-path", str(path))
     path.write_text(path.read_text().replace("700", "717"))

@@ -189,7 +189,6 @@ class Correcting:
     ) -> Correction:
         """Put new values in the place of old ones; rows that stay as they are are left out."""
         import pyarrow as pa
-        import pyarrow.compute as pc
 
         from odf_engines.ingest.carriers import from_carrier, to_carrier
 
@@ -206,12 +205,11 @@ class Correcting:
             if not field.nullable and column.null_count:
                 raise UsageError(f"column '{name}': the dataset requires a value, found null")
             after = after.set_column(place, field, column)
-        differs = _find_differences(before, after, [*values])
+        differs = pa.array(_find_differences(before, after, [*values]), pa.bool_())
         sources = view.polling_source, *view.push_sources.values()
         keys = {name for each in sources if each for name in getattr(each.merge, "primary_key", ())}
-        moved = next(
-            (each for each in values if each in keys and pc.any(_find_differences(before, after, [each]))), None
-        )
+        keyed = (each for each in values if each in keys)
+        moved = next((each for each in keyed if True in _find_differences(before, after, [each])), None)
         if moved is not None:
             raise UsageError(
                 f"column '{moved}' is part of the key of '{record.name}': a row of another key is another row; "
@@ -245,11 +243,7 @@ def _changes_of(correction: Correction, system_time: Timestamp) -> "pa.Table":
     return pa.table(arrays, schema=rows.schema)
 
 
-def _find_differences(before: "pa.Table", after: "pa.Table", names: Sequence[str]) -> "pa.Array":
+def _find_differences(before: "pa.Table", after: "pa.Table", names: Sequence[str]) -> list[bool]:
     """Say of each row whether it changes; Arrow does not compare lists, and corrections are few."""
-    import pyarrow as pa
-
     pairs = [(before.column(name).to_pylist(), after.column(name).to_pylist()) for name in names]
-    return pa.array(
-        [any(repr(old[row]) != repr(new[row]) for old, new in pairs) for row in range(before.num_rows)], pa.bool_()
-    )
+    return [any(repr(old[row]) != repr(new[row]) for old, new in pairs) for row in range(before.num_rows)]
