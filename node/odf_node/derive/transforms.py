@@ -76,8 +76,8 @@ class StepResult:
 class TransformReport:
     """What a run of a derivative did; no rows and no new watermark means that it was up to date.
 
-    ``reaches_heads``: the inputs were read to their ends. ``late_rows``: of the inputs, that came too late to change
-    what was given already, and were left out for that.
+    ``reaches_heads``: the inputs were read to their ends. ``taken_rows``: of the inputs, that no step took before.
+    ``late_rows``: of the inputs, that came too late to change what was given already, and were left out for that.
     """
 
     record: DatasetRecord
@@ -85,6 +85,7 @@ class TransformReport:
     new_rows: int = 0
     new_blocks: int = 0
     read_rows: int = 0
+    taken_rows: int = 0
     late_rows: int = 0
     seconds: float = 0.0
     reaches_heads: bool = True
@@ -260,17 +261,16 @@ class Transformer:
         Args:
             record: Which.
             writing_time: Gives the system time of the next step.
-            say: Hears before each step how many new rows of the inputs are read, and of how many.
+            say: Hears before each step but the first how many new rows of the inputs are taken, and of how many.
 
         Raises:
             EngineError: The engine refused the query, failed, or is not installed; steps before stay.
         """
         reports: list[TransformReport] = []
-        total = 0
         while not reports or not (reports[-1].up_to_date or reports[-1].reaches_heads):
-            waiting = self._count_waiting(record)
-            total = max(total, waiting)
-            say("computing", Count(total - waiting, total, "rows"))
+            if reports:
+                taken = sum(report.taken_rows for report in reports)
+                say("computing", Count(taken, taken + self._count_waiting(record), "rows"))
             reports.append(self.run_next(record, system_time=writing_time()))
         return TransformReport(
             reports[-1].record,
@@ -284,7 +284,7 @@ class Transformer:
 
     def _count_waiting(self, record: DatasetRecord) -> int:
         planned = self.builder.plan_next(load_view(self.chains, record.id), bound=None)
-        return sum(item.offset_interval.row_count for item in planned if item.offset_interval is not None)
+        return _count_rows(planned)
 
     def run_next(self, record: DatasetRecord, *, system_time: Timestamp) -> TransformReport:
         """Run one step over what the inputs gained, up to the bound, and commit it.
@@ -332,7 +332,7 @@ class Transformer:
             report = self._commit(
                 record, view, step, StepResult(engine, response, figures), notes_progress=not reaches_heads
             )
-        return replace(report, reaches_heads=reaches_heads)
+        return replace(report, reaches_heads=reaches_heads, taken_rows=_count_rows(planned))
 
     def _commit(
         self,
@@ -393,3 +393,7 @@ class Transformer:
             late_rows=response.statistics.late_rows,
             seconds=response.statistics.seconds,
         )
+
+
+def _count_rows(planned: Iterable[PlannedInput]) -> int:
+    return sum(item.offset_interval.row_count for item in planned if item.offset_interval is not None)
