@@ -129,7 +129,7 @@ async def test_page_of_another_origin_changes_nothing_and_does_not_converse(
     before = [(record.id, record.head) for record in node.store.list_datasets()]
     json_type = {"Content-Type": "application/json"}
     upgrade = {
-        "Connection": "Upgrade",
+        "Connection": "Upgrade, close",
         "Upgrade": "websocket",
         "Sec-WebSocket-Version": "13",
         "Sec-WebSocket-Key": "AAAAAAAAAAAAAAAAAAAAAA==",

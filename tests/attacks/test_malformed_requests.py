@@ -211,6 +211,7 @@ async def test_pipelined_requests_are_answered_in_order_and_bounded(tmp_path: Pa
             with pytest.raises((TimeoutError, ConnectionError)):
                 async with asyncio.timeout(3):
                     await flood()
+            writer.transport.abort()  # the node would wait its thirty seconds for somebody who reads
 
 
 @in_loop
@@ -251,6 +252,7 @@ async def test_frames_of_a_conversation_that_are_none_end_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, frames: bytes
 ) -> None:
     monkeypatch.setattr("odf_node.http.smart_socket.FIRST_MESSAGE_S", 1.0)
+    monkeypatch.setattr("odf_node.http.smart_socket.CLOSE_S", 1.0)
     head = "".join(f"{name}: {value}\r\n" for name, value in {"Host": "localhost", **UPGRADE}.items())
     async with node_at(tmp_path / "home", Live()) as url:
         answer = await send_raw(url, f"GET /demo.data/pull HTTP/1.1\r\n{head}\r\n".encode() + frames, wait_s=30)
