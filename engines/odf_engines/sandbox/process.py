@@ -32,7 +32,7 @@ __all__ = ["SandboxedProcess"]
 
 _WATCH_INTERVAL_S = 0.2  # guess: at 1 GB/s a process overshoots a limit by 200 MB, which the machine must bear anyway
 _FORK_S = 1.0  # guess: on a busy machine a fork waits that long until it is another program
-_IDLE_INTERVAL_S = 1.0  # guess: between two requests nothing is asked of it
+_IDLE_INTERVAL_S = 2.0  # guess: between two requests nothing is asked of it; each look costs a millisecond
 _LONGEST_PAUSE_S = 5.0  # guess: between two whole looks at a process that does not run
 _CPU_USED_UP = (128 + signal.SIGXCPU, -signal.SIGXCPU)  # as bubblewrap passes it on, and without one
 _LOG_BYTES = 64 * 1024  # guess: the end of a Java stack trace

@@ -67,15 +67,15 @@ def folded_rows(
     """
     data = data_schema(source.schema, source.vocabulary)
     struct = struct_of(data, alias=source.alias)
-    slices = (*source.earlier_slices, *source.slices)
+    slices = slices_upto(source, upto)
     if upto is None or not slices:
         rows = empty_rows(spark, struct)
         rows = rows.selectExpr("*", f"0L AS `{OFFSET}`") if with_offset else rows
     else:
         reader = java_session(spark).read().schema(struct_of(source.schema, alias=source.alias))
-        # A slice that a step's bound cuts is among the earlier ones and among those of the step.
-        stored = rows_of(spark, reader.parquet(scala_sequence(map(str, dict.fromkeys(slices)))))
-        stored = stored.where(f"{quote_spark_name(source.vocabulary.offset)} <= {upto}L")
+        stored = rows_of(spark, reader.parquet(scala_sequence(map(str, slices))))
+        if reaches_beyond(slices, source.vocabulary.offset, upto):
+            stored = stored.where(f"{quote_spark_name(source.vocabulary.offset)} <= {upto}L")
         if event_times_us is not None:
             first, end = (f"timestamp_micros({each}L)" for each in event_times_us)
             event_time = quote_spark_name(source.vocabulary.event_time)
@@ -92,6 +92,25 @@ def folded_rows(
             java_class("org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute")(scala_sequence([OFFSET]))
         )
     return list_columns(spark, rows, columns)
+
+
+def slices_upto(source: TransformInput, upto: int | None) -> tuple[Path, ...]:
+    """List the slices of an input that have rows up to an offset; the last of them may have others behind it."""
+    is_earlier = upto is None or (source.prev_offset is not None and upto <= source.prev_offset)
+    # A slice that a step's bound cuts is among the earlier ones and among those of the step.
+    return tuple(dict.fromkeys(source.earlier_slices if is_earlier else (*source.earlier_slices, *source.slices)))
+
+
+def reaches_beyond(slices: Sequence[Path], offset: str, upto: int) -> bool:
+    """Say whether the last slice has rows behind an offset, as it does where the bound of a step cuts it.
+
+    Only then does a plan name the offset. It is another one in each step, and what Spark compiles for a plan that names
+    numbers serves no other.
+    """
+    with pq.ParquetFile(slices[-1]) as file:
+        return any(
+            np.any(np.asarray(rows.column(0).fill_null(-1)) > upto) for rows in file.iter_batches(columns=[offset])
+        )
 
 
 def _leave_out(
@@ -133,7 +152,7 @@ def _fold(
 
 def _take_rows(slices: Sequence[Path], op: str) -> bool:
     """Say whether any row of these files takes another one away; what a file says of its own rows may be false."""
-    for path in dict.fromkeys(slices):
+    for path in slices:
         with pq.ParquetFile(path) as file:
             for rows in file.iter_batches(columns=[op]):
                 if np.any(np.asarray(rows.column(0).fill_null(-1)) != APPEND):

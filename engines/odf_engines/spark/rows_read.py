@@ -20,6 +20,7 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING
 
 from odf_engines.contract import TransformInput
+from odf_engines.spark.folded_rows import reaches_beyond, slices_upto
 from odf_engines.spark.gate.trees import items
 from odf_engines.spark.java_classes import scala_sequence
 from odf_engines.spark.plans import java_session, rows_of
@@ -100,14 +101,18 @@ def count_inputs(spark: "SparkSession", inputs: Sequence[TransformInput]) -> lis
 
 def _count_input(spark: "SparkSession", source: TransformInput) -> RowsRead:
     last = source.prev_offset if source.offset_interval is None else source.offset_interval.end
-    slices = [*dict.fromkeys((*source.earlier_slices, *source.slices))]
+    slices = slices_upto(source, last)
     if last is None or not slices:
         return NOTHING_READ
     struct = struct_of(source.schema, alias=source.alias)
     rows = rows_of(spark, java_session(spark).read().schema(struct).parquet(scala_sequence(map(str, slices))))
     first = 0 if source.earlier_slices or source.offset_interval is None else source.offset_interval.start
-    within = rows.where(f"{quote_spark_name(source.vocabulary.offset)} BETWEEN {first}L AND {last}L")
-    found: RowsRead = within.agg(*_counted(source.vocabulary.offset)).collect()[0].asDict()
+    offset = quote_spark_name(source.vocabulary.offset)
+    if first:
+        rows = rows.where(f"{offset} >= {first}L")
+    if reaches_beyond(slices, source.vocabulary.offset, last):
+        rows = rows.where(f"{offset} <= {last}L")
+    found: RowsRead = rows.agg(*_counted(source.vocabulary.offset)).collect()[0].asDict()
     return found
 
 

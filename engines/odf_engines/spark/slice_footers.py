@@ -60,5 +60,7 @@ def _stated_sizes(path: Path, footer_bytes: int) -> Iterator[int | None]:
         footer = java_class("org.apache.parquet.format.Util").readFileMetaData(stream)
     finally:
         stream.close()
-    for group in footer.getRow_groups():
+    groups = footer.getRow_groups()
+    for number in range(groups.size()):  # py4j ends an iteration by an error that it asks Java twenty things about
+        group = groups.get(number)
         yield int(group.getTotal_compressed_size()) if group.isSetTotal_compressed_size() else None
