@@ -1,6 +1,6 @@
 """Small steps of maintained views in an engine that runs: ``bench_view_steps.py [STEPS]``.
 
-Each step brings some ten rows to one input, and is made over everything that came before. Prints, for each query, seconds
+Each step brings some ten rows to each input, and is made over all that came before. Prints, for each query, seconds
 and seconds of processor for the median step of the second half, when the virtual machine knows its work.
 """
 

@@ -71,7 +71,7 @@ def iter_answers(
         spark: A session of this request's own.
         request: With the earlier slices and watermarks of all inputs.
         known: The query.
-        work: Folder that does not exist yet, for results that are not held in memory.
+        work: A folder of this request.
         piece_rows: Rows of a table at most.
 
     Raises:
@@ -79,10 +79,10 @@ def iter_answers(
     """
     make_ready(spark, request, in_one_order=False)
     tables = [each for each in request.inputs if each.alias in known.tables]
-    probes = _find_probes(spark, next(each for each in request.inputs if each.alias == known.query.probe), tables)
+    probes = _find_probes(spark, next(each for each in request.inputs if each.alias == known.query.probe), tables, work)
     if probes is None:
         return
-    versions = {each.alias: _versions(spark, each, known.tables[each.alias], probes) for each in tables}
+    versions = {each.alias: _versions(spark, each, known.tables[each.alias], probes, work) for each in tables}
     asked = {">": _signed(probes.rows, ">")} | ({"<": _signed(probes.rows, "<")} if probes.are_taken else {})
     answers = {
         sign: analyse_transform(spark, request.transform, {known.query.probe: rows, **versions}).rows
@@ -106,7 +106,9 @@ def promised_watermark(request: TransformRequest, known: KnownAsOf) -> Timestamp
     return min(reached) if request.prev_watermark is None else max(min(reached), request.prev_watermark)
 
 
-def _find_probes(spark: "SparkSession", source: TransformInput, tables: Sequence[TransformInput]) -> _Probes | None:
+def _find_probes(
+    spark: "SparkSession", source: TransformInput, tables: Sequence[TransformInput], work: Path
+) -> _Probes | None:
     """Find the probes that can be answered after a step and could not before, or have changed; None: there are none."""
     from pyspark.sql.functions import col, expr, lit
     from pyspark.sql.functions import sum as total
@@ -116,9 +118,9 @@ def _find_probes(spark: "SparkSession", source: TransformInput, tables: Sequence
     before_us = _lowest([each.prev_watermark for each in tables])
     if after_us is None or last is None:
         return None
-    rows = _answered(spark, source, last, after_us).withColumn(_COUNT, lit(1))
+    rows = _answered(spark, source, last, after_us, work).withColumn(_COUNT, lit(1))
     if before_us is not None and source.prev_offset is not None:
-        before = _answered(spark, source, source.prev_offset, before_us)
+        before = _answered(spark, source, source.prev_offset, before_us, work)
         rows = rows.unionAll(before.withColumn(_COUNT, lit(-1)))
     names = [quote_spark_name(each) for each in rows.columns if each != _COUNT]
     rows = rows.groupBy(*names).agg(total(f"`{_COUNT}`").alias(_COUNT)).where(col(f"`{_COUNT}`") != 0).persist()
@@ -127,8 +129,8 @@ def _find_probes(spark: "SparkSession", source: TransformInput, tables: Sequence
     return None if bounds[0] is None else _Probes(rows, bounds[0], bounds[1], bounds[2] < 0)
 
 
-def _answered(spark: "SparkSession", source: TransformInput, upto: int, until_us: int) -> "DataFrame":
-    return folded_rows(spark, source, upto, in_content_order=False, event_times_us=(LEAST_US, until_us + 1))
+def _answered(spark: "SparkSession", source: TransformInput, upto: int, until_us: int, work: Path) -> "DataFrame":
+    return folded_rows(spark, source, upto, in_content_order=False, event_times_us=(LEAST_US, until_us + 1), work=work)
 
 
 def _lowest(marks: Sequence[Timestamp | None]) -> int | None:
@@ -151,13 +153,15 @@ def _late(arrivals: Arrivals) -> npt.NDArray[np.int64]:
     return arrivals.offsets[arrivals.times_us <= arrivals.known_us]
 
 
-def _versions(spark: "SparkSession", table: TransformInput, key: Sequence[str], probes: _Probes) -> "DataFrame":
+def _versions(
+    spark: "SparkSession", table: TransformInput, key: Sequence[str], probes: _Probes, work: Path
+) -> "DataFrame":
     """Return the versions that count for the times of probes: of rows in force at the first watermark not before."""
     marks = rising((*table.earlier_watermarks, *table.watermarks), None)
     found: DataFrame | None = None
     for after_us, until_us in _ranges(probes, table):
         upto = next(mark.last_offset for mark in marks if unix_us(mark.event_time) >= until_us)
-        rows = folded_rows(spark, table, upto, in_content_order=False, with_offset=True)
+        rows = folded_rows(spark, table, upto, in_content_order=False, with_offset=True, work=work)
         versions = _cut(with_versions(rows, table.vocabulary.event_time, key), after_us, until_us)
         found = versions if found is None else found.unionAll(versions)
     assert found is not None

@@ -9,7 +9,6 @@ a watermark after its end.
 Source: clauses WINDOW-4 and WINDOW-8 in ``spec/extensions/event-windows.md``.
 """
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -44,7 +43,7 @@ def iter_closed_sessions(
         spark: A session of this request's own.
         request: With the earlier slices and watermarks of its one input.
         known: The query.
-        work: Folder that does not exist yet.
+        work: A folder of this request.
 
     Raises:
         PySparkException, LimitExceededError: The query failed on a row; or its order rests on more than memory holds.
@@ -69,14 +68,11 @@ def iter_closed_sessions(
     after_us = LEAST_US if closed_us is None else closed_us
     closed = result.where(f"{end} >= {after_us}L AND {end} < {until_us}L")
     closed = closed.toDF(*(f"v{position}" for position in range(len(result.columns))))
-    try:
-        with unspilled(spark, matters=known.depends_on_order):
-            pieces = collect_pieces(closed.orderBy(*closed.columns), closed.schema)
-            for piece in bound_rows(pieces, request.limits.output_rows):
-                if piece.num_rows:
-                    yield piece.rename_columns(known.result.names), np.full(piece.num_rows, APPEND, dtype=np.int64)
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
+    with unspilled(spark, matters=known.depends_on_order):
+        pieces = collect_pieces(closed.orderBy(*closed.columns), closed.schema)
+        for piece in bound_rows(pieces, request.limits.output_rows):
+            if piece.num_rows:
+                yield piece.rename_columns(known.result.names), np.full(piece.num_rows, APPEND, dtype=np.int64)
 
 
 def count_late_rows(source: TransformInput) -> int:

@@ -9,6 +9,7 @@ Source: clauses WINDOW-2 to WINDOW-7 in ``spec/extensions/event-windows.md``.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -51,7 +52,7 @@ class _Closing:
 
 
 def iter_closed(
-    spark: "SparkSession", request: TransformRequest, known: KnownWindows
+    spark: "SparkSession", request: TransformRequest, known: KnownWindows, work: Path
 ) -> Iterator[tuple[pa.Table, npt.NDArray[np.int64]]]:
     """Yield the rows of the windows that close in a step, in their order, all of them appended.
 
@@ -59,6 +60,7 @@ def iter_closed(
         spark: A session of this request's own.
         request: With the earlier slices of its one input.
         known: The query.
+        work: A folder of this request.
 
     Raises:
         PySparkException, LimitExceededError: The query failed on a row; or its order rests on more than memory holds.
@@ -73,6 +75,7 @@ def iter_closed(
             closing.upto,
             in_content_order=known.depends_on_order,
             event_times_us=(first_us, closing.until_us),
+            work=work,
         )
         result = analyse_transform(spark, request.transform, {source.alias: rows}).rows
         shown = f"unix_micros({quote_spark_name(request.vocabulary.event_time)})"

@@ -6,6 +6,7 @@ how the rows arrived.
 Source: clauses VIEW-2 and VIEW-5 in ``spec/extensions/maintained-views.md``.
 """
 
+import secrets
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,6 +21,7 @@ from odf_engines.spark.changelog import APPEND, CORRECT_TO
 from odf_engines.spark.java_classes import java_class, scala_sequence
 from odf_engines.spark.plans import java_session, rows_of
 from odf_engines.spark.relations import empty_rows, list_columns, stated_columns, struct_of
+from odf_engines.spark.small_inputs import write_folded
 from odf_protocol.events import DataSchema
 from odf_protocol.schema_spark import quote_spark_name
 from odf_protocol.vocabulary import Vocabulary
@@ -50,7 +52,7 @@ def folded_rows(
     in_content_order: bool,
     event_times_us: tuple[int, int] | None = None,
     without: npt.NDArray[np.int64] | None = None,
-    work: Path | None = None,
+    work: Path,
     with_offset: bool = False,
 ) -> "DataFrame":
     """Return the rows in force after an offset, without the columns of the changelog.
@@ -62,7 +64,7 @@ def folded_rows(
         in_content_order: In one partition, ordered by all columns.
         event_times_us: Only rows from the first of these times on and before the second; None for all.
         without: Offsets of rows that do not count, whether they give or take.
-        work: Folder that does not exist yet, for these offsets; needed where there are some.
+        work: A folder of this request, for rows and offsets that are written down for Spark.
         with_offset: The last column is ``OFFSET``.
     """
     data = data_schema(source.schema, source.vocabulary)
@@ -72,18 +74,16 @@ def folded_rows(
         rows = empty_rows(spark, struct)
         rows = rows.selectExpr("*", f"0L AS `{OFFSET}`") if with_offset else rows
     else:
-        reader = java_session(spark).read().schema(struct_of(source.schema, alias=source.alias))
-        stored = rows_of(spark, reader.parquet(scala_sequence(map(str, slices))))
-        if reaches_beyond(slices, source.vocabulary.offset, upto):
-            stored = stored.where(f"{quote_spark_name(source.vocabulary.offset)} <= {upto}L")
-        if event_times_us is not None:
-            first, end = (f"timestamp_micros({each}L)" for each in event_times_us)
-            event_time = quote_spark_name(source.vocabulary.event_time)
-            stored = stored.where(f"{event_time} >= {first} AND {event_time} < {end}")
-        if without is not None and without.size:
-            assert work is not None
-            stored = _leave_out(spark, stored, source.vocabulary.offset, without, work)
-        rows = _fold(stored, data, source.vocabulary, slices, with_offset=with_offset)
+        struct_of_files = struct_of(source.schema, alias=source.alias)
+        reader = java_session(spark).read().schema(struct_of_files)
+        small = work / f"folded-{secrets.token_hex(4)}.parquet"
+        if write_folded(small, slices, data, source.vocabulary, upto, event_times_us=event_times_us, without=without):
+            listed = _listed(data, source.vocabulary, with_offset=with_offset)
+            rows = rows_of(spark, reader.parquet(scala_sequence([str(small)]))).selectExpr(*listed)
+        else:
+            stored = rows_of(spark, reader.parquet(scala_sequence(map(str, slices))))
+            stored = _counting(spark, stored, source, slices, upto, event_times_us, without, work)
+            rows = _fold(stored, data, source.vocabulary, slices, with_offset=with_offset)
     if in_content_order:
         rows = rows.coalesce(1).sortWithinPartitions(*(quote_spark_name(each.name) for each in data.fields))
     columns = stated_columns(data, struct)
@@ -94,10 +94,31 @@ def folded_rows(
     return list_columns(spark, rows, columns)
 
 
+def _counting(
+    spark: "SparkSession",
+    stored: "DataFrame",
+    source: TransformInput,
+    slices: Sequence[Path],
+    upto: int,
+    event_times_us: tuple[int, int] | None,
+    without: npt.NDArray[np.int64] | None,
+    work: Path,
+) -> "DataFrame":
+    if reaches_beyond(slices, source.vocabulary.offset, upto):
+        stored = stored.where(f"{quote_spark_name(source.vocabulary.offset)} <= {upto}L")
+    if event_times_us is not None:
+        first, end = (f"timestamp_micros({each}L)" for each in event_times_us)
+        event_time = quote_spark_name(source.vocabulary.event_time)
+        stored = stored.where(f"{event_time} >= {first} AND {event_time} < {end}")
+    if without is not None and without.size:
+        stored = _leave_out(spark, stored, source.vocabulary.offset, without, work)
+    return stored
+
+
 def slices_upto(source: TransformInput, upto: int | None) -> tuple[Path, ...]:
     """List the slices of an input that have rows up to an offset; the last of them may have others behind it."""
     is_earlier = upto is None or (source.prev_offset is not None and upto <= source.prev_offset)
-    # A slice that a step's bound cuts is among the earlier ones and among those of the step.
+    # One that the bound of a step cuts is among the earlier ones and among those of the step.
     return tuple(dict.fromkeys(source.earlier_slices if is_earlier else (*source.earlier_slices, *source.slices)))
 
 
@@ -119,9 +140,9 @@ def _leave_out(
     from pyspark.sql.functions import broadcast
 
     # A file, because there may be many, and a plan that lists them is planned for long.
-    work.mkdir()
-    pq.write_table(pa.table({_LEFT_OUT: offsets}), work / "left-out.parquet")
-    left_out = broadcast(spark.read.parquet(str(work / "left-out.parquet")))
+    path = work / f"left-out-{secrets.token_hex(4)}.parquet"
+    pq.write_table(pa.table({_LEFT_OUT: offsets}), path)
+    left_out = broadcast(spark.read.parquet(str(path)))
     return rows.join(left_out, rows[quote_spark_name(offset)] == left_out[f"`{_LEFT_OUT}`"], "left_anti")
 
 
@@ -132,7 +153,7 @@ def _fold(
 
     names = [quote_spark_name(each.name) for each in data.fields]
     op, offset = quote_spark_name(vocabulary.op), quote_spark_name(vocabulary.offset)
-    listed = [*names, f"{offset} AS `{OFFSET}`"] if with_offset else names
+    listed = _listed(data, vocabulary, with_offset=with_offset)
     if not _take_rows(slices, vocabulary.op):
         return rows.selectExpr(*listed)
     is_given = f"{op} IN ({APPEND}, {CORRECT_TO})"
@@ -148,6 +169,11 @@ def _fold(
     known = [*names, f"`{OFFSET}`"] if with_offset else names
     left = left.select(*known, expr(f"explode(array_repeat(0, CAST(`{_COUNT}` AS INT)))")).select(*known)
     return hashed.join(like_taken, _HASH, "left_anti").selectExpr(*listed).unionAll(left)
+
+
+def _listed(data: DataSchema, vocabulary: Vocabulary, *, with_offset: bool) -> list[str]:
+    names = [quote_spark_name(each.name) for each in data.fields]
+    return [*names, f"{quote_spark_name(vocabulary.offset)} AS `{OFFSET}`"] if with_offset else names
 
 
 def _take_rows(slices: Sequence[Path], op: str) -> bool:

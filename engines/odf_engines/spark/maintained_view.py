@@ -46,14 +46,14 @@ def iter_changes(
         spark: A session of this request's own.
         request: With the earlier slices of all inputs.
         known: The view.
-        work: Folder that does not exist yet, for results that are not held in memory.
+        work: A folder of this request.
         piece_rows: Rows of a table at most.
 
     Raises:
         PySparkException, LimitExceededError: The query failed on a row; or its order rests on more than memory holds.
     """
     make_ready(spark, request, in_one_order=known.depends_on_order)
-    after, before = (_result(spark, request, known, after=each) for each in (True, False))
+    after, before = (_result(spark, request, known, work, after=each) for each in (True, False))
     assert after is not None
     changes = changes_between(after, before, known.query.key)
     with unspilled(spark, matters=known.depends_on_order):
@@ -83,11 +83,11 @@ def iter_operations(
         changes: The last column is ``OP``.
         names: Of the others.
         request: Whose limits count.
-        work: Folder that does not exist yet, for results that are not held in memory.
+        work: A folder of this request.
         piece_rows: Rows of a table at most.
     """
     is_held = _read_bytes(request) <= _COLLECTED_BYTES
-    pieces = collect_pieces(changes, changes.schema) if is_held else store_pieces(changes, work, piece_rows)
+    pieces = collect_pieces(changes, changes.schema) if is_held else store_pieces(changes, work / "rows", piece_rows)
     for piece in bound_rows(pieces, request.limits.output_rows):
         if piece.num_rows:
             rows = piece.drop_columns([OP]).rename_columns(names)
@@ -98,7 +98,9 @@ def _read_bytes(request: TransformRequest) -> int:
     return sum(path.stat().st_size for each in request.inputs for path in (*each.earlier_slices, *each.slices))
 
 
-def _result(spark: "SparkSession", request: TransformRequest, known: KnownView, *, after: bool) -> "DataFrame | None":
+def _result(
+    spark: "SparkSession", request: TransformRequest, known: KnownView, work: Path, *, after: bool
+) -> "DataFrame | None":
     """Return the result of the view after the step, or before it; None where nothing was read or given before."""
     ends = [_last_offset(each) if after else each.prev_offset for each in request.inputs]
     # A step without rows, as of a watermark alone, gives what the query gives over none: a total has a row there too.
@@ -107,7 +109,7 @@ def _result(spark: "SparkSession", request: TransformRequest, known: KnownView, 
     # What a query gives may rest on the order and the number of columns, so it sees those that there were.
     sources = [each if after else replace(each, schema=each.prev_schema or each.schema) for each in request.inputs]
     inputs = {
-        each.alias: folded_rows(spark, each, end, in_content_order=known.depends_on_order)
+        each.alias: folded_rows(spark, each, end, in_content_order=known.depends_on_order, work=work)
         for each, end in zip(sources, ends, strict=True)
     }
     return analyse_transform(spark, request.transform, inputs).rows

@@ -9,6 +9,7 @@ Source: clauses ENGINE-11, ENGINE-12; MAP-1 to MAP-8 in ``spec/extensions/change
 ``spec/extensions/maintained-views.md``.
 """
 
+import shutil
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -62,6 +63,7 @@ def run(spark: "SparkSession", request: TransformRequest, folder: Path) -> dict[
     known = find_out_transform(spark, request)
     check_footers(path for each in request.inputs for path in (*each.earlier_slices, *each.slices))
     work = folder / "work"
+    work.mkdir()
     say_what_was_read: Callable[[], list[RowsRead]] = partial(count_inputs, spark, request.inputs)
     if not isinstance(known, KnownMap):
         # What Spark concludes about the columns of both sides of a union can end in a key that it does not find; rows
@@ -73,7 +75,7 @@ def run(spark: "SparkSession", request: TransformRequest, folder: Path) -> dict[
         case KnownView():
             pieces = iter_changes(spark, request, known, work, _PIECE_ROWS)
         case KnownWindows():
-            pieces = iter_closed(spark, request, known)
+            pieces = iter_closed(spark, request, known, work)
         case KnownSessions():
             pieces = closed_sessions.iter_closed_sessions(spark, request, known, work)
         case KnownAsOf():
@@ -88,6 +90,8 @@ def run(spark: "SparkSession", request: TransformRequest, folder: Path) -> dict[
         )
     except PySparkException as error:
         raise invalid_query(error) from error
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
     watermark = _watermark(request, known)
     return {
         "schema": schema_text(known.schema),
@@ -134,7 +138,7 @@ def _compute(
     computed = Computed.SMALL if is_small else Computed.PIECES if fits else Computed.STORED
     rows, say_what_passed = observe_rows(rows, source.vocabulary.offset, computed)
     result = known.plan.over(spark, rows)
-    pieces = collect_pieces(result, known.result) if fits else store_pieces(result, work, _PIECE_ROWS)
+    pieces = collect_pieces(result, known.result) if fits else store_pieces(result, work / "rows", _PIECE_ROWS)
     return pieces, lambda: say_what_passed(result)
 
 

@@ -1,0 +1,150 @@
+"""The rows of a small input that are in force, found here and handed to Spark as one file.
+
+Most steps bring a few rows to a few that were there. Spark would read each of the many small slices several times, with
+a broadcast and a shuffle, to find out which rows were taken again; Arrow does it in a millisecond. The rows are the
+same either way, and their order is none (VIEW-2). Columns whose values are not compared bit for bit, or have parts, are
+left to Spark, and so is whatever does not look as it should.
+
+Source: clause VIEW-2 in ``spec/extensions/maintained-views.md``.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from odf_engines.spark.changelog import APPEND, CORRECT_TO
+from odf_protocol.errors import UnsupportedError
+from odf_protocol.events import (
+    DataSchema,
+    DataType,
+    DataTypeBinary,
+    DataTypeBool,
+    DataTypeDate,
+    DataTypeDecimal,
+    DataTypeInt8,
+    DataTypeInt16,
+    DataTypeInt32,
+    DataTypeInt64,
+    DataTypeOption,
+    DataTypeString,
+    DataTypeTimestamp,
+)
+from odf_protocol.schema_arrow import rows_schema_of
+from odf_protocol.vocabulary import Vocabulary
+
+__all__ = ["write_folded"]
+
+_COMPARED_BY_BITS: Final = (
+    DataTypeBinary, DataTypeBool, DataTypeDate, DataTypeDecimal, DataTypeInt8, DataTypeInt16, DataTypeInt32,
+    DataTypeInt64, DataTypeString, DataTypeTimestamp,
+)  # fmt: skip
+_MOST_FILE_BYTES: Final = 8 * 1024 * 1024  # guess: a task of Spark would read as much
+_MOST_ROWS: Final = 200_000  # guess: they are grouped in a tenth of a second
+_MOST_BYTES: Final = 64 * 1024 * 1024  # guess: of values; a file of repeated ones holds many times its size
+_BATCH_ROWS: Final = 1024
+
+
+def write_folded(
+    target: Path,
+    slices: Sequence[Path],
+    data: DataSchema,
+    vocabulary: Vocabulary,
+    upto: int,
+    *,
+    event_times_us: tuple[int, int] | None,
+    without: npt.NDArray[np.int64] | None,
+) -> bool:
+    """Write the rows in force after an offset to a file, with the offset at which each was given last.
+
+    Args:
+        target: File that does not exist yet.
+        slices: Of one input, from its first row on.
+        data: Columns of its rows.
+        vocabulary: Of the input.
+        upto: Last offset that counts.
+        event_times_us: Only rows from the first of these times on and before the second; None for all.
+        without: Offsets of rows that do not count, whether they give or take.
+
+    Returns:
+        False where nothing was written, as the input is not small, or not plain.
+    """
+    if not all(_is_plain(each.type) for each in data.fields):
+        return False
+    if sum(path.stat().st_size for path in slices) > _MOST_FILE_BYTES:
+        return False
+    try:
+        kept = pa.schema(each.with_nullable(nullable=True) for each in rows_schema_of(data))
+        log = [pa.field(vocabulary.offset, pa.int64()), pa.field(vocabulary.op, pa.int32())]
+        rows = _read(slices, pa.schema([*kept, *log]))
+    except (UnsupportedError, pa.ArrowInvalid, pa.ArrowNotImplementedError, KeyError):
+        return False  # Spark says what is wrong with it, or reads it all the same
+    if rows is None:
+        return False
+    rows = rows.filter(_counting(rows, vocabulary, upto, event_times_us, without))
+    folded = _fold(rows.drop_columns([vocabulary.op]), rows.column(vocabulary.op))
+    pq.write_table(folded, target, compression="none")
+    return True
+
+
+def _is_plain(data_type: DataType) -> bool:
+    kind = data_type.inner if isinstance(data_type, DataTypeOption) else data_type
+    return isinstance(kind, _COMPARED_BY_BITS)
+
+
+def _read(slices: Sequence[Path], wanted: pa.Schema) -> pa.Table | None:
+    """Read columns of all slices; None where it is more than memory should hold."""
+    batches: list[pa.RecordBatch] = []
+    rows = size_bytes = 0
+    for path in slices:
+        with pq.ParquetFile(path) as file:
+            for batch in file.iter_batches(_BATCH_ROWS, columns=wanted.names):
+                batches.append(batch.select(wanted.names).cast(wanted))
+                rows, size_bytes = rows + batch.num_rows, size_bytes + batch.nbytes
+                if rows > _MOST_ROWS or size_bytes > _MOST_BYTES:
+                    return None
+    return pa.Table.from_batches(batches, wanted)
+
+
+def _counting(
+    rows: pa.Table,
+    vocabulary: Vocabulary,
+    upto: int,
+    event_times_us: tuple[int, int] | None,
+    without: npt.NDArray[np.int64] | None,
+) -> pa.BooleanArray:
+    offsets = rows.column(vocabulary.offset)
+    counting = pc.and_(pc.less_equal(offsets, upto), pc.is_valid(rows.column(vocabulary.op)))
+    if event_times_us is not None:
+        times = rows.column(vocabulary.event_time).cast(pa.timestamp("us", "UTC")).cast(pa.int64())
+        first, end = event_times_us
+        counting = pc.and_(counting, pc.and_(pc.greater_equal(times, first), pc.less(times, end)))
+    if without is not None and without.size:
+        counting = pc.and_(counting, pc.invert(pc.is_in(offsets, pa.array(without))))
+    return counting
+
+
+def _fold(rows: pa.Table, operations: pa.ChunkedArray) -> pa.Table:
+    """Return the rows that are in force; the last column is the offset of each."""
+    given = pc.is_in(operations, pa.array([APPEND, CORRECT_TO], pa.int32()))
+    if pc.all(given, min_count=0).as_py():
+        return rows
+    names, offsets = rows.column_names, rows.column(rows.num_columns - 1)
+    keys = [f"k{position}" for position in range(rows.num_columns - 1)]
+    told = rows.drop_columns(names[-1:]).rename_columns(keys)
+    told = told.append_column("count", pc.if_else(given, 1, -1)).append_column("is taken", pc.invert(given))
+    told = told.append_column("given", pc.if_else(given, offsets, None))
+    told = told.append_column("row", pa.array(np.arange(rows.num_rows)))
+    asked = [("count", "sum"), ("is taken", "any"), ("given", "max"), ("row", "list")]
+    groups = told.group_by(keys, use_threads=False).aggregate(asked)
+    # Rows like no row that was taken are in force as they stand, each with its own offset.
+    untouched = groups.filter(pc.invert(groups.column("is taken_any"))).column("row_list")
+    left = groups.filter(groups.column("is taken_any")).filter(pc.field("count_sum") > 0)
+    repeated = np.repeat(np.arange(left.num_rows), np.asarray(left.column("count_sum")))
+    left = left.take(pa.array(repeated)).select([*keys, "given_max"]).rename_columns(names)
+    return pa.concat_tables([rows.take(pc.list_flatten(untouched)), left.cast(rows.schema)])
