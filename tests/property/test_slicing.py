@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from odf_protocol.events import SqlQueryStep, TemporalTable, TransformSql
-from support.view_histories import SCHEMAS, Change, Row, View, fold, random_changelog
+from odf_protocol.events import DataSchema, SqlQueryStep, TemporalTable, TransformSql
+from support.view_histories import SCHEMAS, WITH_FLOATS, Change, Row, View, fold, random_changelog
 
 pytestmark = pytest.mark.spark
 
@@ -65,13 +65,13 @@ def random_blocks(random: Random, name: str) -> Blocks:
 
 
 def read_in(
-    session: Any, name: str, folder: Any, given: dict[str, Blocks], portions: int
+    session: Any, name: str, folder: Any, given: dict[str, Blocks], portions: int, schemas: dict[str, DataSchema]
 ) -> tuple[Counter[Row], int, Any]:
     """What remains of the output, how many rows were late, and the watermark, after so many steps."""
     folder.mkdir()
     tables = (TemporalTable(name="people", primary_key=("k",)),) if name == "as-of" else None
     transform = TransformSql(engine="spark", queries=(SqlQueryStep(query=QUERIES[name]),), temporal_tables=tables)
-    view = View.over(session, transform, folder, {table: SCHEMAS[table] for table in given})
+    view = View.over(session, transform, folder, {table: schemas[table] for table in given})
     late = 0
     ends = [BLOCKS * number // portions for number in range(portions + 1)]
     for begin, end in pairwise(ends):
@@ -86,7 +86,8 @@ def read_in(
 def test_slicing_changes_nothing(spark_session, tmp_path, name):
     random = Random(name)
     given = {table: random_blocks(random, table) for table in SCHEMAS if table in QUERIES[name]}
-    first, *others = (read_in(spark_session, name, tmp_path / str(each), given, each) for each in PORTIONS)
+    first, *others = (read_in(spark_session, name, tmp_path / str(each), given, each, SCHEMAS) for each in PORTIONS)
+    others.append(read_in(spark_session, name, tmp_path / "floats", given, PORTIONS[-1], WITH_FLOATS))
     rows, late, _ = first
     assert rows
     assert bool(late) == (name in {"windows", "sessions", "as-of"})

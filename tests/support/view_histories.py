@@ -24,6 +24,7 @@ from odf_engines.engine import EngineSession
 from odf_protocol.events import (
     DataField,
     DataSchema,
+    DataTypeFloat64,
     DataTypeInt64,
     DataTypeOption,
     DataTypeString,
@@ -41,12 +42,15 @@ Row = tuple[Any, ...]  # event time in ms, then the columns of the data
 
 
 def _schema(**columns: type) -> DataSchema:
-    kinds = {int: DataTypeInt64(), str: DataTypeString()}
+    kinds = {int: DataTypeInt64(), str: DataTypeString(), float: DataTypeFloat64()}
     fields = (DataField(name=name, type=DataTypeOption(inner=kinds[kind])) for name, kind in columns.items())
     return DataSchema(fields=(*system_fields(Vocabulary()), *fields))
 
 
 SCHEMAS = {"orders": _schema(k=int, s=str, a=int), "people": _schema(k=int, r=str)}
+WITH_FLOATS = {"orders": _schema(k=int, s=str, a=int, f=float), "people": _schema(k=int, r=str, f=float)}
+"""The same with a column that no query names, whose presence leaves it to Spark which rows are in force."""
+_FLOAT = 0.5
 
 
 @dataclass(frozen=True)
@@ -318,7 +322,8 @@ class View:
 def write_changes(path: Path, schema: DataSchema, start: int, changes: Sequence[Change]) -> None:
     """Write a slice."""
     arrow = arrow_schema_of(schema)
-    columns = zip(*(each.row for each in changes), strict=True)
+    more = (_FLOAT,) if "f" in arrow.names else ()
+    columns = zip(*((*each.row, *more) for each in changes), strict=True)
     arrays = [
         pa.array(range(start, start + len(changes)), pa.int64()),
         pa.array([each.op for each in changes], pa.int32()),
