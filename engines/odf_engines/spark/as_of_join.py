@@ -11,7 +11,6 @@ Source: clauses ASOF-3 to ASOF-8 in ``spec/extensions/as-of-joins.md``.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -32,6 +31,7 @@ from odf_engines.spark.folded_rows import folded_rows
 from odf_engines.spark.gate.temporal_joins import FROM, UNTIL
 from odf_engines.spark.known_transforms import KnownAsOf
 from odf_engines.spark.maintained_view import changes_between, iter_operations, make_ready
+from odf_engines.spark.small_inputs import Work
 from odf_engines.spark.steps import analyse_transform
 from odf_engines.spark.versions import with_versions
 from odf_protocol.schema_spark import quote_spark_name
@@ -63,7 +63,7 @@ class _Probes:
 
 
 def iter_answers(
-    spark: "SparkSession", request: TransformRequest, known: KnownAsOf, work: Path, piece_rows: int
+    spark: "SparkSession", request: TransformRequest, known: KnownAsOf, work: Work, piece_rows: int
 ) -> Iterator[tuple[pa.Table, npt.NDArray[np.int64]]]:
     """Yield the answers that a step gives and takes, in their order, and the operation of each.
 
@@ -71,7 +71,7 @@ def iter_answers(
         spark: A session of this request's own.
         request: With the earlier slices and watermarks of all inputs.
         known: The query.
-        work: A folder of this request.
+        work: Of this request.
         piece_rows: Rows of a table at most.
 
     Raises:
@@ -107,7 +107,7 @@ def promised_watermark(request: TransformRequest, known: KnownAsOf) -> Timestamp
 
 
 def _find_probes(
-    spark: "SparkSession", source: TransformInput, tables: Sequence[TransformInput], work: Path
+    spark: "SparkSession", source: TransformInput, tables: Sequence[TransformInput], work: Work
 ) -> _Probes | None:
     """Find the probes that can be answered after a step and could not before, or have changed; None: there are none."""
     from pyspark.sql.functions import col, expr, lit
@@ -129,7 +129,7 @@ def _find_probes(
     return None if bounds[0] is None else _Probes(rows, bounds[0], bounds[1], bounds[2] < 0)
 
 
-def _answered(spark: "SparkSession", source: TransformInput, upto: int, until_us: int, work: Path) -> "DataFrame":
+def _answered(spark: "SparkSession", source: TransformInput, upto: int, until_us: int, work: Work) -> "DataFrame":
     return folded_rows(spark, source, upto, in_content_order=False, event_times_us=(LEAST_US, until_us + 1), work=work)
 
 
@@ -154,7 +154,7 @@ def _late(arrivals: Arrivals) -> npt.NDArray[np.int64]:
 
 
 def _versions(
-    spark: "SparkSession", table: TransformInput, key: Sequence[str], probes: _Probes, work: Path
+    spark: "SparkSession", table: TransformInput, key: Sequence[str], probes: _Probes, work: Work
 ) -> "DataFrame":
     """Return the versions that count for the times of probes: of rows in force at the first watermark not before."""
     marks = rising((*table.earlier_watermarks, *table.watermarks), None)

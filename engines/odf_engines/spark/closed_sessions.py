@@ -10,7 +10,6 @@ Source: clauses WINDOW-4 and WINDOW-8 in ``spec/extensions/event-windows.md``.
 """
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,6 +23,7 @@ from odf_engines.spark.fixed_order import unspilled
 from odf_engines.spark.folded_rows import folded_rows
 from odf_engines.spark.known_transforms import KnownSessions
 from odf_engines.spark.pieces import bound_rows, collect_pieces
+from odf_engines.spark.small_inputs import Work
 from odf_engines.spark.steps import analyse_transform
 from odf_protocol.schema_spark import quote_spark_name
 from odf_protocol.timestamp import Timestamp
@@ -35,7 +35,7 @@ __all__ = ["count_late_rows", "iter_closed_sessions", "promised_watermark"]
 
 
 def iter_closed_sessions(
-    spark: "SparkSession", request: TransformRequest, known: KnownSessions, work: Path
+    spark: "SparkSession", request: TransformRequest, known: KnownSessions, work: Work
 ) -> Iterator[tuple[pa.Table, npt.NDArray[np.int64]]]:
     """Yield the rows of the sessions that close in a step, in their order, all of them appended.
 
@@ -43,7 +43,7 @@ def iter_closed_sessions(
         spark: A session of this request's own.
         request: With the earlier slices and watermarks of its one input.
         known: The query.
-        work: A folder of this request.
+        work: Of this request.
 
     Raises:
         PySparkException, LimitExceededError: The query failed on a row; or its order rests on more than memory holds.

@@ -9,7 +9,6 @@ Source: clauses WINDOW-2 to WINDOW-7 in ``spec/extensions/event-windows.md``.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,6 +23,7 @@ from odf_engines.spark.folded_rows import folded_rows
 from odf_engines.spark.gate.event_windows import EventWindow
 from odf_engines.spark.known_transforms import KnownWindows
 from odf_engines.spark.pieces import bound_rows, collect_pieces
+from odf_engines.spark.small_inputs import Work
 from odf_engines.spark.steps import analyse_transform
 from odf_protocol.schema_spark import quote_spark_name
 from odf_protocol.timestamp import Timestamp
@@ -52,7 +52,7 @@ class _Closing:
 
 
 def iter_closed(
-    spark: "SparkSession", request: TransformRequest, known: KnownWindows, work: Path
+    spark: "SparkSession", request: TransformRequest, known: KnownWindows, work: Work
 ) -> Iterator[tuple[pa.Table, npt.NDArray[np.int64]]]:
     """Yield the rows of the windows that close in a step, in their order, all of them appended.
 
@@ -60,7 +60,7 @@ def iter_closed(
         spark: A session of this request's own.
         request: With the earlier slices of its one input.
         known: The query.
-        work: A folder of this request.
+        work: Of this request.
 
     Raises:
         PySparkException, LimitExceededError: The query failed on a row; or its order rests on more than memory holds.

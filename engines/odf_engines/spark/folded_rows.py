@@ -21,7 +21,7 @@ from odf_engines.spark.changelog import APPEND, CORRECT_TO
 from odf_engines.spark.java_classes import java_class, scala_sequence
 from odf_engines.spark.plans import java_session, rows_of
 from odf_engines.spark.relations import empty_rows, list_columns, stated_columns, struct_of
-from odf_engines.spark.small_inputs import write_folded
+from odf_engines.spark.small_inputs import Work, write_folded
 from odf_protocol.events import DataSchema
 from odf_protocol.schema_spark import quote_spark_name
 from odf_protocol.vocabulary import Vocabulary
@@ -52,7 +52,7 @@ def folded_rows(
     in_content_order: bool,
     event_times_us: tuple[int, int] | None = None,
     without: npt.NDArray[np.int64] | None = None,
-    work: Path,
+    work: Work,
     with_offset: bool = False,
 ) -> "DataFrame":
     """Return the rows in force after an offset, without the columns of the changelog.
@@ -64,7 +64,7 @@ def folded_rows(
         in_content_order: In one partition, ordered by all columns.
         event_times_us: Only rows from the first of these times on and before the second; None for all.
         without: Offsets of rows that do not count, whether they give or take.
-        work: A folder of this request, for rows and offsets that are written down for Spark.
+        work: Of this request, for rows and offsets that are written down for Spark, and what was read.
         with_offset: The last column is ``OFFSET``.
     """
     data = data_schema(source.schema, source.vocabulary)
@@ -76,13 +76,17 @@ def folded_rows(
     else:
         struct_of_files = struct_of(source.schema, alias=source.alias)
         reader = java_session(spark).read().schema(struct_of_files)
-        small = work / f"folded-{secrets.token_hex(4)}.parquet"
-        if write_folded(small, slices, data, source.vocabulary, upto, event_times_us=event_times_us, without=without):
+        small = work.folder / f"folded-{secrets.token_hex(4)}.parquet"
+        read = write_folded(
+            small, slices, data, source.vocabulary, upto, event_times_us=event_times_us, without=without
+        )
+        if read is not None:
+            work.read[source.alias, upto] = read
             listed = _listed(data, source.vocabulary, with_offset=with_offset)
             rows = rows_of(spark, reader.parquet(scala_sequence([str(small)]))).selectExpr(*listed)
         else:
             stored = rows_of(spark, reader.parquet(scala_sequence(map(str, slices))))
-            stored = _counting(spark, stored, source, slices, upto, event_times_us, without, work)
+            stored = _counting(spark, stored, source, slices, upto, event_times_us, without, work.folder)
             rows = _fold(stored, data, source.vocabulary, slices, with_offset=with_offset)
     if in_content_order:
         rows = rows.coalesce(1).sortWithinPartitions(*(quote_spark_name(each.name) for each in data.fields))

@@ -8,7 +8,6 @@ Source: clauses VIEW-2 to VIEW-9 in ``spec/extensions/maintained-views.md``.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,6 +21,7 @@ from odf_engines.spark.fixed_order import unspilled
 from odf_engines.spark.folded_rows import folded_rows
 from odf_engines.spark.known_transforms import KnownView
 from odf_engines.spark.pieces import PIECE_BYTES, bound_rows, collect_pieces, store_pieces
+from odf_engines.spark.small_inputs import Work
 from odf_engines.spark.steps import analyse_transform
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ _COLLECTED_BYTES = 64 * 1024 * 1024  # guess: of input files whose result may be
 
 
 def iter_changes(
-    spark: "SparkSession", request: TransformRequest, known: KnownView, work: Path, piece_rows: int
+    spark: "SparkSession", request: TransformRequest, known: KnownView, work: Work, piece_rows: int
 ) -> Iterator[tuple[pa.Table, npt.NDArray[np.int64]]]:
     """Yield the rows of one step, in their order, and the operation of each.
 
@@ -46,7 +46,7 @@ def iter_changes(
         spark: A session of this request's own.
         request: With the earlier slices of all inputs.
         known: The view.
-        work: A folder of this request.
+        work: Of this request.
         piece_rows: Rows of a table at most.
 
     Raises:
@@ -75,7 +75,7 @@ def make_ready(spark: "SparkSession", request: TransformRequest, *, in_one_order
 
 
 def iter_operations(
-    changes: "DataFrame", names: Sequence[str], request: TransformRequest, work: Path, piece_rows: int
+    changes: "DataFrame", names: Sequence[str], request: TransformRequest, work: Work, piece_rows: int
 ) -> Iterator[tuple[pa.Table, npt.NDArray[np.int64]]]:
     """Compute what ``changes_between`` gave: yield the rows under their names, and the operation of each.
 
@@ -83,11 +83,13 @@ def iter_operations(
         changes: The last column is ``OP``.
         names: Of the others.
         request: Whose limits count.
-        work: A folder of this request.
+        work: Of this request.
         piece_rows: Rows of a table at most.
     """
     is_held = _read_bytes(request) <= _COLLECTED_BYTES
-    pieces = collect_pieces(changes, changes.schema) if is_held else store_pieces(changes, work / "rows", piece_rows)
+    pieces = (
+        collect_pieces(changes, changes.schema) if is_held else store_pieces(changes, work.folder / "rows", piece_rows)
+    )
     for piece in bound_rows(pieces, request.limits.output_rows):
         if piece.num_rows:
             rows = piece.drop_columns([OP]).rename_columns(names)
@@ -99,7 +101,7 @@ def _read_bytes(request: TransformRequest) -> int:
 
 
 def _result(
-    spark: "SparkSession", request: TransformRequest, known: KnownView, work: Path, *, after: bool
+    spark: "SparkSession", request: TransformRequest, known: KnownView, work: Work, *, after: bool
 ) -> "DataFrame | None":
     """Return the result of the view after the step, or before it; None where nothing was read or given before."""
     ends = [_last_offset(each) if after else each.prev_offset for each in request.inputs]

@@ -7,7 +7,8 @@ a map: small, stored    where rows enter the plan of the query; Spark skips none
 a map in pieces         scans of the plan count their rows, which costs nothing; which offsets these
                         are is asked of Spark afterwards, which must read as many. Counting in the plan
                         would double the time of a large step
-over whole inputs       asked of Spark afterwards: such a query reads an input several times, in parts
+over whole inputs       those of small ones where they are read (``small_inputs``); of others asked of Spark
+                        afterwards: such a query reads an input several times, in parts
 an input of a map that  asked of Spark afterwards
 its query does not name
 ======================  ==============================================================================
@@ -15,8 +16,9 @@ its query does not name
 Source: clause ENGINE-27 in ``spec/extensions/engine-contract.md``.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum, auto
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from odf_engines.contract import TransformInput
@@ -25,18 +27,15 @@ from odf_engines.spark.gate.trees import items
 from odf_engines.spark.java_classes import scala_sequence
 from odf_engines.spark.plans import java_session, rows_of
 from odf_engines.spark.relations import struct_of
+from odf_engines.spark.small_inputs import NOTHING_READ, RowsRead
 from odf_protocol.schema_spark import quote_spark_name
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-__all__ = ["NOTHING_READ", "Computed", "RowsRead", "count_inputs", "observe_rows"]
+__all__ = ["Computed", "count_inputs", "observe_rows"]
 
-RowsRead = dict[str, int | None]
-"""``rows``, and ``first`` and ``last`` offset."""
-
-NOTHING_READ: RowsRead = {"rows": 0, "first": None, "last": None}
-
+_NONE_READ: Mapping[tuple[str, int], RowsRead] = MappingProxyType({})
 _NAME = "rows_read"
 _READ = ("rows", "first", "last")
 
@@ -93,20 +92,30 @@ def observe_rows(
     return rows if observed is None else rows.observe(observed, *counted), say
 
 
-def count_inputs(spark: "SparkSession", inputs: Sequence[TransformInput]) -> list[RowsRead]:
-    """Count the rows of inputs: those of the step, and those before it where the query is over whole inputs."""
+def count_inputs(
+    spark: "SparkSession", inputs: Sequence[TransformInput], read: Mapping[tuple[str, int], RowsRead] = _NONE_READ
+) -> list[RowsRead]:
+    """Count the rows of inputs: those of the step, and those before it where the query is over whole inputs.
+
+    Args:
+        spark: Session.
+        inputs: Of the step.
+        read: What was counted when it was read, by alias and the last offset.
+    """
     spark.conf.set("spark.sql.parquet.filterPushdown", "false")
-    return [_count_input(spark, each) for each in inputs]
+    return [_count_input(spark, each, read) for each in inputs]
 
 
-def _count_input(spark: "SparkSession", source: TransformInput) -> RowsRead:
+def _count_input(spark: "SparkSession", source: TransformInput, read: Mapping[tuple[str, int], RowsRead]) -> RowsRead:
     last = source.prev_offset if source.offset_interval is None else source.offset_interval.end
     slices = slices_upto(source, last)
     if last is None or not slices:
         return NOTHING_READ
+    first = 0 if source.earlier_slices or source.offset_interval is None else source.offset_interval.start
+    if not first and (source.alias, last) in read:
+        return read[source.alias, last]
     struct = struct_of(source.schema, alias=source.alias)
     rows = rows_of(spark, java_session(spark).read().schema(struct).parquet(scala_sequence(map(str, slices))))
-    first = 0 if source.earlier_slices or source.offset_interval is None else source.offset_interval.start
     offset = quote_spark_name(source.vocabulary.offset)
     if first:
         rows = rows.where(f"{offset} >= {first}L")

@@ -9,6 +9,7 @@ Source: clause VIEW-2 in ``spec/extensions/maintained-views.md``.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -38,7 +39,12 @@ from odf_protocol.events import (
 from odf_protocol.schema_arrow import rows_schema_of
 from odf_protocol.vocabulary import Vocabulary
 
-__all__ = ["write_folded"]
+__all__ = ["NOTHING_READ", "RowsRead", "Work", "write_folded"]
+
+RowsRead = dict[str, int | None]
+"""What was read of an input: ``rows``, and ``first`` and ``last`` offset."""
+
+NOTHING_READ: RowsRead = {"rows": 0, "first": None, "last": None}
 
 _COMPARED_BY_BITS: Final = (
     DataTypeBinary, DataTypeBool, DataTypeDate, DataTypeDecimal, DataTypeInt8, DataTypeInt16, DataTypeInt32,
@@ -50,6 +56,14 @@ _MOST_BYTES: Final = 64 * 1024 * 1024  # guess: of values; a file of repeated on
 _BATCH_ROWS: Final = 1024
 
 
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A folder of one request, and what was read here of its inputs: by alias and the last offset that counted."""
+
+    folder: Path
+    read: dict[tuple[str, int], RowsRead] = field(default_factory=dict)
+
+
 def write_folded(
     target: Path,
     slices: Sequence[Path],
@@ -59,7 +73,7 @@ def write_folded(
     *,
     event_times_us: tuple[int, int] | None,
     without: npt.NDArray[np.int64] | None,
-) -> bool:
+) -> RowsRead | None:
     """Write the rows in force after an offset to a file, with the offset at which each was given last.
 
     Args:
@@ -72,24 +86,27 @@ def write_folded(
         without: Offsets of rows that do not count, whether they give or take.
 
     Returns:
-        False where nothing was written, as the input is not small, or not plain.
+        The rows that were read: all up to ``upto``. None: nothing was written, as the input is not small, or not plain.
     """
     if not all(_is_plain(each.type) for each in data.fields):
-        return False
+        return None
     if sum(path.stat().st_size for path in slices) > _MOST_FILE_BYTES:
-        return False
+        return None
     try:
         kept = pa.schema(each.with_nullable(nullable=True) for each in rows_schema_of(data))
         log = [pa.field(vocabulary.offset, pa.int64()), pa.field(vocabulary.op, pa.int32())]
         rows = _read(slices, pa.schema([*kept, *log]))
     except (UnsupportedError, pa.ArrowInvalid, pa.ArrowNotImplementedError, KeyError):
-        return False  # Spark says what is wrong with it, or reads it all the same
+        return None  # Spark says what is wrong with it, or reads it all the same
     if rows is None:
-        return False
-    rows = rows.filter(_counting(rows, vocabulary, upto, event_times_us, without))
+        return None
+    rows = rows.filter(pc.less_equal(rows.column(vocabulary.offset), upto))
+    extremes = pc.min_max(rows.column(vocabulary.offset)).as_py()
+    read: RowsRead = {"rows": rows.num_rows, "first": extremes["min"], "last": extremes["max"]}
+    rows = rows.filter(_counting(rows, vocabulary, event_times_us, without))
     folded = _fold(rows.drop_columns([vocabulary.op]), rows.column(vocabulary.op))
     pq.write_table(folded, target, compression="none")
-    return True
+    return read
 
 
 def _is_plain(data_type: DataType) -> bool:
@@ -114,18 +131,16 @@ def _read(slices: Sequence[Path], wanted: pa.Schema) -> pa.Table | None:
 def _counting(
     rows: pa.Table,
     vocabulary: Vocabulary,
-    upto: int,
     event_times_us: tuple[int, int] | None,
     without: npt.NDArray[np.int64] | None,
 ) -> pa.BooleanArray:
-    offsets = rows.column(vocabulary.offset)
-    counting = pc.and_(pc.less_equal(offsets, upto), pc.is_valid(rows.column(vocabulary.op)))
+    counting = pc.is_valid(rows.column(vocabulary.op))
     if event_times_us is not None:
         times = rows.column(vocabulary.event_time).cast(pa.timestamp("us", "UTC")).cast(pa.int64())
         first, end = event_times_us
         counting = pc.and_(counting, pc.and_(pc.greater_equal(times, first), pc.less(times, end)))
     if without is not None and without.size:
-        counting = pc.and_(counting, pc.invert(pc.is_in(offsets, pa.array(without))))
+        counting = pc.and_(counting, pc.invert(pc.is_in(rows.column(vocabulary.offset), pa.array(without))))
     return counting
 
 

@@ -39,8 +39,9 @@ from odf_engines.spark.known_transforms import (
 from odf_engines.spark.maintained_view import iter_changes
 from odf_engines.spark.pieces import PIECE_BYTES, bound_rows, collect_pieces, cut_even, fit_in_memory, store_pieces
 from odf_engines.spark.relations import MOST_SCANS, ordered_rows
-from odf_engines.spark.rows_read import NOTHING_READ, Computed, RowsRead, count_inputs, observe_rows
+from odf_engines.spark.rows_read import Computed, count_inputs, observe_rows
 from odf_engines.spark.slice_footers import check_footers
+from odf_engines.spark.small_inputs import NOTHING_READ, RowsRead, Work
 from odf_protocol.timestamp import Timestamp
 
 if TYPE_CHECKING:
@@ -62,9 +63,9 @@ def run(spark: "SparkSession", request: TransformRequest, folder: Path) -> dict[
         raise InvalidQueryError(f"two inputs have the same alias: {', '.join(aliases)}")
     known = find_out_transform(spark, request)
     check_footers(path for each in request.inputs for path in (*each.earlier_slices, *each.slices))
-    work = folder / "work"
-    work.mkdir()
-    say_what_was_read: Callable[[], list[RowsRead]] = partial(count_inputs, spark, request.inputs)
+    work = Work(folder / "work")
+    work.folder.mkdir()
+    say_what_was_read: Callable[[], list[RowsRead]] = partial(count_inputs, spark, request.inputs, work.read)
     if not isinstance(known, KnownMap):
         # What Spark concludes about the columns of both sides of a union can end in a key that it does not find; rows
         # in force are a union.
@@ -91,7 +92,7 @@ def run(spark: "SparkSession", request: TransformRequest, folder: Path) -> dict[
     except PySparkException as error:
         raise invalid_query(error) from error
     finally:
-        shutil.rmtree(work, ignore_errors=True)
+        shutil.rmtree(work.folder, ignore_errors=True)
     watermark = _watermark(request, known)
     return {
         "schema": schema_text(known.schema),
@@ -105,7 +106,7 @@ def run(spark: "SparkSession", request: TransformRequest, folder: Path) -> dict[
 
 
 def _map_pieces(
-    spark: "SparkSession", known: KnownMap, request: TransformRequest, work: Path
+    spark: "SparkSession", known: KnownMap, request: TransformRequest, work: Work
 ) -> tuple[Iterator[_Piece], Callable[[], list[RowsRead]]]:
     """Give the pieces of the result, and a function that says what was read for them once all were taken."""
     source = next(each for each in request.inputs if each.alias == known.query.input_alias)
@@ -122,7 +123,7 @@ def _map_pieces(
 
 
 def _compute(
-    spark: "SparkSession", known: KnownMap, source: TransformInput, work: Path
+    spark: "SparkSession", known: KnownMap, source: TransformInput, work: Work
 ) -> tuple[Iterator[pa.Table], Callable[[], RowsRead]]:
     assert source.offset_interval is not None
     is_small = _is_small(source)
@@ -138,7 +139,7 @@ def _compute(
     computed = Computed.SMALL if is_small else Computed.PIECES if fits else Computed.STORED
     rows, say_what_passed = observe_rows(rows, source.vocabulary.offset, computed)
     result = known.plan.over(spark, rows)
-    pieces = collect_pieces(result, known.result) if fits else store_pieces(result, work / "rows", _PIECE_ROWS)
+    pieces = collect_pieces(result, known.result) if fits else store_pieces(result, work.folder / "rows", _PIECE_ROWS)
     return pieces, lambda: say_what_passed(result)
 
 
