@@ -3,15 +3,15 @@
 Source: clause QUERY-12 in ``spec/query.md``.
 """
 
-import itertools
 import re
 import shutil
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from odf_engines.contract import QueryTable
 from odf_engines.errors import InvalidQueryError
@@ -28,6 +28,9 @@ from odf_node.threads import finish_in_thread
 from odf_node.wording import count_of
 from odf_protocol.enums import DatasetKind
 from odf_protocol.timestamp import Timestamp
+
+if TYPE_CHECKING:
+    from sqlglot.tokens import Token
 
 MOST_BYTES: Final = 1 << 30
 """Of the slices that a question brings of one dataset.  # guess: who reads more than that wants to keep it"""
@@ -67,24 +70,50 @@ def find_remote_names(sql: str, engine: str) -> list[RemoteName]:
     """
     if _QUOTED.search(sql) is None:
         return []
-    from sqlglot.errors import TokenError
     from sqlglot.tokens import TokenType
 
-    from odf_engines.dialects.translation import dialect_of
-
-    try:
-        tokens = dialect_of(engine.lower()).tokenize(sql)
-    except TokenError as error:
-        raise InvalidQueryError("a quoted text or name does not end") from error
+    tokens = _split(sql, engine)
     quoted = [each for each in tokens if sql[each.start] in {'"', "`"} and "/" in each.text]
-    behind = {TokenType.FROM, TokenType.JOIN}
-    starts = {each.start for before, each in itertools.pairwise(tokens) if before.token_type in behind}
+    starts = _find_table_starts(tokens)
     tables = {each.text for each in quoted if each.start in starts}
     return [
         RemoteName(each.text, each.start, each.end + 1)
         for each in quoted
         if each.start in starts or (each.text in tables and each.token_type == TokenType.IDENTIFIER)
     ]
+
+
+def _split(sql: str, engine: str) -> "list[Token]":
+    from sqlglot.errors import TokenError
+
+    from odf_engines.dialects.translation import dialect_of
+
+    try:
+        tokens: list[Token] = dialect_of(engine.lower()).tokenize(sql)
+    except TokenError as error:
+        raise InvalidQueryError("a quoted text or name does not end") from error
+    return tokens
+
+
+def _find_table_starts(tokens: "Sequence[Token]") -> set[int]:
+    """Find where what stands behind ``FROM`` or ``JOIN`` is a table: functions and comparisons say FROM too."""
+    from sqlglot.tokens import TokenType
+
+    starts = set()
+    has_select = [True]  # at each depth of parentheses; FROM in parentheses without one is an argument's
+    for before, each, behind in zip(tokens, tokens[1:], [*tokens[2:], None], strict=False):
+        if before.token_type is TokenType.L_PAREN:
+            has_select.append(each.token_type is TokenType.FROM)
+        elif before.token_type is TokenType.R_PAREN and len(has_select) > 1:
+            has_select.pop()
+        elif before.token_type is TokenType.SELECT:
+            has_select[-1] = True
+        is_table = each.token_type is TokenType.JOIN or (
+            each.token_type is TokenType.FROM and has_select[-1] and before.token_type is not TokenType.DISTINCT
+        )
+        if is_table and behind is not None:
+            starts.add(behind.start)
+    return starts
 
 
 @dataclass(slots=True)
@@ -123,7 +152,8 @@ class RemoteTables:
             if not url.startswith(_SCHEMES):
                 raise UsageError(f"a question takes http:// and https:// alone; 'odf-node pull {address}' brings it")
             if url not in found:
-                found[url] = await self._find(url, len(found) + 1, as_of, progress)
+                found[url] = await self._find(url, self._free_name(len(found) + 1, sql), as_of, progress)
+                _require_undefined(found[url][0], sql, engine)
             called[text] = _quote(found[url][0] + text[len(address) :], engine)
         for each in reversed(names):
             sql = sql[: each.start] + called[each.text] + sql[each.end :]
@@ -142,7 +172,7 @@ class RemoteTables:
         self.close()
 
     async def _find(
-        self, url: str, number: int, as_of: Timestamp | None, progress: ProgressLine
+        self, url: str, free_name: str, as_of: Timestamp | None, progress: ProgressLine
     ) -> tuple[str, QueryTable | None, str]:
         """Give a dataset's name in the question, its table where it is not one of this node's, and what to say."""
         record = self._find_held(url) or await self._take(url, progress)
@@ -153,16 +183,18 @@ class RemoteTables:
                 f"'odf-node pull {held.name}' brings what is new"
             )
             return held.name, None, note
-        name = self._free_name(number)
         note = await self._bring_slices(record, url, as_of, progress)
-        table = await finish_in_thread(partial(self._asked[url].queries.make_table, record, as_of, name))
-        return name, table, note
+        table = await finish_in_thread(partial(self._asked[url].queries.make_table, record, as_of, free_name))
+        return free_name, table, note
 
     def _find_held(self, url: str) -> DatasetRecord | None:
         return next((each for each in self.node.chains.list_datasets() if each.origin_url == url), None)
 
-    def _free_name(self, number: int) -> str:
-        name, taken = f"remote_{number}", {each.name.lower() for each in self.node.chains.list_datasets()}
+    def _free_name(self, number: int, sql: str) -> str:
+        name, taken = (
+            f"remote_{number}",
+            {sql.lower(), *(each.name.lower() for each in self.node.chains.list_datasets())},
+        )
         while any(name in each for each in taken):
             name += "_"
         return name
@@ -215,6 +247,18 @@ class RemoteTables:
         # As this node, which is known to some and has tokens for some.
         asked.outgoing = self.node.outgoing
         return asked
+
+
+def _require_undefined(name: str, sql: str, engine: str) -> None:
+    """Reject a question whose ``WITH`` may define the name of a dataset, as that would answer in its place."""
+    from sqlglot.tokens import TokenType
+
+    tokens = _split(sql, engine)
+    names = {each.text.lower().removesuffix(STATE_SUFFIX) for each in tokens}
+    if name.lower() in names and any(each.token_type is TokenType.WITH for each in tokens):
+        raise InvalidQueryError(
+            f"the question has a WITH and the name '{name}', as a dataset here is called; use another"
+        )
 
 
 def _quote(name: str, engine: str) -> str:

@@ -1,6 +1,7 @@
 """Questions over datasets of other nodes: brought and checked for the question alone (QUERY-12)."""
 
 import asyncio
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -8,11 +9,13 @@ from pathlib import Path
 
 import pytest
 
+import odf_node
 from odf_engines.errors import InvalidQueryError
 from odf_node.composition import open_node
 from odf_node.errors import UsageError
 from odf_node.ports.progress import Silence
 from odf_node.remote_tables import RemoteName, RemoteQuestion, RemoteTables, find_remote_names
+from odf_protocol.errors import MalformedError
 from odf_protocol.multihash import Multihash
 from support.daemons import daemon
 from support.nodes import RealNode
@@ -134,6 +137,38 @@ def test_dataset_that_is_held_here_answers_itself(node: RealNode, peer: Peer) ->
             assert "is 'towns' in this node, which answers as of block 3" in found.notes[0]
 
 
+def test_name_that_a_question_defines_stands_for_no_dataset_elsewhere(node: RealNode, peer: Peer) -> None:
+    url = f"{peer.url}/cities"
+    with tables_of(node) as tables:
+        question = f"WITH Remote_1 AS (SELECT 7 AS n) SELECT * FROM `{url}`, remote_1"
+        found = asyncio.run(tables.bring(question, engine=None, as_of=None, progress=Silence()))
+        (table,) = found.tables
+        assert table.name != "remote_1"
+        assert found.sql == f"WITH Remote_1 AS (SELECT 7 AS n) SELECT * FROM `{table.name}`, remote_1"
+    node.must("pull", url, "--as", "towns")
+    with tables_of(node) as tables:
+        question = f"WITH Towns AS (SELECT 7 AS n) SELECT * FROM `{url}`"
+        with pytest.raises(InvalidQueryError, match=r"WITH .*'towns'"):
+            asyncio.run(tables.bring(question, engine=None, as_of=None, progress=Silence()))
+
+
+def test_address_with_a_password_is_not_asked_and_not_told(node: RealNode, peer: Peer) -> None:
+    with tables_of(node) as tables, pytest.raises(MalformedError, match="no user and password") as refused:
+        bring(tables, peer.url.replace("://", "://user:hidden@") + "/cities")
+    assert "hidden" not in str(refused.value)
+
+
+def test_addresses_are_known_where_the_operator_asks_and_nowhere_else() -> None:
+    package = Path(odf_node.__file__).parent
+    sources = {path.relative_to(package).as_posix(): path.read_text() for path in package.rglob("*.py")}
+    users = {name for name, text in sources.items() if re.search(r"import.*RemoteTables|import remote_tables", text)}
+    assert users == {"cli/asking/question.py", "front/opening.py"}
+    others = ("http/", "flight/", "daemon/", "gossip/", "exchange/")
+    served = {name for name in sources if name.startswith(others)}
+    assert {each.partition("/")[0] + "/" for each in served} == set(others)
+    assert not {name for name in served if re.search(r"odf_node\.(front|cli\.asking)", sources[name])}
+
+
 def test_dataset_that_is_too_large_is_left_to_a_pull_and_other_schemes_too(node: RealNode, peer: Peer) -> None:
     node.must("list")
     with tables_of(node, most_bytes=100) as tables:
@@ -156,6 +191,14 @@ def test_dataset_that_is_too_large_is_left_to_a_pull_and_other_schemes_too(node:
         pytest.param(f'SELECT 1 -- FROM "{URL}"', "spark", [], id="comment"),
         pytest.param("SELECT a/b FROM c", "spark", [], id="division"),
         pytest.param('SELECT * FROM "repo/name"', "spark", ["repo/name"], id="repository"),
+        pytest.param(f'SELECT * FROM a WHERE b IS NOT DISTINCT FROM "{URL}"', "spark", [], id="comparison"),
+        pytest.param('SELECT extract(year FROM "2024/01/05")', "spark", [], id="part-of-a-date"),
+        pytest.param('SELECT trim(BOTH "/" FROM "a/b") FROM c', "spark", [], id="trimmed"),
+        pytest.param(f'SELECT extract(day FROM "1/2") FROM "{URL}"', "spark", [URL], id="behind-a-part-of-a-date"),
+        pytest.param(f'SELECT (SELECT max(n) FROM "{URL}") FROM a', "spark", [URL], id="inner-question"),
+        pytest.param(f'((SELECT 1) UNION SELECT n FROM "{URL}")', "spark", [URL], id="union-in-parentheses"),
+        pytest.param(f'SELECT * FROM (a JOIN "{URL}" ON true)', "spark", [URL], id="in-parentheses"),
+        pytest.param(f"SELECT '\U0001f600' FROM \"{URL}\"", "spark", [URL], id="behind-long-characters"),
     ],
 )
 def test_addresses_are_names_where_tables_stand(sql: str, engine: str, texts: list[str]) -> None:
