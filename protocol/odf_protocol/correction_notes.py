@@ -29,15 +29,21 @@ def attributes_of(reason: str) -> ExtraAttributes:
     if not text or len(text) > MAX_REASON_CHARACTERS:
         expected = f"1 to {MAX_REASON_CHARACTERS} characters"
         raise MalformedError("reason of a correction", expected=expected, found=str(len(text)))
-    if any(unicodedata.category(each) in {"Cc", "Cs", "Cf"} for each in text):
+    if not _is_one_line(text):
         raise MalformedError("reason of a correction", expected="one line of plain text", found=ascii(text))
     return ExtraAttributes.of({ATTRIBUTE: {"reason": text}})
 
 
 def find_reason(event: object) -> str | None:
-    """Find why a block corrects rows; None where it says nothing of the kind, whoever wrote it."""
+    """Find why a block corrects rows; None where no reason is there that ``attributes_of`` takes."""
     if not isinstance(event, AddData) or event.extra is None:
         return None
     note = event.extra.to_dict().get(ATTRIBUTE)
     reason = note.get("reason") if isinstance(note, dict) else None
-    return reason if isinstance(reason, str) else None
+    if not isinstance(reason, str) or len(reason) > MAX_REASON_CHARACTERS or not _is_one_line(reason):
+        return None
+    return reason
+
+
+def _is_one_line(text: str) -> bool:
+    return not any(unicodedata.category(each) in {"Cc", "Cs", "Cf", "Zl", "Zp"} for each in text)

@@ -209,11 +209,12 @@ def test_what_cannot_be_corrected_is_refused_and_nothing_changes(tmp_path: Path)
     correct(node, "--retract", "--where", "city = 'Oslo'")
     files = {"twice": "offset,people\n1,5\n1,6\n", "taken": "offset,people\n0,5\n", "moved": "offset,city\n1,Bergen\n",
              "words": "offset,people\n1,many\n", "nameless": "people\n5\n",
-             "other": "offset,colour\n1,red\n"}  # fmt: skip
+             "doubled": "offset,people,people\n1,5,6\n", "other": "offset,colour\n1,red\n"}  # fmt: skip
     for name, text in files.items():
         (tmp_path / f"{name}.csv").write_text(text)
     told = {"twice": "there twice", "taken": "row 0 of 'cities' is not in force", "moved": "part of the key",
-            "words": "people", "nameless": "a column offset", "other": "no column 'colour'"}  # fmt: skip
+            "words": "people", "nameless": "a column offset", "doubled": "'people' is there twice",
+            "other": "no column 'colour'"}  # fmt: skip
     cases = [*REFUSED.values(), *((["--file", str(tmp_path / f"{name}.csv")], word) for name, word in told.items())]
     kept = list_kept(node.home)
     for words, expected in cases:

@@ -142,6 +142,55 @@ def test_view_without_end_of_a_hostile_database_is_given_up(path: Path) -> None:
         asyncio.run(reader.fetch(FetchStepUrl(url=url), state=None, now=NOW, folder=path.parent / "fetched"))
 
 
+MAKERS = {
+    "view": 'CREATE VIEW v AS SELECT id AS x, {} FROM "my ""orders"',
+    "computed-columns": "CREATE TABLE v (x INTEGER PRIMARY KEY, {})",
+}
+
+
+@pytest.mark.parametrize("maker", MAKERS.keys())
+def test_row_that_a_hostile_database_computes_is_bounded_as_a_whole(maker: str, path: Path) -> None:
+    form = "zeroblob(9000000) AS c{}" if maker == "view" else "c{} AS (zeroblob(9000000))"
+    run(path, MAKERS[maker].format(", ".join(form.format(number) for number in range(20))))
+    if maker != "view":
+        run(path, "INSERT INTO v VALUES (1)")
+    with pytest.raises(SourceUnavailableError, match="too big"):
+        fetch(path, table="v", by="x")
+    assert list((path.parent / "fetched").iterdir()) == []
+
+
+def test_large_values_that_are_stored_are_read(path: Path) -> None:
+    columns = ", ".join(f"c{number}" for number in range(20))
+    run(
+        path,
+        f"CREATE TABLE large (x INTEGER PRIMARY KEY, {columns})",
+        "INSERT INTO large (x, c7) VALUES (1, zeroblob(9000000))",
+    )
+    (row,) = rows_of(fetch(path, table="large", by="x"))
+    assert row["c7"] == "00" * 9_000_000
+
+
+def test_address_of_two_slashes_is_the_file_that_was_inspected(path: Path) -> None:
+    # SQLite reads file://localhost/a as /a, which nobody would have looked at.
+    url = f"sqlite:///{path}?table=my%20%22orders&by=id"
+    (path.parent / "fetched").mkdir()
+    reader = LocalSourceReader()
+    found = asyncio.run(reader.fetch(FetchStepUrl(url=url), state=None, now=NOW, folder=path.parent / "fetched"))
+    assert ids_of(found) == [1, 2]
+
+
+@pytest.mark.parametrize("value", ["NULL", "x'00'"])
+def test_table_of_one_row_that_would_never_be_read_is_refused(value: str, path: Path) -> None:
+    run(path, "CREATE TABLE n (id INTEGER, v)", f"INSERT INTO n VALUES (1, 'a'), (2, {value}), (3, 5)")
+    with pytest.raises(MalformedError, match="would never be read"):
+        fetch(path, table="n", by="v")
+
+
+def test_empty_table_has_nothing_new(path: Path) -> None:
+    run(path, "CREATE TABLE n (id INTEGER)")
+    assert fetch(path, table="n", by="id") == UpToDate()
+
+
 @pytest.mark.parametrize(
     "url",
     ["sqlite://host/a.db?table=t&by=c", "sqlite:a.db?table=t&by=c", "sqlite:///a.db", "sqlite:///a.db?table=t&by=",

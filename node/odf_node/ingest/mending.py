@@ -129,6 +129,8 @@ def _iter_records(path: Path) -> Iterator[tuple[int, Mapping[str, str | None]]]:
         reader = csv.reader(file)
         try:
             names = next(reader, [])
+            if twice := next((name for name in names if names.count(name) > 1), None):
+                raise InvalidEditError(path, 1, f"the column '{twice}' is there twice")
             for fields in reader:
                 if len(fields) != len(names):
                     reason = f"expected {len(names)} fields as in the first line, found {len(fields)}"

@@ -15,7 +15,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import parse_qsl, quote, unquote, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from odf_node.adapters.sources.files import inspect_file
 from odf_node.adapters.sources.limits import BoundedFile, SourceLimits
@@ -34,7 +34,8 @@ _EXPECTED: Final = "sqlite:///absolute/path.db?table=NAME&by=COLUMN, and perhaps
 _USUAL_ROWS: Final = 100_000  # guess: a batch of some megabytes
 _MOST_ROWS: Final = 10_000_000  # guess: as many as one ingest should have
 _STEPS_A_LOOK: Final = 100_000  # guess: of SQLite's program, some milliseconds
-_MOST_VALUE_BYTES: Final = 16 * 1024 * 1024  # as a record of CSV (ING-2)
+_MOST_VALUE_BYTES: Final = 16 * 1024 * 1024  # as a record of CSV (ING-2); SQLite bounds rows that are stored by it, too
+_MOST_COMPUTED_BYTES: Final = 64 * 1024 * 1024  # guess: a row that is computed is in no record which SQLite would bound
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +96,8 @@ def fetch_rows(
 
 def _open(place: TablePlace, limits: SourceLimits) -> sqlite3.Connection:
     """Open a database that others write to, and that somebody else may have made, for reading."""
-    address = f"file:{quote(str(place.path))}?mode=ro"
+    # The very file that was inspected: of two slashes at its beginning SQLite would take what follows for a host.
+    address = f"{place.path.resolve().as_uri()}?mode=ro"
     database = sqlite3.connect(address, uri=True, isolation_level=None, timeout=limits.connect_s)
     give_up_at = time.monotonic() + limits.total_s
     database.set_progress_handler(lambda: time.monotonic() > give_up_at, _STEPS_A_LOOK)
@@ -108,20 +110,36 @@ def _open(place: TablePlace, limits: SourceLimits) -> sqlite3.Connection:
 
 def _find_columns(database: sqlite3.Connection, place: TablePlace, url: str) -> tuple[list[str], str]:
     # Computed columns are among them, those that a virtual table hides (1) are not.
-    listed = "SELECT name FROM pragma_table_xinfo(?) WHERE hidden <> 1"
+    listed = "SELECT name, hidden FROM pragma_table_xinfo(?) WHERE hidden <> 1"
     found = database.execute(listed, (place.table,)).fetchall()
-    names = [name for (name,) in found]
+    names = [name for name, _ in found]
     if place.by not in names:
         has = f"columns {', '.join(names)}" if names else "no such table"
         raise MalformedError("table", where=url, expected=f"a column {place.by} of {place.table}", found=has)
     by = _quoted(place.by)
-    asked = f"SELECT 1 FROM {_quoted(place.table)} WHERE {by} IS NULL OR typeof({by}) = 'blob' LIMIT 1"  # noqa: S608
-    if database.execute(asked).fetchone() is not None:
+    if any(hidden for _, hidden in found) or not _is_stored(database, place):
+        most = min(_MOST_VALUE_BYTES, _MOST_COMPUTED_BYTES // len(names))
+        database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, most)
+    # SQLite sorts nulls before all values, and blobs behind: two looks at an index tell, whatever the table's size.
+    table = _quoted(place.table)
+    ends = [
+        database.execute(f"SELECT typeof({by}) FROM {table} ORDER BY {by} {way} LIMIT 1").fetchone()  # noqa: S608
+        for way in ("ASC", "DESC")
+    ]
+    if ends[0] == ("null",) or ends[1] == ("blob",):
         expected = f"a number or text in {place.by} of every row"
         raise MalformedError(
             "table", where=url, expected=expected, found="a row that has none, and would never be read"
         )
     return names, by
+
+
+def _is_stored(database: sqlite3.Connection, place: TablePlace) -> bool:
+    """Say whether rows stand in the file as they are, and no view or module makes them; before 3.37 SQLite cannot."""
+    if sqlite3.sqlite_version_info < (3, 37):
+        return False
+    kinds = database.execute("SELECT type FROM pragma_table_list(?) WHERE schema = 'main'", (place.table,)).fetchall()
+    return kinds == [("table",)]
 
 
 def _find_bound(database: sqlite3.Connection, place: TablePlace, by: str, last: Any) -> Any:
