@@ -120,6 +120,7 @@ HOSTILE_BOOKS = {
     "bomb-in-shared-texts": (workbook(more={"xl/sharedStrings.xml": BOMB.encode()}), "Strings.xml has a document type"),
     "row-that-goes-back": (workbook(BACK), "row 2 stands behind row 3"),
     "row-twice": (workbook(BACK.replace('"3"', '"2"')), "row 2 stands behind row 2"),
+    "row-beyond-all-numbers": (workbook(BACK.replace('"3"', '"1e400"')), "no Excel workbook"),
     "no-such-column": (workbook(header=OTHER), "the name 'a' is not in row 1"),
     "column-twice": (workbook(header=HEADER.replace(">b<", ">a<")), "the name 'a' is twice in row 1"),
 }  # fmt: skip

@@ -36,7 +36,7 @@ def check_parts(file: BinaryIO) -> None:
             for each in entries:
                 with archive.open(each) as part:
                     _check_part(part, each.filename)
-    except (zipfile.BadZipFile, ValueError, NotImplementedError, EOFError) as error:
+    except (zipfile.BadZipFile, ValueError, OverflowError, NotImplementedError, EOFError) as error:
         if isinstance(error, BrokenFileError):
             raise
         raise BrokenFileError("it is no Excel workbook of the kind .xlsx; save it as one") from error
