@@ -14,7 +14,8 @@ from odf_engines.errors import InvalidQueryError
 from odf_node.composition import open_node
 from odf_node.errors import UsageError
 from odf_node.ports.progress import Silence
-from odf_node.remote_tables import RemoteName, RemoteQuestion, RemoteTables, find_remote_names
+from odf_node.remote_names import RemoteName, RemoteQuestion, find_remote_names
+from odf_node.remote_tables import RemoteTables
 from odf_protocol.errors import MalformedError
 from odf_protocol.multihash import Multihash
 from support.daemons import daemon

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Self
 from odf_node.cli.context import Context
 from odf_node.cli.missing_files import bring_files, finish_transfers
 from odf_node.cli.rows import write_rows
-from odf_node.remote_tables import RemoteQuestion, RemoteTables, find_remote_names
+from odf_node.remote_names import RemoteQuestion, find_remote_names
 from odf_protocol.timestamp import Timestamp
 
 if TYPE_CHECKING:
     from odf_node.cli.progress import Progress
     from odf_node.datasets.queries import Answer
+    from odf_node.remote_tables import RemoteTables
 
 
 @dataclass(slots=True)
@@ -30,7 +31,7 @@ class Asker:
     engine: str | None
     as_of: Timestamp | None
     max_rows: int | None
-    _remote: RemoteTables | None = None
+    _remote: "RemoteTables | None" = None
 
     def ask(self, sql: str) -> "Answer":
         """Answer one question; says which engine did where that is not the first one.
@@ -64,6 +65,8 @@ class Asker:
         self.close()
 
     def _bring_tables(self, sql: str, progress: "Progress") -> RemoteQuestion:
+        from odf_node.remote_tables import RemoteTables
+
         self._remote = self._remote or RemoteTables(self.context.node)
         work = self._remote.bring(sql, engine=self.engine, as_of=self.as_of, progress=progress)
         return finish_transfers(self.context, work)
