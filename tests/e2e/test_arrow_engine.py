@@ -189,7 +189,7 @@ content:
         line.wait_for("taking in")
         assert re.search(r"long.ndjson, [0-9,]+ rows", line.wait_for(" rows"))
         assert line.wait_for_end() == 0
-    each_s = {"ODF_NODE_PROGRESS_S": "0.5"}
+    each_s = {"ODF_NODE_PROGRESS_S": "0.2"}
     log = run_command(node.home, "ingest", "--dry-run", "rows", long_source, environment=each_s).stderr
     assert re.search(r"taking in .*, [0-9,]+ rows", log)
     assert "\r" not in log

@@ -7,6 +7,7 @@ work goes on, which is counted. Our program in the sandbox says either once a se
 Source: clauses ENGINE-5, ENGINE-29 and ADDED-7 in ``spec/extensions``.
 """
 
+import math
 import re
 import time
 from collections.abc import Callable, Iterator
@@ -40,13 +41,13 @@ def progress_line(number: int, count: int) -> str:
 
 @contextmanager
 def telling(number: int, answers: TextIO) -> Iterator[None]:
-    """Let ``tell_count`` be heard by the host while the block runs, once in ``PROGRESS_EACH_S``.
+    """Let ``tell_count`` be heard by the host while the block runs: at first, then once in ``PROGRESS_EACH_S``.
 
     Args:
         number: Of the request that is at work.
         answers: Where answers go.
     """
-    last_s = time.monotonic()
+    last_s = -math.inf
 
     def tell(count: int) -> None:
         nonlocal last_s
