@@ -84,7 +84,10 @@ def in_browser(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
 
 async def sign_in(tab: Tab, reader: PageReader, then: str = "") -> None:
     await tab.go(f"{reader.url}/-/sign-in{then}")
-    assert await tab.do("document.activeElement.id") == "token"
+    # Chromium gives the focus when it first draws the page, which may be after it has loaded.
+    async with asyncio.timeout(LIMIT_S):
+        while await tab.do("document.activeElement.id") != "token":  # noqa: ASYNC110 - the browser tells nobody
+            await asyncio.sleep(0.02)
     await tab.call("Input.insertText", text=INSPECTOR)
     await tab.leave_by_key(*ENTER_KEY)
 
