@@ -53,7 +53,8 @@ _COMPARED_BY_BITS: Final = (
 _MOST_FILE_BYTES: Final = 8 * 1024 * 1024  # guess: a task of Spark would read as much
 _MOST_ROWS: Final = 200_000  # guess: they are grouped in a tenth of a second
 _MOST_BYTES: Final = 64 * 1024 * 1024  # guess: of values; a file of repeated ones holds many times its size
-_BATCH_ROWS: Final = 1024
+_BATCH_ROWS: Final = 128
+"""Rows that are unpacked before their size is known: a file of some kilobytes may hold the same megabytes in each."""
 
 
 @dataclass(frozen=True, slots=True)
