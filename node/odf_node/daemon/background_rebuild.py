@@ -5,9 +5,11 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from odf_node.composition import Node
+from odf_node.daemon.stoppable_work import StoppableWork
 from odf_node.http.access_log import write_line
 from odf_node.ports.datasets import DatasetRecord, Origin
 from odf_node.ports.progress import Silence
@@ -32,7 +34,7 @@ class BackgroundRebuild:
         self._waiting: dict[DatasetId, DatasetRecord] = {}
         self._failed_s: dict[DatasetId, float] = {}
         self._ends = False
-        self._stop_work: Callable[[], None] = _nothing
+        self._work = StoppableWork(open_node)
         self._thread = threading.Thread(target=self._run, name="rebuild", daemon=True)
 
     def start(self) -> None:
@@ -44,7 +46,7 @@ class BackgroundRebuild:
         with self._changed:
             self._ends = True
             self._changed.notify_all()
-            self._stop_work()
+            self._work.stop()
         self._thread.join()
 
     def request(self, record: DatasetRecord) -> bool:
@@ -73,8 +75,9 @@ class BackgroundRebuild:
                 if self._ends:
                     return
                 record = next(iter(self._waiting.values()))
+                self._work = StoppableWork(self._open_node)
             try:
-                asyncio.run(self._bring(record))
+                self._work.run(partial(_bring, record))
             except asyncio.CancelledError:
                 return
             except (OdfError, OSError) as error:
@@ -85,31 +88,9 @@ class BackgroundRebuild:
                 with self._changed:
                     # Only now: who asked meanwhile was told to come again.
                     self._waiting.pop(record.id, None)
-                    self._stop_work = _nothing
                     self._changed.notify_all()
 
-    async def _bring(self, record: DatasetRecord) -> None:
-        node, loop, task = self._open_node(), asyncio.get_running_loop(), asyncio.current_task()
-        assert task is not None
-        engines = node.engines  # made here, so that stopping it also stops engines that are only about to start
 
-        def stop() -> None:
-            engines.stop()
-            loop.call_soon_threadsafe(task.cancel)
-
-        with self._changed:
-            self._stop_work = stop
-            if self._ends:
-                stop()
-        try:
-            report = await node.bringing.bring(record, None, Silence())
-            write_line("rebuilt", dataset=record.name, files=report.rebuilt_files, size_bytes=report.size_bytes)
-        finally:
-            # The loop is about to end, so nobody may call into it any more.
-            with self._changed:
-                self._stop_work = _nothing
-            node.close()
-
-
-def _nothing() -> None:
-    pass
+async def _bring(record: DatasetRecord, node: Node) -> None:
+    report = await node.bringing.bring(record, None, Silence())
+    write_line("rebuilt", dataset=record.name, files=report.rebuilt_files, size_bytes=report.size_bytes)

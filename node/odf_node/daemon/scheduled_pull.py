@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from odf_node.composition import Node
+from odf_node.daemon.stoppable_work import StoppableWork
 from odf_node.exchange.pulling import PullReport, PullWishes
 from odf_node.ports.progress import Silence
 from odf_node.ports.sources import SourceUnavailableError
@@ -32,11 +33,9 @@ class ScheduledPull:
         self, open_node: Callable[[], Node], candidate: Candidate, on_end: "Callable[[ScheduledPull, Ended], None]"
     ) -> None:
         self.candidate = candidate
-        self._open_node = open_node
+        self._work = StoppableWork(open_node)
         self._on_end = on_end
-        self._lock = threading.Lock()
         self._stopped_for: str | None = None
-        self._stop_work: Callable[[], None] | None = None
         self._thread = threading.Thread(target=self._run, name=f"pull {candidate.name}", daemon=True)
 
     def start(self) -> None:
@@ -45,11 +44,9 @@ class ScheduledPull:
 
     def stop(self, reason: str) -> None:
         """End it soon, from any thread: what it has not committed is dropped, and it has failed for ``reason``."""
-        with self._lock:
-            if self._stopped_for is None:
-                self._stopped_for = reason
-                if self._stop_work is not None:
-                    self._stop_work()
+        if self._stopped_for is None:
+            self._stopped_for = reason
+        self._work.stop()
 
     def join(self, timeout_s: float) -> None:
         """Wait until it has ended, but no longer."""
@@ -58,7 +55,7 @@ class ScheduledPull:
 
     def _run(self) -> None:
         try:
-            ended = asyncio.run(self._pull())
+            ended = self._work.run(self._pull)
         except asyncio.CancelledError:
             ended = Ended(Result.FAILED)
         except Exception as error:  # noqa: BLE001 - the edge of a thread: one dataset must not stop the others
@@ -67,27 +64,9 @@ class ScheduledPull:
             ended = Ended(Result.FAILED, self._stopped_for, ended.blocks)
         self._on_end(self, ended)
 
-    async def _pull(self) -> Ended:
-        loop, task, node = asyncio.get_running_loop(), asyncio.current_task(), self._open_node()
-        assert task is not None
-        engines = node.engines  # made here, so that stopping it also stops engines that are only about to start
-
-        def stop() -> None:
-            engines.stop()
-            loop.call_soon_threadsafe(task.cancel)
-
-        with self._lock:
-            self._stop_work = stop
-            if self._stopped_for is not None:
-                stop()
-        try:
-            (target,) = node.planner.plan([str(self.candidate.id)])
-            return _judge(await node.pulling.pull(target, PullWishes(actor=_ACTOR), Silence()))
-        finally:
-            # The loop is about to end, so nobody may call into it any more.
-            with self._lock:
-                self._stop_work = None
-            node.close()
+    async def _pull(self, node: Node) -> Ended:
+        (target,) = node.planner.plan([str(self.candidate.id)])
+        return _judge(await node.pulling.pull(target, PullWishes(actor=_ACTOR), Silence()))
 
 
 def judge_failure(error: Exception, blocks: int = 0) -> Ended:
