@@ -8,6 +8,8 @@ import pytest
 
 from odf_protocol.block import decode_block
 from odf_protocol.chain import ChainState, ChainWarning, Strictness, append
+from odf_protocol.chain.cursor import KEPT_BY_SHAPE, KEPT_BY_VALUES, KEPT_FROM_THE_START
+from odf_protocol.chain.rules import RULES
 from odf_protocol.chain.verify import ChainVerifier
 from odf_protocol.errors import MalformedError, RejectedError
 from odf_protocol.events import AddData, ExecuteTransform, ExecuteTransformInput, SourceState
@@ -84,6 +86,12 @@ def assert_refused(chain: ChainBuilder, raw: bytes, clause: str) -> None:
     with pytest.raises(RejectedError, match=rf"breaks {clause} "):
         verifier.verify([raw])
     assert verifier.state == before
+
+
+def test_every_rule_of_blocks_of_data_is_kept_in_one_of_three_ways() -> None:
+    kept = [*KEPT_BY_SHAPE, *KEPT_BY_VALUES, *KEPT_FROM_THE_START]
+    judging = [rule.clause for rule in RULES if {AddData, ExecuteTransform} & set(rule.event_types or (AddData,))]
+    assert sorted(kept) == sorted(judging)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ Source: clause CHAIN-50 of ``spec/chain.md``.
 """
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from odf_protocol.chain.rules.offsets import MAX_OFFSET
 from odf_protocol.chain.state import ChainState, InputProgress
@@ -19,6 +19,17 @@ from odf_protocol.wire.shape import Shape
 
 __all__ = ["Cursor"]
 
+KEPT_BY_SHAPE: Final = frozenset({"CHAIN-9", "CHAIN-10", "CHAIN-13", "CHAIN-21", "CHAIN-22", "CHAIN-29"})
+"""Rules about form alone: they held for the block of this chain that the shape was made of."""
+
+KEPT_FROM_THE_START: Final = frozenset({"CHAIN-18", "CHAIN-20", "CHAIN-30"})
+"""Rules that no block of data after the first one breaks: ``can_follow`` says when that is."""
+
+KEPT_BY_VALUES: Final = frozenset(
+    f"CHAIN-{number}" for number in (4, 5, 6, 7, 8, 14, 15, 16, 17, 19, 23, 24, 25, 26, 27, 28)
+)
+"""Rules that ``take`` looks at in every block."""
+
 _Time = tuple[int, ...]  # year, day of year, second of day, nanosecond: compares as time does
 _Taken = tuple[bytes | None, int | None]  # last block and last row of an input
 
@@ -26,8 +37,8 @@ _Taken = tuple[bytes | None, int | None]  # last block and last row of an input
 class Cursor:
     """A chain after some block, moved in place.
 
-    Rules are those of ``spec/chain.md``. The ones about form alone (CHAIN-10, 13, 21, 22, 29) hold for every block of
-    a shape because they held for the block it was made of, in this chain; CHAIN-20 stays true once it is.
+    Rules are those of ``chain.rules``: a test fails if one of them, that judges blocks of data, stands in none of the
+    three sets above.
     """
 
     __slots__ = (
