@@ -47,7 +47,6 @@ class AddedEngine:
 
     @property
     def name(self) -> str:
-        """See ``Engine``."""
         return self.description.name
 
     @property
@@ -86,7 +85,6 @@ class AddedEngine:
         compile_packages(find_runtime(self.files))
 
     def examine(self) -> Sequence[MachineNeed]:
-        """See ``Engine``."""
         what = f"engine {self.name}"
         mend = f"odf-node engine remove {self.name}@{self.description.digest}, and add it again"
         try:

@@ -36,7 +36,6 @@ class ProgramRuntime(runtime.Runtime):
     program: Path
 
     def parts(self) -> tuple[Mount, ...]:
-        """See ``host.runtime.Runtime``."""
         return (Mount(self.program, PROGRAM), _module_mount())
 
 
@@ -51,7 +50,6 @@ class RootRuntime(runtime.Runtime):
     root: Path
 
     def mounts(self) -> tuple[Mount, ...]:
-        """See ``host.runtime.Runtime``."""
         shown = [Mount(path, f"/{path.name}") for path in self._top() if not path.is_symlink()]
         for each in (*super().mounts(), _module_mount()):
             if each.target.startswith("/usr/"):
@@ -61,7 +59,6 @@ class RootRuntime(runtime.Runtime):
         return tuple(shown)
 
     def links(self) -> dict[str, str]:
-        """See ``host.runtime.Runtime``."""
         return {f"/{path.name}": str(path.readlink()) for path in self._top() if path.is_symlink()}
 
     def launcher(self) -> tuple[str, ...]:

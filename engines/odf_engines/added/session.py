@@ -39,7 +39,6 @@ class AddedSession(HostSession):
         self._hashes: dict[Path, str] = {}
 
     def transform(self, request: TransformRequest) -> TransformResponse:
-        """See ``EngineSession``."""
         named = [zip(each.slices, each.hashes, strict=False) for each in request.inputs]
         self._hashes = {path: str(each) for pairs in named for path, each in pairs}
         return super().transform(request)
@@ -50,7 +49,6 @@ class AddedSession(HostSession):
         return f"{INPUTS}/{shown.relative_to(self.folder / 'in')}"
 
     def profile(self) -> Profile:
-        """See ``HostSession``."""
         profile = super().profile()
         shown = (Mount(self.folder / "in", INPUTS), Mount(self.folder / "out", OUTPUTS, is_writable=True))
         return dataclasses.replace(profile, mounts=(*profile.mounts, *shown))

@@ -50,12 +50,10 @@ class ArrowEngine:
         return version("pyarrow")
 
     def digest(self) -> Multihash:
-        """See ``Engine``."""
         files = dict(iter_runtime_files(find_runtime(_PACKAGES), _PROGRAM, self.cache, left_out={}))
         return content_digest(files, self.cache)
 
     def open(self, workspace: Path, limits: Limits) -> EngineSession:
-        """See ``Engine``."""
         return open_session(
             lambda: Guest(name=self.name, runtime=find_runtime(_PACKAGES), program=_PROGRAM, mounts=plug_in_mounts()),
             workspace,
@@ -63,7 +61,6 @@ class ArrowEngine:
         )
 
     def prepare(self) -> None:
-        """See ``Engine``."""
         from odf_engines.host.python_program import compile_packages
 
         compile_packages(find_runtime(_PACKAGES))
@@ -73,13 +70,11 @@ class ArrowEngine:
         return ()
 
     def fits_state(self, path: Path, merge: MergeStrategy, next_offset: int) -> bool:
-        """See ``IngestEngine``."""
         from odf_engines.ingest.state import fits_state
 
         return fits_state(path, merge, next_offset)
 
     def rebuild_state(self, slices: Sequence[Path], merge: MergeStrategy, vocabulary: Vocabulary, target: Path) -> None:
-        """See ``IngestEngine``."""
         from odf_engines.ingest.state import rebuild_state
 
         rebuild_state(slices, merge, vocabulary, target)

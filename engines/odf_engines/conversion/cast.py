@@ -63,11 +63,9 @@ class Cast(TextConverter):
 
     @property
     def type(self) -> pa.DataType:
-        """See ``TextConverter``."""
         return self._type
 
     def judge(self, texts: pa.Array) -> Judged:
-        """See ``TextConverter``."""
         return judge_each(texts, self._type, self._judge, self._faults)
 
 

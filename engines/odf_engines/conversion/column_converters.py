@@ -51,11 +51,9 @@ class Rename(Converter):
 
     @property
     def schema(self) -> pa.Schema:
-        """See ``Converter``."""
         return self._schema
 
     def convert(self, rows: pa.RecordBatch) -> Converted:
-        """See ``Converter``."""
         return Converted(pa.RecordBatch.from_arrays(rows.columns, schema=self._schema))
 
 
@@ -90,11 +88,9 @@ class Split(Converter):
 
     @property
     def schema(self) -> pa.Schema:
-        """See ``Converter``."""
         return self._schema
 
     def convert(self, rows: pa.RecordBatch) -> Converted:
-        """See ``Converter``."""
         count, texts = len(self.parameters.into), rows.column(self._index)
         parts = pc.split_pattern(texts, self.parameters.separator)
         is_bad = pc.not_equal(pc.list_value_length(parts), count)
@@ -138,11 +134,9 @@ class Join(Converter):
 
     @property
     def schema(self) -> pa.Schema:
-        """See ``Converter``."""
         return self._schema
 
     def convert(self, rows: pa.RecordBatch) -> Converted:
-        """See ``Converter``."""
         texts = [rows.column(name) for name in self.parameters.columns]
         # Arrow leaves out a row of which every text is null.
         is_something = texts[0].is_valid()

@@ -46,11 +46,9 @@ class JsonPath(Converter):
 
     @property
     def schema(self) -> pa.Schema:
-        """See ``Converter``."""
         return self._schema
 
     def convert(self, rows: pa.RecordBatch) -> Converted:
-        """See ``Converter``."""
         judged = judge_each(rows.column(self.parameters.column), pa.string(), self._take, {"json": "not JSON"})
         found = ColumnPath.find(rows.schema, self.parameters.column).read(pa.Table.from_batches([rows]))
         faults = tuple(found.fault(is_bad, code=code, message=said) for code, said, is_bad in judged.faults)

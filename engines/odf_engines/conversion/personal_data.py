@@ -41,7 +41,6 @@ class Hash(TextConverter):
             raise ParameterError("secret", expected=expected, found=f"{parameters.secret}, which is shorter")
 
     def judge(self, texts: pa.Array) -> Judged:
-        """See ``TextConverter``."""
         secret = self._secret
         if secret is None:
             raise ValueError("no secret")
@@ -72,7 +71,6 @@ class Mask(TextConverter):
             raise ParameterError("sign", expected="one character", found=repr(parameters.sign))
 
     def judge(self, texts: pa.Array) -> Judged:
-        """See ``TextConverter``."""
         return judge_each(texts, pa.string(), self._mask, {})
 
     def _mask(self, text: str) -> str:

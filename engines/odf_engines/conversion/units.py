@@ -46,11 +46,9 @@ class Units(Converter):
 
     @property
     def schema(self) -> pa.Schema:
-        """See ``Converter``."""
         return self._schema
 
     def convert(self, rows: pa.RecordBatch) -> Converted:
-        """See ``Converter``."""
         units = pc.fill_null(rows.column(self.parameters.unit), "")
         factors = pa.array(self._factors.values(), pa.float64())
         factor = factors.take(pc.index_in(units, pa.array(self._factors.keys(), pa.string())))

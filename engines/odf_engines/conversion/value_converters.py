@@ -92,7 +92,6 @@ class TextConverter(Converter):
 
     @property
     def schema(self) -> pa.Schema:
-        """See ``Converter``."""
         return self._schema
 
     @abstractmethod
@@ -100,7 +99,6 @@ class TextConverter(Converter):
         """Give the new values."""
 
     def convert(self, rows: pa.RecordBatch) -> Converted:
-        """See ``Converter``."""
         faults = []
         for path in self._paths:
             found = path.read(pa.Table.from_batches([rows]))
@@ -123,11 +121,9 @@ class Trim(TextConverter):
         nulls: list[str] = field(default_factory=list)
 
     def list_paths(self) -> list[tuple[str, str]]:
-        """See ``TextConverter``."""
         return [("columns", name) for name in self.parameters.columns]
 
     def judge(self, texts: pa.Array) -> Judged:
-        """See ``TextConverter``."""
         trimmed = pc.utf8_trim_whitespace(texts)
         nothing = pc.is_in(trimmed, pa.array(["", *self.parameters.nulls], pa.string()))
         return Judged(pc.if_else(nothing, pa.scalar(None, pa.string()), trimmed))
@@ -151,7 +147,6 @@ class Replace(TextConverter):
             raise ParameterError("others", expected=" or ".join(known), found=parameters.others, known=known)
 
     def judge(self, texts: pa.Array) -> Judged:
-        """See ``TextConverter``."""
         return judge_each(texts, pa.string(), self._replace, {"enumeration": "none of the words that are replaced"})
 
     def _replace(self, text: str) -> Any:

@@ -42,17 +42,14 @@ class DataFusionEngine:
 
     @property
     def settings(self) -> Mapping[str, str]:
-        """See ``Engine``."""
         return SETTINGS
 
     def digest(self) -> Multihash:
-        """See ``Engine``."""
         from odf_engines.host.digest import content_digest
 
         return content_digest(dict(iter_engine_files(find_runtime(), self.cache)), self.cache)
 
     def open(self, workspace: Path, limits: Limits) -> EngineSession:
-        """See ``Engine``."""
 
         def make_guest() -> Guest:
             return Guest(name=self.name, runtime=find_runtime(), program=PROGRAM)
@@ -66,7 +63,6 @@ class DataFusionEngine:
         compile_packages(find_runtime())
 
     def examine(self) -> Sequence[MachineNeed]:
-        """See ``Engine``."""
         mend = "install it again: pip install --force-reinstall 'odf-node[datafusion]'"
         try:
             folder = dict(find_runtime().packages)["datafusion"]

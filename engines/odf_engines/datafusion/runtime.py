@@ -34,7 +34,6 @@ class Runtime(runtime.Runtime):
     files: tuple[tuple[str, Path], ...]
 
     def parts(self) -> tuple[Mount, ...]:
-        """See ``host.runtime.Runtime``."""
         return tuple(Mount(path, f"/runtime/site/{place}") for place, path in self.files)
 
 

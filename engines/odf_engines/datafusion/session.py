@@ -19,7 +19,6 @@ class FusionSession(HostSession):
     """See ``HostSession``; questions are translated here, outside of the sandbox, which has no parser of other SQL."""
 
     def query(self, request: QueryRequest) -> QueryResponse:
-        """See ``EngineSession``."""
         if request.dialect == SPARK:
             from odf_engines.datafusion.spark_questions.translation import translate_question
 

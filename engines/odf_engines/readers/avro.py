@@ -38,7 +38,6 @@ class Avro(Reader):
         self._fields = {name: parameters.columns.get(name, name) for name in names}
 
     def iter_records(self, file: BinaryIO) -> Iterator[RawRecord]:
-        """See ``Reader``."""
         from fastavro import parse_schema, schemaless_reader
         from fastavro.schema import SchemaParseException, UnknownType
 
@@ -70,7 +69,6 @@ class Avro(Reader):
                 raise BrokenFileError(f"a block has more than the {count} records that it says")
 
     def take_apart(self, raw: bytes) -> Mapping[str, str | None]:
-        """See ``Reader``."""
         found: dict[str, str | None] = msgspec.json.decode(raw)
         return found
 

@@ -52,7 +52,6 @@ class Excel(Reader):
         self._titles = {name: parameters.columns.get(name, name) for name in names}
 
     def iter_records(self, file: BinaryIO) -> Iterator[RawRecord]:
-        """See ``Reader``."""
         check_parts(file)
         # With the results of formulas, and with the formulas: a result that is not there is no empty cell.
         values, formulas = (self._open_sheet(file, has_results=each) for each in (True, False))
@@ -72,7 +71,6 @@ class Excel(Reader):
                 yield RawRecord(msgspec.json.encode(cells), number)
 
     def take_apart(self, raw: bytes) -> Mapping[str, str | None]:
-        """See ``Reader``."""
         cells: dict[str, Any] = msgspec.json.decode(raw)
         for name, cell in cells.items():
             if isinstance(cell, dict):

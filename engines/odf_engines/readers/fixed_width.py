@@ -44,7 +44,6 @@ class FixedWidth(Reader):
         self._least = max(place.start for place in self._places.values()) + 1
 
     def iter_records(self, file: BinaryIO) -> Iterator[RawRecord]:
-        """See ``Reader``."""
         number = 0
         while line := file.readline(_MOST_LINE_BYTES + 1):
             number += 1
@@ -55,7 +54,6 @@ class FixedWidth(Reader):
                 yield RawRecord(raw.removeprefix(b"\xef\xbb\xbf") if number == 1 else raw, number)
 
     def take_apart(self, raw: bytes) -> Mapping[str, str | None]:
-        """See ``Reader``."""
         try:
             text = raw.decode()
         except UnicodeDecodeError as error:

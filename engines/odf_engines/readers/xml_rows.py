@@ -55,7 +55,6 @@ class XmlRows(Reader):
             raise ParameterError("columns", expected="another place for each column", found=str(places))
 
     def iter_records(self, file: BinaryIO) -> Iterator[RawRecord]:
-        """See ``Reader``."""
         document, parser = _mapped(file), _parser()
         open_elements: list[str] = []
         found: list[tuple[int, int, int]] = []
@@ -83,7 +82,6 @@ class XmlRows(Reader):
             found.clear()
 
     def take_apart(self, raw: bytes) -> Mapping[str, str | None]:
-        """See ``Reader``."""
         parser = _parser()
         path: list[str] = []
         texts: dict[str, list[str]] = {}

@@ -44,11 +44,9 @@ class Unique(Validator):
 
     @property
     def column_names(self) -> tuple[str, ...]:
-        """See ``Validator``."""
         return tuple(dict.fromkeys(self.parameters.columns))
 
     def check(self, rows: pa.Table) -> Iterable[Fault]:
-        """See ``Validator``."""
         place = "\0place"
         numbered = rows.append_column(place, pa.array(np.arange(rows.num_rows)))
         compared = numbered.drop_null()
@@ -73,11 +71,9 @@ class RowCount(Validator):
 
     @property
     def column_names(self) -> tuple[str, ...]:
-        """See ``Validator``."""
         return ()
 
     def check(self, rows: pa.Table) -> Iterable[Fault]:
-        """See ``Validator``."""
         count, least, most = rows.num_rows, self.parameters.least, self.parameters.most
         if count < least:
             yield Fault(code="row-count", message=f"expected at least {least} rows, found {count}")
@@ -109,11 +105,9 @@ class Freshness(Validator):
 
     @property
     def column_names(self) -> tuple[str, ...]:
-        """See ``Validator``."""
         return (self._path.column,)
 
     def check(self, rows: pa.Table) -> Iterable[Fault]:
-        """See ``Validator``."""
         is_day = pa.types.is_date32(self._path.type)
         values = self._path.read(rows).values
         newest = pc.max(values.cast(pa.int32() if is_day else pa.int64())).as_py()

@@ -36,11 +36,9 @@ class Predicate(Validator):
 
     @property
     def column_names(self) -> tuple[str, ...]:
-        """See ``Validator``."""
         return (VERDICT,)
 
     def check(self, rows: pa.Table) -> Iterable[Fault]:
-        """See ``Validator``."""
         is_true = pc.fill_null(rows.column(VERDICT), False).to_numpy()
         message = self.parameters.message or f"not true: {self.parameters.sql}"
         yield Fault(code="predicate", message=message, rows=pa.array(np.flatnonzero(~is_true)))

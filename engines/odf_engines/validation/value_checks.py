@@ -39,11 +39,9 @@ class _ValueCheck(Validator):
 
     @property
     def column_names(self) -> tuple[str, ...]:
-        """See ``Validator``."""
         return (self._path.column,)
 
     def check(self, rows: pa.Table) -> Iterable[Fault]:
-        """See ``Validator``."""
         found = self._path.read(rows)
         yield found.fault(self.find_bad(found.values), code=self.code, message=self.message)
 
@@ -72,11 +70,9 @@ class Required(Validator):
 
     @property
     def column_names(self) -> tuple[str, ...]:
-        """See ``Validator``."""
         return tuple(path.column for path in self._paths)
 
     def check(self, rows: pa.Table) -> Iterable[Fault]:
-        """See ``Validator``."""
         for path in self._paths:
             found = path.read(rows)
             yield found.fault(found.values.is_null(), code="required", message="a value is required")
@@ -103,12 +99,10 @@ class Range(_ValueCheck):
 
     @property
     def message(self) -> str:
-        """See ``Validator``."""
         parts = (("at least", self.parameters.least), ("at most", self.parameters.most))
         return f"expected {' and '.join(f'{word} {bound}' for word, bound in parts if bound is not None)}"
 
     def find_bad(self, values: pa.Array) -> pa.BooleanArray:
-        """See ``Validator``."""
         # Whatever is not seen to be within is outside: NaN is.
         is_good = values.is_valid()
         if self._least is not None:
@@ -152,13 +146,11 @@ class Format(_ValueCheck):
 
     @property
     def message(self) -> str:
-        """See ``Validator``."""
         if self.parameters.format is not None:
             return f"not of the format {self.parameters.format}"
         return f"does not match {self.parameters.pattern}"
 
     def find_bad(self, values: pa.Array) -> pa.BooleanArray:
-        """See ``Validator``."""
         return pc.invert(pc.match_substring_regex(values, self._pattern))
 
 
@@ -181,13 +173,11 @@ class OneOf(_ValueCheck):
 
     @property
     def message(self) -> str:
-        """See ``Validator``."""
         values = self.parameters.values
         more = len(values) - _SHOWN_VALUES
         return f"not one of {', '.join(values[:_SHOWN_VALUES])}{f' and {more} more' if more > 0 else ''}"
 
     def find_bad(self, values: pa.Array) -> pa.BooleanArray:
-        """See ``Validator``."""
         return pc.and_(pc.invert(pc.is_in(values, self._known)), values.is_valid())
 
 

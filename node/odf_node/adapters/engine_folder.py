@@ -60,7 +60,6 @@ class EngineFolder:
         return self._home.added_engines
 
     def find(self, name: str) -> Sequence[AnyShelved]:
-        """See ``EngineShelf``."""
         try:
             wanted = check_engine_name(name)
         except MalformedError:
@@ -69,7 +68,6 @@ class EngineFolder:
         return sorted(found, key=lambda each: isinstance(each, ShelvedEngine) and each.added_at.unix_ms, reverse=True)
 
     def list(self) -> Sequence[AnyShelved]:
-        """See ``EngineShelf``."""
         if not self._folder.is_dir():
             return ()
         places = [path for path in self._folder.iterdir() if not path.name.startswith(".") and path.is_dir()]
@@ -78,7 +76,6 @@ class EngineFolder:
     def add(
         self, name: str, file: Path, wanted: WantedStart, *, now: Timestamp, examine: Callable[[Engine], None]
     ) -> ShelvedEngine:
-        """See ``EngineShelf``."""
         name = check_engine_name(name)
         with mapped_os_errors(self._folder):
             self._home.create()
@@ -98,7 +95,6 @@ class EngineFolder:
         return self._shelved(made, place, notes)
 
     def remove(self, engine: AnyShelved) -> None:
-        """See ``EngineShelf``."""
         place = self._place_of(engine)
         with self._alone(), mapped_os_errors(self._folder):
             if not place.is_dir():
@@ -107,7 +103,6 @@ class EngineFolder:
             remove_tree(place.rename(self._folder / f".{engine.name}-{os.getpid()}"))
 
     def export(self, engine: ShelvedEngine, target: Path) -> None:
-        """See ``EngineShelf``."""
         source = self._place_of(engine) / _FILE
         with source.open("rb") as given, target.open("xb") as written:
             shutil.copyfileobj(given, written, _COPY_BYTES)

@@ -52,7 +52,6 @@ class RowsFolder:
         self.limit_bytes = limit_bytes
 
     def find(self, object_hash: Multihash) -> Path | None:
-        """See ``RowsCache``."""
         path = self._find_file(object_hash)
         if path is None:
             return None
@@ -66,7 +65,6 @@ class RowsFolder:
 
     @contextmanager
     def making(self, object_hash: Multihash) -> Iterator[BinaryIO]:
-        """See ``RowsCache``."""
         # With the lease nobody sweeps the draft away, and one that a kill leaves is swept.
         with shared_lease(self._home), mapped_os_errors(self._home.rows):
             draft = self._home.staging / f"rows-{secrets.token_hex(8)}"
@@ -81,25 +79,21 @@ class RowsFolder:
                 draft.unlink(missing_ok=True)
 
     def adopt(self, object_hash: Multihash, path: Path) -> None:
-        """See ``RowsCache``."""
         with suppress(OSError):
             if self._find_file(object_hash) is None:
                 os.link(path, self._make_shard(object_hash) / _file_name(object_hash, _checksum(path)))
 
     def measure(self) -> RowsRoom:
-        """See ``RowsCache``."""
         found = [*self._iter_entries()]
         return RowsRoom(len(found), sum(entry.size_bytes for entry in found if not entry.is_object))
 
     def get_size(self, object_hash: Multihash) -> int:
-        """See ``RowsCache``."""
         path = self._find_file(object_hash)
         with suppress(OSError):
             return 0 if path is None or self._is_object(object_hash, path) else path.stat().st_size
         return 0
 
     def trim(self) -> None:
-        """See ``RowsCache``."""
         entries = sorted((e for e in self._iter_entries() if not e.is_object), key=lambda entry: entry.used_s)
         held_bytes = sum(entry.size_bytes for entry in entries)
         in_use_since_s = time.time() - IN_USE_S
@@ -110,16 +104,13 @@ class RowsFolder:
             held_bytes -= entry.size_bytes
 
     def drop(self, object_hash: Multihash) -> None:
-        """See ``RowsCache``."""
         with mapped_os_errors(self._home.rows):
             self._drop_others(object_hash, "")
 
     def sweep(self, is_held: Callable[[Multihash], bool]) -> RowsRoom:
-        """See ``RowsCache``."""
         return self._remove(entry for entry in self._iter_entries() if not is_held(entry.name))
 
     def clear(self) -> RowsRoom:
-        """See ``RowsCache``."""
         return self._remove(entry for entry in self._iter_entries() if not entry.is_object)
 
     def _remove(self, entries: Iterator[_Entry]) -> RowsRoom:
