@@ -264,6 +264,7 @@ class IngestResponse:
         quarantine_codes: How many rows have an error of each code, at most ``MAX_CODES`` codes.
         warnings: The commonest ones of rows that were taken, at most ``MAX_REASONS``.
         batch_faults: What is wrong with the batch as a whole, at most ``MAX_REASONS``; one refuses it.
+        left_out_rows: Records that a converter left out, which are in no other count (CONV-7).
         statistics: For the operator.
     """
 
@@ -280,6 +281,7 @@ class IngestResponse:
     quarantine_codes: Mapping[str, int] = field(default_factory=dict)
     warnings: tuple[QuarantineReason, ...] = ()
     batch_faults: tuple[str, ...] = ()
+    left_out_rows: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

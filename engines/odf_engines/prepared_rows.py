@@ -17,8 +17,10 @@ class PreparedRows:
         rows: Parquet: those that were read and converted; later, what the query made of them.
         quarantine: Records that could not be taken, with their errors, Parquet; None: all could.
         records: How many the source has.
+        left_out: How many of them a converter left out (CONV-7).
     """
 
     rows: Path
     quarantine: Path | None
     records: int
+    left_out: int = 0

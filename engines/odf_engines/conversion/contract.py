@@ -2,10 +2,11 @@
 
 A package of its own names its class under the entry point group ``odf_converters``. A converter gives for each row one
 row, in the same order, with columns that it names beforehand, and says what is wrong with those that it could not
-convert. It keeps nothing from one call to the next, as rows come in portions of any size. It runs in the engine's
-sandbox: no network, no files, the standard library, numpy, pyarrow, msgspec and its own package.
+convert. It keeps nothing from one call to the next, as rows come in portions of any size. One that leaves rows out is a
+``Selection``, which sees them all. It runs in the engine's sandbox: no network, no files, the standard library, numpy,
+pyarrow, msgspec and its own package.
 
-Source: clauses CONV-1 to CONV-4 in ``spec/conversion.md``.
+Source: clauses CONV-1 to CONV-4 and CONV-7 in ``spec/conversion.md``.
 """
 
 from abc import ABC, abstractmethod
@@ -16,7 +17,7 @@ import pyarrow as pa
 
 from odf_engines.validation.contract import Fault, ParameterError
 
-__all__ = ["Converted", "Converter", "ConverterContext", "Fault", "ParameterError"]
+__all__ = ["Converted", "Converter", "ConverterContext", "Fault", "ParameterError", "Selection"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,4 +79,41 @@ class Converter(ABC):
 
         Args:
             rows: With all columns of the context's schema.
+        """
+
+
+class Selection(Converter):
+    """Looks at all rows of a batch at once and leaves some out, which are counted; it changes none."""
+
+    def __init__(self, parameters: Any, context: ConverterContext) -> None:
+        """Take the declaration; see ``Converter``."""
+        super().__init__(parameters, context)
+        self._schema = context.schema
+
+    @property
+    def schema(self) -> pa.Schema:
+        """See ``Converter``: the columns that it is given."""
+        return self._schema
+
+    def convert(self, rows: pa.RecordBatch) -> Converted:
+        """See ``Converter``: the rows as they are."""
+        return Converted(rows)
+
+    @property
+    @abstractmethod
+    def column_names(self) -> tuple[str, ...]:
+        """Names of the columns that ``leave_out`` reads."""
+
+    @abstractmethod
+    def leave_out(self, rows: pa.Table) -> pa.Array:
+        """Say which rows are left out.
+
+        An error that it raises fails the batch.
+
+        Args:
+            rows: All without an error so far, in their order: the columns of ``column_names``, in the types of the
+                schema.
+
+        Returns:
+            Their positions, from 0, each once.
         """

@@ -1,10 +1,12 @@
-"""Rows of a file, gone through converters one after the other: every row is a good one or among those that failed.
+"""Rows of a file, gone through converters one after the other: each is a good one, failed, or was left out.
 
-A value that failed is null for the converters that follow, which nulls pass; so all errors of a row come at once.
+A value that failed is null for the converters that follow, which nulls pass; so all errors of a row come at once. Only
+where a converter selects among all rows they are written down on the way.
 
-Source: clauses CONV-2 and CONV-4 in ``spec/conversion.md``.
+Source: clauses CONV-2, CONV-4 and CONV-7 in ``spec/conversion.md``.
 """
 
+import heapq
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -14,20 +16,13 @@ from pathlib import Path
 
 import msgspec
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from odf_engines.conversion.call import ConverterCall
-from odf_engines.conversion.contract import Converted, Converter, ConverterContext, Fault
-from odf_engines.ingest.carriers import carrier_of, from_carrier, slice_field_of, to_carrier
-from odf_engines.ingest.source_records import (
-    ERRORS_TYPE,
-    ROW_GROUP_ROWS,
-    FieldError,
-    typed_schema,
-    value_name,
-)
-from odf_engines.validation.guarded_check import FAILED, FAULTS, as_fault_batch
+from odf_engines.conversion.contract import Converter, ConverterContext, Selection
+from odf_engines.conversion.stages import Stage, run_stage, select
+from odf_engines.ingest.carriers import slice_field_of
+from odf_engines.ingest.source_records import FieldError
 from odf_engines.validation.plug_ins import load_plug_in, read_parameters
 from odf_engines.validation.validated_rows import RowFile
 
@@ -41,14 +36,16 @@ class ConvertedRows:
     Attributes:
         path: The good rows, a file of typed records with the numbers that they had.
         schema: Their columns.
-        bad_count: Rows that are not in it.
+        bad_count: Rows that failed.
         iter_bad: Gives those by number, with all errors of each in the order of the declaration.
+        left_out: How many others are not in it.
     """
 
     path: Path
     schema: pa.Schema
     bad_count: int
     iter_bad: Callable[[], Iterator[tuple[int, tuple[FieldError, ...]]]]
+    left_out: int = 0
 
 
 def make_converter(call: ConverterCall, schema: pa.Schema) -> Converter:
@@ -93,103 +90,41 @@ def convert(
 
     Raises:
         ParameterError, BrokenPlugInError: A converter cannot be made.
+        FailedSelectionError: One that selects among all rows failed.
         UnsupportedError: One gives a column of a type that no slice can hold.
     """
     converters = make_converters(calls, rows.schema, watch)
-    schema = pa.schema([slice_field_of(field) for field in converters[-1].schema])
-    path, kept = scratch / "converted-rows.parquet", scratch / "converter-faults.parquet"
-    bad_count = 0
-    with (
-        closing(pq.ParquetFile(rows.path)) as file,
-        closing(_open(path, typed_schema(schema))) as good,
-        closing(_open(kept, FAULTS)) as faults,
-    ):
-        for number, batch in _iter_batches(file, rows):
-            converted, found = batch, []
-            for position, (call, converter) in enumerate(zip(calls, converters, strict=True)):
-                watch(call.name)
-                converted, said = _convert(converter, position, converted, number)
-                found += said
-            told = pa.Table.from_batches(found, FAULTS).sort_by([("number", "ascending"), ("call", "ascending")])
-            faults.write_table(told)
-            is_bad = pc.is_in(number, told.column("number").combine_chunks())
-            bad_count += pc.sum(is_bad).as_py() or 0
-            good.write_batch(_typed(number, converted, schema).filter(pc.invert(is_bad)), ROW_GROUP_ROWS)
+    path = scratch / "converted-rows.parquet"
+    bad, gone, left_out, kept = pa.array([], pa.int64()), pa.array([], pa.int64()), 0, []
+    begins = 0
+    for position, converter in enumerate(converters):
+        if isinstance(converter, Selection):
+            stage = Stage(scratch / f"to-select-{position}.parquet", converter.schema, begins, position)
+            kept.append(scratch / f"converter-faults-{position}.parquet")
+            bad = run_stage(stage, rows, converters, calls, kept[-1], bad=bad, gone=gone, watch=watch)
+            rows, begins = RowFile(stage.path, rows.number, stage.schema), position
+            watch(calls[position].name)
+            gone = select(converter, calls[position].name, rows, bad)
+            left_out += len(gone)
+    stage = Stage(path, converters[-1].schema, begins, len(converters), has_bad=False)
+    kept.append(scratch / "converter-faults.parquet")
+    bad = run_stage(stage, rows, converters, calls, kept[-1], bad=bad, gone=gone, watch=watch)
     watch("")
-    return ConvertedRows(path, schema, bad_count, lambda: _iter_bad(kept, calls))
+    schema = pa.schema([slice_field_of(field) for field in stage.schema])
+    return ConvertedRows(path, schema, len(bad), lambda: _iter_bad(kept, calls), left_out)
 
 
-def _iter_batches(file: pq.ParquetFile, rows: RowFile) -> Iterator[tuple[pa.Array, pa.RecordBatch]]:
-    names = [value_name(index) for index in range(len(rows.schema))]
-    for batch in file.iter_batches(batch_size=ROW_GROUP_ROWS, columns=[rows.number, *names]):
-        arrays = [
-            from_carrier(from_carrier(batch.column(name), carrier_of(field.type)), field.type)
-            for name, field in zip(names, rows.schema, strict=True)
-        ]
-        yield batch.column(rows.number), pa.RecordBatch.from_arrays(arrays, schema=rows.schema)
-
-
-def _convert(
-    converter: Converter, position: int, rows: pa.RecordBatch, numbers: pa.Array
-) -> tuple[pa.RecordBatch, list[pa.RecordBatch]]:
-    """Let a converter convert some rows; those that make it raise are faults themselves, and null."""
-    try:
-        answer = converter.convert(rows) if rows.num_rows else Converted(converter.schema.empty_table().to_batches()[0])
-        return _checked(converter, position, rows, numbers, answer)
-    except MemoryError:
-        raise
-    except Exception as error:  # noqa: BLE001 - code of others
-        if rows.num_rows <= 1:
-            message = f"the converter failed: {type(error).__name__}: {error}"
-            fault = Fault(code=FAILED, message=message, rows=pa.array([0]))
-            nothing = [pa.nulls(rows.num_rows, field.type) for field in converter.schema]
-            empty = pa.RecordBatch.from_arrays(nothing, schema=converter.schema)
-            return empty, [as_fault_batch(numbers, position, fault)]
-        middle = rows.num_rows // 2
-        first, said = _convert(converter, position, rows.slice(0, middle), numbers.slice(0, middle))
-        second, more = _convert(converter, position, rows.slice(middle), numbers.slice(middle))
-        return pa.Table.from_batches([first, second]).combine_chunks().to_batches()[0], [*said, *more]
-
-
-def _checked(
-    converter: Converter, position: int, rows: pa.RecordBatch, numbers: pa.Array, answer: Converted
-) -> tuple[pa.RecordBatch, list[pa.RecordBatch]]:
-    """Take an answer for what it is: as many rows, of the columns that were promised, and faults about them."""
-    if answer.rows.num_rows != rows.num_rows or not answer.rows.schema.equals(converter.schema):
-        raise ValueError(f"it gave {answer.rows.num_rows} rows for {rows.num_rows}, or other columns than it said")
-    answer.rows.validate(full=True)
-    table = pa.Table.from_batches([rows])
-    said = []
-    for fault in answer.faults:
-        if fault.rows is None:
-            raise ValueError("a fault of a converter is about rows")
-        if len(fault.rows):
-            said.append(as_fault_batch(numbers, position, fault, table))
-    return answer.rows, said
-
-
-def _typed(numbers: pa.Array, rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    values = [to_carrier(column, field.type) for column, field in zip(rows.columns, schema, strict=True)]
-    return pa.RecordBatch.from_arrays(
-        [numbers, pa.nulls(rows.num_rows, ERRORS_TYPE), *values], schema=typed_schema(schema)
-    )
-
-
-def _iter_bad(kept: Path, calls: Sequence[ConverterCall]) -> Iterator[tuple[int, tuple[FieldError, ...]]]:
-    def lines() -> Iterator[dict[str, object]]:
-        with closing(pq.ParquetFile(kept)) as file:
+def _iter_bad(kept: Sequence[Path], calls: Sequence[ConverterCall]) -> Iterator[tuple[int, tuple[FieldError, ...]]]:
+    def lines(path: Path) -> Iterator[dict[str, object]]:
+        with closing(pq.ParquetFile(path)) as file:
             for batch in file.iter_batches(batch_size=4096):
                 yield from batch.to_pylist()
 
-    for number, same in groupby(lines(), key=itemgetter("number")):
+    merged = heapq.merge(*map(lines, kept), key=itemgetter("number"))
+    for number, same in groupby(merged, key=itemgetter("number")):
         yield number, tuple(_error(fault, calls) for fault in same)
 
 
 def _error(fault: dict[str, object], calls: Sequence[ConverterCall]) -> FieldError:
     message, column, value, code, call = (fault[name] for name in ("message", "column", "value", "code", "call"))
     return FieldError(str(message), column, value, code=str(code), plug_in=calls[int(call)].name)  # type: ignore[arg-type, call-overload]
-
-
-def _open(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
-    # Read once, a few seconds later.
-    return pq.ParquetWriter(path, schema, compression="lz4", use_dictionary=False, write_statistics=False)

@@ -16,6 +16,7 @@ ENTRY_POINT_GROUP: Final = "odf_converters"
 
 _BUILT_IN: Final = {
     "Cast": ("odf_engines.conversion.cast", "Cast"),
+    "Deduplicate": ("odf_engines.conversion.deduplicate", "Deduplicate"),
     "Hash": ("odf_engines.conversion.personal_data", "Hash"),
     "Join": ("odf_engines.conversion.column_converters", "Join"),
     "JsonPath": ("odf_engines.conversion.json_path", "JsonPath"),

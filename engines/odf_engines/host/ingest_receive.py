@@ -70,6 +70,7 @@ def receive_ingest(request: IngestRequest, answer: Answer, outputs: OutputFolder
         quarantine_codes=dict(_code(each) for each in answer.get_list("quarantine_codes")[:MAX_CODES]),
         warnings=tuple(_reason(each) for each in answer.get_list("warnings")[:MAX_REASONS]),
         batch_faults=tuple(shown(each) for each in answer.get_list("batch_faults")[:MAX_REASONS]),
+        left_out_rows=answer.get_count("left_out"),
     )
 
 

@@ -29,7 +29,8 @@ def receive_converted(request: IngestRequest, answer: Answer, outputs: OutputFol
     if quarantine is not None:
         # Shown to people, who read it whole.
         outputs.check(quarantine, SizeCheck(most_decoded_bytes=request.limits.output_bytes))
-    return PreparedRows(rows=rows, quarantine=quarantine, records=answer.get_count("records"))
+    records, left_out = answer.get_count("records"), answer.get_count("left_out")
+    return PreparedRows(rows=rows, quarantine=quarantine, records=records, left_out=left_out)
 
 
 def receive_preprocessed(_request: Any, answer: Answer, outputs: OutputFolder, *, limits: Limits) -> QueryResponse:

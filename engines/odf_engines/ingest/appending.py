@@ -99,6 +99,7 @@ def append_records(
         result.records.record_count,
         warnings=() if validated is None else validated.warnings,
         batch_faults=() if validated is None else validated.rows.batch_faults,
+        left_out=result.left_out,
     )
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from odf_engines.contract import IngestRequest
 from odf_engines.conversion.converted_rows import ConvertedRows, convert
+from odf_engines.conversion.stages import FailedSelectionError
 from odf_engines.errors import InvalidSourceError, LimitExceededError
 from odf_engines.ingest.quarantine import QuarantinedRow
 from odf_engines.ingest.read import ReadResult
@@ -52,7 +53,7 @@ def convert_rows(request: IngestRequest, folders: Folders, path: Path, result: R
         result: What was read.
 
     Raises:
-        InvalidSourceError: A converter cannot be applied to these columns.
+        InvalidSourceError: A converter cannot be applied to these columns, or failed on the batch as a whole.
         LimitExceededError: One used up the memory.
     """
     running = RunningName(folders.output)
@@ -63,11 +64,11 @@ def convert_rows(request: IngestRequest, folders: Folders, path: Path, result: R
             folders.scratch,
             watch=lambda name: running.tell(name and f"{CONVERTER} {name}"),
         )
-    except (ParameterError, BrokenPlugInError) as error:
-        name = "" if isinstance(error, BrokenPlugInError) else f"{running.name}: "
+    except (ParameterError, BrokenPlugInError, FailedSelectionError) as error:
+        name = "" if isinstance(error, BrokenPlugInError | FailedSelectionError) else f"{running.name}: "
         raise InvalidSourceError(request.source_name, f"{name}{error}") from error
     except MemoryError as error:
         raise LimitExceededError("memory_bytes", allowed=request.limits.memory_bytes, where=running.name) from error
     names = tuple(rows.schema.names)
     records = replace(result.records, path=rows.path, names=names, is_typed=True, plain_path=None)
-    return ConvertedRecords(ReadResult(records, rows.schema), rows)
+    return ConvertedRecords(ReadResult(records, rows.schema, rows.left_out), rows)

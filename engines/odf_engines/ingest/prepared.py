@@ -50,6 +50,7 @@ def write_converted(
         "rows": "rows.parquet",
         "quarantine": path.name if written.rows else None,
         "records": result.records.record_count,
+        "left_out": result.left_out,
     }
 
 

@@ -51,10 +51,12 @@ class ReadResult:
     Attributes:
         records: What was found.
         target: Names, slice types and nullability of the columns.
+        left_out: Records that a converter left out (CONV-7).
     """
 
     records: SourceRecords
     target: pa.Schema
+    left_out: int = 0
 
 
 def has_query(request: IngestRequest) -> bool:

@@ -47,6 +47,7 @@ class Ingested:
         record_count: Records of the source.
         warnings: What validators said of rows that were taken.
         batch_faults: What they said of the batch as a whole.
+        left_out: Records that a converter of this request left out (CONV-7).
     """
 
     schema: pa.Schema
@@ -58,6 +59,7 @@ class Ingested:
     record_count: int
     warnings: tuple[QuarantineReason, ...] = ()
     batch_faults: tuple[str, ...] = ()
+    left_out: int = 0
 
 
 def slice_schema(request: IngestRequest, columns: Columns, known: pa.Schema | None) -> pa.Schema:
@@ -112,4 +114,5 @@ def answer_of(request: IngestRequest, ingested: Ingested) -> dict[str, object]:
         "warnings": [asdict(each) for each in ingested.warnings],
         "batch_faults": list(ingested.batch_faults),
         "rows_in": ingested.record_count,
+        "left_out": ingested.left_out + (0 if request.prepared is None else request.prepared.left_out),
     }

@@ -60,6 +60,8 @@ def describe_report(report: Report) -> list[str]:
                     f"{name}: {count_of(report.quarantined_rows, 'row')} could not be taken: {kept}"
                     f"{f' ({why})' if why else ''}{shown}"
                 )
+            if report.left_out_rows:
+                lines.append(f"{name}: {count_of(report.left_out_rows, 'row')} left out by its converters")
             if report.warnings:
                 lines.append(f"{name}: taken with a warning: {describe_reasons(report.warnings)}")
             return lines
@@ -105,6 +107,7 @@ def report_to_json(report: Report) -> dict[str, Any]:
             return common | {
                 "upToDate": report.up_to_date,
                 "quarantinedRows": report.quarantined_rows,
+                "leftOutRows": report.left_out_rows,
                 "batches": report.batches,
                 "hasMore": report.has_more,
                 "dryRun": report.is_rehearsal,

@@ -21,6 +21,7 @@ class IngestReport:
         new_rows: Rows added.
         quarantined_rows: Rows that could not be taken.
         quarantine_reasons: The commonest reasons.
+        left_out_rows: Records that a converter left out (CONV-7).
         warnings: What validators said of rows that were added, the commonest.
         new_blocks: Blocks added.
         seconds: Inside the engine.
@@ -42,6 +43,7 @@ class IngestReport:
     has_more: bool = False
     failure: OdfError | None = None
     is_rehearsal: bool = False
+    left_out_rows: int = 0
 
     def plus(self, later: "IngestReport") -> "IngestReport":
         """Make one report of this one and that of the next batch."""
@@ -55,6 +57,7 @@ class IngestReport:
             new_blocks=self.new_blocks + later.new_blocks,
             seconds=self.seconds + later.seconds,
             batches=self.batches + later.batches,
+            left_out_rows=self.left_out_rows + later.left_out_rows,
         )
 
 
@@ -93,4 +96,5 @@ def rehearse(record: DatasetRecord, watermark: Timestamp | None, response: Inges
         warnings=response.warnings,
         seconds=response.statistics.seconds,
         is_rehearsal=True,
+        left_out_rows=response.left_out_rows,
     )

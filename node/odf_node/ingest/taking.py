@@ -317,6 +317,7 @@ class BatchTaker:
             warnings=response.warnings,
             new_blocks=updated.head.sequence_number - record.head.sequence_number,
             seconds=response.statistics.seconds,
+            left_out_rows=response.left_out_rows,
         )
 
     def _keep_without_block(
