@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from odf_engines.bad_rows import MAX_CODES, MAX_REASONS, QuarantineReason, ValidatorCall
 from odf_engines.conversion.call import ConverterCall
+from odf_engines.conversion.referenced_rows import ReferencedRows
 from odf_engines.errors import (
     EngineError,
     EngineFailureError,
@@ -63,6 +64,7 @@ __all__ = [
     "QueryResponse",
     "QueryTable",
     "ReaderCall",
+    "ReferencedRows",
     "SandboxUnavailableError",
     "Statistics",
     "TransformClass",

@@ -245,14 +245,17 @@ def test_list_of_datasets_loads_neither_events_nor_rules(tmp_path: Path) -> None
     assert loaded & {"odf_protocol.events", "odf_protocol.chain", "msgspec"} == set()
 
 
-ASKS_ENGINES = re.compile(r"\b(?:TransformInput|QueryTable|IngestRequest|rebuild_state|fits_state)\(")
+ASKS_ENGINES = re.compile(r"\b(?:TransformInput|QueryTable|ReferencedRows|IngestRequest|rebuild_state|fits_state)\(")
 
 
 def test_engines_get_files_of_rows_from_one_place_alone_engine_26() -> None:
     """Whoever asks an engine something takes no file of the object store for it but through ``EngineRows``."""
     asking = [path for path in (PACKAGES["odf_node"]).rglob("*.py") if ASKS_ENGINES.search(path.read_text())]
     names = {relative(path) for path in asking}
-    assert {f"node/odf_node/{name}.py" for name in ("derive/transforms", "ingest/taking", "datasets/queries")} <= names
+    assert {
+        f"node/odf_node/{name}.py"
+        for name in ("derive/transforms", "ingest/taking", "datasets/queries", "datasets/referencing")
+    } <= names
     handing = {
         f"{relative(path)}: {ast.unparse(node)}"
         for path in asking
@@ -276,6 +279,7 @@ def test_slices_for_engines_are_named_nowhere_else_engine_26() -> None:
     assert {each for each in found if "Replay" not in each} >= {
         "node/odf_node/datasets/engine_rows.py: self.get_paths(planned.recorded.dataset_id, planned.slices)",
         "node/odf_node/datasets/queries.py: paths",
+        "node/odf_node/datasets/referencing.py: paths",
         "node/odf_node/derive/transforms.py: ()",
     }
     assert {each for each in found if "get_path(" in each} == set()

@@ -43,7 +43,6 @@ TABLE = pa.Table.from_pylist(ROWS, pa.schema([("k", pa.string()), ("n", pa.int64
 @pytest.mark.parametrize("group_rows", [1, 3, 1000])
 def test_of_rows_with_one_key_one_stays(tmp_path: Path, parameters: dict, stays: list[int], group_rows: int) -> None:
     found = run(tmp_path, TABLE, call("Deduplicate", **{"columns": ["k"], **parameters}), group_rows=group_rows)
-    # Without a value in its key a row is compared with none; here row 1 of the last case, and 3 and 6 of all.
     assert repr(good(found)) == repr([ROWS[place] for place in stays])
     assert (found.left_out, bad(found)) == (len(ROWS) - len(stays), {})
 

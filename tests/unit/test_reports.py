@@ -70,6 +70,10 @@ def test_one_of_a_thing_is_not_told_as_several() -> None:
     assert "1 row could not be taken:" in lines[1]
 
 
+def test_rows_that_converters_left_out_are_told() -> None:
+    assert describe_report(ingested(left_out_rows=2))[1:] == ["a.b: 2 rows left out by its converters"]
+
+
 def test_report_without_news_says_up_to_date() -> None:
     for report in (ingested(up_to_date=True), accepted(new_blocks=0, replayed_steps=0)):
         assert describe_report(report) == ["a.b: up to date"]

@@ -1,9 +1,11 @@
 """What the contract of ingests says about converters.
 
-Source: clauses CONV-1 and CONV-6 in ``spec/conversion.md``.
+Source: clauses CONV-1, CONV-6 and CONV-8 in ``spec/conversion.md``.
 """
 
 from dataclasses import dataclass, field
+
+from odf_engines.conversion.referenced_rows import ReferencedRows
 
 __all__ = ["ConverterCall"]
 
@@ -18,6 +20,7 @@ class ConverterCall:
         attribute: and the class.
         parameters: As they were declared, JSON: an object of texts, and of lists and objects of them.
         secret: What its parameter ``secret`` names, of this node; None where it has none.
+        rows: Of the dataset that its parameter ``dataset`` names; None where it has none, or nothing is known of it.
     """
 
     name: str
@@ -25,3 +28,4 @@ class ConverterCall:
     attribute: str
     parameters: str = "{}"
     secret: str | None = field(default=None, repr=False)
+    rows: ReferencedRows | None = None

@@ -15,9 +15,14 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
+from odf_engines.conversion.referenced_rows import ReferencedRows
 from odf_engines.validation.contract import Fault, ParameterError
 
-__all__ = ["Converted", "Converter", "ConverterContext", "Fault", "ParameterError", "Selection"]
+__all__ = ["ColumnsUnknownError", "Converted", "Converter", "ConverterContext", "Fault", "ParameterError", "Selection"]
+
+
+class ColumnsUnknownError(Exception):
+    """Which columns a converter gives follows from a dataset that is not there, or never had rows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,10 +32,13 @@ class ConverterContext:
     Attributes:
         schema: Columns of the rows that it is given; types of slices.
         secret: What its parameter ``secret`` names; None where it has none, and where a manifest is only checked.
+        rows: Of the dataset that its parameter ``dataset`` names; None where it has none, and where a manifest is only
+            checked and the dataset is not there yet.
     """
 
     schema: pa.Schema
     secret: bytes | None = field(default=None, repr=False)
+    rows: ReferencedRows | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +61,7 @@ class Converter(ABC):
     Attributes:
         Parameters: A frozen dataclass of plain values (texts, numbers, booleans, lists and maps of them); what has no
             default must be declared. A JSON schema is made from it. One called ``secret`` is the name of a secret of
-            the node.
+            the node, one called ``dataset`` the name of a dataset of it.
     """
 
     Parameters: ClassVar[type]
@@ -63,6 +71,7 @@ class Converter(ABC):
 
         Raises:
             ParameterError: It cannot be followed, such as a column that is not there.
+            ColumnsUnknownError: The columns that it gives follow from a dataset that is not there.
         """
         self.parameters = parameters
 

@@ -53,12 +53,13 @@ def make_converter(call: ConverterCall, schema: pa.Schema) -> Converter:
 
     Raises:
         ParameterError: Its parameters do not fit the columns.
+        ColumnsUnknownError: Those that it gives follow from a dataset that the call has no rows of.
         BrokenPlugInError: It cannot be loaded.
     """
     kind: type[Converter] = load_plug_in(Converter, call.name, call.module, call.attribute)
     secret = None if call.secret is None else call.secret.encode()
     parameters = read_parameters(kind, msgspec.json.decode(call.parameters))
-    return kind(parameters, ConverterContext(schema=schema, secret=secret))
+    return kind(parameters, ConverterContext(schema=schema, secret=secret, rows=call.rows))
 
 
 def make_converters(

@@ -20,6 +20,7 @@ _BUILT_IN: Final = {
     "Hash": ("odf_engines.conversion.personal_data", "Hash"),
     "Join": ("odf_engines.conversion.column_converters", "Join"),
     "JsonPath": ("odf_engines.conversion.json_path", "JsonPath"),
+    "Lookup": ("odf_engines.conversion.lookup", "Lookup"),
     "Mask": ("odf_engines.conversion.personal_data", "Mask"),
     "Rename": ("odf_engines.conversion.column_converters", "Rename"),
     "Replace": ("odf_engines.conversion.value_converters", "Replace"),

@@ -17,6 +17,7 @@ from odf_protocol.correction_notes import find_reason
 from odf_protocol.enums import DatasetKind
 from odf_protocol.events import ExecuteTransform, SetTransform
 from odf_protocol.exchange.wanted import iter_wanted
+from odf_protocol.lookup_notes import list_lookups
 from odf_protocol.step_statistics import StepStatistics
 
 
@@ -72,11 +73,12 @@ class ChainLog:
 
 
 def describe_event(event: object) -> str:
-    """Give the kind of an event, how many rows it adds, and why it corrects others (ING-28)."""
+    """Give the kind of an event, how many rows it adds, why it corrects (ING-28) and what was looked up (CONV-8)."""
     new_data = getattr(event, "new_data", None)
     kind, reason = type(event).__name__, find_reason(event)
     rows = "" if new_data is None else f"  +{new_data.offset_interval.row_count:,} rows"
-    return f"{kind}{rows}{'' if reason is None else f'  correction: {reason}'}"
+    looked_up = "".join(f"  looked up in {each.dataset_id} at {each.head.short}" for each in list_lookups(event))
+    return f"{kind}{rows}{'' if reason is None else f'  correction: {reason}'}{looked_up}"
 
 
 def describe_query(block: Block, queries: Sequence[QuerySpan]) -> str:

@@ -1,15 +1,15 @@
 """Readers, converters and validators as manifests declare them, each with its place in the text.
 
-Source: clauses READ-1 in ``spec/readers.md``, VALID-1 in ``spec/validation.md``; CONV-1 and CONV-6 in
+Source: clauses READ-1 in ``spec/readers.md``, VALID-1 in ``spec/validation.md``; CONV-1, CONV-6 and CONV-8 in
 ``spec/conversion.md``.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, NoReturn
 
-from odf_engines.contract import ConverterCall, ReaderCall, ValidatorCall
+from odf_engines.contract import ConverterCall, ReaderCall, ReferencedRows, ValidatorCall
 from odf_engines.conversion.plug_in_names import converter_place, installed_converters
 from odf_engines.readers.plug_in_names import installed_readers, reader_place
 from odf_engines.validation.plug_in_names import installed_validators, validator_place
@@ -40,7 +40,7 @@ SECRET_PREFIX: Final = "ODF_NODE_SECRET_"  # noqa: S105 - of names
 
 MOST_PLUG_INS: Final = 100  # guess: a few for each column of a wide table
 
-_KIND, _SEVERITY, _SECRET = "kind", "severity", "secret"
+_KIND, _SEVERITY, _SECRET, _DATASET = "kind", "severity", "secret", "dataset"
 _SEVERITIES: Final = ("Error", "Warning")
 
 
@@ -118,11 +118,14 @@ class DeclaredConverter(_DeclaredPlugIn):
         """Find module and class, None where there is none of that name."""
         return converter_place(self.name)
 
-    def find_call(self, environment: Mapping[str, str] | None) -> ConverterCall:
+    def find_call(
+        self, environment: Mapping[str, str] | None, find_rows: Callable[[str], ReferencedRows | None]
+    ) -> ConverterCall:
         """Say what the engine is asked to call.
 
         Args:
             environment: Has the secrets of this node; None: a declaration is only checked, without any.
+            find_rows: Gives the rows of a dataset of this node by its name; None: nothing is known of it.
 
         Raises:
             UnsupportedError: There is no such converter here.
@@ -137,8 +140,11 @@ class DeclaredConverter(_DeclaredPlugIn):
                     f"{self.path} ({self.name}) needs the secret {name}, which is not set: put it into the variable"
                     f" {SECRET_PREFIX}{name} of the environment of odf-node"
                 )
-        text = json.dumps(self.parameters)
-        return ConverterCall(name=self.name, module=module, attribute=attribute, parameters=text, secret=secret)
+        dataset, text = self.parameters.get(_DATASET), json.dumps(self.parameters)
+        rows = find_rows(dataset) if isinstance(dataset, str) else None
+        return ConverterCall(
+            name=self.name, module=module, attribute=attribute, parameters=text, secret=secret, rows=rows
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

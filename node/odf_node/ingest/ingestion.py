@@ -7,6 +7,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, BinaryIO, Final
 
 from odf_node.datasets.chains import load_view
+from odf_node.datasets.referencing import References
 from odf_node.datasets.writer import ChainWriter
 from odf_node.engines.sessions import EngineHost
 from odf_node.errors import UsageError
@@ -68,8 +69,8 @@ class Ingestor:
     def taker(self) -> BatchTaker:
         """What takes in each batch."""
         ports = self.chains, self.commits, self.documents, self.ingests, self.quarantine
-        parts = self.objects, self.keys, self.engines, self.sources, self.environment
-        return BatchTaker(*ports, *parts, is_rehearsal=self.is_rehearsal)
+        parts = self.objects, self.keys, self.engines, self.sources
+        return BatchTaker(*ports, *parts, self.environment, self._references, is_rehearsal=self.is_rehearsal)
 
     def check_manifest(self, snapshot: "DatasetSnapshot") -> None:
         """Refuse a manifest that could never be pulled or pushed to (ING-18).
@@ -79,7 +80,12 @@ class Ingestor:
         """
         from odf_node.ingest.manifest_check import ManifestCheck
 
-        ManifestCheck(self.sources, self.engines.get_ingest_engine()).check(snapshot)
+        find_columns = self._references.find_columns
+        ManifestCheck(self.sources, self.engines.get_ingest_engine(), find_columns).check(snapshot)
+
+    @property
+    def _references(self) -> References:
+        return References(self.chains, self.object_names, self.objects, self.engines.rows)
 
     @property
     def drafting(self) -> "Drafting":

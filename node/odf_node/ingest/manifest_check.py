@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from odf_engines.engine import IngestEngine
 from odf_node.ingest.encodings import as_utf8, check_encoding
-from odf_node.ingest.rules_check import check_rules, find_row_schema, list_converters
+from odf_node.ingest.rules_check import FindColumns, check_rules, find_row_schema, list_converters
 from odf_node.ports.sources import SourceReader
 from odf_protocol.events import AddPushSource, SetAttachments, SetPollingSource, SetVocab
 from odf_protocol.manifest import DatasetSnapshot
@@ -23,6 +23,7 @@ class ManifestCheck:
 
     sources: SourceReader
     engine: IngestEngine
+    find_columns: FindColumns
 
     def check(self, snapshot: DatasetSnapshot) -> None:
         """Refuse a manifest that could never be pulled or pushed to.
@@ -45,8 +46,8 @@ class ManifestCheck:
                     replace(event, read=as_utf8(event.read)), vocabulary, at, has_converters=bool(converters)
                 )
                 reads.append(event.read)
-                schema = find_row_schema(event, vocabulary, converters, at)
+                schema = find_row_schema(event, vocabulary, converters, at, self.find_columns)
                 schemas += [] if schema is None else [schema]
         for index, event in enumerate(snapshot.metadata):
             if isinstance(event, SetAttachments):
-                check_rules(event, At() / "metadata" / index, reads, schemas)
+                check_rules(event, At() / "metadata" / index, reads, schemas, self.find_columns)

@@ -3,13 +3,14 @@
 Source: clauses VALID-1 in ``spec/validation.md`` and ING-18 in ``spec/ingest.md``.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Any, NoReturn
 
 import pyarrow as pa
 
-from odf_engines.conversion.contract import Converter, ConverterContext
+from odf_engines.contract import ReferencedRows
+from odf_engines.conversion.contract import ColumnsUnknownError, Converter, ConverterContext
 from odf_engines.conversion.converted_rows import make_converters
 from odf_engines.ingest.columns import columns_of, rename_reserved
 from odf_engines.ingest.declared_columns import check_merge_columns
@@ -33,7 +34,11 @@ from odf_protocol.manifest.errors import ManifestError
 from odf_protocol.manifest.snapshot_error import At
 from odf_protocol.vocabulary import Vocabulary
 
-__all__ = ["check_rules", "find_row_schema", "list_converters"]
+__all__ = ["FindColumns", "check_rules", "find_row_schema", "list_converters"]
+
+
+FindColumns = Callable[[str], ReferencedRows | None]
+"""Says what a dataset's rows are like; None where it is not here or never had rows."""
 
 
 def list_converters(events: Iterable[object]) -> tuple[DeclaredConverter, ...]:
@@ -47,7 +52,11 @@ def list_converters(events: Iterable[object]) -> tuple[DeclaredConverter, ...]:
 
 
 def find_row_schema(
-    source: SetPollingSource | AddPushSource, vocabulary: Vocabulary, converters: Sequence[DeclaredConverter], at: At
+    source: SetPollingSource | AddPushSource,
+    vocabulary: Vocabulary,
+    converters: Sequence[DeclaredConverter],
+    at: At,
+    find_columns: FindColumns,
 ) -> pa.Schema | None:
     """Find the columns of the rows that a source's validators see; None where only a file or a query will tell.
 
@@ -56,6 +65,7 @@ def find_row_schema(
         vocabulary: Names of the dataset's system columns.
         converters: That its rows go through.
         at: Its place.
+        find_columns: Of the datasets that converters look into.
 
     Raises:
         SnapshotError: What converters make of its columns cannot be merged.
@@ -65,16 +75,22 @@ def find_row_schema(
         return None
     if converters:
         try:
-            made = make_converters([each.find_call(None) for each in converters], declared)
-        except (ParameterError, BrokenPlugInError, UnsupportedError):
-            return None  # told with its own place
+            made = make_converters([each.find_call(None, find_columns) for each in converters], declared)
+        except (ParameterError, BrokenPlugInError, UnsupportedError, ColumnsUnknownError):
+            return None  # told with its own place, or by the first ingest
         check_merge_columns(made[-1].schema, source.merge, vocabulary, at)
         return columns_of(made[-1].schema, source.merge, vocabulary, None).schema
     found = declared if source.read.schema is not None else rename_reserved(declared, source.merge, vocabulary)
     return columns_of(found, source.merge, vocabulary, None).schema
 
 
-def check_rules(event: SetAttachments, at: At, reads: Sequence[ReadStep], schemas: Sequence[pa.Schema]) -> None:
+def check_rules(
+    event: SetAttachments,
+    at: At,
+    reads: Sequence[ReadStep],
+    schemas: Sequence[pa.Schema],
+    find_columns: FindColumns,
+) -> None:
     """Refuse rules that cannot be followed.
 
     Args:
@@ -82,6 +98,7 @@ def check_rules(event: SetAttachments, at: At, reads: Sequence[ReadStep], schema
         at: Its place.
         reads: The read step of each source, which an engine has checked.
         schemas: Columns of the rows behind the converters, as far as they are known.
+        find_columns: Of the datasets that converters look into.
 
     Raises:
         SnapshotError: A rule is wrong.
@@ -94,7 +111,7 @@ def check_rules(event: SetAttachments, at: At, reads: Sequence[ReadStep], schema
             if rules.reader is not None:
                 _check_reader(rules.reader, reads)
             declared_schemas = [schema for read in reads if (schema := find_declared(read)) is not None]
-            _check_converters(rules.converters, declared_schemas)
+            _check_converters(rules.converters, declared_schemas, find_columns)
             for declared in rules.validators:
                 _check_validator(declared, schemas)
         except ManifestError as error:
@@ -117,12 +134,17 @@ def _check_reader(declared: DeclaredReader, reads: Sequence[ReadStep]) -> None:
             _refuse(declared, error)
 
 
-def _check_converters(converters: Sequence[DeclaredConverter], schemas: Sequence[pa.Schema]) -> None:
+def _check_converters(
+    converters: Sequence[DeclaredConverter], schemas: Sequence[pa.Schema], find_columns: FindColumns
+) -> None:
     left: list[pa.Schema] = [*schemas]
     for declared in converters:
         kind, parameters = _read_declared(declared, Converter)
         try:
-            left = [kind(parameters, ConverterContext(schema=schema)).schema for schema in left]
+            rows = declared.find_call(None, find_columns).rows
+            left = [kind(parameters, ConverterContext(schema=schema, rows=rows)).schema for schema in left]
+        except ColumnsUnknownError:
+            left = []  # what follows is checked by the first ingest
         except ParameterError as error:
             _refuse(declared, error)
 

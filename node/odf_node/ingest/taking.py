@@ -3,14 +3,15 @@
 Source: ``spec/ingest.md``; clauses QUAR-2 and QUAR-3 in ``spec/quarantine.md``.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from odf_engines.contract import IngestRequest, IngestResponse
+from odf_engines.contract import IngestRequest, IngestResponse, ReferencedRows
 from odf_node.datasets.chains import iter_slices
 from odf_node.datasets.engine_rows import EngineRows
+from odf_node.datasets.referencing import References
 from odf_node.datasets.writer import ChainWriter
 from odf_node.engines.outputs import StagedOutputs
 from odf_node.engines.sessions import EngineHost
@@ -34,6 +35,7 @@ from odf_protocol.events import (
     SetPollingSource,
     SourceState,
 )
+from odf_protocol.lookup_notes import LookedUp, attributes_of
 from odf_protocol.multihash import Multihash
 from odf_protocol.timestamp import Timestamp
 
@@ -95,6 +97,7 @@ class BatchTaker:
     engines: EngineHost
     sources: SourceReader
     environment: Mapping[str, str]
+    references: References
     is_rehearsal: bool = False
 
     def take(
@@ -111,6 +114,7 @@ class BatchTaker:
         Raises:
             InvalidSourceError: It cannot be read at all.
             BatchRefusedError: It breaks a limit; it waits whole.
+            UnknownDatasetError, UsageError, ObjectsAbsentError: Nothing can be looked up in a dataset that it names.
             SettledError: What it settles does not wait any more.
         """
         if source.preprocess is not None:
@@ -123,6 +127,13 @@ class BatchTaker:
         # Rows that are sent again were taken apart before.
         reader = None if batch.resent_from or rules.reader is None else rules.reader.find_call()
         batch = batch if self.is_rehearsal else self._settling_twin(record, batch)
+        looked_up: list[LookedUp] = []
+
+        def find_rows(name: str) -> ReferencedRows:
+            rows, where = self.references.get(name, batch.system_time)
+            looked_up.append(where)
+            return rows
+
         response = self.engines.ingest(
             IngestRequest(
                 dataset_id=str(record.id),
@@ -139,7 +150,7 @@ class BatchTaker:
                 next_offset=view.next_offset,
                 prev_watermark=view.watermark,
                 reader=reader,
-                converters=tuple(each.find_call(self.environment) for each in converters),
+                converters=tuple(each.find_call(self.environment, find_rows) for each in converters),
                 validators=tuple(each.find_call() for each in rules.validators),
                 limits=self.engines.limits,
             )
@@ -161,7 +172,7 @@ class BatchTaker:
             )
         if self.is_rehearsal:
             return rehearse(record, view.watermark, response)
-        report = self._commit(record, view, source, batch, response)
+        report = self._commit(record, view, source, batch, response, looked_up)
         if not batch.resent_from:
             # Behind the commit: a kill between them leaves the comparison with the batch before, and nothing else.
             self.ingests.put_batch_size(record.id, name, response.statistics.rows_in)
@@ -263,6 +274,7 @@ class BatchTaker:
         source: SetPollingSource | AddPushSource,
         batch: Batch,
         response: IngestResponse,
+        looked_up: Sequence[LookedUp],
     ) -> IngestReport:
         from odf_protocol.schema_arrow import data_schema_of
 
@@ -280,6 +292,7 @@ class BatchTaker:
                     new_data=new_data,
                     new_watermark=response.watermark,
                     new_source_state=batch.new_state,
+                    extra=attributes_of(looked_up) if new_data else None,
                 )
                 writer.add(event, system_time=batch.system_time)
             merge_state = outputs.stage(response.state_path).hash if response.state_path else None

@@ -1,0 +1,83 @@
+"""Datasets that rows are looked up in while others are taken in: what was known of them then, in files of this node.
+
+Source: clause CONV-8 in ``spec/conversion.md``; ENGINE-26 in ``spec/extensions/engine-contract.md``.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from odf_engines.contract import ReferencedRows
+from odf_node.datasets.chains import iter_slices, load_view
+from odf_node.datasets.engine_rows import EngineRows
+from odf_node.datasets.naming import get_dataset
+from odf_node.datasets.presence import Presence
+from odf_node.errors import UnknownDatasetError, UsageError
+from odf_node.ports import ObjectStore
+from odf_node.ports.chains import ChainStore
+from odf_node.ports.object_names import ObjectNames
+from odf_node.ports.rows import RowsCache
+from odf_protocol.block import decode_block
+from odf_protocol.did import DatasetId
+from odf_protocol.lookup_notes import LookedUp
+from odf_protocol.multihash import Multihash
+from odf_protocol.timestamp import Timestamp
+
+__all__ = ["MOST_BYTES", "MOST_ROWS", "References"]
+
+MOST_ROWS: Final = 5_000_000
+"""Of a dataset that is looked into, all changes counted.  # guess: every company of a continent; an hour of it fits"""
+
+MOST_BYTES: Final = 512 * 1024 * 1024
+"""Of its files.  # guess: what a sandbox of 2 GiB can unpack a few columns of"""
+
+
+@dataclass(frozen=True, slots=True)
+class References:
+    """Gives the rows of datasets by the names that manifests have for them."""
+
+    chains: ChainStore
+    object_names: ObjectNames
+    objects: ObjectStore
+    cache: RowsCache
+
+    def find_columns(self, name: str) -> ReferencedRows | None:
+        """Return what a dataset's rows are like, without any; None where it is not here or never had rows."""
+        try:
+            view = load_view(self.chains, get_dataset(self.chains, name).id)
+        except UnknownDatasetError:
+            return None
+        return None if view.schema is None else ReferencedRows(vocabulary=view.vocabulary, schema=view.schema)
+
+    def get(self, name: str, as_of: Timestamp) -> tuple[ReferencedRows, LookedUp]:
+        """Return a dataset's rows as they were known at a time, and how far its chain was.
+
+        Raises:
+            UnknownDatasetError: There is no such dataset here.
+            UsageError: It never had rows, or has too many.
+            ObjectsAbsentError: Files are not here, or nobody checked their rows.
+            RejectedError, MalformedError, UnsupportedError, ObjectCorruptError: As ``EngineRows.get_paths``.
+        """
+        record = get_dataset(self.chains, name)
+        view = load_view(self.chains, record.id)
+        if view.schema is None:
+            raise UsageError(f"'{record.name}' has no rows to look into yet; pull or ingest it first")
+        slices = tuple(iter_slices(self.chains, record.id, as_of=as_of))
+        rows, size = sum(each.offset_interval.row_count for each in slices), sum(each.size for each in slices)
+        if rows > MOST_ROWS or size > MOST_BYTES:
+            raise UsageError(
+                f"'{record.name}' is too large to look into ({rows:,} rows, {size:,} bytes; at most {MOST_ROWS:,} and"
+                f" {MOST_BYTES:,}): join it in a derivative"
+            )
+        Presence(self.object_names, self.objects).require_checked(record, (each.physical_hash for each in slices))
+        paths = EngineRows(self.chains, self.objects, self.cache).get_paths(record.id, slices)
+        rows_then = ReferencedRows(vocabulary=view.vocabulary, schema=view.schema, slices=paths)
+        return rows_then, LookedUp(record.id, self._head_at(record.id, as_of))
+
+    def _head_at(self, dataset_id: DatasetId, as_of: Timestamp) -> Multihash:
+        """Return the newest block that was known at a time; the first where none was."""
+        newest = self.chains.get_head(dataset_id).hash
+        for stored in self.chains.iter_blocks_backwards(dataset_id):
+            newest = stored.hash
+            if decode_block(stored.raw, expected_hash=stored.hash).system_time.truncated_to_ms() <= as_of:
+                break
+        return newest

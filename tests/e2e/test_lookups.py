@@ -1,0 +1,129 @@
+"""Values looked up in another dataset by real ingests, with both engines, and what is noted of it (CONV-8)."""
+
+from pathlib import Path
+
+import pytest
+
+from odf_engines.arrow.engine import ArrowEngine
+from odf_engines.contract import Limits
+from odf_engines.conversion.referenced_rows import ReferencedRows
+from odf_protocol.events import DataTypeInt64, DataTypeString, MergeStrategySnapshot, ReadStepCsv
+from support.command_line import list_kept
+from support.ingests import RootDataset, rows_of, schema
+from support.nodes import RealNode
+from unit.test_lookup import lookup
+
+ROOT = """
+kind: DatasetSnapshot
+version: 1
+content:
+  name: {name}
+  kind: Root
+  metadata:
+    - kind: AddPushSource
+      sourceName: default
+      read: {{kind: Csv, header: true, ddlSchema: [{columns}]}}
+      merge: {{kind: Append}}
+"""
+RULES = """\
+    - kind: SetAttachments
+      attachments:
+        kind: Embedded
+        items:
+          - path: odf-node/ingest.yaml
+            content: |
+              largestBadShare: 0.5
+              converters:
+                - {{kind: Lookup, dataset: countries, on: {{code: code}}, take: {{{take}: name}}, missing: Refuse}}
+                - {{kind: Trim, columns: [name]}}
+"""
+SALES = "event_time,code,n\n2020-01-01T00:00:00Z,CH,1\n2020-01-02T00:00:00Z,XX,2\n2020-01-03T00:00:00Z,,3\n"
+
+
+def manifest(folder: Path, name: str, columns: list[str], rules: str = "") -> str:
+    return file(folder, f"{name}.yaml", ROOT.format(name=name, columns=", ".join(columns)) + rules)
+
+
+def sales(folder: Path, take: str = "name") -> str:
+    return manifest(folder, "sales", ["event_time TIMESTAMP", "code STRING", "n INT"], RULES.format(take=take))
+
+
+def countries(folder: Path) -> str:
+    return manifest(folder, "countries", ["event_time TIMESTAMP", "code STRING", "name STRING"])
+
+
+def file(folder: Path, name: str, text: str) -> str:
+    (folder / name).write_text(text)
+    return str(folder / name)
+
+
+def names(node: RealNode) -> list:
+    return [(row["code"], row["name"]) for row in node.must("tail", "sales", "-o", "json").json()]
+
+
+def test_ingest_takes_values_of_another_dataset_and_its_block_says_of_which_head(tmp_path: Path) -> None:
+    node = RealNode(tmp_path / "home")
+    node.must("add", sales(tmp_path))
+    sold = file(tmp_path, "sales.csv", SALES)
+    before = list_kept(node.home)
+    unknown = node.run("ingest", "sales", sold)
+    assert (unknown.code, "this node has no dataset 'countries'" in unknown.err) == (3, True)
+    assert list_kept(node.home) == before
+    node.must("add", countries(tmp_path))
+    before = list_kept(node.home)
+    empty = node.run("ingest", "sales", sold)
+    assert (empty.code, "'countries' has no rows to look into yet" in empty.err) == (2, True)
+    assert list_kept(node.home) == before
+    known = "event_time,code,name\n2020-01-01T00:00:00Z,CH,Swiss\n2020-01-01T00:00:00Z,CH, Switzerland \n"
+    (report,) = node.must("ingest", "countries", file(tmp_path, "first.csv", known), "-o", "json").json()
+    node.must("ingest", "sales", sold)
+    assert names(node) == [("CH", "Switzerland"), (None, None)]
+    (waiting,) = node.must("quarantine", "show", "sales", "-o", "json").json()
+    said = [(each["plug_in"], each["code"], each["column"], each["value"]) for each in waiting["errors"]]
+    assert said == [("Lookup", "missing", "code", "XX")]
+    assert waiting["errors"][0]["message"] == "countries has no row with this code"
+    (noted,) = [line for line in node.must("log", "sales", "-o", "oneline").out.splitlines() if "looked up in" in line]
+    assert report["id"] in noted
+    assert report["head"][-8:] in noted
+    # What is known later is looked up when the row is sent again.
+    more = file(tmp_path, "more.csv", "event_time,code,name\n2020-01-01T00:00:00Z,XX,Kosovo\n")
+    node.must("ingest", "countries", more)
+    node.must("quarantine", "resend", "sales", waiting["row"])
+    assert names(node) == [("CH", "Switzerland"), (None, None), ("XX", "Kosovo")]
+
+
+def test_columns_of_a_dataset_that_is_here_are_checked_by_add(tmp_path: Path) -> None:
+    node = RealNode(tmp_path / "home")
+    node.must("add", countries(tmp_path))
+    known = "event_time,code,name\n2020-01-01T00:00:00Z,CH,Swiss\n"
+    node.must("ingest", "countries", file(tmp_path, "countries.csv", known))
+    before = list_kept(node.home)
+    ran = node.run("add", sales(tmp_path, take="nome"))
+    assert ran.code == 7
+    assert "converters[0].take" in ran.err
+    assert "did you mean 'name'?" in ran.err
+    assert list_kept(node.home) == before
+
+
+READ = ReadStepCsv(schema=schema(code=DataTypeString(), n=DataTypeInt64()), header=True)
+THEIRS = "code,people\nCH,8\nFR,60\nFR,67\n"
+OURS = "code,n\nFR,1\nCH,2\nXX,3\n"
+
+
+@pytest.mark.spark
+def test_both_engines_look_up_alike(tmp_path: Path) -> None:
+    theirs = ReadStepCsv(schema=schema(code=DataTypeString(), people=DataTypeInt64()), header=True)
+    with ArrowEngine().open(tmp_path, Limits()) as arrow:
+        known = RootDataset(theirs, session=arrow)
+        known.ingest(THEIRS)
+        assert known.known is not None
+        rows = ReferencedRows(vocabulary=known.vocabulary, schema=known.known, slices=tuple(known.slices))
+        ours = RootDataset(READ, session=arrow).ingest(OURS, converters=(lookup(rows),))
+        assert ours.data_path is not None
+        slice_bytes = ours.data_path.read_bytes()
+        spark = RootDataset(READ).ingest(OURS, converters=(lookup(rows),))
+        assert spark.data_path is not None
+        assert spark.data_path.read_bytes() == slice_bytes
+        keyed = RootDataset(READ, MergeStrategySnapshot(primary_key=("code",)))
+        rows_keyed = rows_of(keyed.ingest(OURS, converters=(lookup(rows),)).data_path)
+    assert {(row["code"], row["people"]) for row in rows_keyed} == {("FR", 67), ("CH", 8), ("XX", None)}

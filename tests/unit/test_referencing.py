@@ -1,0 +1,81 @@
+"""Datasets that rows are looked up in: as they were known then, in files of this node, and not too large (CONV-8)."""
+
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from odf_engines.conversion.referenced_rows import plain_schema_of, read_in_force
+from odf_node.adapters.rows_folder import RowsFolder
+from odf_node.datasets import referencing
+from odf_node.datasets.referencing import References
+from odf_node.errors import UnknownDatasetError, UsageError
+from odf_protocol.timestamp import Timestamp
+from support.false_footers import saying_offsets_are_others
+from support.offers import CITIES, MORE_CITIES, NOON, Judge, parquet_bytes, root_chain, slice_table
+
+
+@contextmanager
+def references(judge: Judge):
+    with judge.opened() as store:
+        yield References(store, store, judge.objects, RowsFolder(judge.home))
+
+
+def name_of(judge: Judge) -> str:
+    with judge.opened() as store:
+        (record,) = store.list_datasets()
+        return record.name
+
+
+def cities(rows) -> set[tuple]:
+    found = read_in_force(rows, pa.schema([plain_schema_of(rows).field(name) for name in ("city", "people")]))
+    return {(row["city"], row["people"]) for row in found.to_pylist()}
+
+
+def test_rows_are_those_known_at_the_time_and_the_head_says_so(tmp_path: Path) -> None:
+    (tmp_path / "peer").mkdir()
+    chain = root_chain(tmp_path / "peer")
+    judge = Judge.create(tmp_path / "judge")
+    judge.accept(chain)
+    name = name_of(judge)
+    with references(judge) as known:
+        late = Timestamp(chain.blocks[-1].system_time.seconds + 1)
+        rows, seen = known.get(name.upper(), late)
+        assert cities(rows) == {*CITIES, *MORE_CITIES}
+        assert (seen.dataset_id, seen.head) == (chain.id, chain.head.hash)
+        before = chain.blocks[-2]
+        rows, seen = known.get(str(chain.id), before.system_time)
+        assert (cities(rows), seen.head) == ({*CITIES}, before.hash)
+        assert plain_schema_of(rows).names == ["event_time", "city", "people"]
+        assert known.find_columns(name) == rows.__class__(vocabulary=rows.vocabulary, schema=rows.schema)
+
+
+def test_file_of_others_is_given_as_this_node_wrote_it(tmp_path: Path) -> None:
+    (tmp_path / "peer").mkdir()
+    chain = root_chain(tmp_path / "peer", slices=0)
+    honest = parquet_bytes(slice_table(CITIES, first_offset=0, at=Timestamp(NOON.seconds + 2)))
+    chain.add_slice(saying_offsets_are_others(honest, last=len(CITIES) - 1), rows=len(CITIES))
+    judge = Judge.create(tmp_path / "judge")
+    judge.accept(chain)
+    with references(judge) as known:
+        rows, _ = known.get(name_of(judge), Timestamp(NOON.seconds + 1000))
+    assert cities(rows) == {*CITIES}
+    assert all(judge.home.objects not in path.parents for path in rows.slices)
+
+
+def test_dataset_that_cannot_be_looked_into_is_refused_by_its_name(tmp_path: Path, monkeypatch) -> None:
+    (tmp_path / "peer").mkdir()
+    judge = Judge.create(tmp_path / "judge")
+    empty = root_chain(tmp_path / "peer")
+    judge.accept(empty)
+    name = name_of(judge)
+    with references(judge) as known:
+        with pytest.raises(UnknownDatasetError, match=f"did you mean '{name}'"):
+            known.get(f"{name}s", NOON)
+        assert known.find_columns("nobody") is None
+        for limit in ("MOST_ROWS", "MOST_BYTES"):
+            with monkeypatch.context() as patch:
+                patch.setattr(referencing, limit, 1)
+                with pytest.raises(UsageError, match=f"'{name}' is too large to look into"):
+                    known.get(name, Timestamp(NOON.seconds + 1000))
