@@ -24,7 +24,7 @@ from support.false_footers import (
 )
 from support.offers import CITIES, CITY_SCHEMA, NOON, Judge, PeerChain, parquet_bytes, root_chain, select, slice_table
 from support.signing import NEW_KEY
-from support.view_histories import APPEND, RETRACT, SCHEMAS, Change, View
+from support.view_histories import APPEND, RETRACT, SCHEMAS, WITH_FLOATS, Change, View
 
 pytestmark = pytest.mark.spark
 
@@ -54,7 +54,7 @@ REFUSED = {
 }
 
 
-def changes_over(session, folder: Path, query: str, lie) -> list[Change]:
+def changes_over(session, folder: Path, query: str, lie, schemas=SCHEMAS) -> list[Change]:
     honest = view_histories.write_changes
 
     def write(path, *args):
@@ -62,7 +62,7 @@ def changes_over(session, folder: Path, query: str, lie) -> list[Change]:
         path.write_bytes(lie(path.read_bytes()))
         assert pq.read_table(path).num_rows == len(ROWS)  # whoever checks its rows finds all of them
 
-    view = View.over(session, query, folder, {"orders": SCHEMAS["orders"]})
+    view = View.over(session, query, folder, {"orders": schemas["orders"]})
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(view_histories, "write_changes", write)
         view.step({"orders": ROWS})
@@ -81,7 +81,12 @@ def test_footer_by_which_spark_reads_other_rows_is_refused(spark_session, tmp_pa
     make, text = REFUSED[lie]
 
     with pytest.raises(InvalidQueryError, match=text):
-        changes_over(spark_session, tmp_path, QUERIES[kind], make)
+        changes_over(spark_session, tmp_path, QUERIES[kind], make, WITH_FLOATS)
+
+
+@pytest.mark.parametrize("lie", REFUSED)
+def test_small_input_that_spark_does_not_read_has_the_rows_that_were_checked(spark_session, tmp_path, lie):
+    assert changes_over(spark_session, tmp_path, QUERIES["view"], REFUSED[lie][0]) == TRUE["view"]
 
 
 def test_question_over_rows_that_are_said_to_be_elsewhere_is_refused(spark_session, tmp_path):

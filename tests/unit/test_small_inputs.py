@@ -4,8 +4,10 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
-from odf_engines.spark.small_inputs import write_folded
+from odf_engines.spark import small_inputs
+from odf_engines.spark.small_inputs import RowsRead, Work, write_folded
 from odf_protocol.events import DataField, DataSchema, DataTypeInt64, DataTypeOption, DataTypeString
 from odf_protocol.vocabulary import Vocabulary
 
@@ -29,16 +31,21 @@ def slice_of(path: Path, start: int, *rows: tuple[int, int, str | None]) -> Path
     return path
 
 
+def fold(folder: Path, slices: list[Path], upto: int, work: Work | None = None) -> RowsRead | None:
+    work, target = work or Work(folder), folder / "folded"
+    target.unlink(missing_ok=True)
+    return write_folded(target, slices, DATA, Vocabulary(), upto, event_times_us=None, without=None, work=work)
+
+
 def test_rows_are_taken_by_content_and_others_keep_their_offsets(tmp_path: Path) -> None:
     slices = [
         slice_of(tmp_path / "0", 0, (APPEND, 1, None), (APPEND, 1, None), (APPEND, 2, "a"), (APPEND, 2, "a")),
         slice_of(tmp_path / "1", 4, (RETRACT, 1, None), (CORRECT_FROM, 9, "never given"), (CORRECT_TO, 3, "b")),
         slice_of(tmp_path / "2", 7, (RETRACT, 2, "a"), (APPEND, 4, "c")),
     ]
-    target = tmp_path / "folded"
-    read = write_folded(target, slices, DATA, Vocabulary(), 6, event_times_us=None, without=None)
+    read = fold(tmp_path, slices, 6)
     assert read == {"rows": 7, "first": 0, "last": 6}
-    rows = sorted(pq.read_table(target).to_pylist(), key=lambda row: row["offset"])
+    rows = sorted(pq.read_table(tmp_path / "folded").to_pylist(), key=lambda row: row["offset"])
     assert [(row["offset"], row["event_time"], row["s"]) for row in rows] == [
         (1, 1, None),
         (2, 2, "a"),
@@ -53,7 +60,9 @@ def test_file_that_unpacks_to_much_is_left_to_spark(tmp_path: Path) -> None:
     path = slice_of(tmp_path / "0", 0, *((APPEND, 1, None) for _ in range(1000)))
     pq.write_table(pq.read_table(path).drop_columns(["s"]).append_column("s", texts), path, store_schema=False)
     assert path.stat().st_size < 1_000_000
-    read = write_folded(tmp_path / "folded", [path], DATA, Vocabulary(), 999, event_times_us=None, without=None)
+    read = write_folded(
+        tmp_path / "folded", [path], DATA, Vocabulary(), 999, event_times_us=None, without=None, work=Work(tmp_path)
+    )
     assert read is None
     assert not (tmp_path / "folded").exists()
 
@@ -61,5 +70,25 @@ def test_file_that_unpacks_to_much_is_left_to_spark(tmp_path: Path) -> None:
 def test_column_that_a_slice_lacks_is_left_to_spark(tmp_path: Path) -> None:
     path = slice_of(tmp_path / "0", 0, (APPEND, 1, "a"))
     pq.write_table(pq.read_table(path).drop_columns(["s"]), path)
-    read = write_folded(tmp_path / "folded", [path], DATA, Vocabulary(), 0, event_times_us=None, without=None)
+    read = write_folded(
+        tmp_path / "folded", [path], DATA, Vocabulary(), 0, event_times_us=None, without=None, work=Work(tmp_path)
+    )
     assert read is None
+
+
+def test_slices_are_read_once_for_the_results_of_one_request(tmp_path: Path) -> None:
+    slices = [slice_of(tmp_path / str(n), n, (APPEND, n, "a")) for n in range(3)]
+    work = Work(tmp_path)
+    assert fold(tmp_path, slices, 2, work) == {"rows": 3, "first": 0, "last": 2}
+    for path in slices:
+        path.write_bytes(b"not read again")
+    assert fold(tmp_path, slices[:2], 1, work) == {"rows": 2, "first": 0, "last": 1}
+    assert pq.read_table(tmp_path / "folded").column("event_time").to_pylist() == [0, 1]
+
+
+def test_bound_of_rows_counts_what_was_read_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    slices = [slice_of(tmp_path / str(n), n * 2, (APPEND, n, "a"), (APPEND, n, "b")) for n in range(2)]
+    monkeypatch.setattr(small_inputs, "_MOST_ROWS", 3)
+    work = Work(tmp_path)
+    assert fold(tmp_path, slices[:1], 1, work) is not None
+    assert fold(tmp_path, slices, 3, work) is None

@@ -32,7 +32,7 @@ from odf_engines.spark.gate.temporal_joins import FROM, UNTIL
 from odf_engines.spark.known_transforms import KnownAsOf
 from odf_engines.spark.maintained_view import changes_between, iter_operations, make_ready
 from odf_engines.spark.small_inputs import Work
-from odf_engines.spark.steps import analyse_transform
+from odf_engines.spark.steps import compute_steps
 from odf_engines.spark.versions import with_versions
 from odf_protocol.schema_spark import quote_spark_name
 from odf_protocol.timestamp import Timestamp
@@ -85,8 +85,7 @@ def iter_answers(
     versions = {each.alias: _versions(spark, each, known.tables[each.alias], probes, work) for each in tables}
     asked = {">": _signed(probes.rows, ">")} | ({"<": _signed(probes.rows, "<")} if probes.are_taken else {})
     answers = {
-        sign: analyse_transform(spark, request.transform, {known.query.probe: rows, **versions}).rows
-        for sign, rows in asked.items()
+        sign: compute_steps(spark, known.steps, {known.query.probe: rows, **versions}) for sign, rows in asked.items()
     }
     changes = changes_between(answers[">"], answers.get("<"), key=None)
     yield from iter_operations(changes, known.result.names, request, work, piece_rows)

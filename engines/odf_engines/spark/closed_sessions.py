@@ -24,7 +24,7 @@ from odf_engines.spark.folded_rows import folded_rows
 from odf_engines.spark.known_transforms import KnownSessions
 from odf_engines.spark.pieces import bound_rows, collect_pieces
 from odf_engines.spark.small_inputs import Work
-from odf_engines.spark.steps import analyse_transform
+from odf_engines.spark.steps import compute_steps
 from odf_protocol.schema_spark import quote_spark_name
 from odf_protocol.timestamp import Timestamp
 
@@ -63,7 +63,7 @@ def iter_closed_sessions(
         without=all_arrivals(source).late_offsets,
         work=work,
     )
-    result = analyse_transform(spark, request.transform, {source.alias: rows}).rows
+    result = compute_steps(spark, known.steps, {source.alias: rows})
     end = f"unix_micros({quote_spark_name(request.vocabulary.event_time)})"
     after_us = LEAST_US if closed_us is None else closed_us
     closed = result.where(f"{end} >= {after_us}L AND {end} < {until_us}L")

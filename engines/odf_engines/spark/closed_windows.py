@@ -24,7 +24,7 @@ from odf_engines.spark.gate.event_windows import EventWindow
 from odf_engines.spark.known_transforms import KnownWindows
 from odf_engines.spark.pieces import bound_rows, collect_pieces
 from odf_engines.spark.small_inputs import Work
-from odf_engines.spark.steps import analyse_transform
+from odf_engines.spark.steps import compute_steps
 from odf_protocol.schema_spark import quote_spark_name
 from odf_protocol.timestamp import Timestamp
 
@@ -77,7 +77,7 @@ def iter_closed(
             event_times_us=(first_us, closing.until_us),
             work=work,
         )
-        result = analyse_transform(spark, request.transform, {source.alias: rows}).rows
+        result = compute_steps(spark, known.steps, {source.alias: rows})
         shown = f"unix_micros({quote_spark_name(request.vocabulary.event_time)})"
         end = shown if known.window.shows_end else f"{shown} + {known.window.size_us}L"
         closed = result.where(f"{end} > {closing.after_us}L AND {end} <= {closing.until_us}L")

@@ -78,13 +78,14 @@ def folded_rows(
         reader = java_session(spark).read().schema(struct_of_files)
         small = work.folder / f"folded-{secrets.token_hex(4)}.parquet"
         read = write_folded(
-            small, slices, data, source.vocabulary, upto, event_times_us=event_times_us, without=without
+            small, slices, data, source.vocabulary, upto, event_times_us=event_times_us, without=without, work=work
         )
         if read is not None:
             work.read[source.alias, upto] = read
             listed = _listed(data, source.vocabulary, with_offset=with_offset)
             rows = rows_of(spark, reader.parquet(scala_sequence([str(small)]))).selectExpr(*listed)
         else:
+            work.check(slices)
             stored = rows_of(spark, reader.parquet(scala_sequence(map(str, slices))))
             stored = _counting(spark, stored, source, slices, upto, event_times_us, without, work.folder)
             rows = _fold(stored, data, source.vocabulary, slices, with_offset=with_offset)

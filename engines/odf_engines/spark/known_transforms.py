@@ -23,7 +23,7 @@ from odf_engines.spark.gate.view_class import NoViewError, ViewQuery, check_view
 from odf_engines.spark.map_plan import MapPlan, plan_map
 from odf_engines.spark.relations import empty_rows, list_columns, stated_columns, struct_of
 from odf_engines.spark.slices import output_schema
-from odf_engines.spark.steps import Analysis, analyse_transform
+from odf_engines.spark.steps import Analysis, ParsedStep, analyse_transform
 from odf_engines.spark.versions import with_versions
 from odf_protocol.events import TransformSql
 from odf_protocol.vocabulary import Vocabulary
@@ -72,12 +72,14 @@ class KnownView:
     """A maintained view that passed the gate.
 
     Attributes:
+        steps: Its queries.
         query: What the gate says of it.
         depends_on_order: Whether its result is exact only in one fixed order of execution.
         result: Columns of the query.
         schema: Of its slices.
     """
 
+    steps: tuple[ParsedStep, ...]
     query: ViewQuery
     depends_on_order: bool
     result: "StructType"
@@ -89,12 +91,14 @@ class KnownWindows:
     """A query over windows in event time that passed the gate.
 
     Attributes:
+        steps: Its queries.
         window: How it cuts event time.
         depends_on_order: Whether its result is exact only in one fixed order of execution.
         result: Columns of the query.
         schema: Of its slices.
     """
 
+    steps: tuple[ParsedStep, ...]
     window: EventWindow
     depends_on_order: bool
     result: "StructType"
@@ -105,6 +109,7 @@ class KnownWindows:
 class KnownSessions:
     """A query over sessions in event time that passed the gate; the fields are those of ``KnownWindows``."""
 
+    steps: tuple[ParsedStep, ...]
     depends_on_order: bool
     result: "StructType"
     schema: pa.Schema
@@ -115,12 +120,14 @@ class KnownAsOf:
     """A query over joins as of event times that passed the gate.
 
     Attributes:
+        steps: Its queries.
         query: What the gate says of it.
         tables: Columns of the primary key of each temporal table.
         result: Columns of the query.
         schema: Of its slices.
     """
 
+    steps: tuple[ParsedStep, ...]
     query: AsOfQuery
     tables: Mapping[str, tuple[str, ...]]
     result: "StructType"
@@ -251,7 +258,7 @@ def _examine_as_of(
     check_view(analysis.plan, structs, vocabulary)
     query = check_as_of(analysis.plan, vocabularies, tables, vocabulary)
     result = analysis.rows.schema
-    examined = KnownAsOf(query, tables, result, output_schema(result.json(), vocabulary))
+    examined = KnownAsOf(analysis.steps, query, tables, result, output_schema(result.json(), vocabulary))
     return Examination(analysis.findings, examined, stages=list_stages(analysis.plan, structs))
 
 
@@ -268,15 +275,15 @@ def _examine_view(
     result = analysis.rows.schema
     schema = output_schema(result.json(), vocabulary)
     vocabularies = {each.name: each.vocabulary for each in inputs}
-    window = find_event_window(analysis.parsed, analysis.plan, vocabularies, vocabulary)
+    window = find_event_window([each.query.plan for each in analysis.steps], analysis.plan, vocabularies, vocabulary)
     known: Known
     match window:
         case EventWindow():
-            known = KnownWindows(window, analysis.depends_on_order, result, schema)
+            known = KnownWindows(analysis.steps, window, analysis.depends_on_order, result, schema)
         case EventSessions():
-            known = KnownSessions(analysis.depends_on_order, result, schema)
+            known = KnownSessions(analysis.steps, analysis.depends_on_order, result, schema)
         case None:
-            known = KnownView(query, analysis.depends_on_order, result, schema)
+            known = KnownView(analysis.steps, query, analysis.depends_on_order, result, schema)
     return Examination(analysis.findings, known, stages=stages)
 
 

@@ -22,7 +22,7 @@ from odf_engines.spark.folded_rows import folded_rows
 from odf_engines.spark.known_transforms import KnownView
 from odf_engines.spark.pieces import PIECE_BYTES, bound_rows, collect_pieces, store_pieces
 from odf_engines.spark.small_inputs import Work
-from odf_engines.spark.steps import analyse_transform
+from odf_engines.spark.steps import analyse_transform, compute_steps
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -114,7 +114,9 @@ def _result(
         each.alias: folded_rows(spark, each, end, in_content_order=known.depends_on_order, work=work)
         for each, end in zip(sources, ends, strict=True)
     }
-    return analyse_transform(spark, request.transform, inputs).rows
+    if any(source.schema != each.schema for source, each in zip(sources, request.inputs, strict=True)):
+        return analyse_transform(spark, request.transform, inputs).rows  # the gate has not seen these columns
+    return compute_steps(spark, known.steps, inputs)
 
 
 def _check_same_columns(after: "DataFrame", before: "DataFrame") -> None:

@@ -16,9 +16,8 @@ its query does not name
 Source: clause ENGINE-27 in ``spec/extensions/engine-contract.md``.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from enum import Enum, auto
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from odf_engines.contract import TransformInput
@@ -27,7 +26,7 @@ from odf_engines.spark.gate.trees import items
 from odf_engines.spark.java_classes import scala_sequence
 from odf_engines.spark.plans import java_session, rows_of
 from odf_engines.spark.relations import struct_of
-from odf_engines.spark.small_inputs import NOTHING_READ, RowsRead
+from odf_engines.spark.small_inputs import NOTHING_READ, RowsRead, Work
 from odf_protocol.schema_spark import quote_spark_name
 
 if TYPE_CHECKING:
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Computed", "count_inputs", "observe_rows"]
 
-_NONE_READ: Mapping[tuple[str, int], RowsRead] = MappingProxyType({})
 _NAME = "rows_read"
 _READ = ("rows", "first", "last")
 
@@ -92,28 +90,27 @@ def observe_rows(
     return rows if observed is None else rows.observe(observed, *counted), say
 
 
-def count_inputs(
-    spark: "SparkSession", inputs: Sequence[TransformInput], read: Mapping[tuple[str, int], RowsRead] = _NONE_READ
-) -> list[RowsRead]:
+def count_inputs(spark: "SparkSession", inputs: Sequence[TransformInput], work: Work) -> list[RowsRead]:
     """Count the rows of inputs: those of the step, and those before it where the query is over whole inputs.
 
     Args:
         spark: Session.
         inputs: Of the step.
-        read: What was counted when it was read, by alias and the last offset.
+        work: Of this request, with what was counted when it was read.
     """
     spark.conf.set("spark.sql.parquet.filterPushdown", "false")
-    return [_count_input(spark, each, read) for each in inputs]
+    return [_count_input(spark, each, work) for each in inputs]
 
 
-def _count_input(spark: "SparkSession", source: TransformInput, read: Mapping[tuple[str, int], RowsRead]) -> RowsRead:
+def _count_input(spark: "SparkSession", source: TransformInput, work: Work) -> RowsRead:
     last = source.prev_offset if source.offset_interval is None else source.offset_interval.end
     slices = slices_upto(source, last)
     if last is None or not slices:
         return NOTHING_READ
     first = 0 if source.earlier_slices or source.offset_interval is None else source.offset_interval.start
-    if not first and (source.alias, last) in read:
-        return read[source.alias, last]
+    if not first and (source.alias, last) in work.read:
+        return work.read[source.alias, last]
+    work.check(slices)
     struct = struct_of(source.schema, alias=source.alias)
     rows = rows_of(spark, java_session(spark).read().schema(struct).parquet(scala_sequence(map(str, slices))))
     offset = quote_spark_name(source.vocabulary.offset)

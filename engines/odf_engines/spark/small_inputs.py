@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from odf_engines.spark.changelog import APPEND, CORRECT_TO
+from odf_engines.spark.slice_footers import check_footers
 from odf_protocol.errors import UnsupportedError
 from odf_protocol.events import (
     DataSchema,
@@ -59,10 +60,25 @@ _BATCH_ROWS: Final = 128
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """A folder of one request, and what was read here of its inputs: by alias and the last offset that counted."""
+    """The folder of one request, and what is known of its inputs meanwhile.
+
+    Attributes:
+        folder: For files of ours.
+        read: What was read here of an input: by alias and the last offset that counted.
+        rows: Of slices that were read here, by slice and columns: a view reads most of them for two results.
+        checked: Slices that Spark may read (ENGINE-28).
+    """
 
     folder: Path
     read: dict[tuple[str, int], RowsRead] = field(default_factory=dict)
+    rows: dict[tuple[Path, pa.Schema], pa.Table] = field(default_factory=dict)
+    checked: set[Path] = field(default_factory=set)
+
+    def check(self, slices: Sequence[Path]) -> None:
+        """Check the footers of slices that Spark is about to read; raises what ``check_footers`` does."""
+        unchecked = [path for path in slices if path not in self.checked]
+        check_footers(unchecked)
+        self.checked.update(unchecked)
 
 
 def write_folded(
@@ -74,6 +90,7 @@ def write_folded(
     *,
     event_times_us: tuple[int, int] | None,
     without: npt.NDArray[np.int64] | None,
+    work: Work,
 ) -> RowsRead | None:
     """Write the rows in force after an offset to a file, with the offset at which each was given last.
 
@@ -85,6 +102,7 @@ def write_folded(
         upto: Last offset that counts.
         event_times_us: Only rows from the first of these times on and before the second; None for all.
         without: Offsets of rows that do not count, whether they give or take.
+        work: Of this request.
 
     Returns:
         The rows that were read: all up to ``upto``. None: nothing was written, as the input is not small, or not plain.
@@ -96,7 +114,7 @@ def write_folded(
     try:
         kept = pa.schema(each.with_nullable(nullable=True) for each in rows_schema_of(data))
         log = [pa.field(vocabulary.offset, pa.int64()), pa.field(vocabulary.op, pa.int32())]
-        rows = _read(slices, pa.schema([*kept, *log]))
+        rows = _read(slices, pa.schema([*kept, *log]), work.rows)
     except (UnsupportedError, pa.ArrowInvalid, pa.ArrowNotImplementedError, KeyError):
         return None  # Spark says what is wrong with it, or reads it all the same
     if rows is None:
@@ -115,17 +133,30 @@ def _is_plain(data_type: DataType) -> bool:
     return isinstance(kind, _COMPARED_BY_BITS)
 
 
-def _read(slices: Sequence[Path], wanted: pa.Schema) -> pa.Table | None:
+def _read(slices: Sequence[Path], wanted: pa.Schema, known: dict[tuple[Path, pa.Schema], pa.Table]) -> pa.Table | None:
     """Read columns of all slices; None where it is more than memory should hold."""
-    batches: list[pa.RecordBatch] = []
+    tables: list[pa.Table] = []
     rows = size_bytes = 0
     for path in slices:
-        with pq.ParquetFile(path) as file:
-            for batch in file.iter_batches(_BATCH_ROWS, columns=wanted.names):
-                batches.append(batch.select(wanted.names).cast(wanted))
-                rows, size_bytes = rows + batch.num_rows, size_bytes + batch.nbytes
-                if rows > _MOST_ROWS or size_bytes > _MOST_BYTES:
-                    return None
+        table = known.get((path, wanted))
+        if table is None:
+            table = _read_slice(path, wanted, _MOST_ROWS - rows, _MOST_BYTES - size_bytes)
+        if table is None or (rows := rows + table.num_rows) > _MOST_ROWS:
+            return None
+        size_bytes += table.nbytes
+        known[path, wanted] = table
+        tables.append(table)
+    return pa.concat_tables(tables)
+
+
+def _read_slice(path: Path, wanted: pa.Schema, most_rows: int, most_bytes: int) -> pa.Table | None:
+    batches: list[pa.RecordBatch] = []
+    with pq.ParquetFile(path) as file:
+        for batch in file.iter_batches(_BATCH_ROWS, columns=wanted.names):
+            batches.append(batch.select(wanted.names).cast(wanted))
+            most_rows, most_bytes = most_rows - batch.num_rows, most_bytes - batch.nbytes
+            if most_rows < 0 or most_bytes < 0:
+                return None
     return pa.Table.from_batches(batches, wanted)
 
 

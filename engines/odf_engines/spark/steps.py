@@ -3,7 +3,7 @@
 Source: ODF "TransformSql"; clause GATE-1.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -18,11 +18,25 @@ from odf_engines.spark.gate.written import find_written
 from odf_engines.spark.plans import analysed_plan, rows_of
 from odf_engines.spark.relations import register
 from odf_protocol.events import TransformSql
+from odf_protocol.schema_spark import quote_spark_name
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["Analysis", "analyse_transform"]
+__all__ = ["Analysis", "ParsedStep", "analyse_transform", "compute_steps"]
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedStep:
+    """One query of a transform; it knows neither rows nor a session.
+
+    Attributes:
+        alias: What later steps call its result; None of the last one.
+        query: Before names were resolved.
+    """
+
+    alias: str | None
+    query: ParsedQuery
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +47,13 @@ class Analysis:
         rows: Of its last step.
         findings: What pins it.
         depends_on_order: Whether the result is exact only in one fixed order of execution.
-        parsed: Plans of all steps, before names were resolved.
+        steps: That it consists of.
     """
 
     rows: "DataFrame"
     findings: tuple[Finding, ...]
     depends_on_order: bool
-    parsed: tuple[Any, ...]
+    steps: tuple[ParsedStep, ...]
 
     @property
     def plan(self) -> Any:
@@ -58,30 +72,60 @@ def analyse_transform(spark: "SparkSession", transform: TransformSql, inputs: "M
     Raises:
         InvalidQueryError, NotReplayableError: The gate's refusal.
     """
-    names = list(inputs)
-    temporal = frozenset(each.name for each in transform.temporal_tables or ())
-    for alias, rows in inputs.items():
-        register(rows, alias)
+    steps = _parse_steps(spark, transform, inputs)
     dataset = None
     findings: dict[str, Finding] = {}
     depends_on_order = False
-    parsed: list[ParsedQuery] = []
-    steps = steps_of(transform)
-    for position, step in enumerate(steps):
-        is_last = position == len(steps) - 1
-        sql = quote_dotted_names(step.query, names)
-        parsed.append(parse_query(spark, sql, names, temporal=temporal))
-        dataset = analyse_query(spark, parsed[-1])
+    for step, dataset in zip(steps, _iter_results(spark, steps, inputs), strict=True):
         plan = dataset.queryExecution().analyzed()
         in_order = find_order_dependence(plan, inputs)
         depends_on_order = depends_on_order or bool(in_order)
-        for finding in (*check_purity(plan, inputs), *find_written(parsed[-1]), *in_order):
+        for finding in (*check_purity(plan, inputs), *find_written(step.query), *in_order):
             findings.setdefault(finding.expression, finding)
-        if not is_last and step.alias is not None:
-            if step.alias in names or step.alias == OUTPUT:
-                raise InvalidQueryError(f"two inputs or steps are called {step.alias}")
-            dataset.createOrReplaceTempView(f"`{step.alias.replace('`', '``')}`")
-            names.append(step.alias)
-    return Analysis(
-        rows_of(spark, dataset), tuple(findings.values()), depends_on_order, tuple(each.plan for each in parsed)
-    )
+    return Analysis(rows_of(spark, dataset), tuple(findings.values()), depends_on_order, steps)
+
+
+def compute_steps(spark: "SparkSession", steps: Sequence[ParsedStep], inputs: "Mapping[str, DataFrame]") -> "DataFrame":
+    """Return the rows of the last step of a transform that passed the gate over inputs with the same columns (GATE-14).
+
+    Args:
+        spark: A session; views of the names of inputs and steps are replaced.
+        steps: From ``analyse_transform``.
+        inputs: Rows of every input by its alias.
+
+    Raises:
+        InvalidQueryError: The engine cannot take it in.
+    """
+    *_, result = _iter_results(spark, steps, inputs)
+    return rows_of(spark, result)
+
+
+def _parse_steps(spark: "SparkSession", transform: TransformSql, inputs: Collection[str]) -> tuple[ParsedStep, ...]:
+    names = list(inputs)
+    temporal = frozenset(each.name for each in transform.temporal_tables or ())
+    parsed = []
+    *earlier, last = steps_of(transform)
+    for step in earlier:
+        assert step.alias is not None
+        parsed.append(ParsedStep(step.alias, _parse_step(spark, step.query, names, temporal)))
+        if step.alias in names or step.alias == OUTPUT:
+            raise InvalidQueryError(f"two inputs or steps are called {step.alias}")
+        names.append(step.alias)
+    return (*parsed, ParsedStep(None, _parse_step(spark, last.query, names, temporal)))
+
+
+def _parse_step(spark: "SparkSession", sql: str, names: Collection[str], temporal: frozenset[str]) -> ParsedQuery:
+    return parse_query(spark, quote_dotted_names(sql, names), names, temporal=temporal)
+
+
+def _iter_results(
+    spark: "SparkSession", steps: Sequence[ParsedStep], inputs: "Mapping[str, DataFrame]"
+) -> Iterator[Any]:
+    """Yield the result of each step, a Java ``Dataset``, and make it known to those after it."""
+    for alias, rows in inputs.items():
+        register(rows, alias)
+    for step in steps:
+        dataset = analyse_query(spark, step.query)
+        yield dataset
+        if step.alias is not None:
+            dataset.createOrReplaceTempView(quote_spark_name(step.alias))

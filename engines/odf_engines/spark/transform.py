@@ -40,7 +40,6 @@ from odf_engines.spark.maintained_view import iter_changes
 from odf_engines.spark.pieces import PIECE_BYTES, bound_rows, collect_pieces, cut_even, fit_in_memory, store_pieces
 from odf_engines.spark.relations import MOST_SCANS, ordered_rows
 from odf_engines.spark.rows_read import Computed, count_inputs, observe_rows
-from odf_engines.spark.slice_footers import check_footers
 from odf_engines.spark.small_inputs import NOTHING_READ, RowsRead, Work
 from odf_protocol.timestamp import Timestamp
 
@@ -62,10 +61,9 @@ def run(spark: "SparkSession", request: TransformRequest, folder: Path) -> dict[
     if len(set(aliases)) != len(aliases):
         raise InvalidQueryError(f"two inputs have the same alias: {', '.join(aliases)}")
     known = find_out_transform(spark, request)
-    check_footers(path for each in request.inputs for path in (*each.earlier_slices, *each.slices))
     work = Work(folder / "work")
     work.folder.mkdir()
-    say_what_was_read: Callable[[], list[RowsRead]] = partial(count_inputs, spark, request.inputs, work.read)
+    say_what_was_read: Callable[[], list[RowsRead]] = partial(count_inputs, spark, request.inputs, work)
     if not isinstance(known, KnownMap):
         # What Spark concludes about the columns of both sides of a union can end in a key that it does not find; rows
         # in force are a union.
@@ -116,7 +114,7 @@ def _map_pieces(
         pieces, say_what_was_read = _compute(spark, known, source, work)
 
     def say() -> list[RowsRead]:
-        others = count_inputs(spark, [each for each in request.inputs if each is not source])
+        others = count_inputs(spark, [each for each in request.inputs if each is not source], work)
         return [NOTHING_READ | say_what_was_read() if each is source else others.pop(0) for each in request.inputs]
 
     return mend_tables(cut_even(bound_rows(pieces, request.limits.output_rows), _PIECE_ROWS)), say
@@ -126,6 +124,7 @@ def _compute(
     spark: "SparkSession", known: KnownMap, source: TransformInput, work: Work
 ) -> tuple[Iterator[pa.Table], Callable[[], RowsRead]]:
     assert source.offset_interval is not None
+    work.check(source.slices)
     is_small = _is_small(source)
     # How much of a file a task reads, where several may.
     spark.conf.set("spark.sql.files.maxPartitionBytes", PIECE_BYTES)
