@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from support.nodes import RealNode
+from support.postgres_server import PASSWORD, PostgresServer, postgres_server
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
 
@@ -36,6 +37,31 @@ def test_database_is_followed_by_its_column(tmp_path: Path) -> None:
     assert changes(node)[3:] == [(2, 2, "40.00", 2), (3, 2, "45.00", 4), (0, 4, "19.90", 5)]
     head = node.must("log", "shop.orders", "-n", "1").out
     assert "odf-node/table-cursor" in head
+
+
+def test_database_of_postgresql_is_followed_by_the_numbers_of_its_transactions(tmp_path: Path) -> None:
+    node = RealNode(tmp_path / "home", has_engine=True)
+    with postgres_server(tmp_path) as server:
+        server.run("CREATE DATABASE shop")
+        run_in_shop(server, (EXAMPLE / "shop-postgresql.sql").read_text().replace("change me", PASSWORD))
+        place = {"SHOP_SERVER": "", "SHOP_PASSWORD": PASSWORD}
+        manifest = (EXAMPLE / "orders-postgresql.yaml").read_text().replace("?table", f"?host={server.folder}&table")
+        (tmp_path / "orders.yaml").write_text(manifest)
+        node.must("add", str(tmp_path / "orders.yaml"))
+        node.must("pull", "shop.orders", environment=place)
+        statements = (EXAMPLE / "README.md").read_text().split("```sql\n")[1].partition("```")[0]
+        run_in_shop(server, statements)
+        node.must("pull", "shop.orders", environment=place)
+    rows = [change[:3] for change in changes(node)]
+    assert rows[:3] == [(0, 1, "12.50"), (0, 2, "40.00"), (0, 3, "7.25")]
+    assert rows[3:] == [(2, 2, "40.00"), (3, 2, "45.00"), (0, 4, "19.90")]
+    kept = [path.read_bytes() for path in (tmp_path / "home").rglob("*") if path.is_file()]
+    assert not any(PASSWORD.encode() in each for each in kept)
+
+
+def run_in_shop(server: PostgresServer, statements: str) -> None:
+    with server.connect("shop") as connection:
+        connection.execute(statements.encode())
 
 
 def changes(node: RealNode) -> list[tuple]:

@@ -1,5 +1,6 @@
 """What a manifest shows to be impossible is refused by ``add``, with its place (ING-18)."""
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,7 @@ USUAL = {
     "preprocess": "null",
     "merge": "{kind: Snapshot, primaryKey: [city], compareColumns: [people]}",
 }
+TABLE = "d?table=t&by=c"
 QUERY = "query: SELECT 1 AS x FROM input"
 
 
@@ -44,6 +46,8 @@ def check(commands: Commands = Commands.NOBODY, **parts: str) -> None:
     "parts",
     [
         {},
+        {"fetch": "{kind: Url, url: 'postgresql://u:${{ env.P }}@${{ env.H }}/d?table=t&by=c&sslmode=verify-full'}"},
+        {"fetch": "{kind: Url, url: 'postgres://u@h/d?query=SELECT+1+AS+c&by=c&limit=${{ env.N || 5 }}'}"},
         {"fetch": "{kind: FilesGlob, path: /data/*.csv}"},
         {"fetch": "{kind: FilesGlob, path: '${{ env.DATA }}/*.csv'}"},
         {"fetch": "{kind: Url, url: '${{ env.SOURCE }}'}"},
@@ -69,6 +73,15 @@ WRONG = {
     "mqtt": ({"fetch": "{kind: Mqtt, host: h, port: 1, topics: [{path: t}]}"}, "Mqtt is not built yet"),
     "ethereum": ({"fetch": "{kind: EthereumLogs, chainId: 1}"}, "EthereumLogs is not built yet"),
     "ftp": ({"fetch": "{kind: Url, url: 'ftp://x/a'}"}, "fetch.url: expected http://..., https://..., file:///"),
+    "password": ({"fetch": f"{{kind: Url, url: 'postgresql://u:pw@h/{TABLE}'}}"}, "found one that is written out"),
+    "password-default": (
+        {"fetch": "{kind: Url, url: \"postgresql://u:${{ env.P || 'pw' }}@h/d?table=t&by=c\"}"},
+        "found one that is written out",
+    ),
+    "table": ({"fetch": "{kind: Url, url: 'postgresql://u@h/d?table=t'}"}, "found no by, or not one of"),
+    "table-option": ({"fetch": f"{{kind: Url, url: 'postgresql://u@h/{TABLE}&passfile=/x'}}"}, "passfile"),
+    "table-ssl": ({"fetch": f"{{kind: Url, url: 'postgresql://u@h/{TABLE}&sslmode=on'}}"}, "found sslmode=on"),
+    "table-hosts": ({"fetch": f"{{kind: Url, url: 'postgresql://u@h,i/{TABLE}'}}"}, "found no host, or several"),
     "no-scheme": ({"fetch": "{kind: Url, url: 'data/a.csv'}"}, "found data/a.csv"),
     "relative-file": ({"fetch": "{kind: Url, url: 'file:a.csv'}"}, "expected file:///absolute/path"),
     "relative-glob": ({"fetch": "{kind: FilesGlob, path: 'data/*.csv'}"}, "fetch.path: expected an absolute path"),
@@ -121,6 +134,14 @@ def test_manifest_that_could_never_be_pulled_is_refused_with_its_place(parts: di
         check(**parts)
     assert said in str(caught.value)
     assert str(caught.value).startswith("a.yaml:")
+
+
+def test_source_whose_extra_is_missing_is_refused_with_the_command_that_brings_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    with pytest.raises(ManifestError, match=r"expected the extra postgresql .*pip install 'odf-node\[postgresql\]'"):
+        check(fetch=f"{{kind: Url, url: 'postgresql://u@h/{TABLE}'}}")
 
 
 @pytest.mark.parametrize("commands", [Commands.SANDBOXED, Commands.UNCONFINED])

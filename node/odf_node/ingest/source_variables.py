@@ -4,15 +4,18 @@ Source: "Templates" in ``spec/manifests.md``.
 """
 
 import hashlib
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
+from urllib.parse import quote
 
 from odf_protocol.events import FetchStep, FetchStepFilesGlob, FetchStepUrl
 
 __all__ = ["digest_of_place", "fill_in", "list_variables"]
 
 _OWN: Final = "ODF_NODE_"
+_USER_INFO: Final = re.compile(r"(?:postgres|postgresql)://((?:\$\{\{.*?\}\}|[^/?#@])*)@", re.IGNORECASE)
 
 
 def list_variables(step: FetchStep) -> tuple[str, ...]:
@@ -49,8 +52,21 @@ def fill_in(step: FetchStep, environment: Mapping[str, str]) -> FetchStep:
             headers = step.headers and tuple(
                 replace(header, value=substitute(header.value, environment)) for header in step.headers
             )
-            return replace(step, url=substitute(step.url, environment), headers=headers)
+            return replace(step, url=_fill_in_url(step.url, environment), headers=headers)
         case FetchStepFilesGlob():
             return replace(step, path=substitute(step.path, environment))
         case _:
             return step
+
+
+def _fill_in_url(url: str, environment: Mapping[str, str]) -> str:
+    """Fill in a URL; before the @ of a database values are taken as they are, whatever characters a password has."""
+    from odf_protocol.manifest.templates import find_variables, substitute
+
+    found = _USER_INFO.match(url)
+    if found is None:
+        return substitute(url, environment)
+    start, end = found.span(1)
+    named = find_variables(found[1])
+    quoted = {name: quote(environment[name], safe="", errors="replace") for name in named if name in environment}
+    return url[:start] + substitute(found[1], quoted) + substitute(url[end:], environment)

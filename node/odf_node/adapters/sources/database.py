@@ -19,20 +19,17 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from odf_node.adapters.sources.files import inspect_file
 from odf_node.adapters.sources.limits import BoundedFile, SourceLimits
+from odf_node.adapters.sources.table_cursor import cursor_state, find_last_value, read_limit
 from odf_node.ports.sources import Fetched, SourceUnavailableError, UpToDate
 from odf_protocol.errors import MalformedError
 from odf_protocol.events import EventTimeSourceFromPath, FetchStepUrl, SourceState
 from odf_protocol.timestamp import Timestamp
 
-__all__ = ["CURSOR", "SCHEME", "TablePlace", "fetch_rows", "parse_table_url"]
+__all__ = ["SCHEME", "TablePlace", "fetch_rows", "parse_table_url"]
 
 SCHEME: Final = "sqlite"
-CURSOR: Final = "odf-node/table-cursor"
-"""The kind of a source state: how far a table was read. Other nodes do not know it, and read the rows all the same."""
 
 _EXPECTED: Final = "sqlite:///absolute/path.db?table=NAME&by=COLUMN, and perhaps &limit=ROWS"
-_USUAL_ROWS: Final = 100_000  # guess: a batch of some megabytes
-_MOST_ROWS: Final = 10_000_000  # guess: as many as one ingest should have
 _STEPS_A_LOOK: Final = 100_000  # guess: of SQLite's program, some milliseconds
 _MOST_VALUE_BYTES: Final = 16 * 1024 * 1024  # as a record of CSV (ING-2); SQLite bounds rows that are stored by it, too
 _MOST_COMPUTED_BYTES: Final = 64 * 1024 * 1024  # guess: a row that is computed is in no record which SQLite would bound
@@ -47,6 +44,11 @@ class TablePlace:
     by: str
     limit: int
 
+    @property
+    def cursor_place(self) -> dict[str, str]:
+        """What a state says beside the last value."""
+        return {"table": self.table, "by": self.by}
+
 
 def parse_table_url(url: str) -> TablePlace:
     """Read a URL of a table.
@@ -57,15 +59,14 @@ def parse_table_url(url: str) -> TablePlace:
     parts = urlsplit(url)
     path, options = unquote(parts.path), parse_qsl(parts.query, keep_blank_values=True)
     named = dict(options)
-    limit = named.get("limit", str(_USUAL_ROWS))
-    is_whole = limit.isascii() and limit.isdigit() and len(limit) <= 8 and 1 <= int(limit) <= _MOST_ROWS
+    limit = read_limit(named)
     has_names = bool(named.get("table")) and bool(named.get("by")) and len(named) == len(options)
     is_plain = (
         not (parts.netloc or parts.fragment) and path.startswith("/") and named.keys() <= {"table", "by", "limit"}
     )
-    if not (has_names and is_plain and is_whole):
+    if not (has_names and is_plain) or limit is None:
         raise MalformedError("URL of a table", expected=_EXPECTED, found=url)
-    return TablePlace(Path(path), named["table"], named["by"], int(limit))
+    return TablePlace(Path(path), named["table"], named["by"], limit)
 
 
 def fetch_rows(
@@ -76,7 +77,7 @@ def fetch_rows(
         raise MalformedError("event time of a table", expected="FromSystemTime, or none", found="FromPath")
     place = parse_table_url(step.url)
     inspect_file(place.path, step.url, limits)
-    last, target = _last_of(state, place), folder / f"rows-{secrets.token_hex(8)}"
+    last, target = find_last_value(state, place.cursor_place), folder / f"rows-{secrets.token_hex(8)}"
     try:
         with closing(_open(place, limits)) as database:
             names, by = _find_columns(database, place, step.url)
@@ -89,8 +90,7 @@ def fetch_rows(
             has_more = _find_bound(database, place, by, bound) is not None
     except sqlite3.Error as error:
         raise SourceUnavailableError(step.url, f"the database does not answer: {error}") from error
-    value = json.dumps({"table": place.table, "by": place.by, "last": bound}, ensure_ascii=False)
-    cursor = SourceState(source_name="default", kind=CURSOR, value=value)
+    cursor = cursor_state(place.cursor_place, bound)
     return Fetched(path=target, name=step.url, source_state=cursor, event_time=now, has_more=has_more)
 
 
@@ -173,18 +173,6 @@ def _behind(by: str, last: Any) -> str:
 
 def _values(last: Any) -> tuple[Any, ...]:
     return () if last is None else (last,)
-
-
-def _last_of(state: SourceState | None, place: TablePlace) -> Any:
-    """Read how far the table was read; another table, or another column, was not read at all."""
-    if state is None or state.kind != CURSOR:
-        return None
-    try:
-        found = json.loads(state.value)
-        is_same = (found["table"], found["by"]) == (place.table, place.by)
-        return found["last"] if is_same and isinstance(found["last"], str | int | float) else None
-    except (ValueError, KeyError, TypeError):
-        return None
 
 
 def _text_of(value: Any) -> str | None:

@@ -8,7 +8,9 @@ from collections.abc import Callable
 from typing import Final
 
 from odf_node.adapters.sources.database import SCHEME, parse_table_url
+from odf_node.adapters.sources.extras import find_missing_extra
 from odf_node.adapters.sources.files import check_event_time, parse_file_url, parse_pattern
+from odf_node.adapters.sources.postgres_place import POSTGRES_SCHEMES, parse_postgres_url
 from odf_node.ports.sources import COMMANDS_SETTING, Commands
 from odf_protocol.errors import MalformedError, UnsupportedError
 from odf_protocol.events import (
@@ -23,9 +25,12 @@ from odf_protocol.manifest.snapshot_error import At
 
 __all__ = ["check_fetch", "check_prepare"]
 
-_SCHEMES: Final = ("http", "https", "file", SCHEME)
+_SCHEMES: Final = ("http", "https", "file", SCHEME, *POSTGRES_SCHEMES)
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 _TEMPLATE: Final = "${{"
+_WHOLE_TEMPLATE: Final = re.compile(r"\$\{\{.*?\}\}")
+_ANY_VALUE: Final = "1"
+"""Stands for what a template will be: it may be a name, a host, a password and a number of rows."""
 
 
 def check_fetch(step: FetchStep, at: At) -> None:
@@ -76,7 +81,8 @@ def _check_url(url: str, at: At) -> None:
     scheme = _SCHEME.match(url)
     if scheme is None or scheme[1].lower() not in _SCHEMES:
         at.reject(
-            "http://..., https://..., file:///absolute/path or sqlite:///absolute/path.db?table=...&by=...",
+            "http://..., https://..., file:///absolute/path, sqlite:///absolute/path.db?table=...&by=... or "
+            "postgresql://user@host/database?table=...&by=...",
             url,
             [f"{each}:" for each in _SCHEMES],
         )
@@ -84,6 +90,25 @@ def _check_url(url: str, at: At) -> None:
         _check(lambda: parse_file_url(url), at)
     if scheme[1].lower() == SCHEME and _TEMPLATE not in url:
         _check(lambda: parse_table_url(url), at)
+    if scheme[1].lower() in POSTGRES_SCHEMES:
+        check_no_password(url, at)
+        _check(lambda: parse_postgres_url(_WHOLE_TEMPLATE.sub(_ANY_VALUE, url)), at)
+        check_extra("postgresql", at)
+
+
+def check_no_password(url: str, at: At) -> None:
+    """Refuse a password that would be published: one that stands in the URL, or is the default of its template."""
+    authority = _WHOLE_TEMPLATE.sub(lambda found: found[0] if "'" in found[0] else "", url).split("://", 1)[1]
+    user_info, at_sign, _ = authority.partition("/")[0].rpartition("@")
+    if at_sign and user_info.partition(":")[2]:
+        expected = "a password from the environment, such as ${{ env.SHOP_PASSWORD }}: the manifest is published"
+        at.reject(expected, "one that is written out")
+
+
+def check_extra(extra: str, at: At) -> None:
+    """Refuse a source of which the library is not installed."""
+    if missing := find_missing_extra(extra):
+        at.reject(f"the extra {extra} of odf-node, which is not installed here ({missing})", "none")
 
 
 def _check(check: Callable[[], object], at: At) -> None:

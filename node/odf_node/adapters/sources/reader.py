@@ -13,6 +13,8 @@ from odf_node.adapters.sources.declared import check_fetch, check_prepare
 from odf_node.adapters.sources.encodings import write_as_utf8
 from odf_node.adapters.sources.files import fetch_file, fetch_next_match, take_file
 from odf_node.adapters.sources.limits import SourceLimits
+from odf_node.adapters.sources.postgres import fetch_postgres
+from odf_node.adapters.sources.postgres_place import POSTGRES_SCHEMES
 from odf_node.adapters.sources.samples import read_sample
 from odf_node.adapters.sources.url import fetch_url
 from odf_node.byte_rate import ByteRate
@@ -61,7 +63,10 @@ class LocalSourceReader:
             return await asyncio.to_thread(fetch_file, step, state=state, now=now, folder=folder, limits=self.limits)
         if scheme == SCHEME:
             return await asyncio.to_thread(fetch_rows, step, state=state, now=now, folder=folder, limits=self.limits)
-        raise UnsupportedError("URL scheme of a source", found=scheme, supported="http, https, file, sqlite")
+        if scheme in POSTGRES_SCHEMES:
+            return await fetch_postgres(step, state=state, now=now, folder=folder, limits=self.limits, rate=self.rate)
+        supported = "http, https, file, sqlite, postgresql"
+        raise UnsupportedError("URL scheme of a source", found=scheme, supported=supported)
 
     def check(self, source: SetPollingSource, at: At) -> None:
         check_fetch(source.fetch, at / "fetch")
