@@ -76,5 +76,6 @@ def postgres_server(folder: Path) -> Iterator[PostgresServer]:
         yield server
     finally:
         # Ordered, so that it leaves no shared memory behind.
-        os.kill(int((data / "postmaster.pid").read_text().split()[0]), signal.SIGINT)
+        if process.poll() is None:
+            os.kill(int((data / "postmaster.pid").read_text().split()[0]), signal.SIGINT)
         process.wait(timeout=60)
