@@ -18,6 +18,7 @@ Source: clauses ENGINE-8 and SANDBOX-1 in ``spec/extensions``.
 """
 
 from collections.abc import Sequence
+from typing import Self
 
 from odf_protocol.errors import OdfError, shown
 
@@ -125,18 +126,38 @@ class EngineMissingError(EngineError):
         installed: Names of those that are there, or of those that offer it.
         purpose: The step that it was asked for, where not every engine does.
         offer: What was asked for, empty for the engine itself.
+        remedy: The command that installs it, empty where none is known.
+        cause: Why it was asked for, where nobody named it.
     """
 
-    def __init__(self, engine: str, installed: Sequence[str] = (), *, purpose: str = "", offer: str = "") -> None:
+    def __init__(
+        self,
+        engine: str,
+        installed: Sequence[str] = (),
+        *,
+        purpose: str = "",
+        offer: str = "",
+        remedy: str = "",
+        cause: str = "",
+    ) -> None:
         self.engine = engine
         self.installed = tuple(installed)
         self.purpose = purpose
         self.offer = offer
+        self.remedy = remedy
+        self.cause = cause
         there = ", ".join(self.installed) or "none"
         use = f"installed for {purpose}" if purpose else "installed"
-        mend = "; write one of these, and the query in its dialect (add --as-spark translates some)" if purpose else ""
+        mend = f"; {remedy} brings it" if remedy else ""
+        if purpose and not remedy:
+            mend = "; write one of these, and the query in its dialect (add --as-spark translates some)"
         lack = f"does not offer {offer} (offered by: {there})" if offer else f"is not installed ({use}: {there}){mend}"
-        super().__init__(f"engine {shown(engine)!r} {lack}")
+        super().__init__(f"{f'{cause}; ' if cause else ''}engine {shown(engine)!r} {lack}")
+
+    def because(self, cause: str) -> Self:
+        """Give it with why the engine is asked for."""
+        told = {"purpose": self.purpose, "offer": self.offer, "remedy": self.remedy}
+        return type(self)(self.engine, self.installed, **told, cause=cause)
 
 
 class SandboxUnavailableError(EngineError):

@@ -7,7 +7,7 @@ Source: spec/ingest.md ING-7; clause ENGINE-24 in ``spec/extensions/engine-contr
 
 from odf_engines.engine import Offer
 from odf_engines.errors import EngineMissingError
-from odf_engines.registry import engines_offering
+from odf_engines.registry import engines_offering, find_remedy, installed_engines
 
 __all__ = ["find_preprocess_engine"]
 
@@ -17,13 +17,14 @@ def find_preprocess_engine(name: str, ingest: str) -> str:
 
     Args:
         name: As the step names it; case does not matter.
-        ingest: The engine that ingests.
+        ingest: The engine that ingests, and runs queries of its own kind; it may not be here.
 
     Raises:
         EngineMissingError: It is none of those that are here.
     """
-    here = tuple(sorted({ingest, *engines_offering(Offer.PREPROCESS)}))
+    own = {each for each in installed_engines() if each.lower() == ingest.lower()}
+    here = tuple(sorted({*engines_offering(Offer.PREPROCESS), *own}))
     for each in here:
         if each.lower() == name.lower():
             return each
-    raise EngineMissingError(name, here, purpose="preprocess")
+    raise EngineMissingError(name, here, purpose="preprocess", remedy=find_remedy(name))

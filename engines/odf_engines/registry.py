@@ -1,21 +1,22 @@
 """Which engines are installed, and what they offer.
 
 Engines are found by the entry point group ``odf_engines``: each names a function without arguments that returns an
-``Engine``. A package on its own can so bring another engine. An entry point that names extras counts where packages of
-these names are installed.
+``Engine``. A package on its own can so bring another engine. An entry point that names extras counts where what these
+bring is installed; where it is not, who asks for the engine is told how to install it.
 
 Source: clauses ENGINE-2, ENGINE-14 and ENGINE-24 in ``spec/extensions/engine-contract.md``.
 """
 
 from importlib.metadata import EntryPoint, entry_points
-from importlib.util import find_spec
 
 from odf_engines.engine import Engine, IngestEngine, Offer
 from odf_engines.errors import EngineMissingError
+from odf_engines.extras import describe_extra, list_lacking
 
 __all__ = [
     "ENTRY_POINT_GROUP",
     "engines_offering",
+    "find_remedy",
     "get_engine",
     "get_ingest_engine",
     "installed_engines",
@@ -47,7 +48,7 @@ def get_engine(name: str, offer: Offer | None = None) -> Engine:
     """
     point = _find_entry_point(name)
     if point is None:
-        raise EngineMissingError(name, installed_engines())
+        raise EngineMissingError(name, installed_engines(), remedy=find_remedy(name))
     factory = point.load()
     engine: Engine = factory()
     if offer is not None and offer not in engine.offers:
@@ -65,6 +66,14 @@ def get_ingest_engine(name: str) -> IngestEngine:
     return engine
 
 
+def find_remedy(name: str) -> str:
+    """Return the command that installs an engine which is declared here and lacks packages; empty for any other."""
+    for point in entry_points(group=ENTRY_POINT_GROUP):
+        if point.name.lower() == name.lower() and point.dist is not None and (lacking := _list_lacking(point)):
+            return describe_extra(point.dist.name, lacking[0])
+    return ""
+
+
 def is_of_this_package(name: str) -> bool:
     """Say whether an engine is one of ours, whose slices are written by code of ours; loads none."""
     point = _find_entry_point(name)
@@ -77,5 +86,11 @@ def _find_entry_point(name: str) -> EntryPoint | None:
 
 
 def _points() -> list[EntryPoint]:
-    points = entry_points(group=ENTRY_POINT_GROUP)
-    return [point for point in points if all(find_spec(extra) is not None for extra in point.extras)]
+    return [point for point in entry_points(group=ENTRY_POINT_GROUP) if not _list_lacking(point)]
+
+
+def _list_lacking(point: EntryPoint) -> list[str]:
+    """List the extras of an entry point that are not whole here."""
+    if not point.extras or point.dist is None:
+        return []
+    return [extra for extra in point.extras if list_lacking(point.dist.name, extra)]

@@ -1,7 +1,6 @@
 """What this machine offers: each thing the node relies on is tried, not assumed."""
 
 import os
-import re
 import shutil
 import sqlite3
 import subprocess
@@ -103,25 +102,20 @@ def _needs() -> list[MachineFinding]:
 
 def examine_extras(distribution: str = PACKAGE) -> list[MachineFinding]:
     """Say of each extra whether what it brings is installed; none is needed, so none is missing."""
+    from odf_engines.extras import describe_extra, find_version, list_brought, list_lacking
+
     try:
-        required = metadata.requires(distribution) or []
+        extras = metadata.metadata(distribution).get_all("Provides-Extra") or []
     except metadata.PackageNotFoundError:  # run from a folder
         return []
     findings = []
-    for extra in metadata.metadata(distribution).get_all("Provides-Extra") or []:
-        wanted = [re.split(r"[^\w.-]", each)[0] for each in required if re.search(rf"extra == ['\"]{extra}['\"]", each)]
-        found = [f"{name} {version}" for name in wanted if (version := _find_version(name)) is not None]
-        is_whole = len(found) == len(wanted)
-        told = ", ".join(found) if is_whole else f"not installed: pip install '{distribution}[{extra}]'"
+    for extra in extras:
+        brought = [f"{name} {find_version(name)}" for name in list_brought(distribution, extra)]
+        told = ", ".join(brought) or f"part of {distribution}"
+        if list_lacking(distribution, extra):
+            told = f"not installed: {describe_extra(distribution, extra)}"
         findings.append(MachineFinding(f"extra {extra}", True, told))
     return findings
-
-
-def _find_version(package: str) -> str | None:
-    try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return None
 
 
 def _added_engines(folder: Path) -> list[MachineFinding]:

@@ -185,8 +185,8 @@ def decide(asked: AcceptRule | Policy | None, proof: Proof) -> Decision:
     if effective is Policy.REEXECUTE:
         return _refuse(
             f"its transforms cannot be re-executed here: {'; '.join(filter(None, (proof.missing, uncounted)))}",
-            "pull the inputs first (--recursive does), or take it knowingly with --policy integrity; "
-            "it is then shown as not re-executed",
+            f"{'' if proof.inputs_accepted else 'pull the inputs first (--recursive does), or '}"
+            "take it knowingly with --policy integrity; it is then shown as not re-executed",
             "POLICY-10 engine-counts" if uncounted else "ACCEPT-2 steps-can-be-re-executed",
         )
     trust = Trust.SIGNED if proof.signed else Trust.UNSIGNED

@@ -1,8 +1,9 @@
-"""What an installation takes: the wheel into a fresh environment by pip, then each extra; disk, and time.
+"""What an installation takes: the wheel into a fresh environment by pip, then each extra; disk, time, processor time.
 
 Needs a package index or what pip has kept of one. The first installation fills that cache and is not told.
 """
 
+import resource
 import subprocess
 import sys
 import tempfile
@@ -19,11 +20,16 @@ def size_mb(folder: Path) -> float:
     return sum(each.lstat().st_size for each in folder.rglob("*") if not each.is_symlink()) / 1e6
 
 
-def install(environment: Path, what: str) -> float:
-    began = time.perf_counter()
+def install(environment: Path, what: str) -> str:
+    began, used = time.perf_counter(), used_s()
     words = [environment / "bin/python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", what]
     subprocess.run(words, check=True)
-    return time.perf_counter() - began
+    return f"{time.perf_counter() - began:.0f} s, {used_s() - used:.0f} s of a processor"
+
+
+def used_s() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def main() -> None:
@@ -37,10 +43,10 @@ def main() -> None:
             subprocess.run([sys.executable, "-m", "venv", environment], check=True)
             for extra in ("", *extras):
                 before = size_mb(environment)
-                seconds = install(environment, f"{wheel}[{extra}]" if extra else str(wheel))
+                took = install(environment, f"{wheel}[{extra}]" if extra else str(wheel))
                 if is_told:
                     name = f"odf-node[{extra}], beside it" if extra else "odf-node"
-                    print(f"{name}: {size_mb(environment) - before:,.0f} MB, {seconds:.0f} s")
+                    print(f"{name}: {size_mb(environment) - before:,.0f} MB, {took}")
             if is_told:
                 (packages,) = environment.glob("lib/python3.*")
                 sizes = {each.name: size_mb(each) for each in (packages / "site-packages").iterdir() if each.is_dir()}

@@ -44,6 +44,10 @@ EVERY_ERROR = [
             errors.EngineMissingError("loud", ["spark"], offer="ingest"),
             "engine 'loud' does not offer ingest (offered by: spark)",
         ),
+        (
+            errors.EngineMissingError("spark", remedy="pip install it").because("a join"),
+            "a join; engine 'spark' is not installed (installed: none); pip install it brings it",
+        ),
         (errors.EngineMissingError("spark"), "engine 'spark' is not installed (installed: none)"),
         (errors.SandboxUnavailableError("no bwrap"), "no sandbox, so no foreign query is run: no bwrap"),
     ],
@@ -95,15 +99,24 @@ def test_missing_engine_names_itself_and_those_that_are_there():
     assert "spark" in caught.value.installed
 
 
-def test_engine_counts_where_the_package_of_its_extra_is_installed(monkeypatch):
-    points = [
-        EntryPoint(name, f"odf_engines.spark.engine:SparkEngine{extra}", odf_engines.registry.ENTRY_POINT_GROUP)
-        for name, extra in (("plain", ""), ("there", " [pyarrow]"), ("absent", " [no_such_package]"))
-    ]
-    monkeypatch.setattr(odf_engines.registry, "entry_points", lambda group: points)
-    assert installed_engines() == ("plain", "there")
-    with pytest.raises(errors.EngineMissingError):
-        get_engine("absent")
+def test_engine_counts_where_all_that_its_extra_brings_is_installed(monkeypatch, tmp_path):
+    """ENGINE-2: who lacks a part of it is told the command that brings it."""
+    described = tmp_path / "engines_of_others-1.0.dist-info"
+    described.mkdir()
+    (described / "METADATA").write_text(
+        "Metadata-Version: 2.4\nName: engines-of-others\nVersion: 1.0\nProvides-Extra: whole\nProvides-Extra: half\n"
+        "Requires-Dist: pyarrow>=1; extra == 'whole'\n"
+        "Requires-Dist: pyarrow>=1; extra == 'half'\nRequires-Dist: no-such-package; extra == 'half'\n"
+    )
+    factory = "odf_engines.arrow.engine:ArrowEngine"
+    (described / "entry_points.txt").write_text(
+        f"[odf_engines]\nplain = {factory}\nthere = {factory} [whole]\nabsent = {factory} [half]\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    assert {"plain", "there"} <= {*installed_engines()}
+    assert "absent" not in installed_engines()
+    with pytest.raises(errors.EngineMissingError, match=r"; pip install 'engines-of-others\[half\]' brings it$"):
+        get_engine("Absent")
 
 
 def test_engine_of_another_package_is_found(monkeypatch):

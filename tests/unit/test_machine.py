@@ -11,7 +11,9 @@ from odf_node.machine import examine_extras
 
 def test_installed_extras_are_told_with_their_versions() -> None:
     found = {each.what: each.found for each in examine_extras()}
-    assert found["extra datafusion"] == f"datafusion {metadata.version('datafusion')}"
+    assert found["extra grpc"] == f"grpcio {metadata.version('grpcio')}"
+    assert f"pyspark {metadata.version('pyspark')}" in found["extra spark"]
+    assert found["extra datafusion"] == "part of odf-node"
     assert all("not installed" not in each for each in found.values())
     # The README says what each is for.
     named = re.findall(r"odf-node\[(\w+)\]", (Path(__file__).parents[2] / "README.md").read_text())

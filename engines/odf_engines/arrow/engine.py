@@ -8,6 +8,7 @@ Source: clauses ENGINE-1, ENGINE-2 and ENGINE-25 in ``spec/extensions/engine-con
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from odf_engines.contract import Limits
 from odf_engines.engine import EngineSession, MachineNeed, Offer
@@ -17,9 +18,12 @@ from odf_engines.host.guest import Guest
 from odf_engines.host.plug_in_mounts import plug_in_mounts
 from odf_engines.host.runtime import find_runtime
 from odf_engines.host.session import open_session
-from odf_protocol.events import MergeStrategy
+from odf_protocol.events import AddPushSource, MergeStrategy, MergeStrategyAppend, SetPollingSource
 from odf_protocol.multihash import Multihash
 from odf_protocol.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from odf_protocol.manifest.snapshot_error import At
 
 __all__ = ["ArrowEngine"]
 
@@ -73,6 +77,23 @@ class ArrowEngine:
         from odf_engines.ingest.state import fits_state
 
         return fits_state(path, merge, next_offset)
+
+    def check_source(
+        self,
+        source: SetPollingSource | AddPushSource,
+        vocabulary: Vocabulary,
+        at: "At",
+        *,
+        has_converters: bool = False,
+    ) -> None:
+        """See ``IngestEngine``: it runs no queries, others do (ING-7)."""
+        from odf_engines.ingest.declared import check_source
+
+        check_source(source, vocabulary, at, preprocessed_by="", has_converters=has_converters)
+
+    def takes(self, merge: MergeStrategy) -> bool:
+        """See ``IngestEngine``."""
+        return isinstance(merge, MergeStrategyAppend)
 
     def rebuild_state(self, slices: Sequence[Path], merge: MergeStrategy, vocabulary: Vocabulary, target: Path) -> None:
         from odf_engines.ingest.state import rebuild_state

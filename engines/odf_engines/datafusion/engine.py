@@ -63,7 +63,7 @@ class DataFusionEngine:
         compile_packages(find_runtime())
 
     def examine(self) -> Sequence[MachineNeed]:
-        mend = "install it again: pip install --force-reinstall 'odf-node[datafusion]'"
+        mend = "install it again: pip install --force-reinstall odf-node"
         try:
             folder = dict(find_runtime().packages)["datafusion"]
         except EngineError as error:

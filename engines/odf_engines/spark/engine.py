@@ -130,9 +130,13 @@ class SparkEngine:
         has_converters: bool = False,
     ) -> None:
         """See ``IngestEngine``."""
-        from odf_engines.spark.ingest.declared import check_source
+        from odf_engines.ingest.declared import check_source
 
-        check_source(source, vocabulary, at, has_converters=has_converters)
+        check_source(source, vocabulary, at, preprocessed_by=self.name, has_converters=has_converters)
+
+    def takes(self, merge: MergeStrategy) -> bool:  # noqa: ARG002 - whatever it is
+        """See ``IngestEngine``: any."""
+        return True
 
     def rebuild_state(self, slices: Sequence[Path], merge: MergeStrategy, vocabulary: Vocabulary, target: Path) -> None:
         """See ``IngestEngine``; needs memory for the state and one slice, and no Spark."""

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from odf_engines.engine import Engine
 from odf_engines.errors import EngineMissingError
-from odf_engines.registry import get_engine, installed_engines
+from odf_engines.registry import find_remedy, get_engine, installed_engines
 from odf_node.ports.engines import DamagedEngine, EngineShelf, ShelvedEngine, split_build
 from odf_node.ports.errors import HomeCorruptError
 from odf_protocol.errors import MalformedError
@@ -48,7 +48,7 @@ def get_engine_here(build: str, shelf: EngineShelf | None) -> Engine:
     if damaged is not None:
         raise HomeCorruptError(damaged.place, damaged.describe())
     others = () if shelf is None else tuple(dict.fromkeys(each.name for each in shelf.list()))
-    raise EngineMissingError(build, (*installed_engines(), *others))
+    raise EngineMissingError(build, (*installed_engines(), *others), remedy="" if digest else find_remedy(name))
 
 
 def choose_build(

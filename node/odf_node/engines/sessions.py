@@ -38,7 +38,7 @@ from odf_node.os_errors import mapped_os_errors
 from odf_node.ports.engines import EngineShelf
 from odf_node.ports.progress import UNHEARD, Count, Say
 from odf_node.ports.rows import RowsCache
-from odf_protocol.events import TransformSql
+from odf_protocol.events import AddPushSource, SetPollingSource, TransformSql
 from odf_protocol.multihash import Multihash
 
 _NOT_CONVERTED: Final = "not-converted.parquet"
@@ -104,12 +104,26 @@ class EngineHost:
         return get_engine_here(name, self.shelf)
 
     def get_ingest_engine(self) -> IngestEngine:
-        """Return the engine that ingests.
+        """Return the engine that ingests, or where it is not here the one that is asked before it (ENGINE-25).
 
         Raises:
             EngineMissingError: It is not installed here, or does not ingest.
         """
-        return get_ingest_engine(self.roles.ingest)
+        first = self.roles.ingest_first
+        is_alone = not is_installed(self.roles.ingest) and is_installed(first)
+        return get_ingest_engine(first if is_alone else self.roles.ingest)
+
+    def require_ingest(self, source: SetPollingSource | AddPushSource) -> None:
+        """Make sure, before anything is fetched, that engines for what a source declares are here.
+
+        Raises:
+            EngineMissingError: They are not.
+        """
+        if source.preprocess is not None:
+            self.find_preprocess_engine(source.preprocess)
+        if not self.get_ingest_engine().takes(source.merge):
+            kind = type(source.merge).__name__.removeprefix("MergeStrategy")
+            self._get_usual_ingest(f"merge strategy '{kind}' is for another engine")
 
     def find_preprocess_engine(self, transform: TransformSql) -> str:
         """Return the engine that runs a preprocess step.
@@ -117,7 +131,7 @@ class EngineHost:
         Raises:
             EngineMissingError: The one that it names is not here, or runs none.
         """
-        return find_preprocess_engine(transform.engine, self.get_ingest_engine().name)
+        return find_preprocess_engine(transform.engine, self.roles.ingest)
 
     def ingest(self, request: IngestRequest) -> IngestResponse:
         """Ingest with the engine that is asked first, where it takes the source, else with the one that takes any.
@@ -131,7 +145,7 @@ class EngineHost:
         if query is None:
             return self._ask_to_ingest(lambda session: session.ingest(request))
         engine = self.find_preprocess_engine(query)
-        if engine == self.get_ingest_engine().name:
+        if engine.lower() == self.roles.ingest.lower():
             return self.own_session(engine).ingest(request)
         read = self.convert(request)
         # The engine that gave them is asked again.
@@ -149,12 +163,19 @@ class EngineHost:
         return self._ask_to_ingest(lambda session: session.convert(request))
 
     def _ask_to_ingest(self, ask: Callable[[IngestSession], _Answer]) -> _Answer:
+        cause = ""
         if self.roles.ingest_first:
             try:
                 return ask(self._first_session(self.roles.ingest_first))
-            except UnsuitableSourceError:
-                pass  # nothing was written
-        return ask(self.own_session(self.get_ingest_engine().name))
+            except UnsuitableSourceError as error:
+                cause = str(error)  # nothing was written
+        return ask(self.own_session(self._get_usual_ingest(cause).name))
+
+    def _get_usual_ingest(self, cause: str) -> IngestEngine:
+        try:
+            return get_ingest_engine(self.roles.ingest)
+        except EngineMissingError as error:
+            raise error.because(cause) from None
 
     def _first_session(self, name: str) -> IngestSession:
         """Return the session of an engine that starts at once, so that none is kept warm for it."""
@@ -180,13 +201,19 @@ class EngineHost:
         except UnsuitableQueryError as error:
             reason = error.reason
         except InvalidQueryError:
+            if not is_installed(usual):
+                raise
             # What is wrong with it is said by the engine in whose SQL it is.
             reason = "it failed on a value, or cannot be planned"
         except LimitExceededError as error:
-            if error.limit != "memory_bytes":
+            if error.limit != "memory_bytes" or not is_installed(usual):
                 raise
             reason = "too little memory"
-        return usual, self.query_session(usual).query(request), f"not a question for {first}: {reason}"
+        fallback = f"not a question for {first}: {reason}"
+        try:
+            return usual, self.query_session(usual).query(request), fallback
+        except EngineMissingError as error:
+            raise error.because(fallback) from None
 
     def query_session(self, name: str | None = None) -> QuerySession:
         """Return the session of an engine that answers questions, as ``own_session``; None: of the usual one.

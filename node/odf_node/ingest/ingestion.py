@@ -130,6 +130,7 @@ class Ingestor:
 
         Raises:
             UsageError: The dataset declares no polling source.
+            EngineMissingError: No engine is here for what it declares; nothing was fetched.
             SourceUnavailableError, SourceNotFoundError: The source did not answer, or has nothing there.
             InvalidSourceError: What it gave cannot be read at all.
             BatchRefusedError: Too many of its rows cannot.
@@ -139,6 +140,7 @@ class Ingestor:
         if source is None:
             hint = "push data with 'odf-node ingest'" if view.push_sources else "it declares no source at all"
             raise UsageError(f"'{record.name}' has no polling source; {hint}")
+        self.engines.require_ingest(source)
         step = fill_in(source.fetch, self.environment)
         place = digest_of_place(step)
         self.scratch.mkdir(parents=True, exist_ok=True)
@@ -189,12 +191,14 @@ class Ingestor:
 
         Raises:
             UsageError: There is no such push source, or several and none was named.
+            EngineMissingError: No engine is here for what it declares; the file was not touched.
             SourceNotFoundError, SourceUnavailableError, SourceTooLargeError: The file is not to be had.
             InvalidSourceError: The file cannot be read at all.
             BatchRefusedError: Too many of its rows cannot.
         """
         view = load_view(self.chains, record.id)
         source = choose_push_source(record, view, source_name)
+        self.engines.require_ingest(source)
         self.scratch.mkdir(parents=True, exist_ok=True)
         with self.objects.writing(), TemporaryDirectory(dir=self.scratch, prefix="source-") as folder:
             path = self.sources.take(file, name=shown_as, folder=Path(folder))

@@ -23,8 +23,8 @@ from odf_engines.ingest.source_records import (
     physical_name,
     value_name,
 )
+from odf_engines.ingest.text_forms import text_form_of
 from odf_engines.ingest.time_patterns import TimePatterns
-from odf_engines.spark.ingest.text_forms import text_form_of
 
 # A value is quoted in an error to be recognised; the whole record stands beside it.  # guess
 _SHOWN_CHARACTERS = 200

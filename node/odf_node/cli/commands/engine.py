@@ -11,6 +11,7 @@ from odf_node.cli.parsing import add_output_format
 from odf_node.wording import count_of
 
 if TYPE_CHECKING:
+    from odf_engines.engine import Engine
     from odf_node.derive.engine_usage import EngineUsage
     from odf_node.engines.adding import AddedEngines
 
@@ -80,13 +81,18 @@ def _list(context: Context, arguments: argparse.Namespace) -> int:
 
 
 def _inspect(context: Context, arguments: argparse.Namespace) -> int:
-    engine = context.node.engines.get_engine(arguments.engine or context.node.engine_roles.ingest)
+    engine = _named_or_usual(context, arguments.engine)
     digest = str(engine.digest())
     if arguments.output_format == "json":
         context.console.json({"name": engine.name, "version": engine.version, "digest": digest})
     else:
         context.console.text(f"{engine.name} {engine.version}\n  digest {digest}")
     return 0
+
+
+def _named_or_usual(context: Context, name: str | None) -> "Engine":
+    engines = context.node.engines
+    return engines.get_engine(name) if name else engines.get_ingest_engine()
 
 
 def _add(context: Context, arguments: argparse.Namespace) -> int:
@@ -154,7 +160,7 @@ def _added_engines(context: Context) -> "AddedEngines":
 
 
 def _prepare(context: Context, arguments: argparse.Namespace) -> int:
-    engine = context.node.engines.get_engine(arguments.engine or context.node.engine_roles.ingest)
+    engine = _named_or_usual(context, arguments.engine)
     with context.console.progress(f"preparing {engine.name}"):
         engine.prepare()
     context.console.note(f"{engine.name} starts from what was compiled and archived now")

@@ -11,8 +11,8 @@ from odf_engines.ingest.columns import rename_reserved
 from odf_engines.ingest.declared_columns import check_merge_columns
 from odf_engines.ingest.read_options import UnsupportedOptionError, check_encoding, parse_dialect, parse_times
 from odf_engines.ingest.source_schema import find_declared
+from odf_engines.ingest.text_forms import text_form_of
 from odf_engines.preprocess_engines import find_preprocess_engine
-from odf_engines.spark.ingest.text_forms import text_form_of
 from odf_protocol.errors import UnsupportedError
 from odf_protocol.events import (
     AddPushSource,
@@ -29,11 +29,16 @@ __all__ = ["check_source"]
 
 
 def check_source(
-    source: SetPollingSource | AddPushSource, vocabulary: Vocabulary, at: At, *, has_converters: bool = False
+    source: SetPollingSource | AddPushSource,
+    vocabulary: Vocabulary,
+    at: At,
+    *,
+    preprocessed_by: str,
+    has_converters: bool = False,
 ) -> None:
-    """See ``IngestEngine``."""
+    """See ``IngestEngine``; ``preprocessed_by`` names the one that runs queries of its own kind where it ingests."""
     if source.preprocess is not None:
-        _check_preprocess(source.preprocess, at / "preprocess")
+        _check_preprocess(source.preprocess, preprocessed_by, at / "preprocess")
     read = source.read
     here = at / "read"
     if isinstance(read, ReadStepEsriShapefile):
@@ -66,11 +71,13 @@ def check_source(
         check_merge_columns(columns, source.merge, vocabulary, at)
 
 
-def _check_preprocess(transform: Transform, at: At) -> None:
+def _check_preprocess(transform: Transform, preprocessed_by: str, at: At) -> None:
     try:
-        find_preprocess_engine(transform.engine, "spark")
+        find_preprocess_engine(transform.engine, preprocessed_by)
     except EngineMissingError as error:
         expected = f"an engine that is here ({', '.join(error.installed)}), and a query in its dialect"
-        if error.engine.lower() in DIALECTS:
+        if error.remedy:
+            expected += f"; {error.remedy} brings this one"
+        elif error.engine.lower() in DIALECTS:
             expected += "; add --as-spark translates it"
         (at / "engine").reject(expected, error.engine, error.installed)
