@@ -12,7 +12,7 @@ import pytest
 from odf_node.adapters.clocks import SystemClock
 from odf_node.composition import Node
 from odf_node.configuration import Configuration
-from odf_node.configuration.declaration import Engines, Limits, Schedule
+from odf_node.configuration.declaration import Engines, Ingest, Limits, Schedule
 from odf_node.daemon.background_schedules import BackgroundSchedules
 from odf_node.daemon.housekeeping import keep_house
 from odf_node.daemon.scheduled_pull import judge_failure
@@ -36,6 +36,10 @@ content:
       fetch: {{kind: Url, url: "{url}"}}
       read: {{kind: Csv, header: true, ddlSchema: ["event_time TIMESTAMP", "people BIGINT"]}}
       merge: {{kind: Append}}
+"""
+DECLARED = """
+    - kind: SetAttachments
+      attachments: {kind: Embedded, items: [{path: odf-node/schedule.yaml, content: "every: 2h"}]}
 """
 EACH_HOUR = Configuration(schedule=(Schedule(datasets="gone", every="1h"),))
 
@@ -92,10 +96,32 @@ def test_schedule_that_is_taken_out_of_the_settings_is_out_of_the_notes(
     assert "odf_node_schedule_failing{" not in live.metrics.render()
 
 
+def test_schedule_of_a_manifest_holds_until_the_operator_names_the_dataset_or_switches_it_off(
+    tmp_path: Path, home: Home, start: Callable[[Live], BackgroundSchedules]
+) -> None:
+    """SCHED-11."""
+    live = Live(Configuration(ingest=Ingest(manifest_schedules=False)))
+    start(live)
+    manifest = tmp_path / "by-itself.yaml"
+    url = (tmp_path / "gone.csv").as_uri()
+    manifest.write_text(MANIFEST.format(url=url).replace("name: gone", "name: itself") + DECLARED)
+    RealNode(home.path).must("add", str(manifest))
+    time.sleep(0.2)  # some looks of the thread; what is off never shows
+    assert not (home.cache / NOTES_FILE).exists()
+    live.configuration = Configuration()
+    wait_for(lambda: results(home) == [Result.FAILED])
+    assert 'odf_node_schedule_failing{dataset="itself"} 1' in live.metrics.render()
+    assert [(each.datasets, each.every) for each in read_notes(home.cache).schedules] == [("itself", "2h")]
+    live.configuration = Configuration(schedule=(Schedule(datasets="i%", cron="0 0 1 1 *"),))
+    wait_for(lambda: [place.rule for place in read_notes(home.cache).places.values()] == [0])
+    live.configuration = Configuration(ingest=Ingest(manifest_schedules=False))
+    wait_for(lambda: read_notes(home.cache).schedules == ())
+
+
 def test_daemon_without_schedules_forgets_those_of_the_one_before(
     home: Home, start: Callable[[Live], BackgroundSchedules]
 ) -> None:
-    write_notes(home.cache, ScheduleNotes(1, EACH_HOUR.schedule, {}))
+    write_notes(home.cache, ScheduleNotes(1, EACH_HOUR.schedule, {}, 1))
     start(Live())
     wait_for(lambda: read_notes(home.cache).schedules == ())
 

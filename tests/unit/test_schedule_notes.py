@@ -11,16 +11,21 @@ from hypothesis import strategies as st
 from odf_node.cli.main import main
 from odf_node.composition import Node
 from odf_node.configuration.declaration import Schedule
+from odf_node.datasets.declared_schedule import SCHEDULE_PATH
 from odf_node.schedules.candidates import CandidateReader
 from odf_node.schedules.notes import NOTES_FILE, NotedPlace, ScheduleNotes, read_notes, write_notes
+from odf_node.schedules.overview import ScheduleOverview
 from odf_node.schedules.standings import Result, Standing
 from odf_protocol.did import DatasetId
 from odf_protocol.events import (
+    AttachmentEmbedded,
+    AttachmentsEmbedded,
     DatasetKind,
     FetchStepUrl,
     MergeStrategyAppend,
     ReadStepCsv,
     Seed,
+    SetAttachments,
     SetPollingSource,
 )
 from support.offers import Judge, PeerChain, PublisherHome, root_chain, select
@@ -34,6 +39,7 @@ NOTES = ScheduleNotes(
         FIRST: NotedPlace(0, Standing(1_700_000_100_000, 2, 1_700_000_000_000, Result.UNAVAILABLE, "gone", None)),
         DatasetId(b"\2" * 32): NotedPlace(None, Standing()),
     },
+    of_settings=2,
 )
 
 
@@ -74,6 +80,28 @@ def test_datasets_of_others_cannot_be_named(node: Node, judge: Judge, tmp_path: 
     judge.accept(polled(tmp_path, "theirs", "https://data.example/a.csv", DATASET_KEY))
     assert [record.name for record in node.chains.list_datasets()] == ["theirs"]
     assert CandidateReader(node.chains).list_candidates() == []
+
+
+def test_schedule_of_a_manifest_is_read_from_the_chain_and_nothing_of_one_that_cannot_be_followed(
+    node: Node, judge: Judge, tmp_path: Path
+) -> None:
+    """SCHED-11; of another's dataset it never holds, see ``test_datasets_of_others_cannot_be_named``."""
+    home = PublisherHome(judge)
+    for name, text, key in (("daily", "{cron: 0 4 * * *, timeZone: Europe/Berlin}", NEW_KEY), ("odd", "x", OTHER_KEY)):
+        item = AttachmentEmbedded(path=SCHEDULE_PATH, content=text)
+        chain = polled(tmp_path, name, "file:///data/a.csv", key)
+        home.keep(chain.add(SetAttachments(attachments=AttachmentsEmbedded(items=(item,)))))
+    found = {each.name: each.schedule for each in CandidateReader(node.chains).list_candidates()}
+    assert found == {"daily": Schedule(datasets="daily", cron="0 4 * * *", time_zone="Europe/Berlin"), "odd": None}
+
+
+def test_what_datasets_declare_is_one_line_of_status_and_marked_in_the_list(judge: Judge) -> None:
+    notes = replace(NOTES, of_settings=1, places={FIRST: NotedPlace(1, Standing(1_700_000_100_000))})
+    with judge.opened() as store:
+        overview = ScheduleOverview(store, notes)
+        named, declared = overview.list_schedules()
+    assert (named.count, declared.schedule, declared.when, declared.count) == (0, None, "by their manifests", 1)
+    assert str(declared.next_at) == "2023-11-14T22:15:00Z"
 
 
 def test_notes_are_read_as_they_were_written(tmp_path: Path) -> None:

@@ -90,6 +90,26 @@ def test_first_schedule_that_names_a_dataset_holds_and_idle_ones_are_known() -> 
     assert plan.list_idle_rules() == [2]
 
 
+def test_schedule_that_a_dataset_declares_holds_where_no_other_names_it() -> None:
+    """SCHED-11."""
+    own = [replace(each, schedule=Schedule(datasets=each.name, every="1h")) for each in (A, B)]
+    rules = (Schedule(datasets="b x.%", every="15m"),)
+    plan = table(*own, C, schedules=rules)
+    assert {place.candidate.name: plan.schedules[place.rule or 0].every for place in plan.places.values()} == {
+        "a": "1h", "b": "15m"
+    }  # fmt: skip
+    assert (plan.of_settings, len(plan.schedules), plan.list_idle_rules()) == (1, 3, [])
+    names(plan.take_due(NOW, 9))
+    plan.end(A.id, WELL, NOW)
+    assert due_of(plan, A) == NOW + HOUR
+    # The manifest changed, and then the schedule of the settings went.
+    plan.renew(rules, [replace(own[0], schedule=Schedule(datasets="a", every="15m")), own[1]], NOW)
+    assert due_of(plan, A) == NOW + 15 * MINUTE
+    plan.end(B.id, WELL, NOW)
+    plan.renew((), [A, own[1]], NOW)
+    assert (set(plan.places), due_of(plan, B)) == ({B.id}, NOW + 15 * MINUTE)
+
+
 def test_who_has_been_due_longest_is_first_and_no_more_begin_than_may() -> None:
     """SCHED-7."""
     plan = table(A, B, C)

@@ -219,6 +219,9 @@ class Ingest:
         "without network, without files of this machine but its programs; unconfined: every one, as the node's user",
         choices=tuple(each.value for each in Commands),
     )
+    manifest_schedules: bool = _setting(
+        True, "own datasets that no [[schedule]] names are pulled as their manifests say (SCHED-11)"
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

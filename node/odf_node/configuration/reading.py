@@ -19,7 +19,7 @@ from odf_node.configuration.declaration import (
     type_of,
 )
 from odf_node.errors import UsageError
-from odf_node.schedules.times import parse_cron, parse_every, parse_zone
+from odf_node.schedule_times import parse_cron, parse_every, parse_zone
 
 CONFIGURATION_VARIABLE: Final = "ODF_NODE_CONFIG"
 MAX_FILE_BYTES: Final = 1024 * 1024  # guess: a hundred times what anybody writes

@@ -7,7 +7,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
 
@@ -19,7 +19,7 @@ from odf_node.metrics import Labels
 from odf_node.schedules.candidates import CandidateReader
 from odf_node.schedules.notes import NotedPlace, ScheduleNotes, read_notes, write_notes
 from odf_node.schedules.standings import Ended, Result
-from odf_node.schedules.timetable import Timetable
+from odf_node.schedules.timetable import Candidate, Timetable
 from odf_protocol.did import DatasetId
 
 LOOK_EACH_S: Final = 5.0  # guess: how soon a dataset that was added, new settings and a clock that was set are noticed
@@ -68,6 +68,7 @@ class BackgroundSchedules:
         self._looked_s = self._noted_s = -float("inf")
         self._noted, self._is_news = ScheduleNotes(), False
         self._said: tuple[object, ...] = ()
+        self._declares = False
         self._failing: dict[Labels, float] = {}
         self._thread = threading.Thread(target=self._run, name="schedules", daemon=True)
         live.metrics.add_gauge("scheduled_pulls_running", "Pulls by schedules that run.", lambda: len(self._running))
@@ -114,15 +115,16 @@ class BackgroundSchedules:
     def _step(self) -> float:
         """Do what is to be done now, and return in how many seconds there may be more."""
         self._take_ended()
-        schedules = self._live.configuration.schedule
-        if not schedules and not self._timetable.schedules and not self._running:
+        schedules, declares = self._live.configuration.schedule, self._live.configuration.ingest.manifest_schedules
+        if not schedules and not declares and not self._timetable.schedules and not self._running:
             if self._noted.schedules:  # of the process before
                 self._note()
             return self._look_each_s
         now_s, now_ms = time.monotonic(), self._now_ms()
-        if now_s - self._looked_s >= self._look_each_s or schedules != self._timetable.schedules:
-            self._looked_s = now_s
-            candidates = self._candidates.list_candidates() if schedules and self._node.home.exists() else []
+        of_settings = self._timetable.schedules[: self._timetable.of_settings]
+        if now_s - self._looked_s >= self._look_each_s or (schedules, declares) != (of_settings, self._declares):
+            self._looked_s, self._declares = now_s, declares
+            candidates = self._list_candidates(declares) if (schedules or declares) and self._node.home.exists() else []
             self._timetable.renew(schedules, candidates, now_ms)
             self._is_news = True
             self._tell_idle()
@@ -140,6 +142,11 @@ class BackgroundSchedules:
             if now_s - self._noted_s >= NOTE_EACH_S:
                 self._note()
         return self._find_wait_s()
+
+    def _list_candidates(self, declares: bool) -> list[Candidate]:
+        """List what can be pulled; with its own schedules only where the settings let them hold (SCHED-11)."""
+        found = self._candidates.list_candidates()
+        return found if declares else [replace(each, schedule=None) for each in found]
 
     def _take_ended(self) -> None:
         while self._ended:
@@ -191,6 +198,8 @@ class BackgroundSchedules:
             self._changed.notify_all()
 
     def _tell_idle(self) -> None:
+        if not self._timetable.schedules and not self._said:
+            return  # nor were there any
         idle = [self._timetable.schedules[number].datasets for number in self._timetable.list_idle_rules()]
         counts = {"schedules": len(self._timetable.schedules), "datasets": len(self._timetable.places)}
         self._say("schedules", level=logging.WARNING if idle else logging.INFO, **counts, without_datasets=idle)
@@ -206,7 +215,7 @@ class BackgroundSchedules:
         table, self._noted_s, self._is_news = self._timetable, time.monotonic(), False
         places = {key: NotedPlace(place.rule, place.standing) for key, place in table.places.items()}
         if (table.schedules, places) != (self._noted.schedules, self._noted.places) and self._node.home.exists():
-            notes = ScheduleNotes(self._now_ms(), table.schedules, places)
+            notes = ScheduleNotes(self._now_ms(), table.schedules, places, table.of_settings)
             self._is_news = not write_notes(self._node.home.cache, notes)
             self._noted = self._noted if self._is_news else notes
 

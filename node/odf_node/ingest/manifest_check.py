@@ -1,11 +1,12 @@
 """What a manifest shows to be impossible here: found by ``add``, with its place, and not by the first ``pull``.
 
-Source: clause ING-18 in ``spec/ingest.md``.
+Source: clauses ING-18 in ``spec/ingest.md`` and SCHED-11 in ``spec/schedules.md``.
 """
 
 from dataclasses import dataclass, replace
 
 from odf_engines.engine import IngestEngine
+from odf_node.datasets.declared_schedule import check_schedule
 from odf_node.ingest.encodings import as_utf8, check_encoding
 from odf_node.ingest.rules_check import FindColumns, check_rules, find_row_schema, list_converters
 from odf_node.ports.sources import SourceReader
@@ -50,4 +51,5 @@ class ManifestCheck:
                 schemas += [] if schema is None else [schema]
         for index, event in enumerate(snapshot.metadata):
             if isinstance(event, SetAttachments):
+                check_schedule(event, At() / "metadata" / index)
                 check_rules(event, At() / "metadata" / index, reads, schemas, self.find_columns)

@@ -4,7 +4,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
+from odf_node.configuration.declaration import Schedule
 from odf_node.datasets.chains import load_view
+from odf_node.datasets.declared_schedule import find_schedule
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.datasets import DatasetRecord, Origin
 from odf_node.schedules.timetable import Candidate
@@ -13,6 +15,7 @@ from odf_protocol.did import DatasetId
 from odf_protocol.enums import DatasetKind
 from odf_protocol.errors import OdfError
 from odf_protocol.events import FetchStepMqtt, FetchStepUrl, SetPollingSource
+from odf_protocol.manifest.errors import ManifestError
 from odf_protocol.multihash import Multihash
 from odf_protocol.transform_plan import input_ids
 
@@ -44,9 +47,18 @@ class CandidateReader:
 def _candidate_of(record: DatasetRecord, view: DatasetView) -> Candidate | None:
     if record.kind is DatasetKind.DERIVATIVE:
         inputs = () if view.transform is None else tuple(input_ids(view.transform))
-        return Candidate(record.id, record.name, inputs)
+        return Candidate(record.id, record.name, inputs, schedule=_schedule_of(record, view))
     source = view.polling_source
-    return None if source is None else Candidate(record.id, record.name, host=_host_of(source))
+    if source is None:
+        return None
+    return Candidate(record.id, record.name, host=_host_of(source), schedule=_schedule_of(record, view))
+
+
+def _schedule_of(record: DatasetRecord, view: DatasetView) -> Schedule | None:
+    """Say what the dataset declares; what this program cannot follow, as it did not write it, is nothing."""
+    with suppress(ManifestError):
+        return find_schedule(view.attachments, record.name)
+    return None
 
 
 def _host_of(source: SetPollingSource) -> str | None:

@@ -33,6 +33,8 @@ class ScheduleNotes:
     noted_ms: int | None = None
     schedules: tuple[Schedule, ...] = ()
     places: Mapping[DatasetId, NotedPlace] = field(default_factory=dict)
+    of_settings: int = 0
+    """How many of the schedules are of the settings; the others are declared by datasets."""
 
 
 def read_notes(cache: Path) -> ScheduleNotes:
@@ -44,7 +46,7 @@ def read_notes(cache: Path) -> ScheduleNotes:
         found = json.loads(path.read_bytes())
         schedules = tuple(Schedule(**each) for each in found["schedules"])
         places = {DatasetId.parse(key): _place_of(value, len(schedules)) for key, value in found["places"].items()}
-        return ScheduleNotes(_whole(found["noted_ms"]), schedules, places)
+        return ScheduleNotes(_whole(found["noted_ms"]), schedules, places, max(0, _whole(found["of_settings"]) or 0))
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError, MalformedError):
         return ScheduleNotes()
 
@@ -53,7 +55,12 @@ def write_notes(cache: Path, notes: ScheduleNotes) -> bool:
     """Write them; False where that cannot be done: a home that cannot be written is served all the same (DAEMON-18)."""
     places = {str(key): _form_of(place) for key, place in notes.places.items()}
     text = json.dumps(
-        {"noted_ms": notes.noted_ms, "schedules": [asdict(each) for each in notes.schedules], "places": places}
+        {
+            "noted_ms": notes.noted_ms,
+            "schedules": [asdict(each) for each in notes.schedules],
+            "of_settings": notes.of_settings,
+            "places": places,
+        }
     )
     temporary = cache / f".{NOTES_FILE}"
     try:

@@ -27,9 +27,9 @@ class ScheduledDataset:
 
 @dataclass(frozen=True, slots=True)
 class ScheduleSummary:
-    """One schedule: its words, how many datasets it names, and when the first of them is pulled."""
+    """One schedule, or None for all that datasets declare; how many it names, and when the first of them is pulled."""
 
-    schedule: Schedule
+    schedule: Schedule | None
     when: str
     count: int
     next_at: Timestamp | None
@@ -47,22 +47,33 @@ class ScheduleOverview:
         return list(self._iter_datasets())
 
     def list_schedules(self) -> list[ScheduleSummary]:
-        """List the schedules, in the order of the settings."""
-        notes, found = self.notes, []
-        for number, schedule in enumerate(notes.schedules):
-            places = [place for place in notes.places.values() if place.rule == number]
-            times = (place.standing.due_ms for place in places)
-            due_ms = min((time_ms for time_ms in times if time_ms is not None), default=None)
-            found.append(ScheduleSummary(schedule, describe(schedule), len(places), time_of(due_ms)))
-        return found
+        """List the schedules, in the order of the settings, and all that datasets declare as one behind them."""
+        notes = self.notes
+        found = [self._summary(each, describe(each), {number}) for number, each in enumerate(self._of_settings)]
+        declared = {place.rule for place in notes.places.values() if place.rule is not None} - {*range(len(found))}
+        return [*found, self._summary(None, "by their manifests", declared)] if declared else found
+
+    @property
+    def _of_settings(self) -> tuple[Schedule, ...]:
+        return self.notes.schedules[: self.notes.of_settings]
+
+    def _summary(self, schedule: Schedule | None, when: str, rules: set[int]) -> ScheduleSummary:
+        places = [place for place in self.notes.places.values() if place.rule in rules]
+        times = (place.standing.due_ms for place in places)
+        due_ms = min((time_ms for time_ms in times if time_ms is not None), default=None)
+        return ScheduleSummary(schedule, when, len(places), time_of(due_ms))
 
     def _iter_datasets(self) -> Iterator[ScheduledDataset]:
         notes = self.notes
         for record in self.chains.list_datasets() if notes.places else ():
             place = notes.places.get(record.id)
             if place is not None:
-                when = "after its inputs" if place.rule is None else describe(notes.schedules[place.rule])
-                yield ScheduledDataset(record.name, when, place.standing)
+                yield ScheduledDataset(record.name, self._when(place.rule), place.standing)
+
+    def _when(self, rule: int | None) -> str:
+        if rule is None:
+            return "after its inputs"
+        return f"{describe(self.notes.schedules[rule])}{'' if rule < self.notes.of_settings else ' (manifest)'}"
 
 
 def describe(schedule: Schedule) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
-from odf_node.schedules.times import Every, Timing, find_next_ms, spread_ms
+from odf_node.schedule_times import Every, Timing, find_next_ms, spread_ms
 
 MOST_ATTEMPTS: Final = 5  # guess: a quarter of an hour, which most restarts and moves of a server take less than
 FIRST_WAIT_MS: Final = 60_000  # guess

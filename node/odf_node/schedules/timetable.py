@@ -1,26 +1,35 @@
 """Which dataset is pulled next: all that have a schedule, how they stand, which run. Pure; the time is passed in.
 
-Source: clauses SCHED-1, SCHED-7 and SCHED-8 in ``spec/schedules.md``.
+Source: clauses SCHED-1, SCHED-7, SCHED-8 and SCHED-11 in ``spec/schedules.md``.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from odf_node.configuration.declaration import Schedule
+from odf_node.schedule_times import Timing, parse_cron, parse_every
 from odf_node.schedules.standings import Ended, Standing, bring_forward, settle
-from odf_node.schedules.times import Timing, parse_cron, parse_every
 from odf_protocol.did import DatasetId
 from odf_protocol.names import fits_pattern
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A dataset of this node that can be pulled: what it rests on here, and the host that its source is at, if any."""
+    """A dataset of this node that can be pulled.
+
+    Attributes:
+        id: Of the dataset.
+        name: Of it.
+        inputs: What it rests on here.
+        host: That its source is at, if any.
+        schedule: That it declares itself, if any.
+    """
 
     id: DatasetId
     name: str
     inputs: tuple[DatasetId, ...] = ()
     host: str | None = None
+    schedule: Schedule | None = None
 
 
 @dataclass(slots=True)
@@ -45,16 +54,25 @@ class Timetable:
     standings: Mapping[DatasetId, Standing]
     """How datasets stood when the last process ended."""
     schedules: tuple[Schedule, ...] = ()
+    """Those of the settings, and behind them those that datasets declare."""
+    of_settings: int = 0
+    """How many are of the settings."""
     places: dict[DatasetId, Place] = field(default_factory=dict)
     _timings: list[Timing] = field(default_factory=list)
     _rules: dict[str, int | None] = field(default_factory=dict)
     """The schedule of each name that was looked at."""
+    _declared: dict[str, int] = field(default_factory=dict)
+    """The schedule that each dataset declares, by its name."""
     _readers: dict[DatasetId, list[DatasetId]] = field(default_factory=dict)
 
     def renew(self, schedules: tuple[Schedule, ...], candidates: Sequence[Candidate], now_ms: int) -> None:
         """Take over what there is to pull, and when; what runs goes on."""
-        if schedules != self.schedules:
-            self.schedules, self._timings, self._rules = schedules, [timing_of(each) for each in schedules], {}
+        declared = {each.name: each.schedule for each in candidates if each.schedule is not None}
+        found = (*schedules, *declared.values())
+        if (found, len(schedules)) != (self.schedules, self.of_settings):
+            self.schedules, self.of_settings, self._rules = found, len(schedules), {}
+            self._timings = [timing_of(each) for each in found]
+            self._declared = {name: len(schedules) + number for number, name in enumerate(declared)}
         before, self.places, self._readers = self.places, {}, {}
         for candidate in candidates:
             for each in candidate.inputs:
@@ -121,9 +139,9 @@ class Timetable:
         return min((due_ms for due_ms in waiting if due_ms is not None and due_ms > now_ms), default=None)
 
     def list_idle_rules(self) -> list[int]:
-        """List the schedules that name no dataset of this node that can be pulled."""
+        """List the schedules of the settings that name no dataset of this node that can be pulled."""
         used = {place.rule for place in self.places.values()}
-        return [number for number in range(len(self.schedules)) if number not in used]
+        return [number for number in range(self.of_settings) if number not in used]
 
     def _list_due(self, now_ms: int) -> list[Place]:
         found = [
@@ -152,10 +170,10 @@ class Timetable:
         if name not in self._rules:
             numbers = (
                 number
-                for number, schedule in enumerate(self.schedules)
+                for number, schedule in enumerate(self.schedules[: self.of_settings])
                 if any(fits_pattern(word, name) for word in (schedule.datasets or "").split())
             )
-            self._rules[name] = next(numbers, None)
+            self._rules[name] = next(numbers, self._declared.get(name))
         return self._rules[name]
 
     def _brings_readers(self, place: Place) -> bool:

@@ -143,7 +143,7 @@ class NodeStatus:
                 what = f"its pull by schedule failed: {each.standing.text}"
                 yield Finding(Condition.FAILING, each.name, what, f"odf-node pull {each.name}")
         for summary in self.schedules.list_schedules():
-            if not summary.count:
+            if not summary.count and summary.schedule is not None:
                 what = f"no own dataset that can be pulled is called '{summary.schedule.datasets}' ({summary.when})"
                 yield Finding(Condition.WAITING, None, what, "odf-node list")
                 continue

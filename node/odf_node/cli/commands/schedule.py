@@ -20,7 +20,7 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
         return 0
     shown = [{key: "-" if value is None else value for key, value in row.items()} for row in rows]
     columns = {"dataset": "DATASET", "when": "WHEN", "next": "NEXT", "last": "LAST", "result": "RESULT", "text": "WHY"}
-    empty = "no dataset is pulled by itself; [[schedule]] in the settings of 'odf-node serve' says which are"
+    empty = "no dataset is pulled by itself; [[schedule]] in the settings of 'odf-node serve' or a manifest says which"
     context.console.table(shown, columns, empty=empty)
     return 0
 
