@@ -12,6 +12,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, Self, runtime_checkable
 
+from odf_engines.cluster import Cluster
 from odf_engines.contract import (
     Grade,
     IngestRequest,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from odf_protocol.manifest.snapshot_error import At
 
 __all__ = [
+    "ClusterEngine",
     "Engine",
     "EngineSession",
     "IngestEngine",
@@ -227,6 +229,25 @@ class Engine(Protocol):
 
     def examine(self) -> Sequence[MachineNeed]:
         """Try what the engine needs of this machine beside the sandbox; starts no session."""
+        ...
+
+
+@runtime_checkable
+class ClusterEngine(Engine, Protocol):
+    """An engine whose sessions may let a cluster work for them."""
+
+    def open_on_cluster(self, cluster: Cluster, workspace: Path, limits: Limits) -> EngineSession:
+        """Prepare a session for steps of own datasets, whose results are those of any other session (CLUSTER-2).
+
+        Args:
+            cluster: What the operator's settings say of it.
+            workspace: Existing folder of the caller's inside the one that the cluster shares.
+            limits: Of the process on this machine.
+
+        Raises:
+            ClusterUnavailableError: It cannot be reached, or this machine is not ready for it.
+            SandboxUnavailableError: Isolation does not work here.
+        """
         ...
 
 

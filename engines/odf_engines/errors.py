@@ -12,6 +12,7 @@ EngineMissingError        none of that name is installed, or it does not do this
 UnsuitableQueryError      a question that this engine might answer otherwise  another one is asked
 UnsuitableSourceError     a source that this engine does not take              another one is asked
 SandboxUnavailableError   this machine cannot isolate foreign queries             the operator repairs it
+ClusterUnavailableError   the cluster that the settings name cannot be used       the operator repairs it
 ========================  ======================================================  ============================
 
 Source: clauses ENGINE-8 and SANDBOX-1 in ``spec/extensions``.
@@ -23,6 +24,7 @@ from typing import Self
 from odf_protocol.errors import OdfError, shown
 
 __all__ = [
+    "ClusterUnavailableError",
     "EngineError",
     "EngineFailureError",
     "EngineMissingError",
@@ -170,6 +172,20 @@ class SandboxUnavailableError(EngineError):
     def __init__(self, reason: str) -> None:
         self.reason = reason
         super().__init__(f"no sandbox, so no foreign query is run: {reason}")
+
+
+class ClusterUnavailableError(EngineError):
+    """The cluster that the operator's settings name cannot be used; nothing was computed, here or there.
+
+    Attributes:
+        master: Its address.
+        reason: What is wrong, and how to mend it.
+    """
+
+    def __init__(self, master: str, reason: str) -> None:
+        self.master = master
+        self.reason = reason
+        super().__init__(f"the cluster {shown(master)} cannot be used: {reason}")
 
 
 class UnsuitableQueryError(EngineError):

@@ -111,6 +111,8 @@ def error_from_fields(fields: object) -> EngineError:
             return odf_engines.errors.EngineMissingError(
                 _cut(name), [_cut(each) for each in known[:10] if isinstance(each, str)], purpose=_cut(purpose)
             )
+        case {"kind": "ClusterUnavailableError", "master": str(master), "reason": str(reason)}:
+            return odf_engines.errors.ClusterUnavailableError(_cut(master), _cut(reason))
         case {"kind": "EngineFailureError", "message": str(message)}:
             return EngineFailureError(_cut(message))
     return EngineFailureError("the engine reported an error of no known kind")

@@ -21,10 +21,17 @@ from odf_engines.errors import EngineError
 from odf_engines.host.messages import decode_message, error_to_fields
 from odf_engines.host.progress import telling
 
-__all__ = ["OUTPUT", "READY", "answer_line", "take_answers"]
+__all__ = ["OUTPUT_VARIABLE", "READY", "answer_line", "output_folder", "take_answers"]
 
-OUTPUT = Path("/exchange/out")
+OUTPUT_VARIABLE = "ODF_ENGINE_OUTPUT"
+"""Where in the sandbox a guest writes, if that is another folder than usual."""
+_OUTPUT = "/exchange/out"
 READY = {"ready": True}
+
+
+def output_folder() -> Path:
+    """Return the one folder that this program can write to."""
+    return Path(os.environ.get(OUTPUT_VARIABLE, _OUTPUT))
 
 
 def take_answers() -> TextIO:
@@ -50,7 +57,7 @@ def answer_line(
     """
     started = time.perf_counter()
     message = decode_message(line)
-    folder = OUTPUT / str(message["number"])
+    folder = output_folder() / str(message["number"])
     folder.mkdir(mode=0o700)
     try:
         with nullcontext() if answers is None else telling(message["number"], answers):

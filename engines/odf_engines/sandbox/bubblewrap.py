@@ -16,10 +16,11 @@ from pathlib import Path
 
 from odf_engines.errors import SandboxUnavailableError
 
-__all__ = ["CGROUP_NAMESPACE", "NAMESPACES", "Bubblewrap", "find_bubblewrap"]
+__all__ = ["CGROUP_NAMESPACE", "NAMESPACES", "NETWORK_NAMESPACE", "Bubblewrap", "find_bubblewrap"]
 
 # Each by name: --unshare-all silently does without a user or cgroup namespace where there is none.
-NAMESPACES = ("--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts")
+NETWORK_NAMESPACE = "--unshare-net"
+NAMESPACES = ("--unshare-user", "--unshare-ipc", "--unshare-pid", NETWORK_NAMESPACE, "--unshare-uts")
 CGROUP_NAMESPACE = "--unshare-cgroup"
 
 _PROBE_TIMEOUT_S = 10  # guess: the probe takes milliseconds; only a machine about to fall over needs longer

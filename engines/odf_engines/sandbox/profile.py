@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from odf_engines.sandbox.bubblewrap import CGROUP_NAMESPACE, NAMESPACES, Bubblewrap
+from odf_engines.sandbox.bubblewrap import CGROUP_NAMESPACE, NAMESPACES, NETWORK_NAMESPACE, Bubblewrap
 
 __all__ = ["HOST_NAME", "SANDBOX_UID", "Mount", "Profile", "build_command", "write_accounts"]
 
@@ -39,6 +39,7 @@ class Profile:
         environment: All of it; nothing is inherited.
         folder: Where the program starts.
         has_filter: False only where there can be none and the operator does without.
+        has_network: Whether the program shares the network of this machine, as the driver of a cluster has to.
     """
 
     mounts: tuple[Mount, ...]
@@ -47,6 +48,7 @@ class Profile:
     environment: Mapping[str, str] = field(default_factory=dict)
     folder: str = "/"
     has_filter: bool = True
+    has_network: bool = False
 
 
 def build_command(
@@ -61,8 +63,9 @@ def build_command(
         filter_descriptor: Inherited by the command; from it the filter of system calls is read. None only where the
             operator does without.
     """
+    namespaces = [each for each in NAMESPACES if not (profile.has_network and each == NETWORK_NAMESPACE)]
     command = [
-        str(bubblewrap.path), *NAMESPACES, *([CGROUP_NAMESPACE] if bubblewrap.has_cgroup_namespace else []),
+        str(bubblewrap.path), *namespaces, *([CGROUP_NAMESPACE] if bubblewrap.has_cgroup_namespace else []),
         "--die-with-parent", "--new-session", "--clearenv", "--cap-drop", "ALL",
         "--uid", str(SANDBOX_UID), "--gid", str(SANDBOX_UID), "--hostname", HOST_NAME,
         *([] if filter_descriptor is None else ["--seccomp", str(filter_descriptor)]), "--proc", "/proc",

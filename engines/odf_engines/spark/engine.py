@@ -6,9 +6,11 @@ Source: clauses ENGINE-1 and ENGINE-2 in ``spec/extensions/engine-contract.md``.
 import os
 import subprocess
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from odf_engines.cluster import Cluster
 from odf_engines.contract import Limits
 from odf_engines.engine import EngineSession, MachineNeed, Offer
 from odf_engines.errors import EngineError
@@ -82,13 +84,19 @@ class SparkEngine:
         """See ``Engine``."""
         return open_session(self._guest, workspace, limits, is_confined_by_caller=self._is_confined_by_caller)
 
-    def _guest(self) -> Guest:
+    def open_on_cluster(self, cluster: Cluster, workspace: Path, limits: Limits) -> EngineSession:
+        """See ``ClusterEngine``."""
+        from odf_engines.spark.cluster.session import open_on_cluster
+
+        return open_on_cluster(partial(self._guest, cluster.cores), cluster, workspace, limits)
+
+    def _guest(self, cores: int | None = None) -> Guest:
         from odf_engines.spark.class_data import find_class_data
 
         runtime = find_runtime()
         class_data = find_class_data(runtime, self.cache)
         options = () if self._is_long_lived else SHORT_LIVED
-        return spark_guest(runtime, cores=self._cores, class_data=class_data, java_options=options)
+        return spark_guest(runtime, cores=cores or self._cores, class_data=class_data, java_options=options)
 
     def prepare(self) -> None:
         """Make what shortens every later start on this machine; takes half a minute once, then nothing.

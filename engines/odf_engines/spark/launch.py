@@ -12,18 +12,21 @@ import struct
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["SETTINGS", "SHORT_LIVED", "class_archives", "connect_spark", "java_command", "start_java"]
+__all__ = ["SECRET", "SETTINGS", "SHORT_LIVED", "class_archives", "connect_spark", "java_command", "start_java"]
 
 JAVA = "/runtime/java/bin/java"
 SPARK_HOME = Path("/runtime/site/pyspark")
 LOCAL_FOLDER = "/exchange/out/.spark"
+SECRET = "/runtime/cluster-secret"  # noqa: S105 - a path
+"""What a cluster asks of its driver; there only where one is used (CLUSTER-5)."""
 _CONNECTION = "/scratch/connection"  # where Java says how to reach it
 
 # Reflection that Spark needs into the Java runtime: org.apache.spark.launcher.JavaModuleOptions of Spark 4.3.
@@ -101,6 +104,8 @@ SETTINGS = {
 }
 
 
+_NONE: Mapping[str, str] = MappingProxyType({})
+
 # Java asks one archive after the other for a class: those that most classes come from stand first, the rest by name.
 # Of two archives with a class of the same name the first stays the first.
 _FIRST_ARCHIVES = (
@@ -128,15 +133,18 @@ def _rank(archive: Path) -> tuple[int, str]:
     return next(ranks, len(_FIRST_ARCHIVES)), archive.name
 
 
-def java_command(*, heap_bytes: int, cores: int, options: Sequence[str] = ()) -> list[str]:
+def java_command(
+    *, heap_bytes: int, cores: int, options: Sequence[str] = (), settings: Mapping[str, str] = _NONE
+) -> list[str]:
     """Return the command that starts Spark's gateway.
 
     Args:
         heap_bytes: Size of the Java heap.
         cores: Tasks at the same time.
         options: Further options of the Java runtime, such as a class-data archive.
+        settings: Of Spark, for a cluster; none that could change a result.
     """
-    settings = {**SETTINGS, "spark.master": f"local[{cores}]", "spark.app.name": "odf-node"}
+    settings = {**SETTINGS, "spark.master": f"local[{cores}]", "spark.app.name": "odf-node", **settings}
     return [
         JAVA, "-cp", ":".join(map(str, class_archives(SPARK_HOME / "jars"))), f"-Xmx{heap_bytes}", *_JAVA_OPTIONS,
         *(f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPENED),
@@ -146,10 +154,12 @@ def java_command(*, heap_bytes: int, cores: int, options: Sequence[str] = ()) ->
     ]  # fmt: skip
 
 
-def start_java(*, heap_bytes: int, cores: int, options: Sequence[str] = ()) -> "subprocess.Popen[bytes]":
+def start_java(
+    *, heap_bytes: int, cores: int, options: Sequence[str] = (), settings: Mapping[str, str] = _NONE
+) -> "subprocess.Popen[bytes]":
     """Start Java and do not wait for it; the process ends when its input closes."""
     return subprocess.Popen(
-        java_command(heap_bytes=heap_bytes, cores=cores, options=options),
+        java_command(heap_bytes=heap_bytes, cores=cores, options=options, settings=settings),
         stdin=subprocess.PIPE, stdout=sys.stderr, env={**os.environ, "_PYSPARK_DRIVER_CONN_INFO_PATH": _CONNECTION},
     )  # fmt: skip
 
@@ -175,6 +185,9 @@ def connect_spark(java: "subprocess.Popen[bytes]") -> "SparkSession":
     os.environ.update(PYSPARK_GATEWAY_PORT=str(port), PYSPARK_GATEWAY_SECRET=raw[8 : 8 + length].decode())
     connection.unlink()
     SparkContext._ensure_initialized()  # noqa: SLF001 - connects, and has no public name
+    if (secret := Path(SECRET)).exists():
+        # Not on the command line of Java, which everybody on the machine can read.
+        SparkContext.setSystemProperty("spark.authenticate.secret", secret.read_text().strip())
     sql = load_beside(load_sql)
     SparkContext.getOrCreate()
     sql.join()

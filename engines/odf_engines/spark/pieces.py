@@ -10,7 +10,6 @@ Where pieces end has no influence on the rows.
 Source: clauses ENGINE-11, ENGINE-12; MAP-2 in ``spec/extensions/changelog-maps.md``.
 """
 
-import os
 import shutil
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
@@ -23,6 +22,7 @@ import pyarrow.parquet as pq
 
 from odf_engines.errors import LimitExceededError
 from odf_engines.spark.java_classes import java_class
+from odf_engines.spark.plans import tasks_at_once
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -60,7 +60,7 @@ def collect_pieces(rows: "DataFrame", columns: "StructType") -> Iterator[pa.Tabl
     # Planned and compiled once; each piece is a job of its own on it, so that none waits in Java to be taken.
     batches = rows._jdf.toArrowBatchRdd(BATCH_ROWS, "UTC", False, False)  # noqa: SLF001
     schema = to_arrow_schema(columns, timezone="UTC")
-    at_once = (os.cpu_count() or 1) + 1
+    at_once = tasks_at_once(rows.sparkSession) + 1
     running: deque[Future[pa.Table]] = deque()
     with ThreadPoolExecutor(at_once, "piece") as pool:
         try:

@@ -4,6 +4,7 @@ A plan, analysed, is an object of Java's that says what a query means; rows are 
 the order of rows are decisions about plans, so one is made of the other here and there, and only here.
 """
 
+import os
 from typing import TYPE_CHECKING, Any
 
 from odf_engines.spark.java_classes import java_class
@@ -11,7 +12,9 @@ from odf_engines.spark.java_classes import java_class
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["analysed_plan", "java_session", "resolve_plan", "rows_of", "rows_of_plan"]
+__all__ = ["analysed_plan", "is_on_cluster", "java_session", "resolve_plan", "rows_of", "rows_of_plan", "tasks_at_once"]
+
+_CLUSTER_CORES = "spark.cores.max"  # which is set for clusters alone
 
 
 def analysed_plan(rows: "DataFrame") -> Any:
@@ -41,6 +44,17 @@ def rows_of(spark: "SparkSession", dataset: Any) -> "DataFrame":
     from pyspark.sql.classic.dataframe import DataFrame
 
     return DataFrame(dataset, spark)
+
+
+def tasks_at_once(spark: "SparkSession") -> int:
+    """Return how many tasks can run at once: on the cores of this machine, or of the cluster that there is."""
+    cores = spark.conf.get(_CLUSTER_CORES, None)
+    return (os.cpu_count() or 1) if cores is None else int(cores)
+
+
+def is_on_cluster(spark: "SparkSession") -> bool:
+    """Say whether tasks run on executors elsewhere."""
+    return spark.conf.get(_CLUSTER_CORES, None) is not None
 
 
 def rows_of_plan(spark: "SparkSession", plan: Any) -> "DataFrame":

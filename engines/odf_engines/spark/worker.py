@@ -52,7 +52,8 @@ def main(arguments: dict[str, Any]) -> None:
     """Serve until the input ends.
 
     Args:
-        arguments: ``limits`` for the kernel, ``memory_bytes`` of the session, ``cores`` and ``java_options``.
+        arguments: ``limits`` for the kernel, ``memory_bytes`` of the session, ``cores`` and ``java_options``; for a
+            cluster ``settings`` of Spark besides, its ``master`` and how many ``executors`` it is to give.
     """
     from odf_engines.sandbox.resources import set_kernel_limits
 
@@ -64,16 +65,32 @@ def main(arguments: dict[str, Any]) -> None:
     # Java takes longest, so it comes first, and everything else while it starts. The other half of the memory is for
     # Java outside its heap, Python and Arrow.
     memory_bytes = arguments["memory_bytes"]
-    java = start_java(heap_bytes=memory_bytes // 2, cores=arguments["cores"], options=arguments["java_options"])
+    settings = arguments.get("settings", {})
+    if settings:
+        from odf_engines.host.worker import output_folder
 
-    from odf_engines.errors import LimitExceededError
+        settings = {**settings, "spark.local.dir": f"{output_folder()}/.spark"}
+    java = start_java(
+        heap_bytes=memory_bytes // 2, cores=arguments["cores"], options=arguments["java_options"], settings=settings
+    )
+
+    from odf_engines.errors import ClusterUnavailableError, LimitExceededError
     from odf_engines.host.messages import error_to_fields
     from odf_engines.host.worker import READY, answer_line, take_answers
     from odf_engines.spark.preload import preload
 
     answers = take_answers()
     preload()
-    root = connect_spark(java)
+    if settings:
+        from odf_engines.spark.cluster.driver import connect_cluster
+
+        try:
+            root = connect_cluster(java, arguments, output_folder())
+        except ClusterUnavailableError as unavailable:
+            print(json.dumps({"error": error_to_fields(unavailable)}), file=answers, flush=True)
+            return
+    else:
+        root = connect_spark(java)
     gc.freeze()
     gc.enable()
     print(json.dumps(READY), file=answers, flush=True)

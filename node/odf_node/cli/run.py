@@ -14,6 +14,7 @@ import sys
 from typing import Final
 
 from odf_engines.errors import (
+    ClusterUnavailableError,
     EngineMissingError,
     InvalidQueryError,
     InvalidSourceError,
@@ -40,6 +41,7 @@ EXIT_CODES: Final[dict[type[OdfError], int]] = {
     InvalidQueryError: 7,
     InvalidSourceError: 7,
     EngineMissingError: 8,
+    ClusterUnavailableError: 5,
     NotFoundError: 3,
     RejectedError: 4,
     UnavailableError: 5,

@@ -6,6 +6,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
+from odf_engines.cluster import LEAST_EXECUTOR_BYTES, LOCAL_MASTER
 from odf_node.ports.access import Pages
 from odf_node.ports.sources import Commands
 from odf_protocol.exchange.limits import (
@@ -207,6 +208,28 @@ class Engines:
         20_000_000, "rows of an input that one step of a derivative reads at most (PLAN-13)", reloads=False, lowest=1
     )
     step_bytes: int = _setting(1 << 30, "bytes of an input's files that one step reads", reloads=False, lowest=1)
+    spark_master: str = _setting(
+        LOCAL_MASTER,
+        "where Spark runs the steps of this node's own datasets: local[*], here; or spark://host:port, on a standalone "
+        "cluster (guides/cluster.md)",
+        reloads=False,
+    )
+    spark_shared_folder: Path | None = _setting(  # noqa: RUF009
+        None, "folder of this node alone that has the same path and files on every worker of the cluster", reloads=False
+    )
+    spark_secret: Path | None = _setting(  # noqa: RUF009
+        None, "file with spark.authenticate.secret of the cluster, readable by this user alone", reloads=False
+    )
+    spark_driver_address: str | None = _setting(
+        None,
+        "IPv4 address at which workers reach this machine; not set: the one it reaches the master from",
+        reloads=False,
+    )
+    spark_cores: int = _setting(4, "cores of the cluster that are used at once", reloads=False, lowest=1)
+    spark_executor_cores: int = _setting(1, "cores of each executor", reloads=False, lowest=1)
+    spark_executor_memory_bytes: int = _setting(
+        1 << 30, "Java heap of each executor", reloads=False, lowest=LEAST_EXECUTOR_BYTES
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,11 +8,13 @@ from dataclasses import Field
 from pathlib import Path
 from typing import Any, Final
 
+from odf_engines.cluster import LOCAL_MASTER, parse_masters
 from odf_node.configuration.declaration import (
     LISTS,
     MAX_LISTED,
     SECTIONS,
     Configuration,
+    Engines,
     Schedule,
     rule_of,
     settings_of,
@@ -110,7 +112,23 @@ def parse_configuration(text: str, *, source_name: str, environment: Mapping[str
     if heads.valid_hours <= heads.renew_hours:
         place, expected = lines.place("heads"), f"more than heads.renew_hours ({heads.renew_hours})"
         raise ConfigurationError(place, "heads.valid_hours", f"expected {expected}, found {heads.valid_hours}")
+    _check_cluster(configuration.engines, lines)
     return configuration
+
+
+def _check_cluster(engines: Engines, lines: "_Lines") -> None:
+    """Look at the settings that a cluster needs (CLUSTER-1)."""
+    if engines.spark_master == LOCAL_MASTER:
+        return
+    try:
+        parse_masters(engines.spark_master)
+    except ValueError as error:
+        place = lines.place("engines.spark_master")
+        raise ConfigurationError(place, "engines.spark_master", str(error)) from error
+    for name in ("spark_shared_folder", "spark_secret"):
+        if getattr(engines, name) is None:
+            text = "a cluster needs this setting too; see engines.spark_master"
+            raise ConfigurationError(lines.place("engines.spark_master"), f"engines.{name}", text)
 
 
 def _read_section(section: str, table: Mapping[str, Any], lines: "_Lines", key: str) -> dict[str, Any]:

@@ -319,7 +319,7 @@ class Transformer:
         with self.objects.writing():
             clock = StepClock()
             with clock.measuring("starting"):
-                session = self.engines.own_session(step.engine)
+                session = self.engines.publishing_session(step.engine)
             rows = EngineRows(self.chains, self.objects, self.engines.rows)
             with clock.measuring("reading"):
                 request = rows.put_into(step.request, planned)

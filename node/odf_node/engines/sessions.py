@@ -1,7 +1,8 @@
 """Engine sessions of one run of the node: opened when first needed, kept warm, never shared between strangers.
 
 What this node's operator wrote (own transforms, ingests, questions) shares one session. Every foreign dataset that is
-re-executed gets a session of its own, so that one stranger's query cannot prepare the ground for another's.
+re-executed gets a session of its own, so that one stranger's query cannot prepare the ground for another's. Where the
+settings name a cluster, steps of own datasets run there, and nothing else does.
 """
 
 import shutil
@@ -14,6 +15,7 @@ from typing import Final, TypeVar
 
 from odf_engines.contract import IngestRequest, IngestResponse, Limits, PreparedRows, QueryRequest, QueryResponse
 from odf_engines.engine import (
+    ClusterEngine,
     Engine,
     EngineSession,
     IngestEngine,
@@ -33,6 +35,7 @@ from odf_engines.preprocess_engines import find_preprocess_engine
 from odf_engines.registry import engines_offering, get_ingest_engine
 from odf_node.configuration.declaration import Engines
 from odf_node.engine_workspace import EngineWorkspace
+from odf_node.engines.cluster import find_cluster, opened_on_cluster
 from odf_node.engines.finding import choose_build, get_engine_here, is_installed
 from odf_node.os_errors import mapped_os_errors
 from odf_node.ports.engines import EngineShelf
@@ -146,7 +149,7 @@ class EngineHost:
             return self._ask_to_ingest(lambda session: session.ingest(request))
         engine = self.find_preprocess_engine(query)
         if engine.lower() == self.roles.ingest.lower():
-            return self.own_session(engine).ingest(request)
+            return self.publishing_session(engine).ingest(request)
         read = self.convert(request)
         # The engine that gave them is asked again.
         kept = None if read.quarantine is None else Path(shutil.move(read.quarantine, self.workspace / _NOT_CONVERTED))
@@ -169,7 +172,7 @@ class EngineHost:
                 return ask(self._first_session(self.roles.ingest_first))
             except UnsuitableSourceError as error:
                 cause = str(error)  # nothing was written
-        return ask(self.own_session(self._get_usual_ingest(cause).name))
+        return ask(self.publishing_session(self._get_usual_ingest(cause).name))
 
     def _get_usual_ingest(self, cause: str) -> IngestEngine:
         try:
@@ -245,6 +248,20 @@ class EngineHost:
             session = None if self._is_added(name) else self._find_warm(name)
             self._own[name] = self._stack.enter_context(session or self._open(name))
         return self._own[name]
+
+    def publishing_session(self, name: str) -> EngineSession:
+        """Return the session for the next step of an own dataset: on the cluster, where the engine has one (CLUSTER-1).
+
+        Raises:
+            ClusterUnavailableError: The cluster cannot be used; no other place takes its.
+        """
+        cluster = find_cluster(self.roles)
+        if cluster is None or not isinstance(engine := self.get_engine(name), ClusterEngine):
+            return self.own_session(name)
+        if cluster.master not in self._own:
+            session = self._stack.enter_context(opened_on_cluster(engine, cluster, self.limits))
+            self._own[cluster.master] = self._watched(session, name)
+        return self._own[cluster.master]
 
     @contextmanager
     def foreign_session(self, name: str) -> Iterator[EngineSession]:

@@ -32,10 +32,12 @@ from odf_engines.spark.ingest.refused_rows import iter_refused, iter_unconverted
 from odf_engines.spark.ingest.staging import schema_of_query, stage_converted, stage_preprocessed
 from odf_engines.spark.ingest.state_rows import load_state
 from odf_engines.spark.ingest.validating import validate_staged
+from odf_engines.spark.plans import is_on_cluster, tasks_at_once
 from odf_protocol.errors import MalformedError, UnsupportedError
 from odf_protocol.schema_arrow import rows_schema_of
 
 _BYTES_PER_PARTITION = 64 * 1024 * 1024  # guess: sorts within a 1 GiB heap
+_LEAST_PARTITION_BYTES = 1024 * 1024  # guess: less takes no longer than to send the task
 
 
 def convert(spark: Any, request: IngestRequest, folders: Folders) -> dict[str, object]:
@@ -210,7 +212,11 @@ def _quarantined(
 
 
 def _configure(spark: Any, request: IngestRequest) -> None:
-    partitions = max(1, request.source_path.stat().st_size // _BYTES_PER_PARTITION)
+    source_bytes = request.source_path.stat().st_size
+    # On a cluster every core has its part, also of a source that one core would manage.
+    most_bytes = source_bytes // tasks_at_once(spark) if is_on_cluster(spark) else _BYTES_PER_PARTITION
+    partition_bytes = max(_LEAST_PARTITION_BYTES, min(_BYTES_PER_PARTITION, most_bytes))
+    partitions = max(1, source_bytes // partition_bytes)
     settings = {
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.ansi.enabled": "true",
@@ -220,7 +226,7 @@ def _configure(spark: Any, request: IngestRequest) -> None:
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
         # Every order that matters is sorted for, so files may be read and rows exchanged in parallel.
         "spark.sql.shuffle.partitions": str(partitions),
-        "spark.sql.files.maxPartitionBytes": str(_BYTES_PER_PARTITION),
+        "spark.sql.files.maxPartitionBytes": str(partition_bytes),
     }
     for name, value in settings.items():
         spark.conf.set(name, value)

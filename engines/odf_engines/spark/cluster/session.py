@@ -1,0 +1,110 @@
+"""A session whose driver runs in a sandbox here and whose tasks run on a cluster.
+
+It differs from any other session of Spark in what its sandbox contains: the network, names of hosts, and the folders of
+requests at the path that they have on every machine of the cluster. Files are copied there, never linked: workers may
+write to that folder.
+
+Source: clauses CLUSTER-3 to CLUSTER-5 in ``spec/extensions/engine-cluster.md``.
+"""
+
+import dataclasses
+import shutil
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from odf_engines.cluster import Cluster
+from odf_engines.contract import Limits
+from odf_engines.errors import ClusterUnavailableError
+from odf_engines.host.guest import Guest
+from odf_engines.host.session import HostSession, open_session
+from odf_engines.host.worker import OUTPUT_VARIABLE
+from odf_engines.sandbox.process import SandboxedProcess
+from odf_engines.sandbox.profile import HOST_NAME, Mount, Profile
+from odf_engines.spark.launch import SECRET
+
+__all__ = ["ClusterSession", "open_on_cluster"]
+
+_HOSTS: Final = Path("/etc/hosts")
+_RESOLVER: Final = Path("/etc/resolv.conf")
+
+
+class ClusterSession(HostSession):
+    """See ``HostSession``.
+
+    Raises:
+        ClusterUnavailableError: There is no sandbox of our own on this machine.
+    """
+
+    def __init__(
+        self,
+        guest: Guest,
+        workspace: Path,
+        limits: Limits,
+        *,
+        process: type[SandboxedProcess] = SandboxedProcess,
+        has_filter: bool = True,
+    ) -> None:
+        if not process.is_sandbox:
+            raise ClusterUnavailableError(str(guest.arguments["master"]), "its driver runs in a sandbox of ours only")
+        super().__init__(guest, workspace, limits, process=process, has_filter=has_filter)
+
+    def show_input(self, path: Path) -> str:
+        """See ``HostSession``: its path is the same everywhere."""
+        return str(self.link_input(path))
+
+    def link_input(self, path: Path, name: str | None = None) -> Path:
+        """See ``HostSession``; a copy, since a link could be written through by workers."""
+        folder = self.folder / "in" / str(self._number)
+        shown = folder / (name or f"{sum(1 for _ in folder.iterdir())}{path.suffix}")
+        shutil.copyfile(path, shown)
+        return shown
+
+    def profile(self) -> Profile:
+        """See ``HostSession``."""
+        profile = super().profile()
+        moved = {"/exchange/in": self.folder / "in", "/exchange/out": self.folder / "out"}
+        mounts = [
+            dataclasses.replace(mount, target=str(moved.get(mount.target, mount.target)))
+            for mount in (*profile.mounts, *self._names())
+        ]
+        environment = {**profile.environment, OUTPUT_VARIABLE: str(self.folder / "out")}
+        return dataclasses.replace(profile, mounts=tuple(mounts), environment=environment, has_network=True)
+
+    def _names(self) -> list[Mount]:
+        """Give the driver the names of hosts that this machine knows."""
+        hosts = self.folder / "etc" / "hosts"
+        known = _HOSTS.read_text() if _HOSTS.exists() else ""
+        hosts.write_text(f"127.0.0.1 localhost {HOST_NAME}\n{known}")
+        (self.folder / "etc" / "nsswitch.conf").write_text("passwd: files\ngroup: files\nhosts: files dns\n")
+        return [Mount(_RESOLVER.resolve(), str(_RESOLVER))] if _RESOLVER.exists() else []
+
+
+def open_on_cluster(make_guest: Callable[[], Guest], cluster: Cluster, workspace: Path, limits: Limits) -> HostSession:
+    """Prepare a session on a cluster.
+
+    Args:
+        make_guest: Gives what runs on one machine.
+        cluster: Where tasks run.
+        workspace: Existing folder inside the shared one.
+        limits: Of the driver; its executors have what the cluster says.
+
+    Raises:
+        ClusterUnavailableError: The cluster cannot be reached, or this machine is not ready for it.
+        SandboxUnavailableError: Isolation does not work here.
+    """
+    cluster.check_files()
+    settings = cluster.settings(cluster.find_driver_address())
+    return open_session(partial(_guest, make_guest, cluster, settings), workspace, limits, session=ClusterSession)
+
+
+def _guest(make_guest: Callable[[], Guest], cluster: Cluster, settings: Mapping[str, str]) -> Guest:
+    guest = make_guest()
+    executors = max(1, cluster.cores // cluster.executor_cores)
+    return dataclasses.replace(
+        guest,
+        arguments={**guest.arguments, "master": cluster.master, "executors": executors, "settings": dict(settings)},
+        environment={**guest.environment, "SPARK_LOCAL_IP": settings["spark.driver.bindAddress"]},
+        mounts=(*guest.mounts, Mount(cluster.secret.resolve(), SECRET)),
+    )

@@ -1,0 +1,127 @@
+"""A standalone cluster of stock Spark on the loopback: a master and workers, as an operator starts them."""
+
+import os
+import re
+import secrets
+import signal
+import subprocess
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from odf_engines.spark.runtime import find_runtime
+
+ADDRESS = "127.0.0.1"
+_APPEAR_S = 120.0  # guess: a JVM on a machine that is busy
+_READY = {"Master": re.compile(r"I have been elected leader"), "Worker": re.compile(r"Successfully registered")}
+_WITHOUT_MODULE = """#!/bin/sh
+for each do
+    shift
+    [ "$each" = --add-modules=jdk.incubator.vector ] || set -- "$@" "$each"
+done
+exec '{java}' "$@"
+"""
+_DEFAULTS = "spark-defaults.conf"
+_PORT = re.compile(r"Starting Spark master at spark://[^:]+:(\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class LoopbackCluster:
+    """A cluster that runs.
+
+    Attributes:
+        master: As the setting names it.
+        secret: File with what the cluster asks of whoever speaks to it.
+        folder: Has the logs of its parts.
+    """
+
+    master: str
+    secret: Path
+    folder: Path
+
+    def finished_tasks(self) -> tuple[int, ...]:
+        """How many tasks each executor of each application has finished, as its log says."""
+        logs = sorted(self.folder.glob("worker-*/app-*/*/stderr"))
+        return tuple(log.read_text(errors="replace").count("Finished task") for log in logs)
+
+
+@contextmanager
+def loopback_cluster(
+    folder: Path, *, workers: int = 2, settings: Mapping[str, str] | None = None
+) -> Iterator[LoopbackCluster]:
+    """Start master and workers, each with one core and 1 GiB, and end them with the block.
+
+    Args:
+        folder: Existing; for their logs.
+        workers: How many.
+        settings: Of Spark, instead of those that the guide asks for.
+    """
+    secret = folder / "secret"
+    secret.write_text(secrets.token_hex(32))
+    secret.chmod(0o600)
+    asked = {
+        "spark.authenticate": "true",
+        "spark.network.crypto.enabled": "true",
+        "spark.network.crypto.authEngineVersion": "2",
+        "spark.network.crypto.cipher": "AES/GCM/NoPadding",
+        "spark.network.crypto.saslFallback": "false",
+        "spark.io.encryption.enabled": "true",
+    }
+    defaults = folder / _DEFAULTS
+    lines = {**asked, **(settings or {}), "spark.authenticate.secret": secret.read_text()}
+    defaults.write_text("".join(f"{name} {value}\n" for name, value in lines.items()))
+    started: list[subprocess.Popen[bytes]] = []
+    try:
+        log = _start(started, folder, "Master", "--host", ADDRESS, "--port", "0", "--webui-port", "0")
+        found = _PORT.search(log)
+        assert found is not None
+        master = f"spark://{ADDRESS}:{found[1]}"
+        for number in range(workers):
+            work = folder / f"worker-{number}"
+            size = ("--cores", "1", "--memory", "1g", "--work-dir", str(work))
+            _start(started, folder, "Worker", "--host", ADDRESS, "--webui-port", "0", *size, master)
+        yield LoopbackCluster(master, secret, folder)
+    finally:
+        for process in reversed(started):
+            process.send_signal(signal.SIGTERM)
+        for process in started:
+            try:
+                process.wait(timeout=20)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+def _start(started: "list[subprocess.Popen[bytes]]", folder: Path, kind: str, *arguments: str) -> str:
+    """Start a part of the cluster and wait until it says that it works; return its log."""
+    runtime = find_runtime()
+    path = folder / f"{kind.lower()}-{len(started)}.log"
+    java_home = _java_home(folder)
+    environment = {
+        **os.environ, "SPARK_HOME": str(runtime.jars.parent), "JAVA_HOME": str(java_home), "SPARK_LOCAL_IP": ADDRESS,
+        "SPARK_SCALA_VERSION": "2.13",  # as bin/load-spark-env.sh says
+    }  # fmt: skip
+    opened = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in ("java.nio", "sun.nio.ch")]
+    command = [java_home / "bin" / "java", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-cp", f"{runtime.jars}/*", *opened]
+    command += [f"org.apache.spark.deploy.{kind.lower()}.{kind}", "--properties-file", folder / _DEFAULTS, *arguments]
+    with path.open("wb") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
+    started.append(process)
+    deadline = time.monotonic() + _APPEAR_S
+    while not _READY[kind].search(text := path.read_text(errors="replace")):
+        if process.poll() is not None or time.monotonic() > deadline:
+            raise AssertionError(f"{kind} did not come up: {text[-2000:]}")
+        time.sleep(0.05)
+    return text
+
+
+def _java_home(folder: Path) -> Path:
+    """Return a home of Java for executors: that of the wheel lacks a module that Spark names when it starts them."""
+    program = folder / "java" / "bin" / "java"
+    if not program.exists():
+        program.parent.mkdir(parents=True)
+        program.write_text(_WITHOUT_MODULE.format(java=find_runtime().java_home / "bin" / "java"))
+        program.chmod(0o755)
+    return program.parent.parent
