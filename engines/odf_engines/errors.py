@@ -21,7 +21,7 @@ Source: clauses ENGINE-8 and SANDBOX-1 in ``spec/extensions``.
 from collections.abc import Sequence
 from typing import Self
 
-from odf_protocol.errors import OdfError, shown
+from odf_protocol.errors import OdfError, UnavailableError, shown
 
 __all__ = [
     "ClusterUnavailableError",
@@ -174,7 +174,7 @@ class SandboxUnavailableError(EngineError):
         super().__init__(f"no sandbox, so no foreign query is run: {reason}")
 
 
-class ClusterUnavailableError(EngineError):
+class ClusterUnavailableError(EngineError, UnavailableError):
     """The cluster that the operator's settings name cannot be used; nothing was computed, here or there.
 
     Attributes:

@@ -68,20 +68,24 @@ def loopback_cluster(
         "spark.network.crypto.cipher": "AES/GCM/NoPadding",
         "spark.network.crypto.saslFallback": "false",
         "spark.io.encryption.enabled": "true",
+        "spark.master.rest.enabled": "false",
     }
     defaults = folder / _DEFAULTS
     lines = {**asked, **(settings or {}), "spark.authenticate.secret": secret.read_text()}
     defaults.write_text("".join(f"{name} {value}\n" for name, value in lines.items()))
     started: list[subprocess.Popen[bytes]] = []
     try:
-        log = _start(started, folder, "Master", "--host", ADDRESS, "--port", "0", "--webui-port", "0")
-        found = _PORT.search(log)
+        here = ("--host", ADDRESS, "--webui-port", "0")
+        started.append(_start(folder, "Master", folder / "master.log", *here, "--port", "0"))
+        found = _PORT.search(_wait_for(started[0], "Master", folder / "master.log"))
         assert found is not None
         master = f"spark://{ADDRESS}:{found[1]}"
-        for number in range(workers):
-            work = folder / f"worker-{number}"
-            size = ("--cores", "1", "--memory", "1g", "--work-dir", str(work))
-            _start(started, folder, "Worker", "--host", ADDRESS, "--webui-port", "0", *size, master)
+        logs = [folder / f"worker-{number}.log" for number in range(workers)]
+        for log in logs:
+            size = ("--cores", "1", "--memory", "1g", "--work-dir", str(log.with_suffix("")))
+            started.append(_start(folder, "Worker", log, *here, *size, master))
+        for worker, log in zip(started[1:], logs, strict=True):
+            _wait_for(worker, "Worker", log)
         yield LoopbackCluster(master, secret, folder)
     finally:
         for process in reversed(started):
@@ -94,23 +98,27 @@ def loopback_cluster(
                 process.wait()
 
 
-def _start(started: "list[subprocess.Popen[bytes]]", folder: Path, kind: str, *arguments: str) -> str:
-    """Start a part of the cluster and wait until it says that it works; return its log."""
+def _start(folder: Path, kind: str, log: Path, *arguments: str) -> "subprocess.Popen[bytes]":
+    """Start a part of the cluster."""
     runtime = find_runtime()
-    path = folder / f"{kind.lower()}-{len(started)}.log"
     java_home = _java_home(folder)
     environment = {
         **os.environ, "SPARK_HOME": str(runtime.jars.parent), "JAVA_HOME": str(java_home), "SPARK_LOCAL_IP": ADDRESS,
         "SPARK_SCALA_VERSION": "2.13",  # as bin/load-spark-env.sh says
+        # Of executors too, which live for seconds here.
+        "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     }  # fmt: skip
     opened = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in ("java.nio", "sun.nio.ch")]
-    command = [java_home / "bin" / "java", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-cp", f"{runtime.jars}/*", *opened]
+    command = [java_home / "bin" / "java", "-Xmx256m", "-cp", f"{runtime.jars}/*", *opened]
     command += [f"org.apache.spark.deploy.{kind.lower()}.{kind}", "--properties-file", folder / _DEFAULTS, *arguments]
-    with path.open("wb") as log:
-        process = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
-    started.append(process)
+    with log.open("wb") as stream:
+        return subprocess.Popen(command, stdout=stream, stderr=stream, env=environment)
+
+
+def _wait_for(process: "subprocess.Popen[bytes]", kind: str, log: Path) -> str:
+    """Wait until a part of the cluster says that it works; return its log."""
     deadline = time.monotonic() + _APPEAR_S
-    while not _READY[kind].search(text := path.read_text(errors="replace")):
+    while not _READY[kind].search(text := log.read_text(errors="replace")):
         if process.poll() is not None or time.monotonic() > deadline:
             raise AssertionError(f"{kind} did not come up: {text[-2000:]}")
         time.sleep(0.05)

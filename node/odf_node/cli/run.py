@@ -14,7 +14,6 @@ import sys
 from typing import Final
 
 from odf_engines.errors import (
-    ClusterUnavailableError,
     EngineMissingError,
     InvalidQueryError,
     InvalidSourceError,
@@ -41,7 +40,6 @@ EXIT_CODES: Final[dict[type[OdfError], int]] = {
     InvalidQueryError: 7,
     InvalidSourceError: 7,
     EngineMissingError: 8,
-    ClusterUnavailableError: 5,
     NotFoundError: 3,
     RejectedError: 4,
     UnavailableError: 5,
