@@ -48,6 +48,7 @@ def check(commands: Commands = Commands.NOBODY, **parts: str) -> None:
         {},
         {"fetch": "{kind: Url, url: 'postgresql://u:${{ env.P }}@${{ env.H }}/d?table=t&by=c&sslmode=verify-full'}"},
         {"fetch": "{kind: Url, url: 'postgres://u@h/d?query=SELECT+1+AS+c&by=c&limit=${{ env.N || 5 }}'}"},
+        {"fetch": "{kind: Url, url: 'ftp://u:${{ env.P }}@h:2121/a/b.csv'}"},
         {"fetch": "{kind: FilesGlob, path: /data/*.csv}"},
         {"fetch": "{kind: FilesGlob, path: '${{ env.DATA }}/*.csv'}"},
         {"fetch": "{kind: Url, url: '${{ env.SOURCE }}'}"},
@@ -72,7 +73,9 @@ WRONG = {
     ),
     "mqtt": ({"fetch": "{kind: Mqtt, host: h, port: 1, topics: [{path: t}]}"}, "Mqtt is not built yet"),
     "ethereum": ({"fetch": "{kind: EthereumLogs, chainId: 1}"}, "EthereumLogs is not built yet"),
-    "ftp": ({"fetch": "{kind: Url, url: 'ftp://x/a'}"}, "fetch.url: expected http://..., https://..., file:///"),
+    "ftps": ({"fetch": "{kind: Url, url: 'ftps://x/a'}"}, "found ftps://x/a"),
+    "ftp-folder": ({"fetch": "{kind: Url, url: 'ftp://x/a/'}"}, "found no host, no file"),
+    "ftp-password": ({"fetch": "{kind: Url, url: 'ftp://u:pw@x/a'}"}, "found one that is written out"),
     "password": ({"fetch": f"{{kind: Url, url: 'postgresql://u:pw@h/{TABLE}'}}"}, "found one that is written out"),
     "password-default": (
         {"fetch": "{kind: Url, url: \"postgresql://u:${{ env.P || 'pw' }}@h/d?table=t&by=c\"}"},

@@ -348,7 +348,7 @@ def test_unsupported_kinds_of_sources_are_named(tmp_path: Path) -> None:
     reader = LocalSourceReader()
     for step, match in (
         (FetchStepMqtt(host="h", port=1, topics=()), "Mqtt"),
-        (FetchStepUrl(url="ftp://h/x"), "ftp"),
+        (FetchStepUrl(url="gopher://h/x"), "gopher"),
         (FetchStepUrl(url="http://h/x", event_time=EventTimeSourceFromPath(pattern="x")), "FromPath"),
     ):
         with pytest.raises(UnsupportedError, match=match):

@@ -15,7 +15,7 @@ from odf_protocol.events import FetchStep, FetchStepFilesGlob, FetchStepUrl
 __all__ = ["digest_of_place", "fill_in", "list_variables"]
 
 _OWN: Final = "ODF_NODE_"
-_USER_INFO: Final = re.compile(r"(?:postgres|postgresql)://((?:\$\{\{.*?\}\}|[^/?#@])*)@", re.IGNORECASE)
+_USER_INFO: Final = re.compile(r"(?:ftp|postgres|postgresql)://((?:\$\{\{.*?\}\}|[^/?#@])*)@", re.IGNORECASE)
 
 
 def list_variables(step: FetchStep) -> tuple[str, ...]:
@@ -32,8 +32,15 @@ def list_variables(step: FetchStep) -> tuple[str, ...]:
 
 
 def digest_of_place(step: FetchStep) -> bytes | None:
-    """Tell one URL from another without keeping it, as it may hold a secret; 32 bytes, None for other sources."""
-    return hashlib.sha3_256(step.url.encode()).digest() if isinstance(step, FetchStepUrl) else None
+    """Tell one URL from another without keeping it, as it may hold a secret; 32 bytes, None for other sources.
+
+    A new password before the @ leads to the same place.
+    """
+    if not isinstance(step, FetchStepUrl):
+        return None
+    found = _USER_INFO.match(step.url)
+    place = step.url if found is None else step.url[: found.start(1)] + step.url[found.end() :]
+    return hashlib.sha3_256(place.encode()).digest()
 
 
 def fill_in(step: FetchStep, environment: Mapping[str, str]) -> FetchStep:
@@ -60,7 +67,7 @@ def fill_in(step: FetchStep, environment: Mapping[str, str]) -> FetchStep:
 
 
 def _fill_in_url(url: str, environment: Mapping[str, str]) -> str:
-    """Fill in a URL; before the @ of a database values are taken as they are, whatever characters a password has."""
+    """Fill in a URL; before the @ of a server values are taken as they are, whatever characters a password has."""
     from odf_protocol.manifest.templates import find_variables, substitute
 
     found = _USER_INFO.match(url)

@@ -10,6 +10,7 @@ from typing import Final
 from odf_node.adapters.sources.database import SCHEME, parse_table_url
 from odf_node.adapters.sources.extras import find_missing_extra
 from odf_node.adapters.sources.files import check_event_time, parse_file_url, parse_pattern
+from odf_node.adapters.sources.ftp import FTP_SCHEME, parse_ftp_url
 from odf_node.adapters.sources.postgres_place import POSTGRES_SCHEMES, parse_postgres_url
 from odf_node.ports.sources import COMMANDS_SETTING, Commands
 from odf_protocol.errors import MalformedError, UnsupportedError
@@ -25,7 +26,7 @@ from odf_protocol.manifest.snapshot_error import At
 
 __all__ = ["check_fetch", "check_prepare"]
 
-_SCHEMES: Final = ("http", "https", "file", SCHEME, *POSTGRES_SCHEMES)
+_SCHEMES: Final = ("http", "https", "file", FTP_SCHEME, SCHEME, *POSTGRES_SCHEMES)
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 _TEMPLATE: Final = "${{"
 _WHOLE_TEMPLATE: Final = re.compile(r"\$\{\{.*?\}\}")
@@ -81,8 +82,8 @@ def _check_url(url: str, at: At) -> None:
     scheme = _SCHEME.match(url)
     if scheme is None or scheme[1].lower() not in _SCHEMES:
         at.reject(
-            "http://..., https://..., file:///absolute/path, sqlite:///absolute/path.db?table=...&by=... or "
-            "postgresql://user@host/database?table=...&by=...",
+            "http://..., https://..., ftp://host/path, file:///absolute/path, "
+            "sqlite:///absolute/path.db?table=...&by=... or postgresql://user@host/database?table=...&by=...",
             url,
             [f"{each}:" for each in _SCHEMES],
         )
@@ -90,6 +91,9 @@ def _check_url(url: str, at: At) -> None:
         _check(lambda: parse_file_url(url), at)
     if scheme[1].lower() == SCHEME and _TEMPLATE not in url:
         _check(lambda: parse_table_url(url), at)
+    if scheme[1].lower() == FTP_SCHEME:
+        check_no_password(url, at)
+        _check(lambda: parse_ftp_url(_WHOLE_TEMPLATE.sub(_ANY_VALUE, url)), at)
     if scheme[1].lower() in POSTGRES_SCHEMES:
         check_no_password(url, at)
         _check(lambda: parse_postgres_url(_WHOLE_TEMPLATE.sub(_ANY_VALUE, url)), at)

@@ -12,6 +12,7 @@ from odf_node.adapters.sources.database import SCHEME, fetch_rows
 from odf_node.adapters.sources.declared import check_fetch, check_prepare
 from odf_node.adapters.sources.encodings import write_as_utf8
 from odf_node.adapters.sources.files import fetch_file, fetch_next_match, take_file
+from odf_node.adapters.sources.ftp import FTP_SCHEME, fetch_ftp
 from odf_node.adapters.sources.limits import SourceLimits
 from odf_node.adapters.sources.postgres import fetch_postgres
 from odf_node.adapters.sources.postgres_place import POSTGRES_SCHEMES
@@ -65,7 +66,9 @@ class LocalSourceReader:
             return await asyncio.to_thread(fetch_rows, step, state=state, now=now, folder=folder, limits=self.limits)
         if scheme in POSTGRES_SCHEMES:
             return await fetch_postgres(step, state=state, now=now, folder=folder, limits=self.limits, rate=self.rate)
-        supported = "http, https, file, sqlite, postgresql"
+        if scheme == FTP_SCHEME:
+            return await fetch_ftp(step, state=state, now=now, folder=folder, limits=self.limits, rate=self.rate)
+        supported = "http, https, ftp, file, sqlite, postgresql"
         raise UnsupportedError("URL scheme of a source", found=scheme, supported=supported)
 
     def check(self, source: SetPollingSource, at: At) -> None:

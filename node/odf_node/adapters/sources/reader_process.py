@@ -1,0 +1,103 @@
+"""Servers that are asked in a process of its own: what they send is bounded in memory, bytes and time.
+
+Client libraries believe what a server says of sizes, and wait as long as it likes. So they run in a reader, a program
+of bounded memory. It gets one request in JSON, gives bytes, and at the end, on standard error, one line of JSON: an
+answer, or what is wrong. Its end is an answer like any other.
+
+Source: clauses ING-31 and ING-32 in ``spec/ingest.md``.
+"""
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from asyncio.subprocess import PIPE, Process
+from pathlib import Path
+from typing import Any, Final
+
+from odf_node.adapters.sources.limits import BoundedFile, SourceLimits
+from odf_node.byte_rate import ByteRate
+from odf_node.ports.sources import SourceNotFoundError, SourceTooLargeError, SourceUnavailableError
+from odf_protocol.errors import MalformedError, OdfError
+
+__all__ = ["run_reader"]
+
+_MOST_ANSWER_BYTES: Final = 64 * 1024  # guess: a value of a column, or a message
+_NOT_FOR_READERS: Final = ("PG", "ODF_NODE_")
+"""Begin variables of the environment that a reader does not see: libpq would send ``PGPASSWORD`` to any server."""
+
+
+async def run_reader(
+    module: str, request: dict[str, Any], *, target: Path, name: str, limits: SourceLimits, rate: ByteRate
+) -> dict[str, Any]:
+    """Run the program ``module`` of this package's neighbours; write its bytes to ``target``, and return its answer.
+
+    Raises:
+        SourceNotFoundError, SourceUnavailableError, SourceTooLargeError, MalformedError: It brought nothing; ``target``
+            is removed.
+    """
+    total_s = None if rate.is_limited else limits.total_s
+    environment = {each: value for each, value in os.environ.items() if not each.startswith(_NOT_FOR_READERS)}
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-P", "-m", f"odf_node.adapters.{module}",
+        stdin=PIPE, stdout=PIPE, stderr=PIPE, env=environment,
+        start_new_session=True,  # a terminal's Ctrl-C is for us: it must not look like the server's doing
+    )  # fmt: skip
+    try:
+        async with asyncio.timeout(total_s):
+            assert process.stdin is not None
+            process.stdin.write(json.dumps(request).encode())
+            process.stdin.close()
+            with BoundedFile(target, name, limits) as file:
+                await _take_bytes(process, file, name, limits, rate)
+                return await _take_answer(process, name, limits)
+    except TimeoutError as error:
+        raise SourceUnavailableError(name, f"no complete answer within {limits.total_s:g} s") from error
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+
+
+async def _take_bytes(process: Process, file: BoundedFile, name: str, limits: SourceLimits, rate: ByteRate) -> None:
+    assert process.stdout is not None
+    while True:
+        try:
+            chunk = await asyncio.wait_for(process.stdout.read(rate.piece_bytes), limits.answer_s)
+        except TimeoutError as error:
+            raise SourceUnavailableError(name, f"the server sent nothing for {limits.answer_s:g} s") from error
+        if not chunk:
+            return
+        rate.take(len(chunk))
+        await rate.wait()
+        file.write(chunk)
+
+
+async def _take_answer(process: Process, name: str, limits: SourceLimits) -> dict[str, Any]:
+    """Read what the reader says when it is done; it may be in the hands of the server that it asks."""
+    assert process.stderr is not None
+    text = await process.stderr.read(_MOST_ANSWER_BYTES)
+    code = await process.wait()
+    try:
+        answer = json.loads(text.splitlines()[-1])
+        if code == 0 and "error" in answer:
+            raise _error_of(answer["error"], name, limits)
+        if code == 0:
+            return dict(answer)
+    except (ValueError, LookupError, TypeError, RecursionError):
+        pass
+    ended = signal.Signals(-code).name if code < 0 else f"exit code {code}"
+    raise SourceUnavailableError(name, f"what the server sent ended its reader ({ended})")
+
+
+def _error_of(error: dict[str, Any], name: str, limits: SourceLimits) -> OdfError:
+    found = str(error["found"])
+    match error["kind"]:
+        case "malformed":
+            return MalformedError("source", where=name, expected=str(error["expected"]), found=found)
+        case "not-found":
+            return SourceNotFoundError(name, found)
+        case "too-large":
+            return SourceTooLargeError(name, "size_bytes", limits.size_bytes)
+    return SourceUnavailableError(name, f"the server does not answer: {found}")
