@@ -3,7 +3,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test check lint install compile prepare types run-tests bench soak fuzz docs lock clean
+.PHONY: demo test check lint install compile prepare types run-tests bench soak fuzz proof docs lock clean
 .DEFAULT_GOAL := test
 
 install: compile prepare
@@ -80,6 +80,20 @@ SOAK_NODES ?= 10
 soak: install
 	HONEST_INCREMENTS=1000 $(BIN)/pytest tests/fault/test_honest_exchange.py --timeout=3600
 	$(BIN)/python tests/soak/soak.py $(SOAK_S) $(SOAK_NODES)
+
+PROOF_PAIRS ?= 2000
+PROOF_SEED ?= 1000
+
+# So many pairs of a query and a history, each against a database of another make, in portions of a hundred: an engine each,
+# so that a run that is ended has proved the portions before. The seed that fails is told, and belongs into the tests.
+proof: install
+	first=$(PROOF_SEED); end=$$(($(PROOF_SEED) + $(PROOF_PAIRS))); failed=0; \
+	while [ $$first -lt $$end ]; do \
+		left=$$((end - first)); pairs=$$((left < 100 ? left : 100)); \
+		echo "== pairs $$first to $$((first + pairs - 1))"; \
+		VIEW_SEED=$$first VIEW_EXAMPLES=$$pairs nice -n 15 $(BIN)/pytest tests/property/test_maintained_views.py --timeout=3600 || failed=1; \
+		first=$$((first + pairs)); \
+	done; exit $$failed
 
 FUZZ_S ?= 120
 

@@ -115,20 +115,21 @@ def test_class_of_a_join_as_of_a_time_is_final(spark_session):
         pytest.param("SELECT * FROM people", ("k",), "nothing says which time", id="plain"),
         pytest.param(JOINED.replace("LEFT", "RIGHT"), ("k",), "with nothing", id="right"),
         pytest.param(
-            f"SELECT event_time, a FROM ({JOINED}) GROUP BY event_time, a", ("k",), "lists and filters", id="group"
-        ),
-        pytest.param(
             JOINED.replace("OF o.event_time", "OF o.event_time + INTERVAL 1 DAY"),
             ("k",),
             "Invalid time travel",
             id="time",
         ),
-        pytest.param(JOINED.replace("OF o.event_time", "OF p.event_time"), ("k",), "not the event time", id="its-own"),
-        pytest.param(JOINED.replace("p.r", "p.*"), ("k",), "", id="star"),
+        pytest.param(
+            JOINED.replace("OF o.event_time", "OF p.event_time"), ("k",), "as of a time of its own", id="its-own"
+        ),
+        pytest.param(JOINED.replace("p.r", "p.*"), ("k",), "more than one column", id="star"),
         pytest.param(JOINED, ("nothing",), "no column", id="key"),
-        pytest.param(f"{JOINED} JOIN orders q ON q.k = o.k", ("k",), "lists and filters", id="other-join"),
-        pytest.param(f"WITH x AS ({JOINED}) SELECT * FROM x", ("k",), "in no join of the query itself", id="inside"),
-        pytest.param(f"{JOINED} WHERE o.a > (SELECT max(a) FROM orders)", ("k",), "lists and filters", id="subquery"),
+        pytest.param(JOINED.replace("ON o.k = p.k", "USING (k)"), ("k",), "with ON", id="using"),
+        pytest.param(
+            f"SELECT * FROM orders WHERE a IN (SELECT a FROM ({JOINED}))", ("k",), "inside an expression", id="subquery"
+        ),
+        pytest.param("SELECT * FROM orders", ("k",), "does not read this temporal table", id="unread"),
     ],
 )
 def test_what_is_no_join_as_of_the_probes_time_is_refused(spark_session, query, key, reason):
@@ -136,6 +137,38 @@ def test_what_is_no_join_as_of_the_probes_time_is_refused(spark_session, query, 
     grade = spark_session.check(as_of(query, "people", *key), tables)
     assert (grade.level.value, grade.schema) == ("refused", None)
     assert reason in grade.findings[0].reason
+
+
+@pytest.mark.parametrize(
+    ("query", "key"),
+    [
+        (f"SELECT max(event_time) AS event_time, r, sum(a) AS a FROM ({JOINED}) GROUP BY r", ("r",)),
+        (f"{JOINED} JOIN orders q ON q.k = o.k", None),
+        (f"{JOINED} WHERE o.a > (SELECT max(a) FROM orders)", None),
+        (JOINED.replace("FROM orders", "FROM (SELECT DISTINCT * FROM orders)"), None),
+    ],
+)
+def test_more_than_lists_and_filters_beside_a_join_as_of_a_time_is_a_maintained_view(spark_session, query, key):
+    tables = [QueryTable(name=name, vocabulary=Vocabulary(), schema=schema) for name, schema in SCHEMAS.items()]
+    grade = spark_session.check(as_of(query), tables)
+    assert (grade.transform_class, grade.key) == (TransformClass.MAINTAINED, key)
+
+
+def test_group_over_a_join_as_of_a_time_waits_for_answers_and_is_corrected(spark_session, tmp_path):
+    query = f"SELECT max(event_time) AS event_time, sum(a) AS a, r FROM ({JOINED}) GROUP BY r"
+    steps = Steps(spark_session, tmp_path, query)
+    steps.step([order(1, 1, 10), order(2, 1, 20), order(2, 2, 7)], [person(0, 1, "old")], orders_mark=mark(9))
+    assert steps.view.changes == []
+    assert steps.step(people_mark=mark(1)) == [(APPEND, 1, 10, "old")]
+    assert steps.step(people=[person(0.5, 1, "late")], people_mark=mark(2)) == [
+        (APPEND, 2, 7, None),
+        (APPEND, 2, 20, "late"),
+    ]
+    assert (steps.late, steps.view.watermark) == (1, None)
+    assert steps.step([order(1, 1, 10, RETRACT), order(0.5, 1, 1)]) == [
+        (CORRECT_FROM, 1, 10, "old"),
+        (CORRECT_TO, 0.5, 1, "old"),
+    ]
 
 
 def test_time_travel_without_a_temporal_table_says_what_to_declare(spark_session):

@@ -122,17 +122,26 @@ SAID = {
     "chance": ("SELECT event_time, rand() AS r FROM orders", "xxhash64"),
     "text-as-time": ("SELECT event_time, CAST(currency AS TIMESTAMP) AS t FROM orders", "with the format"),
     "group-over-a-join-as-of-a-time": (
-        f"SELECT max(o.event_time) AS event_time, count(*) AS n FROM {AS_OF}", "a derivative of its own",
+        f"SELECT max(o.event_time) AS event_time, count(*) AS n FROM {AS_OF}", "maintained",
     ),
-    "window-over-a-join-as-of-a-time": (
-        f"{WINDOW} {AS_OF} GROUP BY window(o.event_time, '1 hour')", "a derivative of its own",
-    ),
+    "window-over-a-join-as-of-a-time": (f"{WINDOW} {AS_OF} GROUP BY window(o.event_time, '1 hour')", "final"),
     "group-over-a-named-join-as-of-a-time": (
-        f"WITH j AS (SELECT o.event_time FROM {AS_OF}) SELECT max(event_time) AS event_time FROM j",
-        "a derivative of its own",
+        f"WITH j AS (SELECT o.event_time FROM {AS_OF}) SELECT max(event_time) AS event_time FROM j", "maintained",
     ),
-    "window-over-a-union": (f"{WINDOW} {BOTH} {HOUR}", "a derivative of its own"),
-    "window-over-distinct": (f"{WINDOW} (SELECT DISTINCT event_time FROM orders) {HOUR}", "a derivative of its own"),
+    "window-over-a-union": (f"{WINDOW} {BOTH} {HOUR}", "final"),
+    "window-over-distinct": (f"{WINDOW} (SELECT DISTINCT event_time FROM orders) {HOUR}", "final"),
+    "window-over-a-join-in-event-time": (
+        f"{WINDOW} orders o JOIN rates r ON r.event_time <= o.event_time GROUP BY window(o.event_time, '1 hour')",
+        "final",
+    ),
+    "window-over-any-join": (
+        f"{WINDOW} orders o JOIN rates r USING (currency) GROUP BY window(o.event_time, '1 hour')",
+        "a bound in event time",
+    ),
+    "window-over-window-functions": (
+        f"{WINDOW} (SELECT event_time, rank() OVER (ORDER BY id) FROM orders) {HOUR}", "date_trunc",
+    ),
+    "union-of-windows": (f"{WINDOW} orders {HOUR} UNION ALL {WINDOW} orders {HOUR}", "a derivative over this one"),
     "temporal-table-by-itself": ("SELECT event_time, rate FROM rates", "FOR SYSTEM_TIME AS OF"),
     "full-outer-join-without-equality": (
         "SELECT o.event_time, r.rate FROM orders o FULL OUTER JOIN rates r ON o.id < r.rate", "a condition with =",

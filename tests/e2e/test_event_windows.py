@@ -105,6 +105,81 @@ def test_portions_change_nothing(spark_session, tmp_path, seed):
     assert ended[0][0]
 
 
+BOTH = "SELECT event_time, k FROM orders UNION ALL SELECT event_time, k FROM people"
+DAILY_OF_BOTH = f"SELECT window.end AS event_time, count(*) AS n FROM ({BOTH}) GROUP BY window(event_time, '1 day')"
+
+
+def person(day: float, k: int, r: str = "north") -> Change:
+    return Change(APPEND, (START + round(day * DAY), k, r))
+
+
+def test_window_over_several_inputs_is_given_when_the_last_of_them_closes_it_window_9(spark_session, tmp_path):
+    view = View.over(spark_session, DAILY_OF_BOTH, tmp_path, SCHEMAS)
+    view.step({"orders": [order(0.5, 1, 1), order(1.5, 1, 1)], "people": [person(0.2, 1)]}, {"orders": START + 3 * DAY})
+    assert (view.changes, view.watermark) == ([], None)  # an input that has stated none holds all
+    late = view.step({"orders": [order(0.6, 1, 1)], "people": [person(1.1, 1)]}, {"people": START + DAY})
+    assert [each.row for each in view.changes] == [(START + DAY, 2)]
+    assert (late.statistics.late_rows, late.watermark.unix_ms) == (1, START + DAY)
+    # Closed for the orders by an earlier step, whose rows of then still count, and the late one does not.
+    view.step({}, {"people": START + 2 * DAY})
+    assert [each.row for each in view.changes[1:]] == [(START + 2 * DAY, 2)]
+
+
+def test_window_over_a_join_waits_as_long_as_partners_can_come_window_9(spark_session, tmp_path):
+    query = """
+        SELECT window.end AS event_time, count(r) AS n FROM orders o LEFT JOIN people p
+        ON o.k = p.k AND p.event_time - INTERVAL 12 HOURS <= o.event_time GROUP BY window(o.event_time, '1 day')
+    """
+    view = View.over(spark_session, query, tmp_path, SCHEMAS)
+    view.step({"orders": [order(0.9, 1, 1)]}, {"orders": START + 2 * DAY, "people": START + DAY})
+    assert view.changes == []
+    view.step({"people": [person(1.3, 1)]}, {"people": START + DAY + DAY // 2 - 1})
+    assert view.changes == []
+    response = view.step({}, {"people": START + DAY + DAY // 2})
+    assert [each.row for each in view.changes] == [(START + DAY, 1)]
+    assert response.watermark.unix_ms == START + DAY
+    response = view.step({"people": [person(0.1, 1), person(1.6, 1)]}, {"people": START + 9 * DAY})
+    assert (len(view.changes), response.statistics.late_rows) == (1, 1)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_portions_of_several_inputs_change_nothing_window_9(spark_session, tmp_path, seed):
+    random = Random(seed)
+    blocks = {}
+    for name in SCHEMAS:
+        log, mark, blocks[name] = random_changelog(random, name, 20), START, []
+        while log:
+            size = random.randrange(1, 6)
+            mark += random.randrange(DAY)
+            blocks[name].append((log[:size], random.choice([None, mark])))
+            log = log[size:]
+        blocks[name].append(([], START + 9 * DAY))
+    query = f"""
+        SELECT window.end AS event_time, k, count(*) AS n FROM (
+            SELECT o.event_time, o.k FROM orders o JOIN people p ON o.k = p.k AND p.event_time <= o.event_time
+            UNION ALL {BOTH}
+        ) GROUP BY window(event_time, '1 day'), k
+    """
+    ended = []
+    for of_orders, of_people in ((9, 9), (1, 2), (2, 1)):
+        folder = tmp_path / f"{of_orders}-{of_people}"
+        folder.mkdir()
+        view = View.over(spark_session, query, folder, SCHEMAS)
+        late = 0
+        for start in range(9):
+            gained = {
+                name: blocks[name][start * size : (start + 1) * size] + (blocks[name][9 * size :] if start == 8 else [])
+                for name, size in (("orders", of_orders), ("people", of_people))
+            }
+            before = view.watermark
+            given = len(view.changes)
+            late += view.blocks(gained).statistics.late_rows
+            assert all(before is None or each.row[0] > before.unix_ms for each in view.changes[given:])
+        ended.append((fold(view.changes), late))
+    assert ended[0] == ended[1] == ended[2]
+    assert ended[0][0]
+
+
 def test_class_of_windows_is_final(spark_session):
     table = QueryTable(name="orders", vocabulary=Vocabulary(), schema=ORDERS)
     query = "SELECT window.end AS event_time, count(*) AS n FROM orders GROUP BY window(event_time, '1 hour')"
@@ -162,7 +237,50 @@ def test_session_whose_gap_comes_from_the_rows_is_final(spark_session):
             SELECT window.end AS event_time FROM orders WHERE id > (SELECT max(id) FROM orders)
             GROUP BY window(event_time, '1 day')
             """,
-            "lists and filters",
+            "a subquery",
+        ),
+        (
+            """
+            SELECT window.end AS event_time, count(*) AS n FROM orders GROUP BY window(event_time, '1 day')
+            HAVING count(*) > (SELECT max(id) FROM orders)
+            """,
+            "and no Subquery",
+        ),
+        (
+            """
+            SELECT window.end AS event_time FROM orders o JOIN orders p ON o.id = p.id
+            GROUP BY window(o.event_time, '1 day')
+            """,
+            "does not say up to when",
+        ),
+        (
+            """
+            SELECT window.end AS event_time FROM orders o JOIN orders p
+            ON o.id = p.id AND p.event_time <= o.event_time + INTERVAL 1 MONTH GROUP BY window(o.event_time, '1 day')
+            """,
+            "does not say up to when",
+        ),
+        (
+            """
+            SELECT window.end AS event_time FROM orders o FULL OUTER JOIN orders p ON o.event_time = p.event_time
+            GROUP BY window(o.event_time, '1 day')
+            """,
+            "below it is FULL OUTER JOIN",
+        ),
+        (
+            """
+            SELECT window.end AS event_time FROM orders o
+            JOIN (SELECT id, max(event_time) AS t FROM orders GROUP BY id) p ON o.id = p.id AND p.t <= o.event_time
+            GROUP BY window(o.event_time, '1 day')
+            """,
+            "does not say up to when",
+        ),
+        (
+            """
+            SELECT window.end AS event_time FROM (SELECT *, lead(id) OVER (ORDER BY event_time, id) AS x FROM orders)
+            GROUP BY window(event_time, '1 day')
+            """,
+            "below it is Window",
         ),
     ],
 )

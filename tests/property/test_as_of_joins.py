@@ -13,7 +13,17 @@ from random import Random
 import pytest
 
 from odf_protocol.events import SqlQueryStep, TemporalTable, TransformSql
-from support.view_histories import SCHEMAS, Change, Row, View, fold, fold_leniently, random_changelog
+from support.view_histories import (
+    SCHEMAS,
+    Change,
+    Row,
+    View,
+    expected_rows,
+    fold,
+    fold_leniently,
+    random_changelog,
+    random_layer,
+)
 
 pytestmark = pytest.mark.spark
 
@@ -120,6 +130,36 @@ def test_probe_has_the_version_of_its_time_however_inputs_are_cut(spark_session,
             assert (-1 if view.watermark is None else view.watermark.unix_ms) == reached
             assert before is None or view.watermark >= before
             assert given == len(view.changes) or reached >= -1
+        assert counted == late
+
+
+@pytest.mark.parametrize("seed", range(EXAMPLES))
+def test_query_over_answers_is_kept_up_to_date_however_inputs_are_cut(spark_session, tmp_path, seed):
+    """Groups, window functions, sets over a join as of a time, and the probes beside it (ASOF-9)."""
+    random = Random(seed)
+    outer = random.random() < 0.5
+    answers = f"SELECT event_time, k, r AS s, a FROM ({ONE_KEY.format(join='LEFT' if outer else '')}) t"
+    layer = next(each for each in iter(lambda: random_layer(random, "{below}"), None) if "people" not in each)
+    blocks = {name: random_blocks(random, name) for name in SCHEMAS}
+    late = sum(known >= each.row[0] for each, known in known_before(blocks["people"]))
+    for of_orders, of_people in ((100, 100), (2, 1), (1, 3)):
+        folder = tmp_path / f"{of_orders}-{of_people}"
+        folder.mkdir()
+        view = View.over(spark_session, transform(layer.format(below=answers), "people", "k"), folder, SCHEMAS)
+        seen: dict[str, Blocks] = {name: [] for name in SCHEMAS}
+        counted = 0
+        cut = zip_longest(_cut(blocks["orders"], of_orders), _cut(blocks["people"], of_people), fillvalue=[])
+        for orders, people in cut:
+            seen["orders"] += orders
+            seen["people"] += people
+            counted += view.blocks({"orders": orders, "people": people}).statistics.late_rows
+            assert view.watermark is None
+            given = expected(seen["orders"], seen["people"], composite=False, outer=outer)
+            tables = {"answers": Counter({(*row[:2], row[4], row[3]): n for row, n in given.items()})}
+            tables["orders"] = fold_leniently([each for rows, _ in seen["orders"] for each in rows])
+            schemas = dict.fromkeys(tables, SCHEMAS["orders"])
+            wanted = expected_rows(layer.format(below="SELECT * FROM answers"), tables, schemas)
+            assert fold(view.changes) == wanted, f"seed {seed}, {of_orders} and {of_people} blocks a step: {layer}"
         assert counted == late
 
 

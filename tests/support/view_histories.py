@@ -110,7 +110,7 @@ def random_query(random: Random) -> str:
     """Layers over the inputs."""
     query = _source(random)
     for _ in range(random.choice([1, 1, 2])):
-        query = _layer(random, query)
+        query = random_layer(random, query)
     return query
 
 
@@ -146,7 +146,8 @@ def _source(random: Random) -> str:
     )
 
 
-def _layer(random: Random, below: str) -> str:
+def random_layer(random: Random, below: str) -> str:
+    """A query over another one, both of which give event_time, k, s and a."""
     group, columns = random.choice(
         [
             ("k", "k, CAST(NULL AS STRING) AS s"),
@@ -199,12 +200,14 @@ def _layer(random: Random, below: str) -> str:
     )
 
 
-def expected_rows(query: str, inputs: dict[str, Counter[Row]]) -> Counter[Row]:
-    """What DuckDB says that a query gives over rows."""
+def expected_rows(
+    query: str, inputs: dict[str, Counter[Row]], schemas: dict[str, DataSchema] | None = None
+) -> Counter[Row]:
+    """What DuckDB says that a query gives over rows, by default of ``SCHEMAS``."""
     connection = duckdb.connect()
     connection.execute("SET TimeZone = 'UTC'")
     for name, rows in inputs.items():
-        schema = arrow_schema_of(SCHEMAS[name])
+        schema = arrow_schema_of((schemas or SCHEMAS)[name])
         fields = [schema.field(i) for i in range(3, len(schema))]
         columns = list(zip(*rows.elements(), strict=True)) or [[] for _ in fields]
         arrays = [_array(column, field.type) for column, field in zip(columns, fields, strict=True)]

@@ -9,7 +9,7 @@ probes, however late, is retracted or corrected in the output.
 Source: clauses ASOF-3 to ASOF-8 in ``spec/extensions/as-of-joins.md``.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -40,7 +40,7 @@ from odf_protocol.timestamp import Timestamp
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["count_late_rows", "iter_answers", "promised_watermark"]
+__all__ = ["count_late_rows", "iter_answers", "late_versions", "promised_watermark", "versions_at"]
 
 _COUNT = "\0count"
 
@@ -82,7 +82,8 @@ def iter_answers(
     probes = _find_probes(spark, next(each for each in request.inputs if each.alias == known.query.probe), tables, work)
     if probes is None:
         return
-    versions = {each.alias: _versions(spark, each, known.tables[each.alias], probes, work) for each in tables}
+    times = probes.first_us, probes.last_us
+    versions = {each.alias: versions_at(spark, each, known.tables[each.alias], times, work) for each in tables}
     asked = {">": _signed(probes.rows, ">")} | ({"<": _signed(probes.rows, "<")} if probes.are_taken else {})
     answers = {
         sign: compute_steps(spark, known.steps, {known.query.probe: rows, **versions}) for sign, rows in asked.items()
@@ -91,9 +92,9 @@ def iter_answers(
     yield from iter_operations(changes, known.result.names, request, work, piece_rows)
 
 
-def count_late_rows(request: TransformRequest, known: KnownAsOf) -> int:
+def count_late_rows(request: TransformRequest, tables: Collection[str]) -> int:
     """Count the rows of temporal tables that came when a probe of their time could be answered already (ASOF-6)."""
-    return sum(_late(new_arrivals(each)).size for each in request.inputs if each.alias in known.tables)
+    return sum(late_versions(new_arrivals(each)).size for each in request.inputs if each.alias in tables)
 
 
 def promised_watermark(request: TransformRequest, known: KnownAsOf) -> Timestamp | None:
@@ -137,33 +138,52 @@ def _lowest(marks: Sequence[Timestamp | None]) -> int | None:
     return min(reached) if len(reached) == len(marks) else None
 
 
-def _ranges(probes: _Probes, table: TransformInput) -> Iterator[tuple[int, int]]:
+def _ranges(times_us: tuple[int, int], table: TransformInput) -> Iterator[tuple[int, int]]:
     """Cut the times of probes, after the first of a pair up to the second, so that one state of the table counts."""
+    first_us, last_us = times_us
     arrivals = all_arrivals(table)
-    cuts = np.unique(arrivals.known_us[np.isin(arrivals.offsets, _late(arrivals))])
+    cuts = np.unique(arrivals.known_us[np.isin(arrivals.offsets, late_versions(arrivals))])
     after_us = LEAST_US
-    for cut in (int(each) for each in cuts if probes.first_us <= each < probes.last_us):
+    for cut in (int(each) for each in cuts if first_us <= each < last_us):
         yield after_us, cut
         after_us = cut
-    yield after_us, probes.last_us
+    yield after_us, last_us
 
 
-def _late(arrivals: Arrivals) -> npt.NDArray[np.int64]:
+def late_versions(arrivals: Arrivals) -> npt.NDArray[np.int64]:
+    """Return the offsets of rows that are not after the watermark known before their blocks (ASOF-6)."""
     return arrivals.offsets[arrivals.times_us <= arrivals.known_us]
 
 
-def _versions(
-    spark: "SparkSession", table: TransformInput, key: Sequence[str], probes: _Probes, work: Work
+def versions_at(
+    spark: "SparkSession",
+    table: TransformInput,
+    key: Sequence[str],
+    times_us: tuple[int, int],
+    work: Work,
+    *,
+    in_content_order: bool = False,
 ) -> "DataFrame":
-    """Return the versions that count for the times of probes: of rows in force at the first watermark not before."""
+    """Return the versions that count for times: of rows in force at the first watermark not before each (ASOF-4).
+
+    Args:
+        spark: A session.
+        table: With its earlier slices and watermarks.
+        key: Its primary key.
+        times_us: The first and the last of the times. Where the table has stated no watermark, no version counts.
+        work: Of this request.
+        in_content_order: In one partition, ordered by all columns.
+    """
     marks = rising((*table.earlier_watermarks, *table.watermarks), None)
     found: DataFrame | None = None
-    for after_us, until_us in _ranges(probes, table):
-        upto = next(mark.last_offset for mark in marks if unix_us(mark.event_time) >= until_us)
+    for after_us, until_us in _ranges(times_us, table):
+        upto = next((mark.last_offset for mark in marks if unix_us(mark.event_time) >= until_us), None)
         rows = folded_rows(spark, table, upto, in_content_order=False, with_offset=True, work=work)
         versions = _cut(with_versions(rows, table.vocabulary.event_time, key), after_us, until_us)
         found = versions if found is None else found.unionAll(versions)
     assert found is not None
+    if in_content_order:
+        found = found.coalesce(1).sortWithinPartitions(*map(quote_spark_name, found.columns))
     return found
 
 

@@ -12,6 +12,7 @@ from odf_engines.host.messages import schema_text
 from odf_engines.spark.known_transforms import (
     Known,
     KnownAsOf,
+    KnownAsOfView,
     KnownMap,
     KnownSessions,
     KnownView,
@@ -26,6 +27,7 @@ __all__ = ["run"]
 
 _CLASSES = {
     KnownAsOf: TransformClass.FINAL,
+    KnownAsOfView: TransformClass.MAINTAINED,
     KnownMap: TransformClass.MAP,
     KnownView: TransformClass.MAINTAINED,
     KnownSessions: TransformClass.FINAL,
@@ -57,9 +59,10 @@ def run(spark: "SparkSession", request: dict[str, Any], _folder: Path) -> dict[s
 
 def _key_of(known: Known | None) -> list[str] | None:
     """Return the columns by which changes of a view are told to be corrections (VIEW-6)."""
-    if not isinstance(known, KnownView) or known.query.key is None:
+    view = known.view if isinstance(known, KnownAsOfView) else known
+    if not isinstance(view, KnownView) or view.query.key is None:
         return None
-    return [known.result.names[position] for position in known.query.key]
+    return [view.result.names[position] for position in view.query.key]
 
 
 def _plain(finding: Finding) -> dict[str, str]:

@@ -17,7 +17,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from odf_engines.contract import TransformInput, TransformRequest
-from odf_engines.spark.arrivals import LEAST_US, all_arrivals, highest_watermark, new_arrivals, rising, unix_us
+from odf_engines.spark.arrivals import LEAST_US, all_arrivals, highest_watermark, new_arrivals, unix_us
+from odf_engines.spark.as_of_join import late_versions, versions_at
 from odf_engines.spark.changelog import APPEND
 from odf_engines.spark.fixed_order import unspilled
 from odf_engines.spark.folded_rows import folded_rows
@@ -29,9 +30,11 @@ from odf_protocol.schema_spark import quote_spark_name
 from odf_protocol.timestamp import Timestamp
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ["count_late_rows", "iter_closed_sessions", "promised_watermark"]
+
+_PER_MS = 1000
 
 
 def iter_closed_sessions(
@@ -41,32 +44,21 @@ def iter_closed_sessions(
 
     Args:
         spark: A session of this request's own.
-        request: With the earlier slices and watermarks of its one input.
+        request: With the earlier slices and watermarks of its inputs.
         known: The query.
         work: Of this request.
 
     Raises:
         PySparkException, LimitExceededError: The query failed on a row; or its order rests on more than memory holds.
     """
-    source = request.inputs[0]
-    closed_us = None if source.prev_watermark is None else unix_us(source.prev_watermark)
-    marks = [mark for mark in rising(source.watermarks, closed_us) if mark.last_offset is not None]
-    if not marks or marks[-1].last_offset is None:
+    after_us, until_us = _closed(request, known, is_before=True), _closed(request, known, is_before=False)
+    if until_us is None or (after_us is not None and until_us <= after_us):
         return
-    until_us = unix_us(marks[-1].event_time)
-    rows = folded_rows(
-        spark,
-        source,
-        marks[-1].last_offset,
-        in_content_order=known.depends_on_order,
-        event_times_us=(LEAST_US, until_us),
-        without=all_arrivals(source).late_offsets,
-        work=work,
-    )
-    result = compute_steps(spark, known.steps, {source.alias: rows})
+    rows = {each.alias: _counting(spark, each, known, until_us, work) for each in request.inputs}
+    result = compute_steps(spark, known.steps, rows)
     end = f"unix_micros({quote_spark_name(request.vocabulary.event_time)})"
-    after_us = LEAST_US if closed_us is None else closed_us
-    closed = result.where(f"{end} >= {after_us}L AND {end} < {until_us}L")
+    ends_after = LEAST_US if after_us is None else after_us
+    closed = result.where(f"{end} >= {ends_after}L AND {end} < {until_us}L")
     closed = closed.toDF(*(f"v{position}" for position in range(len(result.columns))))
     with unspilled(spark, matters=known.depends_on_order):
         pieces = collect_pieces(closed.orderBy(*closed.columns), closed.schema)
@@ -75,12 +67,46 @@ def iter_closed_sessions(
                 yield piece.rename_columns(known.result.names), np.full(piece.num_rows, APPEND, dtype=np.int64)
 
 
-def count_late_rows(source: TransformInput) -> int:
+def count_late_rows(request: TransformRequest, known: KnownSessions) -> int:
     """Count the rows of a step that are older than the watermark known before their blocks (WINDOW-8)."""
-    return len(new_arrivals(source).late_offsets)
+    return sum(
+        len(late_versions(new_arrivals(each)) if below.is_version else new_arrivals(each).late_offsets)
+        for each in request.inputs
+        if (below := known.sessions.inputs.get(each.alias)) is not None
+    )
 
 
-def promised_watermark(request: TransformRequest) -> Timestamp | None:
+def promised_watermark(request: TransformRequest, known: KnownSessions) -> Timestamp | None:
     """Return the watermark after a step: sessions given later do not end before it (WINDOW-6)."""
-    stated = (request.prev_watermark, highest_watermark(request.inputs[0]))
+    until_us = _closed(request, known, is_before=False)
+    stated = (request.prev_watermark, None if until_us is None else Timestamp.from_unix_ms(until_us // _PER_MS))
     return max((each for each in stated if each is not None), default=None)
+
+
+def _closed(request: TransformRequest, known: KnownSessions, *, is_before: bool) -> int | None:
+    """Return the lowest watermark of the inputs before a step or after it, in microseconds; None: one has none."""
+    sources = [each for each in request.inputs if each.alias in known.sessions.inputs]
+    marks = [each.prev_watermark if is_before else highest_watermark(each) for each in sources]
+    stated = [unix_us(each) for each in marks if each is not None]
+    return min(stated) if len(stated) == len(marks) else None
+
+
+def _counting(
+    spark: "SparkSession", source: TransformInput, known: KnownSessions, until_us: int, work: Work
+) -> "DataFrame":
+    """Return the rows of an input that count for sessions which end before a watermark."""
+    below = known.sessions.inputs.get(source.alias)
+    in_order = known.depends_on_order
+    if below is not None and below.is_version:
+        times = LEAST_US, until_us
+        return versions_at(spark, source, known.tables[source.alias], times, work, in_content_order=in_order)
+    last = source.prev_offset if source.offset_interval is None else source.offset_interval.end
+    return folded_rows(
+        spark,
+        source,
+        None if below is None else last,
+        in_content_order=in_order,
+        event_times_us=(LEAST_US, until_us),
+        without=all_arrivals(source).late_offsets,
+        work=work,
+    )

@@ -1,13 +1,14 @@
 """One step of a query that groups by a window in event time: the windows that the step's watermarks close.
 
-A window is closed by the first watermark at or after its end. What counts for it are the rows in force when the block
-came that stated this watermark; a row of a later block is too late for it. Both follow from the input's chain alone, so
-a step needs no state, and cutting the input into other steps changes nothing.
+A window is closed for an input by the first watermark at or after its end, and as much later as rows of that input may
+count for it. What counts are the rows in force when the block came that stated this watermark; a row of a later block
+is too late for it. A window that is closed for all inputs is given. All of this follows from the chains of the inputs,
+each by itself, so a step needs no state, and cutting the inputs into other steps changes nothing.
 
-Source: clauses WINDOW-2 to WINDOW-7 in ``spec/extensions/event-windows.md``.
+Source: clauses WINDOW-2 to WINDOW-7 and WINDOW-9 in ``spec/extensions/event-windows.md``.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,16 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from odf_engines.contract import TransformInput, TransformRequest
-from odf_engines.spark.arrivals import LEAST_US, Arrivals, highest_watermark, new_arrivals, rising, unix_us
+from odf_engines.spark.arrivals import (
+    LEAST_US,
+    Arrivals,
+    all_arrivals,
+    highest_watermark,
+    new_arrivals,
+    rising,
+    unix_us,
+)
+from odf_engines.spark.as_of_join import late_versions, versions_at
 from odf_engines.spark.changelog import APPEND
 from odf_engines.spark.fixed_order import unspilled
 from odf_engines.spark.folded_rows import folded_rows
@@ -29,7 +39,7 @@ from odf_protocol.schema_spark import quote_spark_name
 from odf_protocol.timestamp import Timestamp
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ["count_late_rows", "iter_closed", "promised_watermark"]
 
@@ -43,12 +53,12 @@ class _Closing:
     Attributes:
         after_us: They end after this,
         until_us: and not after this.
-        upto: Last offset of the rows that count for them.
+        upto: Last offset of the rows of each input that count for them, by alias; None for none.
     """
 
     after_us: int
     until_us: int
-    upto: int
+    upto: Mapping[str, int | None]
 
 
 def iter_closed(
@@ -58,87 +68,143 @@ def iter_closed(
 
     Args:
         spark: A session of this request's own.
-        request: With the earlier slices of its one input.
+        request: With the earlier slices and watermarks of its inputs.
         known: The query.
         work: Of this request.
 
     Raises:
         PySparkException, LimitExceededError: The query failed on a row; or its order rests on more than memory holds.
     """
-    source = request.inputs[0]
     results = []
-    for closing in _closings(source, known.window):
-        first_us = closing.after_us - known.window.size_us
-        rows = folded_rows(
-            spark,
-            source,
-            closing.upto,
-            in_content_order=known.depends_on_order,
-            event_times_us=(first_us, closing.until_us),
-            work=work,
-        )
-        result = compute_steps(spark, known.steps, {source.alias: rows})
+    for closing in _closings(request, known.window):
+        rows = {each.alias: _counting(spark, each, known, closing, work) for each in request.inputs}
+        result = compute_steps(spark, known.steps, rows)
         shown = f"unix_micros({quote_spark_name(request.vocabulary.event_time)})"
         end = shown if known.window.shows_end else f"{shown} + {known.window.size_us}L"
         closed = result.where(f"{end} > {closing.after_us}L AND {end} <= {closing.until_us}L")
         results.append(closed.toDF(*(f"v{position}" for position in range(len(result.columns)))))
     if not results:
         return
-    rows = results[0]
+    rows_out = results[0]
     for more in results[1:]:
-        rows = rows.unionAll(more)
+        rows_out = rows_out.unionAll(more)
     with unspilled(spark, matters=known.depends_on_order):
-        pieces = collect_pieces(rows.orderBy(*rows.columns), rows.schema)
+        pieces = collect_pieces(rows_out.orderBy(*rows_out.columns), rows_out.schema)
         for piece in bound_rows(pieces, request.limits.output_rows):
             if piece.num_rows:
                 yield piece.rename_columns(known.result.names), np.full(piece.num_rows, APPEND, dtype=np.int64)
 
 
-def count_late_rows(source: TransformInput, window: EventWindow) -> int:
-    """Count the rows of a step that came when a window they belong to was closed (WINDOW-5)."""
-    return int(np.count_nonzero(_are_late(new_arrivals(source), window)))
+def count_late_rows(request: TransformRequest, known: KnownWindows) -> int:
+    """Count the rows of a step that came when a window they belong to was closed for their input (WINDOW-5, 9)."""
+    return sum(
+        late_versions(new_arrivals(each)).size
+        if known.window.inputs[each.alias].is_version
+        else int(np.count_nonzero(_are_late(new_arrivals(each), known.window, each.alias)))
+        for each in request.inputs
+        if each.alias in known.window.inputs
+    )
 
 
 def promised_watermark(request: TransformRequest, window: EventWindow) -> Timestamp | None:
     """Return the watermark after a step: no row of a later step is older, and it never goes back (WINDOW-6)."""
-    newest = highest_watermark(request.inputs[0])
+    newest = _closed_until(request, window, [highest_watermark(each) for each in request.inputs])
     if newest is None:
         return request.prev_watermark
-    promised = newest if window.shows_end else Timestamp.from_unix_ms(newest.unix_ms - -(-window.size_us // _PER_MS))
+    shown = newest if window.shows_end else newest - window.size_us
+    promised = Timestamp.from_unix_ms(shown // _PER_MS)
     return promised if request.prev_watermark is None else max(promised, request.prev_watermark)
 
 
-def _closings(source: TransformInput, window: EventWindow) -> Iterator[_Closing]:
-    """Cut the windows that close in a step into those for which the same rows count.
+def _counting(
+    spark: "SparkSession", source: TransformInput, known: KnownWindows, closing: _Closing, work: Work
+) -> "DataFrame":
+    """Return the rows of an input that count for the windows of a closing."""
+    below = known.window.inputs.get(source.alias)
+    first_us = closing.after_us - known.window.size_us
+    in_order = known.depends_on_order
+    if below is not None and below.is_version:
+        times = first_us, closing.until_us
+        return versions_at(spark, source, known.tables[source.alias], times, work, in_content_order=in_order)
+    is_alone = below is not None and below.is_cut and not _has_joins(known.window)
+    return folded_rows(
+        spark,
+        source,
+        closing.upto.get(source.alias),
+        in_content_order=in_order,
+        event_times_us=(first_us, closing.until_us) if is_alone else None,
+        work=work,
+    )
+
+
+def _has_joins(window: EventWindow) -> bool:
+    return not all(each.is_cut for each in window.inputs.values())
+
+
+def _closed_until(request: TransformRequest, window: EventWindow, reached: Sequence[Timestamp | None]) -> int | None:
+    """Return up to which end windows are closed, in microseconds, by watermarks of the inputs; None: none is."""
+    ends = [
+        None if mark is None else unix_us(mark) - window.inputs[each.alias].delay_us
+        for each, mark in zip(request.inputs, reached, strict=True)
+        if each.alias in window.inputs
+    ]
+    known = [each for each in ends if each is not None]
+    return min(known) if len(known) == len(ends) else None
+
+
+def _closings(request: TransformRequest, window: EventWindow) -> Iterator[_Closing]:
+    """Cut the windows that close in a step into those for which the same rows count."""
+    before = _closed_until(request, window, [each.prev_watermark for each in request.inputs])
+    until = _closed_until(request, window, [highest_watermark(each) for each in request.inputs])
+    after = LEAST_US if before is None else before
+    if until is None or until <= after:
+        return
+    sources = [
+        each for each in request.inputs if each.alias in window.inputs and not window.inputs[each.alias].is_version
+    ]
+    ranges = {each.alias: [*_iter_ranges(each, window, after)] for each in sources}
+    ends = {end for found in ranges.values() for end, _ in found if after < end < until}
+    for end in sorted({*ends, until}):
+        upto = {alias: next(offset for last, offset in found if last >= end) for alias, found in ranges.items()}
+        if any(offset is not None for offset in upto.values()):
+            yield _Closing(after, end, upto)
+        after = end
+
+
+def _iter_ranges(source: TransformInput, window: EventWindow, after_us: int) -> Iterator[tuple[int, int | None]]:
+    """Yield the ends of windows up to which the same rows of an input count, and the last offset of these.
 
     Where no row is late, that is all of them: the rows after a watermark do not belong to the windows it closes. So a
     cut is needed only before rows that are late.
     """
-    rows = new_arrivals(source)
-    late = rows.offsets[_are_late(rows, window)]
-    closed = None if source.prev_watermark is None else unix_us(source.prev_watermark)
-    marks = rising(source.watermarks, closed)
+    delay_us = window.inputs[source.alias].delay_us
+    was_behind = source.prev_watermark is None or unix_us(source.prev_watermark) - delay_us <= after_us
+    # Where another input held windows open, rows of earlier steps say what counts for them as well.
+    rows = new_arrivals(source) if was_behind else all_arrivals(source)
+    late = rows.offsets[_are_late(rows, window, source.alias)]
+    marks = rising((*source.earlier_watermarks, *source.watermarks), None)
     for position, mark in enumerate(marks):
-        until = unix_us(mark.event_time)
-        if mark.last_offset is None:
-            closed = until  # of windows that closed before the first row nothing is ever given
-            continue
-        following = marks[position + 1].last_offset if position + 1 < len(marks) else _end_of(source)
+        end = unix_us(mark.event_time) - delay_us
         is_last = position + 1 == len(marks)
-        if not is_last and not np.any((late > mark.last_offset) & (late <= (following or 0))):
-            continue  # what comes until the next watermark is not late for what this one closes
-        yield _Closing(LEAST_US if closed is None else closed, until, mark.last_offset)
-        closed = until
+        if end <= after_us and not is_last:
+            continue
+        if not is_last:
+            following = marks[position + 1].last_offset
+            first = -1 if mark.last_offset is None else mark.last_offset
+            if not np.any((late > first) & (late <= (-1 if following is None else following))):
+                continue  # what comes until the next watermark is not late for what this one closes
+        yield end, mark.last_offset
 
 
-def _end_of(source: TransformInput) -> int | None:
-    return source.prev_offset if source.offset_interval is None else source.offset_interval.end
-
-
-def _are_late(rows: Arrivals, window: EventWindow) -> npt.NDArray[np.bool_]:
+def _are_late(rows: Arrivals, window: EventWindow, alias: str) -> npt.NDArray[np.bool_]:
+    found: npt.NDArray[np.bool_]
+    if not window.inputs[alias].is_cut:
+        # Rows that are joined may count for any later window, so for all that are not closed yet.
+        found = rows.times_us < rows.known_us
+        return found
     since_start = (rows.times_us - window.start_us) % window.slide_us
     latest_start = rows.times_us - since_start
     earlier = (window.size_us - since_start - 1) // window.slide_us  # windows that began before the latest one
     earliest_end = latest_start - earlier * window.slide_us + window.size_us
-    found: npt.NDArray[np.bool_] = (since_start < window.size_us) & (earliest_end <= rows.known_us)
+    found = (since_start < window.size_us) & (earliest_end <= rows.known_us)
     return found

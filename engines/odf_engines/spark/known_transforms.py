@@ -18,7 +18,7 @@ from odf_engines.spark.folded_rows import OFFSET, data_schema
 from odf_engines.spark.gate.event_windows import EventSessions, EventWindow, find_event_window
 from odf_engines.spark.gate.map_class import MapQuery, NoMapError, check_map
 from odf_engines.spark.gate.stages import list_stages
-from odf_engines.spark.gate.temporal_joins import AsOfQuery, check_as_of
+from odf_engines.spark.gate.temporal_joins import AsOfQuery, find_as_of
 from odf_engines.spark.gate.view_class import NoViewError, ViewQuery, check_view
 from odf_engines.spark.map_plan import MapPlan, plan_map
 from odf_engines.spark.relations import empty_rows, list_columns, stated_columns, struct_of
@@ -36,6 +36,7 @@ __all__ = [
     "Examination",
     "Known",
     "KnownAsOf",
+    "KnownAsOfView",
     "KnownMap",
     "KnownSessions",
     "KnownView",
@@ -45,6 +46,7 @@ __all__ = [
     "find_out_transform",
 ]
 
+_Tables = Mapping[str, tuple[str, ...]]
 _MOST_KNOWN = 16  # guess: a process serves one stranger's dataset, or the derivatives of one home
 
 
@@ -96,6 +98,7 @@ class KnownWindows:
         depends_on_order: Whether its result is exact only in one fixed order of execution.
         result: Columns of the query.
         schema: Of its slices.
+        tables: Columns of the primary key of each temporal table.
     """
 
     steps: tuple[ParsedStep, ...]
@@ -103,16 +106,23 @@ class KnownWindows:
     depends_on_order: bool
     result: "StructType"
     schema: pa.Schema
+    tables: _Tables
 
 
 @dataclass(frozen=True, slots=True)
 class KnownSessions:
-    """A query over sessions in event time that passed the gate; the fields are those of ``KnownWindows``."""
+    """A query over sessions in event time that passed the gate; the other fields are those of ``KnownWindows``.
+
+    Attributes:
+        sessions: What they are made of.
+    """
 
     steps: tuple[ParsedStep, ...]
+    sessions: EventSessions
     depends_on_order: bool
     result: "StructType"
     schema: pa.Schema
+    tables: _Tables
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,12 +139,35 @@ class KnownAsOf:
 
     steps: tuple[ParsedStep, ...]
     query: AsOfQuery
-    tables: Mapping[str, tuple[str, ...]]
+    tables: _Tables
     result: "StructType"
     schema: pa.Schema
 
 
-Known = KnownMap | KnownView | KnownWindows | KnownSessions | KnownAsOf
+@dataclass(frozen=True, slots=True)
+class KnownAsOfView:
+    """A maintained view over joins as of event times that passed the gate (ASOF-9).
+
+    Attributes:
+        view: What is known of any view.
+        tables: Columns of the primary key of each temporal table.
+    """
+
+    view: KnownView
+    tables: _Tables
+
+    @property
+    def result(self) -> "StructType":
+        """Columns of the query."""
+        return self.view.result
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Of its slices."""
+        return self.view.schema
+
+
+Known = KnownMap | KnownView | KnownWindows | KnownSessions | KnownAsOf | KnownAsOfView
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,8 +288,11 @@ def _examine_as_of(
         numbered = rows[name].selectExpr("*", f"0L AS `{OFFSET}`")
         rows[name] = with_versions(numbered, vocabularies[name].event_time, key)
     analysis = _analyse_over_data(spark, transform, rows)
-    check_view(analysis.plan, structs, vocabulary)
-    query = check_as_of(analysis.plan, vocabularies, tables, vocabulary)
+    view = check_view(analysis.plan, structs, vocabulary)
+    query = find_as_of(analysis.plan, vocabularies, tables, vocabulary)
+    if query is None:
+        known_view = _find_known(analysis, view, vocabularies, vocabulary, tables)
+        return Examination(analysis.findings, known_view, stages=list_stages(analysis.plan, structs))
     result = analysis.rows.schema
     examined = KnownAsOf(analysis.steps, query, tables, result, output_schema(result.json(), vocabulary))
     return Examination(analysis.findings, examined, stages=list_stages(analysis.plan, structs))
@@ -272,19 +308,26 @@ def _examine_view(
         query = check_view(analysis.plan, structs, vocabulary)
     except NoViewError as error:
         return Examination(analysis.findings, None, error, stages)
-    result = analysis.rows.schema
-    schema = output_schema(result.json(), vocabulary)
     vocabularies = {each.name: each.vocabulary for each in inputs}
-    window = find_event_window([each.query.plan for each in analysis.steps], analysis.plan, vocabularies, vocabulary)
-    known: Known
-    match window:
-        case EventWindow():
-            known = KnownWindows(analysis.steps, window, analysis.depends_on_order, result, schema)
-        case EventSessions():
-            known = KnownSessions(analysis.steps, analysis.depends_on_order, result, schema)
-        case None:
-            known = KnownView(analysis.steps, query, analysis.depends_on_order, result, schema)
+    known = _find_known(analysis, query, vocabularies, vocabulary, {})
     return Examination(analysis.findings, known, stages=stages)
+
+
+def _find_known(
+    analysis: Analysis, view: ViewQuery, inputs: Mapping[str, Vocabulary], vocabulary: Vocabulary, tables: _Tables
+) -> Known:
+    """Say what it takes to execute a query that is no map and no list of answers: windows, or a view."""
+    result, in_order = analysis.rows.schema, analysis.depends_on_order
+    schema = output_schema(result.json(), vocabulary)
+    parsed = [each.query.plan for each in analysis.steps]
+    match find_event_window(parsed, analysis.plan, inputs, vocabulary):
+        case EventWindow() as window:
+            return KnownWindows(analysis.steps, window, in_order, result, schema, tables)
+        case EventSessions() as sessions:
+            return KnownSessions(analysis.steps, sessions, in_order, result, schema, tables)
+        case None:
+            known = KnownView(analysis.steps, view, in_order, result, schema)
+            return KnownAsOfView(known, tables) if tables else known
 
 
 def _analyse_over_data(spark: "SparkSession", transform: TransformSql, rows: "Mapping[str, DataFrame]") -> Analysis:

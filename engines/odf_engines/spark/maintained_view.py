@@ -6,7 +6,7 @@ state that somebody could have made up, and whoever has the inputs can check any
 Source: clauses VIEW-2 to VIEW-9 in ``spec/extensions/maintained-views.md``.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -27,7 +27,7 @@ from odf_engines.spark.steps import analyse_transform, compute_steps
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["changes_between", "iter_changes", "iter_operations", "make_ready"]
+__all__ = ["changes_between", "iter_changes", "iter_differences", "iter_operations", "make_ready"]
 
 _COUNT, _LEAST, _MOST = "count", "least", "most"  # columns of the query are v0, v1, ... meanwhile
 OP = "op"
@@ -52,12 +52,54 @@ def iter_changes(
     Raises:
         PySparkException, LimitExceededError: The query failed on a row; or its order rests on more than memory holds.
     """
+
+    def compute(inputs: Sequence[TransformInput], ends: Sequence[int | None]) -> "DataFrame":
+        rows = {
+            each.alias: folded_rows(spark, each, end, in_content_order=known.depends_on_order, work=work)
+            for each, end in zip(inputs, ends, strict=True)
+        }
+        if any(one.schema != now.schema for one, now in zip(inputs, request.inputs, strict=True)):
+            return analyse_transform(spark, request.transform, rows).rows  # the gate has not seen these columns
+        return compute_steps(spark, known.steps, rows)
+
+    yield from iter_differences(spark, request, known, work, piece_rows, compute)
+
+
+def iter_differences(
+    spark: "SparkSession",
+    request: TransformRequest,
+    known: KnownView,
+    work: Work,
+    piece_rows: int,
+    compute: "Callable[[Sequence[TransformInput], Sequence[int | None]], DataFrame]",
+) -> Iterator[tuple[pa.Table, npt.NDArray[np.int64]]]:
+    """Yield what a step changed between two results.
+
+    Args:
+        spark: See ``iter_changes``, as are the next four.
+        request: Its inputs are given to ``compute`` as they were at the time.
+        known: The view.
+        work: Of this request.
+        piece_rows: Rows of a table at most.
+        compute: Gives the result over inputs up to the offsets beside them.
+
+    Raises:
+        PySparkException, LimitExceededError: See ``iter_changes``.
+    """
     make_ready(spark, request, in_one_order=known.depends_on_order)
-    after, before = (_result(spark, request, known, work, after=each) for each in (True, False))
-    assert after is not None
+    after = compute(request.inputs, [_last_offset(each) for each in request.inputs])
+    before, ends = None, [each.prev_offset for each in request.inputs]
+    # A step without rows, as of a watermark alone, gives what the query gives over none: a total has a row there too.
+    if request.next_offset != 0 or any(end is not None for end in ends):
+        before = compute([_as_before(each) for each in request.inputs], ends)
     changes = changes_between(after, before, known.query.key)
     with unspilled(spark, matters=known.depends_on_order):
         yield from iter_operations(changes, known.result.names, request, work, piece_rows)
+
+
+def _as_before(each: TransformInput) -> TransformInput:
+    # What a query gives may rest on the order and the number of columns, so it sees those that there were.
+    return replace(each, schema=each.prev_schema or each.schema, watermarks=())
 
 
 def make_ready(spark: "SparkSession", request: TransformRequest, *, in_one_order: bool) -> None:
@@ -98,25 +140,6 @@ def iter_operations(
 
 def _read_bytes(request: TransformRequest) -> int:
     return sum(path.stat().st_size for each in request.inputs for path in (*each.earlier_slices, *each.slices))
-
-
-def _result(
-    spark: "SparkSession", request: TransformRequest, known: KnownView, work: Work, *, after: bool
-) -> "DataFrame | None":
-    """Return the result of the view after the step, or before it; None where nothing was read or given before."""
-    ends = [_last_offset(each) if after else each.prev_offset for each in request.inputs]
-    # A step without rows, as of a watermark alone, gives what the query gives over none: a total has a row there too.
-    if not after and request.next_offset == 0 and all(end is None for end in ends):
-        return None
-    # What a query gives may rest on the order and the number of columns, so it sees those that there were.
-    sources = [each if after else replace(each, schema=each.prev_schema or each.schema) for each in request.inputs]
-    inputs = {
-        each.alias: folded_rows(spark, each, end, in_content_order=known.depends_on_order, work=work)
-        for each, end in zip(sources, ends, strict=True)
-    }
-    if any(source.schema != each.schema for source, each in zip(sources, request.inputs, strict=True)):
-        return analyse_transform(spark, request.transform, inputs).rows  # the gate has not seen these columns
-    return compute_steps(spark, known.steps, inputs)
 
 
 def _check_same_columns(after: "DataFrame", before: "DataFrame") -> None:

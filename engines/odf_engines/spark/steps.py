@@ -23,7 +23,7 @@ from odf_protocol.schema_spark import quote_spark_name
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["Analysis", "ParsedStep", "analyse_transform", "compute_steps"]
+__all__ = ["Analysis", "ParsedStep", "analyse_transform", "compute_steps", "parse_steps"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ def analyse_transform(spark: "SparkSession", transform: TransformSql, inputs: "M
     Raises:
         InvalidQueryError, NotReplayableError: The gate's refusal.
     """
-    steps = _parse_steps(spark, transform, inputs)
+    steps = parse_steps(spark, transform, inputs)
     dataset = None
     findings: dict[str, Finding] = {}
     depends_on_order = False
@@ -90,7 +90,7 @@ def compute_steps(spark: "SparkSession", steps: Sequence[ParsedStep], inputs: "M
 
     Args:
         spark: A session; views of the names of inputs and steps are replaced.
-        steps: From ``analyse_transform``.
+        steps: From ``analyse_transform`` or ``parse_steps``.
         inputs: Rows of every input by its alias.
 
     Raises:
@@ -100,9 +100,27 @@ def compute_steps(spark: "SparkSession", steps: Sequence[ParsedStep], inputs: "M
     return rows_of(spark, result)
 
 
-def _parse_steps(spark: "SparkSession", transform: TransformSql, inputs: Collection[str]) -> tuple[ParsedStep, ...]:
+def parse_steps(
+    spark: "SparkSession",
+    transform: TransformSql,
+    inputs: Collection[str],
+    *,
+    reached_us: Mapping[str, int | None] | None = None,
+) -> tuple[ParsedStep, ...]:
+    """Parse the queries of a transform.
+
+    Args:
+        spark: A session.
+        transform: The queries.
+        inputs: Aliases.
+        reached_us: Of every temporal table the time up to which its versions are known, so that rows of later times
+            are left out of joins with it; None where the inputs have no such rows.
+
+    Raises:
+        InvalidQueryError, NotReplayableError: The gate's refusal.
+    """
     names = list(inputs)
-    temporal = frozenset(each.name for each in transform.temporal_tables or ())
+    temporal = reached_us or frozenset(each.name for each in transform.temporal_tables or ())
     parsed = []
     *earlier, last = steps_of(transform)
     for step in earlier:
@@ -114,7 +132,12 @@ def _parse_steps(spark: "SparkSession", transform: TransformSql, inputs: Collect
     return (*parsed, ParsedStep(None, _parse_step(spark, last.query, names, temporal)))
 
 
-def _parse_step(spark: "SparkSession", sql: str, names: Collection[str], temporal: frozenset[str]) -> ParsedQuery:
+def _parse_step(
+    spark: "SparkSession",
+    sql: str,
+    names: Collection[str],
+    temporal: Mapping[str, int | None] | Collection[str],
+) -> ParsedQuery:
     return parse_query(spark, quote_dotted_names(sql, names), names, temporal=temporal)
 
 

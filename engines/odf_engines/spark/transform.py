@@ -24,12 +24,14 @@ from odf_engines.errors import InvalidQueryError
 from odf_engines.host.messages import schema_text
 from odf_engines.host.slices import write_slice
 from odf_engines.spark import as_of_join, closed_sessions
+from odf_engines.spark.as_of_view import iter_answer_changes
 from odf_engines.spark.changelog import mend_tables
 from odf_engines.spark.closed_windows import count_late_rows, iter_closed, promised_watermark
 from odf_engines.spark.gate.statement import invalid_query
 from odf_engines.spark.known_transforms import (
     Known,
     KnownAsOf,
+    KnownAsOfView,
     KnownMap,
     KnownSessions,
     KnownView,
@@ -79,6 +81,8 @@ def run(spark: "SparkSession", request: TransformRequest, folder: Path) -> dict[
             pieces = closed_sessions.iter_closed_sessions(spark, request, known, work)
         case KnownAsOf():
             pieces = as_of_join.iter_answers(spark, request, known, work, _PIECE_ROWS)
+        case KnownAsOfView():
+            pieces = iter_answer_changes(spark, request, known, work, _PIECE_ROWS)
     try:
         rows_out = write_slice(
             pieces,
@@ -150,11 +154,11 @@ def _count_late_rows(request: TransformRequest, known: Known) -> int:
     """Count the rows of a step that came too late to change what a final query gives (WINDOW-5, WINDOW-8, ASOF-6)."""
     match known:
         case KnownWindows():
-            return count_late_rows(request.inputs[0], known.window)
+            return count_late_rows(request, known)
         case KnownSessions():
-            return closed_sessions.count_late_rows(request.inputs[0])
-        case KnownAsOf():
-            return as_of_join.count_late_rows(request, known)
+            return closed_sessions.count_late_rows(request, known)
+        case KnownAsOf() | KnownAsOfView():
+            return as_of_join.count_late_rows(request, known.tables)
     return 0
 
 
@@ -163,7 +167,7 @@ def _watermark(request: TransformRequest, known: Known) -> Timestamp | None:
     if isinstance(known, KnownWindows):
         return promised_watermark(request, known.window)
     if isinstance(known, KnownSessions):
-        return closed_sessions.promised_watermark(request)
+        return closed_sessions.promised_watermark(request, known)
     if isinstance(known, KnownAsOf):
         return as_of_join.promised_watermark(request, known)
     stated: list[Timestamp] = []

@@ -87,7 +87,7 @@ class WholeInputs:
                 found="another query was declared before; make a dataset of its own for this one",
             )
         # Which rows came in time is asked of a whole input only where rows can come too late for good.
-        is_final = grade.transform_class is TransformClass.FINAL
+        is_final = grade.transform_class is TransformClass.FINAL or bool(request.transform.temporal_tables)
         with clock.measuring("state"):
             completed = [self._complete(*each, is_final=is_final) for each in zip(request.inputs, planned, strict=True)]
             return CompletedRequest(

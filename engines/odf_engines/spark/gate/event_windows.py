@@ -1,16 +1,26 @@
 """Windows in event time: the one window that a query groups by, and which of its ends the output's event time is.
 
-Source: clauses WINDOW-1, WINDOW-2 and WINDOW-8 in ``spec/extensions/event-windows.md``.
+Source: clauses WINDOW-1, WINDOW-2, WINDOW-8 and WINDOW-9 in ``spec/extensions/event-windows.md``.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from odf_engines.errors import NotReplayableError
 from odf_engines.spark.gate.map_class import column_definitions
-from odf_engines.spark.gate.trees import items, iter_expression, iter_plan, leads_to, shown, simple_name, view_name
+from odf_engines.spark.gate.trees import (
+    children_of,
+    items,
+    iter_expression,
+    iter_plan,
+    leads_to,
+    shown,
+    simple_name,
+    view_name,
+)
 from odf_engines.spark.gate.view_class import find_groups
+from odf_engines.spark.gate.window_inputs import InputBelow, UnboundedError, defined_tables, find_inputs_below
 from odf_engines.spark.java_classes import java_class
 from odf_protocol.vocabulary import Vocabulary
 
@@ -35,6 +45,10 @@ _MADE_BY_WINDOW = (
     "spark.sessionWindow",
 )  # ``TimeWindow.marker``, ``SessionWindow.marker`` of Spark
 _SESSION = "SELECT session_window.end AS event_time, ... FROM input GROUP BY session_window(event_time, '1 day'), ..."
+_CORRECTED = (
+    "GROUP BY date_trunc('DAY', event_time), which is corrected when rows come; or, of a join, a bound in event time: "
+    "r.event_time BETWEEN o.event_time - INTERVAL 1 HOUR AND o.event_time"
+)
 _REWRITE = "SELECT window.start AS event_time, ... FROM input GROUP BY window(event_time, '1 day'), ..."
 
 
@@ -47,17 +61,25 @@ class EventWindow:
         slide_us: From the start of a window to that of the next; a divisor of what lies between any two starts.
         start_us: Of any one window, since 1970.
         shows_end: Whether the output's event time is the end of the window; else it is its start.
+        inputs: Those that it waits for, by alias.
     """
 
     size_us: int
     slide_us: int
     start_us: int
     shows_end: bool
+    inputs: Mapping[str, InputBelow]
 
 
 @dataclass(frozen=True, slots=True)
 class EventSessions:
-    """A query groups rows that follow each other without a gap; the output's event time is where the gap is known."""
+    """A query groups rows that follow each other without a gap; the output's event time is where the gap is known.
+
+    Attributes:
+        inputs: Those that it waits for, by alias.
+    """
+
+    inputs: Mapping[str, InputBelow]
 
 
 def find_event_window(
@@ -83,35 +105,51 @@ def find_event_window(
         if simple_name(call) == "UnresolvedFunction"
         and str(call.nameParts().last()).lower() in {"window", "session_window"}
     ]
-    cut = _find_cut_times(plan, inputs) if calls else []
-    if not any(cut):
+    cuts = _find_cuts(plan, inputs) if calls else []
+    if not any(each.is_event_time for each in cuts):
         return None
     has_sessions = str(calls[0].nameParts().last()).lower() == "session_window"
     # Where a session could end, Spark cuts another time: that of the row and the gap.
-    if len({shown(call) for call in calls}) > 1 or not (has_sessions or all(cut)):
+    if len({shown(call) for call in calls}) > 1 or not (has_sessions or all(each.is_event_time for each in cuts)):
         raise NotReplayableError("several windows", "a query has one window in event time", _REWRITE)
-    nodes = list(iter_plan(plan, inputs))
-    reads = sum((view_name(node) or "") in inputs for node in nodes)
-    if len(inputs) != 1 or reads != 1 or any(simple_name(node) not in _PLANS for node in nodes):
-        reason = "a window in event time is over lists and filters of one input, whose watermark closes it"
-        raise NotReplayableError(shown(calls[0]), reason, "a derivative of its own for what stands below the window")
+    for name in _names_above(plan, cuts, inputs):
+        if name not in _PLANS:
+            reason = f"above a window in event time there are lists and filters, and no {name}"
+            raise NotReplayableError(shown(calls[0]), reason, "a derivative over this one for what stands above it")
+    cut = next(each for each in cuts if each.is_event_time)
+    try:
+        below = find_inputs_below(plan, cut.node, cut.time, inputs)
+    except UnboundedError as error:
+        reason = f"below it is {error}, so no watermark says when a window is complete"
+        raise NotReplayableError(shown(calls[0]), reason, _CORRECTED) from error
+    if has_sessions and not all(each.is_cut or each.is_version for each in below.values()):
+        reason = "a session is over rows of inputs, not over rows that a join in event time makes"
+        raise NotReplayableError(shown(calls[0]), reason, _CORRECTED)
     end = _shown_end(plan, inputs, vocabulary)
     if has_sessions and end is not True:
         reason = f"when a session is over is told by its end, and the output's {vocabulary.event_time} is not that"
         raise NotReplayableError(shown(calls[0]), reason, _SESSION)
     if has_sessions:
-        return EventSessions()
+        return EventSessions(below)
     if end is None:
         reason = f"whether a row's window is closed is told by the output's {vocabulary.event_time}"
         raise NotReplayableError(shown(calls[0]), f"{reason}, which is neither its start nor its end", _REWRITE)
     time, size, *more = items(calls[0].arguments())  # window(time, size, slide, start)
     slide = more[0] if more else size
     made = java_class("org.apache.spark.sql.catalyst.expressions.TimeWindow")(time, size, slide, *more[1:])
-    return EventWindow(int(made.windowDuration()), int(made.slideDuration()), int(made.startTime()), end)
+    return EventWindow(int(made.windowDuration()), int(made.slideDuration()), int(made.startTime()), end, below)
 
 
-def _find_cut_times(plan: Any, inputs: Mapping[str, Vocabulary]) -> list[bool]:
-    """Say of each time that a window of the query cuts whether it is the event time of an input, as it stands."""
+@dataclass(frozen=True, slots=True)
+class _Cut:
+    """A node that cuts a time into windows, the time, and whether it is the event time of an input, as it stands."""
+
+    node: Any
+    time: Any
+    is_event_time: bool
+
+
+def _find_cuts(plan: Any, inputs: Mapping[str, Vocabulary]) -> list[_Cut]:
     nodes = list(iter_plan(plan, inputs))
     given: set[int] = set()
     made_of: dict[int, Any] = {}
@@ -126,8 +164,29 @@ def _find_cut_times(plan: Any, inputs: Mapping[str, Vocabulary]) -> list[bool]:
                 if simple_name(each) in {"PreciseTimestampConversion", "SessionWindow"}:
                     time = items(each.children())[0]
                     if str(time.dataType().typeName()) != "long":  # else it is the way back, of a window's end
-                        found.append(leads_to(_uncast(time), given, made_of))
+                        time = _uncast(time)
+                        found.append(_Cut(node, time, leads_to(time, given, made_of)))
     return found
+
+
+def _names_above(plan: Any, cuts: Sequence[_Cut], inputs: Collection[str]) -> Iterator[str]:
+    """Yield the names of the nodes above those that cut a time; an input that is read there stands in a subquery."""
+    tables = defined_tables(plan, inputs)
+    waiting, entered = [plan], set[int]()
+    while waiting:
+        node = waiting.pop()
+        name = simple_name(node)
+        yield name if view_name(node) not in inputs else "Subquery"
+        if any(node.equals(each.node) for each in cuts):
+            continue
+        if name == "CTERelationRef":
+            number = int(node.cteId())
+            waiting += [] if number in entered else [tables[number]]
+            entered.add(number)
+        elif name == "WithCTE":
+            waiting.append(node.plan())
+        else:
+            waiting += children_of(node)
 
 
 def _uncast(time: Any) -> Any:

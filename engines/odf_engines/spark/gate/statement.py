@@ -4,7 +4,7 @@ Source: clauses GATE-1 to GATE-4.
 """
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
@@ -74,7 +74,7 @@ def parse_query(
     relations: Collection[str],
     *,
     known: Collection[str] = (),
-    temporal: Collection[str] | None = None,
+    temporal: Mapping[str, int | None] | Collection[str] | None = None,
 ) -> ParsedQuery:
     """Parse a text and check that it is a query.
 
@@ -83,7 +83,8 @@ def parse_query(
         sql: One query.
         relations: Names it may read besides those it defines itself.
         known: Names that it could have meant where it reads another one; more than `relations`, for the message alone.
-        temporal: Of `relations`, those that are temporal tables; None where a query cannot ask as of a time.
+        temporal: Of `relations`, those that are temporal tables, see ``put_versions``; None where a query cannot ask
+            as of a time.
 
     Raises:
         NotReplayableError: A temporal table is read otherwise.
