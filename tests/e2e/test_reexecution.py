@@ -4,6 +4,8 @@ The forger here holds the publisher's keys: hashes, links and signatures are alw
 change no byte of the home and to leave its evidence whole (``Judge.refuse``).
 """
 
+import html
+import json
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
@@ -18,6 +20,12 @@ import pytest
 from odf_engines.contract import Limits
 from odf_engines.errors import LimitExceededError
 from odf_node.adapters.sqlite_store import SqliteMetadataStore
+from odf_node.cli.main import main
+from odf_node.composition import open_node
+from odf_node.pages.dataset_pages import show_version
+from odf_node.pages.rendering import render
+from odf_node.pages.visits import Viewer, Visit
+from odf_node.ports.access import READS_EVERYTHING
 from odf_node.ports.progress import Count, Silence
 from odf_node.rows.slices import logical_hash_of, read_slice
 from odf_node.trust.verifying import Finding, Verifier
@@ -403,6 +411,33 @@ def test_figures_that_lie_about_a_step_are_refused(
     chain = _other_record(published, SECOND_STEP, NEW_KEY, statistics=replace(_figures(published), **lie))
 
     judge.refuse(chain.offer(), chain.files, rule=f"REPLAY-14 {rule}")
+
+
+@pytest.mark.parametrize(
+    ("policy", "are"),
+    [(None, "compared here, its time by the publisher's words"), ("integrity", "by the publisher's words")],
+)
+def test_log_and_page_say_whose_words_the_figures_are_replay_15(
+    judge: Judge, published: Published, capsys: pytest.CaptureFixture[str], policy: str | None, are: str
+) -> None:
+    lie = {} if policy is None else {"late_rows": 7}
+    chain = _other_record(published, SECOND_STEP, NEW_KEY, statistics=replace(_figures(published), **lie))
+    options = {} if policy is None else {"policy": Policy(policy)}
+    judge.accept(chain, **options)
+
+    home, logged = ["--home", str(judge.home.path), "log", "doubled", "--all"], {}
+    for form in ("json", "oneline", "yaml"):
+        assert main([*home, "-o", form]) == 0
+        logged[form] = capsys.readouterr().out
+    steps = [each for each in map(json.loads, logged["json"].splitlines()) if "statistics" in each]
+    assert [each["statisticsAre"] for each in steps] == [are] * 3
+    assert steps[1]["statistics"]["lateRows"] == lie.get("late_rows", 0)
+    assert logged["oneline"].count(f"({are})") == logged["yaml"].count(f"({are})") == 3
+    words = {"dataset": "doubled", "number": str(SECOND_STEP)}
+    visit = Visit(open_node(judge.home.path), Viewer("somebody", READS_EVERYTHING), words, {})
+    around = {"viewer": visit.viewer, "path": "/", "form_word": ""}
+    page = render(show_version(visit), around).body
+    assert html.unescape(page.decode()).count(f"({are})") == 1
 
 
 def test_times_are_the_writers_own_and_earlier_builds_give_no_figures(judge: Judge, published: Published) -> None:

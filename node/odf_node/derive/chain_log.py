@@ -6,7 +6,7 @@ from itertools import islice
 
 from odf_node.datasets.presence import Presence
 from odf_node.derive.query_history import QuerySpan, list_queries
-from odf_node.derive.step_log import StepLog
+from odf_node.derive.step_log import FiguresBasis, StepLog, basis_of, describe_step
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.datasets import DatasetRecord, StoredBlock
 from odf_node.ports.evidence import EvidenceStore
@@ -31,6 +31,7 @@ class LoggedBlock:
         query: Of a step, which query made it; of a query, which rows it made; empty for others (PLAN-10).
         lacks_files: Files that it names are not here by choice.
         statistics: Of a step, what it did, as its replay record says (REPLAY-13).
+        basis: Who says so (REPLAY-15).
     """
 
     block: Block
@@ -38,6 +39,12 @@ class LoggedBlock:
     query: str
     lacks_files: bool
     statistics: StepStatistics | None = None
+    basis: FiguresBasis = FiguresBasis.COUNTED
+
+    @property
+    def did(self) -> str:
+        """What a step did and who says so, shortly; empty where nobody says."""
+        return "" if self.statistics is None else describe_step(self.statistics, self.basis)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +67,7 @@ class ChainLog:
             is_step = isinstance(block.event, ExecuteTransform)
             figures = steps.find(record.id, stored.hash) if is_step else None
             query = describe_query(block, queries)
-            yield LoggedBlock(block, stored.signature is not None, query, lacks_files, figures)
+            yield LoggedBlock(block, stored.signature is not None, query, lacks_files, figures, basis_of(record))
 
     def _iter_down(self, record: DatasetRecord, newest: int | None) -> Iterator[StoredBlock]:
         if newest is None:

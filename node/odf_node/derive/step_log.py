@@ -1,15 +1,17 @@
 """The figures of steps that are stored: what replay records say that each step did (REPLAY-13)."""
 
 from dataclasses import dataclass
+from enum import StrEnum
 from itertools import islice
 from typing import Final
 
 from odf_node.ports.chains import ChainStore
-from odf_node.ports.datasets import DatasetRecord
+from odf_node.ports.datasets import DatasetRecord, Origin
 from odf_node.ports.evidence import EvidenceStore
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import OdfError
 from odf_protocol.multihash import Multihash
+from odf_protocol.policy import Trust
 from odf_protocol.replay_codec import decode_replay_record
 from odf_protocol.step_statistics import StepStatistics
 
@@ -25,12 +27,28 @@ _WORDS: Final = {
 }
 
 
+class FiguresBasis(StrEnum):
+    """What the figures of a step rest on; the value is what people read (REPLAY-15)."""
+
+    COUNTED = "counted here"
+    COMPARED = "compared here, its time by the publisher's words"
+    CLAIMED = "by the publisher's words"
+
+
 @dataclass(frozen=True, slots=True)
 class StoredStep:
     """What the record of a block says that its step did."""
 
     sequence_number: int
     statistics: StepStatistics
+    basis: FiguresBasis = FiguresBasis.COUNTED
+
+
+def basis_of(record: DatasetRecord) -> FiguresBasis:
+    """Say what the figures of a dataset's steps rest on: a foreign record is compared where steps are re-executed."""
+    if record.origin is Origin.OWN:
+        return FiguresBasis.COUNTED
+    return FiguresBasis.COMPARED if record.trust is Trust.REEXECUTED else FiguresBasis.CLAIMED
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,18 +72,19 @@ class StepLog:
         """Return the figures of the newest step that has any."""
         for block in islice(self.chains.iter_blocks_backwards(record.id), _MOST_LOOKED_AT):
             if (statistics := self.find(record.id, block.hash)) is not None:
-                return StoredStep(block.sequence_number, statistics)
+                return StoredStep(block.sequence_number, statistics, basis_of(record))
         return None
 
 
-def describe_step(statistics: StepStatistics) -> str:
-    """Say shortly what a step did: ``read 120 rows, gave +8 -1, 3 late, 1.2 s``."""
+def describe_step(statistics: StepStatistics, basis: FiguresBasis = FiguresBasis.COUNTED) -> str:
+    """Say shortly what a step did: ``read 120, gave +8 -1, 3 late, 1.2 s``; and who says so, where others do."""
     parts = [f"read {statistics.total_read:,}", f"gave {statistics.rows_out}"]
     if statistics.late_rows:
         parts.append(f"{statistics.late_rows:,} late")
     if statistics.milliseconds:
         parts.append(f"{statistics.total_ms / 1000:.1f} s")
-    return ", ".join(parts)
+    said = ", ".join(parts)
+    return said if basis is FiguresBasis.COUNTED else f"{said} ({basis})"
 
 
 def explain_time(statistics: StepStatistics) -> list[str]:

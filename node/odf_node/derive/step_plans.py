@@ -118,7 +118,11 @@ class StepPlan:
             "isDue": self.is_due,
             "newestStep": None
             if self.newest is None
-            else {"block": self.newest.sequence_number, **self.newest.statistics.to_json()},
+            else {
+                "block": self.newest.sequence_number,
+                **self.newest.statistics.to_json(),
+                "statisticsAre": str(self.newest.basis),
+            },
             "inputs": [
                 {
                     "alias": each.alias,

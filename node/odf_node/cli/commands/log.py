@@ -8,7 +8,6 @@ from odf_node.cli.context import Context
 from odf_node.cli.parsing import add_output_format, whole_number
 from odf_node.datasets.naming import get_dataset
 from odf_node.derive.chain_log import describe_event
-from odf_node.derive.step_log import describe_step
 from odf_node.wording import count_of
 from odf_protocol.manifest import block_to_json, iter_log_yaml
 
@@ -36,13 +35,14 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
     record = get_dataset(context.node.chains, arguments.dataset)
     for logged in context.node.read_models.chain_log.read(record, limit=arguments.limit):
         block, query, figures = logged.block, logged.query, logged.statistics
-        did = "" if figures is None else describe_step(figures)
+        did = logged.did
         if arguments.output_format == "json":
             plain = json.loads(block_to_json(block))
             shown = {"blockHash": str(block.hash), "signed": logged.is_signed}
             shown |= {"filesAbsent": True} if logged.lacks_files else {}
             shown |= ({"query": query} if query else {}) | plain
-            shown |= {} if figures is None else {"statistics": figures.to_json()}
+            if figures is not None:
+                shown |= {"statistics": figures.to_json(), "statisticsAre": str(logged.basis)}
             context.console.json(shown, indent=None)
         elif arguments.output_format == "oneline":
             context.console.text(

@@ -73,7 +73,7 @@ def _iter_lines(plan: StepPlan) -> Iterator[str]:
     if plan.kind is not None:
         yield f"  a step     computes {plan.cost}"
     if (newest := plan.newest) is not None:
-        yield f"  newest one block {newest.sequence_number}: {describe_step(newest.statistics)}"
+        yield f"  newest one block {newest.sequence_number}: {describe_step(newest.statistics, newest.basis)}"
         yield from (f"             {line}" for line in explain_time(newest.statistics))
     if plan.inputs:
         yield "  next step  reads" if plan.is_due else "  next step  none: its inputs gained nothing since the last one"
