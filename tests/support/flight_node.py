@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from odf_node.configuration import Configuration
-from odf_node.configuration.declaration import Access, Engines, Limits, Listen
+from odf_node.configuration.declaration import Access, Engines, Limits, Listen, Tls
 from odf_node.flight import flight_beside
 from odf_node.http.access_log import log_to
 from odf_node.http.live import Live
@@ -34,6 +34,7 @@ def serving_flight(made: SecretiveNode, **settings: Any) -> Iterator[FlightNode]
     live = Live(
         Configuration(
             listen=Listen(flight_port=settings.get("port", 0)),
+            tls=settings.get("tls", Tls()),
             access=settings.get("access", Access()),
             limits=settings.get("limits", Limits()),
         )

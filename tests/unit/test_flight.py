@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from pathlib import Path
 from typing import Any
 
 import adbc_driver_flightsql
@@ -9,9 +10,12 @@ import adbc_driver_flightsql.dbapi as adbc
 import adbc_driver_manager
 import pytest
 
+from odf_node.configuration.declaration import Tls
+from support.daemons import make_certificate
 from support.flight_node import FlightNode, serving_flight
 from support.secretive_node import FRIEND_TOKEN, THIEF_TOKEN, SecretiveNode
 
+ROOTS = adbc_driver_flightsql.DatabaseOptions.TLS_ROOT_CERTS.value
 HEADER = adbc_driver_flightsql.DatabaseOptions.AUTHORIZATION_HEADER.value
 
 
@@ -55,6 +59,31 @@ def listed(served: FlightNode, token: str | None = None, **asked: Any) -> dict[s
 def test_client_asks_and_reads_arrow_flight_1(served: FlightNode) -> None:
     answer = ask(served, 'SELECT city, people FROM "shown.data" ORDER BY people')
     assert answer.to_pylist() == [{"city": "Bern", "people": 3}]
+
+
+def test_encrypted_port_shows_the_certificate_and_speaks_to_nobody_else_flight_1(
+    made: SecretiveNode, tmp_path: Path
+) -> None:
+    certificate, key = make_certificate(tmp_path)
+    stranger, _ = make_certificate(tmp_path, "stranger")
+    with serving_flight(made, tls=Tls(certificate=certificate, key=key)) as served:
+        assert served.url.startswith("grpc+tls://")
+        sql = 'SELECT city FROM "shown.data"'
+        roots = {ROOTS: certificate.read_text()}
+        with adbc.connect(served.url, db_kwargs=roots, autocommit=True) as known, known.cursor() as cursor:
+            cursor.execute(sql)
+            assert cursor.fetch_arrow_table().to_pylist() == [{"city": "Bern"}]
+        for url, options in (
+            (served.url, {ROOTS: stranger.read_text()}),
+            (served.url, {}),
+            (served.url.replace("grpc+tls", "grpc"), {}),
+        ):
+            with (
+                pytest.raises(adbc_driver_manager.Error),
+                adbc.connect(url, db_kwargs=options, autocommit=True) as connection,
+                connection.cursor() as cursor,
+            ):
+                cursor.execute(sql)
 
 
 def test_client_lists_what_it_may_read_flight_5(served: FlightNode) -> None:

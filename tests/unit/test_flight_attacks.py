@@ -172,6 +172,31 @@ def test_revoked_token_opens_nothing_any_more_flight_3(tmp_path: Any) -> None:
             client.do_get(ticket, shown(FRIEND_TOKEN)).read_all()
 
 
+class Greeting(flight.ClientAuthHandler):  # type: ignore[misc]
+    """As JDBC clients begin: with a call that has nothing but their token."""
+
+    def authenticate(self, outgoing: Any, incoming: Any) -> None:
+        pass
+
+    def get_token(self) -> bytes:
+        return b""
+
+
+def test_greeting_passes_with_a_token_that_opens_something_and_gives_none_out_flight_3(served: FlightNode) -> None:
+    for token, datasets in ((FRIEND_TOKEN, 4), (None, 2)):
+        with connected(served) as client:
+            client.authenticate(Greeting(), shown(token))
+            ticket = client.get_flight_info(command("CommandGetTables"), shown(token)).endpoints[0].ticket
+            assert client.do_get(ticket, shown(token)).read_all().num_rows == datasets
+            # Who greeted is a stranger all the same in a call that shows nothing.
+            assert client.do_get(ticket, shown()).read_all().num_rows == 2
+    with connected(served) as client, pytest.raises(flight.FlightUnauthenticatedError, match="unknown") as failed:
+        client.authenticate(Greeting(), shown("odf_unknown"))
+    require_plain(failed.value, served)
+    with connected(served) as client, pytest.raises(flight.FlightUnauthenticatedError, match="unknown"):
+        client.authenticate_basic_token("somebody", FRIEND_TOKEN)
+
+
 def test_stranger_sees_nothing_where_nothing_is_for_everybody_flight_4(tmp_path: Any) -> None:
     made = SecretiveNode.create(tmp_path / "node")
     with (

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from odf_engines.errors import EngineMissingError, InvalidQueryError, LimitExceededError
 from odf_node.composition import Node
 from odf_node.flight.answers import Answers, KeptAnswer
-from odf_node.flight.callers import MIDDLEWARE, Gate
+from odf_node.flight.callers import MIDDLEWARE, Gate, Handshake
 from odf_node.flight.catalog import LISTS, schema_of_list
 from odf_node.flight.messages import Decoded, decode_message, encode_message
 from odf_node.flight.questions import AskerGoneError, Questions
@@ -103,7 +103,8 @@ class FlightSqlServer(flight.FlightServerBase):  # type: ignore[misc]
         self._questions = questions
         self._answers = answers
         self._statements = Statements()
-        super().__init__(location, tls_certificates=certificates or None, middleware={MIDDLEWARE: gate})
+        tls = certificates or None
+        super().__init__(location, auth_handler=Handshake(), tls_certificates=tls, middleware={MIDDLEWARE: gate})
 
     @_explained
     def get_flight_info(self, context: Any, descriptor: Any) -> flight.FlightInfo:
