@@ -191,11 +191,10 @@ class Node:
     @cached_property
     def ingestor(self) -> "Ingestor":
         """Behind ``ingest`` and ``pull`` of roots."""
-        from odf_node.adapters.sources import LocalSourceReader, SourceLimits
+        from odf_node.adapters.sources import open_sources
         from odf_node.ingest.ingestion import Ingestor
 
-        limits = SourceLimits(closed=(self.home.path, *SourceLimits().closed))
-        sources = LocalSourceReader(limits=limits, rate=self.rate, commands=self.commands)
+        sources = open_sources(self.home, self.rate, self.commands)
         ports = self.chains, self.commits, self.documents, self.object_names, self.ingests, self.quarantine
         parts = self.objects, self.keys, self.engines
         return Ingestor(*ports, *parts, sources, os.environ, self.home.staging)

@@ -32,6 +32,7 @@ _TOP_LEVEL_NAMES: Final = frozenset(
         "writers.lock",
         "odf-node.toml",
         "engines",
+        "images",
         "policies.yaml",
         "logins.json",
         "questions",
@@ -129,6 +130,11 @@ class Home:
     def added_engines(self) -> Path:
         """Engines that the operator added: ``engines/<name>``."""
         return self.path / "engines"
+
+    @property
+    def images(self) -> Path:
+        """Container images that the operator added, for sources."""
+        return self.path / "images"
 
     def exists(self) -> bool:
         """Say whether anything was ever written here."""

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import zstandard
 
-import odf_engines.archive.taking
+import odf_engines.archive.root_folder
 from odf_engines.added.content import digest_of_contents
 from odf_engines.added.description import EngineStart, Form
 from odf_engines.archive import TakenEngine, take_engine
@@ -272,7 +272,7 @@ def test_document_of_another_image_is_refused(tmp_path: Path) -> None:
 def test_bounds_hold_for_what_is_unpacked_and_not_for_what_is_sent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(odf_engines.archive.taking, "_MOST_UNPACKED_BYTES", 1_000_000)
+    monkeypatch.setattr(odf_engines.archive.root_folder, "_MOST_UNPACKED_BYTES", 1_000_000)
     bomb = tar_of([Entry("a", bytes(2_000_000))])
     for raw in (gzip.compress(bomb), oci_archive([bomb], START)):
         assert len(raw) < 20_000
@@ -282,7 +282,7 @@ def test_bounds_hold_for_what_is_unpacked_and_not_for_what_is_sent(
 
 
 def test_many_files_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(odf_engines.archive.taking, "_MOST_ENTRIES", 20)
+    monkeypatch.setattr(odf_engines.archive.root_folder, "_MOST_ENTRIES", 20)
     layers = [tar_of([Entry(f"{layer}-{number}") for number in range(11)]) for layer in range(2)]
     for raw in (tar_of([Entry(str(number)) for number in range(21)]), docker_archive(layers, START)):
         with pytest.raises(MalformedError, match="at most 20 entries"):

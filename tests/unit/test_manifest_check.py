@@ -69,7 +69,7 @@ def test_manifest_that_can_be_pulled_passes(parts: dict[str, str]) -> None:
 WRONG = {
     "container": (
         {"fetch": "{kind: Container, image: 'x/y'}"},
-        "a.yaml:8:21: content.metadata[0].fetch.kind: expected Url or FilesGlob (Container is not built yet",
+        "a.yaml:8:21: content.metadata[0].fetch.kind: expected no program, as nobody may run one here (the setting",
     ),
     "mqtt": ({"fetch": "{kind: Mqtt, host: h, port: 1, topics: [{path: t}]}"}, "Mqtt is not built yet"),
     "ethereum": ({"fetch": "{kind: EthereumLogs, chainId: 1}"}, "EthereumLogs is not built yet"),

@@ -19,7 +19,6 @@ from pathlib import Path
 
 import msgspec
 
-from odf_engines.added.description import EngineStart
 from odf_engines.errors import EngineFailureError
 from odf_engines.host.file_facts import FileFacts
 from odf_protocol.multihash import SHA3_256, Multihash
@@ -31,12 +30,12 @@ PROGRAM_PLACE = "program"
 _ANY_RUN = stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH
 
 
-def digest_of_contents(files: Path, start: EngineStart, cache: Path | None) -> Multihash:
-    """Return the digest of an engine.
+def digest_of_contents(files: Path, start: object, cache: Path | None) -> Multihash:
+    """Return the digest of an engine, or of another archive that was unpacked.
 
     Args:
         files: The program, or the root folder.
-        start: How it is started.
+        start: How it is started: what msgspec can encode.
         cache: Folder for what is known of single files, None for none; see ``FileFacts``.
 
     Raises:

@@ -4,6 +4,7 @@ Source: clauses ADDED-1 and ADDED-5 in ``spec/extensions/added-engines.md``.
 """
 
 import re
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import Final
 
@@ -11,7 +12,7 @@ import msgspec
 
 from odf_protocol.errors import MalformedError
 
-__all__ = ["CONTRACT_PORT", "EngineDescription", "EngineStart", "Form", "check_engine_name"]
+__all__ = ["CONTRACT_PORT", "EngineDescription", "EngineStart", "Form", "check_engine_name", "check_words"]
 
 CONTRACT_PORT: Final = 2884
 """At which engines of the reference implementation answer; the text of the specification says 5544."""
@@ -53,17 +54,7 @@ class EngineStart(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         """
         if not self.command or not self.command[0]:
             raise MalformedError("engine", where="command", expected="a program to start", found="none")
-        for where, words in (("command", self.command), ("environment", self.environment), ("folder", (self.folder,))):
-            if len(words) > _MOST_WORDS:
-                raise MalformedError("engine", where=where, expected=f"at most {_MOST_WORDS} words", found=len(words))
-            for word in words:
-                if "\0" in word or len(word) > _WORD_CHARACTERS:
-                    expected = f"words of at most {_WORD_CHARACTERS} characters without U+0000"
-                    raise MalformedError("engine", where=where, expected=expected, found=word)
-        if any(not word.partition("=")[0] or "=" not in word for word in self.environment):
-            raise MalformedError("engine", where="environment", expected="NAME=value", found=str(self.environment))
-        if not self.folder.startswith("/"):
-            raise MalformedError("engine", where="folder", expected="an absolute path", found=self.folder)
+        check_words("engine", self.command, self.environment, self.folder)
         if not 0 < self.port <= _MAX_PORT:
             raise MalformedError("engine", where="port", expected=f"1 to {_MAX_PORT}", found=self.port)
 
@@ -101,3 +92,22 @@ def check_engine_name(name: str) -> str:
         expected = f"letters and digits, with single hyphens between, at most {_NAME_CHARACTERS}"
         raise MalformedError("name of an engine", expected=expected, found=name)
     return lower
+
+
+def check_words(what: str, command: Sequence[str], environment: Sequence[str], folder: str) -> None:
+    """Check how an archive says that it is started.
+
+    Raises:
+        MalformedError: Words that no program can be given, or a folder that is none.
+    """
+    for where, words in (("command", command), ("environment", environment), ("folder", (folder,))):
+        if len(words) > _MOST_WORDS:
+            raise MalformedError(what, where=where, expected=f"at most {_MOST_WORDS} words", found=len(words))
+        for word in words:
+            if "\0" in word or len(word) > _WORD_CHARACTERS:
+                expected = f"words of at most {_WORD_CHARACTERS} characters without U+0000"
+                raise MalformedError(what, where=where, expected=expected, found=word)
+    if any(not word.partition("=")[0] or "=" not in word for word in environment):
+        raise MalformedError(what, where="environment", expected="NAME=value", found=str(environment))
+    if not folder.startswith("/"):
+        raise MalformedError(what, where="folder", expected="an absolute path", found=folder)

@@ -3,7 +3,7 @@
 Source: clauses ADDED-6 and ADDED-15 in ``spec/extensions/added-engines.md``; ODF "Engine contract".
 """
 
-__all__ = ["INPUTS", "MADE_ANEW", "MOUNT_POINTS", "OUTPUTS", "OWN_PLACES", "PROGRAM"]
+__all__ = ["INPUTS", "MOUNT_POINTS", "OUTPUTS", "OWN_PLACES", "PROGRAM"]
 
 PROGRAM = "/opt/engine/program"
 """An engine that is one file."""
@@ -13,9 +13,6 @@ OUTPUTS = "/opt/engine/out"
 
 OWN_PLACES = frozenset({"exchange", "runtime", "scratch"})
 """Folders at the top that are the node's; an archive that has one is refused."""
-
-MADE_ANEW = frozenset({"dev", "proc", "sys", "tmp"})
-"""Folders at the top that every sandbox makes for itself, or does without, whatever an archive has there."""
 
 MOUNT_POINTS = ("opt/engine/in/", "opt/engine/out/", "etc/passwd", "etc/group", "etc/hosts", "etc/nsswitch.conf")
 """What has to be in a root folder, since nothing can be made in it later; those that end with a slash are folders."""

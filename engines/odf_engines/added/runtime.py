@@ -8,14 +8,14 @@ Source: clauses ADDED-6 and SANDBOX-3 in ``spec/extensions``.
 
 import importlib.util
 import struct
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from odf_engines.added.places import MADE_ANEW, OWN_PLACES, PROGRAM
+from odf_engines.added.places import OWN_PLACES, PROGRAM
 from odf_engines.errors import SandboxUnavailableError
 from odf_engines.host import runtime
 from odf_engines.sandbox.profile import Mount
+from odf_engines.sandbox.root_folder import show_root
 
 __all__ = ["ProgramRuntime", "RootRuntime", "find_runtime"]
 
@@ -50,7 +50,7 @@ class RootRuntime(runtime.Runtime):
     root: Path
 
     def mounts(self) -> tuple[Mount, ...]:
-        shown = [Mount(path, f"/{path.name}") for path in self._top() if not path.is_symlink()]
+        shown = [*show_root(self.root, OWN_PLACES)[0]]
         for each in (*super().mounts(), _module_mount()):
             if each.target.startswith("/usr/"):
                 shown.append(Mount(each.source, f"{_SYSTEM}/{each.target.removeprefix('/usr/')}"))
@@ -59,7 +59,7 @@ class RootRuntime(runtime.Runtime):
         return tuple(shown)
 
     def links(self) -> dict[str, str]:
-        return {f"/{path.name}": str(path.readlink()) for path in self._top() if path.is_symlink()}
+        return show_root(self.root, OWN_PLACES)[1]
 
     def launcher(self) -> tuple[str, ...]:
         """Return what stands before the command of our program: this machine's loader, at its place.
@@ -75,11 +75,6 @@ class RootRuntime(runtime.Runtime):
         # Its own first: this machine may have another Python of this version.
         folders = ("/runtime/python/lib", str(Path(place).parent), f"{_SYSTEM}/lib", f"{_SYSTEM}/lib64")
         return (place, "--inhibit-cache", "--library-path", ":".join(folders))
-
-    def _top(self) -> Iterator[Path]:
-        for path in sorted(self.root.iterdir()):
-            if path.name not in MADE_ANEW | OWN_PLACES:
-                yield path
 
 
 def find_runtime(files: Path) -> ProgramRuntime | RootRuntime:

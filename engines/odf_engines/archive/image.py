@@ -88,13 +88,31 @@ class ImageLayer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Image:
-    """An image: layers from below, and what it says of itself."""
+    """An image: layers from below, and what it says of itself.
+
+    Attributes:
+        layers: From below.
+        digests: By which it can be named, ``sha256:`` and hexadecimal digits: of its manifest and the indexes that lead
+            to it, as far as the archive has them, and of its configuration.
+        entry_point: What is always run.
+        arguments: Behind it, where nobody says others.
+        environment: ``NAME=value``, untrusted.
+        folder: Where it starts, untrusted.
+        version: What it calls itself, for people.
+    """
 
     layers: tuple[ImageLayer, ...]
-    command: tuple[str, ...]
+    digests: tuple[str, ...]
+    entry_point: tuple[str, ...]
+    arguments: tuple[str, ...]
     environment: tuple[str, ...]
     folder: str
     version: str
+
+    @property
+    def command(self) -> tuple[str, ...]:
+        """What it runs by itself."""
+        return (*self.entry_point, *self.arguments)
 
 
 def find_image(file: BinaryIO, members: Mapping[str, TarEntry]) -> Image | None:
@@ -111,13 +129,17 @@ def find_image(file: BinaryIO, members: Mapping[str, TarEntry]) -> Image | None:
     archive = _Archive(file, members)
     if "manifest.json" in members:
         (image,) = _exactly_one(archive.decode("manifest.json", tuple[_DockerImage, ...]), "images")
-        config = archive.decode(image.config, _Config)
+        raw = archive.read(image.config)
+        config = _decode(raw, image.config, _Config)
+        digests = (f"{_SHA256}{hashlib.sha256(raw).hexdigest()}",)
         tags = [tag.rpartition(":")[2] for tag in image.repo_tags or ()]
-        return _image_of(config, [archive.get(path) for path in image.layers], tags)
+        return _image_of(config, [archive.get(path) for path in image.layers], tags, digests)
     if "index.json" in members and "oci-layout" in members:
-        manifest = archive.decode_blob(_find_manifest(archive), _Manifest)
+        way = _find_manifest(archive)
+        manifest = archive.decode_blob(way[-1], _Manifest)
         config = archive.decode_blob(manifest.config.digest, _Config)
-        return _image_of(config, [archive.get(_path_of(each.digest)) for each in manifest.layers], ())
+        layers = [archive.get(_path_of(each.digest)) for each in manifest.layers]
+        return _image_of(config, layers, (), (*way, manifest.config.digest))
     return None
 
 
@@ -153,13 +175,15 @@ class _Archive:
         return _decode(raw, path, kind)
 
 
-def _find_manifest(archive: _Archive) -> str:
-    """Return the digest of the one manifest that is for this machine."""
+def _find_manifest(archive: _Archive) -> tuple[str, ...]:
+    """Return the digest of the one manifest that is for this machine, behind those of the indexes that lead to it."""
     index = archive.decode("index.json", _Index)
+    way: list[str] = []
     for _ in range(_MOST_INDEXES):
         (found,) = _exactly_one([each for each in index.manifests if _fits(each.platform)], "images for this machine")
+        way.append(str(found.digest))
         if "index" not in found.media_type and "manifest.list" not in found.media_type:
-            return str(found.digest)
+            return tuple(way)
         index = archive.decode_blob(found.digest, _Index)
     raise _wrong("index.json", f"at most {_MOST_INDEXES} indexes inside each other", "more")
 
@@ -172,7 +196,7 @@ def _architecture() -> str:
     return _ARCHITECTURES.get(platform.machine(), platform.machine())
 
 
-def _image_of(config: _Config, layers: Sequence[TarEntry], tags: Sequence[str]) -> Image:
+def _image_of(config: _Config, layers: Sequence[TarEntry], tags: Sequence[str], digests: tuple[str, ...]) -> Image:
     for found, expected in ((config.os, "linux"), (config.architecture, _architecture())):
         if found not in {"", expected}:
             raise UnsupportedError("image", found=f"for {config.os} on {config.architecture}", supported=expected)
@@ -186,7 +210,9 @@ def _image_of(config: _Config, layers: Sequence[TarEntry], tags: Sequence[str]) 
             ImageLayer(each.position, each.size_bytes, _hex_of(digest))
             for each, digest in zip(layers, hashes, strict=True)
         ),
-        command=(*(start.entrypoint or ()), *(start.cmd or ())),
+        digests=digests,
+        entry_point=start.entrypoint or (),
+        arguments=start.cmd or (),
         environment=start.env or (),
         folder=start.working_dir or "/",
         version=version[:_VERSION_CHARACTERS] if version.isprintable() else "",
@@ -195,7 +221,7 @@ def _image_of(config: _Config, layers: Sequence[TarEntry], tags: Sequence[str]) 
 
 def _exactly_one(found: Sequence[Any], what: str) -> Sequence[Any]:
     if len(found) != 1:
-        raise MalformedError("archive of an engine", expected="one image", found=f"{len(found)} {what}")
+        raise MalformedError("archive", expected="one image", found=f"{len(found)} {what}")
     return found
 
 
@@ -218,4 +244,4 @@ def _decode(raw: bytes, path: str, kind: type[_Document]) -> _Document:
 
 
 def _wrong(where: str, expected: object, found: object) -> MalformedError:
-    return MalformedError("archive of an engine", where=where, expected=expected, found=found)
+    return MalformedError("archive", where=where, expected=expected, found=found)

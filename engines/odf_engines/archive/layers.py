@@ -57,7 +57,7 @@ def _hide(tree: RootTree, names: tuple[str, ...]) -> None:
     name = names[-1].removeprefix(_HIDDEN)
     if name in {"", ".", ".."}:
         where = "/".join(names)
-        raise MalformedError("archive of an engine", where=f"'{where}'", expected="a name that is hidden", found="none")
+        raise MalformedError("archive", where=f"'{where}'", expected="a name that is hidden", found="none")
     tree.hide((*names[:-1], name))
 
 
@@ -75,6 +75,6 @@ def _put(tree: RootTree, placed: _Placed, layer: int) -> None:
         if linked is None or isinstance(linked, FolderNode):
             where = "/".join(names)
             raise MalformedError(
-                "archive of an engine", where=f"'{where}'", expected="a hard link to a file of it", found=entry.target
+                "archive", where=f"'{where}'", expected="a hard link to a file of it", found=entry.target
             )
         tree.put(names, linked)

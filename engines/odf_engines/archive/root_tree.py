@@ -182,4 +182,4 @@ def check_link_target(names: tuple[str, ...], target: str) -> None:
 
 
 def _wrong(place: str, expected: object, found: object) -> MalformedError:
-    return MalformedError("archive of an engine", where=f"'{place[:200]}'", expected=expected, found=found)
+    return MalformedError("archive", where=f"'{place[:200]}'", expected=expected, found=found)

@@ -3,13 +3,14 @@
 Source: clauses SANDBOX-3 to SANDBOX-5 in ``spec/extensions/sandbox.md``.
 """
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from odf_engines.sandbox.bubblewrap import CGROUP_NAMESPACE, NAMESPACES, NETWORK_NAMESPACE, Bubblewrap
 
-__all__ = ["HOST_NAME", "SANDBOX_UID", "Mount", "Profile", "build_command", "write_accounts"]
+__all__ = ["HOST_NAME", "SANDBOX_UID", "Mount", "Profile", "build_command", "open_environment", "write_accounts"]
 
 SANDBOX_UID = 65534  # nobody, by convention of Linux distributions
 HOST_NAME = "sandbox"
@@ -39,7 +40,8 @@ class Profile:
         environment: All of it; nothing is inherited.
         folder: Where the program starts.
         has_filter: False only where there can be none and the operator does without.
-        has_network: Whether the program shares the network of this machine, as the driver of a cluster has to.
+        has_network: Whether the program shares the network of this machine, as the driver of a cluster has to, and an
+            image that the operator lets fetch from it.
     """
 
     mounts: tuple[Mount, ...]
@@ -52,7 +54,12 @@ class Profile:
 
 
 def build_command(
-    bubblewrap: Bubblewrap, profile: Profile, program: Sequence[str], *, filter_descriptor: int | None
+    bubblewrap: Bubblewrap,
+    profile: Profile,
+    program: Sequence[str],
+    *,
+    filter_descriptor: int | None,
+    environment_descriptor: int | None = None,
 ) -> list[str]:
     """Return the command line that runs ``program`` in a sandbox of this profile.
 
@@ -62,6 +69,8 @@ def build_command(
         program: Path inside the sandbox, and arguments.
         filter_descriptor: Inherited by the command; from it the filter of system calls is read. None only where the
             operator does without.
+        environment_descriptor: Inherited by the command, from ``open_environment``: more of the environment, which
+            other users of this machine do not see, as they see a command line.
     """
     namespaces = [each for each in NAMESPACES if not (profile.has_network and each == NETWORK_NAMESPACE)]
     command = [
@@ -81,12 +90,31 @@ def build_command(
         command += ["--symlink", target, place]
     for name, value in profile.environment.items():
         command += ["--setenv", name, value]
+    if environment_descriptor is not None:
+        command += ["--args", str(environment_descriptor)]
     # The root and /dev are file systems in memory without a useful limit, so nothing may be written there.
     command += ["--remount-ro", "/dev", "--remount-ro", "/"]
     # For a node that runs as root, settings of the whole machine below /proc/sys belong to the user inside, and
     # bubblewrap's own cover over them is left out because their folder looks unwritable.
     command += ["--remount-ro", "/proc", "--chdir", profile.folder, "--"]
     return [*command, *program]
+
+
+def open_environment(environment: Mapping[str, str]) -> int:
+    """Return a descriptor from which bubblewrap reads variables; the caller closes it.
+
+    Raises:
+        ValueError: A name or value would be read as something else.
+    """
+    for name, value in environment.items():
+        if not name or "=" in name or "\0" in name or "\0" in value:
+            raise ValueError(f"variable {name[:80]!r}: a name without '=', and texts without U+0000, are needed")
+    words = [word for name, value in environment.items() for word in ("--setenv", name, value)]
+    descriptor = os.memfd_create("environment")
+    with os.fdopen(os.dup(descriptor), "wb") as file:
+        file.write(b"".join(os.fsencode(word) + b"\0" for word in words))
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    return descriptor
 
 
 def write_accounts(folder: Path) -> tuple[Mount, ...]:

@@ -15,13 +15,11 @@ such a name is removed by the next one that adds.
 Source: clauses ADDED-1 to ADDED-4 in ``spec/extensions/added-engines.md``, HOME-50.
 """
 
-import fcntl
 import os
 import shutil
 import stat
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -33,6 +31,7 @@ from odf_engines.added.engine import AddedEngine
 from odf_engines.archive import MOST_FILE_BYTES, take_engine
 from odf_engines.engine import Engine
 from odf_engines.sandbox.disk import remove_tree
+from odf_node.adapters.shelf_folder import copy_bounded, held_alone, make_durable
 from odf_node.home import Home, fsync_folder
 from odf_node.os_errors import mapped_os_errors
 from odf_node.ports.engines import AnyShelved, DamagedEngine, ShelvedEngine, WantedStart
@@ -80,14 +79,14 @@ class EngineFolder:
         with mapped_os_errors(self._folder):
             self._home.create()
             self._folder.mkdir(mode=0o700, exist_ok=True)
-        with self._alone(), mapped_os_errors(self._folder):
+        with held_alone(self._folder, _LOCK), mapped_os_errors(self._folder):
             making = Path(tempfile.mkdtemp(prefix=f".{name}-", dir=self._folder))
             try:
                 made, notes = self._make(making, name, file, wanted, now)
                 if any(each.digest == made.digest for each in self.find(name)):
                     raise RejectedError("ADDED-2 engine-is-new", expected="another engine", found=made.digest)
                 examine(AddedEngine(made, _files_of(making, made), self._cache))
-                _make_durable(making)
+                make_durable(making, (_FILE, _DESCRIPTION))
                 place = making.rename(self._folder / f"{name}@{made.digest}")
             finally:
                 remove_tree(making)
@@ -96,7 +95,7 @@ class EngineFolder:
 
     def remove(self, engine: AnyShelved) -> None:
         place = self._place_of(engine)
-        with self._alone(), mapped_os_errors(self._folder):
+        with held_alone(self._folder, _LOCK), mapped_os_errors(self._folder):
             if not place.is_dir():
                 raise NotFoundError(f"there is no added engine {engine.build} any more")
             # Gone at once, also for those who look while its files are removed.
@@ -116,13 +115,7 @@ class EngineFolder:
     def _make(
         self, making: Path, name: str, file: Path, wanted: WantedStart, now: Timestamp
     ) -> tuple[EngineDescription, tuple[str, ...]]:
-        # A copy first, so that what is checked is what is kept.
-        left = MOST_FILE_BYTES
-        with file.open("rb") as given, (making / _FILE).open("xb") as kept:
-            while part := given.read(_COPY_BYTES):
-                if (left := left - len(part)) < 0:
-                    raise MalformedError("engine", expected=f"a file of at most {MOST_FILE_BYTES} bytes", found="more")
-                kept.write(part)
+        copy_bounded(file, making / _FILE, MOST_FILE_BYTES, "engine")
         taken = take_engine(making / _FILE, making / _ROOT, command=wanted.command, port=wanted.port)
         if taken.form is Form.PROGRAM:
             (making / _FILE).chmod(0o700)
@@ -171,19 +164,6 @@ class EngineFolder:
             notes=notes,
         )
 
-    @contextmanager
-    def _alone(self) -> Iterator[None]:
-        """Wait until nobody else adds or removes, and clear what such a one left when it was killed."""
-        with mapped_os_errors(self._folder):
-            lock = os.open(self._folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            for left in self._folder.glob(".*"):
-                remove_tree(left)
-            yield
-        finally:
-            os.close(lock)
-
 
 def _check_place(description: EngineDescription, folder: Path) -> None:
     build = f"{description.name}@{description.digest}"
@@ -193,13 +173,3 @@ def _check_place(description: EngineDescription, folder: Path) -> None:
 
 def _files_of(folder: Path, description: EngineDescription) -> Path:
     return folder / (_FILE if description.form is Form.PROGRAM else _ROOT)
-
-
-def _make_durable(folder: Path) -> None:
-    for name in (_FILE, _DESCRIPTION):
-        descriptor = os.open(folder / name, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-    fsync_folder(folder)

@@ -59,6 +59,7 @@ TOPICS: Final[dict[str, dict[str, str]]] = {
         "completion": "write a script with which bash, zsh or fish completes commands and options",
         "doctor": "show what this machine offers, what is missing and how to mend it",
         "engine": "list engines, inspect them, prepare a faster start",
+        "image": "add container images whose programs fetch rows, and list them",
         "cache": "free what can be had again, and bring it back",
         "gc": "remove files that no dataset needs: of deleted datasets, of refused and stopped transfers",
         "scrub": "read every object again and compare it with its name",

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Final
 from urllib.parse import quote
 
-from odf_protocol.events import FetchStep, FetchStepFilesGlob, FetchStepUrl
+from odf_protocol.events import EnvVar, FetchStep, FetchStepContainer, FetchStepFilesGlob, FetchStepUrl
 
 __all__ = ["digest_of_place", "fill_in", "list_variables"]
 
@@ -27,6 +27,8 @@ def list_variables(step: FetchStep) -> tuple[str, ...]:
             return find_variables(step.url)
         case FetchStepFilesGlob():
             return find_variables(step.path)
+        case FetchStepContainer():
+            return find_variables(step.image)
         case _:
             return ()
 
@@ -51,6 +53,7 @@ def fill_in(step: FetchStep, environment: Mapping[str, str]) -> FetchStep:
     Raises:
         TemplateError: A template is not written as one, or names a variable that is not set and has no default.
     """
+    from odf_protocol.manifest.fetch_templates import substitute_in_fetch
     from odf_protocol.manifest.templates import substitute
 
     environment = {name: value for name, value in environment.items() if not name.startswith(_OWN)}
@@ -62,8 +65,16 @@ def fill_in(step: FetchStep, environment: Mapping[str, str]) -> FetchStep:
             return replace(step, url=_fill_in_url(step.url, environment), headers=headers)
         case FetchStepFilesGlob():
             return replace(step, path=substitute(step.path, environment))
+        case FetchStepContainer():
+            # A variable without a value is that of the node, as its name in a template is.
+            named = step.env and tuple(each if each.value is not None else _as_template(each) for each in step.env)
+            return substitute_in_fetch(replace(step, env=named), environment)
         case _:
             return step
+
+
+def _as_template(variable: EnvVar) -> EnvVar:
+    return replace(variable, value=f"${{{{ env.{variable.name} }}}}")
 
 
 def _fill_in_url(url: str, environment: Mapping[str, str]) -> str:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Final, Protocol
+from typing import TYPE_CHECKING, BinaryIO, Final, NoReturn, Protocol
 
 from odf_node.ports.samples import SampleReader
 from odf_protocol.errors import NotFoundError, RejectedError, UnavailableError
@@ -63,6 +63,20 @@ class Commands(StrEnum):
 
 COMMANDS_SETTING: Final = "ingest.commands"
 """The setting that says it; in the environment ``ODF_NODE_INGEST_COMMANDS``."""
+
+
+def refuse_command(source: str, what: str) -> NoReturn:
+    """Refuse to run something of a manifest.
+
+    Raises:
+        SourceRefusedError: Always.
+    """
+    raise SourceRefusedError(
+        source,
+        "commands-need-permission",
+        f"the manifest asks to run {what}, and commands are not allowed here; "
+        f"the setting {COMMANDS_SETTING} = {Commands.SANDBOXED.value!r} allows them",
+    )
 
 
 @dataclass(frozen=True, slots=True)

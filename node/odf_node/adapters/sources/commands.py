@@ -18,11 +18,11 @@ from typing import BinaryIO, Final
 
 from odf_engines.sandbox.bubblewrap import find_bubblewrap
 from odf_engines.sandbox.profile import Mount, Profile, build_command
-from odf_engines.sandbox.resources import usage_of
 from odf_engines.sandbox.system_calls import open_filter
 from odf_node.adapters.sources.limits import SourceLimits
+from odf_node.adapters.sources.watching import wait_watched
 from odf_node.os_errors import mapped_os_errors
-from odf_node.ports.sources import COMMANDS_SETTING, Commands, SourceRefusedError, SourceTooLargeError
+from odf_node.ports.sources import Commands, SourceTooLargeError, refuse_command
 from odf_protocol.errors import MalformedError
 from odf_protocol.events import PrepStepPipe
 
@@ -33,8 +33,6 @@ _PASSED_ON: Final = ("HOME", "LANG", "LC_ALL", "PATH", "TMPDIR", "TZ")
 _PROGRAMS: Final = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc/alternatives", "/etc/ld.so.cache")
 """What a sandboxed command sees of the machine, read only."""
 
-_LOOK_S: Final = 0.2
-"""How often it is looked what a sandboxed command takes. Source: the watch of engines (SANDBOX-8)."""
 _TEMPORARY_BYTES: Final = 64 * 1024**2  # guess: a command turns one stream into another
 _SANDBOX_ENVIRONMENT: Final = {"HOME": "/tmp", "LANG": "C.UTF-8", "PATH": "/usr/local/bin:/usr/bin:/bin", "TZ": "UTC"}  # noqa: S108 - inside the sandbox
 
@@ -44,12 +42,7 @@ async def pipe(
 ) -> None:
     """Run the command with ``path`` as input and its output in ``target``; see ``SourceReader.prepare``."""
     if commands is Commands.NOBODY:
-        raise SourceRefusedError(
-            name,
-            "commands-need-permission",
-            f"the manifest asks to run {' '.join(step.command)[:200]!r}, and commands are not allowed here; "
-            f"the setting {COMMANDS_SETTING} = {Commands.SANDBOXED.value!r} allows them",
-        )
+        refuse_command(name, repr(" ".join(step.command)[:200]))
     if not step.command:
         raise MalformedError("prepare step Pipe", expected="a command", found="nothing")
     with mapped_os_errors(target):
@@ -94,7 +87,7 @@ async def _run(
             os.close(descriptor)
     try:
         async with asyncio.timeout(limits.command_s):
-            return await (_wait_watched(process, name, limits) if is_sandboxed else process.wait())
+            return await (wait_watched(process, name, limits) if is_sandboxed else process.wait())
     except TimeoutError as error:
         limit = f"an end within {limits.command_s:g} s"
         raise MalformedError(f"output of {step.command[0]}", where=name, expected=limit, found="none") from error
@@ -103,25 +96,6 @@ async def _run(
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         await process.wait()
-
-
-async def _wait_watched(process: asyncio.subprocess.Process, name: str, limits: SourceLimits) -> int:
-    """Wait for a stranger's command, and look what it takes of the machine meanwhile, as for engines (SANDBOX-8).
-
-    Raises:
-        SourceTooLargeError: Too much memory, or too many processes.
-    """
-    ending = asyncio.create_task(process.wait())
-    try:
-        while not (await asyncio.wait([ending], timeout=_LOOK_S))[0]:
-            usage = await asyncio.to_thread(usage_of, process.pid)
-            if usage.memory_bytes > limits.command_memory_bytes:
-                raise SourceTooLargeError(name, "command_memory_bytes", limits.command_memory_bytes)
-            if usage.processes > limits.command_processes:
-                raise SourceTooLargeError(name, "command_processes", limits.command_processes)
-        return ending.result()
-    finally:
-        ending.cancel()
 
 
 def _sandboxed(step: PrepStepPipe, filter_descriptor: int) -> list[str]:

@@ -11,12 +11,15 @@ from odf_node.adapters.sources.database import SCHEME, parse_table_url
 from odf_node.adapters.sources.extras import find_missing_extra
 from odf_node.adapters.sources.files import check_event_time, parse_file_url, parse_pattern
 from odf_node.adapters.sources.ftp import FTP_SCHEME, parse_ftp_url
+from odf_node.adapters.sources.images import command_of, find_image
 from odf_node.adapters.sources.postgres_place import POSTGRES_SCHEMES, parse_postgres_url
+from odf_node.ports.images import ImageShelf
 from odf_node.ports.sources import COMMANDS_SETTING, Commands
 from odf_protocol.errors import MalformedError, UnsupportedError
 from odf_protocol.events import (
     EventTimeSourceFromPath,
     FetchStep,
+    FetchStepContainer,
     FetchStepFilesGlob,
     FetchStepUrl,
     PrepStep,
@@ -24,7 +27,7 @@ from odf_protocol.events import (
 )
 from odf_protocol.manifest.snapshot_error import At
 
-__all__ = ["check_fetch", "check_prepare"]
+__all__ = ["check_container", "check_fetch", "check_prepare"]
 
 _SCHEMES: Final = ("http", "https", "file", FTP_SCHEME, SCHEME, *POSTGRES_SCHEMES)
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
@@ -52,10 +55,25 @@ def check_fetch(step: FetchStep, at: At) -> None:
         case _:
             kind = type(step).__name__.removeprefix("FetchStep")
             (at / "kind").reject(
-                f"Url or FilesGlob ({kind} is not built yet; fetch the data by a program of yours and "
+                f"Url, FilesGlob or Container ({kind} is not built yet; fetch the data by a program of yours and "
                 "push it with 'odf-node ingest')",
                 kind,
             )
+
+
+def check_container(step: FetchStepContainer, commands: Commands, images: ImageShelf | None, at: At) -> None:
+    """Refuse a container that could not be run here.
+
+    Raises:
+        SnapshotError: Nobody may run one, its image was not added, or nothing says what to run.
+    """
+    if commands is Commands.NOBODY:
+        allow = f"{COMMANDS_SETTING} = {Commands.SANDBOXED.value!r}"
+        (at / "kind").reject(
+            f"no program, as nobody may run one here (the setting {allow} allows it, in a sandbox)", "Container"
+        )
+    if _TEMPLATE not in step.image:
+        _check(lambda: command_of(step, find_image(step.image, images)), at / "image")
 
 
 def check_prepare(steps: tuple[PrepStep, ...], commands: Commands, at: At) -> None:

@@ -31,6 +31,8 @@ class SourceLimits:
     command_s: float = 600.0  # guess
     command_memory_bytes: int = 2 * GIB
     """Of a sandboxed command and all its children.  # guess: as an engine; a command turns one stream into another"""
+    command_disk_bytes: int = 2 * GIB
+    """Of what a program of a container image writes beside its output.  # guess"""
     command_processes: int = 256
     """At once, threads included.  # guess: a pipeline of shells, and programs with a thread for each core"""
 

@@ -8,8 +8,9 @@ from typing import BinaryIO
 
 from odf_node.adapters.sources.archives import decompress
 from odf_node.adapters.sources.commands import pipe
+from odf_node.adapters.sources.containers import fetch_output
 from odf_node.adapters.sources.database import SCHEME, fetch_rows
-from odf_node.adapters.sources.declared import check_fetch, check_prepare
+from odf_node.adapters.sources.declared import check_container, check_fetch, check_prepare
 from odf_node.adapters.sources.encodings import write_as_utf8
 from odf_node.adapters.sources.files import fetch_file, fetch_next_match, take_file
 from odf_node.adapters.sources.ftp import FTP_SCHEME, fetch_ftp
@@ -19,11 +20,13 @@ from odf_node.adapters.sources.postgres_place import POSTGRES_SCHEMES
 from odf_node.adapters.sources.samples import read_sample
 from odf_node.adapters.sources.url import fetch_url
 from odf_node.byte_rate import ByteRate
+from odf_node.ports.images import ImageShelf
 from odf_node.ports.samples import Sample
 from odf_node.ports.sources import Commands, Fetched, UpToDate
 from odf_protocol.errors import UnsupportedError
 from odf_protocol.events import (
     FetchStep,
+    FetchStepContainer,
     FetchStepFilesGlob,
     FetchStepUrl,
     PrepStep,
@@ -39,18 +42,23 @@ from odf_protocol.timestamp import Timestamp
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalSourceReader:
-    """``SourceReader`` of this machine. ``commands``: who may run those of manifests."""
+    """``SourceReader`` of this machine. ``commands``: who may run those of manifests; ``images``: which there are."""
 
     limits: SourceLimits = field(default_factory=SourceLimits)
     rate: ByteRate = field(default_factory=ByteRate, compare=False)
     commands: Commands = Commands.NOBODY
+    images: ImageShelf | None = None
 
     async def fetch(
         self, step: FetchStep, *, state: SourceState | None, now: Timestamp, folder: Path
     ) -> Fetched | UpToDate:
+        if isinstance(step, FetchStepContainer):
+            return await fetch_output(
+                step, state=state, folder=folder, limits=self.limits, commands=self.commands, images=self.images
+            )
         if not isinstance(step, FetchStepUrl | FetchStepFilesGlob):
             kind = type(step).__name__.removeprefix("FetchStep")
-            raise UnsupportedError("fetch step", found=kind, supported="Url, FilesGlob")
+            raise UnsupportedError("fetch step", found=kind, supported="Url, FilesGlob, Container")
         if isinstance(step.cache, SourceCachingForever) and state is not None:
             return UpToDate()
         if isinstance(step, FetchStepFilesGlob):
@@ -72,7 +80,10 @@ class LocalSourceReader:
         raise UnsupportedError("URL scheme of a source", found=scheme, supported=supported)
 
     def check(self, source: SetPollingSource, at: At) -> None:
-        check_fetch(source.fetch, at / "fetch")
+        if isinstance(source.fetch, FetchStepContainer):
+            check_container(source.fetch, self.commands, self.images, at / "fetch")
+        else:
+            check_fetch(source.fetch, at / "fetch")
         check_prepare(source.prepare or (), self.commands, at / "prepare")
 
     def take(self, source: Path | BinaryIO, *, name: str, folder: Path) -> Path:
