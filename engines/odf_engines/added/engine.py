@@ -18,6 +18,7 @@ from odf_engines.engine import EngineSession, MachineNeed, Offer
 from odf_engines.errors import EngineError, EngineFailureError
 from odf_engines.host.cache_shelf import user_cache
 from odf_engines.host.guest import Guest
+from odf_engines.host.python_program import compile_packages
 from odf_engines.host.session import open_session
 from odf_protocol.multihash import Multihash
 
@@ -80,8 +81,6 @@ class AddedEngine:
 
     def prepare(self) -> None:
         """Compile what our program inside the sandbox imports."""
-        from odf_engines.host.python_program import compile_packages
-
         compile_packages(find_runtime(self.files))
 
     def examine(self) -> Sequence[MachineNeed]:

@@ -10,6 +10,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import grpc
+
 from odf_engines.added.description import EngineStart
 from odf_engines.errors import EngineFailureError
 from odf_engines.grpc.carrier import unwrap, wrap
@@ -64,8 +66,6 @@ class EngineProgram:
         Raises:
             EngineFailureError: The program ended, or nothing answers for too long.
         """
-        import grpc
-
         where = f"127.0.0.1:{self._start.port}"
         deadline = time.monotonic() + _APPEAR_S
         while not self._is_open():
@@ -93,8 +93,6 @@ class EngineProgram:
         Raises:
             EngineFailureError: There is none, or more than one, or it cannot be read.
         """
-        import grpc
-
         raw = encode_root(request)
         if len(raw) > MAX_REQUEST_SIZE_BYTES:
             raise EngineFailureError(f"a request of {len(raw)} bytes is more than the {MAX_REQUEST_SIZE_BYTES} allowed")

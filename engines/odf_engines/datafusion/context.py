@@ -11,12 +11,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from datafusion import RuntimeEnvBuilder, SessionConfig, SessionContext, SQLOptions
+
 from odf_engines.datafusion.functions import AGGREGATES, FUNCTIONS, REFUSED, TABLE_FUNCTIONS, WINDOWS
 from odf_engines.datafusion.settings import SETTINGS
 from odf_engines.errors import EngineError, EngineFailureError, InvalidQueryError, NotReplayableError
 
 if TYPE_CHECKING:
-    from datafusion import DataFrame, SessionContext
+    from datafusion import DataFrame
 
 __all__ = ["make_context", "plan_query", "query_errors", "quoted"]
 
@@ -35,8 +37,6 @@ def make_context(memory_bytes: int, *, is_repeatable: bool) -> "SessionContext":
         memory_bytes: Of the session; nothing is written to disk where it does not suffice.
         is_repeatable: Whether only functions may be called whose results others can repeat.
     """
-    from datafusion import RuntimeEnvBuilder, SessionConfig, SessionContext
-
     # What spills is merged in another order.
     memory = RuntimeEnvBuilder().with_greedy_memory_pool(memory_bytes // _SHARE).with_disk_manager_disabled()
     context = SessionContext(SessionConfig(dict(SETTINGS)), memory)
@@ -59,8 +59,6 @@ def plan_query(context: "SessionContext", sql: str) -> "DataFrame":
         InvalidQueryError: It is no query, or names what is not there.
         NotReplayableError: It calls what nobody could repeat.
     """
-    from datafusion import SQLOptions
-
     if "\0" in sql:
         # As the name of a column it would end the process.
         raise InvalidQueryError("a query has no character U+0000")

@@ -14,7 +14,9 @@ from odf_engines.datafusion.settings import SETTINGS
 from odf_engines.engine import EngineSession, MachineNeed, Offer
 from odf_engines.errors import EngineError
 from odf_engines.host.cache_shelf import user_cache
+from odf_engines.host.digest import content_digest
 from odf_engines.host.guest import Guest
+from odf_engines.host.python_program import compile_packages
 from odf_engines.host.session import open_session
 from odf_protocol.multihash import Multihash
 
@@ -45,7 +47,6 @@ class DataFusionEngine:
         return SETTINGS
 
     def digest(self) -> Multihash:
-        from odf_engines.host.digest import content_digest
 
         return content_digest(dict(iter_engine_files(find_runtime(), self.cache)), self.cache)
 
@@ -58,8 +59,6 @@ class DataFusionEngine:
 
     def prepare(self) -> None:
         """Compile what the sandbox imports, which it could not keep."""
-        from odf_engines.host.python_program import compile_packages
-
         compile_packages(find_runtime())
 
     def examine(self) -> Sequence[MachineNeed]:

@@ -7,6 +7,7 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+from datafusion import col
 
 from odf_engines.datafusion.context import query_errors, quoted
 from odf_engines.errors import InvalidQueryError
@@ -26,8 +27,6 @@ _NARROW = (pa.int8(), pa.uint8(), pa.int16(), pa.uint16(), pa.uint32())
 
 def in_slice_types(rows: "DataFrame", vocabulary: Vocabulary) -> "DataFrame":
     """Return the rows with every timestamp in milliseconds of UTC, and operations of narrower types widened."""
-    from datafusion import col
-
     columns = []
     for field in rows.schema():
         column = col(quoted(field.name))

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
+from datafusion import col
 
 from odf_engines.datafusion.context import make_context, plan_query, query_errors, quoted
 from odf_engines.datafusion.gate import check_query, has_union
@@ -54,8 +55,6 @@ def run(request: dict[str, Any], folder: Path, memory_bytes: int) -> dict[str, o
 
 def _in_one_order(rows: "DataFrame") -> "DataFrame":
     """Order the rows of a union, whose parts come as they are computed; others have the order of their plan."""
-    from datafusion import col
-
     if not has_union(rows):
         return rows
     with query_errors():

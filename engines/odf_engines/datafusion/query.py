@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from datafusion import col, literal
 
 from odf_engines.contract import QueryRequest, QueryTable
 from odf_engines.datafusion.context import make_context, plan_query, query_errors, quoted
@@ -58,7 +59,6 @@ def run(request: QueryRequest, folder: Path, memory_bytes: int) -> dict[str, obj
 def _register(
     context: "SessionContext", table: QueryTable, as_of: Timestamp | None, taken: set[str], folder: Path
 ) -> list[str]:
-    from datafusion import col, literal
 
     if table.slices:
         rows = read_files(context, table.slices, folder)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
+from datafusion import col, functions, literal
 
 from odf_engines.contract import TransformInput
 from odf_engines.datafusion.context import query_errors, quoted
@@ -38,8 +39,6 @@ def input_rows(context: "SessionContext", source: TransformInput, folder: Path) 
         InvalidQueryError: It has a type that Arrow does not know.
         EngineFailureError: A file cannot be read.
     """
-    from datafusion import col, literal
-
     if source.offset_interval is None or not source.slices:
         # As the other implementation says it: the plan, and what may be null in it, follow from that.
         return empty_rows(context, source.schema, folder, alias=source.alias).filter(literal(False))
@@ -88,8 +87,6 @@ def read_files(context: "SessionContext", paths: Sequence[Path], folder: Path) -
 
 def count_rows(rows: "DataFrame", vocabulary: Vocabulary) -> dict[str, int | None]:
     """Say how many rows of an input this engine's reader finds, and the first and last of their offsets."""
-    from datafusion import col, functions, literal
-
     offset = col(quoted(vocabulary.offset))
     asked = {"rows": functions.count(literal(1)), "first": functions.min(offset), "last": functions.max(offset)}
     with query_errors():

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
+from datafusion import DataFrameWriteOptions, functions, literal
 
 from odf_engines.datafusion.context import query_errors
 from odf_engines.errors import LimitExceededError
@@ -46,7 +47,6 @@ class Result:
     schema: pa.Schema
 
     def __init__(self, rows: "DataFrame", vocabulary: Vocabulary, folder: Path) -> None:
-        from datafusion import functions, literal
 
         self._op, self._offset = vocabulary.op, vocabulary.offset
         with query_errors():
@@ -79,7 +79,6 @@ class Result:
 
 
 def _schema_in_file(rows: "DataFrame", path: Path) -> pa.Schema:
-    from datafusion import DataFrameWriteOptions
 
     rows.write_parquet(path, write_options=DataFrameWriteOptions(single_file_output=True))
     return pq.read_schema(path)

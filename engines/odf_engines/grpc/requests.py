@@ -6,6 +6,9 @@ Source: ODF "Engine contract"; clauses GRPC-5 to GRPC-9 of ``spec/extensions/eng
 from collections.abc import Sequence
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from odf_engines.contract import (
     InvalidQueryError,
     Limits,
@@ -20,6 +23,7 @@ from odf_protocol import engine_messages
 from odf_protocol.errors import MalformedError, UnsupportedError
 from odf_protocol.events import DataSchema, OffsetInterval, SetVocab, SqlQueryStep, TransformSql
 from odf_protocol.multihash import Multihash
+from odf_protocol.schema_arrow import data_schema_of
 from odf_protocol.schema_spark import quote_spark_name
 from odf_protocol.vocabulary import Vocabulary
 
@@ -129,10 +133,6 @@ def _check_offset(name: str, offset: int) -> None:
 
 
 def _read_schema(path: Path) -> DataSchema:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    from odf_protocol.schema_arrow import data_schema_of
 
     try:
         return data_schema_of(pq.read_schema(path))

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import grpc
+import pyarrow.parquet as pq
 
 from odf_engines import contract
 from odf_engines.contract import EngineError, InvalidQueryError, NotReplayableError, TransformResponse
@@ -172,8 +173,6 @@ def _query(session: EngineSession, request: contract.QueryRequest, target: Path)
 
 def _write_schema(schema: Any, target: Path) -> None:
     """Write a file without rows: how the caller learns the columns of a first step that had none."""
-    import pyarrow.parquet as pq
-
     with target.open("xb") as file:
         pq.write_table(schema.empty_table(), file, version="2.6", store_schema=True)
 

@@ -3,7 +3,9 @@
 Source: clauses ENGINE-5 and ENGINE-6 in ``spec/extensions/engine-contract.md``.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
 
 from odf_engines.contract import (
     MAX_STAGES,
@@ -24,9 +26,6 @@ from odf_protocol.errors import MalformedError
 from odf_protocol.events import OffsetInterval
 from odf_protocol.timestamp import Timestamp
 from odf_protocol.vocabulary import Vocabulary
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 __all__ = ["check_system_columns", "find_instant", "receive_grade", "receive_transform", "slice_check"]
 
@@ -200,8 +199,6 @@ def check_system_columns(schema: "pa.Schema", vocabulary: Vocabulary) -> None:
     Raises:
         EngineFailureError: It does not.
     """
-    import pyarrow as pa
-
     if schema.names[:4] != list(vocabulary.columns) or len(set(schema.names)) != len(schema.names):
         raise EngineFailureError(f"answer.schema: expected {vocabulary.columns} first, found {schema.names[:8]}")
     instant = pa.timestamp("ms", "UTC")

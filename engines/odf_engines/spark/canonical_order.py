@@ -10,14 +10,13 @@ Source: clause ENGINE-17 in ``spec/extensions/engine-contract.md``.
 """
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from pyspark.sql import DataFrame
 
 from odf_engines.spark.gate.trees import items, iter_expressions, iter_plan, simple_name, view_name
 from odf_engines.spark.java_classes import java_class, scala_object, scala_sequence
 from odf_engines.spark.plans import analysed_plan, rows_of_plan
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 __all__ = ["in_canonical_order"]
 
@@ -33,7 +32,7 @@ _SUBQUERIES = frozenset(
 )
 
 
-def in_canonical_order(result: "DataFrame", ordered: Collection[str], unordered: Collection[str] = ()) -> "DataFrame":
+def in_canonical_order(result: DataFrame, ordered: Collection[str], unordered: Collection[str] = ()) -> DataFrame:
     """Return a result whose rows have one order only.
 
     Args:

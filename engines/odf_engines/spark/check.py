@@ -4,7 +4,9 @@ Source: clauses ENGINE-7, GATE-6 and GATE-13.
 """
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from pyspark.sql import SparkSession
 
 from odf_engines.contract import Finding, GradeLevel, TransformClass
 from odf_engines.errors import InvalidQueryError, NotReplayableError
@@ -20,9 +22,6 @@ from odf_engines.spark.known_transforms import (
     find_examination,
 )
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
 __all__ = ["run"]
 
 _CLASSES = {
@@ -35,7 +34,7 @@ _CLASSES = {
 }
 
 
-def run(spark: "SparkSession", request: dict[str, Any], _folder: Path) -> dict[str, object]:
+def run(spark: SparkSession, request: dict[str, Any], _folder: Path) -> dict[str, object]:
     """Grade the transform of a request; see ``worker`` for what goes in and out."""
     try:
         found = find_examination(spark, request["transform"], request["inputs"], request["vocabulary"])

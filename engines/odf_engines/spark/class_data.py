@@ -14,6 +14,9 @@ import os
 import shutil
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from odf_engines.contract import Limits, QueryRequest, QueryTable, TransformInput, TransformRequest
 from odf_engines.errors import EngineError, EngineFailureError
 from odf_engines.host.cache_shelf import CacheShelf
@@ -144,8 +147,6 @@ def _schema() -> DataSchema:
 
 
 def _write_rows(schema: DataSchema, path: Path) -> None:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
 
     arrow = arrow_schema_of(schema)
     values = ([0, 1, 2], [0, 0, 0], [0, 0, 0], [0, 0, 0], [1, 2, 3], ["a", "ab", "b"])

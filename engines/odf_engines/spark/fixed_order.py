@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from itertools import count
 from typing import Any
 
+from py4j.protocol import Py4JJavaError
+
 from odf_engines.errors import LimitExceededError, NotReplayableError
 from odf_engines.spark.gate.row_order import find_order_dependence
 from odf_engines.spark.java_classes import java_class
@@ -96,7 +98,6 @@ def _spilled_bytes(context: Any, group: str) -> int:
 
 
 def _spilled_in(store: Any, stage: int) -> int:
-    from py4j.protocol import Py4JJavaError
 
     try:
         data = store.lastStageAttempt(stage)

@@ -9,12 +9,13 @@ Source: clauses VIEW-2 and VIEW-5 in ``spec/extensions/maintained-views.md``.
 import secrets
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import broadcast, expr
 
 from odf_engines.contract import TransformInput
 from odf_engines.spark.changelog import APPEND, CORRECT_TO
@@ -25,9 +26,6 @@ from odf_engines.spark.small_inputs import Work, write_folded
 from odf_protocol.events import DataSchema
 from odf_protocol.schema_spark import quote_spark_name
 from odf_protocol.vocabulary import Vocabulary
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ["OFFSET", "data_schema", "folded_rows"]
 
@@ -45,7 +43,7 @@ def data_schema(schema: DataSchema, vocabulary: Vocabulary) -> DataSchema:
 
 
 def folded_rows(
-    spark: "SparkSession",
+    spark: SparkSession,
     source: TransformInput,
     upto: int | None,
     *,
@@ -54,7 +52,7 @@ def folded_rows(
     without: npt.NDArray[np.int64] | None = None,
     work: Work,
     with_offset: bool = False,
-) -> "DataFrame":
+) -> DataFrame:
     """Return the rows in force after an offset, without the columns of the changelog.
 
     Args:
@@ -100,15 +98,15 @@ def folded_rows(
 
 
 def _counting(
-    spark: "SparkSession",
-    stored: "DataFrame",
+    spark: SparkSession,
+    stored: DataFrame,
     source: TransformInput,
     slices: Sequence[Path],
     upto: int,
     event_times_us: tuple[int, int] | None,
     without: npt.NDArray[np.int64] | None,
     work: Path,
-) -> "DataFrame":
+) -> DataFrame:
     if reaches_beyond(slices, source.vocabulary.offset, upto):
         stored = stored.where(f"{quote_spark_name(source.vocabulary.offset)} <= {upto}L")
     if event_times_us is not None:
@@ -140,9 +138,8 @@ def reaches_beyond(slices: Sequence[Path], offset: str, upto: int) -> bool:
 
 
 def _leave_out(
-    spark: "SparkSession", rows: "DataFrame", offset: str, offsets: npt.NDArray[np.int64], work: Path
-) -> "DataFrame":
-    from pyspark.sql.functions import broadcast
+    spark: SparkSession, rows: DataFrame, offset: str, offsets: npt.NDArray[np.int64], work: Path
+) -> DataFrame:
 
     # A file, because there may be many, and a plan that lists them is planned for long.
     path = work / f"left-out-{secrets.token_hex(4)}.parquet"
@@ -152,9 +149,8 @@ def _leave_out(
 
 
 def _fold(
-    rows: "DataFrame", data: DataSchema, vocabulary: Vocabulary, slices: Sequence[Path], *, with_offset: bool
-) -> "DataFrame":
-    from pyspark.sql.functions import broadcast, expr
+    rows: DataFrame, data: DataSchema, vocabulary: Vocabulary, slices: Sequence[Path], *, with_offset: bool
+) -> DataFrame:
 
     names = [quote_spark_name(each.name) for each in data.fields]
     op, offset = quote_spark_name(vocabulary.op), quote_spark_name(vocabulary.offset)

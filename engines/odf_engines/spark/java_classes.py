@@ -4,14 +4,14 @@ from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
+from pyspark import SparkContext
+
 __all__ = ["java_class", "scala_object", "scala_sequence"]
 
 
 @cache
 def java_class(name: str) -> Any:
     """Return a Java class by its full name; call it to make an object, or call its static methods."""
-    from pyspark import SparkContext
-
     found: Any = SparkContext._jvm  # noqa: SLF001 - has no public name
     for part in name.split("."):
         found = getattr(found, part)

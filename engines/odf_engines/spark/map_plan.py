@@ -9,15 +9,14 @@ Source: MAP-2 in ``spec/extensions/changelog-maps.md``.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
 
 from odf_engines.spark.gate.trees import items, simple_name, view_name
 from odf_engines.spark.java_classes import java_class, scala_sequence
 from odf_engines.spark.plans import analysed_plan, rows_of_plan
 from odf_protocol.vocabulary import Vocabulary
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ["SOURCE_OFFSET", "SOURCE_OP", "MapPlan", "plan_map"]
 
@@ -38,7 +37,7 @@ class MapPlan:
 
     layers: tuple[tuple[str, Any], ...]
 
-    def over(self, spark: "SparkSession", rows: "DataFrame") -> "DataFrame":
+    def over(self, spark: SparkSession, rows: DataFrame) -> DataFrame:
         """Return the result of the map for rows as they stand in files.
 
         The last two of its columns are ``SOURCE_OFFSET`` and ``SOURCE_OP``.
@@ -49,7 +48,7 @@ class MapPlan:
         return rows_of_plan(spark, plan)
 
 
-def plan_map(plan: Any, rows: "DataFrame", columns: Sequence[Any], alias: str, vocabulary: Vocabulary) -> MapPlan:
+def plan_map(plan: Any, rows: DataFrame, columns: Sequence[Any], alias: str, vocabulary: Vocabulary) -> MapPlan:
     """Take a map off the rows that it was analysed with.
 
     Args:

@@ -15,18 +15,19 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyspark.serializers import NoOpSerializer
+from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+from pyspark.util import _load_from_socket
 
 from odf_engines.errors import LimitExceededError
 from odf_engines.spark.java_classes import java_class
 from odf_engines.spark.plans import tasks_at_once
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-    from pyspark.sql.types import StructType
 
 __all__ = ["PIECE_BYTES", "bound_rows", "collect_pieces", "cut_even", "fit_in_memory", "store_pieces"]
 
@@ -45,7 +46,7 @@ def fit_in_memory(slices: Sequence[Path]) -> bool:
     return True
 
 
-def collect_pieces(rows: "DataFrame", columns: "StructType") -> Iterator[pa.Table]:
+def collect_pieces(rows: DataFrame, columns: StructType) -> Iterator[pa.Table]:
     """Compute the partitions of a query, as many at once as there are cores, and give them in their order.
 
     Args:
@@ -55,8 +56,6 @@ def collect_pieces(rows: "DataFrame", columns: "StructType") -> Iterator[pa.Tabl
     Raises:
         PySparkException: Of computing a piece; the ones before it were handed over.
     """
-    from pyspark.sql.pandas.types import to_arrow_schema
-
     # Planned and compiled once; each piece is a job of its own on it, so that none waits in Java to be taken.
     batches = rows._jdf.toArrowBatchRdd(BATCH_ROWS, "UTC", False, False)  # noqa: SLF001
     schema = to_arrow_schema(columns, timezone="UTC")
@@ -75,7 +74,7 @@ def collect_pieces(rows: "DataFrame", columns: "StructType") -> Iterator[pa.Tabl
                 piece.cancel()
 
 
-def store_pieces(rows: "DataFrame", folder: Path, most_rows: int) -> Iterator[pa.Table]:
+def store_pieces(rows: DataFrame, folder: Path, most_rows: int) -> Iterator[pa.Table]:
     """Let Spark store the rows, then read them in parts of ``most_rows``; ``folder`` is made and removed."""
     try:
         rows.write.parquet(str(folder))
@@ -117,9 +116,7 @@ def cut_even(tables: Iterable[pa.Table], rows: int) -> Iterator[pa.Table]:
         yield pa.concat_tables(held)
 
 
-def _collect(rows: "DataFrame", batches: Any, number: int, schema: pa.Schema) -> pa.Table:
-    from pyspark.serializers import NoOpSerializer
-    from pyspark.util import _load_from_socket
+def _collect(rows: DataFrame, batches: Any, number: int, schema: pa.Schema) -> pa.Table:
 
     context = rows.sparkSession.sparkContext
     partitions = java_class("java.util.ArrayList")()

@@ -5,29 +5,29 @@ the order of rows are decisions about plans, so one is made of the other here an
 """
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.classic.dataframe import DataFrame as JavaDataFrame
 
 from odf_engines.spark.java_classes import java_class
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ["analysed_plan", "is_on_cluster", "java_session", "resolve_plan", "rows_of", "rows_of_plan", "tasks_at_once"]
 
 _CLUSTER_CORES = "spark.cores.max"  # which is set for clusters alone
 
 
-def analysed_plan(rows: "DataFrame") -> Any:
+def analysed_plan(rows: DataFrame) -> Any:
     """Return what the rows are computed by, all names and types resolved."""
     return rows._jdf.queryExecution().analyzed()  # noqa: SLF001 - has no public name
 
 
-def java_session(spark: "SparkSession") -> Any:
+def java_session(spark: SparkSession) -> Any:
     """Return Java's side of a session."""
     return spark._jsparkSession  # noqa: SLF001 - has no public name
 
 
-def resolve_plan(spark: "SparkSession", plan: Any) -> Any:
+def resolve_plan(spark: SparkSession, plan: Any) -> Any:
     """Resolve all names and types of a plan; nothing is executed.
 
     Returns:
@@ -39,24 +39,22 @@ def resolve_plan(spark: "SparkSession", plan: Any) -> Any:
     return java_class("org.apache.spark.sql.classic.Dataset").ofRows(java_session(spark), plan)
 
 
-def rows_of(spark: "SparkSession", dataset: Any) -> "DataFrame":
+def rows_of(spark: SparkSession, dataset: Any) -> DataFrame:
     """Return a Java ``Dataset`` as Python has it."""
-    from pyspark.sql.classic.dataframe import DataFrame
-
-    return DataFrame(dataset, spark)
+    return JavaDataFrame(dataset, spark)
 
 
-def tasks_at_once(spark: "SparkSession") -> int:
+def tasks_at_once(spark: SparkSession) -> int:
     """Return how many tasks can run at once: on the cores of this machine, or of the cluster that there is."""
     cores = spark.conf.get(_CLUSTER_CORES, None)
     return (os.cpu_count() or 1) if cores is None else int(cores)
 
 
-def is_on_cluster(spark: "SparkSession") -> bool:
+def is_on_cluster(spark: SparkSession) -> bool:
     """Say whether tasks run on executors elsewhere."""
     return spark.conf.get(_CLUSTER_CORES, None) is not None
 
 
-def rows_of_plan(spark: "SparkSession", plan: Any) -> "DataFrame":
+def rows_of_plan(spark: SparkSession, plan: Any) -> DataFrame:
     """Return what a plan computes; raises what ``resolve_plan`` does."""
     return rows_of(spark, resolve_plan(spark, plan))

@@ -13,6 +13,9 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyspark.errors import PySparkException
+from pyspark.sql.functions import expr
+from pyspark.sql.pandas.types import to_arrow_type
 
 from odf_engines.contract import QueryRequest, QueryTable
 from odf_engines.errors import InvalidQueryError
@@ -44,8 +47,6 @@ def run(spark: Any, request: QueryRequest, folder: Path) -> dict[str, object]:
     Raises:
         InvalidQueryError: It is not one query over the tables, or fails on a value.
     """
-    from pyspark.errors import PySparkException
-
     work = folder / "work"
     work.mkdir()
     taken = {table.name for table in request.tables}
@@ -134,7 +135,6 @@ def _state_of(rows: Any, table: QueryTable, schema: pa.Schema) -> Any:
     """
     log = (table.vocabulary.offset, table.vocabulary.op, table.vocabulary.system_time)
     data = [quoted(name) for name in schema.names if name not in log]
-    from pyspark.sql.functions import expr
 
     count = expr(_ROWS_GIVEN_AND_TAKEN.format(op=quoted(table.vocabulary.op))).alias("\0count")
     counted = rows.groupBy(*data).agg(count).where("`\0count` > 0")
@@ -143,8 +143,6 @@ def _state_of(rows: Any, table: QueryTable, schema: pa.Schema) -> Any:
 
 def _write_answer(answer: Any, handover: Handover, target: Path) -> tuple[int, pa.Schema]:
     """Write the rows of an answer in their order, under their names; a repeated name gets a number."""
-    from pyspark.sql.pandas.types import to_arrow_type
-
     positional = [f"v{i}" for i in range(len(answer.columns))]
     fields = []
     for name, column in zip(_distinct(answer.columns), answer.schema.fields, strict=True):

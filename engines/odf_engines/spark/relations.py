@@ -5,7 +5,9 @@ Source: clause ENGINE-11; MAP-2 in ``spec/extensions/changelog-maps.md``.
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
 
 from odf_engines.errors import InvalidQueryError
 from odf_engines.spark.java_classes import java_class, scala_object, scala_sequence
@@ -14,9 +16,6 @@ from odf_protocol.errors import UnsupportedError
 from odf_protocol.events import DataSchema, DataTypeOption, OffsetInterval
 from odf_protocol.schema_spark import quote_spark_name, spark_columns_of
 from odf_protocol.vocabulary import Vocabulary
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 __all__ = [
     "MOST_SCANS",
@@ -65,7 +64,7 @@ def stated_columns(schema: DataSchema, struct: Any) -> list[Any]:
     return columns
 
 
-def empty_rows(spark: "SparkSession", struct: Any) -> "DataFrame":
+def empty_rows(spark: SparkSession, struct: Any) -> DataFrame:
     """Return no rows as if from files, for analysing a query before, or without, reading data.
 
     Args:
@@ -76,21 +75,21 @@ def empty_rows(spark: "SparkSession", struct: Any) -> "DataFrame":
     return rows_of(spark, java_session(spark).createDataFrame(no_rows, struct.asNullable()))
 
 
-def list_columns(spark: "SparkSession", rows: "DataFrame", columns: Sequence[Any]) -> "DataFrame":
+def list_columns(spark: SparkSession, rows: DataFrame, columns: Sequence[Any]) -> DataFrame:
     """Return the rows of files with ``stated_columns``."""
     project = java_class("org.apache.spark.sql.catalyst.plans.logical.Project")
     return rows_of_plan(spark, project(scala_sequence(columns), analysed_plan(rows)))
 
 
 def ordered_rows(
-    spark: "SparkSession",
+    spark: SparkSession,
     struct: Any,
     slices: Sequence[Path],
     interval: OffsetInterval,
     vocabulary: Vocabulary,
     *,
     in_one_partition: bool = True,
-) -> "DataFrame":
+) -> DataFrame:
     """Return the rows of an interval of offsets, by offset; every column of a file counts as nullable.
 
     Args:
@@ -114,7 +113,7 @@ def ordered_rows(
     return rows.where(f"{offset} >= {interval.start}L AND {offset} <= {interval.end}L")
 
 
-def one_after_another(frames: "Sequence[DataFrame]", *, in_one_partition: bool = True) -> "DataFrame":
+def one_after_another(frames: Sequence[DataFrame], *, in_one_partition: bool = True) -> DataFrame:
     """Return the rows of all frames: those of the first, then those of the second, and so on.
 
     Args:
@@ -127,6 +126,6 @@ def one_after_another(frames: "Sequence[DataFrame]", *, in_one_partition: bool =
     return rows.coalesce(1) if in_one_partition else rows
 
 
-def register(rows: "DataFrame", alias: str) -> None:
+def register(rows: DataFrame, alias: str) -> None:
     """Make rows known to queries under a name, which may have dots."""
     rows.createOrReplaceTempView(quote_spark_name(alias))

@@ -18,7 +18,9 @@ Source: clause ENGINE-27 in ``spec/extensions/engine-contract.md``.
 
 from collections.abc import Callable, Sequence
 from enum import Enum, auto
-from typing import TYPE_CHECKING
+
+from pyspark.sql import Column, DataFrame, Observation, SparkSession
+from pyspark.sql.functions import expr
 
 from odf_engines.contract import TransformInput
 from odf_engines.spark.folded_rows import reaches_beyond, slices_upto
@@ -28,9 +30,6 @@ from odf_engines.spark.plans import java_session, rows_of
 from odf_engines.spark.relations import struct_of
 from odf_engines.spark.small_inputs import NOTHING_READ, RowsRead, Work
 from odf_protocol.schema_spark import quote_spark_name
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
 
 __all__ = ["Computed", "count_inputs", "observe_rows"]
 
@@ -46,9 +45,7 @@ class Computed(Enum):
     STORED = auto()  # by Spark, in files
 
 
-def observe_rows(
-    rows: "DataFrame", offset: str, computed: Computed
-) -> "tuple[DataFrame, Callable[[DataFrame], RowsRead]]":
+def observe_rows(rows: DataFrame, offset: str, computed: Computed) -> tuple[DataFrame, Callable[[DataFrame], RowsRead]]:
     """Let Spark count rows as they pass.
 
     Args:
@@ -59,8 +56,6 @@ def observe_rows(
     Returns:
         The rows, and a function that says what passed once all that was made of them, its argument, was computed.
     """
-    from pyspark.sql import Observation
-
     counted = _counted(offset)
     observation = Observation(_NAME)
 
@@ -68,14 +63,14 @@ def observe_rows(
         found: RowsRead = rows.agg(*counted).collect()[0].asDict()
         return found
 
-    def count_pieces(result: "DataFrame") -> RowsRead:
+    def count_pieces(result: DataFrame) -> RowsRead:
         found = rows.agg(*counted)
         read: RowsRead = found.collect()[0].asDict()
         if (scanned := _scanned_rows(result)) != _scanned_rows(found):
             read["rows"] = scanned
         return read
 
-    def say(result: "DataFrame") -> RowsRead:
+    def say(result: DataFrame) -> RowsRead:
         if not _reads_files(result):  # as of WHERE false, whose result no row can change
             return count_rows()
         match computed:
@@ -90,7 +85,7 @@ def observe_rows(
     return rows if observed is None else rows.observe(observed, *counted), say
 
 
-def count_inputs(spark: "SparkSession", inputs: Sequence[TransformInput], work: Work) -> list[RowsRead]:
+def count_inputs(spark: SparkSession, inputs: Sequence[TransformInput], work: Work) -> list[RowsRead]:
     """Count the rows of inputs: those of the step, and those before it where the query is over whole inputs.
 
     Args:
@@ -102,7 +97,7 @@ def count_inputs(spark: "SparkSession", inputs: Sequence[TransformInput], work: 
     return [_count_input(spark, each, work) for each in inputs]
 
 
-def _count_input(spark: "SparkSession", source: TransformInput, work: Work) -> RowsRead:
+def _count_input(spark: SparkSession, source: TransformInput, work: Work) -> RowsRead:
     last = source.prev_offset if source.offset_interval is None else source.offset_interval.end
     slices = slices_upto(source, last)
     if last is None or not slices:
@@ -122,26 +117,25 @@ def _count_input(spark: "SparkSession", source: TransformInput, work: Work) -> R
     return found
 
 
-def _counted(offset: str) -> "list[Column]":
-    from pyspark.sql.functions import expr
+def _counted(offset: str) -> list[Column]:
 
     column = quote_spark_name(offset)
     asked = ("count(1)", f"min({column})", f"max({column})")
     return [expr(text).alias(name) for name, text in zip(_READ, asked, strict=True)]
 
 
-def _counted_in_plan(result: "DataFrame") -> RowsRead:
+def _counted_in_plan(result: DataFrame) -> RowsRead:
     # A piece is a job of its own on the plan, which Spark's own observer hears nothing of.
     found = result._jdf.queryExecution().observedMetrics().get(_NAME)  # noqa: SLF001 - has no public name
     row = found.get() if found.isDefined() else None
     return {name: None if row is None else row.get(place) for place, name in enumerate(_READ)}
 
 
-def _reads_files(computed: "DataFrame") -> bool:
+def _reads_files(computed: DataFrame) -> bool:
     leaves = computed._jdf.queryExecution().optimizedPlan().collectLeaves()  # noqa: SLF001 - has no public name
     return any(leaf.nodeName() == "LogicalRelation" for leaf in items(leaves))
 
 
-def _scanned_rows(computed: "DataFrame") -> int:
+def _scanned_rows(computed: DataFrame) -> int:
     leaves = computed._jdf.queryExecution().executedPlan().collectLeaves()  # noqa: SLF001 - has no public name
     return sum(int(leaf.metrics().apply("numOutputRows").value()) for leaf in items(leaves))

@@ -13,11 +13,12 @@ import shutil
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
 
 from odf_engines.contract import TransformInput, TransformRequest
 from odf_engines.errors import InvalidQueryError
@@ -45,9 +46,6 @@ from odf_engines.spark.rows_read import Computed, count_inputs, observe_rows
 from odf_engines.spark.small_inputs import NOTHING_READ, RowsRead, Work
 from odf_protocol.timestamp import Timestamp
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
 __all__ = ["run"]
 
 _Piece = tuple[pa.Table, npt.NDArray[np.int64]]  # rows, and the operation of each
@@ -55,10 +53,8 @@ _Piece = tuple[pa.Table, npt.NDArray[np.int64]]  # rows, and the operation of ea
 _PIECE_ROWS = 131_072  # guess: a few MB of rows in a row group of the slice
 
 
-def run(spark: "SparkSession", request: TransformRequest, folder: Path) -> dict[str, object]:
+def run(spark: SparkSession, request: TransformRequest, folder: Path) -> dict[str, object]:
     """Run one step; see ``worker`` for what goes in and out."""
-    from pyspark.errors import PySparkException
-
     aliases = [each.alias for each in request.inputs]
     if len(set(aliases)) != len(aliases):
         raise InvalidQueryError(f"two inputs have the same alias: {', '.join(aliases)}")
@@ -108,7 +104,7 @@ def run(spark: "SparkSession", request: TransformRequest, folder: Path) -> dict[
 
 
 def _map_pieces(
-    spark: "SparkSession", known: KnownMap, request: TransformRequest, work: Work
+    spark: SparkSession, known: KnownMap, request: TransformRequest, work: Work
 ) -> tuple[Iterator[_Piece], Callable[[], list[RowsRead]]]:
     """Give the pieces of the result, and a function that says what was read for them once all were taken."""
     source = next(each for each in request.inputs if each.alias == known.query.input_alias)
@@ -125,7 +121,7 @@ def _map_pieces(
 
 
 def _compute(
-    spark: "SparkSession", known: KnownMap, source: TransformInput, work: Work
+    spark: SparkSession, known: KnownMap, source: TransformInput, work: Work
 ) -> tuple[Iterator[pa.Table], Callable[[], RowsRead]]:
     assert source.offset_interval is not None
     work.check(source.slices)

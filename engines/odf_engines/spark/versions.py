@@ -4,19 +4,18 @@ Source: clauses ASOF-2 and ASOF-5 in ``spec/extensions/as-of-joins.md``.
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql.functions import col, lead
 
 from odf_engines.spark.folded_rows import OFFSET
 from odf_engines.spark.gate.temporal_joins import FROM, UNTIL
 from odf_protocol.schema_spark import quote_spark_name
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
 __all__ = ["with_versions"]
 
 
-def with_versions(rows: "DataFrame", event_time: str, key: Sequence[str]) -> "DataFrame":
+def with_versions(rows: DataFrame, event_time: str, key: Sequence[str]) -> DataFrame:
     """Add to the rows of a temporal table from when and until when each is the newest of its key.
 
     Args:
@@ -24,9 +23,6 @@ def with_versions(rows: "DataFrame", event_time: str, key: Sequence[str]) -> "Da
         event_time: Name of its event time.
         key: Names of the columns of its primary key.
     """
-    from pyspark.sql import Window
-    from pyspark.sql.functions import col, lead
-
     time = col(quote_spark_name(event_time)).cast("timestamp")
     # Of versions of one time, all but the one given last are in force for no time at all.
     in_order = Window.partitionBy(*(quote_spark_name(each) for each in key)).orderBy(time, f"`{OFFSET}`")

@@ -6,6 +6,8 @@ Source: clause QUERY-8 in ``spec/query.md``; Spark SQL reference "Data Types".
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+import pyarrow.types as pt
+
 from odf_engines.errors import UnsuitableQueryError
 from odf_protocol.errors import UnsupportedError
 from odf_protocol.schema_arrow import rows_schema_of
@@ -107,7 +109,6 @@ def columns_of(table: "QueryTable") -> dict[str, Kind | None]:
 
 
 def _kind_of(kind: "pa.DataType") -> Kind | None:
-    import pyarrow.types as pt
 
     if pt.is_decimal128(kind):
         return decimal(kind.precision, kind.scale) if 0 <= kind.scale <= kind.precision else None

@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+
 from odf_engines.errors import InvalidQueryError
 from odf_engines.spark.gate.asked_times import take_times
 from odf_engines.spark.gate.functions import FUNCTIONS, FunctionUse
@@ -90,9 +93,6 @@ def parse_query(
         NotReplayableError: A temporal table is read otherwise.
         InvalidQueryError: Not a query, or it names a relation, a function or a literal that it must not.
     """
-    from py4j.protocol import Py4JJavaError
-    from pyspark.errors import PySparkException
-
     sql, asked = (sql, {}) if temporal is None else take_times(sql)
     try:
         plan = java_session(spark).sessionState().sqlParser().parsePlan(sql)
@@ -136,9 +136,6 @@ def analyse_query(spark: Any, query: ParsedQuery) -> Any:
     Raises:
         InvalidQueryError: An unknown name or a type that does not fit.
     """
-    from py4j.protocol import Py4JJavaError
-    from pyspark.errors import PySparkException
-
     if "session_window" in query.functions:
         spark.conf.set("spark.sql.optimizer.excludedRules", _RULES_WRONG_FOR_SESSIONS)
     try:

@@ -8,6 +8,9 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
+from py4j.java_gateway import is_instance_of
+from pyspark import SparkContext
+
 __all__ = [
     "children_of",
     "class_name",
@@ -99,9 +102,6 @@ def is_replaced(node: Any) -> bool:
     """Whether Spark will run something else in place of a node; asked once per class."""
     name = class_name(node)
     if name not in _known_replaced:
-        from py4j.java_gateway import is_instance_of
-        from pyspark import SparkContext
-
         _known_replaced[name] = bool(is_instance_of(SparkContext._gateway, node, _REPLACED))  # noqa: SLF001
     return _known_replaced[name]
 

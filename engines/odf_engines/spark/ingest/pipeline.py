@@ -10,6 +10,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from pyspark.errors import PySparkException
+
 from odf_engines.contract import IngestRequest, InvalidSourceError
 from odf_engines.errors import EngineFailureError, InvalidQueryError
 from odf_engines.ingest.appending import append_records, is_append
@@ -77,8 +79,6 @@ def ingest(spark: Any, request: IngestRequest, folders: Folders) -> Ingested:
         InvalidQueryError: The preprocess query is wrong, or its columns break the dataset's rules.
         EngineFailureError: The state is not the one of this dataset and offset.
     """
-    from pyspark.errors import PySparkException
-
     _configure(spark, request)
     inputs = [request.source_path] + ([request.state_path] if request.state_path else [])
     handover = handover_for(folders.scratch, inputs)

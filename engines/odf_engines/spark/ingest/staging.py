@@ -9,6 +9,7 @@ Source: ODF ingest, preprocess step; spec/ingest.md ING-7.
 from typing import Any
 
 import pyarrow as pa
+from pyspark.sql.pandas.types import to_arrow_type
 
 from odf_engines.ingest.carriers import carrier_of, slice_field_of, spark_name_of
 from odf_engines.ingest.columns import ORD, Columns
@@ -34,8 +35,6 @@ def schema_of_query(result: Any, known: pa.Schema | None) -> pa.Schema:
     Raises:
         UnsupportedError: A type that no slice can hold.
     """
-    from pyspark.sql.pandas.types import to_arrow_type
-
     fields = []
     for column in result.schema.fields:
         field = slice_field_of(pa.field(column.name, to_arrow_type(column.dataType, timezone="UTC"), column.nullable))

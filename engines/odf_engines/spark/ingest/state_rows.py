@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from pyspark.sql.functions import col
+
 from odf_engines.ingest.carriers import quoted, spark_name_of
 from odf_engines.ingest.columns import Columns
 from odf_engines.ingest.source_records import value_name
@@ -19,8 +21,6 @@ def load_state(
     Raises:
         EngineFailureError: It belongs to another strategy, key or offset, or lacks a column.
     """
-    from pyspark.sql.functions import col
-
     names = [columns.schema.field(i).name for i in indexes]
     known = open_state(path, merge, names, next_offset)
     types = ", ".join(f"{quoted(name)} {spark_name_of(known.field(name).type)}" for name in names)

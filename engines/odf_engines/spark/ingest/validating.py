@@ -8,6 +8,8 @@ Source: clauses VALID-2 and VALID-7 in ``spec/validation.md``.
 
 from typing import Any
 
+from pyspark.errors import PySparkException
+
 from odf_engines.bad_rows import PREDICATE, conditions_of
 from odf_engines.contract import IngestRequest
 from odf_engines.errors import InvalidQueryError, InvalidSourceError
@@ -82,8 +84,6 @@ def _check_condition(spark: Any, sql: str) -> None:
     Raises:
         InvalidQueryError: It is.
     """
-    from pyspark.errors import PySparkException
-
     try:
         java_session(spark).sessionState().sqlParser().parseExpression(sql)
     except PySparkException as error:

@@ -10,6 +10,8 @@ implementation tests the first key column for null to see on which side a row is
 
 from typing import Any
 
+from pyspark.sql.functions import col, expr
+
 from odf_engines.ingest.columns import ORD, Columns
 from odf_engines.ingest.outcome import (
     APPEND,
@@ -78,7 +80,6 @@ def _is_changed(compared: tuple[int, ...], columns: Columns) -> str:
 
 
 def _classify(ranked: Any, columns: Columns, state: Any | None, decided: str, handover: Handover) -> Any:
-    from pyspark.sql.functions import expr
 
     new_names = [ORD, _PLACE, *(value_name(i) for i in range(len(columns.schema)))]
     new = ranked.selectExpr(f"{_struct(new_names)} AS n")
@@ -95,7 +96,6 @@ def _classify(ranked: Any, columns: Columns, state: Any | None, decided: str, ha
 
 
 def _changes(classes: Any, columns: Columns) -> Any:
-    from pyspark.sql.functions import col
 
     listed = (
         f"CASE class WHEN 'A' THEN array({_change(APPEND, 'n', columns)})"
@@ -113,7 +113,6 @@ def _state(classes: Any, columns: Columns) -> Any:
 
 
 def _key_order(columns: Columns) -> list[Any]:
-    from pyspark.sql.functions import col
 
     return [col(value_name(i)).asc_nulls_first() for i in columns.keys]
 

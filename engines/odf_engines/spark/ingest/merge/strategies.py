@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from pyspark.sql.functions import col
+
 from odf_engines.ingest.columns import ORD, Columns
 from odf_engines.ingest.outcome import APPEND, CORRECT_TO, OP, RETRACT, MergeOutcome, Refusal
 from odf_engines.ingest.source_records import value_name
@@ -65,7 +67,6 @@ def merge_rows(
 
 
 def _appended(staged: Any, columns: Columns) -> Any:
-    from pyspark.sql.functions import col
 
     values = [f"`{value_name(i)}`" for i in columns.data]
     ordered = staged.orderBy(col(value_name(columns.event_time)).asc_nulls_first(), col(ORD).asc())
@@ -73,7 +74,6 @@ def _appended(staged: Any, columns: Columns) -> Any:
 
 
 def _merge_ledger(staged: Any, columns: Columns, state: Any | None) -> MergeOutcome:
-    from pyspark.sql.functions import col
 
     keys = [value_name(i) for i in columns.keys]
     new = staged if state is None else staged.join(state.select(*keys), keys, "left_anti")
@@ -84,7 +84,6 @@ def _merge_ledger(staged: Any, columns: Columns, state: Any | None) -> MergeOutc
 
 
 def _pass_changelog(staged: Any, columns: Columns) -> MergeOutcome:
-    from pyspark.sql.functions import col
 
     assert columns.op is not None
     name = value_name(columns.op)
