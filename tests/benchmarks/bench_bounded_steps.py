@@ -52,7 +52,7 @@ content:
       transform: {{kind: Sql, engine: spark, query: "{query}"}}
 """
 QUERIES = {
-    "map": "SELECT event_time, id, upper(status) AS status, amount * 2 AS twice FROM m WHERE amount % 10 > 0",
+    "map": "SELECT event_time, id, trim(status) AS status, amount * 2 AS twice FROM m WHERE amount % 10 > 0",
     "view": "SELECT max(event_time) AS event_time, amount, count(1) AS n, sum(id) AS total FROM m GROUP BY amount",
 }
 
@@ -109,10 +109,10 @@ def main() -> int:
         print(f"{rows:,} rows, a block for each million; the last was ingested in {ingested_s:.1f} s")
         for kind in kinds:
             (folder / f"{kind}.yaml").write_text(DERIVATIVE.format(name=kind, query=QUERIES[kind]))
-            run(home, "add", str(folder / f"{kind}.yaml"))
+            run(home, "add", "-q", str(folder / f"{kind}.yaml"))
             _said, taken_s, peak = run(home, "pull", kind, step_rows=step_rows)
-            log, _, _ = run(home, "log", kind, "-o", "json")
-            steps = sum(json.loads(line)["event"]["kind"] == "ExecuteTransform" for line in log.splitlines())
+            log, _, _ = run(home, "log", kind, "-o", "oneline", "--all")
+            steps = log.count(" ExecuteTransform ")
             told, _, _ = run(home, "sql", "-c", f"SELECT count(1) AS n FROM {kind}", "-o", "json")
             found = json.loads(told)[0]["n"]
             is_complete &= found == expected[kind]

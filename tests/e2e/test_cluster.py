@@ -5,6 +5,7 @@ on the cluster, the other with its embedded engine, and an auditor without a clu
 """
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -138,6 +139,26 @@ def test_a_cluster_publishes_the_same_bytes_as_one_machine(published: tuple[Real
             there.must("push", name, "--to", f"file://{tmp_path}/offered/{name}")
             taken = auditor.must("pull", f"file://{tmp_path}/offered/{name}", "-o", "json").json()
     assert taken[0]["trust"] == "re-executed"
+
+
+def test_a_worker_with_another_java_is_refused_and_nothing_is_written(
+    published: tuple[RealNode, Path], tmp_path: Path
+) -> None:
+    node, _source = published
+    there = _copy(node, tmp_path / "there")
+    before = there.snapshot()
+    shared, logs = tmp_path / "shared", tmp_path / "cluster"
+    shared.mkdir()
+    logs.mkdir()
+
+    with loopback_cluster(logs, workers=1, java_options="-Djava.version=21.0.1") as cluster:
+        settings = {**_cluster_settings(cluster, shared), "ODF_NODE_ENGINES_SPARK_CORES": "1"}
+        refused = there.run("pull", "trips", "--system-time", SECOND, environment=settings)
+
+    assert refused.code == 5
+    assert re.search(r"an executor has Spark [\d.]+ on Java 21\.0\.1; expected Spark [\d.]+ on Java ", refused.err)
+    assert there.snapshot() == before
+    assert list(shared.iterdir()) == []
 
 
 def test_a_cluster_that_cannot_be_used_is_refused_and_leaves_nothing(

@@ -6,7 +6,7 @@ import secrets
 import signal
 import subprocess
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,15 +48,13 @@ class LoopbackCluster:
 
 
 @contextmanager
-def loopback_cluster(
-    folder: Path, *, workers: int = 2, settings: Mapping[str, str] | None = None
-) -> Iterator[LoopbackCluster]:
+def loopback_cluster(folder: Path, *, workers: int = 2, java_options: str = "") -> Iterator[LoopbackCluster]:
     """Start master and workers, each with one core and 1 GiB, and end them with the block.
 
     Args:
         folder: Existing; for their logs.
         workers: How many.
-        settings: Of Spark, instead of those that the guide asks for.
+        java_options: Further ones of every Java, also of executors.
     """
     secret = folder / "secret"
     secret.write_text(secrets.token_hex(32))
@@ -71,19 +69,19 @@ def loopback_cluster(
         "spark.master.rest.enabled": "false",
     }
     defaults = folder / _DEFAULTS
-    lines = {**asked, **(settings or {}), "spark.authenticate.secret": secret.read_text()}
+    lines = {**asked, "spark.authenticate.secret": secret.read_text()}
     defaults.write_text("".join(f"{name} {value}\n" for name, value in lines.items()))
     started: list[subprocess.Popen[bytes]] = []
     try:
         here = ("--host", ADDRESS, "--webui-port", "0")
-        started.append(_start(folder, "Master", folder / "master.log", *here, "--port", "0"))
+        started.append(_start(folder, "Master", folder / "master.log", *here, "--port", "0", java_options=java_options))
         found = _PORT.search(_wait_for(started[0], "Master", folder / "master.log"))
         assert found is not None
         master = f"spark://{ADDRESS}:{found[1]}"
         logs = [folder / f"worker-{number}.log" for number in range(workers)]
         for log in logs:
             size = ("--cores", "1", "--memory", "1g", "--work-dir", str(log.with_suffix("")))
-            started.append(_start(folder, "Worker", log, *here, *size, master))
+            started.append(_start(folder, "Worker", log, *here, *size, master, java_options=java_options))
         for worker, log in zip(started[1:], logs, strict=True):
             _wait_for(worker, "Worker", log)
         yield LoopbackCluster(master, secret, folder)
@@ -98,7 +96,7 @@ def loopback_cluster(
                 process.wait()
 
 
-def _start(folder: Path, kind: str, log: Path, *arguments: str) -> "subprocess.Popen[bytes]":
+def _start(folder: Path, kind: str, log: Path, *arguments: str, java_options: str) -> "subprocess.Popen[bytes]":
     """Start a part of the cluster."""
     runtime = find_runtime()
     java_home = _java_home(folder)
@@ -106,7 +104,7 @@ def _start(folder: Path, kind: str, log: Path, *arguments: str) -> "subprocess.P
         **os.environ, "SPARK_HOME": str(runtime.jars.parent), "JAVA_HOME": str(java_home), "SPARK_LOCAL_IP": ADDRESS,
         "SPARK_SCALA_VERSION": "2.13",  # as bin/load-spark-env.sh says
         # Of executors too, which live for seconds here.
-        "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "JDK_JAVA_OPTIONS": f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC {java_options}",
     }  # fmt: skip
     opened = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in ("java.nio", "sun.nio.ch")]
     command = [java_home / "bin" / "java", "-Xmx256m", "-cp", f"{runtime.jars}/*", *opened]

@@ -1,7 +1,11 @@
-"""Clauses CLUSTER-1, CLUSTER-4 to CLUSTER-6: which clusters are refused before anything is sent to one."""
+"""Clauses CLUSTER-1, CLUSTER-4 to CLUSTER-6: what is refused before anything is sent; the driver's cage."""
 
+import errno
+import json
+import os
 import socket
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,12 +13,14 @@ import pytest
 from odf_engines.cluster import Cluster, parse_masters
 from odf_engines.contract import Limits
 from odf_engines.errors import ClusterUnavailableError
+from odf_engines.sandbox.process import SandboxedProcess
 from odf_engines.spark.cluster.session import ClusterSession, open_on_cluster
 from odf_engines.spark.guest import spark_guest
 from odf_engines.spark.launch import SECRET, SETTINGS
 from odf_engines.spark.runtime import find_runtime
 from odf_node.configuration import parse_configuration
 from odf_node.configuration.reading import ConfigurationError
+from support.sandboxes import PYTHON, small_profile
 
 SECRET_TEXT = "5ecre7" * 10
 
@@ -104,3 +110,37 @@ def test_the_driver_has_the_network_and_nothing_else_of_the_machine(cluster: Clu
         source.write_bytes(b"rows")
         (folder / "in" / "0").mkdir()
         assert Path(session.show_input(source)).stat().st_ino != source.stat().st_ino, "workers could write to it"
+
+
+CALLS = """
+import json, socket
+said = {}
+for name, family, place in (("tcp", socket.AF_INET, ("127.0.0.1", PORT)), ("local", socket.AF_UNIX, "\\0" + NAME)):
+    try:
+        with socket.socket(family) as line:
+            line.connect(place)
+        said[name] = "reached"
+    except OSError as error:
+        said[name] = error.strerror
+print(json.dumps(said))
+"""
+
+
+def test_a_driver_on_the_network_reaches_no_local_service_of_the_machine(tmp_path: Path) -> None:
+    """Names of local sockets without a file belong to the network, which the driver shares; buses listen at some."""
+    name = f"odf-node-test-{os.getpid()}"
+    with socket.create_server(("127.0.0.1", 0)) as tcp, socket.socket(socket.AF_UNIX) as local:
+        local.bind(f"\0{name}")
+        local.listen()
+        code = CALLS.replace("PORT", str(tcp.getsockname()[1])).replace("NAME", repr(name))
+
+        def call(*, has_network: bool, has_filter: bool = True) -> dict[str, str]:
+            profile = replace(small_profile(tmp_path), has_network=has_network, has_filter=has_filter)
+            with SandboxedProcess(profile, [*PYTHON, code], Limits()) as process:
+                said: dict[str, str] = json.loads(process.receive(60.0))
+                return said
+
+        assert call(has_network=True) == {"tcp": "reached", "local": os.strerror(errno.EAFNOSUPPORT)}
+        assert call(has_network=True, has_filter=False) == {"tcp": "reached", "local": "reached"}
+        refused = os.strerror(errno.ECONNREFUSED)
+        assert call(has_network=False) == {"tcp": refused, "local": refused}

@@ -199,7 +199,7 @@ class SandboxedProcess:
         self._watch()
 
     def _start(self, profile: Profile, program: Sequence[str]) -> "subprocess.Popen[bytes]":
-        descriptor = open_filter() if profile.has_filter else None
+        descriptor = open_filter(shares_network=profile.has_network) if profile.has_filter else None
         try:
             command = build_command(find_bubblewrap(), profile, program, filter_descriptor=descriptor)
             return subprocess.Popen(

@@ -52,6 +52,8 @@ _NAMESPACE_FLAGS = (
 
 # Local sockets, and IPv4 for the loopback between worker and Java; the sandbox has no other interface.
 _ALLOWED_FAMILIES = (1, 2)
+# Where it shares the network of the machine, local sockets without a file would lead to programs outside.
+_ALLOWED_ON_NETWORK = (2,)
 _FAMILY_LIMIT = 64  # AF_MAX is 46 in Linux 6; families are small numbers
 
 # Both push characters into the terminal that started the node.
@@ -64,11 +66,12 @@ _SHARED_ANONYMOUS = 0x01 | 0x20
 
 
 @cache
-def filter_program(mark: int | None = None) -> bytes:
+def filter_program(mark: int | None = None, *, shares_network: bool = False) -> bytes:
     """Return the filter, compiled for this machine's processor, as bubblewrap reads it.
 
     Args:
         mark: What every denied call answers instead of the usual error, to tell the filter's answers from others.
+        shares_network: Whether the sandbox has the network of this machine.
 
     Raises:
         SandboxUnavailableError: The library libseccomp is missing.
@@ -90,7 +93,7 @@ def filter_program(mark: int | None = None) -> bytes:
     rules.add_rule(denied, "mmap", pyseccomp.Arg(3, pyseccomp.MASKED_EQ, _SHARED_ANONYMOUS, _SHARED_ANONYMOUS))
     refused_family = pyseccomp.ERRNO(mark or errno.EAFNOSUPPORT)
     for family in range(_FAMILY_LIMIT):
-        if family not in _ALLOWED_FAMILIES:
+        if family not in (_ALLOWED_ON_NETWORK if shares_network else _ALLOWED_FAMILIES):
             rules.add_rule(refused_family, "socket", pyseccomp.Arg(0, pyseccomp.EQ, family))
     rules.add_rule(refused_family, "socket", pyseccomp.Arg(0, pyseccomp.GE, _FAMILY_LIMIT))
     with tempfile.TemporaryFile() as file:
@@ -99,10 +102,10 @@ def filter_program(mark: int | None = None) -> bytes:
         return file.read()
 
 
-def open_filter(mark: int | None = None) -> int:
-    """Return a descriptor from which bubblewrap reads the filter; the caller closes it."""
+def open_filter(mark: int | None = None, *, shares_network: bool = False) -> int:
+    """Return a descriptor from which bubblewrap reads ``filter_program``; the caller closes it."""
     descriptor = os.memfd_create("filter")
-    os.write(descriptor, filter_program(mark))
+    os.write(descriptor, filter_program(mark, shares_network=shares_network))
     os.lseek(descriptor, 0, os.SEEK_SET)
     return descriptor
 
