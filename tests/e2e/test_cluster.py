@@ -5,7 +5,6 @@ on the cluster, the other with its embedded engine, and an auditor without a clu
 """
 
 import json
-import re
 import shutil
 from pathlib import Path
 
@@ -124,7 +123,10 @@ def test_a_cluster_publishes_the_same_bytes_as_one_machine(published: tuple[Real
         tasks = cluster.finished_tasks()
 
     assert len(tasks) == 2
-    assert min(tasks) > 10, tasks
+    # Steps over so little have one task after the other, so both executors worked in stages of the ingest alone; and in
+    # the one in which they were tried.
+    stages = [{task.partition(" in ")[2] for task in of_executor} for of_executor in tasks]
+    assert len(stages[0] & stages[1]) > 3, stages
     assert _blocks(there) == _blocks(here)
     assert {name: len(blocks) for name, blocks in _blocks(there).items()} == {
         "trips": 5, "a.map": 5, "a.view": 5, "a.window": 4
@@ -134,31 +136,12 @@ def test_a_cluster_publishes_the_same_bytes_as_one_machine(published: tuple[Real
     secret = cluster.secret.read_bytes()
     assert not [path for path in there.home.rglob("*") if path.is_file() and secret in path.read_bytes()]
     auditor = RealNode(tmp_path / "auditor", has_engine=True)
+    # Its settings name a cluster, which is gone: what others published asks for none.
     with lent_to_strangers():
         for name in DATASETS:
             there.must("push", name, "--to", f"file://{tmp_path}/offered/{name}")
-            taken = auditor.must("pull", f"file://{tmp_path}/offered/{name}", "-o", "json").json()
+            taken = auditor.must("pull", f"file://{tmp_path}/offered/{name}", "-o", "json", environment=settings).json()
     assert taken[0]["trust"] == "re-executed"
-
-
-def test_a_worker_with_another_java_is_refused_and_nothing_is_written(
-    published: tuple[RealNode, Path], tmp_path: Path
-) -> None:
-    node, _source = published
-    there = _copy(node, tmp_path / "there")
-    before = there.snapshot()
-    shared, logs = tmp_path / "shared", tmp_path / "cluster"
-    shared.mkdir()
-    logs.mkdir()
-
-    with loopback_cluster(logs, workers=1, java_options="-Djava.version=21.0.1") as cluster:
-        settings = {**_cluster_settings(cluster, shared), "ODF_NODE_ENGINES_SPARK_CORES": "1"}
-        refused = there.run("pull", "trips", "--system-time", SECOND, environment=settings)
-
-    assert refused.code == 5
-    assert re.search(r"an executor has Spark [\d.]+ on Java 21\.0\.1; expected Spark [\d.]+ on Java ", refused.err)
-    assert there.snapshot() == before
-    assert list(shared.iterdir()) == []
 
 
 def test_a_cluster_that_cannot_be_used_is_refused_and_leaves_nothing(

@@ -24,6 +24,7 @@ done
 exec '{java}' "$@"
 """
 _DEFAULTS = "spark-defaults.conf"
+_FINISHED = re.compile(r"Finished task ([0-9.]+ in stage [0-9.]+)")
 _PORT = re.compile(r"Starting Spark master at spark://[^:]+:(\d+)")
 
 
@@ -41,20 +42,19 @@ class LoopbackCluster:
     secret: Path
     folder: Path
 
-    def finished_tasks(self) -> tuple[int, ...]:
-        """How many tasks each executor of each application has finished, as its log says."""
+    def finished_tasks(self) -> list[set[str]]:
+        """Which tasks each executor finished, as its log says: ``1.0 in stage 3.0`` is the second of a stage."""
         logs = sorted(self.folder.glob("worker-*/app-*/*/stderr"))
-        return tuple(log.read_text(errors="replace").count("Finished task") for log in logs)
+        return [set(_FINISHED.findall(log.read_text(errors="replace"))) for log in logs]
 
 
 @contextmanager
-def loopback_cluster(folder: Path, *, workers: int = 2, java_options: str = "") -> Iterator[LoopbackCluster]:
+def loopback_cluster(folder: Path, *, workers: int = 2) -> Iterator[LoopbackCluster]:
     """Start master and workers, each with one core and 1 GiB, and end them with the block.
 
     Args:
         folder: Existing; for their logs.
         workers: How many.
-        java_options: Further ones of every Java, also of executors.
     """
     secret = folder / "secret"
     secret.write_text(secrets.token_hex(32))
@@ -74,14 +74,14 @@ def loopback_cluster(folder: Path, *, workers: int = 2, java_options: str = "") 
     started: list[subprocess.Popen[bytes]] = []
     try:
         here = ("--host", ADDRESS, "--webui-port", "0")
-        started.append(_start(folder, "Master", folder / "master.log", *here, "--port", "0", java_options=java_options))
+        started.append(_start(folder, "Master", folder / "master.log", *here, "--port", "0"))
         found = _PORT.search(_wait_for(started[0], "Master", folder / "master.log"))
         assert found is not None
         master = f"spark://{ADDRESS}:{found[1]}"
         logs = [folder / f"worker-{number}.log" for number in range(workers)]
         for log in logs:
             size = ("--cores", "1", "--memory", "1g", "--work-dir", str(log.with_suffix("")))
-            started.append(_start(folder, "Worker", log, *here, *size, master, java_options=java_options))
+            started.append(_start(folder, "Worker", log, *here, *size, master))
         for worker, log in zip(started[1:], logs, strict=True):
             _wait_for(worker, "Worker", log)
         yield LoopbackCluster(master, secret, folder)
@@ -96,7 +96,7 @@ def loopback_cluster(folder: Path, *, workers: int = 2, java_options: str = "") 
                 process.wait()
 
 
-def _start(folder: Path, kind: str, log: Path, *arguments: str, java_options: str) -> "subprocess.Popen[bytes]":
+def _start(folder: Path, kind: str, log: Path, *arguments: str) -> "subprocess.Popen[bytes]":
     """Start a part of the cluster."""
     runtime = find_runtime()
     java_home = _java_home(folder)
@@ -104,7 +104,7 @@ def _start(folder: Path, kind: str, log: Path, *arguments: str, java_options: st
         **os.environ, "SPARK_HOME": str(runtime.jars.parent), "JAVA_HOME": str(java_home), "SPARK_LOCAL_IP": ADDRESS,
         "SPARK_SCALA_VERSION": "2.13",  # as bin/load-spark-env.sh says
         # Of executors too, which live for seconds here.
-        "JDK_JAVA_OPTIONS": f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC {java_options}",
+        "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     }  # fmt: skip
     opened = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in ("java.nio", "sun.nio.ch")]
     command = [java_home / "bin" / "java", "-Xmx256m", "-cp", f"{runtime.jars}/*", *opened]

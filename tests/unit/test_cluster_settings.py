@@ -14,6 +14,7 @@ from odf_engines.cluster import Cluster, parse_masters
 from odf_engines.contract import Limits
 from odf_engines.errors import ClusterUnavailableError
 from odf_engines.sandbox.process import SandboxedProcess
+from odf_engines.spark.cluster.driver import check_facts
 from odf_engines.spark.cluster.session import ClusterSession, open_on_cluster
 from odf_engines.spark.guest import spark_guest
 from odf_engines.spark.launch import SECRET, SETTINGS
@@ -84,6 +85,30 @@ def test_a_master_is_tried_before_an_engine_starts(cluster: Cluster, tmp_path: P
     with pytest.raises(ClusterUnavailableError, match="Connection refused"):
         open_on_cluster(lambda: pytest.fail("an engine was looked for"), cluster, tmp_path, Limits())
     assert list(cluster.shared_folder.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        (
+            [("4.3.0", "21.0.8"), ("4.3.0", "17.0.15")],
+            "has Spark 4.3.0 on Java 17.0.15; expected Spark 4.3.0 on",
+        ),
+        (
+            [("4.2.0", "21.0.8"), ("4.3.0", "21.0.8")],
+            "has Spark 4.2.0 on Java 21.0.8; expected Spark 4.3.0 on",
+        ),
+        ([("4.3.0", "21.0.8")], "not seen here"),
+        ([], "not seen here"),
+    ],
+)
+def test_executors_of_other_versions_or_whose_files_are_not_seen_are_refused(
+    said: list[tuple[str, str]], reason: str
+) -> None:
+    here = ("4.3.0", "21.0.8")
+    check_facts("spark://h:1", [here, here], [here, here])
+    with pytest.raises(ClusterUnavailableError, match=reason):
+        check_facts("spark://h:1", said, [here, here])
 
 
 def test_settings_for_a_cluster_are_encrypted_name_no_secret_and_change_no_result(cluster: Cluster) -> None:

@@ -7,6 +7,7 @@ import shutil
 import threading
 import time
 import traceback
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["connect_cluster"]
+__all__ = ["check_facts", "connect_cluster"]
 
 _TAKEN_S = 90.0  # guess: Java starts in seconds, and Spark itself asks a master three times in a minute
 _EXECUTORS_S = 120.0  # guess: workers start Java within seconds, on a machine that is busy in a minute
@@ -88,10 +89,24 @@ def _check_executors(root: "SparkSession", master: str, executors: int, folder: 
         raise ClusterUnavailableError(master, f"executors cannot write to the shared folder: {cause}") from error
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    if len(said) != executors:
-        raise ClusterUnavailableError(master, "what executors write to the shared folder is not seen here")
     here = root.version, str(java_class("java.lang.System").getProperty(_JAVA_VERSION))
-    for there in said:
+    check_facts(master, said, [here] * executors)
+
+
+def check_facts(master: str, said: Sequence[tuple[str, str]], expected: Sequence[tuple[str, str]]) -> None:
+    """Compare what was read in the shared folder with what executors should have written there.
+
+    Args:
+        master: Address of the cluster.
+        said: Versions of Spark and Java.
+        expected: The same of this machine, once for each executor.
+
+    Raises:
+        ClusterUnavailableError: They differ.
+    """
+    if len(said) != len(expected):
+        raise ClusterUnavailableError(master, "what executors write to the shared folder is not seen here")
+    for there, here in zip(said, expected, strict=True):
         if there != here:
             found = "an executor has Spark {} on Java {}; expected Spark {} on Java {}".format(*there, *here)
             raise ClusterUnavailableError(master, f"{found}, as this node has")
