@@ -130,6 +130,7 @@ class Metrics:
         self.scheduled_pulls = self._add(
             Counter("odf_node_scheduled_pulls_total", "Pulls by schedules that ended, by result.")
         )
+        self.notices = self._add(Counter("odf_node_notices_total", "Notices of new blocks, by result."))
         self.faults = self._add(Counter("odf_node_faults_total", "Requests that failed for no known reason."))
 
     def add_gauge(self, name: str, meaning: str, read: Callable[[], float | None]) -> None:

@@ -23,7 +23,7 @@ HIGHEST_PORT: Final = 65_535
 HIGHEST_NUMBER: Final = 2**53
 """Whole numbers up to here are the same in every reader of TOML and JSON."""
 MAX_LISTED: Final = 100
-"""Schedules.  # guess: patterns name many datasets each"""
+"""Schedules, and notices.  # guess: patterns name many datasets each"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,6 +270,14 @@ class Schedule:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Notice:
+    """Who is told of new blocks by a signed POST; of several [[notice]] each is told."""
+
+    datasets: str | None = _setting(None, "names and % patterns of datasets, between spaces; must be set (NOTICE-1)")
+    url: str | None = _setting(None, "http or https address that is told; must be set")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Configuration:
     """Everything that can be set; without a file, what it says by itself."""
 
@@ -286,6 +294,7 @@ class Configuration:
     ingest: Ingest = field(default_factory=Ingest)
     shutdown: Shutdown = field(default_factory=Shutdown)
     schedule: tuple[Schedule, ...] = ()
+    notice: tuple[Notice, ...] = ()
 
 
 SECTIONS: Final[Mapping[str, type]] = MappingProxyType(
@@ -305,7 +314,7 @@ SECTIONS: Final[Mapping[str, type]] = MappingProxyType(
     }
 )
 
-LISTS: Final[Mapping[str, type]] = MappingProxyType({"schedule": Schedule})
+LISTS: Final[Mapping[str, type]] = MappingProxyType({"schedule": Schedule, "notice": Notice})
 """Sections that a file may have several of, as ``[[schedule]]``; not to be set by the environment."""
 
 _TYPES: Final = {

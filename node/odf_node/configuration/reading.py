@@ -3,10 +3,11 @@
 import difflib
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import Field
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from odf_engines.cluster import LOCAL_MASTER, parse_masters
 from odf_node.configuration.declaration import (
@@ -15,6 +16,7 @@ from odf_node.configuration.declaration import (
     SECTIONS,
     Configuration,
     Engines,
+    Notice,
     Schedule,
     rule_of,
     settings_of,
@@ -96,6 +98,7 @@ def parse_configuration(text: str, *, source_name: str, environment: Mapping[str
     lines = _Lines(text, source_name)
     values: dict[str, dict[str, Any]] = {section: {} for section in SECTIONS}
     schedules = _read_schedules(tables.pop("schedule", []), lines)
+    notices = _read_notices(tables.pop("notice", []), lines)
     for section, table in tables.items():
         if section not in SECTIONS:
             known_words = (*SECTIONS, *LISTS)
@@ -105,7 +108,7 @@ def parse_configuration(text: str, *, source_name: str, environment: Mapping[str
         values[section] = _read_section(section, table, lines, section)
     _read_environment(environment, values)
     sections: dict[str, Any] = {section: kind(**values[section]) for section, kind in SECTIONS.items()}
-    configuration = Configuration(**sections, schedule=schedules)
+    configuration = Configuration(**sections, schedule=schedules, notice=notices)
     if (configuration.tls.certificate is None) != (configuration.tls.key is None):
         raise ConfigurationError(lines.place("tls"), "tls", "expected both certificate and key, or none of them")
     heads = configuration.heads
@@ -143,18 +146,9 @@ def _read_section(section: str, table: Mapping[str, Any], lines: "_Lines", key: 
 
 def _read_schedules(tables: object, lines: "_Lines") -> tuple[Schedule, ...]:
     """Read what stands below each ``[[schedule]]`` (SCHED-1 to SCHED-3)."""
-    if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
-        raise ConfigurationError(lines.place("schedule"), "schedule", "expected sections, each as [[schedule]]")
-    if len(tables) > MAX_LISTED:
-        text = f"expected at most {MAX_LISTED}, found {len(tables)}; a % pattern names many datasets"
-        raise ConfigurationError(lines.place("schedule"), "schedule", text)
     found = []
-    for number, table in enumerate(tables):
-        key = f"schedule#{number}"
-        schedule = Schedule(**_read_section("schedule", table, lines, key))
-        if schedule.datasets is None or not schedule.datasets.split():
-            text = "expected names or % patterns of datasets, between spaces"
-            raise ConfigurationError(lines.place(key), "schedule.datasets", text)
+    for key, values in _read_list("schedule", tables, lines):
+        schedule = Schedule(**values)
         if (schedule.every is None) == (schedule.cron is None):
             raise ConfigurationError(lines.place(key), "schedule", "expected either every or cron")
         for setting, check in (("time_zone", _check_zone), ("every", _check_every), ("cron", _check_cron)):
@@ -164,6 +158,46 @@ def _read_schedules(tables: object, lines: "_Lines") -> tuple[Schedule, ...]:
                 raise ConfigurationError(lines.place(f"{key}.{setting}"), f"schedule.{setting}", str(error)) from error
         found.append(schedule)
     return tuple(found)
+
+
+def _read_notices(tables: object, lines: "_Lines") -> tuple[Notice, ...]:
+    """Read what stands below each ``[[notice]]`` (NOTICE-1)."""
+    found = []
+    for key, values in _read_list("notice", tables, lines):
+        notice = Notice(**values)
+        if (problem := _find_problem(notice.url)) is not None:
+            raise ConfigurationError(lines.place(f"{key}.url"), "notice.url", problem)
+        found.append(notice)
+    return tuple(dict.fromkeys(found))
+
+
+def _find_problem(url: str | None) -> str | None:
+    """Say what keeps an address from being told, without showing it, as it may have a secret; None: nothing."""
+    try:
+        found = urlsplit(url or "")
+        if found.scheme not in {"http", "https"} or not found.hostname or found.port == 0:
+            return "expected an http or https address"
+    except ValueError:
+        return "expected an http or https address"
+    if found.username is not None or found.password is not None or found.fragment:
+        return "expected an address without user, password and fragment"
+    return None
+
+
+def _read_list(section: str, tables: object, lines: "_Lines") -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the key and the values of each section of a list; each names datasets."""
+    if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
+        raise ConfigurationError(lines.place(section), section, f"expected sections, each as [[{section}]]")
+    if len(tables) > MAX_LISTED:
+        text = f"expected at most {MAX_LISTED}, found {len(tables)}; a % pattern names many datasets"
+        raise ConfigurationError(lines.place(section), section, text)
+    for number, table in enumerate(tables):
+        key = f"{section}#{number}"
+        values = _read_section(section, table, lines, key)
+        if not (values.get("datasets") or "").split():
+            text = "expected names or % patterns of datasets, between spaces"
+            raise ConfigurationError(lines.place(key), f"{section}.datasets", text)
+        yield key, values
 
 
 def _check_zone(schedule: Schedule) -> None:

@@ -12,6 +12,7 @@ from odf_node.adapters.keeper_place import KeeperPlace
 from odf_node.adapters.kept_session import END_S
 from odf_node.adapters.warm_engines import Keeper
 from odf_node.composition import Node
+from odf_node.daemon.background_notices import BackgroundNotices
 from odf_node.daemon.background_rebuild import BackgroundRebuild
 from odf_node.daemon.background_renewal import BackgroundRenewal
 from odf_node.daemon.background_schedules import BackgroundSchedules
@@ -35,6 +36,7 @@ class Housekeeping:
     renewal: BackgroundRenewal
     schedules: BackgroundSchedules
     rebuilds: BackgroundRebuild
+    notices: BackgroundNotices
 
 
 @asynccontextmanager
@@ -64,6 +66,7 @@ async def keep_house(
         BackgroundRenewal(node, live),
         BackgroundSchedules(node, live, open_beside),
         BackgroundRebuild(open_beside),
+        BackgroundNotices(node, live),
     )
     background.rebuilds.start()
     engines_end = asyncio.create_task(_stop_engines_late(node, stop, grace_s))
@@ -72,6 +75,7 @@ async def keep_house(
     finally:
         notify_supervisor(os.environ, "STOPPING=1")
         engines_end.cancel()
+        await asyncio.to_thread(background.notices.end)
         await asyncio.to_thread(background.schedules.end)
         await asyncio.to_thread(background.rebuilds.end)
         await asyncio.to_thread(care.end)

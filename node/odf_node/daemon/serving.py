@@ -102,6 +102,7 @@ async def serve(node: Node, setting: Setting, *, ready_file: Path | None, consol
                 else:
                     house.renewal.start()
                 house.schedules.start()
+                house.notices.start()
 
             await serve_http(
                 _make_served(node, key, house, gossiping, verifications),

@@ -13,6 +13,11 @@ from odf_node.daemon.serving import serve
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
+    parser.epilog = (
+        "[[notice]] in the settings names receivers of a signed POST about new blocks. A receiver verifies it by the "
+        "did:key of 'odf-node inspect node': an Ed25519 signature of RFC 9421 over method, authority, path, query and "
+        "content-digest; spec/notices.md has a function that does it"
+    )
     parser.add_argument(
         "--config",
         type=Path,

@@ -1,0 +1,148 @@
+"""The daemon tells receivers that the settings name of new blocks: a thread that looks at heads, and sends (NOTICE).
+
+It looks at what is committed, whoever committed it, so nothing waits for it.
+"""
+
+import asyncio
+import json
+import logging
+import threading
+import time
+from contextlib import suppress
+from typing import Final
+from urllib.parse import urlsplit
+
+from odf_node.adapters.notice_sender import NoticeSender
+from odf_node.adapters.request_signing import NodeSigner
+from odf_node.composition import Node
+from odf_node.configuration.declaration import Notice
+from odf_node.datasets.chains import last_offset_at
+from odf_node.exchange.notices import NoticeBoard, Told, Waiting, read_board, write_board
+from odf_node.http.access_log import write_line
+from odf_node.http.live import Live
+from odf_protocol.did import DidKey
+
+LOOK_EACH_S: Final = 1.0  # guess: how soon people want to hear
+REST: Final = 3
+"""Looking rests so many times as long as it took: a quarter of one processor at most.  # guess"""
+AT_ONCE: Final = 8
+"""Receivers that are told at once.  # guess: one that hangs holds up few others, for ten seconds"""
+IN_A_ROW: Final = 100
+"""Notices to one receiver before heads are looked at again.  # guess"""
+
+
+class BackgroundNotices:
+    """Tells from ``start`` to ``end``; takes its settings from ``live`` at each look."""
+
+    def __init__(self, node: Node, live: Live, *, look_each_s: float = LOOK_EACH_S) -> None:
+        self._node, self._live, self._look_each_s = node, live, look_each_s
+        self._stop = threading.Event()
+        self._board: NoticeBoard | None = None
+        self._waiting = 0
+        self._telling: tuple[asyncio.AbstractEventLoop, asyncio.Task[None]] | None = None
+        self._thread = threading.Thread(target=self._run, name="notices", daemon=True)
+        live.metrics.add_gauge("notices_waiting", "Notices that were not taken yet.", lambda: self._waiting)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def end(self) -> None:
+        """Stop; what was not told is told by the next process."""
+        self._stop.set()
+        if (telling := self._telling) is not None:
+            loop, task = telling
+            with suppress(RuntimeError):  # it has just ended
+                loop.call_soon_threadsafe(task.cancel)
+        if self._thread.ident is not None:
+            self._thread.join()
+
+    def _run(self) -> None:
+        while True:
+            began_s = time.thread_time()
+            try:
+                self._look()
+            except Exception as error:  # noqa: BLE001 - the edge of a thread that goes on for months
+                write_line("notices-wait", level=logging.ERROR, error=type(error).__name__, text=str(error))
+            if self._stop.wait(self._look_each_s + REST * (time.thread_time() - began_s)):
+                return
+
+    def _look(self) -> None:
+        notices, cache = self._live.configuration.notice, self._node.home.cache
+        if self._board is None:
+            if not notices:
+                return
+            self._board = read_board(cache)
+        records = self._node.chains.list_datasets() if notices and self._node.home.exists() else ()
+        is_new = [*self._board.places] != [*notices]
+        self._board.renew(notices, records)
+        due = self._board.list_due(records, time.monotonic())
+        try:
+            if due:
+                asyncio.run(self._tell(self._board, due))
+        except asyncio.CancelledError:
+            return
+        finally:
+            self._telling = None
+            if due or is_new:
+                write_board(cache, self._board)
+        self._waiting = self._board.count_waiting(records)
+
+    async def _tell(self, board: NoticeBoard, due: dict[Notice, list[Waiting]]) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._telling = asyncio.get_running_loop(), task
+        key, turns = self._node.keys.get_or_create_node_key(), asyncio.Semaphore(AT_ONCE)
+        node_id = str(DidKey(key.public_key()))
+
+        async def tell_one(notice: Notice, waiting: list[Waiting]) -> None:
+            async with turns:
+                for each in waiting[:IN_A_ROW]:
+                    if self._stop.is_set():
+                        return
+                    told, why = await sender.send(notice.url or "", self._message(node_id, each))
+                    self._note(notice, each, board.settle(notice, each, told, time.monotonic()), why)
+                    if told is Told.UNAVAILABLE:
+                        return
+
+        async with NoticeSender(NodeSigner(key, self._node.clock)) as sender:
+            await asyncio.gather(*(tell_one(notice, waiting) for notice, waiting in due.items()))
+
+    def _message(self, node_id: str, waiting: Waiting) -> bytes:
+        """Write what is told (NOTICE-2)."""
+        record, old, chains = waiting.record, waiting.old, self._node.chains
+        number, before = record.head.sequence_number, -1
+        rows: int | None = _row_count(last_offset_at(chains, record.id, number))
+        if old is not None:
+            before = old.sequence_number
+            continues = before <= number and chains.find_block(record.id, old.hash) is not None
+            rows = (rows or 0) - _row_count(last_offset_at(chains, record.id, before)) if continues else None
+        message = {
+            "kind": "new-blocks",
+            "node": node_id,
+            "dataset": record.name,
+            "id": str(record.id),
+            "oldHead": None if old is None else str(old.hash),
+            "newHead": str(record.head.hash),
+            "newBlocks": None if rows is None else number - before,
+            "newRows": rows,
+            "at": str(self._node.clock.now()),
+        }
+        return json.dumps(message).encode()
+
+    def _note(self, notice: Notice, waiting: Waiting, told: Told, why: str) -> None:
+        self._live.metrics.notices.add(result=told)
+        # The rest of an address may be a secret.
+        target = urlsplit(notice.url or "")
+        write_line(
+            "notice",
+            level=logging.INFO if told is Told.DONE else logging.WARNING,
+            dataset=waiting.record.name,
+            to=f"{target.scheme}://{target.hostname}{'' if target.port is None else f':{target.port}'}",
+            result=told,
+            text=why,
+        )
+
+
+def _row_count(last_offset: int | None) -> int:
+    return 0 if last_offset is None else last_offset + 1
