@@ -12,7 +12,7 @@ from yarl import URL
 from odf_node import __version__
 from odf_node.adapters.public_resolver import SteadyResolver
 from odf_node.adapters.request_signing import NodeSigner
-from odf_node.exchange.notices import Told
+from odf_node.ports.notices import Told
 from odf_protocol.exchange.limits import MAX_HEADER_FIELD_BYTES, MAX_REQUEST_LINE_BYTES
 from odf_protocol.http_signatures import CONTENT_DIGEST, content_digest
 
@@ -49,15 +49,7 @@ class NoticeSender:
         await self._session.close()
 
     async def send(self, url: str, body: bytes) -> tuple[Told, str]:
-        """Tell one receiver.
-
-        Args:
-            url: Of the receiver, as the settings have it.
-            body: JSON.
-
-        Returns:
-            How it went, and why in a few words without the address.
-        """
+        """See ``NoticeSending``."""
         assert self._session is not None
         target = URL(url)
         fields = {"Content-Type": "application/json", "Content-Digest": content_digest(body)}

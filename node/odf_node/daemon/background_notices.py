@@ -17,9 +17,10 @@ from odf_node.adapters.request_signing import NodeSigner
 from odf_node.composition import Node
 from odf_node.configuration.declaration import Notice
 from odf_node.datasets.chains import last_offset_at
-from odf_node.exchange.notices import NoticeBoard, Told, Waiting, read_board, write_board
+from odf_node.exchange.notices import NoticeBoard, Waiting, read_board, write_board
 from odf_node.http.access_log import write_line
 from odf_node.http.live import Live
+from odf_node.ports.notices import Told
 from odf_protocol.did import DidKey
 
 LOOK_EACH_S: Final = 1.0  # guess: how soon people want to hear

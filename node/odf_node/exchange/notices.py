@@ -9,36 +9,25 @@ Source: clauses NOTICE-1 to NOTICE-5 in ``spec/notices.md``.
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
 
 from odf_node.configuration.declaration import Notice
 from odf_node.ports.datasets import DatasetRecord
+from odf_node.ports.notices import Told
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import MalformedError
 from odf_protocol.head import Head
 from odf_protocol.multihash import Multihash
 from odf_protocol.names import fits_pattern
 
-__all__ = ["MOST_ATTEMPTS", "NOTES_FILE", "NoticeBoard", "Told", "Waiting", "read_board", "write_board"]
+__all__ = ["MOST_ATTEMPTS", "NOTES_FILE", "NoticeBoard", "Waiting", "read_board", "write_board"]
 
 NOTES_FILE: Final = "notices.json"
 MOST_ATTEMPTS: Final = 12  # guess: with the waits below, three hours: a receiver that is put in order in a morning
 _FIRST_WAIT_S: Final = 5.0
 _LONGEST_WAIT_S: Final = 3600.0
 _MOST_NOTES_BYTES: Final = 64 * 1024**2  # guess: a hundred targets of some thousand datasets
-
-
-class Told(StrEnum):
-    """How it went to tell."""
-
-    DONE = "done"
-    REFUSED = "refused"
-    """The target will not have it; telling again would not help."""
-    UNAVAILABLE = "unavailable"
-    DROPPED = "dropped"
-    """It was unavailable too often."""
 
 
 @dataclass(frozen=True, slots=True)
