@@ -28,7 +28,9 @@ from odf_protocol.events import (
     Seed,
     SetDataSchema,
     SetVocab,
+    SqlQueryStep,
     TemporalTable,
+    TransformSql,
 )
 from odf_protocol.multihash import Multihash
 from odf_protocol.timestamp import Timestamp
@@ -193,6 +195,52 @@ def test_result_with_other_columns_than_before_is_refused(spark_session, tmp_pat
 
     with pytest.raises(InvalidQueryError, match="name the columns"):
         view.blocks({"orders": [([Change(APPEND, (day_ms(1), 1, "z", 3, 7))], None)]})
+
+
+PRICED = """
+    SELECT o.event_time, o.a, p.r FROM orders o LEFT JOIN people FOR SYSTEM_TIME AS OF o.event_time AS p ON o.k = p.k
+"""
+OVER_A_CHANGE = {
+    "windows": ("SELECT window.end AS event_time, sum(a) AS a FROM orders GROUP BY window(event_time, '2 days')", 5),
+    "windows-of-several": (
+        """
+        SELECT window.end AS event_time, sum(a) AS a FROM (
+            SELECT event_time, a FROM orders UNION ALL SELECT event_time, k FROM people
+        ) GROUP BY window(event_time, '2 days')
+        """,
+        6,
+    ),
+    "sessions": (
+        "SELECT session_window.end AS event_time, sum(a) AS a FROM orders GROUP BY session_window(event_time, '1 day')",
+        5,
+    ),
+    "windows-of-answers": (
+        f"SELECT window.end AS event_time, sum(a) AS a FROM ({PRICED}) GROUP BY window(event_time, '2 days')",
+        5,
+    ),
+    "groups-of-answers": (f"SELECT max(event_time) AS event_time, r, sum(a) AS a FROM ({PRICED}) GROUP BY r", 5),
+    "groups": ("SELECT max(event_time) AS event_time, sum(a) AS a FROM orders", 5),
+}
+
+
+@pytest.mark.parametrize("name", OVER_A_CHANGE)
+def test_rows_before_and_after_a_change_of_an_inputs_schema_count_alike(spark_session, tmp_path, name):
+    query, expected = OVER_A_CHANGE[name]
+    tables = (TemporalTable(name="people", primary_key=("k",)),) if "SYSTEM_TIME" in query else None
+    transform = TransformSql(engine="spark", queries=(SqlQueryStep(query=query),), temporal_tables=tables)
+    view = View.over(
+        spark_session, transform, tmp_path, SCHEMAS if "people" in query else {"orders": SCHEMAS["orders"]}
+    )
+    even = day_ms(0) - day_ms(0) % (2 * (day_ms(1) - day_ms(0)))  # where a window of two days begins
+    rows = {"orders": [([Change(APPEND, (even, 1, "x", 2))], even)]}
+    if "people" in query:
+        rows["people"] = [([Change(APPEND, (even - 1 + (name == "windows-of-several"), 1, "north"))], day_ms(9))]
+    view.blocks(rows)
+    evolve(view, WIDER)
+    view.blocks({"orders": [([Change(APPEND, (even + 1000, 1, "z", 3, 7))], day_ms(9))]})
+
+    ((*_, total),) = fold(view.changes)
+    assert total == expected
 
 
 # Nodes

@@ -59,6 +59,42 @@ content:
         query: |
           SELECT SESSION_END(event_time, INTERVAL '2' HOUR) AS event_time, `key`, COUNT(*) AS n FROM sales
           GROUP BY SESSION(event_time, INTERVAL '2' HOUR), `key`
+---
+kind: DatasetSnapshot
+version: 1
+content:
+  name: by.key
+  kind: Derivative
+  metadata:
+    - kind: SetTransform
+      inputs: [{datasetRef: sales, alias: sales}, {datasetRef: rates, alias: rates}]
+      transform:
+        kind: Sql
+        engine: flink
+        temporalTables: [{name: rates, primaryKey: [key]}]
+        queries:
+          - alias: priced
+            query: |
+              SELECT s.event_time, s.`key`, s.amount * r.amount AS paid FROM sales AS s
+              LEFT JOIN rates FOR SYSTEM_TIME AS OF s.event_time AS r ON s.`key` = r.`key`
+          - query: SELECT MAX(event_time) AS event_time, `key`, SUM(paid) AS paid FROM priced GROUP BY `key`
+---
+kind: DatasetSnapshot
+version: 1
+content:
+  name: hours
+  kind: Derivative
+  metadata:
+    - kind: SetTransform
+      inputs: [{datasetRef: sales, alias: sales}, {datasetRef: rates, alias: rates}]
+      transform:
+        kind: Sql
+        engine: flink
+        temporalTables: [{name: rates, primaryKey: [key]}]
+        query: |
+          SELECT TUMBLE_END(s.event_time, INTERVAL '1' HOUR) AS event_time, SUM(s.amount * r.amount) AS paid
+          FROM sales AS s LEFT JOIN rates FOR SYSTEM_TIME AS OF s.event_time AS r ON s.`key` = r.`key`
+          GROUP BY TUMBLE(s.event_time, INTERVAL '1' HOUR)
 """
 
 
@@ -88,19 +124,29 @@ def test_final_derivatives_for_flink_run_step_by_step_and_are_re_executed(tmp_pa
 
     ingest(node, tmp_path, "sales", line(1, "a", 10), line(2, "a", 1), line(2, "b", 7))
     ingest(node, tmp_path, "rates", line(0, "a", 2), line(1, "b", 5))
-    node.must("pull", "in.force", "visits")
+    node.must("pull", "in.force", "visits", "by.key", "hours")
     assert rows(node, "in.force") == [(0, "01", "a", 20)]
-    assert rows(node, "visits") == []
+    assert rows(node, "by.key") == [(0, "01", "a", 20)]
+    assert rows(node, "visits") == rows(node, "hours") == []
 
     ingest(node, tmp_path, "rates", line(2, "b", 6), line(4, "a", 3))
     ingest(
         node, tmp_path, "sales", line(4, "b", 1), line(1, "c", 9)
     )  # the second is late for a session, not for a join
-    pulled = node.must("pull", "in.force", "visits", "-o", "json").json()
+    pulled = node.must("pull", "in.force", "visits", "by.key", "hours", "-o", "json").json()
     assert {each["dataset"]: (each["readRows"], each["lateRows"]) for each in pulled} == {
         "in.force": (9, 0),
         "visits": (5, 1),
+        "by.key": (9, 0),
+        "hours": (9, 1),
     }
+    assert rows(node, "by.key")[1:] == [
+        (2, "01", "a", 20),
+        (3, "02", "a", 22),
+        (0, "04", "b", 48),
+        (0, "01", "c", None),
+    ]
+    assert rows(node, "hours") == [(0, "02", 20), (0, "03", 44)]  # without the late one
     assert sorted(rows(node, "in.force")[1:], key=str) == [
         (0, "01", "c", None),
         (0, "02", "a", 2),
@@ -121,7 +167,10 @@ def test_final_derivatives_for_flink_run_step_by_step_and_are_re_executed(tmp_pa
     late = [step["lateRows"] for step in steps if step]
     assert late == [1, 1, 0]  # newest first; re-execution below counts them too (REPLAY-14)
 
-    given = {name: rows(node, name) for name in ("in.force", "visits")}
+    node.must("pull", "by.key")
+    assert rows(node, "by.key")[5:] == [(2, "02", "a", 22), (3, "03", "a", 24)]
+
+    given = {name: rows(node, name) for name in ("in.force", "visits", "by.key", "hours")}
     other = RealNode(tmp_path / "other", has_engine=True)
     with node.serving() as url:
         for name in ("sales", "rates"):

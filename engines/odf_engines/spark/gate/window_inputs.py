@@ -18,9 +18,16 @@ from odf_protocol.vocabulary import Vocabulary
 
 __all__ = ["InputBelow", "UnboundedError", "defined_tables", "find_inputs_below"]
 
-_PASSING = frozenset({"Deduplicate", "Distinct", "Filter", "Generate", "PipeOperator", "SubqueryAlias"})
+_PASSING = frozenset({"Distinct", "Filter", "Generate", "PipeOperator", "SubqueryAlias"})
 _SETS = frozenset({"Except", "Intersect", "Union"})
-_OTHER_SIDES = {"Inner": (0, 1), "LeftOuter": (0,), "LeftSemi": (0,), "LeftAnti": (0,), "RightOuter": (1,)}
+_OWN_SIDES = {
+    "Cross": (0, 1),
+    "Inner": (0, 1),
+    "LeftAnti": (0,),
+    "LeftOuter": (0,),
+    "LeftSemi": (0,),
+    "RightOuter": (1,),
+}
 """Sides of a join that the time may come from."""
 _MIRRORED = {
     "GreaterThan": "LessThan",
@@ -140,11 +147,14 @@ def _walk(search: _Search, node: Any, time: Any, kept: Sequence[_Condition]) -> 
 def _walk_join(search: _Search, node: Any, time: Any, kept: Sequence[_Condition]) -> Iterator[tuple[str, InputBelow]]:
     sides = (node.left(), node.right())
     kind = simple_name(node.joinType())
-    own = next((side for side in _OTHER_SIDES.get(kind, ()) if _has(sides[side], time)), None)
+    own = next((side for side in _OWN_SIDES.get(kind, ()) if _has(sides[side], time)), None)
     if own is None:
         raise UnboundedError(f"{node.joinType().sql()} JOIN")
     condition = node.condition()
-    conditions = [*(_conjuncts(condition.get()) if condition.isDefined() else ()), *(kept if kind == "Inner" else ())]
+    conditions = [
+        *(_conjuncts(condition.get()) if condition.isDefined() else ()),
+        *(kept if kind in {"Cross", "Inner"} else ()),
+    ]
     yield from _walk(search, sides[own], time, kept)
     other = sides[1 - own]
     asked = find_asked_times(node)
