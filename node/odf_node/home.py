@@ -26,6 +26,7 @@ _TOP_LEVEL_NAMES: Final = frozenset(
         f"{_DATABASE}-shm",
         "objects",
         "keys",
+        "messages",
         "staging",
         "cache",
         "rows",
@@ -80,6 +81,11 @@ class Home:
     def staging(self) -> Path:
         """Files that nothing refers to yet; whatever is here while nobody writes is rubbish."""
         return self.path / "staging"
+
+    @property
+    def messages(self) -> Path:
+        """Messages of brokers that no block has yet: a folder for each dataset (ING-33)."""
+        return self.path / "messages"
 
     @property
     def downloads(self) -> Path:

@@ -23,7 +23,7 @@ from odf_protocol.errors import MalformedError, OdfError, UnsupportedError
 from odf_protocol.events import (
     EventTimeSourceFromPath,
     EventTimeSourceFromSystemTime,
-    FetchStepMqtt,
+    FetchStepEthereumLogs,
     FetchStepUrl,
     RequestHeader,
     SourceCachingForever,
@@ -347,7 +347,7 @@ def test_header_of_several_lines_is_refused(tmp_path: Path) -> None:
 def test_unsupported_kinds_of_sources_are_named(tmp_path: Path) -> None:
     reader = LocalSourceReader()
     for step, match in (
-        (FetchStepMqtt(host="h", port=1, topics=()), "Mqtt"),
+        (FetchStepEthereumLogs(chain_id=1), "EthereumLogs"),
         (FetchStepUrl(url="gopher://h/x"), "gopher"),
         (FetchStepUrl(url="http://h/x", event_time=EventTimeSourceFromPath(pattern="x")), "FromPath"),
     ):

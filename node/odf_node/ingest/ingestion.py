@@ -13,7 +13,7 @@ from odf_node.engines.sessions import EngineHost
 from odf_node.errors import UsageError
 from odf_node.ingest.push_sources import choose_push_source
 from odf_node.ingest.report import IngestReport
-from odf_node.ingest.source_variables import digest_of_place, fill_in, list_variables
+from odf_node.ingest.source_variables import digest_of_place, fill_in, list_variables, name_session
 from odf_node.ingest.taking import Batch, BatchTaker
 from odf_node.ports import DatasetRecord, KeyStore, ObjectStore
 from odf_node.ports.chains import ChainStore
@@ -146,8 +146,9 @@ class Ingestor:
         self.scratch.mkdir(parents=True, exist_ok=True)
         with self.objects.writing(), TemporaryDirectory(dir=self.scratch, prefix="source-") as folder:
             try:
+                state, session = self._state_of(view, place), name_session(record.id)
                 fetched = await self.sources.fetch(
-                    step, state=self._state_of(view, place), now=system_time, folder=Path(folder)
+                    step, state=state, now=system_time, folder=Path(folder), session=session
                 )
             except SourceNotFoundError as error:
                 names = list_variables(source.fetch)

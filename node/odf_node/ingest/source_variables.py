@@ -10,9 +10,10 @@ from dataclasses import replace
 from typing import Final
 from urllib.parse import quote
 
+from odf_protocol.did import DatasetId
 from odf_protocol.events import EnvVar, FetchStep, FetchStepContainer, FetchStepFilesGlob, FetchStepUrl
 
-__all__ = ["digest_of_place", "fill_in", "list_variables"]
+__all__ = ["digest_of_place", "fill_in", "list_variables", "name_session"]
 
 _OWN: Final = "ODF_NODE_"
 _USER_INFO: Final = re.compile(r"(?:ftp|postgres|postgresql)://((?:\$\{\{.*?\}\}|[^/?#@])*)@", re.IGNORECASE)
@@ -45,6 +46,11 @@ def digest_of_place(step: FetchStep) -> bytes | None:
     return hashlib.sha3_256(place.encode()).digest()
 
 
+def name_session(dataset_id: DatasetId) -> str:
+    """Name a dataset to brokers, in the 23 letters and digits that all of them take (MQTT 3.1.1 section 3.1.3.1)."""
+    return f"odf{hashlib.sha3_256(str(dataset_id).encode()).hexdigest()[:20]}"
+
+
 def fill_in(step: FetchStep, environment: Mapping[str, str]) -> FetchStep:
     """Put values of the environment where a fetch step names them (``${{ env.NAME || 'default' }}``).
 
@@ -70,7 +76,7 @@ def fill_in(step: FetchStep, environment: Mapping[str, str]) -> FetchStep:
             named = step.env and tuple(each if each.value is not None else _as_template(each) for each in step.env)
             return substitute_in_fetch(replace(step, env=named), environment)
         case _:
-            return step
+            return substitute_in_fetch(step, environment)
 
 
 def _as_template(variable: EnvVar) -> EnvVar:

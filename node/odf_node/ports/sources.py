@@ -104,7 +104,7 @@ class SourceReader(SampleReader, Protocol):
     """Reads polling sources as they are declared, after templates were filled in."""
 
     async def fetch(
-        self, step: "FetchStep", *, state: "SourceState | None", now: Timestamp, folder: Path
+        self, step: "FetchStep", *, state: "SourceState | None", now: Timestamp, folder: Path, session: str = "odf"
     ) -> Fetched | UpToDate:
         """Bring what is newer than ``state`` (None: everything) as one file.
 
@@ -113,6 +113,7 @@ class SourceReader(SampleReader, Protocol):
             state: What an earlier fetch returned; kinds that are not known are as None.
             now: The system time of the ingest.
             folder: A private folder of this ingest, to write to; the caller removes it.
+            session: Names the dataset to servers that keep something for it, in at most 23 letters and digits.
 
         Raises:
             SourceNotFoundError: There is nothing (any more).

@@ -17,4 +17,5 @@ __all__ = ["LocalSourceReader", "SourceLimits", "open_sources"]
 def open_sources(home: Home, rate: ByteRate, commands: Commands) -> LocalSourceReader:
     """Return the sources of a node, for which its own home is closed (ING-23)."""
     limits = SourceLimits(closed=(home.path, *SourceLimits().closed))
-    return LocalSourceReader(limits=limits, rate=rate, commands=commands, images=ImageFolder(home))
+    images = ImageFolder(home)
+    return LocalSourceReader(limits=limits, rate=rate, commands=commands, images=images, messages=home.messages)

@@ -5,7 +5,7 @@ Source: clause ING-18 in ``spec/ingest.md``.
 
 import re
 from collections.abc import Callable
-from typing import Final
+from typing import Final, NoReturn
 
 from odf_node.adapters.sources.database import SCHEME, parse_table_url
 from odf_node.adapters.sources.extras import find_missing_extra
@@ -21,6 +21,7 @@ from odf_protocol.events import (
     FetchStep,
     FetchStepContainer,
     FetchStepFilesGlob,
+    FetchStepMqtt,
     FetchStepUrl,
     PrepStep,
     PrepStepPipe,
@@ -33,6 +34,8 @@ _SCHEMES: Final = ("http", "https", "file", FTP_SCHEME, SCHEME, *POSTGRES_SCHEME
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 _TEMPLATE: Final = "${{"
 _WHOLE_TEMPLATE: Final = re.compile(r"\$\{\{.*?\}\}")
+_MOST_PORT: Final = 65_535
+_MOST_TOPIC_BYTES: Final = 65_535  # Source: MQTT 3.1.1 section 1.5.3
 _ANY_VALUE: Final = "1"
 """Stands for what a template will be: it may be a name, a host, a password and a number of rows."""
 
@@ -52,10 +55,12 @@ def check_fetch(step: FetchStep, at: At) -> None:
             if not path.startswith(_TEMPLATE):
                 _check(lambda: parse_pattern(path), at / "path")
             _check(lambda: check_event_time(step), at / "eventTime")
+        case FetchStepMqtt():
+            _check_mqtt(step, at)
         case _:
             kind = type(step).__name__.removeprefix("FetchStep")
             (at / "kind").reject(
-                f"Url, FilesGlob or Container ({kind} is not built yet; fetch the data by a program of yours and "
+                f"Url, FilesGlob, Mqtt or Container ({kind} is not built yet; fetch the data by a program of yours and "
                 "push it with 'odf-node ingest')",
                 kind,
             )
@@ -120,11 +125,35 @@ def _check_url(url: str, at: At) -> None:
 
 def check_no_password(url: str, at: At) -> None:
     """Refuse a password that would be published: one that stands in the URL, or is the default of its template."""
-    authority = _WHOLE_TEMPLATE.sub(lambda found: found[0] if "'" in found[0] else "", url).split("://", 1)[1]
+    authority = _published_of(url).split("://", 1)[1]
     user_info, at_sign, _ = authority.partition("/")[0].rpartition("@")
     if at_sign and user_info.partition(":")[2]:
-        expected = "a password from the environment, such as ${{ env.SHOP_PASSWORD }}: the manifest is published"
-        at.reject(expected, "one that is written out")
+        _reject_password(at)
+
+
+def _published_of(text: str) -> str:
+    """Leave out what only the environment says: templates without a default."""
+    return _WHOLE_TEMPLATE.sub(lambda found: found[0] if "'" in found[0] else "", text)
+
+
+def _reject_password(at: At) -> NoReturn:
+    expected = "a password from the environment, such as ${{ env.SHOP_PASSWORD }}: the manifest is published"
+    at.reject(expected, "one that is written out")
+
+
+def _check_mqtt(step: FetchStepMqtt, at: At) -> None:
+    if not step.host or not 1 <= step.port <= _MOST_PORT:
+        at.reject("a host and a port", f"{step.host}:{step.port}")
+    if not step.topics:
+        (at / "topics").reject("a topic", "none")
+    for index, topic in enumerate(step.topics):
+        if not 1 <= len(topic.path.encode()) <= _MOST_TOPIC_BYTES or "\0" in topic.path:
+            (at / "topics" / index / "path").reject("a topic of 1 to 65535 bytes", topic.path)
+    if step.password is not None and step.username is None:
+        (at / "password").reject("a username beside the password", "none")
+    if step.password is not None and _published_of(step.password):
+        _reject_password(at / "password")
+    check_extra("mqtt", at)
 
 
 def check_extra(extra: str, at: At) -> None:

@@ -22,6 +22,7 @@ class SourceLimits:
     connect_s: float = 30.0  # as the reference implementation
     read_s: float = 60.0  # guess: a server that computes its answer
     answer_s: float = 600.0  # guess: a database that sorts a table without an index before its first row
+    quiet_s: float = 1.0  # as the reference implementation: a broker that sends nothing for so long has nothing more
     total_s: float = 3600.0  # guess: 16 GiB at 5 MB/s
     redirects: int = 10  # as the reference implementation
     unpack_ratio: int = 200  # guess: text packs 5 to 20 times, deflate ends at 1,032 times

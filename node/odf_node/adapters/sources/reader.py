@@ -15,6 +15,7 @@ from odf_node.adapters.sources.encodings import write_as_utf8
 from odf_node.adapters.sources.files import fetch_file, fetch_next_match, take_file
 from odf_node.adapters.sources.ftp import FTP_SCHEME, fetch_ftp
 from odf_node.adapters.sources.limits import SourceLimits
+from odf_node.adapters.sources.mqtt import fetch_mqtt
 from odf_node.adapters.sources.postgres import fetch_postgres
 from odf_node.adapters.sources.postgres_place import POSTGRES_SCHEMES
 from odf_node.adapters.sources.samples import read_sample
@@ -28,6 +29,7 @@ from odf_protocol.events import (
     FetchStep,
     FetchStepContainer,
     FetchStepFilesGlob,
+    FetchStepMqtt,
     FetchStepUrl,
     PrepStep,
     PrepStepDecompress,
@@ -42,23 +44,39 @@ from odf_protocol.timestamp import Timestamp
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalSourceReader:
-    """``SourceReader`` of this machine. ``commands``: who may run those of manifests; ``images``: which there are."""
+    """``SourceReader`` of this machine.
+
+    ``commands``: who may run those of manifests; ``images``: which there are. ``messages``: where those of brokers wait;
+    None: with each fetch.
+    """
 
     limits: SourceLimits = field(default_factory=SourceLimits)
     rate: ByteRate = field(default_factory=ByteRate, compare=False)
     commands: Commands = Commands.NOBODY
     images: ImageShelf | None = None
+    messages: Path | None = None
 
     async def fetch(
-        self, step: FetchStep, *, state: SourceState | None, now: Timestamp, folder: Path
+        self, step: FetchStep, *, state: SourceState | None, now: Timestamp, folder: Path, session: str = "odf"
     ) -> Fetched | UpToDate:
+        if isinstance(step, FetchStepMqtt):
+            return await fetch_mqtt(
+                step,
+                state=state,
+                now=now,
+                folder=folder,
+                limits=self.limits,
+                rate=self.rate,
+                session=session,
+                messages=self.messages or folder,
+            )
         if isinstance(step, FetchStepContainer):
             return await fetch_output(
                 step, state=state, folder=folder, limits=self.limits, commands=self.commands, images=self.images
             )
         if not isinstance(step, FetchStepUrl | FetchStepFilesGlob):
             kind = type(step).__name__.removeprefix("FetchStep")
-            raise UnsupportedError("fetch step", found=kind, supported="Url, FilesGlob, Container")
+            raise UnsupportedError("fetch step", found=kind, supported="Url, FilesGlob, Container, Mqtt")
         if isinstance(step.cache, SourceCachingForever) and state is not None:
             return UpToDate()
         if isinstance(step, FetchStepFilesGlob):
