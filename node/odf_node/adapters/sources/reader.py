@@ -46,8 +46,8 @@ from odf_protocol.timestamp import Timestamp
 class LocalSourceReader:
     """``SourceReader`` of this machine.
 
-    ``commands``: who may run those of manifests; ``images``: which there are. ``messages``: where those of brokers wait;
-    None: with each fetch.
+    ``commands``: who may run those of manifests; ``images``: which there are. ``messages``: where those of brokers
+    wait; None: with each fetch.
     """
 
     limits: SourceLimits = field(default_factory=SourceLimits)
