@@ -16,10 +16,10 @@ PROGRAMS = ("sh", "cat", "head", "ln", "mkfifo", "mkdir", "sleep", "touch", "env
 
 
 @cache
-def shell_layer() -> bytes:
-    """A layer with ``/bin/sh`` and the programs, each at ``/bin``, and what they need of libraries, at its place."""
+def layer_of(*names: str) -> bytes:
+    """A layer with programs of this machine, each at ``/bin``, and what they need of libraries, at its place."""
     files: dict[str, bytes] = {}
-    for name in PROGRAMS:
+    for name in names:
         found = Path(shutil.which(name, path="/bin:/usr/bin") or "").resolve(strict=True)
         files[f"bin/{name}"] = found.read_bytes()
         linked = subprocess.run(["ldd", str(found)], capture_output=True, text=True, check=True).stdout
@@ -37,7 +37,7 @@ def shell_image(*more: bytes, script: str = "echo none", **start: Any) -> bytes:
         start: ``Entrypoint`` and so on.
     """
     fetch = tar_of([program("fetch", f"#!/bin/sh\n{script}\n".encode())])
-    return oci_archive([shell_layer(), fetch, *more], {"Entrypoint": ["/fetch"], **start}, packing="")
+    return oci_archive([layer_of(*PROGRAMS), fetch, *more], {"Entrypoint": ["/fetch"], **start}, packing="")
 
 
 def manifest_digest(archive: bytes) -> str:

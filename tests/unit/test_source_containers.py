@@ -2,6 +2,9 @@
 
 import asyncio
 import contextlib
+import errno
+import os
+import shutil
 import socket
 import tarfile
 import threading
@@ -28,7 +31,7 @@ from odf_node.ports.sources import (
 from odf_protocol.errors import MalformedError, UnsupportedError
 from odf_protocol.events import ETAG, LAST_MODIFIED, EnvVar, FetchStepContainer, SourceState
 from odf_protocol.timestamp import Timestamp
-from support.container_images import manifest_digest, shell_image
+from support.container_images import layer_of, manifest_digest, shell_image
 from support.engine_archives import Entry, docker_archive, link, program, tar_of
 
 NOW = Timestamp.parse("2024-05-01T00:00:00Z")
@@ -297,6 +300,14 @@ def test_network_is_there_only_where_the_operator_said_so(empty: Place, has_netw
     empty.add(shell_image(script="cat /proc/net/dev"), has_network=has_network)
     names = {line.split(":")[0].strip() for line in empty.read().splitlines() if ":" in line}
     assert names == ({name for _, name in socket.if_nameindex()} if has_network else {"lo"})
+
+
+@pytest.mark.skipif(shutil.which("perl") is None, reason="no perl here, which opens sockets with a line of text")
+def test_program_with_the_network_reaches_no_local_socket_of_the_machine(empty: Place) -> None:
+    """Names of local sockets without a file belong to the network that it shares."""
+    code = 'for (1, 2) { print socket(S, $_, 1, 0) ? "opened" : $!, "\\n" }'
+    empty.add(shell_image(layer_of("perl"), script=f"perl -e '{code}'"), has_network=True)
+    assert empty.read() == f"{os.strerror(errno.EAFNOSUPPORT)}\nopened\n"
 
 
 def list_command_lines() -> list[bytes]:

@@ -142,7 +142,7 @@ async def _run(
     descriptors = []
     try:
         descriptors.append(open_environment(environment))
-        descriptors.append(open_filter())
+        descriptors.append(open_filter(shares_network=profile.has_network))
         command = build_command(
             find_bubblewrap(), profile, program, filter_descriptor=descriptors[1], environment_descriptor=descriptors[0]
         )
