@@ -7,6 +7,7 @@ import pytest
 from odf_node.composition import open_node
 from support.daemons import Daemon, daemon, wait_until
 from support.nodes import RealNode
+from unit.test_notices import receiving
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -37,12 +38,21 @@ content:
 """
 SETTINGS = """
 [[schedule]]
-datasets = "cities gone"
+datasets = "cities"
 every = "1s"
 
 [[schedule]]
 datasets = "none.%"
 cron = "30 4 * * *"
+"""
+DECLARED = """\
+    - kind: SetAttachments
+      attachments: {kind: Embedded, items: [{path: odf-node/schedule.yaml, content: "every: 1h"}]}
+"""
+NOTICE = """
+[[notice]]
+datasets = "large"
+url = "http://{}/hook"
 """
 
 
@@ -57,13 +67,13 @@ def blocks(home: Path, name: str) -> int:
 def test_changing_file_is_polled_twice_and_a_source_that_is_gone_stays_visible(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """SCHED-1, SCHED-5, SCHED-9."""
+    """SCHED-1, SCHED-5, SCHED-9, SCHED-11, NOTICE-2."""
     source, home = tmp_path / "cities.csv", tmp_path / "home"
     source.write_text(HEADER + FIRST)
     node = RealNode(home)
     for name, url in (("cities", source.as_uri()), ("gone", (tmp_path / "gone.csv").as_uri())):
         manifest = tmp_path / f"{name}.yaml"
-        manifest.write_text(ROOT.format(name=name, url=url))
+        manifest.write_text(ROOT.format(name=name, url=url) + (DECLARED if name == "gone" else ""))
         node.must("add", str(manifest))
     derivative = tmp_path / "large.yaml"
     derivative.write_text(DERIVATIVE)
@@ -75,7 +85,7 @@ def test_changing_file_is_polled_twice_and_a_source_that_is_gone_stays_visible(
     def wait(serving: Daemon, name: str, result: str, count: int = 1) -> None:
         wait_until(lambda: len(pulled(serving, name, result)) >= count or None, serving.log_file.read_text)
 
-    with daemon(home, settings=SETTINGS) as serving:
+    with receiving() as receiver, daemon(home, settings=SETTINGS + NOTICE.format(receiver.authority)) as serving:
         wait(serving, "cities", "updated")
         first = blocks(home, "cities")
         source.write_text(HEADER + FIRST + SECOND)
@@ -94,14 +104,18 @@ def test_changing_file_is_polled_twice_and_a_source_that_is_gone_stays_visible(
             ),
             serving.log_file.read_text,
         )
-        home.with_suffix(".toml").write_text(SETTINGS.replace("cities gone", "cities"))
-        assert serving.reload()["changed"] == ["schedule"]
+        wait_until(lambda: sum(each["newRows"] for each in receiver.bodies) == 1 or None, serving.log_file.read_text)
+        assert {each["dataset"] for each in serving.wait_for("notice", 1)} == {"large"}
+        home.with_suffix(".toml").write_text(SETTINGS + "[ingest]\nmanifest_schedules = false\n")
+        assert serving.reload()["changed"] == ["ingest.manifest_schedules", "notice"]
         assert serving.wait_for("schedules", 2)[1]["datasets"] == 2
 
     cities, gone, large = rows
     assert large["when"] == "after its inputs"
     assert (cities["dataset"], cities["when"], cities["attempts"]) == ("cities", "every 1s", 0)
-    assert (gone["result"], gone["last_success"]) == ("failed", None)
+    assert (gone["result"], gone["last_success"], gone["when"]) == ("failed", None, "every 1h (manifest)")
+    (large_id,) = [each["id"] for each in node.must("list", "-o", "json").json() if each["name"] == "large"]
+    assert {each["id"] for each in receiver.bodies} == {large_id}
     assert "gone.csv" in gone["text"]
     found = node.must("status", "-o", "json").json()
     assert [each["what"].split(",")[0] for each in found if each["condition"] == "scheduled"] == ["1 dataset"]

@@ -274,6 +274,14 @@ def test_what_is_refused_is_not_told_again_and_taken_begins_anew() -> None:
         assert board.count_waiting([RECORD]) == 1, "a history that was replaced is news"
 
 
+def test_dataset_that_is_deleted_is_forgotten_and_new_when_it_comes_again() -> None:
+    board = board_with_news()
+    board.renew([NOTICE], [])
+    board.renew([NOTICE], [RECORD])
+    (waiting,) = board.list_due([RECORD], 0.0)[NOTICE]
+    assert waiting.old is None
+
+
 def test_board_is_read_as_it_was_written_and_damage_is_none(tmp_path: Path) -> None:
     board = board_with_news()
     write_board(tmp_path, board)

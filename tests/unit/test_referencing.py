@@ -51,6 +51,40 @@ def test_rows_are_those_known_at_the_time_and_the_head_says_so(tmp_path: Path) -
         assert known.find_columns(name) == rows.__class__(vocabulary=rows.vocabulary, schema=rows.schema)
 
 
+class Growing:
+    """A store to which another process seems to commit its last block as soon as rows were looked at."""
+
+    def __init__(self, store, last: int) -> None:
+        self._store, self._last, self._has_grown = store, last, False
+
+    def __getattr__(self, name: str):
+        return getattr(self._store, name)
+
+    def iter_blocks_backwards(self, dataset_id):
+        found = self._store.iter_blocks_backwards(dataset_id)
+        return (each for each in found if self._has_grown or each.sequence_number < self._last)
+
+    def iter_blocks_with_rows(self, dataset_id, **options):
+        found = [*self._store.iter_blocks_with_rows(dataset_id, **options)]
+        yield from (each for each in found if self._has_grown or each.sequence_number < self._last)
+        self._has_grown = True
+
+
+def test_what_comes_while_rows_are_read_is_neither_read_nor_said_to_be(tmp_path: Path) -> None:
+    (tmp_path / "peer").mkdir()
+    chain = root_chain(tmp_path / "peer")
+    judge = Judge.create(tmp_path / "judge")
+    judge.accept(chain)
+    with judge.opened() as store:
+        growing = Growing(store, chain.head.sequence_number)
+        known = References(growing, store, judge.objects, RowsFolder(judge.home))
+        late = Timestamp(chain.blocks[-1].system_time.seconds + 1000)
+        rows, seen = known.get(str(chain.id), late)
+        assert (cities(rows), seen.head) == ({*CITIES}, chain.blocks[-2].hash)
+        rows, seen = known.get(str(chain.id), late)
+        assert (cities(rows), seen.head) == ({*CITIES, *MORE_CITIES}, chain.head.hash)
+
+
 def test_file_of_others_is_given_as_this_node_wrote_it(tmp_path: Path) -> None:
     (tmp_path / "peer").mkdir()
     chain = root_chain(tmp_path / "peer", slices=0)

@@ -3,11 +3,12 @@
 Source: clause CONV-8 in ``spec/conversion.md``; ENGINE-26 in ``spec/extensions/engine-contract.md``.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
 from odf_engines.contract import ReferencedRows
-from odf_node.datasets.chains import iter_slices, load_view
+from odf_node.datasets.chains import load_view
 from odf_node.datasets.engine_rows import EngineRows
 from odf_node.datasets.naming import get_dataset
 from odf_node.datasets.presence import Presence
@@ -18,8 +19,9 @@ from odf_node.ports.object_names import ObjectNames
 from odf_node.ports.rows import RowsCache
 from odf_protocol.block import decode_block
 from odf_protocol.did import DatasetId
+from odf_protocol.events import AddData, DataSlice, ExecuteTransform
+from odf_protocol.head import Head
 from odf_protocol.lookup_notes import LookedUp
-from odf_protocol.multihash import Multihash
 from odf_protocol.timestamp import Timestamp
 
 __all__ = ["MOST_BYTES", "MOST_ROWS", "References"]
@@ -61,7 +63,9 @@ class References:
         view = load_view(self.chains, record.id)
         if view.schema is None:
             raise UsageError(f"'{record.name}' has no rows to look into yet; pull or ingest it first")
-        slices = tuple(iter_slices(self.chains, record.id, as_of=as_of))
+        # The head comes first: what another process commits from now on is neither read nor said to be.
+        head = self._find_head(record.id, as_of)
+        slices = tuple(self._iter_slices(record.id, head))
         rows, size = sum(each.offset_interval.row_count for each in slices), sum(each.size for each in slices)
         if rows > MOST_ROWS or size > MOST_BYTES:
             raise UsageError(
@@ -71,13 +75,21 @@ class References:
         Presence(self.object_names, self.objects).require_checked(record, (each.physical_hash for each in slices))
         paths = EngineRows(self.chains, self.objects, self.cache).get_paths(record.id, slices)
         rows_then = ReferencedRows(vocabulary=view.vocabulary, schema=view.schema, slices=paths)
-        return rows_then, LookedUp(record.id, self._head_at(record.id, as_of))
+        return rows_then, LookedUp(record.id, head.hash)
 
-    def _head_at(self, dataset_id: DatasetId, as_of: Timestamp) -> Multihash:
+    def _find_head(self, dataset_id: DatasetId, as_of: Timestamp) -> Head:
         """Return the newest block that was known at a time; the first where none was."""
-        newest = self.chains.get_head(dataset_id).hash
-        for stored in self.chains.iter_blocks_backwards(dataset_id):
-            newest = stored.hash
-            if decode_block(stored.raw, expected_hash=stored.hash).system_time.truncated_to_ms() <= as_of:
-                break
-        return newest
+        stored = self.chains.iter_blocks_backwards(dataset_id)
+        blocks = (decode_block(each.raw, expected_hash=each.hash) for each in stored)
+        block = next(blocks)
+        while block.sequence_number and block.system_time.truncated_to_ms() > as_of:
+            block = next(blocks)
+        return Head(block.sequence_number, block.hash)
+
+    def _iter_slices(self, dataset_id: DatasetId, head: Head) -> Iterator[DataSlice]:
+        for stored in self.chains.iter_blocks_with_rows(dataset_id):
+            block = decode_block(stored.raw, expected_hash=stored.hash)
+            if block.sequence_number > head.sequence_number:
+                return
+            if isinstance(block.event, AddData | ExecuteTransform) and block.event.new_data is not None:
+                yield block.event.new_data

@@ -55,11 +55,13 @@ class NoticeBoard:
 
     def renew(self, notices: Sequence[Notice], records: Sequence[DatasetRecord]) -> None:
         """Take over who is to be told; of what is there already, a new target is told nothing."""
-        places = {}
+        places, there = {}, {each.id for each in records}
         for notice in notices:
             place = self.places.get(notice)
             if place is None:
                 place = _Place({each.id: each.head for each in _named(notice, records)})
+            for gone in place.heads.keys() - there:
+                del place.heads[gone]
             places[notice] = place
         self.places = places
 
