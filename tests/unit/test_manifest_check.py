@@ -83,7 +83,7 @@ WRONG = {
         {"fetch": "{kind: EthereumLogs, chainId: 1}"},
         "fetch.kind: expected Url, FilesGlob, Mqtt or Container (EthereumLogs is not built yet; fetch the data by",
     ),
-    "ftps": ({"fetch": "{kind: Url, url: 'ftps://x/a'}"}, "found ftps://x/a"),
+    "ftps": ({"fetch": "{kind: Url, url: 'ftps://u:pw@x/a'}"}, "found ftps://x/a"),
     "ftp-folder": ({"fetch": "{kind: Url, url: 'ftp://x/a/'}"}, "found no host, no file"),
     "ftp-password": ({"fetch": "{kind: Url, url: 'ftp://u:pw@x/a'}"}, "found one that is written out"),
     "password": ({"fetch": f"{{kind: Url, url: 'postgresql://u:pw@h/{TABLE}'}}"}, "found one that is written out"),

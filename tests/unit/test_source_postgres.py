@@ -3,6 +3,7 @@
 import asyncio
 import io
 import json
+import ssl
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote
@@ -19,6 +20,8 @@ from odf_node.ports.sources import SourceTooLargeError
 from odf_protocol.errors import MalformedError
 from odf_protocol.events import FetchStepUrl, SourceState
 from odf_protocol.timestamp import Timestamp
+from support.daemons import make_certificate
+from support.false_postgres import false_postgres, forward_encrypted
 from support.postgres_server import PASSWORD, PostgresServer, postgres_server
 
 NOW = Timestamp.parse("2024-01-01T00:00:00Z")
@@ -264,3 +267,24 @@ def test_password_of_the_environment_goes_to_no_server_that_a_manifest_names(
     step = FetchStepUrl(url=f"postgresql://postgres@/postgres?host={shop.folder}&table=t&by=id")
     with pytest.raises(SourceUnavailableError, match="no password supplied"):
         asyncio.run(LocalSourceReader().fetch(step, state=None, now=NOW, folder=tmp_path))
+
+
+def test_line_is_encrypted_and_the_server_proved_as_the_url_asks(shop: PostgresServer, tmp_path: Path) -> None:
+    certificate, key = make_certificate(tmp_path, "server")
+    other, _ = make_certificate(tmp_path, "other")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    server = str(shop.folder / ".s.PGSQL.5432")
+    got = tmp_path / "got"
+    got.mkdir()
+
+    def fetch_over_tls(port: int, mode: str, roots: Path) -> Fetched | UpToDate:
+        proof = f"sslmode={mode}&sslrootcert={roots}"
+        url = f"postgresql://postgres:{quote(PASSWORD, safe='')}@127.0.0.1:{port}/postgres?{proof}"
+        step = FetchStepUrl(url=f"{url}&query=SELECT+1+AS+id&by=id")
+        return asyncio.run(LocalSourceReader().fetch(step, state=None, now=NOW, folder=got))
+
+    with false_postgres(lambda connection: forward_encrypted(connection, context, server)) as port:
+        assert rows_of(fetch_over_tls(port, "verify-full", certificate)) == [{"id": "1"}]
+        with pytest.raises(SourceUnavailableError, match="certificate verify failed"):
+            fetch_over_tls(port, "verify-full", other)

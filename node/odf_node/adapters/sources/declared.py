@@ -13,6 +13,7 @@ from odf_node.adapters.sources.files import check_event_time, parse_file_url, pa
 from odf_node.adapters.sources.ftp import FTP_SCHEME, parse_ftp_url
 from odf_node.adapters.sources.images import command_of, find_image
 from odf_node.adapters.sources.postgres_place import POSTGRES_SCHEMES, parse_postgres_url
+from odf_node.adapters.sources.url import show_url
 from odf_node.ports.images import ImageShelf
 from odf_node.ports.sources import COMMANDS_SETTING, Commands
 from odf_protocol.errors import MalformedError, UnsupportedError
@@ -107,7 +108,7 @@ def _check_url(url: str, at: At) -> None:
         at.reject(
             "http://..., https://..., ftp://host/path, file:///absolute/path, "
             "sqlite:///absolute/path.db?table=...&by=... or postgresql://user@host/database?table=...&by=...",
-            url,
+            show_url(url),
             [f"{each}:" for each in _SCHEMES],
         )
     if scheme[1].lower() == "file" and _TEMPLATE not in url:

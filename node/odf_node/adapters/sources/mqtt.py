@@ -142,7 +142,7 @@ def _hold(own: Path, name: str) -> Iterator[Path]:
 def _list_waiting(own: Path, last: int) -> list[tuple[int, Path]]:
     """List files of messages that were not taken, by number; those that were are removed."""
     waiting = []
-    for path in own.glob(f"*{_SUFFIX}"):
+    for path in (each for each in own.glob(f"*{_SUFFIX}") if each.stem.isdecimal()):
         number = int(path.stem)
         if number > last and _drop_torn_line(path):
             waiting.append((number, path))
