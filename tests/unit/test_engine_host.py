@@ -53,3 +53,19 @@ def test_only_steps_of_own_datasets_ask_for_the_cluster(tmp_path: Path) -> None:
 def test_without_a_cluster_own_steps_share_the_session_of_own_work(tmp_path: Path) -> None:
     with closing(EngineHost(EngineWorkspace(tmp_path), RowsFolder(Home(tmp_path / "home")))) as host:
         assert host.publishing_session("spark") is host.own_session("spark")
+
+
+def test_file_is_shown_without_a_look_at_those_that_were_shown_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ten thousand slices are as many looks, and not fifty million."""
+    (tmp_path / "slice.parquet").write_bytes(b"rows")
+    looked: list[Path] = []
+    with closing(EngineHost(EngineWorkspace(tmp_path), RowsFolder(Home(tmp_path / "home")))) as host:
+        session = host.own_session("datafusion")
+        assert isinstance(session, HostSession)
+        (session.folder / "in" / "0").mkdir()
+        with monkeypatch.context() as patched:
+            patched.setattr(Path, "iterdir", lambda folder: looked.append(folder) or iter(()))
+            shown = [session.link_input(tmp_path / "slice.parquet").name for _ in range(3)]
+    assert (shown, looked) == (["0.parquet", "1.parquet", "2.parquet"], [])

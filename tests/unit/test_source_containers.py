@@ -385,3 +385,10 @@ def test_program_that_does_not_end_is_ended_with_all_that_it_started(place: Plac
 
 def test_what_it_leaves_is_removed_whatever_its_modes(place: Place) -> None:
     assert place.read(script="mkdir -p /tmp/a/b; echo > /tmp/a/b/c; chmod 0 /tmp/a/b /tmp/a; echo 1") == "1\n"
+
+
+def test_flood_that_is_refused_is_not_waited_for(place: Place) -> None:
+    # What nobody reads any more stands in the way of its end, if it is more than a reader takes at once.
+    for _ in range(10):
+        with pytest.raises(SourceTooLargeError, match="size_bytes"):
+            place.fetch(script="yes & yes & yes", limits=SourceLimits(size_bytes=400_000, total_s=20))

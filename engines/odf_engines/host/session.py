@@ -17,6 +17,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -92,7 +93,7 @@ class HostSession:
         self._process_type = process
         self._has_filter = has_filter
         self._limits = limits
-        self._number = 0
+        self._number, self._file_numbers = 0, count()
         self._process: SandboxedProcess | None = None
         self._fresh_bytes = 0
         self._is_stopped = False
@@ -209,7 +210,7 @@ class HostSession:
         Where the process ends, ``blame`` says whose fault it was, from what it wrote before.
         """
         process = self._running_process(writes=operation != "check")
-        self._number += 1
+        self._number, self._file_numbers = self._number + 1, count()
         number = str(self._number)
         for name in ("in", "done"):
             (self.folder / name / number).mkdir()
@@ -273,7 +274,7 @@ class HostSession:
             Its path on the host.
         """
         folder = self.folder / "in" / str(self._number)
-        shown = folder / (name or f"{sum(1 for _ in folder.iterdir())}{path.suffix}")
+        shown = folder / (name or f"{next(self._file_numbers)}{path.suffix}")
         try:
             os.link(path.resolve(strict=True), shown)
         except FileExistsError:

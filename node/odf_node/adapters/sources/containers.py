@@ -175,7 +175,8 @@ async def _run(
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        await process.wait()
+        # Reads what is left: a process counts as ended when its pipes are, and a pipe that is full does not end.
+        await process.communicate()
     if code:
         said = " ".join(complaints.decode(errors="replace").split())[-_SHOWN_ERROR_CHARACTERS:]
         raise SourceUnavailableError(name, f"it ended with exit code {code}: {said or 'it said nothing'}")
