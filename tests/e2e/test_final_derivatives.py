@@ -96,6 +96,20 @@ content:
           FROM sales AS s LEFT JOIN rates FOR SYSTEM_TIME AS OF s.event_time AS r ON s.`key` = r.`key`
           GROUP BY TUMBLE(s.event_time, INTERVAL '1' HOUR)
 """
+OVER_A_VIEW = """
+kind: DatasetSnapshot
+version: 1
+content:
+  name: never
+  kind: Derivative
+  metadata:
+    - kind: SetTransform
+      inputs: [{datasetRef: by.key, alias: paid}]
+      transform:
+        kind: Sql
+        engine: spark
+        query: SELECT window.end AS event_time, SUM(paid) AS paid FROM paid GROUP BY window(event_time, '1 hour')
+"""
 
 
 def line(hour: int, key: str, amount: int) -> str:
@@ -154,6 +168,9 @@ def test_final_derivatives_for_flink_run_step_by_step_and_are_re_executed(tmp_pa
         (0, "04", "b", 6),
     ]
     assert rows(node, "visits") == []  # what could still join them has not passed
+    (tmp_path / "over.yaml").write_text(OVER_A_VIEW)
+    assert "by.key has stated no watermark so far" in node.must("inspect", "plan", str(tmp_path / "over.yaml")).out
+    assert "no watermark" not in node.must("inspect", "plan", "hours").out
     plan = node.must("inspect", "plan", "in.force", "--json").json()[0]
     assert (plan["class"], plan["isDue"]) == ("final", False)
     assert [each["readRows"] for each in plan["inputs"]] == [5, 4]
