@@ -115,7 +115,7 @@ docs:
 
 lock: install
 	$(PIP) install --require-hashes --requirement requirements-install.lock
-	$(BIN)/uv pip compile pyproject.toml --all-extras --group dev --generate-hashes --no-emit-index-url --no-header \
+	$(BIN)/uv pip compile pyproject.toml --all-extras --group dev --universal --generate-hashes --no-emit-index-url --no-header \
 		--python-version 3.11 --quiet --upgrade --output-file requirements.lock
 	$(BIN)/uv pip compile --group fuzz --generate-hashes --no-emit-index-url --no-header \
 		--python-version 3.11 --quiet --upgrade --output-file requirements-fuzz.lock
