@@ -1,5 +1,6 @@
 """What strangers may try on the port of Flight SQL (FLIGHT-2, FLIGHT-7, FLIGHT-9, FLIGHT-10, FLIGHT-12)."""
 
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from odf_node.configuration.declaration import Access, Limits
+from odf_node.flight import door
 from odf_node.flight.messages import PACKAGE, READ, REFUSED, decode_message, encode_message
 from odf_node.ports.peer_errors import AddressInUseError
 from odf_protocol.errors import MalformedError, UnsupportedError
@@ -312,12 +314,72 @@ def test_client_that_reads_nothing_holds_up_no_end_flight_12(tmp_path: Any) -> N
     assert list((tmp_path / "home" / "engines").glob("process-*")) == []
 
 
-def test_port_that_others_reach_says_what_it_does_not_bound_flight_13(tmp_path: Any) -> None:
-    for address, warned in (("0.0.0.0", True), ("127.0.0.1", False)):
-        settings = f"[listen]\naddress = '{address}'\nport = 0\nflight_port = 0\n"
-        with daemon(tmp_path / f"heard-{warned}", settings=settings) as running:
-            running.wait_for("flight")
-        assert ("bounds no connections" in running.log_file.read_text()) == warned
+def knock(served: FlightNode) -> socket.socket:
+    """Connect, and begin as clients do."""
+    host, _, port = served.url.partition("://")[2].rpartition(":")
+    connection = socket.create_connection((host, int(port)), timeout=60)
+    connection.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4\0\0\0\0\0")
+    return connection
+
+
+def is_let_in(connection: socket.socket) -> bool:
+    """The server's own settings are the first that it sends."""
+    with suppress(ConnectionError):
+        return connection.recv(1) != b""
+    return False
+
+
+@pytest.mark.parametrize("limits", [Limits(address_connections=3), Limits(connections=3)], ids=["address", "all"])
+def test_connections_beyond_the_limit_are_closed_and_others_go_on_flight_13(tmp_path: Any, limits: Limits) -> None:
+    made = SecretiveNode.create(tmp_path / "node")
+    with closing(made.node), serving_flight(made, limits=limits) as served:
+        kept = [knock(served) for _ in range(3)]
+        assert [is_let_in(each) for each in kept] == [True] * 3
+        with closing(knock(served)) as refused:
+            assert not is_let_in(refused)
+        assert 'reason="flight connections"} 1' in served.live.metrics.render()
+        kept.pop().close()
+        deadline = time.monotonic() + 60
+        while True:  # the place is free when its end was noticed
+            with closing(knock(served)) as another:
+                if is_let_in(another):
+                    break
+            assert time.monotonic() < deadline
+        for each in kept:
+            each.close()
+
+
+def test_whoever_says_nothing_is_gone_flight_13(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(door, "FIRST_REQUEST_S", 0.2)
+    made = SecretiveNode.create(tmp_path / "node")
+    with closing(made.node), serving_flight(made) as served:
+        host, _, port = served.url.partition("://")[2].rpartition(":")
+        with socket.create_connection((host, int(port)), timeout=60) as silent:
+            assert silent.recv(1) == b""
+
+
+def test_flood_of_bytes_ends_its_connection_alone_flight_13(tmp_path: Any) -> None:
+    made = SecretiveNode.create(tmp_path / "node")
+    with closing(made.node), serving_flight(made) as served, connected(served) as other:
+        assert other.get_flight_info(command("CommandGetTables"), shown()).endpoints
+        with connected(served) as client, pytest.raises(flight.FlightError):
+            client.get_flight_info(flight.FlightDescriptor.for_command(b"x" * (door.MOST_BYTES * 2)), shown())
+        assert 'reason="flight bytes"}' in served.live.metrics.render()
+        assert other.get_flight_info(command("CommandGetTables"), shown()).endpoints
+
+
+def test_quota_of_one_is_not_that_of_another_and_calls_are_counted_flight_13(tmp_path: Any) -> None:
+    made = SecretiveNode.create(tmp_path / "node")
+    limits = Limits(peer_requests_per_minute=2)
+    with closing(made.node), serving_flight(made, limits=limits) as served, connected(served) as client:
+        for _ in range(2):
+            client.get_flight_info(command("CommandGetTables"), shown(FRIEND_TOKEN))
+        with pytest.raises(flight.FlightUnavailableError, match="your share of requests a minute; come back in"):
+            client.get_flight_info(command("CommandGetTables"), shown(FRIEND_TOKEN))
+        assert client.get_flight_info(command("CommandGetTables"), shown()).endpoints
+        figures = served.live.metrics.render()
+        assert 'route="flight/get_flight_info"' in figures
+        assert 'turned_away_total{reason="requests"} 1' in figures
 
 
 def test_port_that_is_taken_is_told_flight_1(served: FlightNode, tmp_path: Any) -> None:

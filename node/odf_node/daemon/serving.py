@@ -94,8 +94,6 @@ async def serve(node: Node, setting: Setting, *, ready_file: Path | None, consol
             def announce(listening: ListeningAddress) -> None:
                 if flight_url is not None:
                     write_line("flight", url=flight_url)
-                    if not listening.is_local:
-                        console.warn(f"{flight_url} bounds no connections: keep strangers off it (FLIGHT-13)")
                 _announce(node, listening, ready_file, console, pages=Pages(running.access.pages))
                 if gossiping is not None:
                     gossiping.start(listening, verifications)  # which looks after the heads too

@@ -3,16 +3,20 @@
 Source: clauses FLIGHT-3 and FLIGHT-4 in ``spec/extensions/flight-sql.md``.
 """
 
+import asyncio
 import threading
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from math import ceil
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 import pyarrow.flight as flight
 
 from odf_node.http.callers import Caller, read_bearer, secret_hash_of
 from odf_node.http.live import Live
-from odf_node.http.remote_addresses import share_of
+from odf_node.http.quotas import DAY_S, MINUTE_S, with_rate
+from odf_node.http.rate_limits import TokenBuckets
 from odf_node.ports.access import AccessToken, TokenState, TokenStore, read_grants
 from odf_node.ports.clock import Clock
 
@@ -23,13 +27,14 @@ MIDDLEWARE: Final = "caller"
 class Call(flight.ServerMiddleware):  # type: ignore[misc]
     """One call: the token that was shown, and its place among those that run."""
 
-    def __init__(self, token: AccessToken | None, gate: "Gate") -> None:
+    def __init__(self, token: AccessToken | None, method: str, gate: "Gate") -> None:
         self.token = token
+        self._method = method
         self._gate = gate
 
-    def call_completed(self, exception: Exception | None) -> None:  # noqa: ARG002 - the library's signature
+    def call_completed(self, exception: Exception | None) -> None:
         """Give the place to others."""
-        self._gate.end()
+        self._gate.end(self._method, is_answered=exception is None)
 
 
 class Handshake(flight.ServerAuthHandler):  # type: ignore[misc]
@@ -46,14 +51,25 @@ class Handshake(flight.ServerAuthHandler):  # type: ignore[misc]
 class Gate(flight.ServerMiddlewareFactory):  # type: ignore[misc]
     """Lets calls in, on the server's threads: so many at once, and with a token that opens something or with none."""
 
-    def __init__(self, tokens: TokenStore, clock: Clock, live: Live) -> None:
+    def __init__(
+        self,
+        tokens: TokenStore,
+        clock: Clock,
+        live: Live,
+        find_share: Callable[[str], str | None],
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
         self._tokens = tokens
         self._clock = clock
         self._live = live
+        self._find_share = find_share
+        self._loop = loop
+        self._requests = TokenBuckets(0, MINUTE_S)
+        self._bytes = TokenBuckets(0, DAY_S)
         self._running = 0
         self._lock = threading.Lock()
 
-    def start_call(self, info: Any, headers: Mapping[str, Sequence[str | bytes]]) -> Call:  # noqa: ARG002
+    def start_call(self, info: Any, headers: Mapping[str, Sequence[str | bytes]]) -> Call:
         """Find out what was shown, before anything is looked up for them.
 
         Raises:
@@ -63,22 +79,56 @@ class Gate(flight.ServerMiddlewareFactory):  # type: ignore[misc]
         token = self._find_token(headers.get("authorization", ()))
         with self._lock:
             if self._running >= self._live.configuration.limits.requests:
+                self._count_refusal("requests")
                 raise flight.FlightUnavailableError("as many requests run as this node answers at once; come later")
             self._running += 1
-        return Call(token, self)
+        return Call(token, info.method.name.lower(), self)
 
-    def end(self) -> None:
+    def end(self, method: str, *, is_answered: bool) -> None:
         """Note that a call is over."""
         with self._lock:
             self._running -= 1
+        status = "answered" if is_answered else "failed"
+        add = self._live.metrics.requests.add
+        self._tell(partial(add, route=f"flight/{method}", method="flight", status=status))
 
-    def get_caller(self, context: Any) -> Caller:
-        """Return who makes a call."""
+    def admit(self, context: Any) -> Caller:
+        """Return who makes a call, and count it as theirs.
+
+        Raises:
+            FlightUnavailableError: They have had their share for now.
+        """
+        caller, limits, now_s = self._get_caller(context), self._live.configuration.limits, time.monotonic()
+        with self._lock:
+            self._requests = with_rate(self._requests, limits.peer_requests_per_minute / MINUTE_S, MINUTE_S)
+            self._bytes = with_rate(self._bytes, limits.peer_bytes_per_day / DAY_S, DAY_S)
+            for buckets, what in ((self._requests, "requests a minute"), (self._bytes, "bytes a day")):
+                wait_s = buckets.find_wait_s(caller.peer, now_s=now_s)
+                if wait_s > 0:
+                    self._count_refusal(what.partition(" ")[0])
+                    text = f"you have had your share of {what}; come back in {ceil(wait_s)} s"
+                    raise flight.FlightUnavailableError(text)
+            self._requests.take(caller.peer, 1, now_s=now_s)
+        return caller
+
+    def note_sent(self, caller: Caller, size_bytes: int) -> None:
+        """Count bytes of rows as what somebody took today."""
+        with self._lock:
+            self._bytes.take(caller.peer, size_bytes, now_s=time.monotonic())
+
+    def _count_refusal(self, reason: str) -> None:
+        self._tell(partial(self._live.metrics.turned_away.add, reason=reason))
+
+    def _tell(self, add: Callable[[], None]) -> None:
+        # Figures are of the event loop, calls are not.
+        self._loop.call_soon_threadsafe(add)
+
+    def _get_caller(self, context: Any) -> Caller:
         token = context.get_middleware(MIDDLEWARE).token
         anonymous = self._live.configuration.access.anonymous
         if token is not None:
             return Caller(f"token:{token.id}", token, read_grants(token.scopes, anonymous=anonymous))
-        return Caller(f"address:{share_of(_address_of(context.peer()))}", None, read_grants((), anonymous=anonymous))
+        return Caller(f"address:{self._find_share(context.peer())}", None, read_grants((), anonymous=anonymous))
 
     def _find_token(self, shown: Sequence[str | bytes]) -> AccessToken | None:
         if not shown:
@@ -89,12 +139,3 @@ class Gate(flight.ServerMiddlewareFactory):  # type: ignore[misc]
             # Other than over HTTP, whoever shows one meant this node: silence would look like missing datasets.
             raise flight.FlightUnauthenticatedError("the token is unknown, expired or revoked")
         return token
-
-
-def _address_of(peer: str) -> str | None:
-    """Return the address in how gRPC names the other side: ``ipv4:1.2.3.4:5`` or ``ipv6:%5B::1%5D:5``."""
-    _, _, place = peer.replace("%5B", "[").replace("%5D", "]").partition(":")
-    try:
-        return urlsplit(f"//{place}").hostname
-    except ValueError:
-        return None

@@ -7,7 +7,7 @@ Source: https://arrow.apache.org/docs/format/FlightSql.html; clauses FLIGHT-1 to
 """
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import wraps
 from http import HTTPStatus
 from typing import Any, Final, NoReturn, ParamSpec, TypeVar
@@ -91,7 +91,6 @@ class FlightSqlServer(flight.FlightServerBase):  # type: ignore[misc]
     def __init__(
         self,
         location: str,
-        certificates: Sequence[tuple[bytes, bytes]],
         node: Node,
         gate: Gate,
         questions: Questions,
@@ -103,13 +102,12 @@ class FlightSqlServer(flight.FlightServerBase):  # type: ignore[misc]
         self._questions = questions
         self._answers = answers
         self._statements = Statements()
-        tls = certificates or None
-        super().__init__(location, auth_handler=Handshake(), tls_certificates=tls, middleware={MIDDLEWARE: gate})
+        super().__init__(location, auth_handler=Handshake(), middleware={MIDDLEWARE: gate})
 
     @_explained
     def get_flight_info(self, context: Any, descriptor: Any) -> flight.FlightInfo:
         """Answer a question, or say where a list is: both here."""
-        asked, caller = _command_of(descriptor), self._gate.get_caller(context)
+        asked, caller = _command_of(descriptor), self._gate.admit(context)
         if asked.name in LISTS:
             return _info(schema_of_list(asked.name, asked.fields), descriptor, descriptor.command)
         ticket, kept = self._ask(context, caller, self._sql_of(asked, caller))
@@ -119,7 +117,7 @@ class FlightSqlServer(flight.FlightServerBase):  # type: ignore[misc]
     @_explained
     def do_get(self, context: Any, ticket: Any) -> flight.FlightDataStream:
         """Send the rows of an answer, or make a list."""
-        asked, caller = decode_message(ticket.ticket), self._gate.get_caller(context)
+        asked, caller = decode_message(ticket.ticket), self._gate.admit(context)
         if asked.name in LISTS:
             return flight.RecordBatchStream(LISTS[asked.name][1](self._node, caller.reads, asked.fields))
         if asked.name != "TicketStatementQuery":
@@ -127,12 +125,12 @@ class FlightSqlServer(flight.FlightServerBase):  # type: ignore[misc]
         kept = self._answers.find(asked.fields.statement_handle, caller.peer)
         if kept is None:
             raise MalformedError("ticket", expected="one that was given to you within the last minute")
-        return flight.GeneratorStream(kept.schema, _iter_batches(kept, pq.ParquetFile(kept.path)))
+        return flight.GeneratorStream(kept.schema, self._iter_batches(caller, kept, pq.ParquetFile(kept.path)))
 
     @_explained
     def do_action(self, context: Any, action: Any) -> Iterator[bytes]:
         """Prepare a statement, or close one."""
-        caller = self._gate.get_caller(context)
+        caller = self._gate.admit(context)
         if action.type == "CloseSession":
             return iter([_CLOSED])
         asked = decode_message(action.body.to_pybytes())
@@ -180,6 +178,17 @@ class FlightSqlServer(flight.FlightServerBase):  # type: ignore[misc]
         """Refuse."""
         raise UnsupportedError("ListFlights: ask for tables")
 
+    def _iter_batches(self, caller: Caller, kept: KeptAnswer, opened: pq.ParquetFile) -> Iterator[pa.RecordBatch]:
+        try:
+            with opened:
+                for batch in opened.iter_batches(BATCH_ROWS):
+                    self._gate.note_sent(caller, batch.nbytes)
+                    yield from _cut(pa.RecordBatch.from_arrays(batch.columns, schema=kept.schema))
+        except flight.FlightError:
+            raise
+        except Exception as error:  # noqa: BLE001 - the edge
+            raise _explain(error) from None
+
     def _ask(self, context: Any, caller: Caller, sql: str, max_rows: int | None = None) -> tuple[bytes, KeptAnswer]:
         return self._questions.answer(caller, sql, is_gone=context.is_cancelled, max_rows=max_rows)
 
@@ -214,17 +223,6 @@ def _without_transaction(asked: Decoded) -> Any:
 def _info(schema: pa.Schema, descriptor: Any, ticket: bytes, rows: int = -1) -> flight.FlightInfo:
     # An endpoint without a place means the server that was asked.
     return flight.FlightInfo(schema, descriptor, [flight.FlightEndpoint(ticket, [])], rows, -1)
-
-
-def _iter_batches(kept: KeptAnswer, opened: pq.ParquetFile) -> Iterator[pa.RecordBatch]:
-    try:
-        with opened:
-            for batch in opened.iter_batches(BATCH_ROWS):
-                yield from _cut(pa.RecordBatch.from_arrays(batch.columns, schema=kept.schema))
-    except flight.FlightError:
-        raise
-    except Exception as error:  # noqa: BLE001 - the edge
-        raise _explain(error) from None
 
 
 def _cut(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:

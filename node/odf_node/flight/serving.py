@@ -1,19 +1,22 @@
 """Start and end the port of Flight SQL with the daemon (FLIGHT-1, FLIGHT-12)."""
 
 import asyncio
-import atexit
-import os
-import sys
+import ssl
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
 
 from odf_node.composition import Node
 from odf_node.configuration.declaration import Tls
 from odf_node.engine_workspace import EngineWorkspace
 from odf_node.errors import UsageError
+from odf_node.flight.door import Door
+from odf_node.http.encryption import make_tls_context
+from odf_node.http.listening import open_sockets
 from odf_node.http.live import Live
 from odf_node.ports.peer_errors import AddressInUseError
 
@@ -41,8 +44,6 @@ async def flight_beside(node: Node, live: Live, stop: asyncio.Event) -> AsyncIte
     if find_spec("google") is None or find_spec("google.protobuf") is None:
         raise UsageError("listen.flight_port needs protobuf: pip install 'odf-node[flight]'")
     # Heavy, and for this port alone.
-    import pyarrow as pa
-
     from odf_node.flight.answers import Answers
     from odf_node.flight.callers import Gate
     from odf_node.flight.questions import Questions
@@ -50,34 +51,35 @@ async def flight_beside(node: Node, live: Live, stop: asyncio.Event) -> AsyncIte
 
     answers = Answers(EngineWorkspace(node.home.engines))
     questions = Questions(node, answers, asyncio.get_running_loop())
-    gate = Gate(node.store, node.clock, live)
-    host = f"[{listen.address}]" if ":" in listen.address else listen.address
-    certificates = await asyncio.to_thread(_read_certificates, live.configuration.tls)
-    scheme = "grpc+tls" if certificates else "grpc"
-    location = f"{scheme}://{host}:{listen.flight_port}"
+    tls = _make_tls(live.configuration.tls)
     try:
-        server = await asyncio.to_thread(FlightSqlServer, location, certificates, node, gate, questions, answers)
-    except pa.ArrowException as error:
-        # The library says no more.
-        reason = "another program uses it, or this machine has no such address"
+        sockets = await open_sockets(listen.address, listen.flight_port)
+    except (OSError, OverflowError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
         raise AddressInUseError(listen.address, listen.flight_port, reason) from error
+    folder = TemporaryDirectory(prefix="odf-flight-")  # for this user alone
+    door = Door(live, Path(folder.name), tls)
+    gate = Gate(node.store, node.clock, live, door.find_share, asyncio.get_running_loop())
+    server = await asyncio.to_thread(FlightSqlServer, door.location, node, gate, questions, answers)
+    door.open(sockets)
     sweeping = asyncio.create_task(_sweep(answers, questions))
-    ending = asyncio.create_task(_end(server, questions, stop, live.configuration.shutdown.grace_seconds))
+    ending = asyncio.create_task(_end(server, door, questions, stop, live.configuration.shutdown.grace_seconds))
+    host = f"[{listen.address}]" if ":" in listen.address else listen.address
     try:
-        yield f"{scheme}://{host}:{server.port}"
+        yield f"{'grpc+tls' if tls else 'grpc'}://{host}:{sockets[0].getsockname()[1]}"
     finally:
         stop.set()
         sweeping.cancel()
         await ending
         await questions.close()
         await asyncio.to_thread(answers.close)
+        folder.cleanup()
 
 
-def _read_certificates(tls: Tls) -> list[tuple[bytes, bytes]]:
-    """Read what the HTTP port was encrypted with, and so checked, a moment ago."""
+def _make_tls(tls: Tls) -> ssl.SSLContext | None:
     if tls.certificate is None or tls.key is None:
-        return []
-    return [(tls.certificate.read_bytes(), tls.key.read_bytes())]
+        return None
+    return make_tls_context(tls.certificate, tls.key, "h2")
 
 
 async def _sweep(answers: "Answers", questions: "Questions") -> None:
@@ -87,9 +89,12 @@ async def _sweep(answers: "Answers", questions: "Questions") -> None:
         await questions.sweep()
 
 
-async def _end(server: "FlightSqlServer", questions: "Questions", stop: asyncio.Event, grace_s: float) -> None:
+async def _end(
+    server: "FlightSqlServer", door: Door, questions: "Questions", stop: asyncio.Event, grace_s: float
+) -> None:
     """Take no call any more, and give those that run some time; questions are ended when half of it is over."""
     await stop.wait()
+    door.shut()
     ended = threading.Event()
 
     def shut() -> None:
@@ -100,14 +105,7 @@ async def _end(server: "FlightSqlServer", questions: "Questions", stop: asyncio.
     threading.Thread(target=shut, name="flight end", daemon=True).start()
     await asyncio.to_thread(ended.wait, grace_s / 2)
     questions.stop()
-    if not await asyncio.to_thread(ended.wait, grace_s / 2 + _LEAVE_S):
-        # At the end of the process the library waits again, without end, for a client that reads nothing. By then all
-        # else is closed; what is registered last runs first.
-        atexit.register(_leave)
-
-
-def _leave() -> None:
-    """End the process as it is."""
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(0)
+    await asyncio.to_thread(ended.wait, grace_s / 2 + _LEAVE_S)
+    # Also a client that reads nothing, for which the library would wait without end.
+    await door.empty()
+    await asyncio.to_thread(ended.wait)

@@ -7,8 +7,8 @@ from pathlib import Path
 from odf_node.errors import UsageError
 
 
-def make_tls_context(certificate: Path, key: Path) -> ssl.SSLContext:
-    """Make a server's context.
+def make_tls_context(certificate: Path, key: Path, speaks: str = "http/1.1") -> ssl.SSLContext:
+    """Make a server's context; ``speaks`` is what runs inside of the encryption, as ALPN names it.
 
     Raises:
         UsageError: The files cannot be used; the message names them and says why.
@@ -16,7 +16,7 @@ def make_tls_context(certificate: Path, key: Path) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     # Source: RFC 9325 section 3.1.1: 1.2 is the oldest that is still to be offered.
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.set_alpn_protocols(["http/1.1"])
+    context.set_alpn_protocols([speaks])
     load_certificate(context, certificate, key)
     return context
 

@@ -25,7 +25,7 @@ FIRST_REQUEST_S: Final = 15.0
 """Within this after it was let in, a connection has to bring the whole head of a request.  # guess: a slow line"""
 GIVES_PLACE_S: Final = 2.0
 """A connection that waited so long for a request ends where another needs its place.  # guess: some round trips"""
-_NO_FILES_S: Final = 0.1  # guess: something may be closed until then
+NO_FILES_S: Final = 0.1  # guess: something may be closed until then
 
 Protocol = Any
 """The HTTP library's own: one connection."""
@@ -165,7 +165,7 @@ class Listener:
             try:
                 connection, address = await loop.sock_accept(listening)
             except OSError:
-                await asyncio.sleep(_NO_FILES_S)  # the machine has no room for one more just now
+                await asyncio.sleep(NO_FILES_S)  # the machine has no room for one more just now
                 continue
             share = share_of(address[0])
             if not self._connections.admit(share, self._server.connections):
@@ -186,6 +186,15 @@ async def listen(
     """
     if runner.server is None:
         raise RuntimeError("the runner is set up before it listens")
+    return Listener(await open_sockets(host, port), runner.server, connections, tls)
+
+
+async def open_sockets(host: str, port: int) -> list[socket.socket]:
+    """Listen at every address that a host has.
+
+    Raises:
+        OSError, OverflowError: The address cannot be listened on.
+    """
     if not 0 <= port <= HIGHEST_PORT:  # the C library takes it modulo 65536
         raise OverflowError(f"a port is 0 to {HIGHEST_PORT}")
     found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
@@ -200,4 +209,4 @@ async def listen(
             with suppress(OSError):
                 listening.close()
         raise
-    return Listener(opened, runner.server, connections, tls)
+    return opened

@@ -14,23 +14,23 @@ from odf_node.http.middleware import Handler
 from odf_node.http.problems import ProblemError
 from odf_node.http.rate_limits import TokenBuckets
 
-_MINUTE_S: Final = 60.0
-_DAY_S: Final = 24 * 3600.0
+MINUTE_S: Final = 60.0
+DAY_S: Final = 24 * 3600.0
 
 
 class PeerQuotas:
     """Counts what peers ask for and take; follows the configuration, and begins anew where that changes."""
 
     def __init__(self) -> None:
-        self._requests = TokenBuckets(0, _MINUTE_S)
-        self._bytes = TokenBuckets(0, _DAY_S)
+        self._requests = TokenBuckets(0, MINUTE_S)
+        self._bytes = TokenBuckets(0, DAY_S)
 
     @web.middleware
     async def __call__(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         """Answer 429 to those who took too much, with the time after which they may come back."""
         limits = request.app[LIVE].configuration.limits
-        self._requests = _with_rate(self._requests, limits.peer_requests_per_minute / _MINUTE_S, _MINUTE_S)
-        self._bytes = _with_rate(self._bytes, limits.peer_bytes_per_day / _DAY_S, _DAY_S)
+        self._requests = with_rate(self._requests, limits.peer_requests_per_minute / MINUTE_S, MINUTE_S)
+        self._bytes = with_rate(self._bytes, limits.peer_bytes_per_day / DAY_S, DAY_S)
         peer, now_s = get_caller(request).peer, time.monotonic()
         for buckets, what in ((self._requests, "requests a minute"), (self._bytes, "bytes a day")):
             wait_s = buckets.find_wait_s(peer, now_s=now_s)
@@ -52,5 +52,6 @@ class PeerQuotas:
             self._bytes.take(peer, sent_bytes_of(request, answer or web.Response()), now_s=time.monotonic())
 
 
-def _with_rate(buckets: TokenBuckets, rate_per_s: float, window_s: float) -> TokenBuckets:
+def with_rate(buckets: TokenBuckets, rate_per_s: float, window_s: float) -> TokenBuckets:
+    """Return them, or new ones where the configuration has another rate now."""
     return buckets if buckets.rate_per_s == rate_per_s else TokenBuckets(rate_per_s, window_s)
