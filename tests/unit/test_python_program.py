@@ -35,7 +35,9 @@ def compiled_of(runtime: Runtime) -> Path:
 
 
 def run(runtime: Runtime) -> str:
-    profile = Profile(mounts=runtime.mounts(), links=runtime.links())
+    # Where engines have their Python's own library.
+    environment = {"LD_LIBRARY_PATH": "/runtime/python/lib"}
+    profile = Profile(mounts=runtime.mounts(), links=runtime.links(), environment=environment)
     with SandboxedProcess(profile, python_command("odf_small.program"), Limits()) as process:
         return process.receive(60.0).decode().strip()
 

@@ -100,12 +100,18 @@ def _split(text: str) -> tuple[str, int]:
     bare = host.strip("[]")
     ip = _find_ip(bare)
     if ip is not None:
-        spelled = f"[{ip}]" if isinstance(ip, IPv6Address) else str(ip)
+        spelled = f"[{_spell(ip)}]" if isinstance(ip, IPv6Address) else str(ip)
         if spelled != host:
             raise MalformedError("peer address host", expected=spelled, found=host)
     elif host.startswith("[") or not _is_name(host):
         raise MalformedError("peer address host", expected="a name or an IP address", found=repr(host))
     return bare, port
+
+
+def _spell(ip: IPv6Address) -> str:
+    # Python writes the last half of these with dots from 3.13 on; nodes have to agree, whatever runs them.
+    mapped = ip.ipv4_mapped
+    return str(ip) if mapped is None else f"::ffff:{int(mapped) >> 16:x}:{int(mapped) & 0xFFFF:x}"
 
 
 def _is_public_name(host: str) -> bool:
