@@ -13,6 +13,7 @@ import pytest
 from odf_engines.cluster import Cluster, parse_masters
 from odf_engines.contract import Limits
 from odf_engines.errors import ClusterUnavailableError
+from odf_engines.sandbox.caller import CallerConfinedProcess
 from odf_engines.sandbox.process import SandboxedProcess
 from odf_engines.spark.cluster.driver import check_facts
 from odf_engines.spark.cluster.session import ClusterSession, open_on_cluster
@@ -57,6 +58,21 @@ def test_a_cluster_without_folder_or_secret_is_a_mistake_in_the_settings(missing
     text = "[engines]\n" + "".join(f'{name} = "{value}"\n' for name, value in lines.items() if name != missing)
     with pytest.raises(ConfigurationError, match=rf"^x:2: engines\.{missing}: a cluster needs this setting too"):
         parse_configuration(text, source_name="x", environment={})
+
+
+def test_executors_with_more_cores_than_all_together_are_a_mistake_in_the_settings() -> None:
+    text = '[engines]\nspark_master = "spark://h:1"\nspark_executor_cores = 5\n'
+    expected = r"^x:3: engines\.spark_executor_cores: expected at most spark_cores \(4\), found 5"
+    with pytest.raises(ConfigurationError, match=expected):
+        parse_configuration(text, source_name="x", environment={})
+
+
+def test_a_machine_that_lacks_a_layer_of_the_sandbox_uses_no_cluster(cluster: Cluster) -> None:
+    guest = replace(spark_guest(find_runtime(), cores=1), arguments={"master": cluster.master})
+    for lacking in ({"process": CallerConfinedProcess}, {"has_filter": False}):
+        with pytest.raises(ClusterUnavailableError, match="in a whole sandbox only"):
+            ClusterSession(guest, cluster.shared_folder, Limits(), **lacking)
+    assert list(cluster.shared_folder.iterdir()) == []
 
 
 def test_secrets_that_others_can_read_or_guess_are_refused(cluster: Cluster) -> None:

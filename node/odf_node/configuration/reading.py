@@ -128,6 +128,10 @@ def _check_cluster(engines: Engines, lines: "_Lines") -> None:
     except ValueError as error:
         place = lines.place("engines.spark_master")
         raise ConfigurationError(place, "engines.spark_master", str(error)) from error
+    if engines.spark_executor_cores > engines.spark_cores:
+        place, expected = lines.place("engines.spark_executor_cores"), f"at most spark_cores ({engines.spark_cores})"
+        text = f"expected {expected}, found {engines.spark_executor_cores}"
+        raise ConfigurationError(place, "engines.spark_executor_cores", text)
     for name in ("spark_shared_folder", "spark_secret"):
         if getattr(engines, name) is None:
             text = "a cluster needs this setting too; see engines.spark_master"

@@ -34,7 +34,7 @@ class ClusterSession(HostSession):
     """See ``HostSession``.
 
     Raises:
-        ClusterUnavailableError: There is no sandbox of our own on this machine.
+        ClusterUnavailableError: The sandbox lacks a layer on this machine, which its operator does without otherwise.
     """
 
     def __init__(
@@ -46,8 +46,10 @@ class ClusterSession(HostSession):
         process: type[SandboxedProcess] = SandboxedProcess,
         has_filter: bool = True,
     ) -> None:
-        if not process.is_sandbox:
-            raise ClusterUnavailableError(str(guest.arguments["master"]), "its driver runs in a sandbox of ours only")
+        # Without the filter local sockets would lead from the network that it shares to services of this machine.
+        if not process.is_sandbox or not has_filter:
+            reason = "its driver runs in a whole sandbox only, and this machine lacks a layer ('odf-node doctor')"
+            raise ClusterUnavailableError(str(guest.arguments["master"]), reason)
         super().__init__(guest, workspace, limits, process=process, has_filter=has_filter)
 
     def show_input(self, path: Path) -> str:
