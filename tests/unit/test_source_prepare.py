@@ -40,6 +40,12 @@ def _zip(*entries: tuple[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> byt
     return buffer.getvalue()
 
 
+def test_output_that_was_cut_at_the_limit_is_refused_whatever_the_command_says_of_itself(tmp_path: Path) -> None:
+    step = PrepStepPipe(command=("sh", "-c", "yes; true"))
+    with pytest.raises(SourceTooLargeError, match="size_bytes"):
+        _prepare(ROWS, tmp_path, step, commands=Commands.SANDBOXED)
+
+
 def test_without_steps_the_file_stays_as_it_is(tmp_path: Path) -> None:
     assert _prepare(ROWS, tmp_path) == ROWS
 

@@ -77,8 +77,8 @@ async def _run(
             env={} if is_sandboxed else {key: os.environ[key] for key in _PASSED_ON if key in os.environ},
             pass_fds=system_calls,
             start_new_session=True,
-            # Before the command is there: its children have the limit too.
-            preexec_fn=partial(resource.setrlimit, resource.RLIMIT_FSIZE, (limits.size_bytes, limits.size_bytes)),
+            # Before the command is there: its children have the limit too. One byte more shows that it was crossed.
+            preexec_fn=partial(resource.setrlimit, resource.RLIMIT_FSIZE, (limits.size_bytes + 1,) * 2),
         )
     except (OSError, ValueError) as error:
         raise MalformedError("prepare step Pipe", expected="a program", found=f"{step.command[0]}: {error}") from error
@@ -114,10 +114,11 @@ def _sandboxed(step: PrepStepPipe, filter_descriptor: int) -> list[str]:
 def _require_success(
     step: PrepStepPipe, code: int, size_bytes: int, complaints: BinaryIO, name: str, limits: SourceLimits
 ) -> None:
+    # A shell may say that all is well after a program of it was ended at the limit.
+    if code == -signal.SIGXFSZ or size_bytes > limits.size_bytes:
+        raise SourceTooLargeError(name, "size_bytes", limits.size_bytes)
     if code == 0:
         return
-    if code == -signal.SIGXFSZ or size_bytes >= limits.size_bytes:
-        raise SourceTooLargeError(name, "size_bytes", limits.size_bytes)
     end = complaints.seek(0, os.SEEK_END)
     complaints.seek(max(0, end - _SHOWN_ERROR_BYTES))
     text = " ".join(complaints.read().decode(errors="replace").split())
