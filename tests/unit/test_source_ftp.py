@@ -73,7 +73,7 @@ def test_file_comes_byte_for_byte_and_again_when_its_time_has_changed(port: int,
     assert len(list((files.parent / "got").iterdir())) == 2
 
 
-def test_user_signs_in_with_a_password_of_any_characters(port: int, files: Path) -> None:
+def test_user_signs_in_with_a_password_of_any_characters_ing_34(port: int, files: Path) -> None:
     assert isinstance(fetch(port, files, user="reader:${{ env.FTP }}@"), Fetched)
     with pytest.raises(SourceUnavailableError, match="530 Authentication failed") as caught:
         fetch(port, files, user="reader:wr0ng@")

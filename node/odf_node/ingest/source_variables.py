@@ -84,7 +84,7 @@ def _as_template(variable: EnvVar) -> EnvVar:
 
 
 def _fill_in_url(url: str, environment: Mapping[str, str]) -> str:
-    """Fill in a URL; before the @ of a server values are taken as they are, whatever characters a password has."""
+    """Fill in a URL; before the @ of a server values are taken as they are, whatever is in a password (ING-34)."""
     from odf_protocol.manifest.templates import find_variables, substitute
 
     found = _USER_INFO.match(url)

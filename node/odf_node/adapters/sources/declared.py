@@ -125,7 +125,7 @@ def _check_url(url: str, at: At) -> None:
 
 
 def check_no_password(url: str, at: At) -> None:
-    """Refuse a password that would be published: one that stands in the URL, or is the default of its template."""
+    """Refuse a password that would be published: one in the URL, or that is a default of its template (ING-34)."""
     authority = _published_of(url).split("://", 1)[1]
     user_info, at_sign, _ = authority.partition("/")[0].rpartition("@")
     if at_sign and user_info.partition(":")[2]:
