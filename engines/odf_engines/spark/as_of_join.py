@@ -11,11 +11,11 @@ Source: clauses ASOF-3 to ASOF-8 in ``spec/extensions/as-of-joins.md``.
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
 
 from odf_engines.contract import TransformInput, TransformRequest
 from odf_engines.spark.arrivals import (
@@ -37,9 +37,6 @@ from odf_engines.spark.versions import with_versions
 from odf_protocol.schema_spark import quote_spark_name
 from odf_protocol.timestamp import Timestamp
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
 __all__ = ["count_late_rows", "iter_answers", "late_versions", "promised_watermark", "versions_at"]
 
 _COUNT = "\0count"
@@ -56,14 +53,14 @@ class _Probes:
         are_taken: Whether some are.
     """
 
-    rows: "DataFrame"
+    rows: DataFrame
     first_us: int
     last_us: int
     are_taken: bool
 
 
 def iter_answers(
-    spark: "SparkSession", request: TransformRequest, known: KnownAsOf, work: Work, piece_rows: int
+    spark: SparkSession, request: TransformRequest, known: KnownAsOf, work: Work, piece_rows: int
 ) -> Iterator[tuple[pa.Table, npt.NDArray[np.int64]]]:
     """Yield the answers that a step gives and takes, in their order, and the operation of each.
 
@@ -107,7 +104,7 @@ def promised_watermark(request: TransformRequest, known: KnownAsOf) -> Timestamp
 
 
 def _find_probes(
-    spark: "SparkSession", source: TransformInput, tables: Sequence[TransformInput], work: Work
+    spark: SparkSession, source: TransformInput, tables: Sequence[TransformInput], work: Work
 ) -> _Probes | None:
     """Find the probes that can be answered after a step and could not before, or have changed; None: there are none."""
     from pyspark.sql.functions import col, expr, lit
@@ -129,7 +126,7 @@ def _find_probes(
     return None if bounds[0] is None else _Probes(rows, bounds[0], bounds[1], bounds[2] < 0)
 
 
-def _answered(spark: "SparkSession", source: TransformInput, upto: int, until_us: int, work: Work) -> "DataFrame":
+def _answered(spark: SparkSession, source: TransformInput, upto: int, until_us: int, work: Work) -> DataFrame:
     return folded_rows(spark, source, upto, in_content_order=False, event_times_us=(LEAST_US, until_us + 1), work=work)
 
 
@@ -156,14 +153,14 @@ def late_versions(arrivals: Arrivals) -> npt.NDArray[np.int64]:
 
 
 def versions_at(
-    spark: "SparkSession",
+    spark: SparkSession,
     table: TransformInput,
     key: Sequence[str],
     times_us: tuple[int, int],
     work: Work,
     *,
     in_content_order: bool = False,
-) -> "DataFrame":
+) -> DataFrame:
     """Return the versions that count for times: of rows in force at the first watermark not before each (ASOF-4).
 
     Args:
@@ -187,7 +184,7 @@ def versions_at(
     return found
 
 
-def _cut(versions: "DataFrame", after_us: int, until_us: int) -> "DataFrame":
+def _cut(versions: DataFrame, after_us: int, until_us: int) -> DataFrame:
     """Let versions be in force after a time and up to another one only."""
     from pyspark.sql.functions import expr
 
@@ -198,7 +195,7 @@ def _cut(versions: "DataFrame", after_us: int, until_us: int) -> "DataFrame":
     return versions.withColumns({FROM: begin, UNTIL: end}).where(f"`{FROM}` < `{UNTIL}`")
 
 
-def _signed(rows: "DataFrame", sign: str) -> "DataFrame":
+def _signed(rows: DataFrame, sign: str) -> DataFrame:
     """Return rows as often as they are counted, of those that are given (``>``) or taken (``<``)."""
     names = [quote_spark_name(each) for each in rows.columns if each != _COUNT]
     repeated = f"explode(array_repeat(0, CAST(abs(`{_COUNT}`) AS INT))) AS `{_COUNT}`"

@@ -8,11 +8,11 @@ Source: clause ASOF-9 in ``spec/extensions/as-of-joins.md``.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
 
 from odf_engines.contract import TransformInput, TransformRequest
 from odf_engines.spark.arrivals import LEAST_US, highest_watermark, unix_us
@@ -23,14 +23,11 @@ from odf_engines.spark.maintained_view import iter_differences
 from odf_engines.spark.small_inputs import Work
 from odf_engines.spark.steps import compute_steps, parse_steps
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
 __all__ = ["iter_answer_changes"]
 
 
 def iter_answer_changes(
-    spark: "SparkSession", request: TransformRequest, known: KnownAsOfView, work: Work, piece_rows: int
+    spark: SparkSession, request: TransformRequest, known: KnownAsOfView, work: Work, piece_rows: int
 ) -> Iterator[tuple[pa.Table, npt.NDArray[np.int64]]]:
     """Yield the rows of one step, in their order, and the operation of each.
 
@@ -45,7 +42,7 @@ def iter_answer_changes(
         PySparkException, LimitExceededError: See ``iter_changes`` of maintained views.
     """
 
-    def compute(inputs: Sequence[TransformInput], ends: Sequence[int | None]) -> "DataFrame":
+    def compute(inputs: Sequence[TransformInput], ends: Sequence[int | None]) -> DataFrame:
         reached = {each.alias: _reached(each) for each in inputs if each.alias in known.tables}
         rows = {
             each.alias: _rows(spark, known, each, end, reached, work) for each, end in zip(inputs, ends, strict=True)
@@ -57,13 +54,13 @@ def iter_answer_changes(
 
 
 def _rows(
-    spark: "SparkSession",
+    spark: SparkSession,
     known: KnownAsOfView,
     each: TransformInput,
     end: int | None,
     reached: Mapping[str, int | None],
     work: Work,
-) -> "DataFrame":
+) -> DataFrame:
     in_order = known.view.depends_on_order
     if each.alias not in known.tables:
         return folded_rows(spark, each, end, in_content_order=in_order, work=work)

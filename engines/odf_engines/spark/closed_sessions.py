@@ -10,11 +10,11 @@ Source: clauses WINDOW-4 and WINDOW-8 in ``spec/extensions/event-windows.md``.
 """
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
 
 from odf_engines.contract import TransformInput, TransformRequest
 from odf_engines.spark.arrivals import LEAST_US, all_arrivals, highest_watermark, new_arrivals, unix_us
@@ -29,16 +29,13 @@ from odf_engines.spark.steps import compute_steps
 from odf_protocol.schema_spark import quote_spark_name
 from odf_protocol.timestamp import Timestamp
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
 __all__ = ["count_late_rows", "iter_closed_sessions", "promised_watermark"]
 
 _PER_MS = 1000
 
 
 def iter_closed_sessions(
-    spark: "SparkSession", request: TransformRequest, known: KnownSessions, work: Work
+    spark: SparkSession, request: TransformRequest, known: KnownSessions, work: Work
 ) -> Iterator[tuple[pa.Table, npt.NDArray[np.int64]]]:
     """Yield the rows of the sessions that close in a step, in their order, all of them appended.
 
@@ -92,8 +89,8 @@ def _closed(request: TransformRequest, known: KnownSessions, *, is_before: bool)
 
 
 def _counting(
-    spark: "SparkSession", source: TransformInput, known: KnownSessions, until_us: int, work: Work
-) -> "DataFrame":
+    spark: SparkSession, source: TransformInput, known: KnownSessions, until_us: int, work: Work
+) -> DataFrame:
     """Return the rows of an input that count for sessions which end before a watermark."""
     below = known.sessions.inputs.get(source.alias)
     in_order = known.depends_on_order

@@ -10,11 +10,11 @@ Source: clauses WINDOW-2 to WINDOW-7 and WINDOW-9 in ``spec/extensions/event-win
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
 
 from odf_engines.contract import TransformInput, TransformRequest
 from odf_engines.spark.arrivals import (
@@ -38,9 +38,6 @@ from odf_engines.spark.steps import compute_steps
 from odf_protocol.schema_spark import quote_spark_name
 from odf_protocol.timestamp import Timestamp
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
 __all__ = ["count_late_rows", "iter_closed", "promised_watermark"]
 
 _PER_MS = 1000
@@ -62,7 +59,7 @@ class _Closing:
 
 
 def iter_closed(
-    spark: "SparkSession", request: TransformRequest, known: KnownWindows, work: Work
+    spark: SparkSession, request: TransformRequest, known: KnownWindows, work: Work
 ) -> Iterator[tuple[pa.Table, npt.NDArray[np.int64]]]:
     """Yield the rows of the windows that close in a step, in their order, all of them appended.
 
@@ -117,8 +114,8 @@ def promised_watermark(request: TransformRequest, window: EventWindow) -> Timest
 
 
 def _counting(
-    spark: "SparkSession", source: TransformInput, known: KnownWindows, closing: _Closing, work: Work
-) -> "DataFrame":
+    spark: SparkSession, source: TransformInput, known: KnownWindows, closing: _Closing, work: Work
+) -> DataFrame:
     """Return the rows of an input that count for the windows of a closing."""
     below = known.window.inputs.get(source.alias)
     first_us = closing.after_us - known.window.size_us

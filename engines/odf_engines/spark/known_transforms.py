@@ -8,9 +8,11 @@ Source: clause GATE-14 in ``spec/extensions/engine-contract.md``.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 from odf_engines.contract import Finding, QueryTable, TransformRequest
 from odf_engines.errors import InvalidQueryError
@@ -27,10 +29,6 @@ from odf_engines.spark.steps import Analysis, ParsedStep, analyse_transform
 from odf_engines.spark.versions import with_versions
 from odf_protocol.events import TransformSql
 from odf_protocol.vocabulary import Vocabulary
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
 
 __all__ = [
     "Examination",
@@ -65,7 +63,7 @@ class KnownMap:
     query: MapQuery
     struct: Any
     plan: MapPlan
-    result: "StructType"
+    result: StructType
     schema: pa.Schema
 
 
@@ -84,7 +82,7 @@ class KnownView:
     steps: tuple[ParsedStep, ...]
     query: ViewQuery
     depends_on_order: bool
-    result: "StructType"
+    result: StructType
     schema: pa.Schema
 
 
@@ -104,7 +102,7 @@ class KnownWindows:
     steps: tuple[ParsedStep, ...]
     window: EventWindow
     depends_on_order: bool
-    result: "StructType"
+    result: StructType
     schema: pa.Schema
     tables: _Tables
 
@@ -120,7 +118,7 @@ class KnownSessions:
     steps: tuple[ParsedStep, ...]
     sessions: EventSessions
     depends_on_order: bool
-    result: "StructType"
+    result: StructType
     schema: pa.Schema
     tables: _Tables
 
@@ -140,7 +138,7 @@ class KnownAsOf:
     steps: tuple[ParsedStep, ...]
     query: AsOfQuery
     tables: _Tables
-    result: "StructType"
+    result: StructType
     schema: pa.Schema
 
 
@@ -157,7 +155,7 @@ class KnownAsOfView:
     tables: _Tables
 
     @property
-    def result(self) -> "StructType":
+    def result(self) -> StructType:
         """Columns of the query."""
         return self.view.result
 
@@ -191,7 +189,7 @@ _Key = tuple[TransformSql, tuple[QueryTable, ...], Vocabulary]
 _known: dict[_Key, Examination] = {}
 
 
-def find_out_transform(spark: "SparkSession", request: TransformRequest) -> Known:
+def find_out_transform(spark: SparkSession, request: TransformRequest) -> Known:
     """Return what it takes to execute the transform of a request.
 
     Raises:
@@ -208,7 +206,7 @@ def find_out_transform(spark: "SparkSession", request: TransformRequest) -> Know
 
 
 def find_examination(
-    spark: "SparkSession", transform: TransformSql, inputs: Sequence[QueryTable], vocabulary: Vocabulary
+    spark: SparkSession, transform: TransformSql, inputs: Sequence[QueryTable], vocabulary: Vocabulary
 ) -> Examination:
     """Return what the gate says; it is asked at the first request that says the same (GATE-14).
 
@@ -225,7 +223,7 @@ def find_examination(
 
 
 def examine_transform(
-    spark: "SparkSession", transform: TransformSql, inputs: Sequence[QueryTable], vocabulary: Vocabulary
+    spark: SparkSession, transform: TransformSql, inputs: Sequence[QueryTable], vocabulary: Vocabulary
 ) -> Examination:
     """Take a transform through the gate, over inputs without rows: as a map, else as a maintained view.
 
@@ -258,9 +256,7 @@ def examine_transform(
     return Examination(analysis.findings, known, stages=list_stages(analysis.plan, structs))
 
 
-def _rows_in_force(
-    spark: "SparkSession", inputs: Sequence[QueryTable]
-) -> "tuple[dict[str, Any], dict[str, DataFrame]]":
+def _rows_in_force(spark: SparkSession, inputs: Sequence[QueryTable]) -> tuple[dict[str, Any], dict[str, DataFrame]]:
     """Return the columns of the data of each input, and no rows that have them."""
     schemas = {each.name: data_schema(each.schema, each.vocabulary) for each in inputs}
     structs = {name: struct_of(schema, alias=name) for name, schema in schemas.items()}
@@ -272,7 +268,7 @@ def _rows_in_force(
 
 
 def _examine_as_of(
-    spark: "SparkSession", transform: TransformSql, inputs: Sequence[QueryTable], vocabulary: Vocabulary
+    spark: SparkSession, transform: TransformSql, inputs: Sequence[QueryTable], vocabulary: Vocabulary
 ) -> Examination:
     tables = {each.name: each.primary_key for each in transform.temporal_tables or ()}
     vocabularies = {each.name: each.vocabulary for each in inputs}
@@ -299,7 +295,7 @@ def _examine_as_of(
 
 
 def _examine_view(
-    spark: "SparkSession", transform: TransformSql, inputs: Sequence[QueryTable], vocabulary: Vocabulary
+    spark: SparkSession, transform: TransformSql, inputs: Sequence[QueryTable], vocabulary: Vocabulary
 ) -> Examination:
     structs, rows = _rows_in_force(spark, inputs)
     analysis = _analyse_over_data(spark, transform, rows)
@@ -330,7 +326,7 @@ def _find_known(
             return KnownAsOfView(known, tables) if tables else known
 
 
-def _analyse_over_data(spark: "SparkSession", transform: TransformSql, rows: "Mapping[str, DataFrame]") -> Analysis:
+def _analyse_over_data(spark: SparkSession, transform: TransformSql, rows: Mapping[str, DataFrame]) -> Analysis:
     try:
         return analyse_transform(spark, transform, rows)
     except InvalidQueryError as error:

@@ -8,11 +8,11 @@ Source: clauses VIEW-2 to VIEW-9 in ``spec/extensions/maintained-views.md``.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
 
 from odf_engines.contract import TransformInput, TransformRequest
 from odf_engines.errors import InvalidQueryError
@@ -23,9 +23,6 @@ from odf_engines.spark.known_transforms import KnownView
 from odf_engines.spark.pieces import PIECE_BYTES, bound_rows, collect_pieces, store_pieces
 from odf_engines.spark.small_inputs import Work
 from odf_engines.spark.steps import analyse_transform, compute_steps
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ["changes_between", "iter_changes", "iter_differences", "iter_operations", "make_ready"]
 
@@ -38,7 +35,7 @@ _COLLECTED_BYTES = 64 * 1024 * 1024  # guess: of input files whose result may be
 
 
 def iter_changes(
-    spark: "SparkSession", request: TransformRequest, known: KnownView, work: Work, piece_rows: int
+    spark: SparkSession, request: TransformRequest, known: KnownView, work: Work, piece_rows: int
 ) -> Iterator[tuple[pa.Table, npt.NDArray[np.int64]]]:
     """Yield the rows of one step, in their order, and the operation of each.
 
@@ -53,7 +50,7 @@ def iter_changes(
         PySparkException, LimitExceededError: The query failed on a row; or its order rests on more than memory holds.
     """
 
-    def compute(inputs: Sequence[TransformInput], ends: Sequence[int | None]) -> "DataFrame":
+    def compute(inputs: Sequence[TransformInput], ends: Sequence[int | None]) -> DataFrame:
         rows = {
             each.alias: folded_rows(spark, each, end, in_content_order=known.depends_on_order, work=work)
             for each, end in zip(inputs, ends, strict=True)
@@ -66,12 +63,12 @@ def iter_changes(
 
 
 def iter_differences(
-    spark: "SparkSession",
+    spark: SparkSession,
     request: TransformRequest,
     known: KnownView,
     work: Work,
     piece_rows: int,
-    compute: "Callable[[Sequence[TransformInput], Sequence[int | None]], DataFrame]",
+    compute: Callable[[Sequence[TransformInput], Sequence[int | None]], DataFrame],
 ) -> Iterator[tuple[pa.Table, npt.NDArray[np.int64]]]:
     """Yield what a step changed between two results.
 
@@ -102,7 +99,7 @@ def _as_before(each: TransformInput) -> TransformInput:
     return replace(each, schema=each.prev_schema or each.schema, watermarks=())
 
 
-def make_ready(spark: "SparkSession", request: TransformRequest, *, in_one_order: bool) -> None:
+def make_ready(spark: SparkSession, request: TransformRequest, *, in_one_order: bool) -> None:
     """Set a session up for queries over whole inputs.
 
     Args:
@@ -117,7 +114,7 @@ def make_ready(spark: "SparkSession", request: TransformRequest, *, in_one_order
 
 
 def iter_operations(
-    changes: "DataFrame", names: Sequence[str], request: TransformRequest, work: Work, piece_rows: int
+    changes: DataFrame, names: Sequence[str], request: TransformRequest, work: Work, piece_rows: int
 ) -> Iterator[tuple[pa.Table, npt.NDArray[np.int64]]]:
     """Compute what ``changes_between`` gave: yield the rows under their names, and the operation of each.
 
@@ -142,7 +139,7 @@ def _read_bytes(request: TransformRequest) -> int:
     return sum(path.stat().st_size for each in request.inputs for path in (*each.earlier_slices, *each.slices))
 
 
-def _check_same_columns(after: "DataFrame", before: "DataFrame") -> None:
+def _check_same_columns(after: DataFrame, before: DataFrame) -> None:
     """Check that the change of an input's schema left the columns of the result as they were (VIEW-3).
 
     Raises:
@@ -154,7 +151,7 @@ def _check_same_columns(after: "DataFrame", before: "DataFrame") -> None:
         )
 
 
-def _columns_of(rows: "DataFrame") -> list[tuple[str, str]]:
+def _columns_of(rows: DataFrame) -> list[tuple[str, str]]:
     return [(each.name, each.dataType.simpleString()) for each in rows.schema.fields]
 
 
@@ -162,7 +159,7 @@ def _last_offset(each: TransformInput) -> int | None:
     return each.prev_offset if each.offset_interval is None else each.offset_interval.end
 
 
-def changes_between(after: "DataFrame", before: "DataFrame | None", key: Sequence[int] | None) -> "DataFrame":
+def changes_between(after: DataFrame, before: DataFrame | None, key: Sequence[int] | None) -> DataFrame:
     """Return the rows that a step gives and takes, with their operations, in the one order that they have (VIEW-7).
 
     Args:

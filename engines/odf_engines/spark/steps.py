@@ -5,7 +5,9 @@ Source: ODF "TransformSql"; clause GATE-1.
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
 
 from odf_engines.contract import Finding
 from odf_engines.errors import InvalidQueryError
@@ -19,9 +21,6 @@ from odf_engines.spark.plans import analysed_plan, rows_of
 from odf_engines.spark.relations import register
 from odf_protocol.events import TransformSql
 from odf_protocol.schema_spark import quote_spark_name
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ["Analysis", "ParsedStep", "analyse_transform", "compute_steps", "parse_steps"]
 
@@ -50,7 +49,7 @@ class Analysis:
         steps: That it consists of.
     """
 
-    rows: "DataFrame"
+    rows: DataFrame
     findings: tuple[Finding, ...]
     depends_on_order: bool
     steps: tuple[ParsedStep, ...]
@@ -61,7 +60,7 @@ class Analysis:
         return analysed_plan(self.rows)
 
 
-def analyse_transform(spark: "SparkSession", transform: TransformSql, inputs: "Mapping[str, DataFrame]") -> Analysis:
+def analyse_transform(spark: SparkSession, transform: TransformSql, inputs: Mapping[str, DataFrame]) -> Analysis:
     """Take a transform through the part of the gate that all kinds of transforms share.
 
     Args:
@@ -85,7 +84,7 @@ def analyse_transform(spark: "SparkSession", transform: TransformSql, inputs: "M
     return Analysis(rows_of(spark, dataset), tuple(findings.values()), depends_on_order, steps)
 
 
-def compute_steps(spark: "SparkSession", steps: Sequence[ParsedStep], inputs: "Mapping[str, DataFrame]") -> "DataFrame":
+def compute_steps(spark: SparkSession, steps: Sequence[ParsedStep], inputs: Mapping[str, DataFrame]) -> DataFrame:
     """Return the rows of the last step of a transform that passed the gate over inputs with the same columns (GATE-14).
 
     Args:
@@ -101,7 +100,7 @@ def compute_steps(spark: "SparkSession", steps: Sequence[ParsedStep], inputs: "M
 
 
 def parse_steps(
-    spark: "SparkSession",
+    spark: SparkSession,
     transform: TransformSql,
     inputs: Collection[str],
     *,
@@ -133,7 +132,7 @@ def parse_steps(
 
 
 def _parse_step(
-    spark: "SparkSession",
+    spark: SparkSession,
     sql: str,
     names: Collection[str],
     temporal: Mapping[str, int | None] | Collection[str],
@@ -141,9 +140,7 @@ def _parse_step(
     return parse_query(spark, quote_dotted_names(sql, names), names, temporal=temporal)
 
 
-def _iter_results(
-    spark: "SparkSession", steps: Sequence[ParsedStep], inputs: "Mapping[str, DataFrame]"
-) -> Iterator[Any]:
+def _iter_results(spark: SparkSession, steps: Sequence[ParsedStep], inputs: Mapping[str, DataFrame]) -> Iterator[Any]:
     """Yield the result of each step, a Java ``Dataset``, and make it known to those after it."""
     for alias, rows in inputs.items():
         register(rows, alias)
