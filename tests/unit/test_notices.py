@@ -192,8 +192,9 @@ def test_what_came_while_the_daemon_did_not_run_is_told_by_the_next_one_as_one_n
             pass
         node.must("pull", "old", "--set-watermark", "2020-01-01T00:00:00Z")
         node.must("pull", "old", "--set-watermark", "2020-01-02T00:00:00Z")
-        with telling(node, server.notice()):
-            wait_for(lambda: len(server.got) == 1)
+        with telling(node, server.notice()) as live:
+            # What had arrived when the process ended, and was not taken down, would be told again.
+            wait_for(lambda: 'odf_node_notices_total{result="done"} 1' in live.metrics.render())
         (told,) = server.bodies
         assert (told["dataset"], told["newBlocks"], told["newRows"]) == ("old", 2, 0)
         with telling(node, server.notice()):
