@@ -113,6 +113,15 @@ def slice_reader() -> Iterator[None]:
     reader.end()
 
 
+@pytest.fixture(autouse=True)
+def close_stores() -> Iterator[None]:
+    """Close the databases that a test has opened and left open, of which Python warns from 3.13 on."""
+    from support.open_stores import closing_stores
+
+    with closing_stores():
+        yield
+
+
 @pytest.fixture(scope="module")
 def host_folder() -> Iterator[Path]:
     """A folder on the host's disk: one below ``/dev`` would be out of a sandbox's sight without anybody hiding it."""

@@ -29,6 +29,7 @@ from odf_protocol.events import AddData, Checkpoint, DatasetKind, DataSlice, Off
 from odf_protocol.exchange.wanted import iter_wanted
 from odf_protocol.multihash import ARROW0_SHA3_256, Multihash
 from odf_protocol.timestamp import Timestamp
+from support.open_stores import open_store
 
 NOON = Timestamp.parse("2020-01-01T12:00:00Z")
 NODE_ID = DidKey(bytes(range(32)))
@@ -128,7 +129,7 @@ class TestNode:
     @classmethod
     def create(cls, folder: Path) -> "TestNode":
         home = Home(folder)
-        store, objects = SqliteMetadataStore(home), ObjectFolder(home)
+        store, objects = open_store(home), ObjectFolder(home)
         return cls(home, store, objects, RecordingReceiver(store, objects))
 
     @property

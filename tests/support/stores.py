@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Protocol
 
 from odf_node.adapters.memory import MemoryStore
-from odf_node.adapters.sqlite_store import SqliteMetadataStore
 from odf_node.home import Home
 from odf_node.ports.access import TokenStore
 from odf_node.ports.audit import AuditLog
@@ -22,6 +21,7 @@ from odf_node.ports.peers import PeerStore
 from odf_node.ports.quarantine import QuarantineStore
 from odf_node.ports.remotes import RemoteStore
 from odf_node.ports.subscriptions import SubscriptionStore
+from support.open_stores import open_store
 
 
 class Store(
@@ -46,7 +46,7 @@ class Store(
 
 
 ADAPTERS: dict[str, Callable[[Path], Store]] = {
-    "sqlite": lambda folder: SqliteMetadataStore(Home(folder / "home")),
+    "sqlite": lambda folder: open_store(Home(folder / "home")),
     "memory": lambda _folder: MemoryStore(),
 }
 """By name: opens an empty store."""
