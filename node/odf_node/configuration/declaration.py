@@ -239,8 +239,8 @@ class Ingest:
     commands: str = _setting(
         Commands.NOBODY.value,
         "who may run the commands of manifests (prepare step Pipe, fetch step Container): nobody; sandboxed: every "
-        "manifest of this node, without network, without files of this machine but its programs; unconfined: every one, "
-        "as the node's user, but images (ING-41)",
+        "manifest of this node, without network, without files of this machine but its programs; unconfined: every "
+        "one, as the node's user, but images (ING-41)",
         choices=tuple(each.value for each in Commands),
     )
     manifest_schedules: bool = _setting(
