@@ -40,7 +40,7 @@ from odf_protocol.events import (
 from odf_protocol.schema_arrow import rows_schema_of
 from odf_protocol.vocabulary import Vocabulary
 
-__all__ = ["NOTHING_READ", "RowsRead", "Work", "write_folded"]
+__all__ = ["NOTHING_READ", "RowsRead", "Work", "may_be_small", "write_folded"]
 
 RowsRead = dict[str, int | None]
 """What was read of an input: ``rows``, and ``first`` and ``last`` offset."""
@@ -107,9 +107,7 @@ def write_folded(
     Returns:
         The rows that were read: all up to ``upto``. None: nothing was written, as the input is not small, or not plain.
     """
-    if not all(_is_plain(each.type) for each in data.fields):
-        return None
-    if sum(path.stat().st_size for path in slices) > _MOST_FILE_BYTES:
+    if not may_be_small(slices, data):
         return None
     try:
         kept = pa.schema(each.with_nullable(nullable=True) for each in rows_schema_of(data))
@@ -126,6 +124,12 @@ def write_folded(
     folded = _fold(rows.drop_columns([vocabulary.op]), rows.column(vocabulary.op))
     pq.write_table(folded, target, compression="none")
     return read
+
+
+def may_be_small(slices: Sequence[Path], data: DataSchema) -> bool:
+    """Say whether an input may be folded here; where it may not, nor may it with more slices."""
+    is_plain = all(_is_plain(each.type) for each in data.fields)
+    return is_plain and sum(path.stat().st_size for path in slices) <= _MOST_FILE_BYTES
 
 
 def _is_plain(data_type: DataType) -> bool:

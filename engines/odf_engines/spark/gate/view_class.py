@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from odf_engines.errors import InvalidQueryError, NotReplayableError
+from odf_engines.spark.gate.group_columns import GroupColumns, find_group_columns
 from odf_engines.spark.gate.trees import items, iter_plan, simple_name, view_name
 from odf_protocol.vocabulary import Vocabulary
 
@@ -31,9 +32,11 @@ class ViewQuery:
     Attributes:
         key: Positions of the output columns that tell its rows apart; none of them where there is only one row, None
             where nothing is known.
+        group_columns: In which the rows of a group are alike (VIEW-13), None where that is not known.
     """
 
     key: tuple[int, ...] | None
+    group_columns: GroupColumns | None = None
 
 
 def check_view(plan: Any, inputs: Mapping[str, Any], vocabulary: Vocabulary) -> ViewQuery:
@@ -60,7 +63,7 @@ def check_view(plan: Any, inputs: Mapping[str, Any], vocabulary: Vocabulary) -> 
         if any(each in kind for each in _UNCOMPARABLE):
             reason = f"it is of type {kind}, so rows before and after a step cannot be compared"
             raise NoViewError(f"column {name}", reason, f"to_json({name}), or sort_array(map_entries({name}))")
-    return ViewQuery(_find_key(find_groups(plan, inputs)))
+    return ViewQuery(_find_key(find_groups(plan, inputs)), find_group_columns(plan, inputs))
 
 
 def check_output_columns(plan: Any, vocabulary: Vocabulary) -> None:
