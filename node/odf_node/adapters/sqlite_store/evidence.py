@@ -53,9 +53,10 @@ class SqliteEvidence(SqlitePort):
         with self._database.reading() as connection:
             rows = connection.execute(
                 "SELECT id, first_sequence_number, last_sequence_number, last_block_hash, attester, raw, received_at"
-                " FROM attestations WHERE dataset_id = ?1"
-                " AND (?2 IS NULL OR ?2 BETWEEN first_sequence_number AND last_sequence_number) ORDER BY arrival",
-                (dataset_id.to_bytes(), sequence_number),
+                " FROM attestations WHERE dataset_id = :dataset_id"
+                " AND (:number IS NULL OR :number BETWEEN first_sequence_number AND last_sequence_number)"
+                " ORDER BY arrival",
+                {"dataset_id": dataset_id.to_bytes(), "number": sequence_number},
             ).fetchall()
         return (_read_attestation(dataset_id, row) for row in rows)
 
