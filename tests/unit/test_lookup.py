@@ -72,6 +72,13 @@ SLICES = (
 OURS = pa.table({"code": ["FR", "IT", None, "CH", "DE", "XX"], "people": pa.array([0, 1, 2, 3, 4, 5], pa.int64())})
 
 
+def test_newest_row_is_one_in_force_though_a_newer_one_with_the_same_value_was_taken(tmp_path: Path) -> None:
+    """Rows are told apart by columns that the lookup does not name, too."""
+    theirs = [(APPEND, "CH", 1, 8), (APPEND, "CH", 1, 9), (APPEND, "CH", 2, 8), (RETRACT, "CH", 2, 8)]
+    found = run(tmp_path, pa.table({"code": ["CH"]}), lookup(dataset(tmp_path / "theirs", theirs)))
+    assert good(found) == [{"code": "CH", "people": 9}]
+
+
 @pytest.mark.parametrize("group_rows", [1, 2, 1000])
 @pytest.mark.parametrize(
     ("missing", "people", "wrong"),

@@ -108,7 +108,8 @@ class Lookup(Converter):
     def _table(self) -> "_Table":
         on, take = [*self.parameters.on.values()], [*self.parameters.take]
         wanted = dict.fromkeys([*on, *take])
-        rows = read_in_force(self._rows, pa.schema([self._theirs.field(name) for name in wanted]))
+        # By all of their columns: of rows that are alike in these few, the one in force need not be the newest given.
+        rows = read_in_force(self._rows, self._theirs).select([*wanted])
         for name in on:
             rows = rows.filter(pc.is_valid(rows.column(name)))
         return _Table(rows, on)
