@@ -54,6 +54,8 @@ _COMPARED_BY_BITS: Final = (
 _MOST_FILE_BYTES: Final = 8 * 1024 * 1024  # guess: a task of Spark would read as much
 _MOST_ROWS: Final = 200_000  # guess: they are grouped in a tenth of a second
 _MOST_BYTES: Final = 64 * 1024 * 1024  # guess: of values; a file of repeated ones holds many times its size
+_MOST_KEPT: Final = 2_000  # guess: slices of one request that are kept for its second result, of all inputs
+_KEPT_BYTES: Final = 128 * 1024  # guess: of each; many small ones cost, a few large ones are read again
 _BATCH_ROWS: Final = 128
 """Rows that are unpacked before their size is known: a file of some kilobytes may hold the same megabytes in each."""
 
@@ -148,7 +150,8 @@ def _read(slices: Sequence[Path], wanted: pa.Schema, known: dict[tuple[Path, pa.
         if table is None or (rows := rows + table.num_rows) > _MOST_ROWS:
             return None
         size_bytes += table.nbytes
-        known[path, wanted] = table
+        if (path, wanted) not in known and len(known) < _MOST_KEPT and table.nbytes <= _KEPT_BYTES:
+            known[path, wanted] = table
         tables.append(table)
     return pa.concat_tables(tables)
 
