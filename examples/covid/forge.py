@@ -26,6 +26,7 @@ from odf_node.ports.commits import Grounds
 from odf_node.rows.slices import logical_hash_of
 from odf_protocol.block import Block, decode_block, encode_block
 from odf_protocol.chain import ChainState, Strictness, append
+from odf_protocol.chain.stored_state import encode_state
 from odf_protocol.events import ExecuteTransform
 from odf_protocol.heads import sign_head
 from odf_protocol.multihash import Multihash
@@ -93,7 +94,7 @@ def forge(node: Node, country: str, day: str, fewer: int, key: bytes) -> None:
             dataset_id=record.id,
             expected_head=None,
             blocks=tuple(blocks),
-            chain_state=state_after(blocks).to_bytes(),
+            chain_state=encode_state(state_after(blocks)),
             objects=tuple(objects_of(blocks)),
             signed_head=sign_head(
                 key,

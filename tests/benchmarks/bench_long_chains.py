@@ -26,6 +26,7 @@ from odf_node.home import Home  # noqa: E402
 from odf_node.ports import Commit, NewBlock, NewDataset, Origin  # noqa: E402
 from odf_protocol.block import decode_block, encode_block  # noqa: E402
 from odf_protocol.chain import Strictness  # noqa: E402
+from odf_protocol.chain.stored_state import encode_state  # noqa: E402
 from odf_protocol.chain.verify import ChainVerifier  # noqa: E402
 from odf_protocol.events import AddData, DatasetKind, Seed  # noqa: E402
 from odf_protocol.multihash import Multihash  # noqa: E402
@@ -65,7 +66,7 @@ def write_home(folder: Path, length: int) -> None:
                     dataset_id=dataset_id("long"),
                     expected_head=head,
                     blocks=tuple(NewBlock.of(decode_block(raw, expected_hash=None)) for raw in batch),
-                    chain_state=verifier.state.to_bytes(),
+                    chain_state=encode_state(verifier.state),
                     new_dataset=new if head is None else None,
                 )
             )

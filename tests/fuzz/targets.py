@@ -23,6 +23,7 @@ from odf_protocol.annotate import annotate_block
 from odf_protocol.attestations import BlockRef, decode_attestation
 from odf_protocol.block import Block, decode_block, encode_block
 from odf_protocol.chain import ChainState, Strictness, append
+from odf_protocol.chain.stored_state import decode_state, encode_state
 from odf_protocol.chain.verify import ChainVerifier
 from odf_protocol.did import DatasetId, DidKey
 from odf_protocol.dsse import decode_envelope, sign_envelope
@@ -171,7 +172,7 @@ def _verify_chain(data: bytes) -> None:
             raise outcomes[0]  # type: ignore[misc]
         assert verifier.state == state
         assert state is not None
-        assert ChainState.from_bytes(state.to_bytes()) == state
+        assert decode_state(encode_state(state)) == state
 
 
 def _linked(data: bytes) -> list[bytes]:
@@ -395,7 +396,7 @@ TARGETS: dict[str, Target] = {
         Target("pack", _decode_pack, (MalformedError,), _pack_seeds),
         *FILE_TARGETS,
         *SMART_TARGETS,
-        Target("state", lambda data: ChainState.from_bytes(data) and None, (CorruptError,), lambda: [_state()]),
+        Target("state", lambda data: decode_state(data) and None, (CorruptError,), lambda: [_state()]),
     )
 }
 
@@ -405,4 +406,4 @@ def _state() -> bytes:
     for raw in _kamu_chains()[0]:
         state, _ = append(state, decode_block(raw, expected_hash=None), strictness=Strictness.FOREIGN)
     assert state is not None
-    return state.to_bytes()
+    return encode_state(state)

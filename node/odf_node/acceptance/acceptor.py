@@ -54,6 +54,7 @@ from odf_node.ports.objects import Arrivals
 from odf_node.ports.progress import UNHEARD, Say
 from odf_node.rows.slice_process import RowReader
 from odf_protocol.accept_policies import NO_POLICIES, PolicySet
+from odf_protocol.chain.stored_state import encode_state
 from odf_protocol.did import DatasetId, DidKey
 from odf_protocol.errors import MalformedError, RejectedError, UnsupportedError
 from odf_protocol.multihash import Multihash
@@ -211,7 +212,7 @@ class Acceptor:
             expected_head=follows.hash if follows else None,
             blocks=new_blocks,
             replaces_after=candidate.replaces_after,
-            chain_state=chain.state.to_bytes(),
+            chain_state=encode_state(chain.state),
             objects=tuple(item.hash for item in needed),
             absent=frozenset(item.hash for item in needed if not offer.portion.has_rows),
             not_brought=frozenset(item.hash for item in needed if not offer.portion.has_files),

@@ -20,7 +20,8 @@ from odf_node.ports.block_stage import BlockStage, OfferedBlock
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.documents import DocumentStore
 from odf_protocol.block import decode_block
-from odf_protocol.chain import ChainState, Strictness
+from odf_protocol.chain import Strictness
+from odf_protocol.chain.stored_state import decode_state
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import MalformedError, OdfError, RejectedError, UnsupportedError
 from odf_protocol.events import Seed
@@ -126,7 +127,7 @@ class Examination:
                 # Not the peer's doing: somebody of ours wrote since the offer was asked for.
                 raise HeadMovedError(dataset_id, offer.base.hash, held.hash)
             before = view_at(self._chains, dataset_id, offer.base.sequence_number)
-            state = ChainState.from_bytes(state_bytes)
+            state = decode_state(state_bytes)
         return ChainCheck(  # (3)
             self._stage,
             keys=self._keys.history,

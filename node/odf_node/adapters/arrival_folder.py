@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Final, Self
+from typing import Final, Protocol, Self
 
 from odf_node.adapters.staged_file import StagedFile
 from odf_node.os_errors import mapped_os_errors
@@ -24,16 +24,45 @@ from odf_node.ports.errors import HomeCorruptError, ObjectMismatchError, ObjectN
 from odf_node.ports.objects import StagedObject
 from odf_protocol.multihash import SHA3_256, Multihash
 
-if TYPE_CHECKING:
-    from odf_node.adapters.object_folder import ObjectFolder
-
 PART_SUFFIX: Final = ".part"
+
+
+class AcceptedObjects(Protocol):
+    """What a folder of arrivals needs of the objects beside it."""
+
+    def has(self, object_hash: Multihash) -> bool:
+        """Whether it is there."""
+        ...
+
+    def get_path(self, object_hash: Multihash) -> Path:
+        """Return where it is.
+
+        Raises:
+            ObjectNotFoundError, HomeCorruptError: It is not there; or what is there is no plain file.
+        """
+        ...
+
+    def stage(self) -> StagedFile:
+        """Begin an object of which nothing is there."""
+        ...
+
+    def stage_copy(self, path: Path) -> StagedFile:
+        """Begin an object as a copy of a file of somebody else."""
+        ...
+
+    def make_downloads(self) -> None:
+        """Make the folder in which transfers wait."""
+        ...
+
+    def take_in(self, arrived: Iterable[tuple[Multihash, Path]]) -> None:
+        """Give durable files their place among the objects."""
+        ...
 
 
 class ArrivalFolder:
     """``Arrivals`` on the disk of the object store; nothing is made before something arrives."""
 
-    def __init__(self, objects: "ObjectFolder", folder: Path, already: Callable[[Multihash], bool]) -> None:
+    def __init__(self, objects: AcceptedObjects, folder: Path, already: Callable[[Multihash], bool]) -> None:
         self._objects = objects
         self._folder = folder
         self._already = already

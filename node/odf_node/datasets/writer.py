@@ -25,6 +25,7 @@ from odf_node.ports.documents import DocumentStore
 from odf_node.ports.quarantine import Settlement
 from odf_protocol.block import LATEST_VERSION, Block, decode_block, encode_block
 from odf_protocol.chain import ChainState, Strictness, append
+from odf_protocol.chain.stored_state import decode_state, encode_state
 from odf_protocol.did import DatasetId
 from odf_protocol.events import Event
 from odf_protocol.heads import sign_head
@@ -36,7 +37,7 @@ from odf_protocol.timestamp import Timestamp
 def find_writing_time(chains: ChainStore, clock: Clock, dataset_id: DatasetId) -> Timestamp:
     """Return the time of the next block: the clock's, or the newest block's where the clock was set back behind it."""
     _, state = chains.get_chain_state(dataset_id)
-    return clock.not_before(ChainState.from_bytes(state).system_time)
+    return clock.not_before(decode_state(state).system_time)
 
 
 @dataclass(slots=True)
@@ -84,7 +85,7 @@ class ChainWriter:
             dataset_id,
             key,
             head.hash,
-            ChainState.from_bytes(state),
+            decode_state(state),
             version,
             keys,
             known.kept,
@@ -165,7 +166,7 @@ class ChainWriter:
             dataset_id=self.dataset_id,
             expected_head=self.expected_head,
             blocks=tuple(self._blocks),
-            chain_state=self.state.to_bytes(),
+            chain_state=encode_state(self.state),
             objects=named,
             signed_head=sign_head(
                 self.key.seed,

@@ -12,8 +12,8 @@ from odf_node.derive.transforms import StepBuilder
 from odf_node.errors import UsageError
 from odf_node.ports import DatasetRecord, Origin
 from odf_node.ports.chains import ChainStore
-from odf_protocol.chain import ChainState
 from odf_protocol.chain.state import InputProgress
+from odf_protocol.chain.stored_state import decode_state
 from odf_protocol.chain_progress import decode_progress
 from odf_protocol.did import DatasetId
 from odf_protocol.events import DatasetKind, SetTransform
@@ -161,7 +161,7 @@ class StepPlanner:
         if view.transform is None:
             raise UsageError(f"'{record.name}' is no derivative: it declares no query")
         _head, state = self.chains.get_chain_state(record.id)
-        taken = ChainState.from_bytes(state).progress_by_input()
+        taken = decode_state(state).progress_by_input()
         engines = self.grader.engines
         engine = engines.choose_build(view.transform.transform)
         if record.origin is Origin.OWN:

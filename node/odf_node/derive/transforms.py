@@ -27,8 +27,8 @@ from odf_node.ports.commits import CommitStore
 from odf_node.ports.documents import DocumentStore
 from odf_node.ports.object_names import ObjectNames
 from odf_node.ports.progress import UNHEARD, Count, Say
-from odf_protocol.chain import ChainState
 from odf_protocol.chain.state import InputProgress
+from odf_protocol.chain.stored_state import decode_state
 from odf_protocol.dataset_view import DatasetView
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import RejectedError
@@ -109,7 +109,7 @@ class StepBuilder:
         if view.transform is None:
             raise UsageError(f"dataset {view.dataset_id} declares no transform")
         _head, state = self.chains.get_chain_state(view.dataset_id)
-        return self.plan_inputs(input_ids(view.transform), ChainState.from_bytes(state).progress_by_input(), bound)
+        return self.plan_inputs(input_ids(view.transform), decode_state(state).progress_by_input(), bound)
 
     def plan_inputs(
         self, inputs: Iterable[DatasetId], taken: Mapping[DatasetId, InputProgress], bound: StepBound | None

@@ -15,7 +15,8 @@ from odf_node.ports.peer_client import PeerDataset
 from odf_node.ports.progress import UNHEARD
 from odf_node.threads import finish_in_thread
 from odf_protocol.block_traits import CHECKPOINT, ROWS
-from odf_protocol.chain import ChainState, Strictness
+from odf_protocol.chain import Strictness
+from odf_protocol.chain.stored_state import decode_state, encode_state
 from odf_protocol.errors import RejectedError
 from odf_protocol.exchange.wanted import iter_wanted
 from odf_protocol.heads import verify_head
@@ -59,7 +60,7 @@ class Recovery:
         chain = check_chain(
             blocks,
             keys=known.history,
-            state=ChainState.from_bytes(state),
+            state=decode_state(state),
             before=view_at(self.chains, record.id, record.head.sequence_number),
             signed=True,
             strictness=Strictness.FOREIGN,
@@ -76,7 +77,7 @@ class Recovery:
                 dataset_id=record.id,
                 expected_head=record.head.hash,
                 blocks=chain.new_blocks(),
-                chain_state=chain.state.to_bytes(),
+                chain_state=encode_state(chain.state),
                 objects=tuple(item.hash for item in wanted),
                 signed_head=offered.signed_head,
                 known_key_events=known.kept,

@@ -41,6 +41,7 @@ from odf_node.ports.progress import Count, Say
 from odf_node.wording import count_of
 from odf_protocol import block_traits as traits
 from odf_protocol.chain import ChainState, Strictness
+from odf_protocol.chain.stored_state import decode_state, encode_state
 from odf_protocol.did import DatasetId
 from odf_protocol.divergence import Divergence
 from odf_protocol.divergence_cause import Cause
@@ -225,7 +226,7 @@ class Verifier:
                 )
             if known is not None:
                 self._look_for_files(record, after)
-            state = None if known is None else ChainState.from_bytes(known.chain_state)
+            state = None if known is None else decode_state(known.chain_state)
             while after < record.head.sequence_number:
                 upto = min(after + PIECE_BLOCKS, record.head.sequence_number)
                 chain = self._read(record, after, upto, state, signed=signed)
@@ -257,7 +258,7 @@ class Verifier:
     def _remember(self, record: DatasetRecord, chain: CheckedChain, *, replayed: bool) -> None:
         # It saves time alone: where there is no room for it, all is looked at again the next time.
         with suppress(UnavailableError):
-            self.evidence.put_verified(Verified(record.id, chain.last, replayed, chain.state.to_bytes(), self.now()))
+            self.evidence.put_verified(Verified(record.id, chain.last, replayed, encode_state(chain.state), self.now()))
 
     def _read(
         self, record: DatasetRecord, after: int, upto: int, state: ChainState | None, *, signed: bool

@@ -118,23 +118,6 @@ class ChainState:
         """Return the progress of every input that some step has taken, whichever query was in force (PLAN-9)."""
         return {progress.dataset_id: progress for progress in (*self.earlier_inputs, *self.inputs)}
 
-    def to_bytes(self) -> bytes:
-        """Encode for our own storage; see ``stored_state``."""
-        from odf_protocol.chain.stored_state import encode_state
-
-        return encode_state(self)
-
-    @staticmethod
-    def from_bytes(data: bytes) -> "ChainState":
-        """Decode what ``to_bytes`` wrote.
-
-        Raises:
-            CorruptError: Our storage holds something else.
-        """
-        from odf_protocol.chain.stored_state import decode_state
-
-        return decode_state(data)
-
 
 def start(block: Block) -> ChainState:
     """Make the state after a Seed that was judged to be one."""
