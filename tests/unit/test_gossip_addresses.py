@@ -62,6 +62,18 @@ def test_other_spellings_and_other_things_are_refused(text: str) -> None:
         PeerAddress.parse(text)
 
 
+@pytest.mark.parametrize("host", ["::ffff:8.8.8.8", "::ffff:808:808"])
+def test_every_python_spells_an_address_that_another_library_read_alike(host: str) -> None:
+    assert PeerAddress.of("http", host, 80).text == "http://[::ffff:808:808]"
+    assert PeerAddress.of("https", host, 80) == PeerAddress.parse("https://[::ffff:808:808]:80")
+
+
+@pytest.mark.parametrize("parts", [("ftp", "8.8.8.8", 21), ("http", "a_b.example", 80), ("http", "8.8.8.8", 0)])
+def test_parts_of_no_address_are_refused(parts: tuple[str, str, int]) -> None:
+    with pytest.raises(MalformedError):
+        PeerAddress.of(*parts)
+
+
 def test_address_inside_an_address_counts() -> None:
     assert is_public_ip(ip_address("::ffff:8.8.8.8"))
     assert not is_public_ip(ip_address("::ffff:10.0.0.1"))

@@ -31,12 +31,12 @@ async def open_heard_peer(address: str, settings: ClientSettings, *, allow_priva
         RejectedError: It is not in the public internet, or none of a node.
     """
     url = parse_peer_url(without_mark(address))
-    if not isinstance(url, URL):
+    if not isinstance(url, URL) or url.host is None or url.port is None:
         raise RejectedError("GOSSIP-57 heard-address-is-of-a-node", found=address)
     if allow_private:
         return await open_peer(str(url), settings)
     try:
-        is_public = PeerAddress.parse(str(url.origin())).is_public
+        is_public = PeerAddress.of(url.scheme, url.host, url.port).is_public
     except MalformedError as error:
         raise RejectedError("GOSSIP-57 heard-address-is-of-a-node", found=address) from error
     if not is_public:

@@ -68,6 +68,22 @@ class PeerAddress:
         """
         return cls(text)
 
+    @classmethod
+    def of(cls, scheme: str, host: str, port: int) -> Self:
+        """Make one of parts that others have read, however they spell a host that is an IP address.
+
+        Args:
+            scheme: ``http`` or ``https``.
+            host: Without brackets.
+            port: TCP port.
+
+        Raises:
+            MalformedError: As ``parse``.
+        """
+        ip = _find_ip(host)
+        spelled = host if ip is None else _spell(ip)
+        return cls(f"{scheme}://{spelled}" + ("" if port == _DEFAULT_PORT.get(scheme) else f":{port}"))
+
     def __str__(self) -> str:
         return self.text
 
@@ -100,18 +116,20 @@ def _split(text: str) -> tuple[str, int]:
     bare = host.strip("[]")
     ip = _find_ip(bare)
     if ip is not None:
-        spelled = f"[{_spell(ip)}]" if isinstance(ip, IPv6Address) else str(ip)
-        if spelled != host:
-            raise MalformedError("peer address host", expected=spelled, found=host)
+        if _spell(ip) != host:
+            raise MalformedError("peer address host", expected=_spell(ip), found=host)
     elif host.startswith("[") or not _is_name(host):
         raise MalformedError("peer address host", expected="a name or an IP address", found=repr(host))
     return bare, port
 
 
-def _spell(ip: IPv6Address) -> str:
+def _spell(ip: IPv4Address | IPv6Address) -> str:
+    """Spell an IP address as it stands in a URL."""
+    if isinstance(ip, IPv4Address):
+        return str(ip)
     # Python writes the last half of these with dots from 3.13 on; nodes have to agree, whatever runs them.
     mapped = ip.ipv4_mapped
-    return str(ip) if mapped is None else f"::ffff:{int(mapped) >> 16:x}:{int(mapped) & 0xFFFF:x}"
+    return f"[{ip}]" if mapped is None else f"[::ffff:{int(mapped) >> 16:x}:{int(mapped) & 0xFFFF:x}]"
 
 
 def _is_public_name(host: str) -> bool:
