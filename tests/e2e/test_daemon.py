@@ -8,6 +8,7 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -72,25 +73,30 @@ def test_daemon_shows_its_figures_and_logs_what_it_sent_of_wholes_and_parts(tmp_
         assert part["size_bytes"] == 10
 
 
-def test_encrypted_daemon_takes_a_renewed_certificate_at_sighup(tmp_path: Path) -> None:
+def test_encrypted_daemon_takes_a_renewed_certificate_at_sighup_daemon_7_flight_1(tmp_path: Path) -> None:
     path = publish(tmp_path / "home")
     certificate, key = make_certificate(tmp_path, "first")
-    settings = f'[tls]\ncertificate = "{certificate}"\nkey = "{key}"\n'
+    settings = f'[listen]\nport = 0\nflight_port = 0\n[tls]\ncertificate = "{certificate}"\nkey = "{key}"\n'
     with daemon(tmp_path / "home", settings=settings) as node:
         assert node.url.startswith("https://")
         before = ssl.create_default_context(cafile=str(certificate))
         assert get(f"{node.url}{path}", before) == SLICE
+        host, _, port = node.wait_for("flight")[0]["url"].removeprefix("grpc+tls://").rpartition(":")
+        shown = partial(ssl.get_server_certificate, (host, int(port)), timeout=60)
+        assert shown() == certificate.read_text()
         renewed, renewed_key = make_certificate(tmp_path, "second")
         # One file alone does not fit the other: nothing changes.
         certificate_bytes = certificate.read_bytes()
         certificate.write_bytes(renewed.read_bytes())
         assert node.reload()["event"] == "reload-failed"
         assert get(f"{node.url}{path}", before) == SLICE
+        assert shown().encode() == certificate_bytes
         key.write_bytes(renewed_key.read_bytes())
         assert node.reload(2)["event"] in {"reloaded", "reload-failed"}
         node.wait_for("reloaded")
         after = ssl.create_default_context(cafile=str(renewed))
         assert get(f"{node.url}{path}", after) == SLICE
+        assert shown() == renewed.read_text()  # that of Flight SQL too
         assert certificate_bytes != certificate.read_bytes()
 
 

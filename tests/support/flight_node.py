@@ -12,6 +12,7 @@ from odf_node.configuration import Configuration
 from odf_node.configuration.declaration import Access, Engines, Limits, Listen, Tls
 from odf_node.flight import flight_beside
 from odf_node.http.access_log import log_to
+from odf_node.http.encryption import make_tls_context
 from odf_node.http.live import Live
 from odf_protocol.errors import OdfError
 from support.secretive_node import SecretiveNode
@@ -34,11 +35,12 @@ def serving_flight(made: SecretiveNode, **settings: Any) -> Iterator[FlightNode]
     live = Live(
         Configuration(
             listen=Listen(flight_port=settings.get("port", 0)),
-            tls=settings.get("tls", Tls()),
             access=settings.get("access", Access()),
             limits=settings.get("limits", Limits()),
         )
     )
+    files = settings.get("tls", Tls())
+    tls = make_tls_context(files.certificate, files.key, "h2") if files.certificate else None
     loop, ready = asyncio.new_event_loop(), threading.Event()
     stop, log = asyncio.Event(), io.StringIO()
 
@@ -46,7 +48,7 @@ def serving_flight(made: SecretiveNode, **settings: Any) -> Iterator[FlightNode]
 
     async def serve() -> None:
         try:
-            async with flight_beside(made.node, live, stop) as url:
+            async with flight_beside(made.node, live, stop, tls) as url:
                 assert url is not None
                 urls.append(url)
                 ready.set()

@@ -23,6 +23,8 @@ from support.daemons import daemon
 from support.flight_node import FlightNode, serving_flight
 from support.secretive_node import FRIEND_TOKEN, THIEF_TOKEN, SecretiveNode
 
+WIDE = "SELECT repeat('x', 100000) AS text FROM range(2000)"
+"""Rows of more bytes than are under way to somebody who does not read."""
 ONE_LINE = (flight.FlightServerError, flight.FlightUnavailableError)
 
 
@@ -300,12 +302,72 @@ def test_no_more_calls_run_than_may_flight_12(tmp_path: Any) -> None:
                 time.sleep(0.02)
 
 
+@contextmanager
+def from_another_address(served: FlightNode) -> Iterator[str]:
+    """Give an address at which whoever connects comes to the node from 127.0.0.2."""
+    host, _, port = served.url.partition("://")[2].rpartition(":")
+
+    def carry(source: socket.socket, target: socket.socket) -> None:
+        with suppress(OSError):
+            while piece := source.recv(1 << 16):
+                target.sendall(piece)
+        with suppress(OSError):
+            target.shutdown(socket.SHUT_RDWR)
+
+    def accept() -> None:
+        inside, _ = listening.accept()
+        outside = socket.create_connection((host, int(port)), source_address=("127.0.0.2", 0))
+        with inside, outside:
+            back = threading.Thread(target=carry, args=(outside, inside))
+            back.start()
+            carry(inside, outside)
+            back.join()
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        thread = threading.Thread(target=accept)
+        thread.start()
+        yield f"grpc://127.0.0.1:{listening.getsockname()[1]}"
+        thread.join(60)
+        assert not thread.is_alive()
+
+
+def test_no_more_calls_of_one_address_run_than_may_and_others_go_on_flight_13(tmp_path: Any) -> None:
+    made = SecretiveNode.create(tmp_path / "node")
+    with (
+        closing(made.node),
+        serving_flight(made, limits=Limits(address_requests=1)) as served,
+        connected(served) as client,
+        connected(served) as same,
+        from_another_address(served) as url,
+        flight.connect(url) as other,  # the one that it is for
+    ):
+        other.get_flight_info(command("CommandGetTables"), shown())
+        info = client.get_flight_info(command("CommandStatementQuery", query=WIDE), shown())
+        reader = client.do_get(info.endpoints[0].ticket, shown())
+        reader.read_chunk()  # and no more: the call runs
+        for ask in (
+            lambda: same.get_flight_info(command("CommandGetTables"), shown()),
+            lambda: same.get_flight_info(command("CommandGetTables"), shown(FRIEND_TOKEN)),
+            lambda: list(same.list_actions(shown())),
+            lambda: list(same.list_flights(options=shown())),
+        ):
+            with pytest.raises(flight.FlightUnavailableError, match="of your address run"):
+                ask()
+        assert other.get_flight_info(command("CommandGetTables"), shown()).endpoints
+        reader.cancel()
+        deadline = time.monotonic() + 60
+        while True:  # its place is given back when it ends
+            with suppress(flight.FlightUnavailableError):
+                same.get_flight_info(command("CommandGetTables"), shown())
+                break
+            assert time.monotonic() < deadline
+
+
 def test_client_that_reads_nothing_holds_up_no_end_flight_12(tmp_path: Any) -> None:
     settings = "[listen]\nport = 0\nflight_port = 0\n[engines]\nquery = 'datafusion'\n[shutdown]\ngrace_seconds = 1\n"
     with daemon(tmp_path / "home", settings=settings) as running:
         client = flight.connect(running.wait_for("flight")[0]["url"])
-        sql = "SELECT repeat('x', 100000) AS text FROM range(2000)"
-        info = client.get_flight_info(command("CommandStatementQuery", query=sql), shown())
+        info = client.get_flight_info(command("CommandStatementQuery", query=WIDE), shown())
         reader = client.do_get(info.endpoints[0].ticket)
         assert reader.read_chunk().data.num_rows > 0
         running.process.terminate()

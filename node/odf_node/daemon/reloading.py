@@ -3,7 +3,7 @@
 import logging
 import os
 import ssl
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -38,17 +38,17 @@ class Setting:
         return replace(loaded, **sections)
 
 
-def reload(live: Live, setting: Setting, tls: ssl.SSLContext | None) -> None:
+def reload(live: Live, setting: Setting, encrypted: Sequence[ssl.SSLContext]) -> None:
     """Take over what can change; a configuration that cannot be used changes nothing, and the log says why.
 
-    The certificate is read again in any case: it is renewed under the same name.
+    The certificate is read again in any case, for every port: it is renewed under the same name.
     """
     notify_supervisor(os.environ, *reloading_states())
     try:
         plan = plan_reload(live.configuration, setting.load())
         files = plan.configuration.tls
-        if tls is not None and files.certificate is not None and files.key is not None:
-            load_certificate(tls, files.certificate, files.key)
+        if encrypted and files.certificate is not None and files.key is not None:
+            load_certificate(encrypted, files.certificate, files.key)
     except UsageError as error:
         write_line("reload-failed", level=logging.ERROR, text=str(error))
     else:

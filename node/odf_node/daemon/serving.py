@@ -2,11 +2,13 @@
 
 import asyncio
 import os
+import ssl
 from pathlib import Path
 from typing import Protocol
 
 from odf_node import __version__
 from odf_node.composition import Node
+from odf_node.configuration.declaration import Tls
 from odf_node.daemon.gauges import make_metrics
 from odf_node.daemon.gossip_tasks import GossipTasks, gossip_of
 from odf_node.daemon.housekeeping import Housekeeping, keep_house
@@ -62,14 +64,12 @@ async def serve(node: Node, setting: Setting, *, ready_file: Path | None, consol
     key = await asyncio.to_thread(_prepare, node)
     running = setting.load()
     live = Live(running, make_metrics(node))
-    tls = None
-    if running.tls.certificate is not None and running.tls.key is not None:
-        tls = make_tls_context(running.tls.certificate, running.tls.key)
+    tls, flight_tls = (_make_tls(running.tls, speaks) for speaks in ("http/1.1", "h2"))
     grace_s = float(running.shutdown.grace_seconds)
     take_over(node, running)
 
     def read_again() -> None:
-        reload(live, setting, tls)
+        reload(live, setting, [context for context in (tls, flight_tls) if context is not None])
         take_over(node, live.configuration)
 
     def read_turns() -> TurnLimits:
@@ -88,7 +88,7 @@ async def serve(node: Node, setting: Setting, *, ready_file: Path | None, consol
                 tells=lambda: live.configuration.access.anonymous,
                 prepare=house.renewal.look,
             ) as gossiping,
-            flight_beside(node, live, stop) as flight_url,
+            flight_beside(node, live, stop, flight_tls) as flight_url,
         ):
 
             def announce(listening: ListeningAddress) -> None:
@@ -117,6 +117,12 @@ async def serve(node: Node, setting: Setting, *, ready_file: Path | None, consol
     finally:
         if ready_file is not None:
             await asyncio.to_thread(ready_file.unlink, missing_ok=True)
+
+
+def _make_tls(tls: Tls, speaks: str) -> ssl.SSLContext | None:
+    if tls.certificate is None or tls.key is None:
+        return None
+    return make_tls_context(tls.certificate, tls.key, speaks)
 
 
 def _prepare(node: Node) -> PrivateKey:

@@ -6,6 +6,7 @@ Source: clauses FLIGHT-3 and FLIGHT-4 in ``spec/extensions/flight-sql.md``.
 import asyncio
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from math import ceil
@@ -29,12 +30,14 @@ class Call(flight.ServerMiddleware):  # type: ignore[misc]
 
     def __init__(self, token: AccessToken | None, method: str, gate: "Gate") -> None:
         self.token = token
+        self.share: str | None = None
+        """Where it comes from; None: it is not counted there."""
         self._method = method
         self._gate = gate
 
     def call_completed(self, exception: Exception | None) -> None:
         """Give the place to others."""
-        self._gate.end(self._method, is_answered=exception is None)
+        self._gate.end(self._method, self.share, is_answered=exception is None)
 
 
 class Handshake(flight.ServerAuthHandler):  # type: ignore[misc]
@@ -67,6 +70,7 @@ class Gate(flight.ServerMiddlewareFactory):  # type: ignore[misc]
         self._requests = TokenBuckets(0, MINUTE_S)
         self._bytes = TokenBuckets(0, DAY_S)
         self._running = 0
+        self._running_of: Counter[str] = Counter()
         self._lock = threading.Lock()
 
     def start_call(self, info: Any, headers: Mapping[str, Sequence[str | bytes]]) -> Call:
@@ -84,10 +88,14 @@ class Gate(flight.ServerMiddlewareFactory):  # type: ignore[misc]
             self._running += 1
         return Call(token, info.method.name.lower(), self)
 
-    def end(self, method: str, *, is_answered: bool) -> None:
-        """Note that a call is over."""
+    def end(self, method: str, share: str | None, *, is_answered: bool) -> None:
+        """Note that a call is over, and give its place among those of ``share`` to others."""
         with self._lock:
             self._running -= 1
+            if share is not None:
+                self._running_of[share] -= 1
+                if not self._running_of[share]:
+                    del self._running_of[share]
         status = "answered" if is_answered else "failed"
         add = self._live.metrics.requests.add
         self._tell(partial(add, route=f"flight/{method}", method="flight", status=status))
@@ -96,10 +104,17 @@ class Gate(flight.ServerMiddlewareFactory):  # type: ignore[misc]
         """Return who makes a call, and count it as theirs.
 
         Raises:
-            FlightUnavailableError: They have had their share for now.
+            FlightUnavailableError: They have had their share for now, or as many calls run as may of one address.
         """
-        caller, limits, now_s = self._get_caller(context), self._live.configuration.limits, time.monotonic()
+        call: Call = context.get_middleware(MIDDLEWARE)
+        share = self._find_share(context.peer()) or "unknown"
+        caller, limits, now_s = self._make_caller(call.token, share), self._live.configuration.limits, time.monotonic()
         with self._lock:
+            # Only here: what begins a call is not told where it comes from.
+            if self._running_of[share] >= limits.address_requests:
+                self._count_refusal("requests")
+                text = "as many requests of your address run as this node answers at once; come later"
+                raise flight.FlightUnavailableError(text)
             self._requests = with_rate(self._requests, limits.peer_requests_per_minute / MINUTE_S, MINUTE_S)
             self._bytes = with_rate(self._bytes, limits.peer_bytes_per_day / DAY_S, DAY_S)
             for buckets, what in ((self._requests, "requests a minute"), (self._bytes, "bytes a day")):
@@ -109,6 +124,8 @@ class Gate(flight.ServerMiddlewareFactory):  # type: ignore[misc]
                     text = f"you have had your share of {what}; come back in {ceil(wait_s)} s"
                     raise flight.FlightUnavailableError(text)
             self._requests.take(caller.peer, 1, now_s=now_s)
+            self._running_of[share] += 1
+            call.share = share
         return caller
 
     def note_sent(self, caller: Caller, size_bytes: int) -> None:
@@ -123,12 +140,11 @@ class Gate(flight.ServerMiddlewareFactory):  # type: ignore[misc]
         # Figures are of the event loop, calls are not.
         self._loop.call_soon_threadsafe(add)
 
-    def _get_caller(self, context: Any) -> Caller:
-        token = context.get_middleware(MIDDLEWARE).token
+    def _make_caller(self, token: AccessToken | None, share: str) -> Caller:
         anonymous = self._live.configuration.access.anonymous
         if token is not None:
             return Caller(f"token:{token.id}", token, read_grants(token.scopes, anonymous=anonymous))
-        return Caller(f"address:{self._find_share(context.peer())}", None, read_grants((), anonymous=anonymous))
+        return Caller(f"address:{share}", None, read_grants((), anonymous=anonymous))
 
     def _find_token(self, shown: Sequence[str | bytes]) -> AccessToken | None:
         if not shown:

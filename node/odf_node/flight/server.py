@@ -152,8 +152,9 @@ class FlightSqlServer(flight.FlightServerBase):  # type: ignore[misc]
         return iter([made])
 
     @_explained
-    def list_actions(self, context: Any) -> list[tuple[str, str]]:  # noqa: ARG002 - the library's signature
+    def list_actions(self, context: Any) -> list[tuple[str, str]]:
         """List what ``do_action`` does."""
+        self._gate.admit(context)
         return [
             ("CreatePreparedStatement", "prepare a question without parameters"),
             ("ClosePreparedStatement", "forget it"),
@@ -163,6 +164,7 @@ class FlightSqlServer(flight.FlightServerBase):  # type: ignore[misc]
     @_explained
     def do_put(self, context: Any, descriptor: Any, reader: Any, writer: Any) -> NoReturn:  # noqa: ARG002
         """Refuse: nothing is written, and questions have no parameters."""
+        self._gate.admit(context)
         asked = _command_of(descriptor)
         if asked.name == "CommandPreparedStatementQuery":
             raise UnsupportedError("parameters of prepared statements: write values into the question")
@@ -171,11 +173,13 @@ class FlightSqlServer(flight.FlightServerBase):  # type: ignore[misc]
     @_explained
     def do_exchange(self, context: Any, descriptor: Any, reader: Any, writer: Any) -> NoReturn:  # noqa: ARG002
         """Refuse."""
+        self._gate.admit(context)
         raise UnsupportedError("DoExchange: Flight SQL does not use it")
 
     @_explained
     def list_flights(self, context: Any, criteria: Any) -> NoReturn:  # noqa: ARG002 - the library's signature
         """Refuse."""
+        self._gate.admit(context)
         raise UnsupportedError("ListFlights: ask for tables")
 
     def _iter_batches(self, caller: Caller, kept: KeptAnswer, opened: pq.ParquetFile) -> Iterator[pa.RecordBatch]:

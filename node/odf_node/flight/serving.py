@@ -11,11 +11,9 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
 
 from odf_node.composition import Node
-from odf_node.configuration.declaration import Tls
 from odf_node.engine_workspace import EngineWorkspace
 from odf_node.errors import UsageError
 from odf_node.flight.door import Door
-from odf_node.http.encryption import make_tls_context
 from odf_node.http.listening import open_sockets
 from odf_node.http.live import Live
 from odf_node.ports.peer_errors import AddressInUseError
@@ -30,8 +28,16 @@ _LEAVE_S: Final = 2.0  # guess: what calls take to tell their clients that the n
 
 
 @asynccontextmanager
-async def flight_beside(node: Node, live: Live, stop: asyncio.Event) -> AsyncIterator[str | None]:
+async def flight_beside(
+    node: Node, live: Live, stop: asyncio.Event, tls: ssl.SSLContext | None
+) -> AsyncIterator[str | None]:
     """Answer Flight SQL until ``stop`` is set or this is left, if the settings have a port for it; gives its address.
+
+    Args:
+        node: Whose datasets are asked.
+        live: Settings and figures.
+        stop: Ends it.
+        tls: Encrypts the port, and speaks ``h2``; None: it is not encrypted.
 
     Raises:
         UsageError: The library for its messages is not installed.
@@ -51,7 +57,6 @@ async def flight_beside(node: Node, live: Live, stop: asyncio.Event) -> AsyncIte
 
     answers = Answers(EngineWorkspace(node.home.engines))
     questions = Questions(node, answers, asyncio.get_running_loop())
-    tls = _make_tls(live.configuration.tls)
     try:
         sockets = await open_sockets(listen.address, listen.flight_port)
     except (OSError, OverflowError) as error:
@@ -74,12 +79,6 @@ async def flight_beside(node: Node, live: Live, stop: asyncio.Event) -> AsyncIte
         await questions.close()
         await asyncio.to_thread(answers.close)
         folder.cleanup()
-
-
-def _make_tls(tls: Tls) -> ssl.SSLContext | None:
-    if tls.certificate is None or tls.key is None:
-        return None
-    return make_tls_context(tls.certificate, tls.key, "h2")
 
 
 async def _sweep(answers: "Answers", questions: "Questions") -> None:

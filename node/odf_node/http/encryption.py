@@ -1,7 +1,8 @@
-"""TLS of the port: a context whose certificate can be replaced while connections run (DAEMON-7)."""
+"""TLS of the ports: contexts whose certificate can be replaced while connections run (DAEMON-7)."""
 
 import ssl
 import stat
+from collections.abc import Iterable
 from pathlib import Path
 
 from odf_node.errors import UsageError
@@ -17,15 +18,15 @@ def make_tls_context(certificate: Path, key: Path, speaks: str = "http/1.1") -> 
     # Source: RFC 9325 section 3.1.1: 1.2 is the oldest that is still to be offered.
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_alpn_protocols([speaks])
-    load_certificate(context, certificate, key)
+    load_certificate([context], certificate, key)
     return context
 
 
-def load_certificate(context: ssl.SSLContext, certificate: Path, key: Path) -> None:
-    """Use another certificate from the next connection on; those that run keep theirs.
+def load_certificate(contexts: Iterable[ssl.SSLContext], certificate: Path, key: Path) -> None:
+    """Use another certificate from the next connection on, at every port; connections that run keep theirs.
 
     Raises:
-        UsageError: The files cannot be used, or others can read the key; the context is as it was.
+        UsageError: The files cannot be used, or others can read the key; the contexts are as they were.
     """
     for what, path in (("tls.certificate", certificate), ("tls.key", key)):
         try:
@@ -38,7 +39,8 @@ def load_certificate(context: ssl.SSLContext, certificate: Path, key: Path) -> N
     try:
         # Tried on a context of its own first: a pair that does not fit would leave ours half changed.
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key, password=_refuse_password)
-        context.load_cert_chain(certificate, key, password=_refuse_password)
+        for context in contexts:
+            context.load_cert_chain(certificate, key, password=_refuse_password)
     except (ssl.SSLError, OSError) as error:
         reason = getattr(error, "reason", None) or error
         raise UsageError(f"tls: {certificate} and {key} cannot be used together: {reason}") from error
