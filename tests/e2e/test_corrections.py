@@ -37,6 +37,7 @@ content:
             - {{name: people, type: {{kind: Option, inner: Int64}}}}
 {more}
       merge: {merge}
+{rules}
 ---
 kind: DatasetSnapshot
 version: 1
@@ -77,9 +78,9 @@ class QuickNode(RealNode):
         return super().run(*words, environment=first | dict(environment or {}), standard_input=standard_input)
 
 
-def make_node(folder: Path, merge: str = APPEND, more: str = "") -> RealNode:
+def make_node(folder: Path, merge: str = APPEND, more: str = "", rules: str = "") -> RealNode:
     node = QuickNode(folder / "home", has_engine=True)
-    (folder / "manifest.yaml").write_text(MANIFEST.format(merge=merge, more=more))
+    (folder / "manifest.yaml").write_text(MANIFEST.format(merge=merge, more=more, rules=rules))
     node.must("add", str(folder / "manifest.yaml"))
     ingest(node, OSLO, ROME, VADUZ)
     return node
@@ -307,3 +308,56 @@ def test_copy_of_another_node_takes_the_correction_and_is_not_corrected_here(tmp
     refused = other.run("correct", "cities", "--retract", "--where", "true", "--reason", WHY, "--yes")
     assert (refused.code, "only its owner changes it" in refused.err) == (2, True)
     assert list_kept(other.home) == kept
+
+
+RULES = """
+    - kind: SetAttachments
+      attachments:
+        kind: Embedded
+        items:
+          - path: odf-node/ingest.yaml
+            content: |
+              largestBadShare: 0
+              validators:
+                - {kind: Range, column: people, least: 0, most: 5000}
+                - {kind: OneOf, column: "tags[]", values: [a, b]}
+                - {kind: Range, column: share, most: 0.5, severity: Warning}
+                - {kind: RowCount, least: 2}
+                - {kind: Predicate, sql: "people IS NULL OR people <> 666", message: not that number}
+"""
+
+
+def test_correction_that_an_ingest_would_refuse_is_refused_with_all_errors_of_each_row(tmp_path: Path) -> None:
+    node = make_node(tmp_path, more=MORE, rules=RULES)
+    kept = list_kept(node.home)
+    edited = tmp_path / "edited.ndjson"
+    edited.write_text('{"offset": 0, "people": -1, "tags": ["a", "z"]}\n{"offset": 1, "people": 666, "tags": ["b"]}\n')
+    cases = [
+        (["--set", "people = people * 10", "--where", "true"], ["row 0: people (28000)", "row 1: people (7000)"]),
+        (["--file", str(edited)], ["row 0: people (-1)", "tags[1] (z)", "row 1: not that number"]),
+        (["--file", str(edited), "--dry-run"], ["row 0: people (-1)"]),
+    ]
+    for words, expected in cases:
+        refused = node.run("correct", "cities", *words, "--reason", WHY, "--yes")
+        assert (refused.code, [word for word in expected if word not in refused.err]) == (7, []), refused
+        assert "'odf-node change'" in refused.err
+    assert list_kept(node.home) == kept
+    done = correct(node, "--set", "people = 4000", "--set", "share=0.75", "--where", "city = 'Rome'")
+    assert "warnings of rows that may stand: 1 row: share" in done.err
+    # What only takes rows away brings none in.
+    correct(node, "--retract", "--where", "city = 'Oslo'")
+    assert standing(node) == {"Rome": 4000, "Vaduz": None}
+
+
+def test_rules_about_the_operation_hold_for_corrected_rows_of_streams(tmp_path: Path) -> None:
+    by_operation = "{kind: OneOf, column: op, values: [0, 1]}"
+    rules = RULES[: RULES.index("- {kind: OneOf")] + f"- {by_operation}\n"
+    more = "            - {name: op, type: {kind: Option, inner: Int64}}\n"
+    node = make_node(tmp_path, UPSERT, more=more, rules=rules)
+    kept = list_kept(node.home)
+    wrong = ("--set", "people=7000", "--where", "city='Oslo'")
+    refused = node.run("correct", "cities", *wrong, "--reason", WHY, "--yes")
+    assert (refused.code, "people (7000)" in refused.err, "op (" in refused.err) == (7, True, False)
+    assert list_kept(node.home) == kept
+    correct(node, "--set", "people=717", "--where", "city='Oslo'")
+    assert standing(node)["Oslo"] == 717

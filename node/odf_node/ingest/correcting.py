@@ -3,7 +3,7 @@
 1. Which rows: a condition in SQL over the rows in force, or the offsets of a file. Engines answer from rows that were
    checked, as any question; what the rows have is asked by offset, so that no condition can give them other values.
 2. Each has to be in force: given, and not taken away since, counted by content (QUERY-3).
-3. What they become is compared with the key of the dataset's sources, and shown.
+3. What they become is compared with the key of the dataset's sources, judged by its validators, and shown.
 4. One block has all of it: retractions, or pairs of correct-from and correct-to, with the reason. It names no projected
    state, so the next ingest makes it anew from what is in force then.
 
@@ -12,17 +12,19 @@ Source: clauses ING-27 to ING-29 in ``spec/ingest.md``.
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+from odf_engines.contract import QuarantineReason
 from odf_node.datasets.chains import load_view
 from odf_node.datasets.queries import QueryRunner
 from odf_node.datasets.redefinition import require_changeable
 from odf_node.datasets.writer import ChainWriter
 from odf_node.engines.outputs import StagedOutputs
 from odf_node.errors import UsageError
+from odf_node.ingest.corrected_rows_check import check_corrected
 from odf_node.ingest.corrected_values import read_values
 from odf_node.ingest.standing_rows import VALUE, StandingRows, content_of, whole
 from odf_node.ports import DatasetRecord, KeyStore, ObjectStore
@@ -55,6 +57,7 @@ class Correction:
         after: The same rows as they are to be, in the same order; None: they are retracted.
         note: The reason.
         writer: Of the block.
+        warnings: What validators said of rows that may stand all the same, the commonest.
     """
 
     record: DatasetRecord
@@ -63,6 +66,7 @@ class Correction:
     after: "pa.Table | None"
     note: ExtraAttributes
     writer: ChainWriter
+    warnings: tuple[QuarantineReason, ...] = ()
 
     @property
     def row_count(self) -> int:
@@ -95,7 +99,7 @@ class Correcting:
         return Correction(record, view, before, None, note, writer)
 
     def plan_setting(
-        self, record: DatasetRecord, condition: str, expressions: Mapping[str, str], reason: str
+        self, record: DatasetRecord, condition: str, expressions: Mapping[str, str], reason: str, now: Timestamp
     ) -> Correction:
         """Find the rows in force for which a condition holds, and compute columns of them anew.
 
@@ -103,6 +107,7 @@ class Correcting:
             UsageError: As ``plan_retraction``; or a column is unknown, of the system, or in a key, or cannot have the
                 value.
             InvalidQueryError, MalformedError: As ``plan_retraction``; or an expression is none.
+            InvalidCorrectionError: Validators of the dataset refuse what a row would become.
         """
         view, note, writer = self._begin(record, reason)
         assert view.schema is not None
@@ -111,7 +116,7 @@ class Correcting:
             raise UsageError(f"'{record.name}' has no column '{unknown[0]}'; it has {', '.join(known)}")
         before, found = StandingRows(self.queries, record, view).find(condition, tuple(expressions.values()))
         values = {name: found.column(VALUE.format(number)) for number, name in enumerate(expressions)}
-        return self._correction(record, view, before, values, note, writer)
+        return self._checked(self._correction(record, view, before, values, note, writer), now)
 
     def plan_file(self, record: DatasetRecord, path: Path, reason: str, now: Timestamp) -> Correction:
         """Read corrected rows from a file; see ``read_values``.
@@ -119,6 +124,7 @@ class Correcting:
         Raises:
             UsageError: As ``plan_setting``; or a row of the file is not in force.
             InvalidEditError, MalformedError: The file cannot be read, or the reason is none.
+            InvalidCorrectionError: As ``plan_setting``.
         """
         view, note, writer = self._begin(record, reason)
         self.scratch.mkdir(parents=True, exist_ok=True)
@@ -129,7 +135,7 @@ class Correcting:
         offsets = found.column(offset).to_pylist()
         before = StandingRows(self.queries, record, view).get(offsets)
         values = {name: found.column(name) for name in found.schema.names if name != offset}
-        return self._correction(record, view, before, values, note, writer)
+        return self._checked(self._correction(record, view, before, values, note, writer), now)
 
     def apply(self, correction: Correction, *, system_time: Timestamp) -> DatasetRecord:
         """Write a correction of at least one row as one block.
@@ -177,6 +183,27 @@ class Correcting:
         if view.schema is None or view.last_offset is None:
             raise UsageError(f"'{record.name}' has no rows yet")
         return view, note, writer
+
+    def _checked(self, correction: Correction, now: Timestamp) -> Correction:
+        """Ask the validators of the dataset, where it has some, what they say of the rows as they are to be."""
+        # Here, as it reads YAML, which other corrections need not load.
+        from odf_node.ingest.ingest_rules import find_rules
+
+        validators = tuple(each.find_call() for each in find_rules(correction.view.attachments).validators)
+        if correction.after is None or not correction.row_count or not validators:
+            return correction
+        self.scratch.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(dir=self.scratch, prefix="source-") as folder:
+            warnings = check_corrected(
+                self.queries.engines,
+                correction.record.name,
+                correction.view,
+                validators,
+                correction.after,
+                Path(folder),
+                now,
+            )
+        return replace(correction, warnings=warnings)
 
     def _correction(
         self,

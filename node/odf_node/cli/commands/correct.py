@@ -11,6 +11,7 @@ from odf_node.cli.parsing import add_dry_run, add_output_format
 from odf_node.cli.writing_time import tell_writing_time
 from odf_node.datasets.naming import get_dataset
 from odf_node.errors import UsageError
+from odf_node.ingest.report import describe_reasons
 from odf_node.wording import count_of
 
 if TYPE_CHECKING:
@@ -24,7 +25,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.epilog = (
         "Nothing is erased: the rows stay in the history, and one new block takes them back or puts others in their "
-        "place. Derivatives follow with their next step. Converters and validators of the dataset are not asked."
+        "place. Derivatives follow with their next step. Validators of the dataset judge what rows become, and refuse "
+        "the correction as a whole; converters are not asked."
     )
     parser.add_argument("dataset", metavar="DATASET", help="name or identity of a root dataset of this node's own")
     how = parser.add_mutually_exclusive_group(required=True)
@@ -68,6 +70,8 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
     what = f"{count_of(planned.row_count, 'row')} of {record.name}"
     _show(context, planned, as_json=arguments.output_format == "json")
     verb = "retract" if planned.after is None else "correct"
+    if planned.warnings:
+        console.note(f"warnings of rows that may stand: {describe_reasons(planned.warnings)}")
     if not planned.row_count:
         console.note(f"{record.name}: every row has these values already")
         return 0
@@ -101,7 +105,8 @@ def _plan(
         return correcting.plan_retraction(record, arguments.where, arguments.reason)
     if arguments.file is not None:
         return correcting.plan_file(record, arguments.file, arguments.reason, context.node.now())
-    return correcting.plan_setting(record, arguments.where, _read_settings(arguments.set), arguments.reason)
+    settings, now = _read_settings(arguments.set), context.node.now()
+    return correcting.plan_setting(record, arguments.where, settings, arguments.reason, now)
 
 
 def _read_settings(words: list[str]) -> dict[str, str]:
