@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, BinaryIO, Final, cast
 from weakref import WeakKeyDictionary
 
-from odf_node.http.rate_limits import TokenBuckets
+from odf_node.token_buckets import TokenBuckets
 from odf_protocol.exchange.limits import KIB, LEAST_SET_RATE_BYTES_PER_S
 
 _WINDOW_S: Final = 0.5

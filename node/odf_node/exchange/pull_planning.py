@@ -15,10 +15,10 @@ from odf_protocol.dataset_view import DatasetView
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import MalformedError, NotFoundError, OdfError
 from odf_protocol.events import DatasetKind, SetTransform
+from odf_protocol.known_shapes import KnownShapes
 from odf_protocol.names import DatasetAlias
 from odf_protocol.transform_plan import input_ids
 from odf_protocol.view_fold import ViewFold
-from odf_protocol.wire.known_shapes import KnownShapes
 
 
 @dataclass(frozen=True, slots=True)

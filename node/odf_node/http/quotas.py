@@ -12,7 +12,7 @@ from odf_node.http.callers import get_caller
 from odf_node.http.live import LIVE
 from odf_node.http.middleware import Handler
 from odf_node.http.problems import ProblemError
-from odf_node.http.rate_limits import TokenBuckets
+from odf_node.token_buckets import TokenBuckets
 
 MINUTE_S: Final = 60.0
 DAY_S: Final = 24 * 3600.0

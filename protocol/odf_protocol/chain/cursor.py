@@ -10,12 +10,12 @@ Source: clause CHAIN-50 of ``spec/chain.md``.
 from dataclasses import replace
 from typing import Any, Final
 
+from odf_protocol.block_shape import Shape
 from odf_protocol.chain.rules.offsets import MAX_OFFSET
 from odf_protocol.chain.state import ChainState, InputProgress
 from odf_protocol.events import SourceState
 from odf_protocol.multihash import SHA3_256, Multihash
 from odf_protocol.timestamp import Timestamp
-from odf_protocol.wire.shape import Shape
 
 __all__ = ["Cursor"]
 

@@ -16,7 +16,7 @@ from odf_protocol.chain.append import append
 from odf_protocol.chain.cursor import Cursor
 from odf_protocol.chain.rule import ChainWarning, Strictness
 from odf_protocol.chain.state import ChainState
-from odf_protocol.wire.known_shapes import KnownShapes
+from odf_protocol.known_shapes import KnownShapes
 
 __all__ = ["ChainVerifier", "VerifiedBlock"]
 

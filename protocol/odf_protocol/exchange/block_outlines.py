@@ -10,8 +10,8 @@ from odf_protocol.block_traits import CHECKPOINT, ROWS
 from odf_protocol.did import DatasetId
 from odf_protocol.events import AddData, ExecuteTransform, Seed
 from odf_protocol.exchange.wanted import WantedObject, iter_wanted
+from odf_protocol.known_shapes import KnownShapes
 from odf_protocol.multihash import SHA3_256, Multihash
-from odf_protocol.wire.known_shapes import KnownShapes
 
 __all__ = ["BlockOutline", "BlockOutlines"]
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from odf_protocol.block import Block
-from odf_protocol.wire.shape import Shape, find_shape
+from odf_protocol.block_shape import Shape, find_shape
 
 __all__ = ["KnownShapes"]
 

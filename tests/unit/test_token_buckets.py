@@ -1,7 +1,6 @@
 """Token buckets under a clock that the test turns."""
 
-from odf_node.http import rate_limits
-from odf_node.http.rate_limits import TokenBuckets
+from odf_node.token_buckets import MAX_BUCKETS, TokenBuckets
 
 
 def test_bucket_is_empty_after_its_window_and_fills_again() -> None:
@@ -38,6 +37,6 @@ def test_clock_that_jumps_gives_and_takes_nothing() -> None:
 
 def test_keys_beyond_the_limit_push_out_the_oldest() -> None:
     buckets = TokenBuckets(1, window_s=1)
-    for number in range(rate_limits.MAX_BUCKETS + 5):
+    for number in range(MAX_BUCKETS + 5):
         buckets.take(str(number), 1, now_s=0)
-    assert len(buckets._buckets) == rate_limits.MAX_BUCKETS
+    assert len(buckets._buckets) == MAX_BUCKETS
