@@ -1,9 +1,10 @@
 """A CSV file appended to a root dataset, beside Arrow's reader and writer of the same file: ratios of one run.
 
-    bench_ingest.py [ROWS]      default: 1,000,000
+    bench_ingest.py [ROWS] [WAY ...]    default: 1,000,000 and all ways
 
-Prints seconds for a start of each engine, for 100 rows in one that runs, and for the large file: appended by
-either, and merged as a snapshot by Spark.
+Ways are ``arrow`` and ``spark``, the engines, and ``plain``: Spark from CSV to Parquet, without a node. Prints seconds for
+a start of each engine, for 100 rows in one that runs, and for the large file: appended by either, and merged as a
+snapshot by Spark. Under ``taskset -c 0`` it says what one core does.
 """
 
 import sys
@@ -82,13 +83,26 @@ def copy_with_arrow(source: Path, target: Path) -> None:
     pq.write_table(pyarrow.csv.read_csv(source, read_options=read), target)
 
 
-def main(rows: int) -> None:
+def copy_with_spark(source: Path, target: Path) -> None:
+    from pyspark.sql import SparkSession
+
+    types = "event_time DATE, id BIGINT, name STRING, x DOUBLE, y BIGINT"
+    with SparkSession.builder.master("local[*]").config("spark.ui.enabled", "false").getOrCreate() as spark:
+        spark.range(1).count()
+        timed(
+            "plain Spark, CSV to Parquet", lambda: spark.read.schema(types).csv(str(source)).write.parquet(str(target))
+        )
+
+
+def main(rows: int, ways: list[str]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)
         small, large = write_source(work / "small.csv", 100), write_source(work / "large.csv", rows)
         print(f"{rows:,} rows, {large.stat().st_size / 1e6:.0f} MB")
         plain = timed("Arrow alone, CSV to Parquet", partial(copy_with_arrow, large, work / "copy.parquet"))
-        for name in ("arrow", "spark"):
+        if "plain" in ways:
+            copy_with_spark(large, work / "copy-of-spark")
+        for name in (each for each in ways if each != "plain"):
             with get_engine(name).open(work, Limits()) as session:
                 timed(f"{name}: start", session.start)
                 timed(f"{name}: first 100 rows", partial(ingest, session, small, MergeStrategyAppend()))
@@ -101,4 +115,4 @@ def main(rows: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000)
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000, sys.argv[2:] or ["plain", "arrow", "spark"])

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 from odf_engines.contract import Limits
 from odf_engines.engine import EngineSession, MachineNeed, Offer
 from odf_engines.host.cache_shelf import user_cache
-from odf_engines.host.digest import content_digest, iter_runtime_files
+from odf_engines.host.datafusion_runtime import find_runtime, iter_engine_files
+from odf_engines.host.digest import content_digest
 from odf_engines.host.guest import Guest
 from odf_engines.host.plug_in_mounts import plug_in_mounts
-from odf_engines.host.runtime import find_runtime
 from odf_engines.host.session import open_session
 from odf_protocol.events import AddPushSource, MergeStrategy, MergeStrategyAppend, SetPollingSource
 from odf_protocol.multihash import Multihash
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 __all__ = ["ArrowEngine"]
 
-_PACKAGES = ("msgspec", "numpy", "pyarrow")
 _PROGRAM = "odf_engines.arrow.worker"
 
 
@@ -54,12 +53,12 @@ class ArrowEngine:
         return version("pyarrow")
 
     def digest(self) -> Multihash:
-        files = dict(iter_runtime_files(find_runtime(_PACKAGES), _PROGRAM, self.cache, left_out={}))
+        files = dict(iter_engine_files(find_runtime(), _PROGRAM, self.cache))
         return content_digest(files, self.cache)
 
     def open(self, workspace: Path, limits: Limits) -> EngineSession:
         return open_session(
-            lambda: Guest(name=self.name, runtime=find_runtime(_PACKAGES), program=_PROGRAM, mounts=plug_in_mounts()),
+            lambda: Guest(name=self.name, runtime=find_runtime(), program=_PROGRAM, mounts=plug_in_mounts()),
             workspace,
             limits,
         )
@@ -67,7 +66,7 @@ class ArrowEngine:
     def prepare(self) -> None:
         from odf_engines.host.python_program import compile_packages
 
-        compile_packages(find_runtime(_PACKAGES))
+        compile_packages(find_runtime())
 
     def examine(self) -> Sequence[MachineNeed]:
         """See ``Engine``: nothing beside its packages."""

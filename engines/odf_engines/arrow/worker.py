@@ -6,6 +6,7 @@ Source: clauses ENGINE-3 to ENGINE-6 and ENGINE-24 in ``spec/extensions/engine-c
 import json
 import shutil
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,13 +27,15 @@ def main(arguments: dict[str, Any]) -> None:
 
     answers = take_answers()
     memory_bytes = arguments["memory_bytes"]
+    run = partial(_run, memory_bytes=memory_bytes)
     print(json.dumps(READY), file=answers, flush=True)
     for line in sys.stdin:
-        answer = answer_line(line, _run, lambda error: _explain(error, memory_bytes), answers)
+        answer = answer_line(line, run, lambda error: _explain(error, memory_bytes), answers)
         print(json.dumps(answer, ensure_ascii=True), file=answers, flush=True)
 
 
-def _run(operation: str, request: Any, folder: Path) -> dict[str, object]:
+def _run(operation: str, request: Any, folder: Path, *, memory_bytes: int) -> dict[str, object]:
+    from odf_engines.arrow.sorting import iter_ordered
     from odf_engines.errors import EngineFailureError, UnsuitableSourceError
     from odf_engines.ingest.appending import append_source, convert_source, is_append
     from odf_engines.ingest.result import Folders, answer_of
@@ -48,7 +51,8 @@ def _run(operation: str, request: Any, folder: Path) -> dict[str, object]:
         if operation == "convert":
             answer = convert_source(request, folders)
         else:
-            ingested = append_source(request, folders)
+            order = partial(iter_ordered, scratch=scratch, memory_bytes=memory_bytes)
+            ingested = append_source(request, folders, order)
             answer = None if ingested is None else answer_of(request, ingested)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)

@@ -8,12 +8,12 @@ from importlib.metadata import version
 from pathlib import Path
 
 from odf_engines.contract import Limits
-from odf_engines.datafusion.runtime import PROGRAM, find_runtime, iter_engine_files
 from odf_engines.datafusion.session import FusionSession
 from odf_engines.datafusion.settings import SETTINGS
 from odf_engines.engine import EngineSession, MachineNeed, Offer
 from odf_engines.errors import EngineError
 from odf_engines.host.cache_shelf import user_cache
+from odf_engines.host.datafusion_runtime import find_runtime, iter_engine_files
 from odf_engines.host.digest import content_digest
 from odf_engines.host.guest import Guest
 from odf_engines.host.python_program import compile_packages
@@ -21,6 +21,8 @@ from odf_engines.host.session import open_session
 from odf_protocol.multihash import Multihash
 
 __all__ = ["DataFusionEngine"]
+
+_PROGRAM = "odf_engines.datafusion.worker"
 
 
 class DataFusionEngine:
@@ -48,12 +50,12 @@ class DataFusionEngine:
 
     def digest(self) -> Multihash:
 
-        return content_digest(dict(iter_engine_files(find_runtime(), self.cache)), self.cache)
+        return content_digest(dict(iter_engine_files(find_runtime(), _PROGRAM, self.cache)), self.cache)
 
     def open(self, workspace: Path, limits: Limits) -> EngineSession:
 
         def make_guest() -> Guest:
-            return Guest(name=self.name, runtime=find_runtime(), program=PROGRAM)
+            return Guest(name=self.name, runtime=find_runtime(), program=_PROGRAM)
 
         return open_session(make_guest, workspace, limits, session=FusionSession)
 

@@ -10,7 +10,7 @@ from odf_engines.contract import IngestRequest
 from odf_engines.errors import InvalidQueryError, InvalidSourceError
 from odf_engines.ingest.columns import InvalidColumnsError, columns_of
 from odf_engines.ingest.converted import convert_rows
-from odf_engines.ingest.plain_append import iter_appended
+from odf_engines.ingest.plain_append import Order, iter_appended
 from odf_engines.ingest.prepared import iter_converted, write_converted
 from odf_engines.ingest.quarantine import QuarantinedRow, earlier_of, iter_broken, plug_ins_of, write_quarantine
 from odf_engines.ingest.read import ReadResult, has_query, read_request
@@ -30,15 +30,16 @@ def is_append(request: IngestRequest) -> bool:
     return not has_sql and isinstance(request.merge, MergeStrategyAppend)
 
 
-def append_source(request: IngestRequest, folders: Folders) -> Ingested | None:
+def append_source(request: IngestRequest, folders: Folders, order: Order | None = None) -> Ingested | None:
     """Append the records of a source.
 
     Args:
         request: One for which ``is_append`` holds.
         folders: Where.
+        order: Orders what memory cannot hold.
 
     Returns:
-        None where a record is not plain, or there are too many to be ordered in memory.
+        None where a record is not plain, or there are too many to be ordered in memory and no other way is given.
 
     Raises:
         InvalidSourceError: The file as a whole is unusable, or its columns break the dataset's rules.
@@ -47,11 +48,11 @@ def append_source(request: IngestRequest, folders: Folders) -> Ingested | None:
     try:
         result = read_request(request, folders)
         if not request.converters:
-            return append_records(request, folders, result)
+            return append_records(request, folders, result, order=order)
         if not result.records.is_typed:
             return None
         converted = convert_rows(request, folders, result.records.path, result)
-        return append_records(request, folders, converted.result, [converted.iter_bad()])
+        return append_records(request, folders, converted.result, [converted.iter_bad()], order=order)
     except (InvalidColumnsError, UnsupportedError, MalformedError) as error:
         if request.prepared is not None:
             raise InvalidQueryError(str(error)) from error
@@ -59,7 +60,12 @@ def append_source(request: IngestRequest, folders: Folders) -> Ingested | None:
 
 
 def append_records(
-    request: IngestRequest, folders: Folders, result: ReadResult, bad: Sequence[Iterator[QuarantinedRow]] = ()
+    request: IngestRequest,
+    folders: Folders,
+    result: ReadResult,
+    bad: Sequence[Iterator[QuarantinedRow]] = (),
+    *,
+    order: Order | None = None,
 ) -> Ingested | None:
     """Append records that were read, with those that are bad already; for the result see ``append_source``.
 
@@ -76,7 +82,7 @@ def append_records(
     if request.validators:
         validated = validate_rows(request, folders, path, RECORD, columns.schema)
         path, bad = validated.path, [*bad, validated.iter_bad(are_records=request.prepared is None)]
-    changes = iter_appended(path, columns)
+    changes = iter_appended(path, columns, order)
     if changes is None:
         return None
     data_path, written = write_slice(request, folders, changes, columns, schema)

@@ -1,16 +1,15 @@
 """Appending converted records without a query: their order is all that is to be found.
 
 Appended rows are ordered by event time, those without one first, and equal ones as the source has them. That takes no
-engine: records that come in this order, as most logs do, are passed on as they are read, and others are ordered in
-memory where they fit.
+engine: records that come in this order, as most logs do, are passed on as they are read; of others, those that fit are
+ordered in memory, and more of them in parts on disk, where the caller has a way to do so.
 
 Source: ODF merge strategy "append"; spec/ingest.md ING-8.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -18,59 +17,82 @@ import pyarrow.parquet as pq
 from odf_engines.ingest.carriers import carrier_of
 from odf_engines.ingest.columns import Columns
 from odf_engines.ingest.outcome import APPEND, OP
-from odf_engines.ingest.source_records import ROW_GROUP_ROWS, value_name
+from odf_engines.ingest.source_records import RECORD, ROW_GROUP_ROWS, value_name
 
-__all__ = ["iter_appended"]
+__all__ = ["Order", "iter_appended"]
 
 _MOST_BYTES = 256 * 1024 * 1024  # guess: of rows in memory, which ordering holds twice
 
+Order = Callable[[Path, tuple[str, ...]], Iterator[pa.RecordBatch]]
+"""Gives the rows of a file by columns, ascending, nulls first; no two rows are alike in all of them."""
 
-def iter_appended(records: Path, columns: Columns) -> Iterator[pa.RecordBatch] | None:
+
+def iter_appended(records: Path, columns: Columns, order: Order | None = None) -> Iterator[pa.RecordBatch] | None:
     """Give the changes of an append: batches of the operation and the values, in their order.
 
     Args:
         records: Parquet file of converted records, by number.
         columns: Of the rows.
+        order: Orders what memory cannot hold.
 
     Returns:
-        None where they are not in order and too large to be ordered in memory.
+        None where they are not in order, too large to be ordered in memory, and no other way is given.
     """
-    order = _find_order(records, columns)
-    if order is None:
-        return _iter_rows(records, columns)
+    if not columns.has_event_time or _is_ordered(records, value_name(columns.event_time)):
+        return _iter_rows(_iter_batches(records), columns)
+    time = value_name(columns.event_time)
     with pq.ParquetFile(records) as file:
         groups = (file.metadata.row_group(number) for number in range(file.metadata.num_row_groups))
-        if sum(group.total_byte_size for group in groups) > _MOST_BYTES:
-            return None
-    rows = pa.Table.from_batches(_iter_rows(records, columns)).take(order)
-    batches: list[pa.RecordBatch] = rows.to_batches(max_chunksize=ROW_GROUP_ROWS)
+        fits = sum(group.total_byte_size for group in groups) <= _MOST_BYTES
+    if fits:
+        return _iter_rows(_order_in_memory(records, time), columns)
+    return None if order is None else _iter_rows(order(records, (time, RECORD)), columns)
+
+
+def _is_ordered(records: Path, name: str) -> bool:
+    """Say whether a column of days or times ascends, nulls first, without reading more of it than tells."""
+    last: int | None = None
+    for batch in _iter_batches(records, [name]):
+        numbers = _numbers(batch.column(0))
+        nulls, times = numbers.slice(0, numbers.null_count), numbers.slice(numbers.null_count)
+        if times.null_count or (len(nulls) and last is not None):
+            return False
+        if not len(times):
+            continue
+        falls = pc.less(times.slice(1), times.slice(0, len(times) - 1))
+        if (last is not None and times[0].as_py() < last) or pc.any(falls).as_py():
+            return False
+        last = times[-1].as_py()
+    return True
+
+
+def _numbers(times: pa.Array) -> pa.Array:
+    return times.cast(pa.int32() if pa.types.is_date32(times.type) else pa.int64())
+
+
+def _order_in_memory(records: Path, time: str) -> Iterator[pa.RecordBatch]:
+    rows = pq.read_table(records)
+    numbers = pa.table({time: pa.chunked_array([_numbers(each) for each in rows.column(time).chunks])})
+    # Equal ones stay as they are.
+    order = pc.sort_indices(numbers, sort_keys=[(time, "ascending", "at_start")])
+    batches: list[pa.RecordBatch] = rows.take(order).to_batches(max_chunksize=ROW_GROUP_ROWS)
     return iter(batches)
 
 
-def _find_order(records: Path, columns: Columns) -> pa.Array | None:
-    """Find the order of the rows, None where they come in it."""
-    if not columns.has_event_time:
-        return None
-    times = pq.read_table(records, columns=[value_name(columns.event_time)]).column(0)
-    numbers = times.cast(pa.int32() if pa.types.is_date32(times.type) else pa.int64())
-    if not numbers.null_count:
-        values = np.asarray(numbers)
-        if not np.any(values[1:] < values[:-1]):
-            return None
-    order: pa.Array = pc.sort_indices(numbers, null_placement="at_start")  # equal ones stay as they are
-    return order
-
-
-def _iter_rows(records: Path, columns: Columns) -> Iterator[pa.RecordBatch]:
-    names = [value_name(i) for i in columns.data]
+def _iter_batches(records: Path, names: list[str] | None = None) -> Iterator[pa.RecordBatch]:
     with pq.ParquetFile(records) as file:
-        known = set(file.schema_arrow.names)
-        for batch in file.iter_batches(batch_size=ROW_GROUP_ROWS):
-            operations = pa.repeat(pa.scalar(APPEND, pa.int32()), batch.num_rows)
-            values = [
-                batch.column(name)
-                if name in known
-                else pa.nulls(batch.num_rows, carrier_of(columns.schema.field(columns.event_time).type))
-                for name in names
-            ]
-            yield pa.record_batch([operations, *values], names=[OP, *names])
+        yield from file.iter_batches(batch_size=ROW_GROUP_ROWS, columns=names)
+
+
+def _iter_rows(batches: Iterable[pa.RecordBatch], columns: Columns) -> Iterator[pa.RecordBatch]:
+    names = [value_name(i) for i in columns.data]
+    for batch in batches:
+        known = set(batch.schema.names)
+        operations = pa.repeat(pa.scalar(APPEND, pa.int32()), batch.num_rows)
+        values = [
+            batch.column(name)
+            if name in known
+            else pa.nulls(batch.num_rows, carrier_of(columns.schema.field(columns.event_time).type))
+            for name in names
+        ]
+        yield pa.record_batch([operations, *values], names=[OP, *names])

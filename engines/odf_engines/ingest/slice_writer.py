@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from odf_engines.host.slice_file import open_slice_file
+from odf_engines.ingest.ahead import iter_ahead
 from odf_engines.ingest.carriers import TIMESTAMP, carrier_of, from_carrier
 from odf_engines.ingest.columns import Columns, InvalidColumnsError
 from odf_engines.ingest.outcome import OP
@@ -95,7 +96,7 @@ def write_slice(
     count = 0
     writer: pq.ParquetWriter | None = None
     try:
-        for table in iter_groups(changes):
+        for table in iter_ahead(iter_groups(changes)):
             rows = _slice_rows(table, columns, schema, system_time, fallback_event_time, next_offset + count)
             writer = writer or open_slice_file(target, schema)
             writer.write_table(rows, row_group_size=ROW_GROUP_ROWS)

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from odf_engines.host.progress import tell_count
+from odf_engines.ingest.ahead import Ahead
 from odf_engines.ingest.carriers import carrier_of
 from odf_engines.ingest.plain_texts import convert_plain, is_plain_type
 
@@ -148,6 +149,7 @@ class RecordWriter:
             self._target = [(names.index(field.name), field) for field in target]
         self._records: list[int] = []
         self._rows: list[list[str | None]] = []
+        self._converting = Ahead(self._convert_plain, self._take)
 
     def write(self, record: int, values: list[str | None]) -> None:
         """Add one row."""
@@ -161,10 +163,9 @@ class RecordWriter:
         """Add many rows that are Arrow arrays already: record numbers and texts."""
         rows = pa.record_batch([records, *columns], schema=self._schema)
         if self._target:
-            rows = self._convert_plain(rows)
-        if rows.num_rows:
-            self._writer.write_batch(rows, ROW_GROUP_ROWS)
-            self._text_rows += rows.num_rows
+            self._converting.put(rows)
+        else:
+            self._write_texts(rows)
         if len(records):
             tell_count(records[-1].as_py())
 
@@ -178,10 +179,14 @@ class RecordWriter:
 
     def close(self) -> None:
         """Write what is left and end the files."""
-        self.flush()
-        self._writer.close()
-        if self._plain_writer is not None:
-            self._plain_writer.close()
+        try:
+            self.flush()
+            self._converting.finish()
+        finally:
+            self._converting.close()
+            self._writer.close()
+            if self._plain_writer is not None:
+                self._plain_writer.close()
 
     def result(
         self,
@@ -204,8 +209,8 @@ class RecordWriter:
             split=split,
         )
 
-    def _convert_plain(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Write the rows that can be converted here, and give back the others."""
+    def _convert_plain(self, rows: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.RecordBatch]:
+        """Give the rows that can be converted here, converted, and the others."""
         values, is_good = [], None
         for index, field in self._target:
             texts = rows.column(index + 1)
@@ -217,13 +222,20 @@ class RecordWriter:
         schema = typed_schema(pa.schema([field for _, field in self._target]))
         converted = pa.record_batch([rows.column(0), pa.nulls(rows.num_rows, ERRORS_TYPE), *values], schema=schema)
         if pc.all(is_good).as_py() is not False:
-            left = rows.slice(0, 0)
-        else:
-            converted, left = converted.filter(is_good), rows.filter(pc.invert(is_good))
+            return converted, rows.slice(0, 0)
+        return converted.filter(is_good), rows.filter(pc.invert(is_good))
+
+    def _take(self, judged: tuple[pa.RecordBatch, pa.RecordBatch]) -> None:
+        converted, left = judged
         if converted.num_rows:
-            self._plain_writer = self._plain_writer or _open(self._plain_path, schema)
+            self._plain_writer = self._plain_writer or _open(self._plain_path, converted.schema)
             self._plain_writer.write_batch(converted, ROW_GROUP_ROWS)
-        return left
+        self._write_texts(left)
+
+    def _write_texts(self, rows: pa.RecordBatch) -> None:
+        if rows.num_rows:
+            self._writer.write_batch(rows, ROW_GROUP_ROWS)
+            self._text_rows += rows.num_rows
 
 
 def _open(path: Path, schema: pa.Schema) -> pq.ParquetWriter:

@@ -1,4 +1,4 @@
-"""The parts of the machine that DataFusion runs on: Python, and the packages that its worker imports.
+"""The parts of the machine that DataFusion runs on: Python, and the packages that programs with it import.
 
 Source: clauses SANDBOX-3, ENGINE-10 and FUSION-1 in ``spec/extensions``.
 """
@@ -15,10 +15,9 @@ from odf_engines.host import runtime
 from odf_engines.host.digest import iter_runtime_files
 from odf_engines.sandbox.profile import Mount
 
-__all__ = ["PACKAGES", "PROGRAM", "Runtime", "find_runtime", "iter_engine_files"]
+__all__ = ["Runtime", "find_runtime", "iter_engine_files"]
 
-PACKAGES = ("datafusion", "msgspec", "numpy", "pyarrow")
-PROGRAM = "odf_engines.datafusion.worker"
+_PACKAGES = ("datafusion", "msgspec", "numpy", "pyarrow")
 
 _MODULE = "typing_extensions"  # one file, which the package imports
 
@@ -34,6 +33,7 @@ class Runtime(runtime.Runtime):
     files: tuple[tuple[str, Path], ...]
 
     def parts(self) -> tuple[Mount, ...]:
+        """See ``runtime.Runtime``."""
         return tuple(Mount(path, f"/runtime/site/{place}") for place, path in self.files)
 
 
@@ -44,7 +44,7 @@ def find_runtime() -> Runtime:
     Raises:
         SandboxUnavailableError: A package is missing.
     """
-    packages = runtime.find_packages(PACKAGES)
+    packages = runtime.find_packages(_PACKAGES)
     module = importlib.util.find_spec(_MODULE)
     if module is None or module.origin is None:
         raise SandboxUnavailableError(f"the package {_MODULE} is not installed")
@@ -59,8 +59,8 @@ def find_runtime() -> Runtime:
     )
 
 
-def iter_engine_files(found: Runtime, cache: Path | None = None) -> Iterator[tuple[str, Path]]:
+def iter_engine_files(found: Runtime, program: str, cache: Path | None = None) -> Iterator[tuple[str, Path]]:
     """Yield place and path of every file that counts for the digest, in no order."""
-    yield from iter_runtime_files(found, PROGRAM, cache, left_out={})
+    yield from iter_runtime_files(found, program, cache, left_out={})
     for place, path in found.files:
         yield f"python/{place}", path

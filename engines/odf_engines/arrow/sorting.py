@@ -1,0 +1,80 @@
+"""Rows that memory cannot hold, in an order: DataFusion sorts them in parts, on disk.
+
+It is loaded with the first source that needs it. Rows are told apart by the columns that they are ordered by, so that
+their order does not depend on the parts.
+
+Source: spec/ingest.md ING-8; ENGINE-16 and ENGINE-25 in ``spec/extensions/engine-contract.md``.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from odf_engines.ingest.ahead import cores
+
+if TYPE_CHECKING:
+    from datafusion import SessionContext
+
+__all__ = ["iter_ordered", "make_context", "rows_of_batch"]
+
+_SHARE: Final = 4  # of the memory; the rest is for Arrow, Parquet and Python
+_MOST_BATCH_ROWS: Final = 8192  # DataFusion's own
+_BATCH_BYTES: Final = 8 * 1024 * 1024  # guess: some of them for each part are in memory while parts are merged
+
+
+def make_context(scratch: Path, memory_bytes: int, batch_rows: int = _MOST_BATCH_ROWS) -> "SessionContext":
+    """Return a context that writes what memory cannot hold to a folder.
+
+    Args:
+        scratch: The folder.
+        memory_bytes: Of the session.
+        batch_rows: Rows that are worked on at once.
+    """
+    from datafusion import RuntimeEnvBuilder, SessionConfig, SessionContext
+
+    folder = scratch / "parts"
+    folder.mkdir(exist_ok=True)
+    settings = {
+        "datafusion.execution.target_partitions": str(cores()),
+        "datafusion.execution.batch_size": str(batch_rows),
+        "datafusion.execution.spill_compression": "lz4_frame",
+        "datafusion.sql_parser.enable_ident_normalization": "false",
+    }
+    memory = RuntimeEnvBuilder().with_fair_spill_pool(memory_bytes // _SHARE).with_disk_manager_specified(folder)
+    return SessionContext(SessionConfig(settings), memory)
+
+
+def iter_ordered(records: Path, names: tuple[str, ...], scratch: Path, memory_bytes: int) -> Iterator[pa.RecordBatch]:
+    """Give the rows of a Parquet file by columns, ascending, nulls first.
+
+    Args:
+        records: The file.
+        names: Of the columns; no two rows are alike in all of them.
+        scratch: Folder for parts.
+        memory_bytes: Of the session.
+
+    Raises:
+        MemoryError: Not even parts fit.
+    """
+    from datafusion import col
+
+    context = make_context(scratch, memory_bytes, rows_of_batch(records))
+    order = [col(name).sort(ascending=True, nulls_first=True) for name in names]
+    try:
+        for batch in context.read_parquet(str(records), file_extension=records.suffix).sort(*order).execute_stream():
+            yield batch.to_pyarrow()
+    except Exception as error:
+        if "Resources exhausted" in str(error):
+            raise MemoryError(str(error)) from error
+        raise
+
+
+def rows_of_batch(records: Path) -> int:
+    """Say how many rows are worked on at once, as wide as the widest are."""
+    with pq.ParquetFile(records) as file:
+        groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
+    widest = max((group.total_byte_size // max(group.num_rows, 1) for group in groups), default=0)
+    return max(1, min(_MOST_BATCH_ROWS, _BATCH_BYTES // max(widest, 1)))
