@@ -2,8 +2,8 @@
 
     bench_ingest.py [ROWS] [WAY ...]    default: 1,000,000 and all ways
 
-Ways are ``arrow`` and ``spark``, the engines, and ``plain``: Spark from CSV to Parquet, without a node. Prints seconds for
-a start of each engine, for 100 rows in one that runs, and for the large file: appended by either, and merged as a
+Ways are ``arrow`` and ``spark``, the engines, and ``plain``: Spark from CSV to Parquet, without a node. Prints seconds
+for a start of each engine, for 100 rows in one that runs, and for the large file: appended by either, and merged as a
 snapshot by Spark. Under ``taskset -c 0`` it says what one core does.
 """
 
