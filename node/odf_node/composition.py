@@ -150,7 +150,7 @@ class Node:
         """Behind ``gc``, and before whatever writes."""
         from odf_node.upkeep.sweeping import Sweeper
 
-        return Sweeper(self.object_names, self.objects, self.refusals, self.home.engines, SystemClock().now)
+        return Sweeper(self.chains, self.object_names, self.objects, self.refusals, self.home, SystemClock().now)
 
     @cached_property
     def scrubber(self) -> "Scrubber":
@@ -179,7 +179,7 @@ class Node:
         from odf_node.datasets.deletion import Deletion
 
         ports = self.chains, self.datasets, self.documents, self.object_names
-        return Deletion(*ports, self.objects, self.keys, self.clock)
+        return Deletion(*ports, self.objects, self.keys, self.clock, self.home.messages)
 
     @cached_property
     def reader(self) -> "DataReader":

@@ -63,11 +63,17 @@ def names(node: RealNode) -> list:
 
 def test_ingest_takes_values_of_another_dataset_and_its_block_says_of_which_head(tmp_path: Path) -> None:
     node = RealNode(tmp_path / "home")
-    node.must("add", sales(tmp_path))
     sold = file(tmp_path, "sales.csv", SALES)
     before = list_kept(node.home)
-    unknown = node.run("ingest", "sales", sold)
-    assert (unknown.code, "this node has no dataset 'countries'" in unknown.err) == (3, True)
+    unknown = node.run("add", sales(tmp_path))
+    assert (unknown.code, "converters[0].dataset: a dataset, found countries (this node" in unknown.err) == (
+        7, True), unknown  # fmt: skip
+    assert list_kept(node.home)["datasets"] == before["datasets"] == ()
+    node.must("add", sales(tmp_path), countries(tmp_path))  # whichever comes first
+    node.must("delete", "countries", "--yes")
+    before = list_kept(node.home)
+    gone = node.run("ingest", "sales", sold)
+    assert (gone.code, "this node has no dataset 'countries'" in gone.err) == (3, True)
     assert list_kept(node.home) == before
     node.must("add", countries(tmp_path))
     before = list_kept(node.home)

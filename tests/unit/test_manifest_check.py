@@ -53,6 +53,8 @@ def check(commands: Commands = Commands.NOBODY, **parts: str) -> None:
         {"fetch": "{kind: FilesGlob, path: /data/*.csv}"},
         {"fetch": "{kind: FilesGlob, path: '${{ env.DATA }}/*.csv'}"},
         {"fetch": "{kind: Url, url: '${{ env.SOURCE }}'}"},
+        {"fetch": "{kind: Url, url: 'https://u:${{ env.P }}@h/a?mail=a:b@c'}"},
+        {"fetch": "{kind: Url, url: 'https://h?mail=a:b@c'}"},
         {"fetch": "{kind: Url, url: 'file:///data/${{ env.YEAR || 2024 }}.csv'}"},
         {"read": "{kind: Csv, encoding: UTF-8, dateFormat: rfc3339, ddlSchema: [city STRING, people BIGINT]}"},
         {"read": "{kind: Csv, encoding: Latin1, ddlSchema: [city STRING, people BIGINT]}"},
@@ -87,6 +89,11 @@ WRONG = {
     "ftp-folder": ({"fetch": "{kind: Url, url: 'ftp://x/a/'}"}, "found no host, no file"),
     "ftp-password": ({"fetch": "{kind: Url, url: 'ftp://u:pw@x/a'}"}, "found one that is written out"),
     "password": ({"fetch": f"{{kind: Url, url: 'postgresql://u:pw@h/{TABLE}'}}"}, "found one that is written out"),
+    "web-password": ({"fetch": "{kind: Url, url: 'https://u:pw@x/a'}"}, "fetch.url: expected a password from the env"),
+    "web-password-default": (
+        {"fetch": "{kind: Url, url: \"http://u:${{ env.P || 'pw' }}@h/d\"}"},
+        "found one that is written out",
+    ),
     "password-default": (
         {"fetch": "{kind: Url, url: \"postgresql://u:${{ env.P || 'pw' }}@h/d?table=t&by=c\"}"},
         "found one that is written out",
@@ -98,7 +105,7 @@ WRONG = {
     "no-scheme": ({"fetch": "{kind: Url, url: 'data/a.csv'}"}, "found data/a.csv"),
     "relative-file": ({"fetch": "{kind: Url, url: 'file:a.csv'}"}, "expected file:///absolute/path"),
     "relative-glob": ({"fetch": "{kind: FilesGlob, path: 'data/*.csv'}"}, "fetch.path: expected an absolute path"),
-    "glob-order": ({"fetch": "{kind: FilesGlob, path: /a, order: ByEventTime}"}, "expected ByName"),
+    "glob-order": ({"fetch": "{kind: FilesGlob, path: /a, order: ByEventTime}"}, "fetch.order: expected ByName"),
     "glob-time": (
         {"fetch": "{kind: FilesGlob, path: /a, eventTime: {kind: FromPath, pattern: 'no group'}}"},
         "fetch.eventTime: expected a regular expression with a group",

@@ -12,7 +12,7 @@ from odf_node.datasets.chains import load_view
 from odf_node.datasets.engine_rows import EngineRows
 from odf_node.datasets.naming import get_dataset
 from odf_node.datasets.presence import Presence
-from odf_node.errors import UnknownDatasetError, UsageError
+from odf_node.errors import UsageError
 from odf_node.ports import ObjectStore
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.object_names import ObjectNames
@@ -43,11 +43,12 @@ class References:
     cache: RowsCache
 
     def find_columns(self, name: str) -> ReferencedRows | None:
-        """Return what a dataset's rows are like, without any; None where it is not here or never had rows."""
-        try:
-            view = load_view(self.chains, get_dataset(self.chains, name).id)
-        except UnknownDatasetError:
-            return None
+        """Return what a dataset's rows are like, without any; None where it never had rows.
+
+        Raises:
+            UnknownDatasetError: There is no such dataset here.
+        """
+        view = load_view(self.chains, get_dataset(self.chains, name).id)
         return None if view.schema is None else ReferencedRows(vocabulary=view.vocabulary, schema=view.schema)
 
     def get(self, name: str, as_of: Timestamp) -> tuple[ReferencedRows, LookedUp]:

@@ -1,11 +1,13 @@
 """Root datasets: fetch, prepare, read, convert, validate, merge, commit; and set a watermark by hand."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, BinaryIO, Final
 
+from odf_engines.contract import ReferencedRows
+from odf_node.broker_messages import name_session
 from odf_node.datasets.chains import load_view
 from odf_node.datasets.referencing import References
 from odf_node.datasets.writer import ChainWriter
@@ -13,7 +15,7 @@ from odf_node.engines.sessions import EngineHost
 from odf_node.errors import UsageError
 from odf_node.ingest.push_sources import choose_push_source
 from odf_node.ingest.report import IngestReport
-from odf_node.ingest.source_variables import digest_of_place, fill_in, list_variables, name_session
+from odf_node.ingest.source_variables import digest_of_place, fill_in, list_variables
 from odf_node.ingest.taking import Batch, BatchTaker
 from odf_node.ports import DatasetRecord, KeyStore, ObjectStore
 from odf_node.ports.chains import ChainStore
@@ -72,15 +74,24 @@ class Ingestor:
         parts = self.objects, self.keys, self.engines, self.sources
         return BatchTaker(*ports, *parts, self.environment, self._references, is_rehearsal=self.is_rehearsal)
 
-    def check_manifest(self, snapshot: "DatasetSnapshot") -> None:
+    def check_manifest(self, snapshot: "DatasetSnapshot", added: Collection[str] = ()) -> None:
         """Refuse a manifest that could never be pulled or pushed to (ING-18).
+
+        Args:
+            snapshot: The manifest.
+            added: Names of datasets that are made together with it, and may be looked into (CONV-8).
 
         Raises:
             SnapshotError: It could not.
         """
         from odf_node.ingest.manifest_check import ManifestCheck
 
-        find_columns = self._references.find_columns
+        beside = {name.lower() for name in (*added, snapshot.name)}
+        references = self._references
+
+        def find_columns(name: str) -> ReferencedRows | None:
+            return None if name.lower() in beside else references.find_columns(name)
+
         ManifestCheck(self.sources, self.engines.get_ingest_engine(), find_columns).check(snapshot)
 
     @property

@@ -19,6 +19,7 @@ from odf_engines.ingest.source_schema import find_declared
 from odf_engines.readers.contract import Reader
 from odf_engines.validation.contract import Context, ParameterError, Validator
 from odf_engines.validation.plug_ins import BrokenPlugInError, load_plug_in, read_parameters
+from odf_node.errors import UnknownDatasetError
 from odf_node.ingest.declared_plug_ins import (
     RULES_PATH,
     DeclaredConverter,
@@ -38,7 +39,7 @@ __all__ = ["FindColumns", "check_rules", "find_row_schema", "list_converters"]
 
 
 FindColumns = Callable[[str], ReferencedRows | None]
-"""Says what a dataset's rows are like; None where it is not here or never had rows."""
+"""Says what a dataset's rows are like; None where it never had rows. One that is not here is an UnknownDatasetError."""
 
 
 def list_converters(events: Iterable[object]) -> tuple[DeclaredConverter, ...]:
@@ -76,7 +77,7 @@ def find_row_schema(
     if converters:
         try:
             made = make_converters([each.find_call(None, find_columns) for each in converters], declared)
-        except (ParameterError, BrokenPlugInError, UnsupportedError, ColumnsUnknownError):
+        except (ParameterError, BrokenPlugInError, UnsupportedError, ColumnsUnknownError, UnknownDatasetError):
             return None  # told with its own place, or by the first ingest
         check_merge_columns(made[-1].schema, source.merge, vocabulary, at)
         return columns_of(made[-1].schema, source.merge, vocabulary, None).schema
@@ -145,6 +146,9 @@ def _check_converters(
             left = [kind(parameters, ConverterContext(schema=schema, rows=rows)).schema for schema in left]
         except ColumnsUnknownError:
             left = []  # what follows is checked by the first ingest
+        except UnknownDatasetError as error:
+            found = str(declared.parameters.get("dataset"))
+            refuse_parameter(declared, "dataset", expected="a dataset", found=f"{found} ({error})", known=())
         except ParameterError as error:
             _refuse(declared, error)
 

@@ -10,13 +10,13 @@ from dataclasses import replace
 from typing import Final
 from urllib.parse import quote
 
-from odf_protocol.did import DatasetId
 from odf_protocol.events import EnvVar, FetchStep, FetchStepContainer, FetchStepFilesGlob, FetchStepUrl
 
-__all__ = ["digest_of_place", "fill_in", "list_variables", "name_session"]
+__all__ = ["digest_of_place", "fill_in", "list_variables"]
 
 _OWN: Final = "ODF_NODE_"
-_USER_INFO: Final = re.compile(r"(?:ftp|postgres|postgresql)://((?:\$\{\{.*?\}\}|[^/?#@])*)@", re.IGNORECASE)
+_USER_INFO: Final = re.compile(r"(?:ftp|https?|postgres|postgresql)://((?:\$\{\{.*?\}\}|[^/?#@])*)@", re.IGNORECASE)
+_WEB: Final = re.compile(r"https?:", re.IGNORECASE)
 
 
 def list_variables(step: FetchStep) -> tuple[str, ...]:
@@ -37,18 +37,13 @@ def list_variables(step: FetchStep) -> tuple[str, ...]:
 def digest_of_place(step: FetchStep) -> bytes | None:
     """Tell one URL from another without keeping it, as it may hold a secret; 32 bytes, None for other sources.
 
-    A new password before the @ leads to the same place.
+    A new password before the @ leads to the same place; a user of the web may be shown another one.
     """
     if not isinstance(step, FetchStepUrl):
         return None
-    found = _USER_INFO.match(step.url)
+    found = None if _WEB.match(step.url) else _USER_INFO.match(step.url)
     place = step.url if found is None else step.url[: found.start(1)] + step.url[found.end() :]
     return hashlib.sha3_256(place.encode()).digest()
-
-
-def name_session(dataset_id: DatasetId) -> str:
-    """Name a dataset to brokers, in the 23 letters and digits that all of them take (MQTT 3.1.1 section 3.1.3.1)."""
-    return f"odf{hashlib.sha3_256(str(dataset_id).encode()).hexdigest()[:20]}"
 
 
 def fill_in(step: FetchStep, environment: Mapping[str, str]) -> FetchStep:

@@ -2,11 +2,13 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from odf_node.acceptance.refusals import Refusals
+from odf_node.broker_messages import sweep_messages
 from odf_node.commit_point import sweep_leftovers
 from odf_node.engine_workspace import sweep_workspaces
+from odf_node.home import Home
+from odf_node.ports.chains import ChainStore
 from odf_node.ports.object_names import ObjectNames
 from odf_node.ports.objects import ObjectStore, SweepReport
 from odf_protocol.timestamp import Timestamp
@@ -16,16 +18,17 @@ from odf_protocol.timestamp import Timestamp
 class Sweeper:
     """The use case. ``now`` is the machine's clock whatever the run writes with: files are dated by it."""
 
+    chains: ChainStore
     object_names: ObjectNames
     objects: ObjectStore
     refusals: Refusals
-    workspaces: Path
+    home: Home
     now: Callable[[], Timestamp]
 
     def clean_up(self) -> None:
         """Remove what writers that were killed left behind; costs next to nothing where there is nothing."""
         sweep_leftovers(self.object_names, self.objects, now=self.now())
-        sweep_workspaces(self.workspaces)
+        sweep_workspaces(self.home.engines)
 
     def collect_garbage(self, *, dry_run: bool = False) -> SweepReport:
         """Remove (dry run: count) what nothing names and nobody goes on with, and refusals beyond their share."""
@@ -34,7 +37,9 @@ class Sweeper:
             return report
         count, freed_bytes = self.refusals.trim(dry_run=dry_run)
         if not dry_run:
-            sweep_workspaces(self.workspaces)
+            sweep_workspaces(self.home.engines)
+            # Of a dataset whose deletion was killed.
+            sweep_messages(self.home.messages, lambda: (each.id for each in self.chains.list_datasets()))
         return replace(report, staged_files=report.staged_files + count, freed_bytes=report.freed_bytes + freed_bytes)
 
     def clear_cache(self) -> SweepReport:

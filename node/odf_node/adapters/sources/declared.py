@@ -9,7 +9,7 @@ from typing import Final, NoReturn
 
 from odf_node.adapters.sources.database import SCHEME, parse_table_url
 from odf_node.adapters.sources.extras import find_missing_extra
-from odf_node.adapters.sources.files import check_event_time, parse_file_url, parse_pattern
+from odf_node.adapters.sources.files import check_event_time, check_order, parse_file_url, parse_pattern
 from odf_node.adapters.sources.ftp import FTP_SCHEME, parse_ftp_url
 from odf_node.adapters.sources.images import command_of, find_image
 from odf_node.adapters.sources.postgres_place import POSTGRES_SCHEMES, parse_postgres_url
@@ -31,7 +31,8 @@ from odf_protocol.manifest.snapshot_error import At
 
 __all__ = ["check_container", "check_fetch", "check_prepare"]
 
-_SCHEMES: Final = ("http", "https", "file", FTP_SCHEME, SCHEME, *POSTGRES_SCHEMES)
+_WEB_SCHEMES: Final = ("http", "https")
+_SCHEMES: Final = (*_WEB_SCHEMES, "file", FTP_SCHEME, SCHEME, *POSTGRES_SCHEMES)
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 _TEMPLATE: Final = "${{"
 _WHOLE_TEMPLATE: Final = re.compile(r"\$\{\{.*?\}\}")
@@ -55,6 +56,7 @@ def check_fetch(step: FetchStep, at: At) -> None:
         case FetchStepFilesGlob(path=path):
             if not path.startswith(_TEMPLATE):
                 _check(lambda: parse_pattern(path), at / "path")
+            _check(lambda: check_order(step), at / "order")
             _check(lambda: check_event_time(step), at / "eventTime")
         case FetchStepMqtt():
             _check_mqtt(step, at)
@@ -115,6 +117,8 @@ def _check_url(url: str, at: At) -> None:
         _check(lambda: parse_file_url(url), at)
     if scheme[1].lower() == SCHEME and _TEMPLATE not in url:
         _check(lambda: parse_table_url(url), at)
+    if scheme[1].lower() in _WEB_SCHEMES:
+        check_no_password(url, at, end_of_authority="/?#")
     if scheme[1].lower() == FTP_SCHEME:
         check_no_password(url, at)
         _check(lambda: parse_ftp_url(_WHOLE_TEMPLATE.sub(_ANY_VALUE, url)), at)
@@ -124,10 +128,16 @@ def _check_url(url: str, at: At) -> None:
         check_extra("postgresql", at)
 
 
-def check_no_password(url: str, at: At) -> None:
-    """Refuse a password that would be published: one in the URL, or that is a default of its template (ING-34)."""
-    authority = _published_of(url).split("://", 1)[1]
-    user_info, at_sign, _ = authority.partition("/")[0].rpartition("@")
+def check_no_password(url: str, at: At, *, end_of_authority: str = "/") -> None:
+    """Refuse a password that would be published: one in the URL, or that is a default of its template (ING-34).
+
+    Args:
+        url: Of a server.
+        at: Its place.
+        end_of_authority: Characters that stand in no password as it is.
+    """
+    authority = re.split(f"[{end_of_authority}]", _published_of(url).partition("://")[2], maxsplit=1)[0]
+    user_info, at_sign, _ = authority.rpartition("@")
     if at_sign and user_info.partition(":")[2]:
         _reject_password(at)
 

@@ -67,6 +67,7 @@ def fetch_next_match(
     step: FetchStepFilesGlob, *, state: SourceState | None, now: Timestamp, folder: Path, limits: SourceLimits
 ) -> Fetched | UpToDate:
     """Fetch the file whose name follows the one in ``state``, in order of names; see ``SourceReader.fetch``."""
+    check_order(step)
     check_event_time(step)
     last_name = find_etag(state)
     pattern = parse_pattern(step.path)
@@ -116,15 +117,23 @@ def parse_file_url(url: str) -> Path:
     return Path(path)
 
 
-def check_event_time(step: FetchStepFilesGlob) -> None:
-    """Make sure that order and event time of a files source can be had.
+def check_order(step: FetchStepFilesGlob) -> None:
+    """Make sure that files are taken in an order that is built.
 
     Raises:
-        UnsupportedError: They are not built.
-        MalformedError: The pattern of the time is no regular expression with a group.
+        UnsupportedError: They are not.
     """
     if step.order is SourceOrdering.BY_EVENT_TIME:
         raise UnsupportedError("order of a files source", found="ByEventTime", supported="ByName")
+
+
+def check_event_time(step: FetchStepFilesGlob) -> None:
+    """Make sure that the event time of a files source can be had.
+
+    Raises:
+        UnsupportedError: It is not built.
+        MalformedError: Its pattern is no regular expression with a group.
+    """
     if isinstance(step.event_time, EventTimeSourceFromMetadata):
         raise UnsupportedError("event time of a files source", found="FromMetadata", supported="FromPath")
     if isinstance(step.event_time, EventTimeSourceFromPath):

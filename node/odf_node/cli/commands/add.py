@@ -3,6 +3,7 @@
 import argparse
 import os
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from odf_node.cli.context import Context
@@ -61,21 +62,23 @@ def _translate(context: Context, snapshots: list[DatasetSnapshot]) -> "dict[str,
     return found
 
 
-def _check_translated(context: Context) -> Callable[[DatasetSnapshot], None]:
+def _check_translated(check: Callable[[DatasetSnapshot], None]) -> Callable[[DatasetSnapshot], None]:
     """Check manifests as they will be once their queries are translated."""
     from odf_node.derive.translation import translate_snapshot
 
-    return lambda snapshot: context.node.ingestor.check_manifest(translate_snapshot(snapshot)[0])
+    return lambda snapshot: check(translate_snapshot(snapshot)[0])
 
 
 def run(context: Context, arguments: argparse.Namespace) -> int:
     """Create every dataset that the manifests describe, or none where a mistake can be seen beforehand."""
     context.load_settings()
     snapshots: list[DatasetSnapshot] = []
-    check = _check_translated(context) if arguments.as_spark else context.node.ingestor.check_manifest
-    for name in arguments.manifests:
-        shown_as = "standard input" if name == "-" else name
-        found = parse_snapshots(read_input(name), source_name=shown_as, check=check)
+    texts = [("standard input" if name == "-" else name, read_input(name)) for name in arguments.manifests]
+    names = [each.name for shown_as, text in texts for each in parse_snapshots(text, source_name=shown_as)]
+    check: Callable[[DatasetSnapshot], None] = partial(context.node.ingestor.check_manifest, added=names)
+    check = _check_translated(check) if arguments.as_spark else check
+    for shown_as, text in texts:
+        found = parse_snapshots(text, source_name=shown_as, check=check)
         if not found:
             raise MalformedError("manifest", where=shown_as, expected="a DatasetSnapshot", found="nothing")
         snapshots.extend(found)

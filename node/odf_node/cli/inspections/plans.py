@@ -1,6 +1,7 @@
 """What a derivative's query is, and what its next step would read and cost (PLAN-16)."""
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -40,8 +41,10 @@ def show_plans(context: Context, subject: str, *, as_json: bool) -> None:
         except UnknownDatasetError:
             if not Path(subject).is_file():
                 raise
-            check = node.ingestor.check_manifest
-            snapshots = parse_snapshots(read_input(subject), source_name=subject, check=check)
+            text = read_input(subject)
+            names = [each.name for each in parse_snapshots(text, source_name=subject)]
+            check = partial(node.ingestor.check_manifest, added=names)
+            snapshots = parse_snapshots(text, source_name=subject, check=check)
             plans = planner.plan_snapshots(snapshots)
     if as_json:
         context.console.json([each.to_json() for each in plans])
