@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from support.nodes import RealNode
+from support.warm_engine import lent_to_strangers
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
 
@@ -57,7 +58,7 @@ def test_totals_and_pivot_are_those_of_the_publisher_after_every_correction(tmp_
         node.must("pull", "worldwide.daily", "key.countries")
         check_totals(node, day)
         check_pivot(node, day)
-    with node.serving() as address:
+    with node.serving() as address, lent_to_strangers():
         for name in ("countries.daily", "worldwide.daily", "key.countries"):
             auditor.must("pull", f"{address}/{name}")
     trust = {each["name"]: each["trust"] for each in json.loads(auditor.must("list", "-o", "json").out)}

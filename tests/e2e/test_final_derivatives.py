@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from support.nodes import RealNode
+from support.warm_engine import lent_to_strangers
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
 
@@ -189,7 +190,7 @@ def test_final_derivatives_for_flink_run_step_by_step_and_are_re_executed(tmp_pa
 
     given = {name: rows(node, name) for name in ("in.force", "visits", "by.key", "hours")}
     other = RealNode(tmp_path / "other", has_engine=True)
-    with node.serving() as url:
+    with node.serving() as url, lent_to_strangers():
         for name in ("sales", "rates"):
             other.must("pull", f"{url}/{name}")
         for name, expected in given.items():

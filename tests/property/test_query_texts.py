@@ -96,7 +96,7 @@ PIECES = [
 SOUP = st.lists(words(PIECES), max_size=25).map(" ".join)
 
 
-@settings(suppress_health_check=list(HealthCheck), max_examples=settings().max_examples * 3)
+@settings(suppress_health_check=list(HealthCheck))
 @given(text=st.one_of(QUERIES, QUERIES, SOUP))
 @example(text="SELECT event_time, -- \0\nid FROM orders")
 @example(text="SELECT event_time, id FROM orders " + "\u2028" * 50)
