@@ -17,8 +17,8 @@ from odf_engines.contract import IngestRequest
 from odf_engines.ingest.appending import append_source
 from odf_engines.ingest.csv_grammar import CsvDialect
 from odf_engines.ingest.csv_records import read_csv
-from odf_engines.ingest.plain_texts import convert_plain
 from odf_engines.ingest.result import Folders
+from odf_engines.records.plain_texts import convert_plain
 from odf_node.adapters.sources.reader import LocalSourceReader
 from odf_node.ports.sources import Fetched
 from odf_protocol.errors import MalformedError

@@ -25,7 +25,7 @@ import pytest
 from odf_engines.contract import IngestRequest, Limits, QueryRequest, QueryTable
 from odf_engines.errors import LimitExceededError
 from odf_engines.host.session import HostSession
-from odf_engines.ingest.source_records import ROW_GROUP_ROWS
+from odf_engines.records.source_records import ROW_GROUP_ROWS
 from odf_engines.sandbox.profile import Mount, Profile
 from odf_engines.sandbox.resources import usage_of
 from odf_engines.spark.class_data import find_class_data

@@ -5,7 +5,7 @@ import datetime as dt
 import pytest
 
 from odf_engines.errors import InvalidSourceError
-from odf_engines.ingest.time_patterns import parse_pattern
+from odf_engines.records.time_patterns import parse_pattern
 from odf_protocol.errors import UnsupportedError
 from odf_protocol.events import DataTypeDate, DataTypeTimestamp, ReadStepCsv, ReadStepNdJson
 from support.ingests import RootDataset, quarantined, rows_of, schema

@@ -11,7 +11,7 @@ from odf_engines.arrow.sorting import iter_ordered
 from odf_engines.ingest import plain_append
 from odf_engines.ingest.columns import Columns
 from odf_engines.ingest.plain_append import iter_appended
-from odf_engines.ingest.source_records import RECORD, RecordWriter, typed_schema
+from odf_engines.records.source_records import RECORD, RecordWriter, typed_schema
 
 MEMORY_BYTES = 64 * 1024 * 1024  # a quarter of it is less than the rows take
 TIMES = {"days": pa.date32(), "times": pa.timestamp("ms", "UTC")}

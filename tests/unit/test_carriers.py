@@ -4,7 +4,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from odf_engines.ingest.carriers import TIMESTAMP, carrier_of, from_carrier, slice_type_of, to_carrier
+from odf_engines.records.carriers import TIMESTAMP, carrier_of, from_carrier, slice_type_of, to_carrier
 from odf_protocol.errors import UnsupportedError
 
 COLUMNS = [

@@ -18,8 +18,8 @@ from odf_engines.conversion.call import ConverterCall
 from odf_engines.conversion.contract import Converted, Converter, Fault, ParameterError
 from odf_engines.conversion.converted_rows import ConvertedRows, convert, make_converter
 from odf_engines.conversion.plug_in_names import converter_place, installed_converters
-from odf_engines.ingest.carriers import to_carrier
-from odf_engines.ingest.source_records import RECORD, typed_schema, value_name
+from odf_engines.records.carriers import to_carrier
+from odf_engines.records.source_records import RECORD, typed_schema, value_name
 from odf_engines.validation.plug_ins import load_plug_in, parameter_schema
 from odf_engines.validation.validated_rows import RowFile
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from odf_engines.errors import EngineFailureError, LimitExceededError
-from odf_engines.host.progress import progress_line, receive_answer, tell_count, telling
+from odf_engines.progress import progress_line, receive_answer, tell_count, telling
 
 NUMBER = 7
 ANSWER = b'{"number": 7, "seconds": 0.1, "result": {}}'
@@ -70,7 +70,7 @@ def test_guest_tells_what_it_read_once_a_second_and_nothing_outside_of_a_request
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     answers, now_s = io.StringIO(), [0.0]
-    monkeypatch.setattr("odf_engines.host.progress.time.monotonic", lambda: now_s[0])
+    monkeypatch.setattr("odf_engines.progress.time.monotonic", lambda: now_s[0])
     tell_count(1)
     with telling(NUMBER, answers):
         for count in range(1, 31):

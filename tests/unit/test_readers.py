@@ -13,10 +13,10 @@ import pytest
 
 from odf_engines.errors import InvalidSourceError
 from odf_engines.ingest.plug_in_records import make_reader, read_with
-from odf_engines.ingest.source_records import SourceRecords
 from odf_engines.readers.call import ReaderCall
 from odf_engines.readers.contract import BrokenFileError, BrokenRecordError, ParameterError, RawRecord, Reader
 from odf_engines.readers.plug_in_names import installed_readers, reader_place
+from odf_engines.records.source_records import SourceRecords
 from odf_engines.validation.plug_ins import load_plug_in, parameter_schema
 from odf_node.ingest.plug_in_page import write_page
 

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from odf_engines.bad_rows import ValidatorCall
-from odf_engines.ingest.carriers import TIMESTAMP, to_carrier
+from odf_engines.records.carriers import TIMESTAMP, to_carrier
 from odf_engines.validation.contract import Fault, ParameterError, Validator
 from odf_engines.validation.plug_in_names import installed_validators, validator_place
 from odf_engines.validation.plug_ins import load_validator, parameter_schema

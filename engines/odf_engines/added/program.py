@@ -15,7 +15,7 @@ import grpc
 from odf_engines.added.description import EngineStart
 from odf_engines.errors import EngineFailureError
 from odf_engines.grpc.carrier import unwrap, wrap
-from odf_engines.host.progress import PROGRESS_EACH_S
+from odf_engines.progress import PROGRESS_EACH_S
 from odf_protocol.engine_messages import (
     MAX_REQUEST_SIZE_BYTES,
     TransformRequest,

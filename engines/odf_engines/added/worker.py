@@ -38,8 +38,8 @@ def main(arguments: dict[str, Any]) -> None:
     from odf_engines.added.description import EngineStart
     from odf_engines.errors import EngineError, EngineFailureError, EngineMissingError
     from odf_engines.host.messages import error_to_fields
-    from odf_engines.host.progress import progress_line
     from odf_engines.host.worker import READY, answer_line, take_answers
+    from odf_engines.progress import progress_line
 
     answers = take_answers()
     try:

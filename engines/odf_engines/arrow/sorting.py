@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from odf_engines.ingest.ahead import cores
+from odf_engines.records.ahead import cores
 
 if TYPE_CHECKING:
     from datafusion import SessionContext

@@ -17,9 +17,9 @@ import pyarrow as pa
 
 from odf_engines.conversion.contract import ConverterContext, ParameterError
 from odf_engines.conversion.value_converters import Bad, Judged, TextConverter, judge_each
-from odf_engines.ingest.carriers import slice_type_of
-from odf_engines.ingest.source_records import FORM, MISFIT
-from odf_engines.ingest.time_patterns import RFC_3339, parse_pattern
+from odf_engines.records.carriers import slice_type_of
+from odf_engines.records.source_records import FORM, MISFIT
+from odf_engines.records.time_patterns import RFC_3339, parse_pattern
 from odf_protocol.errors import OdfError, UnsupportedError
 from odf_protocol.schema_arrow import arrow_schema_of
 from odf_protocol.schema_ddl import parse_ddl

@@ -21,8 +21,8 @@ import pyarrow.parquet as pq
 from odf_engines.conversion.call import ConverterCall
 from odf_engines.conversion.contract import Converter, ConverterContext, Selection
 from odf_engines.conversion.stages import Stage, run_stage, select
-from odf_engines.ingest.carriers import slice_field_of
-from odf_engines.ingest.source_records import FieldError
+from odf_engines.records.carriers import slice_field_of
+from odf_engines.records.source_records import FieldError
 from odf_engines.validation.plug_ins import load_plug_in, read_parameters
 from odf_engines.validation.validated_rows import RowFile
 

@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 
 from odf_engines.conversion.call import ConverterCall
 from odf_engines.conversion.contract import Converted, Converter, Fault, Selection
-from odf_engines.ingest.carriers import carrier_of, from_carrier, slice_field_of, slice_type_of, to_carrier
-from odf_engines.ingest.source_records import ERRORS_TYPE, ROW_GROUP_ROWS, typed_schema, value_name
+from odf_engines.records.carriers import carrier_of, from_carrier, slice_field_of, slice_type_of, to_carrier
+from odf_engines.records.source_records import ERRORS_TYPE, ROW_GROUP_ROWS, typed_schema, value_name
 from odf_engines.validation.guarded_check import FAILED, FAULTS, as_fault_batch
 from odf_engines.validation.running_name import CONVERTER
 from odf_engines.validation.validated_rows import RowFile

@@ -39,9 +39,9 @@ from odf_engines.host.guest import Guest
 from odf_engines.host.messages import encode_message, error_from_fields, error_of_start
 from odf_engines.host.output_reader import OutputReader
 from odf_engines.host.outputs import Answer, OutputFolder
-from odf_engines.host.progress import receive_answer
 from odf_engines.host.python_program import python_command
 from odf_engines.host.query_bounds import check_query_bounds, check_transform_bounds
+from odf_engines.progress import receive_answer
 from odf_engines.sandbox.caller import CallerConfinedProcess
 from odf_engines.sandbox.disk import remove_tree
 from odf_engines.sandbox.layers import Layer, accepted_layers, missing_layers

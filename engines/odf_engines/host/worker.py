@@ -19,7 +19,7 @@ from typing import Any, TextIO
 
 from odf_engines.errors import EngineError
 from odf_engines.host.messages import decode_message, error_to_fields
-from odf_engines.host.progress import telling
+from odf_engines.progress import telling
 
 __all__ = ["OUTPUT_VARIABLE", "READY", "answer_line", "output_folder", "take_answers"]
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from odf_engines.errors import EngineError
-from odf_engines.ingest.carriers import TIMESTAMP
+from odf_engines.records.carriers import TIMESTAMP
 from odf_protocol.events import MergeStrategy, MergeStrategyChangelogStream, MergeStrategyUpsertStream
 from odf_protocol.vocabulary import Vocabulary
 

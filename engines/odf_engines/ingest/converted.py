@@ -14,7 +14,7 @@ from odf_engines.errors import InvalidSourceError, LimitExceededError
 from odf_engines.ingest.quarantine import QuarantinedRow
 from odf_engines.ingest.read import ReadResult
 from odf_engines.ingest.result import Folders
-from odf_engines.ingest.source_records import RECORD
+from odf_engines.records.source_records import RECORD
 from odf_engines.validation.contract import ParameterError
 from odf_engines.validation.plug_ins import BrokenPlugInError
 from odf_engines.validation.running_name import CONVERTER, RunningName

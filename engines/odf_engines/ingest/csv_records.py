@@ -18,7 +18,8 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 
 from odf_engines.ingest.csv_grammar import CsvDialect, iter_records, iter_spans
-from odf_engines.ingest.source_records import (
+from odf_engines.ingest.source_text import InvalidTextError, decode_text, is_utf8, open_bytes
+from odf_engines.records.source_records import (
     FieldError,
     OriginalRecord,
     RecordWriter,
@@ -26,7 +27,6 @@ from odf_engines.ingest.source_records import (
     Split,
     physical_name,
 )
-from odf_engines.ingest.source_text import InvalidTextError, decode_text, is_utf8, open_bytes
 
 # One record must fit a block; an unclosed quote otherwise swallows the rest of a file of any size.  # guess
 MAX_RECORD_BYTES = 16 * 1024 * 1024

@@ -15,8 +15,8 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from odf_engines.ingest.source_records import FieldError, OriginalRecord, RecordWriter, SourceRecords
 from odf_engines.ingest.source_text import open_bytes
+from odf_engines.records.source_records import FieldError, OriginalRecord, RecordWriter, SourceRecords
 
 GEOMETRY = "geometry"
 

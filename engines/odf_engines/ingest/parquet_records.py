@@ -16,10 +16,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from odf_engines.errors import InvalidSourceError
-from odf_engines.host.progress import tell_count
-from odf_engines.ingest.carriers import TIMESTAMP, carrier_of, slice_field_of, to_carrier
 from odf_engines.ingest.json_records import split_object
-from odf_engines.ingest.source_records import (
+from odf_engines.ingest.source_schema import check_columns, check_distinct
+from odf_engines.progress import tell_count
+from odf_engines.records.carriers import TIMESTAMP, carrier_of, slice_field_of, to_carrier
+from odf_engines.records.source_records import (
     ERRORS_TYPE,
     MISFIT,
     NULL,
@@ -30,7 +31,6 @@ from odf_engines.ingest.source_records import (
     SourceRecords,
     value_name,
 )
-from odf_engines.ingest.source_schema import check_columns, check_distinct
 from odf_protocol.cell_values import cell_value
 from odf_protocol.timestamp import Timestamp
 from odf_protocol.vocabulary import Vocabulary

@@ -14,10 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from odf_engines.ingest.carriers import carrier_of
 from odf_engines.ingest.columns import Columns
 from odf_engines.ingest.outcome import APPEND, OP
-from odf_engines.ingest.source_records import RECORD, ROW_GROUP_ROWS, value_name
+from odf_engines.records.carriers import carrier_of
+from odf_engines.records.source_records import RECORD, ROW_GROUP_ROWS, value_name
 
 __all__ = ["Order", "iter_appended"]
 

@@ -10,11 +10,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from odf_engines.contract import IngestRequest
-from odf_engines.ingest.carriers import from_carrier, to_carrier
 from odf_engines.ingest.quarantine import QuarantinedRow, iter_broken, plug_ins_of, write_quarantine
 from odf_engines.ingest.read import ReadResult
 from odf_engines.ingest.result import Folders
-from odf_engines.ingest.source_records import ROW_GROUP_ROWS, value_name
+from odf_engines.records.carriers import from_carrier, to_carrier
+from odf_engines.records.source_records import ROW_GROUP_ROWS, value_name
 
 __all__ = ["iter_converted", "write_converted"]
 

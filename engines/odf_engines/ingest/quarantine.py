@@ -18,12 +18,12 @@ import pyarrow.parquet as pq
 
 from odf_engines.contract import MAX_CODES, MAX_REASONS, IngestRequest, QuarantineReason
 from odf_engines.ingest.json_records import split_object
-from odf_engines.ingest.source_records import (
+from odf_engines.ingest.source_text import InvalidTextError, decode_text
+from odf_engines.records.source_records import (
     FieldError,
     OriginalRecord,
     SourceRecords,
 )
-from odf_engines.ingest.source_text import InvalidTextError, decode_text
 
 _COLUMNS_TYPE = pa.list_(pa.struct([("name", pa.string()), ("value", pa.string())]))
 _ERRORS_TYPE = pa.list_(

@@ -18,7 +18,6 @@ from odf_engines.ingest.parquet_records import read_parquet
 from odf_engines.ingest.plug_in_records import NEEDED_STEP, read_with
 from odf_engines.ingest.read_options import check_encoding, parse_dialect, parse_times
 from odf_engines.ingest.result import Folders
-from odf_engines.ingest.source_records import SourceRecords
 from odf_engines.ingest.source_schema import (
     SAMPLE_RECORDS,
     adapt_undeclared,
@@ -30,6 +29,7 @@ from odf_engines.ingest.source_schema import (
 )
 from odf_engines.ingest.source_text import InvalidTextError
 from odf_engines.readers.call import ReaderCall
+from odf_engines.records.source_records import SourceRecords
 from odf_engines.validation.running_name import READER, RunningName
 from odf_protocol.errors import UnsupportedError
 from odf_protocol.events import (

@@ -6,7 +6,7 @@ Source: ODF ReadStep; spec/ingest.md ING-2, ING-3, ING-16, ING-18.
 from typing import Final
 
 from odf_engines.ingest.csv_grammar import CsvDialect
-from odf_engines.ingest.time_patterns import TimePatterns, parse_pattern
+from odf_engines.records.time_patterns import TimePatterns, parse_pattern
 from odf_protocol.errors import UnsupportedError
 from odf_protocol.events import ReadStep, ReadStepCsv, ReadStepJson, ReadStepNdJson
 

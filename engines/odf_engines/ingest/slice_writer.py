@@ -14,11 +14,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from odf_engines.host.slice_file import open_slice_file
-from odf_engines.ingest.ahead import iter_ahead
-from odf_engines.ingest.carriers import TIMESTAMP, carrier_of, from_carrier
 from odf_engines.ingest.columns import Columns, InvalidColumnsError
 from odf_engines.ingest.outcome import OP
-from odf_engines.ingest.source_records import ROW_GROUP_ROWS, value_name
+from odf_engines.records.ahead import iter_ahead
+from odf_engines.records.carriers import TIMESTAMP, carrier_of, from_carrier
+from odf_engines.records.source_records import ROW_GROUP_ROWS, value_name
 from odf_protocol.timestamp import Timestamp
 from odf_protocol.vocabulary import Vocabulary
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 import pyarrow as pa
 
 from odf_engines.errors import InvalidSourceError
-from odf_engines.ingest.carriers import TIMESTAMP, slice_field_of
+from odf_engines.records.carriers import TIMESTAMP, slice_field_of
 from odf_protocol.events import ReadStep
 from odf_protocol.schema_arrow import arrow_schema_of
 from odf_protocol.schema_ddl import parse_ddl

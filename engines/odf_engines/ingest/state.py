@@ -17,16 +17,16 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from odf_engines.errors import EngineFailureError
-from odf_engines.ingest.carriers import (
+from odf_engines.ingest.columns import Columns
+from odf_engines.ingest.outcome import RETRACT
+from odf_engines.ingest.slice_writer import fill_event_time, iter_groups, plain_column
+from odf_engines.records.carriers import (
     carrier_of,
     from_carrier,
     slice_field_of,
     to_carrier,
 )
-from odf_engines.ingest.columns import Columns
-from odf_engines.ingest.outcome import RETRACT
-from odf_engines.ingest.slice_writer import fill_event_time, iter_groups, plain_column
-from odf_engines.ingest.source_records import ROW_GROUP_ROWS, value_name
+from odf_engines.records.source_records import ROW_GROUP_ROWS, value_name
 from odf_protocol.events import MergeStrategy, MergeStrategyLedger
 from odf_protocol.timestamp import Timestamp
 from odf_protocol.vocabulary import Vocabulary

@@ -12,8 +12,8 @@ from itertools import count
 
 import pyarrow as pa
 
-from odf_engines.ingest.carriers import carrier_of, quoted, spark_name_of
-from odf_engines.ingest.time_patterns import TimePatterns
+from odf_engines.records.carriers import carrier_of, quoted, spark_name_of
+from odf_engines.records.time_patterns import TimePatterns
 from odf_protocol.errors import UnsupportedError
 
 _INTEGER = r"[+-]?[0-9]+"

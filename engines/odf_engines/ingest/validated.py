@@ -15,10 +15,10 @@ import pyarrow.parquet as pq
 
 from odf_engines.contract import IngestRequest, QuarantineReason
 from odf_engines.errors import InvalidSourceError, LimitExceededError
-from odf_engines.ingest.carriers import carrier_of, from_carrier
 from odf_engines.ingest.quarantine import QuarantinedRow, list_reasons
 from odf_engines.ingest.result import Folders
-from odf_engines.ingest.source_records import ROW_GROUP_ROWS, FieldError, value_name
+from odf_engines.records.carriers import carrier_of, from_carrier
+from odf_engines.records.source_records import ROW_GROUP_ROWS, FieldError, value_name
 from odf_engines.validation.contract import ParameterError
 from odf_engines.validation.plug_ins import BrokenPlugInError
 from odf_engines.validation.running_name import VALIDATOR, RunningName

@@ -21,8 +21,8 @@ from odf_engines.contract import QueryRequest, QueryTable
 from odf_engines.errors import InvalidQueryError
 from odf_engines.host.messages import schema_text
 from odf_engines.host.query_names import quote_dotted_names
-from odf_engines.ingest.carriers import carrier_of, quoted, slice_field_of, spark_name_of, to_carrier
 from odf_engines.ingest.slice_writer import iter_groups
+from odf_engines.records.carriers import carrier_of, quoted, slice_field_of, spark_name_of, to_carrier
 from odf_engines.spark.canonical_order import in_canonical_order
 from odf_engines.spark.fixed_order import depends_on_order, in_one_partition, unspilled
 from odf_engines.spark.gate.statement import invalid_query

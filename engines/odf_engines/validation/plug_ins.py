@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from odf_engines.contract import ValidatorCall
+from odf_engines.bad_rows import ValidatorCall
 from odf_engines.errors import EngineError
 from odf_engines.validation.contract import Context, ParameterError, Validator
 

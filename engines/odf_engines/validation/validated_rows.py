@@ -20,9 +20,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from odf_engines.contract import ValidatorCall
-from odf_engines.ingest.carriers import carrier_of, from_carrier
-from odf_engines.ingest.source_records import ROW_GROUP_ROWS, FieldError, value_name
+from odf_engines.bad_rows import ValidatorCall
+from odf_engines.records.carriers import carrier_of, from_carrier
+from odf_engines.records.source_records import ROW_GROUP_ROWS, FieldError, value_name
 from odf_engines.validation.contract import Context, Validator
 from odf_engines.validation.guarded_check import (
     FAULTS,

@@ -217,7 +217,7 @@ class Correcting:
         """Put new values in the place of old ones; rows that stay as they are are left out."""
         import pyarrow as pa
 
-        from odf_engines.ingest.carriers import from_carrier, to_carrier
+        from odf_engines.records.carriers import from_carrier, to_carrier
 
         if system := sorted({*values} - {*content_of(view)}):
             raise UsageError(f"column '{system[0]}' is the node's own and cannot be corrected")

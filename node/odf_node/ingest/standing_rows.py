@@ -93,7 +93,7 @@ class StandingRows:
         """Read rows that were given, by their offsets, with the types of slices."""
         import pyarrow as pa
 
-        from odf_engines.ingest.carriers import from_carrier, to_carrier
+        from odf_engines.records.carriers import from_carrier, to_carrier
 
         assert self.view.schema is not None
         schema = rows_schema_of(self.view.schema)

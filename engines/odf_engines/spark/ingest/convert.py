@@ -11,8 +11,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from odf_engines.ingest.carriers import carrier_of, quoted, spark_name_of
-from odf_engines.ingest.source_records import (
+from odf_engines.ingest.text_forms import text_form_of
+from odf_engines.records.carriers import carrier_of, quoted, spark_name_of
+from odf_engines.records.source_records import (
     ERRORS,
     ERRORS_TYPE,
     FORM,
@@ -23,8 +24,7 @@ from odf_engines.ingest.source_records import (
     physical_name,
     value_name,
 )
-from odf_engines.ingest.text_forms import text_form_of
-from odf_engines.ingest.time_patterns import TimePatterns
+from odf_engines.records.time_patterns import TimePatterns
 
 # A value is quoted in an error to be recognised; the whole record stands beside it.  # guess
 _SHOWN_CHARACTERS = 200

@@ -12,7 +12,7 @@ from odf_engines.ingest.quarantine import QuarantinedRow
 from odf_engines.ingest.read import ReadResult
 from odf_engines.ingest.read_options import parse_times
 from odf_engines.ingest.result import Folders
-from odf_engines.ingest.source_records import ERRORS, RECORD
+from odf_engines.records.source_records import ERRORS, RECORD
 from odf_engines.spark.ingest.convert import convert_records
 from odf_engines.spark.ingest.handover import Handover
 from odf_engines.spark.ingest.refused_rows import iter_unconverted

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from odf_engines.ingest.source_records import ROW_GROUP_ROWS
+from odf_engines.records.source_records import ROW_GROUP_ROWS
 
 # Together with what Spark makes of it this fits a heap of a few hundred MiB.  # guess
 _SMALL_BYTES = 8 * 1024 * 1024

@@ -21,8 +21,8 @@ from odf_engines.ingest.quarantine import QuarantinedRow, earlier_of, iter_broke
 from odf_engines.ingest.read import ReadResult, has_query, read_request
 from odf_engines.ingest.read_options import parse_times
 from odf_engines.ingest.result import Folders, Ingested, slice_schema, write_slice
-from odf_engines.ingest.source_records import ERRORS, RECORD
 from odf_engines.ingest.state import write_state
+from odf_engines.records.source_records import ERRORS, RECORD
 from odf_engines.spark.fixed_order import in_one_partition, unspilled
 from odf_engines.spark.gate.statement import invalid_query
 from odf_engines.spark.ingest.convert import convert_records

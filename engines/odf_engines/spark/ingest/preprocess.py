@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 
 from odf_engines.errors import EngineMissingError
-from odf_engines.ingest.carriers import carrier_of, quoted, spark_name_of
-from odf_engines.ingest.source_records import ERRORS, RECORD, value_name
+from odf_engines.records.carriers import carrier_of, quoted, spark_name_of
+from odf_engines.records.source_records import ERRORS, RECORD, value_name
 from odf_engines.spark.canonical_order import in_canonical_order
 from odf_engines.spark.fixed_order import depends_on_order
 from odf_engines.spark.gate.analysed import check_analysed

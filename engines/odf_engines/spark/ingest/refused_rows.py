@@ -7,11 +7,11 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from odf_engines.ingest.carriers import quoted
 from odf_engines.ingest.columns import ORD, Columns
 from odf_engines.ingest.outcome import Refusal
 from odf_engines.ingest.quarantine import BATCH_ROWS, QuarantinedRow
-from odf_engines.ingest.source_records import ERRORS, RECORD, FieldError, value_name
+from odf_engines.records.carriers import quoted
+from odf_engines.records.source_records import ERRORS, RECORD, FieldError, value_name
 from odf_engines.spark.ingest.handover import Handover
 
 

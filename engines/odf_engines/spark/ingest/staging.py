@@ -11,9 +11,9 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_type
 
-from odf_engines.ingest.carriers import carrier_of, slice_field_of, spark_name_of
 from odf_engines.ingest.columns import ORD, Columns
-from odf_engines.ingest.source_records import ERRORS, RECORD, value_name
+from odf_engines.records.carriers import carrier_of, slice_field_of, spark_name_of
+from odf_engines.records.source_records import ERRORS, RECORD, value_name
 
 
 def stage_converted(converted: Any, columns: Columns) -> Any:

@@ -6,10 +6,10 @@ from typing import Any
 
 from pyspark.sql.functions import col
 
-from odf_engines.ingest.carriers import quoted, spark_name_of
 from odf_engines.ingest.columns import Columns
-from odf_engines.ingest.source_records import value_name
 from odf_engines.ingest.state import open_state
+from odf_engines.records.carriers import quoted, spark_name_of
+from odf_engines.records.source_records import value_name
 from odf_protocol.events import MergeStrategy
 
 

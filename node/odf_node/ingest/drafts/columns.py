@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from odf_engines.ingest.carriers import quoted
-from odf_engines.ingest.time_patterns import RFC_3339
+from odf_engines.records.carriers import quoted
+from odf_engines.records.time_patterns import RFC_3339
 from odf_node.ingest.drafts.dates import TimeForm, find_time_form
 from odf_node.ingest.drafts.numbers import NumberForm, find_number_forms
 from odf_node.ingest.drafts.records import Records

@@ -12,7 +12,7 @@ from functools import cache
 from itertools import pairwise
 from typing import Final
 
-from odf_engines.ingest.time_patterns import RFC_3339, TimePattern, parse_pattern
+from odf_engines.records.time_patterns import RFC_3339, TimePattern, parse_pattern
 
 __all__ = ["TimeForm", "find_time_form"]
 

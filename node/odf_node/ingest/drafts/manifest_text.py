@@ -9,7 +9,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from odf_engines.ingest.carriers import quoted
+from odf_engines.records.carriers import quoted
 from odf_node.ingest.drafts.columns import Column, TimeFormats
 from odf_node.ingest.drafts.keys import Key
 from odf_node.ingest.drafts.records import Records

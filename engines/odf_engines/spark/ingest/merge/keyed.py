@@ -22,7 +22,7 @@ from odf_engines.ingest.outcome import (
     MergeOutcome,
     Refusal,
 )
-from odf_engines.ingest.source_records import value_name
+from odf_engines.records.source_records import value_name
 from odf_engines.spark.ingest.handover import Handover
 
 _PLACE = "place"

@@ -6,7 +6,7 @@ from pyspark.sql.functions import col
 
 from odf_engines.ingest.columns import ORD, Columns
 from odf_engines.ingest.outcome import APPEND, CORRECT_TO, OP, RETRACT, MergeOutcome, Refusal
-from odf_engines.ingest.source_records import value_name
+from odf_engines.records.source_records import value_name
 from odf_engines.spark.ingest.handover import Handover
 from odf_engines.spark.ingest.merge.keyed import merge_snapshot, merge_upserts
 from odf_protocol.errors import UnsupportedError

@@ -17,10 +17,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from odf_engines.host.progress import tell_count
-from odf_engines.ingest.ahead import Ahead
-from odf_engines.ingest.carriers import carrier_of
-from odf_engines.ingest.plain_texts import convert_plain, is_plain_type
+from odf_engines.progress import tell_count
+from odf_engines.records.ahead import Ahead
+from odf_engines.records.carriers import carrier_of
+from odf_engines.records.plain_texts import convert_plain, is_plain_type
 
 RECORD = "record"
 

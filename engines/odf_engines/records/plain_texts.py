@@ -11,7 +11,7 @@ Source: spec/ingest.md ING-4.
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from odf_engines.ingest.carriers import TIMESTAMP, carrier_of
+from odf_engines.records.carriers import TIMESTAMP, carrier_of
 
 __all__ = ["convert_plain", "is_plain_type"]
 
