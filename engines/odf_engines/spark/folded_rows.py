@@ -8,9 +8,6 @@ Source: clauses VIEW-2 and VIEW-5 in ``spec/extensions/maintained-views.md``.
 
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import reduce
-from operator import and_
 from pathlib import Path
 
 import numpy as np
@@ -30,46 +27,13 @@ from odf_protocol.events import DataSchema
 from odf_protocol.schema_spark import quote_spark_name
 from odf_protocol.vocabulary import Vocabulary
 
-__all__ = ["OFFSET", "Touched", "data_schema", "folded_rows", "touched_by"]
+__all__ = ["OFFSET", "data_schema", "folded_rows", "reaches_beyond", "slices_upto", "take_rows"]
 
 # No name in a dataset can start with a NUL character, so these cannot meet a column of the data.
 _HASH, _COUNT = "\0hash", "\0count"
 OFFSET = "\0offset"
 """Where a row that is in force was given last."""
 _LEFT_OUT = "left out"
-_TOUCHED = "\0touched"
-
-
-@dataclass(frozen=True, slots=True)
-class Touched:
-    """Values by which the rows of an input are chosen.
-
-    Attributes:
-        columns: Of the input.
-        values: A column for each of them; rows that are alike in all of them are chosen.
-    """
-
-    columns: tuple[str, ...]
-    values: DataFrame
-
-
-def touched_by(spark: SparkSession, source: TransformInput, columns: Sequence[str], work: Work) -> Touched:
-    """Return the values that the rows of a step have in some columns.
-
-    Args:
-        spark: Session.
-        source: The input, with slices and offsets of the step.
-        columns: Of its data.
-        work: Of this request.
-    """
-    assert source.offset_interval is not None
-    work.check(source.slices)
-    struct, offset = struct_of(source.schema, alias=source.alias), quote_spark_name(source.vocabulary.offset)
-    rows = rows_of(spark, java_session(spark).read().schema(struct).parquet(scala_sequence(map(str, source.slices))))
-    first, last = source.offset_interval.start, source.offset_interval.end
-    rows = rows.where(f"{offset} >= {first}L AND {offset} <= {last}L")
-    listed = (f"{quote_spark_name(name)} AS `{_TOUCHED}{place}`" for place, name in enumerate(columns))
-    return Touched(tuple(columns), rows.selectExpr(*listed).distinct())
 
 
 def data_schema(schema: DataSchema, vocabulary: Vocabulary) -> DataSchema:
@@ -88,7 +52,6 @@ def folded_rows(
     without: npt.NDArray[np.int64] | None = None,
     work: Work,
     with_offset: bool = False,
-    touched: Touched | None = None,
 ) -> DataFrame:
     """Return the rows in force after an offset, without the columns of the changelog.
 
@@ -101,7 +64,6 @@ def folded_rows(
         without: Offsets of rows that do not count, whether they give or take.
         work: Of this request, for rows and offsets that are written down for Spark, and what was read.
         with_offset: The last column is ``OFFSET``.
-        touched: Only rows with these values, of an input that is not folded by ``small_inputs``; None for all.
     """
     data = data_schema(source.schema, source.vocabulary)
     struct = struct_of(data, alias=source.alias)
@@ -117,15 +79,13 @@ def folded_rows(
             small, slices, data, source.vocabulary, upto, event_times_us=event_times_us, without=without, work=work
         )
         if read is not None:
-            work.read[source.alias, upto] = read
+            work.read.setdefault((source.alias, upto), read)  # whoever chose the rows has counted all of them
             listed = _listed(data, source.vocabulary, with_offset=with_offset)
             rows = rows_of(spark, reader.parquet(scala_sequence([str(small)]))).selectExpr(*listed)
         else:
             work.check(slices)
             stored = rows_of(spark, reader.parquet(scala_sequence(map(str, slices))))
             stored = _counting(spark, stored, source, slices, upto, event_times_us, without, work.folder)
-            if touched is not None:
-                stored = _like(stored, touched)
             rows = _fold(stored, data, source.vocabulary, slices, with_offset=with_offset)
     if in_content_order:
         rows = rows.coalesce(1).sortWithinPartitions(*(quote_spark_name(each.name) for each in data.fields))
@@ -156,13 +116,6 @@ def _counting(
     if without is not None and without.size:
         stored = _leave_out(spark, stored, source.vocabulary.offset, without, work)
     return stored
-
-
-def _like(stored: DataFrame, touched: Touched) -> DataFrame:
-    """Leave out rows with other values. Rows that take and are taken are alike, so both stay or neither."""
-    named = zip(touched.columns, touched.values.columns, strict=True)
-    alike = (stored[quote_spark_name(one)].eqNullSafe(touched.values[quote_spark_name(other)]) for one, other in named)
-    return stored.join(broadcast(touched.values), reduce(and_, alike), "left_semi")
 
 
 def slices_upto(source: TransformInput, upto: int | None) -> tuple[Path, ...]:
@@ -202,7 +155,7 @@ def _fold(
     names = [quote_spark_name(each.name) for each in data.fields]
     op, offset = quote_spark_name(vocabulary.op), quote_spark_name(vocabulary.offset)
     listed = _listed(data, vocabulary, with_offset=with_offset)
-    if not _take_rows(slices, vocabulary.op):
+    if not take_rows(slices, vocabulary.op):
         return rows.selectExpr(*listed)
     is_given = f"{op} IN ({APPEND}, {CORRECT_TO})"
     given, taken = rows.where(is_given), rows.where(f"NOT {is_given}")
@@ -224,7 +177,7 @@ def _listed(data: DataSchema, vocabulary: Vocabulary, *, with_offset: bool) -> l
     return [*names, f"{quote_spark_name(vocabulary.offset)} AS `{OFFSET}`"] if with_offset else names
 
 
-def _take_rows(slices: Sequence[Path], op: str) -> bool:
+def take_rows(slices: Sequence[Path], op: str) -> bool:
     """Say whether any row of these files takes another one away; what a file says of its own rows may be false."""
     for path in slices:
         with pq.ParquetFile(path) as file:

@@ -18,11 +18,12 @@ from odf_engines.contract import TransformInput, TransformRequest
 from odf_engines.errors import InvalidQueryError
 from odf_engines.spark.changelog import APPEND, CORRECT_FROM, CORRECT_TO, RETRACT
 from odf_engines.spark.fixed_order import unspilled
-from odf_engines.spark.folded_rows import Touched, data_schema, folded_rows, touched_by
+from odf_engines.spark.folded_rows import folded_rows
 from odf_engines.spark.known_transforms import KnownView
 from odf_engines.spark.pieces import PIECE_BYTES, bound_rows, collect_pieces, store_pieces
-from odf_engines.spark.small_inputs import Work, may_be_small
+from odf_engines.spark.small_inputs import Work
 from odf_engines.spark.steps import analyse_transform, compute_steps
+from odf_engines.spark.touched_rows import keep_touched
 
 __all__ = ["changes_between", "iter_changes", "iter_differences", "iter_operations", "make_ready"]
 
@@ -31,8 +32,6 @@ OP = "op"
 """The column of operations of what ``changes_between`` gives, behind v0, v1, ..."""
 _PARTITION_BYTES = 32 * 1024 * 1024  # guess: of files, for one task
 _MOST_PARTITIONS = 64  # guess: a task of its own for each of more would cost more than it does
-_TOUCHING = 0.25  # guess: of the rows; where more come, most groups may be touched
-_TOUCHING_BYTES = 16 * 1024 * 1024  # guess: of files, whose keys every task holds in memory
 _COLLECTED_BYTES = 64 * 1024 * 1024  # guess: of input files whose result may be held in memory
 
 
@@ -51,13 +50,11 @@ def iter_changes(
     Raises:
         PySparkException, LimitExceededError: The query failed on a row; or its order rests on more than memory holds.
     """
-    touched = _find_touched(spark, request, known, work)
+    request = keep_touched(request, known, work)
 
     def compute(inputs: Sequence[TransformInput], ends: Sequence[int | None]) -> DataFrame:
         rows = {
-            each.alias: folded_rows(
-                spark, each, end, in_content_order=known.depends_on_order, work=work, touched=touched.get(each.alias)
-            )
+            each.alias: folded_rows(spark, each, end, in_content_order=known.depends_on_order, work=work)
             for each, end in zip(inputs, ends, strict=True)
         }
         if any(one.schema != now.schema for one, now in zip(inputs, request.inputs, strict=True)):
@@ -65,27 +62,6 @@ def iter_changes(
         return compute_steps(spark, known.steps, rows)
 
     yield from iter_differences(spark, request, known, work, piece_rows, compute)
-
-
-def _find_touched(spark: SparkSession, request: TransformRequest, known: KnownView, work: Work) -> dict[str, Touched]:
-    """Return, by alias of an input, the values of groups that a step may change.
-
-    Only such groups are computed (VIEW-13): each rests on rows that are alike in the columns it is made by, so all
-    others are the same before and after. Nothing where this is not known, or not worth it.
-    """
-    columns = known.query.group_columns
-    if columns is None or known.depends_on_order:
-        return {}
-    source = next(each for each in request.inputs if each.alias == columns.alias)
-    if source.offset_interval is None or source.prev_offset is None or source.prev_schema not in (None, source.schema):
-        return {}
-    if may_be_small(source.earlier_slices, data_schema(source.schema, source.vocabulary)):
-        return {}
-    earlier_bytes = sum(path.stat().st_size for path in source.earlier_slices)
-    new_bytes = sum(path.stat().st_size for path in source.slices)
-    if new_bytes > min(_TOUCHING * earlier_bytes, _TOUCHING_BYTES):
-        return {}
-    return {source.alias: touched_by(spark, source, columns.names, work)}
 
 
 def iter_differences(

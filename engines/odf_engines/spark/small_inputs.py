@@ -40,7 +40,7 @@ from odf_protocol.events import (
 from odf_protocol.schema_arrow import rows_schema_of
 from odf_protocol.vocabulary import Vocabulary
 
-__all__ = ["NOTHING_READ", "RowsRead", "Work", "may_be_small", "write_folded"]
+__all__ = ["NOTHING_READ", "RowsRead", "Work", "columns_read", "may_be_small", "write_folded"]
 
 RowsRead = dict[str, int | None]
 """What was read of an input: ``rows``, and ``first`` and ``last`` offset."""
@@ -82,6 +82,11 @@ class Work:
         check_footers(unchecked)
         self.checked.update(unchecked)
 
+    def keep(self, path: Path, rows: pa.Table) -> None:
+        """Keep the rows of a file of ours, with the columns that it has, unless they are many."""
+        if rows.num_rows <= _MOST_ROWS and rows.nbytes <= _MOST_BYTES:
+            self.rows[path, rows.schema] = rows
+
 
 def write_folded(
     target: Path,
@@ -112,9 +117,7 @@ def write_folded(
     if not may_be_small(slices, data):
         return None
     try:
-        kept = pa.schema(each.with_nullable(nullable=True) for each in rows_schema_of(data))
-        log = [pa.field(vocabulary.offset, pa.int64()), pa.field(vocabulary.op, pa.int32())]
-        rows = _read(slices, pa.schema([*kept, *log]), work.rows)
+        rows = _read(slices, columns_read(data, vocabulary), work.rows)
     except (UnsupportedError, pa.ArrowInvalid, pa.ArrowNotImplementedError, KeyError):
         return None  # Spark says what is wrong with it, or reads it all the same
     if rows is None:
@@ -132,6 +135,16 @@ def may_be_small(slices: Sequence[Path], data: DataSchema) -> bool:
     """Say whether an input may be folded here; where it may not, nor may it with more slices."""
     is_plain = all(_is_plain(each.type) for each in data.fields)
     return is_plain and sum(path.stat().st_size for path in slices) <= _MOST_FILE_BYTES
+
+
+def columns_read(data: DataSchema, vocabulary: Vocabulary) -> pa.Schema:
+    """Return the columns by which rows are folded: of the data, then offset and operation; all may be null.
+
+    Raises:
+        UnsupportedError: Arrow has no such type.
+    """
+    kept = [each.with_nullable(nullable=True) for each in rows_schema_of(data)]
+    return pa.schema([*kept, pa.field(vocabulary.offset, pa.int64()), pa.field(vocabulary.op, pa.int32())])
 
 
 def _is_plain(data_type: DataType) -> bool:

@@ -1,11 +1,13 @@
-"""By which columns of its one input a query groups: rows that differ in them are never in one group.
+"""In which columns of an input the rows are alike that one row of a result is made of.
 
-So a step changes only groups that share these values with a row that it brings, and need not look at others.
+Rows that differ in them never meet in a query, so a step changes only what is made of rows that are in these columns
+like one that it brings, and need not look at others.
 
 Source: clause VIEW-13 in ``spec/extensions/maintained-views.md``.
 """
 
-from collections.abc import Collection
+from collections import Counter
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,51 +15,129 @@ from odf_engines.spark.gate.trees import items, iter_plan, simple_name, view_nam
 
 __all__ = ["GroupColumns", "find_group_columns"]
 
-_PLANS = frozenset({"Aggregate", "Filter", "PipeOperator", "Project", "SubqueryAlias", "View"})
-"""Lists and filters below and above one GROUP BY: each row above it is of one group, each below it of one row."""
+_ROW_BY_ROW = frozenset({"Filter", "PipeOperator", "Sort", "SubqueryAlias", "WithCTE", "CTERelationDef"})
+"""Plans whose rows are those below, under the same numbers of columns, and are there or not each by itself."""
+_KEPT_SIDES = {
+    "Inner": ("left", "right"), "Cross": ("left", "right"), "LeftOuter": ("left",), "RightOuter": ("right",),
+    "LeftSemi": ("left",), "LeftAnti": ("left",), "ExistenceJoin": ("left",),
+}  # fmt: skip
+"""By the kind of a join its sides of which each row is joined, or is not, whatever other rows are on that side."""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupColumns:
-    """Columns of the one input that a query reads, in which the rows of each group are alike."""
+    """What is known of an input that a query reads once.
 
-    alias: str
+    Attributes:
+        names: Columns in which the rows are alike that meet.
+        read: Columns that the query looks at.
+    """
+
     names: tuple[str, ...]
+    read: frozenset[str]
 
 
-def find_group_columns(plan: Any, inputs: Collection[str]) -> GroupColumns | None:
-    """Find columns of an input by which an analysed query groups; None where there are none, or groups may mix them.
+def find_group_columns(plan: Any, inputs: Collection[str]) -> dict[str, GroupColumns]:
+    """Find what an analysed query groups each of its inputs by; inputs of which groups may mix any rows are left out.
 
     Args:
         plan: Analysed, over views that have the data columns of the inputs alone.
         inputs: Their names.
     """
     nodes = list(iter_plan(plan, inputs))
-    aggregates = [each for each in nodes if simple_name(each) == "Aggregate"]
-    reads = [each for each in nodes if view_name(each) in inputs]
-    if len(aggregates) != 1 or len(reads) != 1 or any(simple_name(each) not in _PLANS for each in nodes):
+    reads = Counter(view_name(each) for each in nodes)
+    tables = {int(each.id()): each.child() for each in nodes if simple_name(each) == "CTERelationDef"}
+    uses = Counter(int(each.cteId()) for each in nodes if simple_name(each) == "CTERelationRef")
+    once = {number: table for number, table in tables.items() if uses[number] == 1}
+    looked_at = {int(each.exprId().id()) for node in nodes for each in _columns_read(node, is_last=node is plan)}
+    found = {}
+    for alias in inputs:
+        view = None if reads[alias] != 1 else next(each for each in nodes if view_name(each) == alias)
+        columns = None if view is None else _descend(plan, alias, None, once)
+        if view is not None and columns:
+            names = {_number(each): str(each.name()) for each in items(view.output())}
+            read = frozenset(name for number, name in names.items() if number in looked_at)
+            found[alias] = GroupColumns(tuple(name for number, name in names.items() if number in columns), read)
+    return found
+
+
+def _columns_read(node: Any, *, is_last: bool) -> list[Any]:
+    listed = items(node.references().toSeq())
+    if is_last:
+        listed += items(node.output())
+    if simple_name(node) == "Distinct":
+        listed += items(node.child().output())
+    return listed
+
+
+def _descend(node: Any, alias: str, columns: set[int] | None, once: Mapping[int, Any]) -> set[int] | None:
+    """Follow columns of a plan down to the view of an input.
+
+    Args:
+        node: The plan.
+        alias: Of the input, which is read in one place.
+        columns: Numbers of columns of the plan in which rows are alike that meet above it; None where no rows do.
+        once: Common table expressions that are used once, by their numbers.
+
+    Returns:
+        Numbers of columns of the input, None where it is not below, or where rows meet that are alike in none.
+    """
+    if columns is not None and not columns:
         return None
-    columns = [each for each in items(aggregates[0].groupingExpressions()) if simple_name(each) == "AttributeReference"]
-    below = aggregates[0].child()
-    while view_name(below) not in inputs:
-        if simple_name(below) == "Project":
-            sources = {_number(each): _source_of(each) for each in items(below.projectList())}
-        elif simple_name(below) == "View":
-            inner = items(below.child().output())
-            sources = {_number(each): inner[place] for place, each in enumerate(items(below.output()))}
-        else:
-            sources = {_number(each): each for each in columns}
-        columns = [found for each in columns if (found := sources.get(_number(each))) is not None]
-        below = below.child()
-    given = {_number(each): str(each.name()) for each in items(below.output())}
-    names = tuple(dict.fromkeys(given[_number(each)] for each in columns))
-    return GroupColumns(str(view_name(below)), names) if names else None
+    below = None
+    match simple_name(node):
+        case "View" if view_name(node) == alias:
+            return {_number(each) for each in items(node.output())} if columns is None else columns
+        case "View":
+            below, columns = node.child(), _renamed(node, node.child(), columns)
+        case "CTERelationRef" if int(node.cteId()) in once:
+            below = once[int(node.cteId())]
+            columns = _renamed(node, below, columns)
+        case "Project":
+            below, columns = node.child(), _passed_on(items(node.projectList()), columns)
+        case "Aggregate":
+            groups = _numbers(items(node.groupingExpressions()))
+            passed = _passed_on(items(node.aggregateExpressions()), columns)
+            below, columns = node.child(), groups if passed is None else groups & passed
+        case "Window":
+            parts = _numbers(items(node.partitionSpec()))
+            below, columns = node.child(), parts if columns is None else parts & columns
+        case "Distinct":
+            listed = _numbers(items(node.output()))
+            below, columns = node.child(), listed if columns is None else columns
+        case "Join":
+            sides = _KEPT_SIDES.get(simple_name(node.joinType()), ())
+            found = (_descend(getattr(node, side)(), alias, _those_of(node, side, columns), once) for side in sides)
+            return next((each for each in found if each), None)
+        case "WithCTE":
+            below = node.plan()
+        case name if name in _ROW_BY_ROW:
+            below = node.child()
+    return None if below is None else _descend(below, alias, columns, once)
+
+
+def _those_of(join: Any, side: str, columns: set[int] | None) -> set[int] | None:
+    return None if columns is None else columns & _numbers(items(getattr(join, side)().output()))
+
+
+def _renamed(outer: Any, inner: Any, columns: set[int] | None) -> set[int] | None:
+    if columns is None:
+        return None
+    pairs = zip(items(outer.output()), items(inner.output()), strict=True)
+    return {_number(below) for above, below in pairs if _number(above) in columns}
+
+
+def _passed_on(listed: list[Any], columns: set[int] | None) -> set[int] | None:
+    """Return what columns of a list are below it, as far as it passes them on."""
+    if columns is None:
+        return None
+    sources = [each.child() if simple_name(each) == "Alias" else each for each in listed if _number(each) in columns]
+    return _numbers(sources)
+
+
+def _numbers(expressions: list[Any]) -> set[int]:
+    return {_number(each) for each in expressions if simple_name(each) == "AttributeReference"}
 
 
 def _number(column: Any) -> int:
     return int(column.exprId().id())
-
-
-def _source_of(expression: Any) -> Any:
-    inner = expression.child() if simple_name(expression) == "Alias" else expression
-    return inner if simple_name(inner) == "AttributeReference" else None

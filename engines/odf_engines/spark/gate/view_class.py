@@ -7,7 +7,7 @@ Source: clauses VIEW-1 to VIEW-4, VIEW-6 and VIEW-10 in ``spec/extensions/mainta
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from odf_engines.errors import InvalidQueryError, NotReplayableError
@@ -32,11 +32,11 @@ class ViewQuery:
     Attributes:
         key: Positions of the output columns that tell its rows apart; none of them where there is only one row, None
             where nothing is known.
-        group_columns: In which the rows of a group are alike (VIEW-13), None where that is not known.
+        group_columns: By alias of an input, in which columns the rows are alike that meet (VIEW-13), where it is known.
     """
 
     key: tuple[int, ...] | None
-    group_columns: GroupColumns | None = None
+    group_columns: Mapping[str, GroupColumns] = field(default_factory=dict)
 
 
 def check_view(plan: Any, inputs: Mapping[str, Any], vocabulary: Vocabulary) -> ViewQuery:

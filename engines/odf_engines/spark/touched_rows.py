@@ -1,0 +1,197 @@
+"""The rows of a large input that a step of a maintained view looks at: those that meet rows which it brings.
+
+A query may say that rows which differ in some columns never meet (``group_columns``). Then what is made of rows unlike
+any that a step brings is the same before and after it, and both results are computed without them. The others are
+found here, in one pass by Arrow that counts all rows meanwhile, and written to a file that stands for the input then.
+
+Rows that take and are taken are alike, so both are in that file or neither. Where values have several forms (0.0 and
+-0.0, NaN) any form is like any other, as it is to the query.
+
+Source: clause VIEW-13 in ``spec/extensions/maintained-views.md``.
+"""
+
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from odf_engines.contract import TransformInput, TransformRequest
+from odf_engines.spark.folded_rows import data_schema, slices_upto, take_rows
+from odf_engines.spark.known_transforms import KnownView
+from odf_engines.spark.pieces import fit_in_memory
+from odf_engines.spark.small_inputs import RowsRead, Work, columns_read, may_be_small
+from odf_protocol.errors import UnsupportedError
+
+__all__ = ["keep_touched"]
+
+_MOST_BROUGHT: Final = 0.25  # guess: of the bytes; where more come, most groups may be touched
+_MOST_BROUGHT_BYTES: Final = 16 * 1024 * 1024  # guess: of files, whose values are held in memory
+_MOST_TOUCHED: Final = 0.25  # guess: of the rows; beyond, Spark is as fast over all of them
+_MOST_NUMBERED: Final = 2**62  # combinations of values; their numbers are signed and have 64 bits
+
+
+@dataclass(frozen=True, slots=True)
+class _Touched:
+    """Combinations of values that the rows of a step have.
+
+    Attributes:
+        values: That each column has.
+        numbers: Of the combinations, see ``_number``.
+    """
+
+    values: Mapping[str, pa.Array]
+    numbers: pa.Array
+
+    def choose(self, rows: pa.Table) -> pa.ChunkedArray:
+        """Say which rows have one of them."""
+        return pc.is_in(_number(rows, self.values), self.numbers)
+
+
+def keep_touched(request: TransformRequest, known: KnownView, work: Work) -> TransformRequest:
+    """Return a request that gives what this one does, over those rows of a large input that its step touches.
+
+    Args:
+        request: With the earlier slices of all inputs.
+        known: The view.
+        work: Of this request, which knows afterwards what was read.
+
+    Returns:
+        The request as it is where more than one input changed, or it is not known which rows are touched, or these
+        would be most.
+    """
+    changed = [each for each in request.inputs if each.offset_interval is not None]
+    if len(changed) != 1 or any(each.prev_schema not in (None, each.schema) for each in request.inputs):
+        return request
+    (source,) = changed
+    columns = known.query.group_columns.get(source.alias)
+    # In which order the rows of a join come may follow from the sizes of its sides.
+    if columns is None or (known.depends_on_order and len(request.inputs) > 1) or not _is_worth_it(source):
+        return request
+    target = work.folder / "touched.parquet"
+    try:
+        read = _write_touched(target, source, columns.names, None if known.depends_on_order else columns.read, work)
+    except (UnsupportedError, pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return request  # Spark says what is wrong with it, or reads it all the same
+    if read is None:
+        return request
+    assert source.offset_interval is not None
+    work.read[source.alias, source.offset_interval.end] = read
+    touched = replace(source, earlier_slices=(target,), slices=(target,))
+    return replace(request, inputs=tuple(touched if each is source else each for each in request.inputs))
+
+
+def _is_worth_it(source: TransformInput) -> bool:
+    if source.prev_offset is None or may_be_small(source.earlier_slices, data_schema(source.schema, source.vocabulary)):
+        return False
+    earlier_bytes = sum(path.stat().st_size for path in source.earlier_slices)
+    new_bytes = sum(path.stat().st_size for path in source.slices)
+    # A row group is held in memory whole.
+    is_little = new_bytes <= min(_MOST_BROUGHT * earlier_bytes, _MOST_BROUGHT_BYTES)
+    return is_little and fit_in_memory((*source.earlier_slices, *source.slices))
+
+
+def _write_touched(
+    target: Path, source: TransformInput, names: Sequence[str], looked_at: frozenset[str] | None, work: Work
+) -> RowsRead | None:
+    """Write the rows that a step touches, in the order of their offsets, with offset and operation.
+
+    Args:
+        target: File that does not exist yet.
+        source: The input.
+        names: Columns in which rows are alike that meet.
+        looked_at: Columns that the query looks at, None for all. Others are needed to tell which rows are taken.
+        work: Of this request.
+
+    Returns:
+        What was read. None: too many rows are touched.
+    """
+    assert source.offset_interval is not None
+    offset, op, last = source.vocabulary.offset, source.vocabulary.op, source.offset_interval.end
+    kept = columns_read(data_schema(source.schema, source.vocabulary), source.vocabulary)
+    told = pa.schema(
+        each for each in kept if each.name in {offset, op} or (each.name in names and not pa.types.is_nested(each.type))
+    )
+    slices = slices_upto(source, last)
+    if looked_at is None or take_rows(slices, op):
+        looked_at = frozenset(kept.names)
+    touched = _find_touched(source, told)
+    if touched is None:
+        return None
+    most = _MOST_TOUCHED * sum(pq.read_metadata(path).num_rows for path in slices)
+    rows = written = 0
+    ends: list[int] = []
+    with pq.ParquetWriter(target, kept) as writer:
+        for file, group in _iter_groups(slices):
+            found = _read(file, group, told, told.names)
+            is_read = pc.less_equal(found.column(offset), last)
+            read = pc.min_max(found.column(offset).filter(is_read)).as_py()
+            ends += [each for each in read.values() if each is not None]
+            rows += pc.sum(is_read).as_py() or 0
+            chosen = pc.and_(is_read, touched.choose(found))
+            written += pc.sum(chosen).as_py() or 0
+            if written > most:
+                return None
+            if pc.any(chosen).as_py():
+                others = _read(file, group, kept, looked_at - {*told.names})
+                whole = [(found if each in told.names else others).column(each).filter(chosen) for each in kept.names]
+                writer.write_table(pa.Table.from_arrays(whole, schema=kept))
+    if may_be_small([target], data_schema(source.schema, source.vocabulary)):
+        work.keep(target, pq.read_table(target))
+    return {"rows": rows, "first": min(ends, default=None), "last": max(ends, default=None)}
+
+
+def _iter_groups(slices: Sequence[Path]) -> Iterator[tuple[pq.ParquetFile, int]]:
+    for path in slices:
+        with pq.ParquetFile(path) as file:
+            for number in range(file.num_row_groups):
+                yield file, number
+
+
+def _find_touched(source: TransformInput, told: pa.Schema) -> _Touched | None:
+    """Find the values that rows of the step have; None where no column of theirs can be compared here."""
+    assert source.offset_interval is not None
+    first, last = source.offset_interval.start, source.offset_interval.end
+    brought = pa.concat_tables(_read(file, group, told, told.names) for file, group in _iter_groups(source.slices))
+    offsets = brought.column(source.vocabulary.offset)
+    brought = brought.filter(pc.and_(pc.greater_equal(offsets, first), pc.less_equal(offsets, last)))
+    values: dict[str, pa.Array] = {}
+    log = {source.vocabulary.offset, source.vocabulary.op}
+    for name in (each for each in told.names if each not in log):
+        known = pc.unique(_in_one_form(brought.column(name)))
+        # Rows that are alike in fewer columns are more, which does no harm.
+        if math.prod(map(len, values.values())) * len(known) <= _MOST_NUMBERED:
+            values[name] = known
+    return _Touched(values, pc.unique(_number(brought, values))) if values else None
+
+
+def _number(rows: pa.Table, values: Mapping[str, pa.Array]) -> pa.ChunkedArray:
+    """Number the combinations of values of rows; a row with a value that is not known has none."""
+    numbers = None
+    for name, known in values.items():
+        found = pc.index_in(_in_one_form(rows.column(name)), known).cast(pa.int64())
+        numbers = found if numbers is None else pc.add(pc.multiply(numbers, len(known)), found)
+    return numbers
+
+
+def _in_one_form(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return values that are equal to SQL as the same bits: floating-point numbers have two zeros and many NaN."""
+    if not pa.types.is_floating(column.type):
+        return column
+    return pc.if_else(pc.is_nan(column), pa.scalar(math.nan, column.type), pc.add(column, pa.scalar(0, column.type)))
+
+
+def _read(file: pq.ParquetFile, group: int, columns: pa.Schema, wanted: Collection[str]) -> pa.Table:
+    """Read columns of a row group; one that is not wanted is null, as is one that came into the schema later."""
+    stored = [each for each in columns.names if each in wanted and each in file.schema_arrow.names]
+    rows = file.read_row_group(group, columns=stored)
+    nothing = (pa.nulls(file.metadata.row_group(group).num_rows, each.type) for each in columns)
+    given = (
+        rows.column(each.name).cast(each.type) if each.name in stored else nulls
+        for each, nulls in zip(columns, nothing, strict=True)
+    )
+    return pa.Table.from_arrays(list(given), schema=columns)
