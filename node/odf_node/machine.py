@@ -20,7 +20,8 @@ OLDEST_PYTHON: Final = (3, 11)
 LOW_SPACE_BYTES: Final = 2_000_000_000  # guess: an engine's scratch and a few large slices
 PACKAGE: Final = "odf-node"
 MENDING: Final = {
-    "namespaces": "install the package bubblewrap, or allow unprivileged user namespaces",
+    "namespaces": "install the package bubblewrap, or allow unprivileged user namespaces; in a container, with "
+    "'podman run --security-opt unmask=/proc/* --security-opt seccomp=unconfined'",
     "cgroup-namespace": "use a kernel with cgroup namespaces",
     "system-call-filter": "install libseccomp2, or use a kernel with seccomp filters",
     "watch": "use a kernel that tells the children of a process in /proc",
@@ -46,6 +47,8 @@ def examine_machine(home: Path | None) -> list[MachineFinding]:
         _try("engine", _engine, "install odf-node again"),
         *_needs(),
         *_added_engines(folder),
+        *_cluster(folder),
+        *_images(folder),
         *examine_extras(),
         _home(folder),
         _space(folder),
@@ -130,6 +133,55 @@ def _added_engines(folder: Path) -> list[MachineFinding]:
             findings.append(MachineFinding(f"engine {each.name}", False, each.found, mend))
             continue
         findings += [MachineFinding(need.what, need.is_there, need.found, need.mend) for need in each.engine.examine()]
+    return findings
+
+
+def _cluster(folder: Path) -> list[MachineFinding]:
+    """Try the cluster that the settings name, as a step would use it (CLUSTER-6)."""
+    from odf_engines.contract import Limits
+    from odf_engines.engine import ClusterEngine
+    from odf_engines.registry import get_engine, installed_engines
+    from odf_node.configuration import find_configuration_file, load_configuration
+    from odf_node.engines.cluster import find_cluster, opened_on_cluster
+    from odf_node.errors import UsageError
+
+    try:
+        engines = load_configuration(find_configuration_file(None, os.environ, folder), os.environ).engines
+    except UsageError as error:
+        return [MachineFinding("settings", False, str(error), "correct them ('odf-node serve --check' reads them)")]
+    cluster = find_cluster(engines)
+    if cluster is None:
+        return []
+    what, mend = f"cluster {cluster.master}", "correct the settings engines.spark_… or the cluster"
+    engine = next((each for each in map(get_engine, installed_engines()) if isinstance(each, ClusterEngine)), None)
+    if engine is None:
+        return [MachineFinding(what, False, "no engine that is installed uses one", "pip install 'odf-node[spark]'")]
+    try:
+        with opened_on_cluster(engine, cluster, Limits()) as session:
+            session.start()
+    except OdfError as error:
+        return [MachineFinding(what, False, str(error), mend)]
+    return [MachineFinding(what, True, f"takes this node; its executors write to {cluster.shared_folder}")]
+
+
+def _images(folder: Path) -> list[MachineFinding]:
+    """Return the images that fetch rows, their files as they were added (ING-41)."""
+    from odf_node.adapters.image_folder import ImageFolder
+    from odf_node.ports.images import DamagedImage
+
+    images, findings = ImageFolder(Home(folder)), []
+    for image in images.list():
+        what, mend = f"image {image.name}", f"odf-node image remove {image.name}, and add it again"
+        try:
+            if isinstance(image, DamagedImage):
+                findings.append(MachineFinding(what, False, image.found, mend))
+                continue
+            images.open_root(image)
+        except OdfError as error:
+            findings.append(MachineFinding(what, False, str(error), mend))
+            continue
+        reach = "with this machine's network" if image.has_network else "without a network"
+        findings.append(MachineFinding(what, True, f"{reach}, added {image.added_at}"))
     return findings
 
 

@@ -6,6 +6,7 @@ on the cluster, the other with its embedded engine, and an auditor without a clu
 
 import json
 import shutil
+import time
 from pathlib import Path
 
 import pytest
@@ -121,7 +122,21 @@ def test_a_cluster_publishes_the_same_bytes_as_one_machine(published: tuple[Real
         settings = _cluster_settings(cluster, shared)
         there.must("pull", *DATASETS, "--system-time", SECOND, environment={**in_steps, **settings})
         tasks = cluster.finished_tasks()
+        told = there.must("doctor", "-o", "json", environment=settings)
+        assert {row["what"]: row["ok"] for row in told.json()}[f"cluster {cluster.master}"]
+        stranger = _copy(node, tmp_path / "stranger")
+        false_secret = tmp_path / "false-secret"
+        false_secret.write_text("0" * 64)
+        false_secret.chmod(0o600)
+        began_s = time.monotonic()
+        refused = stranger.run(
+            "pull", "trips", environment={**settings, "ODF_NODE_ENGINES_SPARK_SECRET": str(false_secret)}
+        )
+        refused_s = time.monotonic() - began_s
 
+    assert (refused.code, "its secret" in refused.err) == (5, True)
+    assert refused_s < 55  # Spark itself gives up after 60
+    assert _blocks(stranger) == _blocks(node)
     assert len(tasks) == 2
     # Steps over so little have one task after the other, so both executors worked in stages of the ingest alone; and in
     # the one in which they were tried.
@@ -162,10 +177,13 @@ def test_a_cluster_that_cannot_be_used_is_refused_and_leaves_nothing(
     readable = there.run("pull", "trips", environment=settings)
     shared.rmdir()
     folderless = there.run("pull", "trips", environment=settings)
+    told = there.run("doctor", "-o", "json", environment=settings)
 
     assert (unreachable.code, readable.code, folderless.code) == (5, 5, 5)
     assert "no master takes a connection (127.0.0.1:1: Connection refused)" in unreachable.err
     assert "must be a file that only its owner can read" in readable.err
     assert f"there is no folder {shared}" in folderless.err
+    (tried,) = [row for row in told.json() if row["what"] == f"cluster {cluster.master}"]
+    assert (told.code, tried["ok"], f"there is no folder {shared}" in tried["found"]) == (1, False, True)
     assert there.snapshot() == before
     assert {path.name for path in tmp_path.iterdir()} == {"there", "secret"}

@@ -58,6 +58,24 @@ def in_nested_sandbox(code, **environment):
     )  # fmt: skip
 
 
+def test_container_that_forbids_the_name_of_a_host_lacks_the_layer():
+    # As the filters of container tools do, which allow namespaces. Source: seccomp.json of containers-common.
+    code = """
+import pyseccomp
+filter = pyseccomp.SyscallFilter(pyseccomp.ALLOW)
+filter.add_rule(pyseccomp.ERRNO(1), "sethostname")
+filter.load()
+from odf_node.machine import examine_machine
+from pathlib import Path
+(found,) = [each for each in examine_machine(Path("/nowhere")) if each.what == "sandbox: namespaces"]
+print(found.ok, found.found, found.mend)
+"""
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=240, check=True).stdout
+    assert told.startswith("False")
+    assert "Can't set hostname" in told
+    assert "--security-opt seccomp=unconfined" in told
+
+
 @pytest.fixture(scope="module")
 def engine(tmp_path_factory):
     """An engine that has looked at its files once for all tests here."""

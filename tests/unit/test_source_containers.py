@@ -18,6 +18,7 @@ from odf_node.adapters.image_folder import ImageFolder
 from odf_node.adapters.sources import LocalSourceReader, SourceLimits
 from odf_node.errors import UsageError
 from odf_node.home import Home
+from odf_node.machine import examine_machine
 from odf_node.ports.errors import HomeCorruptError
 from odf_node.ports.images import AddedImage
 from odf_node.ports.sources import (
@@ -224,6 +225,20 @@ def test_files_that_were_changed_since_are_noticed_before_anything_runs(empty: P
     (empty.images.open_root(image) / "fetch").write_text("#!/bin/sh\necho changed\n")
     with pytest.raises(HomeCorruptError, match=f"odf-node image remove {NAME}"):
         empty.fetch()
+    assert find_told(empty) == (False, f"odf-node image remove {NAME}, and add it again")
+
+
+def find_told(place: Place) -> tuple[bool, str]:
+    """What ``doctor`` says of the image."""
+    (told,) = [each for each in examine_machine(place.home.path) if each.what == f"image {NAME}"]
+    return told.ok, told.mend
+
+
+def test_images_are_listed_by_doctor(empty: Place) -> None:
+    image = empty.add(shell_image())
+    assert find_told(empty) == (True, "")
+    (empty.images.open_root(image).parent / "image.json").write_text("{")
+    assert find_told(empty) == (False, f"odf-node image remove {NAME}, and add it again")
 
 
 # ING-42: state

@@ -16,12 +16,14 @@ from pathlib import Path
 
 from odf_engines.errors import SandboxUnavailableError
 
-__all__ = ["CGROUP_NAMESPACE", "NAMESPACES", "NETWORK_NAMESPACE", "Bubblewrap", "find_bubblewrap"]
+__all__ = ["CGROUP_NAMESPACE", "HOST_NAME", "NAMESPACES", "NETWORK_NAMESPACE", "Bubblewrap", "find_bubblewrap"]
 
 # Each by name: --unshare-all silently does without a user or cgroup namespace where there is none.
 NETWORK_NAMESPACE = "--unshare-net"
 NAMESPACES = ("--unshare-user", "--unshare-ipc", "--unshare-pid", NETWORK_NAMESPACE, "--unshare-uts")
 CGROUP_NAMESPACE = "--unshare-cgroup"
+HOST_NAME = "sandbox"
+"""Of every sandbox, instead of the machine's."""
 
 _PROBE_TIMEOUT_S = 10  # guess: the probe takes milliseconds; only a machine about to fall over needs longer
 
@@ -85,7 +87,7 @@ def _candidates() -> list[tuple[str, Path]]:
 
 
 def _probe(origin: str, path: Path) -> Bubblewrap | str:
-    """Make a sandbox with every namespace that the real one has; return why it does not work, if so."""
+    """Make a sandbox with every namespace and name that the real one has; return why it does not work, if so."""
     try:
         told = _run([str(path), "--version"])
         version = tuple(int(part) for part in told.stdout.split()[-1].split("."))
@@ -103,7 +105,8 @@ def _probe(origin: str, path: Path) -> Bubblewrap | str:
 
 
 def _try(path: Path, namespaces: Sequence[str]) -> subprocess.CompletedProcess[str]:
-    rights = ["--cap-drop", "ALL", "--uid", "65534", "--gid", "65534"]
+    # Containers may forbid the name of a host where they allow its namespace.
+    rights = ["--cap-drop", "ALL", "--uid", "65534", "--gid", "65534", "--hostname", HOST_NAME]
     return _run([str(path), *namespaces, *rights, "--ro-bind", "/", "/", "--proc", "/proc", "/bin/true"])
 
 

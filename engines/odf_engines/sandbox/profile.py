@@ -8,12 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from odf_engines.sandbox.bubblewrap import CGROUP_NAMESPACE, NAMESPACES, NETWORK_NAMESPACE, Bubblewrap
+from odf_engines.sandbox.bubblewrap import CGROUP_NAMESPACE, HOST_NAME, NAMESPACES, NETWORK_NAMESPACE, Bubblewrap
 
-__all__ = ["HOST_NAME", "SANDBOX_UID", "Mount", "Profile", "build_command", "open_environment", "write_accounts"]
+__all__ = ["SANDBOX_UID", "Mount", "Profile", "build_command", "open_environment", "write_accounts"]
 
 SANDBOX_UID = 65534  # nobody, by convention of Linux distributions
-HOST_NAME = "sandbox"
 
 # Not zero: a shared view of it is memory that no count of resident memory sees.
 _DEVICES = ("null", "full", "random", "urandom")

@@ -20,7 +20,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["SECRET", "SETTINGS", "SHORT_LIVED", "class_archives", "connect_spark", "java_command", "start_java"]
+__all__ = [
+    "SECRET", "SETTINGS", "SHORT_LIVED", "class_archives", "connect_java", "connect_spark", "java_command",
+    "start_java", "start_spark",
+]  # fmt: skip
 
 JAVA = "/runtime/java/bin/java"
 SPARK_HOME = Path("/runtime/site/pyspark")
@@ -170,10 +173,17 @@ def connect_spark(java: "subprocess.Popen[bytes]") -> "SparkSession":
     Raises:
         RuntimeError: Java ended before Spark was up.
     """
-    from pyspark import SparkContext
-    from pyspark.sql import SparkSession
+    connect_java(java)
+    return start_spark()
 
-    from odf_engines.spark.warm_up import load_beside, load_libraries, load_sql
+
+def connect_java(java: "subprocess.Popen[bytes]") -> None:
+    """Wait until a Java that was started can be asked; Spark is not up then.
+
+    Raises:
+        RuntimeError: Java ended before.
+    """
+    from pyspark import SparkContext
 
     connection = Path(_CONNECTION)
     while not connection.exists():
@@ -188,6 +198,15 @@ def connect_spark(java: "subprocess.Popen[bytes]") -> "SparkSession":
     if (secret := Path(SECRET)).exists():
         # Not on the command line of Java, which everybody on the machine can read.
         SparkContext.setSystemProperty("spark.authenticate.secret", secret.read_text().strip())
+
+
+def start_spark() -> "SparkSession":
+    """Start Spark in the Java that is connected, and return its root session."""
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    from odf_engines.spark.warm_up import load_beside, load_libraries, load_sql
+
     sql = load_beside(load_sql)
     SparkContext.getOrCreate()
     sql.join()

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 
+from odf_engines.cluster import parse_masters
 from odf_engines.errors import ClusterUnavailableError
 from odf_engines.spark.java_classes import java_class, scala_object, scala_sequence
-from odf_engines.spark.launch import connect_spark
+from odf_engines.spark.launch import connect_java, start_spark
 from odf_engines.spark.plans import analysed_plan, rows_of_plan
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ _TAKEN_S = 90.0  # guess: Java starts in seconds, and Spark itself asks a master
 _EXECUTORS_S = 75.0  # guess: workers start Java within seconds, on a machine that is busy in most of a minute
 _LATER_S = 5.0  # guess: how much later the others start than the first
 _POLL_S = 0.1
+_MASTER = "Master"  # what Spark calls the part of a master that applications speak to
 
 _JAVA_VERSION = "java.version"
 _EXPRESSIONS = "org.apache.spark.sql.catalyst.expressions"
@@ -49,7 +51,9 @@ def connect_cluster(java: "subprocess.Popen[bytes]", arguments: dict[str, Any], 
     patience = threading.Timer(_TAKEN_S, java.kill)
     patience.start()
     try:
-        root = connect_spark(java)
+        connect_java(java)
+        _ask_masters(master)
+        root = start_spark()
     except Exception as error:
         traceback.print_exc()  # for the log
         reason = "the master takes no application; its secret, its encryption or its version"
@@ -62,6 +66,38 @@ def connect_cluster(java: "subprocess.Popen[bytes]", arguments: dict[str, Any], 
         raise ClusterUnavailableError(master, reason)
     _check_executors(root, master, executors, output / ".executors")
     return root
+
+
+def _ask_masters(master: str) -> None:
+    """Speak to each master as an application does that is about to register, until one answers.
+
+    Spark itself asks again after 20 s and 40 s whoever refuses it, whatever the reason.
+
+    Raises:
+        Py4JJavaError: None answers; why the last one does not.
+    """
+    from py4j.protocol import Py4JJavaError
+
+    settings = java_class("org.apache.spark.SparkConf")(True)
+    of_security = java_class("org.apache.spark.SecurityManager")
+    defaults = [getattr(of_security, f"$lessinit$greater$default${place}")() for place in (2, 3)]
+    host = str(settings.get("spark.driver.bindAddress"))
+    asking = scala_object("org.apache.spark.rpc.RpcEnv$").create(
+        "asking", host, 0, settings, of_security(settings, *defaults), True
+    )
+    refusal: Py4JJavaError | None = None
+    try:
+        for name, port in parse_masters(master):
+            try:
+                asking.setupEndpointRef(java_class("org.apache.spark.rpc.RpcAddress")(name, port), _MASTER)
+            except Py4JJavaError as error:
+                refusal = error
+            else:
+                return
+    finally:
+        asking.shutdown()
+    assert refusal is not None
+    raise refusal
 
 
 def _wait_for_executors(root: "SparkSession", wanted: int) -> int:

@@ -20,8 +20,9 @@ from odf_engines.errors import ClusterUnavailableError
 from odf_engines.host.guest import Guest
 from odf_engines.host.session import HostSession, open_session
 from odf_engines.host.worker import OUTPUT_VARIABLE
+from odf_engines.sandbox.bubblewrap import HOST_NAME
 from odf_engines.sandbox.process import SandboxedProcess
-from odf_engines.sandbox.profile import HOST_NAME, Mount, Profile
+from odf_engines.sandbox.profile import Mount, Profile
 from odf_engines.spark.launch import SECRET
 
 __all__ = ["ClusterSession", "open_on_cluster"]
