@@ -32,6 +32,7 @@ from odf_engines.errors import (
 from odf_engines.limits import Limits
 from odf_engines.prepared_rows import PreparedRows
 from odf_engines.readers.call import ReaderCall
+from odf_engines.stage_figures import StageFigures
 from odf_protocol.events import DataSchema, MergeStrategy, OffsetInterval, ReadStep, TransformSql
 from odf_protocol.multihash import Multihash
 from odf_protocol.timestamp import Timestamp
@@ -66,6 +67,7 @@ __all__ = [
     "ReaderCall",
     "ReferencedRows",
     "SandboxUnavailableError",
+    "StageFigures",
     "Statistics",
     "TransformClass",
     "TransformInput",
@@ -166,6 +168,7 @@ class Statistics:
         seconds: Inside the engine.
         rows_by_input: Rows read of each input of a step, in order; None: the engine does not say.
         rows_by_operation: Rows written, by operation from 0 on, as the host counted them; None: nobody did.
+        stages: Of an ingest, by stage and plug-in (STAGE-1).
     """
 
     rows_in: int = 0
@@ -174,6 +177,7 @@ class Statistics:
     seconds: float = 0.0
     rows_by_input: tuple[int | None, ...] = ()
     rows_by_operation: tuple[int, ...] | None = None
+    stages: tuple[StageFigures, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,6 +6,8 @@ Source: spec/ingest.md ING-7.
 from dataclasses import dataclass
 from pathlib import Path
 
+from odf_engines.stage_figures import StageFigures
+
 __all__ = ["PreparedRows"]
 
 
@@ -18,9 +20,11 @@ class PreparedRows:
         quarantine: Records that could not be taken, with their errors, Parquet; None: all could.
         records: How many the source has.
         left_out: How many of them a converter left out (CONV-7).
+        stages: What was done so far (STAGE-1).
     """
 
     rows: Path
     quarantine: Path | None
     records: int
     left_out: int = 0
+    stages: tuple[StageFigures, ...] = ()

@@ -16,15 +16,14 @@ from odf_node.home import Home, find_default_home
 from odf_node.os_errors import mapped_os_errors
 from odf_node.ports import Clock, Commands
 from odf_node.read_models import ReadModels
+from odf_node.settings_kept import KeepsToSettings
 from odf_protocol.timestamp import Timestamp
 
 if TYPE_CHECKING:
-    from odf_engines.engine import EngineSession
     from odf_node.acceptance.acceptor import Acceptor
     from odf_node.acceptance.refusals import Refusals
     from odf_node.adapters.outgoing import Outgoing
     from odf_node.byte_rate import ByteRate
-    from odf_node.configuration.declaration import Engines
     from odf_node.datasets.creation import DatasetCreator
     from odf_node.datasets.deletion import Deletion
     from odf_node.datasets.exporting import Exporting
@@ -60,14 +59,14 @@ REFUSED_BYTES: Final = 1_000_000_000
 """Evidence of refusals that is kept where no setting says otherwise; ``storage.refused_bytes`` of the daemon."""
 
 
-class Node:
+class Node(KeepsToSettings):
     """One home with every service over it, each made when it is first asked for.
 
     Services import what they need when they are made, so that a light command never pays for a heavy one.
     """
 
     def __init__(self, home: Home, clock: Clock) -> None:
-        self.home = home
+        super().__init__(home)
         self.clock = clock
         store = self.store = SqliteMetadataStore(home)
         self.chains, self.datasets, self.commits, self.ingests = store, store, store, store
@@ -95,14 +94,18 @@ class Node:
         if "engines" in self.__dict__:
             self.engines.close()
         self.store.close()
+        self.flush_observer()
 
     @cached_property
     def engines(self) -> "EngineHost":
         """Engine sessions of this run."""
+        from odf_node.adapters.kept_session import find_warm_engine
         from odf_node.engines.sessions import EngineHost
 
         parts = EngineWorkspace(self.home.engines), self.objects.rows, self.engine_shelf
-        return EngineHost(*parts, find_warm=self._find_warm_engine, roles=self.engine_roles)
+        host = EngineHost(*parts, roles=self.engine_roles, observer=self.observer)
+        host.find_warm = lambda name: find_warm_engine(self.home.engines, name, os.environ)
+        return host
 
     @cached_property
     def engine_shelf(self) -> "EngineShelf":
@@ -110,13 +113,6 @@ class Node:
         from odf_node.adapters.engine_folder import EngineFolder
 
         return EngineFolder(self.home)
-
-    @cached_property
-    def engine_roles(self) -> "Engines":
-        """Which engine does what no manifest says, as settings that can be read have it; the daemon sets its own."""
-        from odf_node.configuration import find_configuration_file, load_configuration
-
-        return load_configuration(find_configuration_file(None, os.environ, self.home.path), os.environ).engines
 
     @cached_property
     def rate(self) -> "ByteRate":
@@ -195,7 +191,7 @@ class Node:
         from odf_node.ingest.ingestion import Ingestor
 
         sources = open_sources(self.home, self.rate, self.commands)
-        ports = self.chains, self.commits, self.documents, self.object_names, self.ingests, self.quarantine
+        ports = self.chains, self.commits, self.documents, self.object_names, self.ingests, self.quarantine, self.store
         parts = self.objects, self.keys, self.engines
         return Ingestor(*ports, *parts, sources, os.environ, self.home.staging)
 
@@ -303,8 +299,8 @@ class Node:
         from odf_node.adapters.layout_places import find_layout_target
         from odf_node.exchange.pushing import Pushing
 
-        ports = self.chains, self.documents, self.object_names
-        return Pushing(*ports, self.objects, self.outgoing.send_push, self.exporting, find_layout_target)
+        ports = self.chains, self.documents, self.object_names, self.objects
+        return Pushing(*ports, self.outgoing.send_push, self.exporting, find_layout_target, self.observer)
 
     @cached_property
     def exporting(self) -> "Exporting":
@@ -357,11 +353,6 @@ class Node:
         from odf_node.exchange.tokens import Tokens
 
         return Tokens(self.chains, self.store, self.clock)
-
-    def _find_warm_engine(self, name: str) -> "EngineSession | None":
-        from odf_node.adapters.kept_session import find_warm_engine
-
-        return find_warm_engine(self.home.engines, name, os.environ)
 
     def read_policies(self) -> "PolicySet":
         """Read what the operator accepts on what proof."""

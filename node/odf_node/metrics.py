@@ -96,16 +96,19 @@ class Gauge:
 class GaugeFamily:
     """One figure for each of a few things, read when somebody asks."""
 
-    def __init__(self, name: str, meaning: str, read: Callable[[], Mapping[Labels, float]]) -> None:
+    def __init__(
+        self, name: str, meaning: str, read: Callable[[], Mapping[Labels, float]], kind: str = "gauge"
+    ) -> None:
         self.name = name
         self.meaning = meaning
         self._read = read
+        self._kind = kind
 
     def iter_lines(self) -> Iterator[str]:
         """Yield the exposition; nothing where there are no figures."""
         values = self._read()
         if values:
-            yield from _header(self.name, self.meaning, "gauge")
+            yield from _header(self.name, self.meaning, self._kind)
         for labels, value in values.items():
             yield f"{self.name}{_braces(labels)} {value:.15g}"
 
@@ -137,9 +140,11 @@ class Metrics:
         """Add a figure that is read when somebody asks, in a thread; None: there is none now."""
         self._add(Gauge(f"odf_node_{name}", meaning, read))
 
-    def add_family(self, name: str, meaning: str, read: Callable[[], Mapping[Labels, float]]) -> None:
-        """Add a figure for each of a few things, read like a gauge."""
-        self._add(GaugeFamily(f"odf_node_{name}", meaning, read))
+    def add_family(
+        self, name: str, meaning: str, read: Callable[[], Mapping[Labels, float]], *, kind: str = "gauge"
+    ) -> None:
+        """Add a figure for each of a few things, read like a gauge; of the kind ``counter`` where it only grows."""
+        self._add(GaugeFamily(f"odf_node_{name}", meaning, read, kind))
 
     def render(self) -> str:
         """Write everything; reads the gauges, so it may block."""

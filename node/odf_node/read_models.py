@@ -43,7 +43,7 @@ class ReadModels:
         """Behind ``log``."""
         from odf_node.derive.chain_log import ChainLog
 
-        return ChainLog(self._store, self._store, self._store, self._objects)
+        return ChainLog(self._store, self._store, self._store, self._objects, self._store)
 
     @property
     def grounds(self) -> "GroundsReader":

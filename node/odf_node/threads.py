@@ -2,6 +2,8 @@
 
 import asyncio
 from collections.abc import Callable
+from contextvars import copy_context
+from functools import partial
 from typing import TypeVar
 
 _Result = TypeVar("_Result")
@@ -10,9 +12,11 @@ _Result = TypeVar("_Result")
 async def finish_in_thread(work: Callable[[], _Result], *, stop: Callable[[], None] = lambda: None) -> _Result:
     """Run ``work`` in a thread; when the waiting task is cancelled, the work is told to ``stop`` and waited for first.
 
+    It runs in the context of the waiting task, as with ``asyncio.to_thread``.
+
     For work on something that is closed or reused right after: ``asyncio.to_thread`` would go on with it then.
     """
-    future = asyncio.get_running_loop().run_in_executor(None, work)
+    future = asyncio.get_running_loop().run_in_executor(None, partial(copy_context().run, work))
     try:
         return await asyncio.shield(future)
     except asyncio.CancelledError:

@@ -1,8 +1,10 @@
 """The engine without Java: takes plain appends, leaves the rest to the other, and gives the same slices."""
 
 import hashlib
+import json
 import re
 import threading
+from contextlib import closing
 
 import pytest
 
@@ -11,8 +13,12 @@ from odf_engines.contract import IngestRequest, Limits
 from odf_engines.errors import InvalidSourceError, UnsuitableSourceError
 from odf_node.adapters.keeper_place import KeeperPlace
 from odf_node.adapters.kept_session import find_warm_session
+from odf_node.adapters.sqlite_store import SqliteMetadataStore
 from odf_node.adapters.warm_engines import Keeper
+from odf_node.daemon.stage_gauges import add_stage_figures
 from odf_node.engine_workspace import EngineWorkspace
+from odf_node.home import Home
+from odf_node.metrics import Metrics
 from odf_node.program_files import build_of_program
 from odf_protocol.events import (
     DataTypeDate,
@@ -128,6 +134,7 @@ content:
     rows = tmp_path / "rows.ndjson"
     rows.write_text('{"n": 1}\n{"n": 2}\n')
     assert "2 rows" in node.must("ingest", "rows", str(rows)).out
+    _check_that_stages_are_shown(node)
     rows.write_text('{"n": "many"}\n')
     refused = node.run("ingest", "rows", str(rows))
     assert refused.code == 8
@@ -193,3 +200,24 @@ content:
     log = run_command(node.home, "ingest", "--dry-run", "counted", long_source, environment=each_s).stderr
     assert re.search(r"taking in .*, [0-9,]+ rows", log)
     assert "\r" not in log
+
+
+def _check_that_stages_are_shown(node: RealNode) -> None:
+    """STAGE-4, STAGE-5: beside the block, of the newest ingest, and summed."""
+    assert re.search(r"AddData  \+2 rows  read 2, [0-9.]+ s", node.must("log", "rows", "-o", "oneline").out)
+    (newest,) = json.loads(node.must("inspect", "plan", "rows", "-o", "json").out)
+    names = [(each["stage"], each.get("plugIn")) for each in newest["stages"]]
+    stages = ("engine", "read", "merge", "quarantine", "persist")
+    assert [name for name, plug_in in names if plug_in is None] == [*stages]
+    assert {("read", "NdJson"), ("merge", "Append")} <= set(names)
+    logged = json.loads(node.must("log", "rows", "-o", "json", "-n", "1").out)
+    assert logged["stages"] == newest["stages"]
+    assert "NdJson" in node.must("inspect", "plan", "rows").out
+    with closing(SqliteMetadataStore(Home(node.home))) as store:
+        metrics = Metrics()
+        add_stage_figures(metrics, store)
+    lines = metrics.render().splitlines()
+    assert 'odf_node_ingest_plug_in_rows_total{stage="read",plug_in="NdJson",rows="in"} 2' in lines
+    assert 'odf_node_ingest_stage_batches_total{stage="persist"} 1' in lines
+    assert "# TYPE odf_node_ingest_stage_seconds_total counter" in lines
+    assert any(line.startswith('odf_node_ingest_stage_seconds_total{stage="engine"} ') for line in lines)

@@ -120,6 +120,35 @@ def test_both_engines_say_the_same_of_the_same_rows(arrow, tmp_path: Path) -> No
         }  # fmt: skip
 
 
+@pytest.mark.spark
+def test_both_engines_count_time_and_rows_of_each_validator_stage_1(arrow, tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text(ROWS)
+    ours = arrow.ingest(request(tmp_path / "rows.csv", validators=CALLS)).statistics.stages
+    theirs = RootDataset(READ, merge=MergeStrategySnapshot(primary_key=("n",))).ingest(
+        ROWS.replace(",200,", ",+200,"), validators=CALLS
+    )
+    for stages in (ours, theirs.statistics.stages):
+        found = {(each.stage, each.plug_in, each.position): each for each in stages}
+        counts = {key: (each.rows_in, each.rows_out, each.bad_rows) for key, each in found.items()}
+        assert {key: count for key, count in counts.items() if key[0] in {"read", "validate"}} == {
+            ("read", "", 0): (5, 4, 1),
+            ("read", "Csv", 0): (5, 4, 1),
+            ("validate", "", 0): (4, 1, 3),
+            ("validate", "Range", 0): (4, 3, 1),
+            ("validate", "Required", 1): (4, 2, 2),
+            ("validate", "Format", 2): (4, 3, 1),
+            ("validate", "Unique", 3): (4, 3, 1),
+            ("validate", "Required", 4): (4, 4, 0),
+        }
+        assert counts["quarantine", "", 0] == (4, 4, None)
+        assert found["merge", "", 0].rows_out == 1
+        assert all(each.seconds > 0 and each.began_s <= each.ended_s for each in stages)
+        plug_ins = sum(each.seconds for each in stages if each.stage == "validate" and each.plug_in)
+        assert plug_ins <= found["validate", "", 0].seconds
+    assert ("merge", "Append", 0) in {(each.stage, each.plug_in, each.position) for each in ours}
+    assert ("merge", "Snapshot", 0) in {(each.stage, each.plug_in, each.position) for each in theirs.statistics.stages}
+
+
 def test_row_stands_in_quarantine_with_its_columns_as_the_sender_gave_them(arrow, tmp_path: Path) -> None:
     (tmp_path / "rows.csv").write_text('text,n,event_time\n"a""b",007,2020-01-01\n')
     response = arrow.ingest(request(tmp_path / "rows.csv", validators=(call("Range", column="n", most="1"),)))

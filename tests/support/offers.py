@@ -22,7 +22,8 @@ from odf_node.adapters.rows_folder import RowsFolder
 from odf_node.adapters.sqlite_store import SqliteMetadataStore
 from odf_node.arrivals import BY_PULLS, open_arrivals
 from odf_node.commit_point import commit_with_objects
-from odf_node.derive.transforms import Transformer, TransformReport
+from odf_node.derive.step_report import TransformReport
+from odf_node.derive.transforms import Transformer
 from odf_node.engine_workspace import EngineWorkspace
 from odf_node.engines.sessions import EngineHost
 from odf_node.errors import RefusedError

@@ -20,6 +20,7 @@ from odf_node.ports.object_names import ObjectNames
 from odf_node.ports.peers import PeerStore
 from odf_node.ports.quarantine import QuarantineStore
 from odf_node.ports.remotes import RemoteStore
+from odf_node.ports.stages import StageStore
 from odf_node.ports.subscriptions import SubscriptionStore
 from support.open_stores import open_store
 
@@ -40,6 +41,7 @@ class Store(
     AuditLog,
     GossipItems,
     SubscriptionStore,
+    StageStore,
     Protocol,
 ):
     """One object that fills every port."""

@@ -53,7 +53,7 @@ def _run(operation: str, request: Any, folder: Path, *, memory_bytes: int) -> di
         else:
             order = partial(iter_ordered, scratch=scratch, memory_bytes=memory_bytes)
             ingested = append_source(request, folders, order)
-            answer = None if ingested is None else answer_of(request, ingested)
+            answer = None if ingested is None else answer_of(request, ingested, folders.clock)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     if answer is None:

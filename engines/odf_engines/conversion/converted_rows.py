@@ -23,6 +23,7 @@ from odf_engines.conversion.contract import Converter, ConverterContext, Selecti
 from odf_engines.conversion.stages import Stage, run_stage, select
 from odf_engines.records.carriers import slice_field_of
 from odf_engines.records.source_records import FieldError
+from odf_engines.stage_figures import IngestStage, StageClock
 from odf_engines.validation.plug_ins import load_plug_in, read_parameters
 from odf_engines.validation.validated_rows import RowFile
 
@@ -39,6 +40,7 @@ class ConvertedRows:
         bad_count: Rows that failed.
         iter_bad: Gives those by number, with all errors of each in the order of the declaration.
         left_out: How many others are not in it.
+        row_count: All that went through.
     """
 
     path: Path
@@ -46,6 +48,7 @@ class ConvertedRows:
     bad_count: int
     iter_bad: Callable[[], Iterator[tuple[int, tuple[FieldError, ...]]]]
     left_out: int = 0
+    row_count: int = 0
 
 
 def make_converter(call: ConverterCall, schema: pa.Schema) -> Converter:
@@ -80,6 +83,7 @@ def convert(
     scratch: Path,
     *,
     watch: Callable[[str], None] = lambda _name: None,
+    clock: StageClock | None = None,
 ) -> ConvertedRows:
     """Let rows go through converters.
 
@@ -88,13 +92,17 @@ def convert(
         calls: The converters, in order; at least one.
         scratch: Folder for files.
         watch: Hears the name of each converter before it is called, and the empty text at the end.
+        clock: Measures each converter.
 
     Raises:
         ParameterError, BrokenPlugInError: A converter cannot be made.
         FailedSelectionError: One that selects among all rows failed.
         UnsupportedError: One gives a column of a type that no slice can hold.
     """
+    clock = clock or StageClock()
     converters = make_converters(calls, rows.schema, watch)
+    with closing(pq.ParquetFile(rows.path)) as file:
+        row_count = file.metadata.num_rows
     path = scratch / "converted-rows.parquet"
     bad, gone, left_out, kept = pa.array([], pa.int64()), pa.array([], pa.int64()), 0, []
     begins = 0
@@ -102,17 +110,19 @@ def convert(
         if isinstance(converter, Selection):
             stage = Stage(scratch / f"to-select-{position}.parquet", converter.schema, begins, position)
             kept.append(scratch / f"converter-faults-{position}.parquet")
-            bad = run_stage(stage, rows, converters, calls, kept[-1], bad=bad, gone=gone, watch=watch)
+            bad = run_stage(stage, rows, converters, calls, kept[-1], bad=bad, gone=gone, watch=watch, clock=clock)
             rows, begins = RowFile(stage.path, rows.number, stage.schema), position
             watch(calls[position].name)
-            gone = select(converter, calls[position].name, rows, bad)
+            with clock.measuring(IngestStage.CONVERT, calls[position].name, position) as sums:
+                gone = select(converter, calls[position].name, rows, bad)
+            sums.count(rows_out=-len(gone))
             left_out += len(gone)
     stage = Stage(path, converters[-1].schema, begins, len(converters), has_bad=False)
     kept.append(scratch / "converter-faults.parquet")
-    bad = run_stage(stage, rows, converters, calls, kept[-1], bad=bad, gone=gone, watch=watch)
+    bad = run_stage(stage, rows, converters, calls, kept[-1], bad=bad, gone=gone, watch=watch, clock=clock)
     watch("")
     schema = pa.schema([slice_field_of(field) for field in stage.schema])
-    return ConvertedRows(path, schema, len(bad), lambda: _iter_bad(kept, calls), left_out)
+    return ConvertedRows(path, schema, len(bad), lambda: _iter_bad(kept, calls), left_out, row_count)
 
 
 def _iter_bad(kept: Sequence[Path], calls: Sequence[ConverterCall]) -> Iterator[tuple[int, tuple[FieldError, ...]]]:

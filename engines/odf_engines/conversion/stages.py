@@ -17,6 +17,7 @@ from odf_engines.conversion.call import ConverterCall
 from odf_engines.conversion.contract import Converted, Converter, Fault, Selection
 from odf_engines.records.carriers import carrier_of, from_carrier, slice_field_of, slice_type_of, to_carrier
 from odf_engines.records.source_records import ERRORS_TYPE, ROW_GROUP_ROWS, typed_schema, value_name
+from odf_engines.stage_figures import IngestStage, StageClock
 from odf_engines.validation.guarded_check import FAILED, FAULTS, as_fault_batch
 from odf_engines.validation.running_name import CONVERTER
 from odf_engines.validation.validated_rows import RowFile
@@ -60,6 +61,7 @@ def run_stage(
     bad: pa.Array,
     gone: pa.Array,
     watch: Callable[[str], None],
+    clock: StageClock,
 ) -> pa.Array:
     """Let rows go through one stage.
 
@@ -72,6 +74,7 @@ def run_stage(
         bad: Numbers of the rows that failed before.
         gone: Numbers of those that are left out from here on.
         watch: See ``convert``.
+        clock: Measures each converter.
 
     Returns:
         Numbers of all rows that failed so far, ascending.
@@ -88,7 +91,10 @@ def run_stage(
             found: list[pa.RecordBatch] = []
             for position in range(stage.begins, stage.ends):
                 watch(calls[position].name)
-                converted, said = _convert(converters[position], position, converted, number)
+                with clock.measuring(IngestStage.CONVERT, calls[position].name, position) as sums:
+                    converted, said = _convert(converters[position], position, converted, number)
+                bad_rows = len(np.unique(np.concatenate([each.column(0) for each in said]))) if said else 0
+                sums.count(rows_in=len(number), rows_out=len(number) - bad_rows, bad_rows=bad_rows)
                 found += said
             told = pa.Table.from_batches(found, FAULTS).sort_by([("number", "ascending"), ("call", "ascending")])
             faults.write_table(told)

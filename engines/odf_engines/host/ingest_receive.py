@@ -19,6 +19,8 @@ from odf_engines.errors import EngineError, EngineFailureError, LimitExceededErr
 from odf_engines.host.output_rows import SizeCheck
 from odf_engines.host.outputs import Answer, OutputFolder
 from odf_engines.host.receive import find_instant, slice_check
+from odf_engines.ingest.stage_names import names_of
+from odf_engines.stage_figures import StageFigures, read_stage_figures
 from odf_engines.validation.running_name import CONVERTER, READER, VALIDATOR, find_running
 from odf_protocol.errors import shown
 from odf_protocol.events import OffsetInterval
@@ -64,7 +66,12 @@ def receive_ingest(request: IngestRequest, answer: Answer, outputs: OutputFolder
         state_path=state_path,
         quarantine_path=quarantine_path,
         quarantined_rows=answer.get_count("quarantined_rows"),
-        statistics=Statistics(rows_in=answer.get_count("rows_in"), rows_out=rows_out, seconds=answer.seconds),
+        statistics=Statistics(
+            rows_in=answer.get_count("rows_in"),
+            rows_out=rows_out,
+            seconds=answer.seconds,
+            stages=find_stages(request, answer),
+        ),
         logical_hash=logical_hash,
         quarantine_reasons=tuple(_reason(each) for each in answer.get_list("quarantine_reasons")[:MAX_REASONS]),
         quarantine_codes=dict(_code(each) for each in answer.get_list("quarantine_codes")[:MAX_CODES]),
@@ -72,6 +79,18 @@ def receive_ingest(request: IngestRequest, answer: Answer, outputs: OutputFolder
         batch_faults=tuple(shown(each) for each in answer.get_list("batch_faults")[:MAX_REASONS]),
         left_out_rows=answer.get_count("left_out"),
     )
+
+
+def find_stages(request: IngestRequest, answer: Answer) -> tuple[StageFigures, ...]:
+    """Read what an answer says of stages and plug-ins, of which only those of the request can be meant (STAGE-2).
+
+    Raises:
+        EngineFailureError: It says something else.
+    """
+    try:
+        return read_stage_figures(answer.find("stages"), names_of(request))
+    except ValueError as error:
+        raise EngineFailureError(f"answer.stages: {error}") from error
 
 
 def blame_plug_in(request: IngestRequest, folder: Path, error: EngineError) -> EngineError:

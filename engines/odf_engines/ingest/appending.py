@@ -15,8 +15,10 @@ from odf_engines.ingest.prepared import iter_converted, write_converted
 from odf_engines.ingest.quarantine import QuarantinedRow, earlier_of, iter_broken, plug_ins_of, write_quarantine
 from odf_engines.ingest.read import ReadResult, has_query, read_request
 from odf_engines.ingest.result import Folders, Ingested, slice_schema, write_slice
+from odf_engines.ingest.stage_names import name_strategy
 from odf_engines.ingest.validated import validate_rows
 from odf_engines.records.source_records import RECORD
+from odf_engines.stage_figures import IngestStage
 from odf_protocol.errors import MalformedError, UnsupportedError
 from odf_protocol.events import MergeStrategyAppend
 from odf_protocol.schema_arrow import rows_schema_of
@@ -82,19 +84,23 @@ def append_records(
     if request.validators:
         validated = validate_rows(request, folders, path, RECORD, columns.schema)
         path, bad = validated.path, [*bad, validated.iter_bad(are_records=request.prepared is None)]
-    changes = iter_appended(path, columns, order)
-    if changes is None:
-        return None
-    data_path, written = write_slice(request, folders, changes, columns, schema)
+    with folders.clock.measuring_alone(IngestStage.MERGE, name_strategy(request)) as sums:
+        changes = iter_appended(path, columns, order)
+        if changes is None:
+            return None
+        data_path, written = write_slice(request, folders, changes, columns, schema)
+        sums.count(rows_in=written.row_count, rows_out=written.row_count)
     quarantine_path = folders.output / "quarantine.parquet"
-    quarantine = write_quarantine(
-        quarantine_path,
-        result.records,
-        bad,
-        plug_ins_of(request),
-        earlier=earlier_of(request),
-        has_converters=bool(request.converters),
-    )
+    with folders.clock.measuring(IngestStage.QUARANTINE) as stage:
+        quarantine = write_quarantine(
+            quarantine_path,
+            result.records,
+            bad,
+            plug_ins_of(request),
+            earlier=earlier_of(request),
+            has_converters=bool(request.converters),
+        )
+    stage.count(rows_in=quarantine.rows, rows_out=quarantine.rows)
     return Ingested(
         schema,
         written,

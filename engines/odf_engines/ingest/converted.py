@@ -15,6 +15,7 @@ from odf_engines.ingest.quarantine import QuarantinedRow
 from odf_engines.ingest.read import ReadResult
 from odf_engines.ingest.result import Folders
 from odf_engines.records.source_records import RECORD
+from odf_engines.stage_figures import IngestStage
 from odf_engines.validation.contract import ParameterError
 from odf_engines.validation.plug_ins import BrokenPlugInError
 from odf_engines.validation.running_name import CONVERTER, RunningName
@@ -58,12 +59,16 @@ def convert_rows(request: IngestRequest, folders: Folders, path: Path, result: R
     """
     running = RunningName(folders.output)
     try:
-        rows = convert(
-            RowFile(path, RECORD, result.target),
-            request.converters,
-            folders.scratch,
-            watch=lambda name: running.tell(name and f"{CONVERTER} {name}"),
-        )
+        with folders.clock.measuring(IngestStage.CONVERT) as stage:
+            rows = convert(
+                RowFile(path, RECORD, result.target),
+                request.converters,
+                folders.scratch,
+                watch=lambda name: running.tell(name and f"{CONVERTER} {name}"),
+                clock=folders.clock,
+            )
+        stage.count(rows_in=rows.row_count, rows_out=rows.row_count - rows.bad_count - rows.left_out)
+        stage.count(bad_rows=rows.bad_count)
     except (ParameterError, BrokenPlugInError, FailedSelectionError) as error:
         name = "" if isinstance(error, BrokenPlugInError | FailedSelectionError) else f"{running.name}: "
         raise InvalidSourceError(request.source_name, f"{name}{error}") from error

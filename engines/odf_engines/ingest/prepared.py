@@ -15,6 +15,7 @@ from odf_engines.ingest.read import ReadResult
 from odf_engines.ingest.result import Folders
 from odf_engines.records.carriers import from_carrier, to_carrier
 from odf_engines.records.source_records import ROW_GROUP_ROWS, value_name
+from odf_engines.stage_figures import IngestStage
 
 __all__ = ["iter_converted", "write_converted"]
 
@@ -39,18 +40,23 @@ def write_converted(
         The answer, as plain values.
     """
     schema = result.target
-    with pq.ParquetWriter(folders.output / "rows.parquet", schema, compression="lz4") as writer:
+    with (
+        folders.clock.measuring(IngestStage.PREPROCESS),
+        pq.ParquetWriter(folders.output / "rows.parquet", schema, compression="lz4") as writer,
+    ):
         for batch in batches:
             columns = [_as_read(batch.column(value_name(i)), field.type) for i, field in enumerate(schema)]
             writer.write_batch(pa.record_batch(columns, schema=schema), ROW_GROUP_ROWS)
     path = folders.output / "quarantine.parquet"
     set_aside, has_converters = [iter_broken(result.records), *bad], bool(request.converters)
-    written = write_quarantine(path, result.records, set_aside, plug_ins_of(request), has_converters=has_converters)
+    with folders.clock.measuring(IngestStage.QUARANTINE):
+        written = write_quarantine(path, result.records, set_aside, plug_ins_of(request), has_converters=has_converters)
     return {
         "rows": "rows.parquet",
         "quarantine": path.name if written.rows else None,
         "records": result.records.record_count,
         "left_out": result.left_out,
+        "stages": folders.clock.to_answer(),
     }
 
 

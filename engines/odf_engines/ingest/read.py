@@ -28,8 +28,10 @@ from odf_engines.ingest.source_schema import (
     text_schema,
 )
 from odf_engines.ingest.source_text import InvalidTextError
+from odf_engines.ingest.stage_names import name_format
 from odf_engines.readers.call import ReaderCall
 from odf_engines.records.source_records import SourceRecords
+from odf_engines.stage_figures import IngestStage
 from odf_engines.validation.running_name import READER, RunningName
 from odf_protocol.errors import UnsupportedError
 from odf_protocol.events import (
@@ -72,7 +74,16 @@ def read_request(request: IngestRequest, folders: Folders) -> ReadResult:
         InvalidQueryError: What another engine made of the rows holds what no slice can.
     """
     if request.prepared is not None:
-        return _read_prepared(request.prepared, folders.scratch)
+        with folders.clock.measuring(IngestStage.PREPROCESS):
+            return _read_prepared(request.prepared, folders.scratch)
+    with folders.clock.measuring_alone(IngestStage.READ, name_format(request)) as sums:
+        result = _read(request, folders)
+        records, bad = result.records.record_count, len(result.records.broken)
+        sums.count(rows_in=records, rows_out=records - bad, bad_rows=bad)
+    return result
+
+
+def _read(request: IngestRequest, folders: Folders) -> ReadResult:
     if request.reader is not None:
         return _read_with_plug_in(request, request.reader, folders)
     # Rows that a query or a converter prepares are as they were read: what the event time is, it says itself.

@@ -4,7 +4,7 @@ Source: ODF "Ingest"; spec/ingest.md ING-5, ING-13.
 """
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,6 +15,7 @@ from odf_engines.ingest.columns import Columns
 from odf_engines.ingest.quarantine import Quarantine
 from odf_engines.ingest.slice_writer import WrittenSlice, check_compatible, slice_schema_of
 from odf_engines.ingest.slice_writer import write_slice as write_rows
+from odf_engines.stage_figures import StageClock
 from odf_protocol.events import MergeStrategyChangelogStream
 
 __all__ = ["Folders", "Ingested", "answer_of", "slice_schema", "write_slice"]
@@ -27,10 +28,12 @@ class Folders:
     Attributes:
         scratch: Empty folder for intermediate files; the caller deletes it.
         output: Folder for the files of the response.
+        clock: Measures the stages.
     """
 
     scratch: Path
     output: Path
+    clock: StageClock = field(default_factory=StageClock)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +98,7 @@ def write_slice(
     return path, written
 
 
-def answer_of(request: IngestRequest, ingested: Ingested) -> dict[str, object]:
+def answer_of(request: IngestRequest, ingested: Ingested, stages: StageClock) -> dict[str, object]:
     """Return the answer to a request, as plain values."""
     count = ingested.slice.row_count
     times = [time for time in (request.prev_watermark, ingested.slice.newest_event_time) if time is not None]
@@ -114,5 +117,6 @@ def answer_of(request: IngestRequest, ingested: Ingested) -> dict[str, object]:
         "warnings": [asdict(each) for each in ingested.warnings],
         "batch_faults": list(ingested.batch_faults),
         "rows_in": ingested.record_count,
+        "stages": stages.to_answer(),
         "left_out": ingested.left_out + (0 if request.prepared is None else request.prepared.left_out),
     }

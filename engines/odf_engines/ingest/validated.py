@@ -19,6 +19,7 @@ from odf_engines.ingest.quarantine import QuarantinedRow, list_reasons
 from odf_engines.ingest.result import Folders
 from odf_engines.records.carriers import carrier_of, from_carrier
 from odf_engines.records.source_records import ROW_GROUP_ROWS, FieldError, value_name
+from odf_engines.stage_figures import IngestStage
 from odf_engines.validation.contract import ParameterError
 from odf_engines.validation.plug_ins import BrokenPlugInError
 from odf_engines.validation.running_name import VALIDATOR, RunningName
@@ -87,13 +88,16 @@ def validate_rows(request: IngestRequest, folders: Folders, path: Path, number: 
     running = RunningName(folders.output)
     file = RowFile(path, number, schema)
     try:
-        rows = validate(
-            file,
-            request.validators,
-            folders.scratch,
-            now_ms=request.system_time.unix_ms,
-            watch=lambda name: running.tell(name and f"{VALIDATOR} {name}"),
-        )
+        with folders.clock.measuring(IngestStage.VALIDATE) as stage:
+            rows = validate(
+                file,
+                request.validators,
+                folders.scratch,
+                now_ms=request.system_time.unix_ms,
+                watch=lambda name: running.tell(name and f"{VALIDATOR} {name}"),
+                clock=folders.clock,
+            )
+        stage.count(rows_in=rows.row_count, rows_out=rows.row_count - rows.bad_count, bad_rows=rows.bad_count)
     except (ParameterError, FailedValidatorError, BrokenPlugInError) as error:
         name = "" if isinstance(error, FailedValidatorError | BrokenPlugInError) else f"{running.name}: "
         raise InvalidSourceError(request.source_name, f"{name}{error}") from error

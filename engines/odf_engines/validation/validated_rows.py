@@ -8,7 +8,7 @@ Source: clauses VALID-2 and VALID-4 in ``spec/validation.md``.
 
 import heapq
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
@@ -23,6 +23,7 @@ import pyarrow.parquet as pq
 from odf_engines.bad_rows import ValidatorCall
 from odf_engines.records.carriers import carrier_of, from_carrier
 from odf_engines.records.source_records import ROW_GROUP_ROWS, FieldError, value_name
+from odf_engines.stage_figures import IngestStage, StageClock
 from odf_engines.validation.contract import Context, Validator
 from odf_engines.validation.guarded_check import (
     FAULTS,
@@ -77,6 +78,7 @@ class ValidatedRows:
         batch_faults: What is wrong with the batch as a whole.
         iter_bad: Gives the bad rows by number, with all errors and warnings of each in the order of the declaration.
         iter_warned: Gives the good rows with warnings, in the same way.
+        row_count: All that were looked at.
     """
 
     path: Path
@@ -84,6 +86,7 @@ class ValidatedRows:
     batch_faults: tuple[str, ...]
     iter_bad: Callable[[], Iterator[tuple[int, tuple[FieldError, ...]]]]
     iter_warned: Callable[[], Iterator[tuple[int, tuple[FieldError, ...]]]]
+    row_count: int = 0
 
 
 def verdict_name(call: int) -> str:
@@ -98,6 +101,7 @@ def validate(
     *,
     now_ms: int,
     watch: Callable[[str], None] = lambda _name: None,
+    clock: StageClock | None = None,
 ) -> ValidatedRows:
     """Let validators look at rows.
 
@@ -107,6 +111,7 @@ def validate(
         scratch: Folder for files.
         now_ms: System time of the ingest.
         watch: Hears the name of each validator before it is called, and the empty text at the end.
+        clock: Measures each validator.
 
     Raises:
         ParameterError, BrokenPlugInError: A validator cannot be made.
@@ -117,7 +122,7 @@ def validate(
     for call in calls:
         watch(call.name)
         validators.append(make_validator(call, context))
-    run = _Run(rows, calls, validators, scratch, watch)
+    run = _Run(rows, calls, validators, scratch, watch, clock or StageClock())
     try:
         run.check_portions()
         run.check_whole_batch()
@@ -137,15 +142,18 @@ class _Run:
         validators: Sequence[Validator],
         scratch: Path,
         watch: Callable[[str], None],
+        clock: StageClock,
     ) -> None:
         self._rows, self._calls, self._validators, self._watch = rows, calls, validators, watch
+        self._clock = clock
         self._scratch = scratch
         self._kept = scratch / "row-faults.parquet"
         self._writer = pq.ParquetWriter(self._kept, FAULTS, compression="lz4")
         self._whole: list[pa.RecordBatch] = []
         self._batch_faults: list[BatchFault] = []
         self._bad = [np.array([], np.int64)]
-        self._names = set(pq.read_schema(rows.path).names)
+        with closing(pq.ParquetFile(rows.path)) as file:
+            self._names, self._row_count = set(file.schema_arrow.names), file.metadata.num_rows
 
     def close(self) -> None:
         self._writer.close()
@@ -162,8 +170,9 @@ class _Run:
                 found: list[pa.RecordBatch] = []
                 for call, validator in asked:
                     self._watch(self._calls[call].name)
-                    for fault in check_portion(validator, call, self._table(call, batch), numbers):
-                        self._note(call, fault, found)
+                    with self._measuring(call, len(numbers)):
+                        for fault in check_portion(validator, call, self._table(call, batch), numbers):
+                            self._note(call, fault, found)
                 if found:
                     faults = pa.Table.from_batches(found).sort_by([("number", "ascending"), ("call", "ascending")])
                     self._writer.write_table(faults)
@@ -174,15 +183,17 @@ class _Run:
             if not validator.sees_whole_batch:
                 continue
             names = [name for name in self._needed([call]) if name in self._names]
-            rows = pq.read_table(self._rows.path, columns=[self._rows.number, *names])
-            numbers = _whole(rows.column(0))
-            table = self._table(call, pa.record_batch([_whole(each) for each in rows.columns], names=rows.column_names))
-            self._watch(self._calls[call].name)
-            try:
-                for fault in check_whole(validator, call, table, numbers):
-                    self._note(call, fault, self._whole)
-            except WholeBatchFailedError as error:
-                raise FailedValidatorError(self._calls[call].name, str(error)) from error
+            with self._measuring(call, self._row_count):
+                rows = pq.read_table(self._rows.path, columns=[self._rows.number, *names])
+                numbers = _whole(rows.column(0))
+                values = pa.record_batch([_whole(each) for each in rows.columns], names=rows.column_names)
+                table = self._table(call, values)
+                self._watch(self._calls[call].name)
+                try:
+                    for fault in check_whole(validator, call, table, numbers):
+                        self._note(call, fault, self._whole)
+                except WholeBatchFailedError as error:
+                    raise FailedValidatorError(self._calls[call].name, str(error)) from error
 
     def result(self) -> ValidatedRows:
         """Part the rows."""
@@ -206,7 +217,18 @@ class _Run:
             tuple(f"{self._calls[each.call].name}: {each.message}" for each in self._batch_faults),
             lambda: iter_rows(are_bad=True),
             lambda: iter_rows(are_bad=False),
+            self._row_count,
         )
+
+    @contextmanager
+    def _measuring(self, call: int, row_count: int) -> Iterator[None]:
+        """Measure a look of a validator at some rows, and count those that it finds bad."""
+        before = len(self._bad)
+        with self._clock.measuring(IngestStage.VALIDATE, self._calls[call].name, call) as sums:
+            yield
+        found = self._bad[before:]
+        bad_rows = len(np.unique(np.concatenate(found))) if found else 0
+        sums.count(rows_in=row_count, rows_out=row_count - bad_rows, bad_rows=bad_rows)
 
     def _note(self, call: int, fault: pa.RecordBatch | BatchFault, found: list[pa.RecordBatch]) -> None:
         is_warning = self._calls[call].is_warning

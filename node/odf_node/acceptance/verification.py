@@ -24,11 +24,12 @@ from odf_node.ports.block_stage import OfferedBlock
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.evidence import EvidenceStore
 from odf_node.ports.object_names import ObjectNames
+from odf_node.ports.observing import DatasetVersion, Run, RunKind
 from odf_node.ports.progress import Count, Say
 from odf_node.readable_inputs import find_input
 from odf_node.rows.slice_process import RowReader, SliceProcess
 from odf_protocol import block_traits as traits
-from odf_protocol.block import decode_block
+from odf_protocol.block import Block, decode_block
 from odf_protocol.chain import ChainState, Strictness
 from odf_protocol.dataset_view import DatasetView, apply
 from odf_protocol.did import DatasetId
@@ -199,16 +200,19 @@ def replay_steps(
             if record is not None:
                 check_record_engine(record, engine, engines.get_digest(name), block.sequence_number)
             try:
-                mismatch = replayer.replay(
-                    sessions[name],
-                    before,
-                    block,
-                    record,
-                    build=name,
-                    digest=engines.get_digest(name),
-                    limits=engines.limits,
-                    evidence=engines.workspace,
-                )
+                with engines.observer.observing(_run_of(chain, chains, block, name)):
+                    mismatch = replayer.replay(
+                        sessions[name],
+                        before,
+                        block,
+                        record,
+                        build=name,
+                        digest=engines.get_digest(name),
+                        limits=engines.limits,
+                        evidence=engines.workspace,
+                    )
+                    if mismatch is not None:
+                        raise ReplayMismatchError(mismatch)
             except LimitExceededError as error:
                 where = f"block {block.sequence_number}"
                 raise LimitExceededError(error.limit, allowed=error.allowed, found=error.found, where=where) from error
@@ -216,10 +220,17 @@ def replay_steps(
                 raise RejectedError(
                     "PLAN-7 query-can-be-repeated", sequence_number=block.sequence_number, found=error
                 ) from error
-            if mismatch is not None:
-                raise ReplayMismatchError(mismatch)
             replayed += block.sequence_number >= chain.first.sequence_number
     return replayed
+
+
+def _run_of(chain: CheckedChain, chains: ChainStore, block: Block, engine: str) -> Run:
+    """Say what begins with a re-execution; which inputs it reads is checked by it first."""
+    record = chains.find_dataset(chain.dataset_id)
+    name = str(chain.dataset_id) if record is None else record.name
+    dataset = DatasetVersion(dataset_id=str(chain.dataset_id), name=name, block=str(block.hash))
+    number = block.sequence_number
+    return Run(kind=RunKind.REEXECUTION, dataset=dataset, engine=engine.partition("@")[0], block_number=number)
 
 
 def _steps_of_query(chains: ChainStore, chain: CheckedChain) -> Iterator[ChainStep]:

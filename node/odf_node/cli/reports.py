@@ -7,7 +7,8 @@ from typing import Any, Self
 from odf_node.acceptance.reports import AcceptanceReport, FileCount
 from odf_node.acceptance.unchecked import FILES
 from odf_node.cli.console import Console
-from odf_node.derive.transforms import TransformReport
+from odf_node.datasets.ingest_figures import stages_to_json
+from odf_node.derive.step_report import TransformReport
 from odf_node.ingest.report import IngestReport, describe_reasons
 from odf_node.wording import count_of
 
@@ -111,6 +112,7 @@ def report_to_json(report: Report) -> dict[str, Any]:
                 "batches": report.batches,
                 "hasMore": report.has_more,
                 "dryRun": report.is_rehearsal,
+                "stages": stages_to_json(report.stages),
             }
         case TransformReport():
             return common | {

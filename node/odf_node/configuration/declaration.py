@@ -93,6 +93,18 @@ class Observe:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Telemetry:
+    """Traces of what runs, for OpenTelemetry (odf-node[telemetry]); see observing.md."""
+
+    endpoint: str | None = _setting(
+        None,
+        "http(s) address to which traces are sent by OTLP, as OTEL_EXPORTER_OTLP_ENDPOINT; not set: as the OTEL_ "
+        "variables of the environment say, and without them nowhere",
+        reloads=False,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
     """Who may read."""
 
@@ -285,6 +297,7 @@ class Configuration:
     listen: Listen = field(default_factory=Listen)
     tls: Tls = field(default_factory=Tls)
     observe: Observe = field(default_factory=Observe)
+    telemetry: Telemetry = field(default_factory=Telemetry)
     access: Access = field(default_factory=Access)
     limits: Limits = field(default_factory=Limits)
     storage: Storage = field(default_factory=Storage)
@@ -303,6 +316,7 @@ SECTIONS: Final[Mapping[str, type]] = MappingProxyType(
         "listen": Listen,
         "tls": Tls,
         "observe": Observe,
+        "telemetry": Telemetry,
         "access": Access,
         "limits": Limits,
         "storage": Storage,

@@ -4,6 +4,7 @@ import shutil
 from collections.abc import Iterator
 
 from odf_node.composition import Node
+from odf_node.daemon.stage_gauges import add_observer_figures, add_stage_figures
 from odf_node.daemon.supervisor import open_descriptors, process_memory_bytes
 from odf_node.derive.step_log import StepLog, StoredStep
 from odf_node.metrics import Labels, Metrics
@@ -61,6 +62,8 @@ def make_metrics(node: Node) -> Metrics:
     metrics.add_gauge("memory_bytes", "Resident memory of the daemon.", process_memory_bytes)
     metrics.add_gauge("open_descriptors", "Open files and connections of the daemon.", open_descriptors)
     add_step_figures(metrics, node.chains, node.evidence)
+    add_stage_figures(metrics, node.store)
+    add_observer_figures(metrics, lambda: node.observer.counts)
     return metrics
 
 

@@ -4,6 +4,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
+from odf_engines.stage_figures import StageFigures
+from odf_node.datasets.ingest_figures import describe_ingest
 from odf_node.datasets.presence import Presence
 from odf_node.derive.query_history import QuerySpan, list_queries
 from odf_node.derive.step_log import FiguresBasis, StepLog, basis_of, describe_step
@@ -12,10 +14,11 @@ from odf_node.ports.datasets import DatasetRecord, StoredBlock
 from odf_node.ports.evidence import EvidenceStore
 from odf_node.ports.object_names import ObjectNames
 from odf_node.ports.objects import ObjectStore
+from odf_node.ports.stages import StageStore
 from odf_protocol.block import Block, decode_block
 from odf_protocol.correction_notes import find_reason
 from odf_protocol.enums import DatasetKind
-from odf_protocol.events import ExecuteTransform, SetTransform
+from odf_protocol.events import AddData, ExecuteTransform, SetTransform
 from odf_protocol.exchange.wanted import iter_wanted
 from odf_protocol.lookup_notes import list_lookups
 from odf_protocol.step_statistics import StepStatistics
@@ -32,6 +35,7 @@ class LoggedBlock:
         lacks_files: Files that it names are not here by choice.
         statistics: Of a step, what it did, as its replay record says (REPLAY-13).
         basis: Who says so (REPLAY-15).
+        stages: Of an ingest of this node, what took how long; empty where that is not kept (STAGE-4).
     """
 
     block: Block
@@ -40,11 +44,12 @@ class LoggedBlock:
     lacks_files: bool
     statistics: StepStatistics | None = None
     basis: FiguresBasis = FiguresBasis.COUNTED
+    stages: tuple[StageFigures, ...] = ()
 
     @property
     def did(self) -> str:
-        """What a step did and who says so, shortly; empty where nobody says."""
-        return "" if self.statistics is None else describe_step(self.statistics, self.basis)
+        """What a step did and who says so, or what an ingest did, shortly; empty where nobody says."""
+        return describe_ingest(self.stages) if self.statistics is None else describe_step(self.statistics, self.basis)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +60,7 @@ class ChainLog:
     evidence: EvidenceStore
     object_names: ObjectNames
     objects: ObjectStore
+    stages: StageStore
 
     def read(self, record: DatasetRecord, *, limit: int | None, newest: int | None = None) -> Iterator[LoggedBlock]:
         """Yield blocks from number ``newest`` down (None: the head), at most ``limit`` of them (None: all)."""
@@ -67,7 +73,10 @@ class ChainLog:
             is_step = isinstance(block.event, ExecuteTransform)
             figures = steps.find(record.id, stored.hash) if is_step else None
             query = describe_query(block, queries)
-            yield LoggedBlock(block, stored.signature is not None, query, lacks_files, figures, basis_of(record))
+            is_ingest = isinstance(block.event, AddData)
+            stages = self.stages.find_stages(record.id, block.sequence_number) if is_ingest else ()
+            is_signed = stored.signature is not None
+            yield LoggedBlock(block, is_signed, query, lacks_files, figures, basis_of(record), stages)
 
     def _iter_down(self, record: DatasetRecord, newest: int | None) -> Iterator[StoredBlock]:
         if newest is None:

@@ -17,6 +17,7 @@ from odf_node.datasets.presence import Presence
 from odf_node.datasets.writer import ChainWriter
 from odf_node.derive.replay_records import make_record, sign_record
 from odf_node.derive.step_figures import StepClock, figures_of
+from odf_node.derive.step_report import TransformReport, note_step, run_of_step
 from odf_node.derive.whole_inputs import WholeInputs
 from odf_node.engines.outputs import StagedOutputs
 from odf_node.engines.sessions import EngineHost
@@ -70,25 +71,6 @@ class StepResult:
     engine: Engine
     response: TransformResponse
     figures: StepStatistics | None
-
-
-@dataclass(frozen=True, slots=True)
-class TransformReport:
-    """What a run of a derivative did; no rows and no new watermark means that it was up to date.
-
-    ``reaches_heads``: the inputs were read to their ends. ``taken_rows``: of the inputs, that no step took before.
-    ``late_rows``: of the inputs, that came too late to change what was given already, and were left out for that.
-    """
-
-    record: DatasetRecord
-    up_to_date: bool
-    new_rows: int = 0
-    new_blocks: int = 0
-    read_rows: int = 0
-    taken_rows: int = 0
-    late_rows: int = 0
-    seconds: float = 0.0
-    reaches_heads: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,7 +298,8 @@ class Transformer:
         assert view.transform is not None
         step = replace(step, engine=self.engines.choose_build(view.transform.transform))
         engine = self.engines.get_engine(step.engine)
-        with self.objects.writing():
+        run = run_of_step(self.chains, record, planned, step.engine)
+        with self.objects.writing(), self.engines.observer.observing(run):
             clock = StepClock()
             with clock.measuring("starting"):
                 session = self.engines.publishing_session(step.engine)
@@ -332,6 +315,7 @@ class Transformer:
             report = self._commit(
                 record, view, step, StepResult(engine, response, figures), notes_progress=not reaches_heads
             )
+            note_step(run, report, response, clock)
         return replace(report, reaches_heads=reaches_heads, taken_rows=_count_rows(planned))
 
     def _commit(

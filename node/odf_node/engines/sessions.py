@@ -33,12 +33,14 @@ from odf_engines.errors import (
 )
 from odf_engines.preprocess_engines import find_preprocess_engine
 from odf_engines.registry import engines_offering, get_ingest_engine
+from odf_engines.stage_figures import IngestStage, StageClock, merge_stages
 from odf_node.configuration.declaration import Engines
 from odf_node.engine_workspace import EngineWorkspace
 from odf_node.engines.cluster import find_cluster, opened_on_cluster
 from odf_node.engines.finding import choose_build, get_engine_here, is_installed
 from odf_node.os_errors import mapped_os_errors
 from odf_node.ports.engines import EngineShelf
+from odf_node.ports.observing import UNOBSERVED, Observer
 from odf_node.ports.progress import UNHEARD, Count, Say
 from odf_node.ports.rows import RowsCache
 from odf_protocol.events import AddPushSource, SetPollingSource, TransformSql
@@ -56,7 +58,7 @@ class EngineHost:
     ``find_warm`` gives a session that outlives this run, or None where there is none to be had; only work of the
     node's operator goes there. ``rows`` has what engines read, by object. ``roles`` names the engines for work that no
     manifest gives to one. ``shelf`` has the engines that the operator added; those that are installed come first. Which
-    engine is meant is said as in ``finding``: ``NAME`` or ``NAME@DIGEST``.
+    engine is meant is said as in ``finding``: ``NAME`` or ``NAME@DIGEST``. ``observer`` hears what runs.
     """
 
     own_workspace: EngineWorkspace
@@ -65,6 +67,7 @@ class EngineHost:
     limits: Limits = field(default_factory=Limits)
     find_warm: Callable[[str], EngineSession | None] = field(default=lambda _name: None)
     roles: Engines = field(default_factory=Engines)
+    observer: Observer = UNOBSERVED
     _own: dict[str, EngineSession] = field(default_factory=dict)
     _stack: ExitStack = field(default_factory=ExitStack)
     _open_sessions: list[EngineSession] = field(default_factory=list)
@@ -153,9 +156,14 @@ class EngineHost:
         read = self.convert(request)
         # The engine that gave them is asked again.
         kept = None if read.quarantine is None else Path(shutil.move(read.quarantine, self.workspace / _NOT_CONVERTED))
-        made = self.own_session(engine).preprocess(query, read.rows)
+        clock = StageClock()
+        with clock.measuring_alone(IngestStage.PREPROCESS, engine.lower()) as sums:
+            made = self.own_session(engine).preprocess(query, read.rows)
+            sums.count(rows_out=made.rows)
         prepared = replace(request, converters=(), prepared=replace(read, rows=made.result_path, quarantine=kept))
-        return self._ask_to_ingest(lambda session: session.ingest(prepared))
+        response = self._ask_to_ingest(lambda session: session.ingest(prepared))
+        stages = merge_stages((*read.stages, *clock.figures, *response.statistics.stages))
+        return replace(response, statistics=replace(response.statistics, stages=stages))
 
     def convert(self, request: IngestRequest) -> PreparedRows:
         """Read and convert a source, and do no more, with the engine that ``ingest`` would ask.

@@ -9,8 +9,10 @@ from odf_node.acceptance.offers import Portion, Wishes
 from odf_node.acceptance.reports import AcceptanceReport
 from odf_node.audit_trail import AuditTrail
 from odf_node.datasets.naming import get_dataset
+from odf_node.datasets.versions import version_of
 from odf_node.datasets.writer import find_writing_time
-from odf_node.derive.transforms import Transformer, TransformReport
+from odf_node.derive.step_report import TransformReport
+from odf_node.derive.transforms import Transformer
 from odf_node.errors import UsageError
 from odf_node.exchange.bringing import Bringing
 from odf_node.exchange.pull_planning import PullTarget
@@ -19,6 +21,7 @@ from odf_node.ingest.ingestion import Ingestor
 from odf_node.ingest.report import IngestReport
 from odf_node.ports import Clock, DatasetRecord, Origin
 from odf_node.ports.chains import ChainStore
+from odf_node.ports.observing import DatasetVersion, Run, RunKind, place_of
 from odf_node.ports.peer_client import OpenPeer
 from odf_node.ports.progress import ProgressLine, say_under
 from odf_node.threads import finish_in_thread
@@ -136,6 +139,19 @@ class Pulling:
         is_told_there = "/did:odf:" in url or url.endswith(".tar")
         if name is None and not is_told_there:
             name = name_in_url(url)
+        shown = str(target.label if name is None else name)
+        dataset = DatasetVersion(dataset_id=str(wishes.expected_id or target.expected_id or ""), name=shown)
+        run = Run(kind=RunKind.PULL, dataset=dataset, peer=place_of(url))
+        with self.transformer.engines.observer.observing(run):
+            report = await self._take_from(url, name, target, wishes, progress)
+            run.rows = report.new_rows
+            if report.new_blocks:
+                run.written = version_of(report.record)
+            return report
+
+    async def _take_from(
+        self, url: str, name: str | None, target: PullTarget, wishes: PullWishes, progress: ProgressLine
+    ) -> AcceptanceReport:
         async with await self.open_peer(url, also=wishes.also) as peer:
             errand = Errand(
                 url=url,

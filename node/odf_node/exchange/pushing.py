@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from odf_node.datasets.exporting import Exporting
 from odf_node.datasets.presence import Presence
+from odf_node.datasets.versions import version_of
 from odf_node.keys.disputes import Disputes
 from odf_node.keys.logs import KeyLogs
 from odf_node.ports import DatasetRecord, ObjectStore
@@ -13,6 +14,7 @@ from odf_node.ports.documents import DocumentStore
 from odf_node.ports.errors import ObjectNotFoundError
 from odf_node.ports.layouts import LayoutTarget
 from odf_node.ports.object_names import ObjectNames
+from odf_node.ports.observing import Observer, Run, RunKind, place_of
 from odf_node.ports.peer_client import OnBytes
 from odf_node.ports.progress import ProgressLine
 from odf_node.ports.push_client import PushedHead, PushOutcome
@@ -34,6 +36,7 @@ class Pushing:
     exporting: Exporting
     find_files: Callable[[str, str], LayoutTarget | None]
     """The place at an address to write files to, None for the address of a server."""
+    observer: Observer
 
     async def push(
         self,
@@ -62,6 +65,13 @@ class Pushing:
             ObjectsAbsentError: The other node needs files that are not here.
             FrozenDatasetError: Two histories of the dataset are signed.
         """
+        run = Run(kind=RunKind.PUSH, dataset=version_of(record), peer=place_of(url))
+        with self.observer.observing(run):
+            return await self._push(record, url, token=token, progress=progress, force=force, public=public)
+
+    async def _push(
+        self, record: DatasetRecord, url: str, *, token: str | None, progress: ProgressLine, force: bool, public: bool
+    ) -> PushOutcome:
         Disputes(self.chains, self.documents).require_undisputed(record.id, record.name)
         files = self.find_files(url, record.name)
         if files is not None:

@@ -7,6 +7,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, BinaryIO, Final
 
 from odf_engines.contract import ReferencedRows
+from odf_engines.stage_figures import IngestStage, StageClock
 from odf_node.broker_messages import name_session
 from odf_node.datasets.chains import load_view
 from odf_node.datasets.referencing import References
@@ -23,9 +24,11 @@ from odf_node.ports.commits import CommitStore
 from odf_node.ports.documents import DocumentStore
 from odf_node.ports.ingests import IngestStore
 from odf_node.ports.object_names import ObjectNames
+from odf_node.ports.observing import Run
 from odf_node.ports.progress import UNHEARD, Say
 from odf_node.ports.quarantine import QuarantineStore
-from odf_node.ports.sources import SourceNotFoundError, SourceReader, UpToDate
+from odf_node.ports.sources import Fetched, SourceNotFoundError, SourceReader, UpToDate
+from odf_node.ports.stages import StageStore
 from odf_node.threads import finish_in_thread
 from odf_protocol.dataset_view import DatasetView
 from odf_protocol.errors import OdfError
@@ -38,6 +41,7 @@ from odf_protocol.timestamp import Timestamp
 
 if TYPE_CHECKING:
     from odf_node.ingest.drafts.drafting import Drafting
+    from odf_protocol.events import FetchStep, PrepStep
     from odf_protocol.manifest import DatasetSnapshot
 
 MAX_BATCHES: Final = 10_000
@@ -54,6 +58,7 @@ class Ingestor:
     object_names: ObjectNames
     ingests: IngestStore
     quarantine: QuarantineStore
+    stages: StageStore
     objects: ObjectStore
     keys: KeyStore
     engines: EngineHost
@@ -70,7 +75,7 @@ class Ingestor:
     @property
     def taker(self) -> BatchTaker:
         """What takes in each batch."""
-        ports = self.chains, self.commits, self.documents, self.ingests, self.quarantine
+        ports = self.chains, self.commits, self.documents, self.ingests, self.quarantine, self.stages
         parts = self.objects, self.keys, self.engines, self.sources
         return BatchTaker(*ports, *parts, self.environment, self._references, is_rehearsal=self.is_rehearsal)
 
@@ -146,7 +151,11 @@ class Ingestor:
             InvalidSourceError: What it gave cannot be read at all.
             BatchRefusedError: Too many of its rows cannot.
         """
-        view = load_view(self.chains, record.id)
+        with self.taker.observing(record) as run:
+            return await self._poll_next(record, run, system_time=system_time, say=say)
+
+    async def _poll_next(self, record: DatasetRecord, run: Run, *, system_time: Timestamp, say: Say) -> IngestReport:
+        view, clock = load_view(self.chains, record.id), StageClock()
         source = view.polling_source
         if source is None:
             hint = "push data with 'odf-node ingest'" if view.push_sources else "it declares no source at all"
@@ -158,9 +167,10 @@ class Ingestor:
         with self.objects.writing(), TemporaryDirectory(dir=self.scratch, prefix="source-") as folder:
             try:
                 state, session = self._state_of(view, place), name_session(record.id)
-                fetched = await self.sources.fetch(
-                    step, state=state, now=system_time, folder=Path(folder), session=session
-                )
+                with clock.measuring_alone(IngestStage.FETCH, _kind_of(step)):
+                    fetched = await self.sources.fetch(
+                        step, state=state, now=system_time, folder=Path(folder), session=session
+                    )
             except SourceNotFoundError as error:
                 names = list_variables(source.fetch)
                 if not names:
@@ -170,16 +180,27 @@ class Ingestor:
             if isinstance(fetched, UpToDate):
                 return IngestReport(record, up_to_date=True, batches=0)
             say(f"{record.name}: taking in {fetched.name}")
-            path = await self.sources.prepare(
-                source.prepare or (), path=fetched.path, name=fetched.name, folder=Path(folder)
-            )
+            path = await self._prepare(source.prepare or (), fetched, Path(folder), clock)
             name, new_state = fetched.name, fetched.source_state
             event_time = fetched.event_time or system_time
-            batch = Batch(path, name, event_time, system_time, new_state=new_state, place=place)
-            report = await finish_in_thread(lambda: self.taker.take(record, view, source, batch))
+            batch = Batch(path, name, event_time, system_time, new_state=new_state, place=place, clock=clock)
+            report = await finish_in_thread(lambda: self.taker.take_part(record, view, source, batch, run))
         await finish_in_thread(self._drop_superseded)
         # A source that has more and names no new state would give the same piece for ever.
         return replace(report, has_more=fetched.has_more and new_state not in {None, view.source_state})
+
+    async def _prepare(self, steps: "tuple[PrepStep, ...]", fetched: Fetched, folder: Path, clock: StageClock) -> Path:
+        if not steps:
+            return fetched.path
+        with clock.measuring(IngestStage.PREPARE):
+            path = fetched.path
+            for position, step in enumerate(steps):
+                with clock.measuring(IngestStage.PREPARE, _kind_of(step), position):
+                    prepared = await self.sources.prepare((step,), path=path, name=fetched.name, folder=folder)
+                if path != fetched.path:
+                    path.unlink()
+                path = prepared
+        return path
 
     def _state_of(self, view: DatasetView, place: bytes | None) -> SourceState | None:
         """Return how far the source is read; a date that belongs to another place says nothing of this one (ING-26)."""
@@ -255,3 +276,8 @@ class Ingestor:
             merge_state=self.taker.find_merge_state(view),
         )
         return IngestReport(updated, up_to_date=False, new_blocks=1)
+
+
+def _kind_of(step: "FetchStep | PrepStep") -> str:
+    """Name a step as manifests do: ``Url``, ``Decompress``."""
+    return type(step).__name__.removeprefix("FetchStep").removeprefix("PrepStep")

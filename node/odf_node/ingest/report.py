@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 
 from odf_engines.contract import IngestResponse, QuarantineReason
+from odf_engines.stage_figures import StageFigures, merge_stages
 from odf_node.ports import DatasetRecord
 from odf_node.wording import count_of
 from odf_protocol.errors import OdfError
@@ -28,6 +29,7 @@ class IngestReport:
         batches: Files or pieces that were taken, each in a commit of its own.
         has_more: The source has another piece.
         failure: What stopped the poll after batches that were taken.
+        stages: What took how long, with how many rows (STAGE-1).
         is_rehearsal: Nothing was kept; the numbers say what would have been (ING-25).
     """
 
@@ -44,6 +46,7 @@ class IngestReport:
     failure: OdfError | None = None
     is_rehearsal: bool = False
     left_out_rows: int = 0
+    stages: tuple[StageFigures, ...] = ()
 
     def plus(self, later: "IngestReport") -> "IngestReport":
         """Make one report of this one and that of the next batch."""
@@ -58,6 +61,7 @@ class IngestReport:
             seconds=self.seconds + later.seconds,
             batches=self.batches + later.batches,
             left_out_rows=self.left_out_rows + later.left_out_rows,
+            stages=merge_stages((*self.stages, *later.stages)),
         )
 
 

@@ -4,28 +4,34 @@ Source: ``spec/ingest.md``; clauses QUAR-2 and QUAR-3 in ``spec/quarantine.md``.
 """
 
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from odf_engines.contract import IngestRequest, IngestResponse, ReferencedRows
+from odf_engines.stage_figures import IngestStage, StageFigures
 from odf_node.datasets.chains import iter_slices
 from odf_node.datasets.engine_rows import EngineRows
 from odf_node.datasets.referencing import References
+from odf_node.datasets.versions import columns_of_schema, version_of
 from odf_node.datasets.writer import ChainWriter
 from odf_node.engines.outputs import StagedOutputs
 from odf_node.engines.sessions import EngineHost
+from odf_node.ingest.batch import Batch, entry_of
 from odf_node.ingest.batch_limits import BatchRefusedError
 from odf_node.ingest.encodings import as_utf8, decode_source
 from odf_node.ingest.report import IngestReport, rehearse
 from odf_node.ports import DatasetRecord, KeyStore, ObjectStore, QuarantineFile
 from odf_node.ports.chains import ChainStore
-from odf_node.ports.commits import CommitStore, FetchedPlace
+from odf_node.ports.commits import CommitStore
 from odf_node.ports.documents import DocumentStore
 from odf_node.ports.ingests import IngestStore
-from odf_node.ports.quarantine import Fate, QuarantineStore, RowId, Settlement, WaitingBatch
+from odf_node.ports.observing import Run, RunKind
+from odf_node.ports.quarantine import Fate, QuarantineStore, Settlement, WaitingBatch
 from odf_node.ports.sources import SourceReader
+from odf_node.ports.stages import StageStore
 from odf_protocol.dataset_view import DatasetView
+from odf_protocol.errors import OdfError
 from odf_protocol.events import (
     AddData,
     AddPushSource,
@@ -33,50 +39,12 @@ from odf_protocol.events import (
     MergeStrategyChangelogStream,
     SetDataSchema,
     SetPollingSource,
-    SourceState,
 )
 from odf_protocol.lookup_notes import LookedUp, attributes_of
 from odf_protocol.multihash import Multihash
 from odf_protocol.timestamp import Timestamp
 
 __all__ = ["Batch", "BatchTaker"]
-
-
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """What is to be taken in.
-
-    Attributes:
-        path: The file, fetched and prepared.
-        shown_as: What people call it.
-        event_time: Of rows that have none.
-        system_time: Of the block to be.
-        new_state: How far a polled source is with it.
-        place: The digest of where that state came from.
-        settlement: What waited in quarantine and is this batch, or its rows.
-        resent_from: Its records, where they were rows of quarantine.
-        has_limits: The limits of the dataset's rules hold; not for what a person looked at and sends again.
-        is_converted: Its rows went through the converters before.
-    """
-
-    path: Path
-    shown_as: str
-    event_time: Timestamp
-    system_time: Timestamp
-    new_state: SourceState | None = None
-    place: bytes | None = None
-    settlement: Settlement | None = None
-    resent_from: tuple[RowId, ...] = ()
-    has_limits: bool = True
-    is_converted: bool = False
-
-    @property
-    def fetched_place(self) -> FetchedPlace | None:
-        """What is noted beside the block: only dates need it, an ETag names its version wherever it is (ING-26)."""
-        state = self.new_state
-        return (
-            None if state is None or not state.is_date or self.place is None else FetchedPlace(state.value, self.place)
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +60,7 @@ class BatchTaker:
     documents: DocumentStore
     ingests: IngestStore
     quarantine: QuarantineStore
+    stages: StageStore
     objects: ObjectStore
     keys: KeyStore
     engines: EngineHost
@@ -103,6 +72,22 @@ class BatchTaker:
     def take(
         self, record: DatasetRecord, view: DatasetView, source: SetPollingSource | AddPushSource, batch: Batch
     ) -> IngestReport:
+        """Take in a batch, and let the observer hear of it, for the errors see ``take_part``."""
+        with self.observing(record) as run:
+            return self.take_part(record, view, source, batch, run)
+
+    def observing(self, record: DatasetRecord) -> AbstractContextManager[Run]:
+        """Let the observer hear of an ingest while the block runs."""
+        return self.engines.observer.observing(Run(kind=RunKind.INGEST, dataset=version_of(record)))
+
+    def take_part(
+        self,
+        record: DatasetRecord,
+        view: DatasetView,
+        source: SetPollingSource | AddPushSource,
+        batch: Batch,
+        run: Run,
+    ) -> IngestReport:
         """Take in a batch.
 
         Args:
@@ -110,6 +95,7 @@ class BatchTaker:
             view: Of its chain.
             source: How the batch is read and merged.
             batch: The batch.
+            run: What is observed.
 
         Raises:
             InvalidSourceError: It cannot be read at all.
@@ -134,7 +120,8 @@ class BatchTaker:
             looked_up.append(where)
             return rows
 
-        response = self.engines.ingest(
+        response = self._ask_engine(
+            batch,
             IngestRequest(
                 dataset_id=str(record.id),
                 read=as_utf8(source.read),
@@ -153,14 +140,16 @@ class BatchTaker:
                 converters=tuple(each.find_call(self.environment, find_rows) for each in converters),
                 validators=tuple(each.find_call() for each in rules.validators),
                 limits=self.engines.limits,
-            )
+            ),
         )
         name = source.source_name if isinstance(source, AddPushSource) else None
         last = self.ingests.find_batch_size(record.id, name) if rules.limits.compares else None
         why = rules.limits.find_reason(response, last) if batch.has_limits else None
+        run.stages, run.bad_rows = batch.figures_with(response), response.quarantined_rows
         if why is not None:
             if not self.is_rehearsal:
                 self._keep_waiting(record, view, source, batch, response, why)
+                self._note(record, None, run.stages)
             raise BatchRefusedError(
                 record.name,
                 batch.shown_as,
@@ -171,12 +160,32 @@ class BatchTaker:
                 is_kept=not self.is_rehearsal,
             )
         if self.is_rehearsal:
-            return rehearse(record, view.watermark, response)
-        report = self._commit(record, view, source, batch, response, looked_up)
+            return replace(rehearse(record, view.watermark, response), stages=run.stages)
+        with batch.clock.measuring(IngestStage.PERSIST) as persist:
+            report = self._commit(record, view, source, batch, response, looked_up)
+            persist.count(rows_in=report.new_rows, rows_out=report.new_rows)
+        report = replace(report, stages=batch.figures_with(response))
+        run.stages, run.rows = report.stages, report.new_rows
+        run.written = None if report.up_to_date else version_of(report.record, columns_of_schema(response.schema))
+        self._note(record, None if report.up_to_date else report.record.head.sequence_number, report.stages)
         if not batch.resent_from:
             # Behind the commit: a kill between them leaves the comparison with the batch before, and nothing else.
             self.ingests.put_batch_size(record.id, name, response.statistics.rows_in)
         return report
+
+    def _ask_engine(self, batch: Batch, request: IngestRequest) -> IngestResponse:
+        """Let an engine ingest; it says of itself what took how long, within the time that it had."""
+        with batch.clock.measuring(IngestStage.ENGINE) as sums:
+            response = self.engines.ingest(request)
+        told = tuple(each.within(sums.began_s, sums.ended_s) for each in response.statistics.stages)
+        # What is left is the engine's start, what brings files to it and from it, and the check of what it gave.
+        sums.seconds = max(sums.seconds - sum(each.seconds for each in told if not each.plug_in), 0.0)
+        return replace(response, statistics=replace(response.statistics, stages=told))
+
+    def _note(self, record: DatasetRecord, sequence_number: int | None, stages: Sequence[StageFigures]) -> None:
+        # Behind the commit, and for people: whoever reads the figures misses one batch, and nothing else does.
+        with suppress(OdfError):
+            self.stages.note_stages(record.id, sequence_number, stages)
 
     def commit_event(
         self,
@@ -356,7 +365,7 @@ class BatchTaker:
         if response.quarantine_path is None:
             return None
         object_hash = outputs.stage(response.quarantine_path).hash
-        return _entry_of(record, source, batch, object_hash, response.quarantined_rows, sequence_number)
+        return entry_of(record, source, batch, object_hash, response.quarantined_rows, sequence_number)
 
     def _entry_without_rows(
         self,
@@ -372,24 +381,4 @@ class BatchTaker:
         path = self.engines.workspace / "no-bad-rows.parquet"
         path.parent.mkdir(parents=True, exist_ok=True)
         pq.write_table(SCHEMA.empty_table(), path)
-        return _entry_of(record, source, batch, outputs.stage(path).hash, 0, None)
-
-
-def _entry_of(
-    record: DatasetRecord,
-    source: SetPollingSource | AddPushSource,
-    batch: Batch,
-    object_hash: Multihash,
-    row_count: int,
-    sequence_number: int | None,
-) -> QuarantineFile:
-    return QuarantineFile(
-        dataset_id=record.id,
-        sequence_number=sequence_number,
-        object_hash=object_hash,
-        row_count=row_count,
-        source=batch.shown_as,
-        created_at=batch.system_time,
-        push_source=source.source_name if isinstance(source, AddPushSource) else None,
-        resent_from=batch.resent_from,
-    )
+        return entry_of(record, source, batch, outputs.stage(path).hash, 0, None)

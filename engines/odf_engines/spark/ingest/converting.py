@@ -16,6 +16,7 @@ from odf_engines.records.source_records import ERRORS, RECORD
 from odf_engines.spark.ingest.convert import convert_records
 from odf_engines.spark.ingest.handover import Handover
 from odf_engines.spark.ingest.refused_rows import iter_unconverted
+from odf_engines.stage_figures import IngestStage
 
 __all__ = ["convert_read"]
 
@@ -33,12 +34,14 @@ def convert_read(
     """
     path, bad = result.records.path, []
     if not result.records.is_typed:
-        typed = handover.keep(convert_records(spark, result.records, result.target, parse_times(request.read)), "typed")
-        bad.append(iter_unconverted(typed, handover))
-        folder = folders.scratch / "to-convert"
-        # In one file and in the order of the source, as converters are to see them.
-        good = typed.where(f"{ERRORS} IS NULL").drop(ERRORS)
-        good.coalesce(1).sortWithinPartitions(RECORD).write.parquet(str(folder))
+        with folders.clock.measuring(IngestStage.READ):
+            times = parse_times(request.read)
+            typed = handover.keep(convert_records(spark, result.records, result.target, times), "typed")
+            bad.append(iter_unconverted(typed, handover))
+            folder = folders.scratch / "to-convert"
+            # In one file and in the order of the source, as converters are to see them.
+            good = typed.where(f"{ERRORS} IS NULL").drop(ERRORS)
+            good.coalesce(1).sortWithinPartitions(RECORD).write.parquet(str(folder))
         (path,) = folder.glob("part-*.parquet")
     converted = convert_rows(request, folders, path, result)
     return converted.result, [*bad, converted.iter_bad()]

@@ -14,7 +14,7 @@ from odf_engines.spark.plans import java_session
 
 def run(spark: Any, request: IngestRequest, folder: Path) -> dict[str, object]:
     """Ingest one file; see `worker` for what goes in and out."""
-    return _run(spark, folder, lambda folders: answer_of(request, ingest(spark, request, folders)))
+    return _run(spark, folder, lambda folders: answer_of(request, ingest(spark, request, folders), folders.clock))
 
 
 def run_conversion(spark: Any, request: IngestRequest, folder: Path) -> dict[str, object]:

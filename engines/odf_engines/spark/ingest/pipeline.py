@@ -21,6 +21,7 @@ from odf_engines.ingest.quarantine import QuarantinedRow, earlier_of, iter_broke
 from odf_engines.ingest.read import ReadResult, has_query, read_request
 from odf_engines.ingest.read_options import parse_times
 from odf_engines.ingest.result import Folders, Ingested, slice_schema, write_slice
+from odf_engines.ingest.stage_names import name_strategy
 from odf_engines.ingest.state import write_state
 from odf_engines.records.source_records import ERRORS, RECORD
 from odf_engines.spark.fixed_order import in_one_partition, unspilled
@@ -35,6 +36,7 @@ from odf_engines.spark.ingest.staging import schema_of_query, stage_converted, s
 from odf_engines.spark.ingest.state_rows import load_state
 from odf_engines.spark.ingest.validating import validate_staged
 from odf_engines.spark.plans import is_on_cluster, tasks_at_once
+from odf_engines.stage_figures import IngestStage
 from odf_protocol.errors import MalformedError, UnsupportedError
 from odf_protocol.schema_arrow import rows_schema_of
 
@@ -122,7 +124,10 @@ def _merge(
         staged = stage_converted(converted, columns)
     else:
         assert request.preprocess is not None
-        with in_one_partition(spark):
+        with (
+            folders.clock.measuring_alone(IngestStage.PREPROCESS, request.preprocess.engine.lower()),
+            in_one_partition(spark),
+        ):
             answer, matters = run_preprocess(spark, request.preprocess, converted, result.target)
             columns = columns_of(schema_of_query(answer, known), request.merge, request.vocabulary, known)
             schema = slice_schema(request, columns, known)
@@ -131,22 +136,26 @@ def _merge(
     validated = None
     if request.validators:
         validated, staged = validate_staged(spark, request, staged, columns, folders)
-    outcome = _merged_rows(spark, request, staged, columns, handover)
-    changes = handover.iter_batches(outcome.changes, "changes")
-    data_path, written = write_slice(request, folders, changes, columns, schema)
-    state_path = _write_state(request, outcome, columns, folders, handover, request.next_offset + written.row_count)
+    with folders.clock.measuring_alone(IngestStage.MERGE, name_strategy(request)) as sums:
+        outcome = _merged_rows(spark, request, staged, columns, handover)
+        changes = handover.iter_batches(outcome.changes, "changes")
+        data_path, written = write_slice(request, folders, changes, columns, schema)
+        state_path = _write_state(request, outcome, columns, folders, handover, request.next_offset + written.row_count)
+        sums.count(rows_out=written.row_count)
     quarantine_path = folders.output / "quarantine.parquet"
     rows = [*bad, *_quarantined(request, result, converted, outcome, columns, handover)]
     if validated is not None:
         rows.append(validated.iter_bad(are_records=request.preprocess is None))
-    quarantine = write_quarantine(
-        quarantine_path,
-        result.records,
-        rows,
-        plug_ins_of(request),
-        earlier=earlier_of(request),
-        has_converters=bool(request.converters),
-    )
+    with folders.clock.measuring(IngestStage.QUARANTINE) as stage:
+        quarantine = write_quarantine(
+            quarantine_path,
+            result.records,
+            rows,
+            plug_ins_of(request),
+            earlier=earlier_of(request),
+            has_converters=bool(request.converters),
+        )
+    stage.count(rows_in=quarantine.rows, rows_out=quarantine.rows)
     return Ingested(
         schema,
         written,

@@ -21,6 +21,7 @@ from odf_engines.records.source_records import value_name
 from odf_engines.spark.gate.statement import invalid_query
 from odf_engines.spark.ingest.preprocess import run_query
 from odf_engines.spark.plans import java_session
+from odf_engines.stage_figures import IngestStage
 from odf_engines.validation.validated_rows import verdict_name
 
 __all__ = ["validate_staged"]
@@ -41,10 +42,11 @@ def validate_staged(
     Raises:
         InvalidSourceError: A validator cannot be applied to these columns, or failed on the batch as a whole.
     """
-    judged = _with_verdicts(spark, request, staged, columns)
     path = folders.scratch / "to-validate"
-    # In one file and in the order of the source, as validators are to see them.
-    judged.coalesce(1).sortWithinPartitions(ORD).write.parquet(str(path))
+    with folders.clock.measuring(IngestStage.VALIDATE):
+        judged = _with_verdicts(spark, request, staged, columns)
+        # In one file and in the order of the source, as validators are to see them.
+        judged.coalesce(1).sortWithinPartitions(ORD).write.parquet(str(path))
     (file,) = path.glob("part-*.parquet")
     validated = validate_rows(request, folders, file, ORD, columns.schema)
     return validated, spark.read.schema(staged.schema).parquet(str(validated.path))

@@ -17,6 +17,7 @@ from odf_node.adapters.memory.others import (
     MemoryTokens,
 )
 from odf_node.adapters.memory.quarantine import MemoryQuarantine
+from odf_node.adapters.memory.stages import MemoryStages
 from odf_node.adapters.memory.tables import Tables
 
 
@@ -29,6 +30,7 @@ class MemoryStore(
     MemoryEvidence,
     MemoryObjectNames,
     MemoryIngests,
+    MemoryStages,
     MemoryQuarantine,
     MemoryRemotes,
     MemoryPeers,

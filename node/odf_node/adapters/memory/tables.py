@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from threading import RLock
 
+from odf_engines.stage_figures import StageFigures
 from odf_node.ports.access import AccessToken
 from odf_node.ports.audit import AuditEntry
 from odf_node.ports.commits import Acceptance, FetchedPlace, NewBlock
@@ -12,6 +13,7 @@ from odf_node.ports.evidence import Attestation, EvidenceDocument, SeenHead, Ver
 from odf_node.ports.gossip import KeptItem
 from odf_node.ports.peers import Peer
 from odf_node.ports.quarantine import QuarantineFile, RowNote
+from odf_node.ports.stages import StageTotal
 from odf_node.ports.subscriptions import Subscription
 from odf_protocol.did import DatasetId
 from odf_protocol.multihash import Multihash
@@ -40,6 +42,7 @@ class KeptDataset:
     quarantine: list[QuarantineFile] = field(default_factory=list)
     row_notes: dict[int, dict[int, RowNote]] = field(default_factory=dict)
     batch_sizes: dict[str, int] = field(default_factory=dict)
+    stages: dict[int, tuple[StageFigures, ...]] = field(default_factory=dict)
     fetched_place: FetchedPlace | None = None
     merge_state: tuple[Multihash, Multihash] | None = None
     remotes: list[Remote] = field(default_factory=list)
@@ -65,6 +68,7 @@ class Tables:
     audit: list[AuditEntry] = field(default_factory=list)
     gossip_items: dict[bytes, KeptItem] = field(default_factory=dict)
     subscriptions: dict[DatasetId, Subscription] = field(default_factory=dict)
+    stage_totals: dict[tuple[str, str], StageTotal] = field(default_factory=dict)
 
     def get(self, dataset_id: DatasetId) -> KeptDataset:
         """Return a dataset.

@@ -112,6 +112,25 @@ CREATE TABLE batch_sizes (
     PRIMARY KEY (dataset, push_source)
 ) STRICT, WITHOUT ROWID;
 
+CREATE TABLE ingest_stages (
+    dataset INTEGER NOT NULL,
+    sequence_number INTEGER NOT NULL,
+    figures TEXT NOT NULL,
+    PRIMARY KEY (dataset, sequence_number),
+    FOREIGN KEY (dataset, sequence_number) REFERENCES blocks(dataset, sequence_number) ON DELETE CASCADE
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE stage_totals (
+    stage TEXT NOT NULL,
+    plug_in TEXT NOT NULL,
+    batches INTEGER NOT NULL,
+    seconds REAL NOT NULL,
+    rows_in INTEGER NOT NULL,
+    rows_out INTEGER NOT NULL,
+    bad_rows INTEGER NOT NULL,
+    PRIMARY KEY (stage, plug_in)
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE fetched_places (
     dataset INTEGER PRIMARY KEY REFERENCES datasets(key) ON DELETE CASCADE,
     state TEXT NOT NULL,

@@ -14,6 +14,7 @@ from odf_node.adapters.sqlite_store.object_names import SqliteObjectNames
 from odf_node.adapters.sqlite_store.peers import SqlitePeers
 from odf_node.adapters.sqlite_store.quarantine import SqliteQuarantine
 from odf_node.adapters.sqlite_store.remotes import SqliteRemotes
+from odf_node.adapters.sqlite_store.stages import SqliteStages
 from odf_node.adapters.sqlite_store.subscriptions import SqliteSubscriptions
 from odf_node.adapters.sqlite_store.tokens import SqliteTokens
 from odf_node.home import Home
@@ -35,6 +36,7 @@ class SqliteMetadataStore(
     SqliteAuditLog,
     SqliteGossipItems,
     SqliteSubscriptions,
+    SqliteStages,
 ):
     """All ports in ``home.database``. Making the value opens nothing."""
 

@@ -6,6 +6,7 @@ from typing import Final
 
 from odf_node.cli.context import Context
 from odf_node.cli.parsing import add_output_format, whole_number
+from odf_node.datasets.ingest_figures import stages_to_json
 from odf_node.datasets.naming import get_dataset
 from odf_node.derive.chain_log import describe_event
 from odf_node.wording import count_of
@@ -43,6 +44,7 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
             shown |= ({"query": query} if query else {}) | plain
             if figures is not None:
                 shown |= {"statistics": figures.to_json(), "statisticsAre": str(logged.basis)}
+            shown |= {"stages": stages_to_json(logged.stages)} if logged.stages else {}
             context.console.json(shown, indent=None)
         elif arguments.output_format == "oneline":
             context.console.text(

@@ -7,10 +7,14 @@ from typing import Final
 
 from odf_node.cli.context import Context
 from odf_node.cli.input_files import read_input
+from odf_node.datasets.ingest_figures import stages_to_json
 from odf_node.datasets.naming import get_dataset
 from odf_node.derive.step_log import StepLog, describe_step, explain_time
 from odf_node.derive.step_plans import StepPlan, StepPlanner
-from odf_node.errors import UnknownDatasetError
+from odf_node.errors import UnknownDatasetError, UsageError
+from odf_node.ports.datasets import DatasetRecord
+from odf_node.ports.stages import KEPT_INGESTS
+from odf_protocol.enums import DatasetKind
 from odf_protocol.manifest import parse_snapshots
 
 _COLUMNS: Final = {
@@ -23,15 +27,29 @@ _COLUMNS: Final = {
     "watermark": "WATERMARK",
 }
 
+_ROOT: Final = DatasetKind.ROOT
+_STAGE_COLUMNS: Final = {
+    "stage": "STAGE",
+    "plugIn": "PLUG-IN",
+    "seconds": ">SECONDS",
+    "rowsIn": ">ROWS IN",
+    "rowsOut": ">OUT",
+    "badRows": ">BAD",
+}
+
 
 def show_plans(context: Context, subject: str, *, as_json: bool) -> None:
-    """Show the plan of a derivative, or those of the derivatives of a manifest.
+    """Show the plan of a derivative, or those of the derivatives of a manifest; of a root its newest ingest.
 
     Raises:
         UnknownDatasetError: There is neither a dataset nor a file of that name.
-        UsageError: It is no derivative.
+        UsageError: Of a root no figures are kept.
     """
     node = context.node
+    root = next((each for each in node.chains.list_datasets() if each.name == subject and each.kind is _ROOT), None)
+    if root is not None:
+        _show_ingest(context, root, as_json=as_json)
+        return
     planner = StepPlanner(
         node.chains, node.transformer.builder, StepLog(node.chains, node.evidence), node.grader, node.transformer.bound
     )
@@ -53,6 +71,24 @@ def show_plans(context: Context, subject: str, *, as_json: bool) -> None:
         for line in _iter_lines(plan):
             context.console.text(line)
         context.console.table(plan.to_json()["inputs"], _COLUMNS)
+
+
+def _show_ingest(context: Context, record: DatasetRecord, *, as_json: bool) -> None:
+    """Show what the newest ingest of a root did, stage by stage (STAGE-4).
+
+    Raises:
+        UsageError: Nothing is kept of one.
+    """
+    blocks = context.node.read_models.chain_log.read(record, limit=KEPT_INGESTS)
+    newest = next((each for each in blocks if each.stages), None)
+    if newest is None:
+        raise UsageError(f"'{record.name}' is a root, and no figures of an ingest are kept beside its newest blocks")
+    number, stages = newest.block.sequence_number, stages_to_json(newest.stages)
+    if as_json:
+        context.console.json([{"dataset": record.name, "block": number, "stages": stages}])
+        return
+    context.console.text(f"{record.name}, newest ingest: block {number}, {newest.did}")
+    context.console.table(stages, _STAGE_COLUMNS)
 
 
 def _iter_lines(plan: StepPlan) -> Iterator[str]:

@@ -1,0 +1,41 @@
+"""What of a node its settings decide; part of the composition."""
+
+import os
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from odf_node.home import Home
+
+if TYPE_CHECKING:
+    from odf_node.configuration.declaration import Configuration, Engines
+    from odf_node.ports.observing import Observer
+
+
+class KeepsToSettings:
+    """Reads the settings of a home when something of them is first asked for; the daemon sets what it has read."""
+
+    def __init__(self, home: Home) -> None:
+        self.home = home
+
+    @cached_property
+    def engine_roles(self) -> "Engines":
+        """Which engine does what no manifest says."""
+        return self._settings.engines
+
+    @cached_property
+    def observer(self) -> "Observer":
+        """Who hears what runs (OBSERVE-1)."""
+        from odf_node.adapters.observing import get_observer
+
+        return get_observer(self._settings, os.environ)
+
+    def flush_observer(self) -> None:
+        """Wait shortly until what was heard is told."""
+        if "observer" in self.__dict__:
+            self.observer.flush()
+
+    @cached_property
+    def _settings(self) -> "Configuration":
+        from odf_node.configuration import find_configuration_file, load_configuration
+
+        return load_configuration(find_configuration_file(None, os.environ, self.home.path), os.environ)

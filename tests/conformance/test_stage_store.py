@@ -1,0 +1,49 @@
+"""What every ``StageStore`` must do; ``store`` is each adapter in turn (STAGE-4, STAGE-5)."""
+
+from odf_engines.stage_figures import StageFigures
+from odf_node.ports.stages import KEPT_INGESTS, MAX_PLUG_INS, OTHER_PLUG_INS
+from support.store_values import creation, dataset_id, growth
+from support.stores import Store
+
+READ = StageFigures(stage="read", seconds=0.5, rows_in=10, rows_out=9, bad_rows=1)
+CSV = StageFigures(stage="read", plug_in="Csv", seconds=0.25, rows_in=10)
+
+
+def test_figures_of_a_block_are_kept(store: Store) -> None:
+    store.commit(creation())
+    assert store.find_stages(dataset_id(), 0) == ()
+    store.note_stages(dataset_id(), 0, [READ, CSV])
+    assert store.find_stages(dataset_id(), 0) == (READ, CSV)
+    assert store.find_stages(dataset_id(), 1) == ()
+
+
+def test_figures_are_summed_over_batches_with_and_without_a_block(store: Store) -> None:
+    store.commit(creation())
+    store.note_stages(dataset_id(), 0, [READ, CSV])
+    store.note_stages(dataset_id(), None, [READ, CSV, CSV])
+    whole, plug_in = store.list_stage_totals()
+    assert (whole.stage, whole.plug_in, whole.batches, whole.seconds) == ("read", "", 2, 1.0)
+    assert (whole.rows_in, whole.rows_out, whole.bad_rows) == (20, 18, 2)
+    assert (plug_in.plug_in, plug_in.batches, plug_in.seconds, plug_in.rows_in) == ("Csv", 2, 0.75, 30)
+
+
+def test_plug_ins_beyond_the_bound_are_summed_together(store: Store) -> None:
+    store.commit(creation())
+    names = [f"plug-in {number}" for number in range(MAX_PLUG_INS + 3)]
+    store.note_stages(dataset_id(), None, [StageFigures(stage="validate", plug_in=name, seconds=1) for name in names])
+    totals = store.list_stage_totals()
+    assert len(totals) == MAX_PLUG_INS + 1
+    (others,) = [each for each in totals if each.plug_in == OTHER_PLUG_INS]
+    assert (others.batches, others.seconds) == (3, 3.0)
+
+
+def test_only_the_newest_blocks_keep_their_figures(store: Store) -> None:
+    commit = creation()
+    store.commit(commit)
+    for number in range(KEPT_INGESTS + 2):
+        if number:
+            commit = growth(commit)
+            store.commit(commit)
+        store.note_stages(dataset_id(), number, [READ])
+    kept = [number for number in range(KEPT_INGESTS + 2) if store.find_stages(dataset_id(), number)]
+    assert kept == list(range(2, KEPT_INGESTS + 2))
