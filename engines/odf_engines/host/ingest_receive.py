@@ -19,8 +19,8 @@ from odf_engines.errors import EngineError, EngineFailureError, LimitExceededErr
 from odf_engines.host.output_rows import SizeCheck
 from odf_engines.host.outputs import Answer, OutputFolder
 from odf_engines.host.receive import find_instant, slice_check
-from odf_engines.ingest.stage_names import names_of
 from odf_engines.stage_figures import StageFigures, read_stage_figures
+from odf_engines.stage_names import names_of
 from odf_engines.validation.running_name import CONVERTER, READER, VALIDATOR, find_running
 from odf_protocol.errors import shown
 from odf_protocol.events import OffsetInterval

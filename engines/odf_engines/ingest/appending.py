@@ -15,10 +15,10 @@ from odf_engines.ingest.prepared import iter_converted, write_converted
 from odf_engines.ingest.quarantine import QuarantinedRow, earlier_of, iter_broken, plug_ins_of, write_quarantine
 from odf_engines.ingest.read import ReadResult, has_query, read_request
 from odf_engines.ingest.result import Folders, Ingested, slice_schema, write_slice
-from odf_engines.ingest.stage_names import name_strategy
 from odf_engines.ingest.validated import validate_rows
 from odf_engines.records.source_records import RECORD
 from odf_engines.stage_figures import IngestStage
+from odf_engines.stage_names import name_strategy
 from odf_protocol.errors import MalformedError, UnsupportedError
 from odf_protocol.events import MergeStrategyAppend
 from odf_protocol.schema_arrow import rows_schema_of

@@ -28,10 +28,10 @@ from odf_engines.ingest.source_schema import (
     text_schema,
 )
 from odf_engines.ingest.source_text import InvalidTextError
-from odf_engines.ingest.stage_names import name_format
 from odf_engines.readers.call import ReaderCall
 from odf_engines.records.source_records import SourceRecords
 from odf_engines.stage_figures import IngestStage
+from odf_engines.stage_names import name_format
 from odf_engines.validation.running_name import READER, RunningName
 from odf_protocol.errors import UnsupportedError
 from odf_protocol.events import (

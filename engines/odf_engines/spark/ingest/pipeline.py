@@ -21,7 +21,6 @@ from odf_engines.ingest.quarantine import QuarantinedRow, earlier_of, iter_broke
 from odf_engines.ingest.read import ReadResult, has_query, read_request
 from odf_engines.ingest.read_options import parse_times
 from odf_engines.ingest.result import Folders, Ingested, slice_schema, write_slice
-from odf_engines.ingest.stage_names import name_strategy
 from odf_engines.ingest.state import write_state
 from odf_engines.records.source_records import ERRORS, RECORD
 from odf_engines.spark.fixed_order import in_one_partition, unspilled
@@ -37,6 +36,7 @@ from odf_engines.spark.ingest.state_rows import load_state
 from odf_engines.spark.ingest.validating import validate_staged
 from odf_engines.spark.plans import is_on_cluster, tasks_at_once
 from odf_engines.stage_figures import IngestStage
+from odf_engines.stage_names import name_strategy
 from odf_protocol.errors import MalformedError, UnsupportedError
 from odf_protocol.schema_arrow import rows_schema_of
 
