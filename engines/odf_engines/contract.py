@@ -30,6 +30,7 @@ from odf_engines.errors import (
     SandboxUnavailableError,
 )
 from odf_engines.limits import Limits
+from odf_engines.lookback import Lookback
 from odf_engines.prepared_rows import PreparedRows
 from odf_engines.readers.call import ReaderCall
 from odf_engines.stage_figures import StageFigures
@@ -58,6 +59,7 @@ __all__ = [
     "InvalidSourceError",
     "LimitExceededError",
     "Limits",
+    "Lookback",
     "NotReplayableError",
     "PreparedRows",
     "QuarantineReason",
@@ -108,11 +110,14 @@ class TransformInput:
         offset_interval: Rows of them to read, None for none.
         prev_offset: Last row before the step, None if there is none.
         earlier_slices: With all rows before the step, oldest first, for a query over whole inputs (VIEW-3); the last
-            one may be the first of ``slices``. Empty for a map.
+            one may be the first of ``slices``. Empty for a map; without those that the query's ``Lookback`` leaves out.
+        earlier_intervals: Offsets of the rows of ``earlier_slices``, in the same order; empty: they have all before the
+            step.
         prev_schema: In force before the step, None where no step was before or nobody says; then it is ``schema``.
         watermarks: Every watermark its blocks in the step stated, oldest first.
         prev_watermark: The highest that a block before the step stated.
-        earlier_watermarks: All that blocks before the step stated, oldest first, for a query that is final.
+        earlier_watermarks: All that blocks before the step stated, oldest first, for a query that is final; of those
+            before the first row that is given the highest is enough.
     """
 
     dataset_id: str
@@ -123,6 +128,7 @@ class TransformInput:
     offset_interval: OffsetInterval | None
     prev_offset: int | None = None
     earlier_slices: tuple[Path, ...] = ()
+    earlier_intervals: tuple[OffsetInterval, ...] = ()
     prev_schema: DataSchema | None = None
     watermarks: tuple[Watermark, ...] = ()
     prev_watermark: Timestamp | None = None
@@ -376,6 +382,7 @@ class Grade:
         obstacle: Why the engine cannot run it as a transform, although its result could be repeated.
         stages: What it does with its rows, for people; at most ``MAX_STAGES`` lines.
         key: Columns of the output that tell its rows apart; none of them where there is one row, None: not known.
+        lookbacks: Of inputs of which not all rows before a step can count, by alias.
     """
 
     level: GradeLevel
@@ -385,3 +392,4 @@ class Grade:
     obstacle: Finding | None = None
     stages: tuple[str, ...] = ()
     key: tuple[str, ...] | None = None
+    lookbacks: Mapping[str, Lookback] = field(default_factory=dict)

@@ -188,6 +188,12 @@ def test_final_derivatives_for_flink_run_step_by_step_and_are_re_executed(tmp_pa
     node.must("pull", "by.key")
     assert rows(node, "by.key")[5:] == [(2, "02", "a", 22), (3, "03", "a", 24)]
 
+    ingest(node, tmp_path, "rates", line(9, "a", 4))
+    (pulled,) = node.must("pull", "hours", "-o", "json").json()
+    # All five versions, and of the sales all but the first portion, which is older than any window that is open.
+    assert (pulled["readRows"], pulled["lateRows"]) == (5 + 4, 1)
+    assert rows(node, "hours")[2:] == [(0, "05", 6)]
+
     given = {name: rows(node, name) for name in ("in.force", "visits", "by.key", "hours")}
     other = RealNode(tmp_path / "other", has_engine=True)
     with node.serving() as url, lent_to_strangers():

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from functools import partial
 from math import isnan
 from pathlib import Path
 from random import Random
@@ -19,11 +20,15 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from odf_engines.contract import TransformInput, TransformRequest, TransformResponse, Watermark
+from odf_engines.contract import QueryTable, TransformInput, TransformRequest, TransformResponse, Watermark
 from odf_engines.engine import EngineSession
+from odf_node.derive.earlier_rows import EarlierRows, needed_watermarks
+from odf_node.ports.rows import EventTimes
+from odf_node.rows.event_times import read_event_times
 from odf_protocol.events import (
     DataField,
     DataSchema,
+    DataSlice,
     DataTypeFloat64,
     DataTypeInt64,
     DataTypeOption,
@@ -31,6 +36,7 @@ from odf_protocol.events import (
     OffsetInterval,
     TransformSql,
 )
+from odf_protocol.multihash import Multihash
 from odf_protocol.schema_arrow import arrow_schema_of
 from odf_protocol.schema_system import system_fields
 from odf_protocol.timestamp import Timestamp
@@ -237,7 +243,10 @@ def _array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
 
 @dataclass
 class View:
-    """A derivative that runs step by step over changelogs which grow."""
+    """A derivative that runs step by step over changelogs which grow.
+
+    Its steps are handed those slices that the node would choose, or all before them where it ``takes_all``.
+    """
 
     session: EngineSession
     transform: TransformSql
@@ -246,6 +255,9 @@ class View:
     changes: list[Change]
     next_offset: int = 0
     watermark: Timestamp | None = None
+    takes_all: bool = False
+    handed_over: int = 0
+    """Slices before its steps, over all steps so far."""
 
     @classmethod
     def over(
@@ -307,11 +319,12 @@ class View:
             dataset_id="did:odf:view",
             transform=self.transform,
             vocabulary=Vocabulary(),
-            inputs=tuple(self.inputs.values()),
+            inputs=tuple(self.inputs.values()) if self.takes_all else self._chosen_inputs(),
             system_time=SYSTEM_TIME,
             next_offset=self.next_offset,
             prev_watermark=self.watermark,
         )
+        self.handed_over += sum(len(each.earlier_slices) for each in request.inputs)
         response = self.session.transform(request)
         self.watermark = response.watermark
         if response.data_path is not None:
@@ -320,6 +333,43 @@ class View:
             self.changes += [Change(op, tuple(map(plain, row))) for op, *row in zip(*columns, strict=True)]
             self.next_offset += table.num_rows
         return response
+
+    def _chosen_inputs(self) -> tuple[TransformInput, ...]:
+        """The inputs of a step as ``WholeInputs`` completes them."""
+        tables = [QueryTable(name=n, vocabulary=Vocabulary(), schema=each.schema) for n, each in self.inputs.items()]
+        lookbacks = self.session.check(self.transform, tables, vocabulary=Vocabulary()).lookbacks
+        reached = {name: each.prev_watermark for name, each in self.inputs.items()}
+        chosen = []
+        for name, each in self.inputs.items():
+            earlier = [_described(path) for path in each.earlier_slices]
+            if name in lookbacks:
+                choice = EarlierRows(lookbacks[name], reached, partial(self._event_times, each))
+                earlier = choice.choose(earlier, [_described(path) for path in each.slices])
+            kept = {each.offset_interval.start for each in earlier}
+            chosen.append(
+                replace(
+                    each,
+                    earlier_slices=tuple(path for path in each.earlier_slices if _start_of(path) in kept),
+                    earlier_intervals=tuple(each.offset_interval for each in earlier),
+                    earlier_watermarks=needed_watermarks(each.earlier_watermarks, earlier),
+                )
+            )
+        return tuple(chosen)
+
+    def _event_times(self, source: TransformInput, slices: Sequence[DataSlice]) -> list[EventTimes | None]:
+        paths = {_start_of(path): path for path in (*source.earlier_slices, *source.slices)}
+        return [read_event_times(paths[each.offset_interval.start], "event_time") for each in slices]
+
+
+def _start_of(path: Path) -> int:
+    return int(path.stem.rpartition("-")[2])
+
+
+def _described(path: Path) -> DataSlice:
+    """What a block would say of a slice that ``View`` wrote."""
+    start, name = _start_of(path), Multihash.of_sha3_256(str(path).encode())
+    interval = OffsetInterval(start=start, end=start + pq.read_metadata(path).num_rows - 1)
+    return DataSlice(logical_hash=name, physical_hash=name, offset_interval=interval, size=path.stat().st_size)
 
 
 def write_changes(path: Path, schema: DataSchema, start: int, changes: Sequence[Change]) -> None:

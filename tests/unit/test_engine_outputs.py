@@ -2,6 +2,7 @@
 
 import base64
 import os
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +21,7 @@ from odf_protocol.vocabulary import Vocabulary
 from support.transforms import SYSTEM_TIME, orders_input, transform_request
 
 INSTANT = pa.timestamp("ms", "UTC")
+LOOKBACK = {"waits_for": {"o": 0}, "behind_us": 0, "meets_new": False}
 SCHEMA = pa.schema(
     [
         pa.field("offset", pa.int64(), nullable=False),
@@ -301,6 +303,10 @@ def test_answer_that_is_no_dictionary_is_refused(values):
         {"level": "pinned", "findings": [], "stages": "reads"},
         {"level": "pinned", "findings": [], "stages": [1]},
         {"level": "pinned", "findings": [], "key": [None]},
+        {"level": "pinned", "findings": [], "lookbacks": [1]},
+        {"level": "pinned", "findings": [], "lookbacks": {"o": None}},
+        {"level": "pinned", "findings": [], "lookbacks": {"o": LOOKBACK | {"behind_us": -1}}},
+        {"level": "pinned", "findings": [], "lookbacks": {"o": LOOKBACK | {"waits_for": {"o": "1"}}}},
     ],
 )
 def test_grade_that_makes_no_sense_is_refused(outputs, values):
@@ -323,9 +329,12 @@ def test_system_column_of_another_type_is_refused(field):
 READ = {"rows": 3, "first": 5, "last": 7}
 
 
-def receive_read(folders, read, **options):
+def receive_read(folders, read, earlier=(), **options):
     pq.write_table(rows(start=0), folders[0] / "data.parquet")
-    request = transform_request("SELECT 1", orders_input([folders[0] / "data.parquet"], (5, 7), [7_000]))
+    given = orders_input([folders[0] / "data.parquet"], (5, 7), [7_000])
+    if earlier:
+        given = replace(given, prev_offset=4, earlier_slices=given.slices * len(earlier), earlier_intervals=earlier)
+    request = transform_request("SELECT 1", given)
     return receive_transform(request, answer(inputs=[read]), OutputFolder(*folders, Limits()), **options)
 
 
@@ -358,6 +367,17 @@ def test_rows_of_an_output_are_counted_by_operation(folders):
 def test_engine_that_read_other_rows_than_it_was_asked_to_fails_the_step_engine_27(folders, lie):
     with pytest.raises(EngineFailureError, match="asked for 3 rows, offsets 5 to 7"):
         receive_read(folders, None if lie is None else READ | lie)
+
+
+@pytest.mark.parametrize("lie", [{}, {"rows": 3, "first": 5}, {"rows": 7}, {"rows": 8, "first": 0}])
+def test_of_rows_before_a_step_those_that_were_handed_over_are_to_be_read_engine_27(folders, lie):
+    earlier = OffsetInterval(start=1, end=1), OffsetInterval(start=3, end=6)  # the step's bound cuts the last one
+    read = {"rows": 6, "first": 1, "last": 7}
+    if not lie:
+        assert receive_read(folders, read, earlier).statistics.rows_by_input == (6,)
+        return
+    with pytest.raises(EngineFailureError, match="asked for 6 rows, offsets 1 to 7"):
+        receive_read(folders, read | lie, earlier)
 
 
 def test_of_an_engine_whose_contract_has_no_word_for_what_it_read_nobody_knows_it(folders):

@@ -13,6 +13,7 @@ from odf_engines.contract import (
     Grade,
     GradeLevel,
     IngestRequest,
+    Lookback,
     Statistics,
     TransformClass,
     TransformInput,
@@ -111,24 +112,25 @@ def _check_rows_read(request: TransformRequest, answer: Answer, *, is_counted: b
         if not is_counted and read is None:
             counts.append(None)
             continue
-        interval = _interval_to_read(asked)
-        count = 0 if interval is None else interval.row_count
-        expected = {"rows": count, "first": None, "last": None}
-        if interval is not None:
-            expected |= {"first": interval.start, "last": interval.end}
-        if read != expected:
-            wanted = "no rows" if interval is None else f"{count} rows, offsets {interval.start} to {interval.end}"
+        intervals = _intervals_to_read(asked)
+        count = sum(each.row_count for each in intervals)
+        first = min((each.start for each in intervals), default=None)
+        last = max((each.end for each in intervals), default=None)
+        if read != {"rows": count, "first": first, "last": last}:
+            wanted = f"{count} rows, offsets {first} to {last}" if count else "no rows"
             raise EngineFailureError(f"input '{asked.alias}': asked for {wanted}, the engine read {_describe(read)}")
         counts.append(count)
     return tuple(counts)
 
 
-def _interval_to_read(asked: TransformInput) -> OffsetInterval | None:
-    """Return the offsets that a step has to read: what is new, and for a query over whole inputs all before it too."""
-    if not asked.earlier_slices or asked.prev_offset is None:
-        return asked.offset_interval
-    last = asked.prev_offset if asked.offset_interval is None else asked.offset_interval.end
-    return OffsetInterval(start=0, end=last)
+def _intervals_to_read(asked: TransformInput) -> list[OffsetInterval]:
+    """Return the offsets that a step has to read: what is new, and of what was before it all that is handed over."""
+    intervals = [] if asked.offset_interval is None else [asked.offset_interval]
+    if asked.earlier_slices and asked.prev_offset is not None:
+        last = asked.prev_offset
+        earlier = asked.earlier_intervals or (OffsetInterval(start=0, end=last),)
+        intervals += [OffsetInterval(start=each.start, end=min(each.end, last)) for each in earlier]
+    return intervals
 
 
 def _describe(read: Any) -> str:
@@ -163,7 +165,25 @@ def receive_grade(_request: Any, answer: Answer, _outputs: OutputFolder) -> Grad
         obstacle=None if obstacle is None else _finding(obstacle),
         stages=_texts(answer.find("stages"), "stages")[:MAX_STAGES],
         key=None if answer.find("key") is None else _texts(answer.find("key"), "key"),
+        lookbacks=_lookbacks(answer.find("lookbacks")),
     )
+
+
+def _lookbacks(found: Any) -> dict[str, Lookback]:
+    if found is None:
+        return {}
+    if not isinstance(found, dict):
+        raise EngineFailureError("answer.lookbacks: expected them by alias")
+    return {str(alias): _lookback(each) for alias, each in found.items()}
+
+
+def _lookback(item: Any) -> Lookback:
+    match item:
+        case {"waits_for": dict(delays), "behind_us": int(behind_us), "meets_new": bool(meets_new)} if all(
+            isinstance(each, int) and each >= 0 for each in (behind_us, *delays.values())
+        ):
+            return Lookback(waits_for=delays, behind_us=behind_us, meets_new=meets_new)
+    raise EngineFailureError("answer.lookbacks: expected delays of inputs and microseconds, none below 0")
 
 
 def _texts(values: Any, name: str) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from odf_engines.contract import TransformInput, TransformRequest
+from odf_engines.contract import Lookback, TransformInput, TransformRequest
 from odf_engines.spark.arrivals import (
     LEAST_US,
     Arrivals,
@@ -37,7 +37,7 @@ from odf_engines.spark.versions import with_versions
 from odf_protocol.schema_spark import quote_spark_name
 from odf_protocol.timestamp import Timestamp
 
-__all__ = ["count_late_rows", "iter_answers", "late_versions", "promised_watermark", "versions_at"]
+__all__ = ["count_late_rows", "iter_answers", "late_versions", "list_lookbacks", "promised_watermark", "versions_at"]
 
 _COUNT = "\0count"
 
@@ -87,6 +87,12 @@ def iter_answers(
     }
     changes = changes_between(answers[">"], answers.get("<"), key=None)
     yield from iter_operations(changes, known.result.names, request, work, piece_rows)
+
+
+def list_lookbacks(known: KnownAsOf) -> dict[str, Lookback]:
+    """Return which probes before a step can have other answers after it (ASOF-10)."""
+    delays = dict.fromkeys(known.tables, 0)
+    return {known.query.probe: Lookback(waits_for=delays, behind_us=0, meets_new=True)}
 
 
 def count_late_rows(request: TransformRequest, tables: Collection[str]) -> int:

@@ -8,9 +8,10 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from odf_engines.contract import Finding, GradeLevel, TransformClass
+from odf_engines.contract import Finding, GradeLevel, Lookback, TransformClass
 from odf_engines.errors import InvalidQueryError, NotReplayableError
 from odf_engines.host.messages import schema_text
+from odf_engines.spark import as_of_join, closed_windows
 from odf_engines.spark.known_transforms import (
     Known,
     KnownAsOf,
@@ -53,7 +54,20 @@ def run(spark: SparkSession, request: dict[str, Any], _folder: Path) -> dict[str
         else {"expression": obstacle.expression, "reason": obstacle.reason, "rewrite": obstacle.rewrite},
         "stages": list(found.stages),
         "key": _key_of(found.known),
+        "lookbacks": {
+            alias: {"waits_for": dict(each.waits_for), "behind_us": each.behind_us, "meets_new": each.meets_new}
+            for alias, each in _lookbacks_of(found.known).items()
+        },
     }
+
+
+def _lookbacks_of(known: Known | None) -> dict[str, Lookback]:
+    match known:
+        case KnownWindows():
+            return closed_windows.list_lookbacks(known.window)
+        case KnownAsOf():
+            return as_of_join.list_lookbacks(known)
+    return {}
 
 
 def _key_of(known: Known | None) -> list[str] | None:

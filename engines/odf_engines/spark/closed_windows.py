@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from odf_engines.contract import TransformInput, TransformRequest
+from odf_engines.contract import Lookback, TransformInput, TransformRequest
 from odf_engines.spark.arrivals import (
     LEAST_US,
     Arrivals,
@@ -31,6 +31,7 @@ from odf_engines.spark.changelog import APPEND
 from odf_engines.spark.fixed_order import unspilled
 from odf_engines.spark.folded_rows import folded_rows
 from odf_engines.spark.gate.event_windows import EventWindow
+from odf_engines.spark.gate.window_inputs import InputBelow
 from odf_engines.spark.known_transforms import KnownWindows
 from odf_engines.spark.pieces import bound_rows, collect_pieces
 from odf_engines.spark.small_inputs import Work
@@ -38,7 +39,7 @@ from odf_engines.spark.steps import compute_steps
 from odf_protocol.schema_spark import quote_spark_name
 from odf_protocol.timestamp import Timestamp
 
-__all__ = ["count_late_rows", "iter_closed", "promised_watermark"]
+__all__ = ["count_late_rows", "iter_closed", "list_lookbacks", "promised_watermark"]
 
 _PER_MS = 1000
 
@@ -92,6 +93,16 @@ def iter_closed(
                 yield piece.rename_columns(known.result.names), np.full(piece.num_rows, APPEND, dtype=np.int64)
 
 
+def list_lookbacks(window: EventWindow) -> dict[str, Lookback]:
+    """Return which rows before a step can count for the windows that it closes (WINDOW-10)."""
+    delays = {alias: below.delay_us for alias, below in window.inputs.items()}
+    return {
+        alias: Lookback(waits_for=delays, behind_us=window.size_us + below.behind_us)
+        for alias, below in window.inputs.items()
+        if below.behind_us is not None
+    }
+
+
 def count_late_rows(request: TransformRequest, known: KnownWindows) -> int:
     """Count the rows of a step that came when a window they belong to was closed for their input (WINDOW-5, 9)."""
     return sum(
@@ -123,19 +134,20 @@ def _counting(
     if below is not None and below.is_version:
         times = first_us, closing.until_us
         return versions_at(spark, source, known.tables[source.alias], times, work, in_content_order=in_order)
-    is_alone = below is not None and below.is_cut and not _has_joins(known.window)
     return folded_rows(
         spark,
         source,
         closing.upto.get(source.alias),
         in_content_order=in_order,
-        event_times_us=(first_us, closing.until_us) if is_alone else None,
+        event_times_us=_counting_times(below, first_us, closing.until_us) if below is not None else None,
         work=work,
     )
 
 
-def _has_joins(window: EventWindow) -> bool:
-    return not all(each.is_cut for each in window.inputs.values())
+def _counting_times(below: InputBelow, first_us: int, until_us: int) -> tuple[int, int] | None:
+    """Return the first event time that counts for windows between two times, and the first that is too late."""
+    # Rows that are joined may be later than the window, by their delay and no more.
+    return None if below.behind_us is None else (first_us - below.behind_us, until_us + below.delay_us + 1)
 
 
 def _closed_until(request: TransformRequest, window: EventWindow, reached: Sequence[Timestamp | None]) -> int | None:

@@ -19,7 +19,7 @@ from typing import BinaryIO, Final
 from odf_node.adapters.writers_lock import shared_lease
 from odf_node.home import Home
 from odf_node.os_errors import mapped_os_errors
-from odf_node.ports.rows import RowsRoom
+from odf_node.ports.rows import EventTimes, RowsRoom
 from odf_protocol.errors import MalformedError
 from odf_protocol.multihash import Multihash
 
@@ -50,6 +50,7 @@ class RowsFolder:
     def __init__(self, home: Home, limit_bytes: int = ROWS_BYTES) -> None:
         self._home = home
         self.limit_bytes = limit_bytes
+        self._event_times: dict[tuple[Multihash, str], EventTimes] = {}
 
     def find(self, object_hash: Multihash) -> Path | None:
         path = self._find_file(object_hash)
@@ -62,6 +63,12 @@ class RowsFolder:
                 return path
             path.unlink()
         return None
+
+    def find_event_times(self, object_hash: Multihash, column: str) -> EventTimes | None:
+        return self._event_times.get((object_hash, column))
+
+    def remember_event_times(self, object_hash: Multihash, column: str, times: EventTimes) -> None:
+        self._event_times[object_hash, column] = times
 
     @contextmanager
     def making(self, object_hash: Multihash) -> Iterator[BinaryIO]:

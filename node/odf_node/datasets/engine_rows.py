@@ -17,8 +17,9 @@ from odf_engines.registry import is_of_this_package
 from odf_node.datasets.chains import load_view
 from odf_node.ports import ObjectStore
 from odf_node.ports.chains import ChainStore
-from odf_node.ports.rows import RowsCache
+from odf_node.ports.rows import EventTimes, RowsCache
 from odf_node.rows.damage import explained_damage
+from odf_node.rows.event_times import read_event_times
 from odf_node.rows.slice_process import SliceProcess
 from odf_protocol.block import Block, decode_block
 from odf_protocol.did import DatasetId
@@ -77,6 +78,27 @@ class EngineRows:
         if lost is not None:
             raise NotFoundError("rows of object", str(lost))
         return tuple(path for item in slices if (path := found[item.physical_hash]) is not None)
+
+    def get_event_times(
+        self, dataset_id: DatasetId, slices: Sequence[DataSlice], column: str
+    ) -> list[EventTimes | None]:
+        """Give the event times of the rows of each slice; None where they cannot be told.
+
+        Args:
+            dataset_id: Whose blocks name the slices.
+            slices: Whose objects are here.
+            column: Of event times.
+
+        Raises:
+            ObjectNotFoundError, ObjectCorruptError, RejectedError, MalformedError, UnsupportedError: As ``get_paths``.
+        """
+        found = {each.physical_hash: self.cache.find_event_times(each.physical_hash, column) for each in slices}
+        unknown = [each for each in slices if found[each.physical_hash] is None]
+        for each, path in zip(unknown, self.get_paths(dataset_id, unknown), strict=True):
+            times = found[each.physical_hash] = read_event_times(path, column)
+            if times is not None:
+                self.cache.remember_event_times(each.physical_hash, column, times)
+        return [found[each.physical_hash] for each in slices]
 
     def adopt(self, object_hash: Multihash, *engines: str) -> None:
         """Take an object that one of these engines has just written for what engines read; no copy is made."""

@@ -27,7 +27,7 @@ PER_STEP: Final = "per step"
 _COSTS: Final = {
     TransformClass.MAP: "the query over the new rows",
     TransformClass.MAINTAINED: "the query twice, over all rows of its inputs before the step and after it",
-    TransformClass.FINAL: "the query over what its watermarks close; all rows of its inputs are read for that",
+    TransformClass.FINAL: "the query over what its watermarks close; portions too old to count for that are not read",
 }
 
 
@@ -40,7 +40,7 @@ class InputPlan:
         dataset: Its name in this node.
         dataset_id: Which.
         new_rows: That no step has read yet and the next one reads.
-        read_rows: That the next step reads, new or not.
+        read_rows: That the next step reads, new or not; of a final query at most.
         read_bytes: Of the files that it reads for them.
         watermark: The newest that the input states, None where it states none.
         waiting_rows: New as well, and left for the steps after it.

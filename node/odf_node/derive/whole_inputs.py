@@ -7,15 +7,18 @@ Source: VIEW-3 and VIEW-9 in ``spec/extensions/maintained-views.md``, WINDOW-3 i
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from odf_engines.contract import GradeLevel, QueryTable, TransformClass, TransformInput, TransformRequest, Watermark
 from odf_engines.engine import TransformSession
 from odf_node.datasets.chains import get_block, iter_decoded, load_view
 from odf_node.datasets.engine_rows import EngineRows
 from odf_node.datasets.presence import Presence
+from odf_node.derive.earlier_rows import EarlierRows, needed_watermarks
 from odf_node.derive.step_figures import CompletedRequest, StepClock
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.object_names import ObjectNames
+from odf_node.ports.rows import EventTimes
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import RejectedError
 from odf_protocol.events import AddData, DataSlice, ExecuteTransform, ExecuteTransformInput, SetVocab
@@ -89,7 +92,15 @@ class WholeInputs:
         # Which rows came in time is asked of a whole input only where rows can come too late for good.
         is_final = grade.transform_class is TransformClass.FINAL or bool(request.transform.temporal_tables)
         with clock.measuring("state"):
-            completed = [self._complete(*each, is_final=is_final) for each in zip(request.inputs, planned, strict=True)]
+            stated = [self._add_watermarks(*each) for each in zip(request.inputs, planned, strict=True)]
+            reached = {each.alias: each.prev_watermark for each in stated}
+            completed = []
+            for each, read in zip(stated, planned, strict=True):
+                lookback = grade.lookbacks.get(each.alias)
+                chooser = None
+                if lookback is not None:
+                    chooser = EarlierRows(lookback, reached, partial(self._get_event_times, each, read))
+                completed.append(self._add_rows(each, read, chooser, is_final=is_final))
             return CompletedRequest(
                 replace(request, inputs=tuple(completed)),
                 self._measure(planned, lambda read: read.prev_block_hash),
@@ -109,7 +120,12 @@ class WholeInputs:
                 size_bytes += sum(data.size for data in found)
         return StateSize(rows, size_bytes)
 
-    def _complete(self, each: TransformInput, planned: PlannedInput, *, is_final: bool) -> TransformInput:
+    def _get_event_times(
+        self, each: TransformInput, planned: PlannedInput, slices: Sequence[DataSlice]
+    ) -> list[EventTimes | None]:
+        return self.rows.get_event_times(planned.recorded.dataset_id, slices, each.vocabulary.event_time)
+
+    def _add_watermarks(self, each: TransformInput, planned: PlannedInput) -> TransformInput:
         recorded = planned.recorded
         newest = recorded.new_block_hash or recorded.prev_block_hash
         if newest is None:
@@ -120,19 +136,34 @@ class WholeInputs:
         if recorded.prev_block_hash is None:
             return each
         last = self._number_of(recorded.dataset_id, recorded.prev_block_hash)
-        earlier = [data for number, data in history.slices if number <= last]
         stated = tuple(mark for number, mark in history.watermarks if number <= last)
-        record = self.chains.find_dataset(recorded.dataset_id)
-        assert record is not None
-        Presence(self.object_names, self.rows.objects).require_checked(record, (data.physical_hash for data in earlier))
         return replace(
             each,
             prev_offset=recorded.prev_offset,
-            earlier_slices=self.rows.get_paths(recorded.dataset_id, earlier),
             prev_schema=load_view(self.chains, recorded.dataset_id, upto=last).schema,
             # The highest, not the newest: chains of others may let it fall (CHAIN-24), and no window closes twice.
             prev_watermark=max((mark.event_time for mark in stated), default=None),
-            earlier_watermarks=stated if is_final else (),
+            earlier_watermarks=stated,
+        )
+
+    def _add_rows(
+        self, each: TransformInput, planned: PlannedInput, chooser: EarlierRows | None, *, is_final: bool
+    ) -> TransformInput:
+        recorded = planned.recorded
+        if recorded.prev_block_hash is None:
+            return each
+        last = self._number_of(recorded.dataset_id, recorded.prev_block_hash)
+        earlier = [data for number, data in self._read[recorded.dataset_id].slices if number <= last]
+        record = self.chains.find_dataset(recorded.dataset_id)
+        assert record is not None
+        Presence(self.object_names, self.rows.objects).require_checked(record, (data.physical_hash for data in earlier))
+        if chooser is not None:
+            earlier = chooser.choose(earlier, planned.slices)
+        return replace(
+            each,
+            earlier_slices=self.rows.get_paths(recorded.dataset_id, earlier),
+            earlier_intervals=tuple(data.offset_interval for data in earlier),
+            earlier_watermarks=needed_watermarks(each.earlier_watermarks, earlier) if is_final else (),
         )
 
     def _number_of(self, dataset_id: DatasetId, block_hash: Multihash) -> int:

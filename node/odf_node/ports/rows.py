@@ -17,11 +17,27 @@ class RowsRoom:
     size_bytes: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class EventTimes:
+    """The oldest and the newest event time of some rows, in microseconds since 1970; what is finer, outwards."""
+
+    first_us: int
+    last_us: int
+
+
 class RowsCache(Protocol):
     """Files that can be made again at any time. A file is absent or whole: what is damaged counts as absent."""
 
     def find(self, object_hash: Multihash) -> Path | None:
         """Return the file with the rows of an object, read and found undamaged; it now counts as used."""
+        ...
+
+    def find_event_times(self, object_hash: Multihash, column: str) -> EventTimes | None:
+        """Return the event times of the rows of an object that were remembered, whether its file is there or not."""
+        ...
+
+    def remember_event_times(self, object_hash: Multihash, column: str, times: EventTimes) -> None:
+        """Remember the event times of the rows of an object, for as long as this value is there."""
         ...
 
     def making(self, object_hash: Multihash) -> AbstractContextManager[BinaryIO]:

@@ -1,4 +1,4 @@
-"""What a window in event time waits for: the inputs below it, and by how much later rows of each may still count.
+"""What a window in event time waits for: the inputs below it, and by how much later, or older, rows of each may count.
 
 From the time that is cut, down to the inputs: through lists, filters, groups and sets, which keep it as it is; through
 a join to the other side as well, if the join says up to when rows of that side can be partners. An input that is
@@ -29,6 +29,8 @@ _OWN_SIDES = {
     "RightOuter": (1,),
 }
 """Sides of a join that the time may come from."""
+_AT_OR_BELOW = frozenset({"EqualTo", "LessThan", "LessThanOrEqual"})
+_AT_OR_ABOVE = frozenset({"EqualTo", "GreaterThan", "GreaterThanOrEqual"})
 _MIRRORED = {
     "GreaterThan": "LessThan",
     "GreaterThanOrEqual": "LessThanOrEqual",
@@ -49,11 +51,13 @@ class InputBelow:
         delay_us: By so much its watermark has to be above the end of a window, before it closes that.
         is_cut: Whether the time that is cut is that of its own rows; else they are joined with rows of that time.
         is_version: Whether it is a temporal table, of which that time says what is in force.
+        behind_us: No row that is older than the time that is cut by more than this is joined with it; None: any may be.
     """
 
     delay_us: int
     is_cut: bool
     is_version: bool = False
+    behind_us: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +91,10 @@ def find_inputs_below(plan: Any, cut: Any, time: Any, inputs: Mapping[str, Vocab
     for alias, below in _walk(_Search(inputs, tables), items(cut.children())[0], time, ()):
         known = found.get(alias, below)
         found[alias] = InputBelow(
-            max(known.delay_us, below.delay_us), known.is_cut and below.is_cut, known.is_version and below.is_version
+            max(known.delay_us, below.delay_us),
+            known.is_cut and below.is_cut,
+            known.is_version and below.is_version,
+            None if known.behind_us is None or below.behind_us is None else max(known.behind_us, below.behind_us),
         )
     return found
 
@@ -117,7 +124,7 @@ def _walk(search: _Search, node: Any, time: Any, kept: Sequence[_Condition]) -> 
     if view in search.inputs:
         if str(time.name()) != search.inputs[str(view)].event_time:
             raise UnboundedError(f"another time than the event time of {view}")
-        yield str(view), InputBelow(0, is_cut=True)
+        yield str(view), InputBelow(0, is_cut=True, behind_us=0)
     elif name == "Join":
         yield from _walk_join(search, node, time, kept)
     elif name in _SETS:
@@ -167,14 +174,17 @@ def _walk_join(search: _Search, node: Any, time: Any, kept: Sequence[_Condition]
     names = {simple_name(each) if view_name(each) not in search.inputs else "" for each in iter_plan(other)}
     if not names & {"", "CTERelationRef"}:
         return  # rows that stand in the query itself
-    bounds = [bound for each in conditions for bound in _iter_bounds(each, time) if _has(other, bound[0])]
-    for partner, delay_us in bounds:
+    bounds = [bound for each in conditions for bound in _iter_bounds(each, time) if _has(other, bound.column)]
+    ends = [(each.column, each.shift_us) for each in bounds if each.is_upper]
+    for partner, delay_us in ends:
         try:
             below = [*_walk(search, other, partner, ())]
         except UnboundedError:
             continue  # another condition may be about the event time itself
+        begins = [-each.shift_us for each in bounds if not each.is_upper and _is_same(each.column, partner)]
         for alias, each in below:
-            yield alias, InputBelow(max(0, each.delay_us + delay_us), is_cut=False)
+            behind = None if each.behind_us is None or not begins else max(0, each.behind_us + min(begins))
+            yield alias, InputBelow(max(0, each.delay_us + delay_us), is_cut=False, behind_us=behind)
         return
     raise UnboundedError(f"a {node.joinType().sql()} JOIN that does not say up to when rows can be partners")
 
@@ -193,17 +203,28 @@ def _conjuncts(condition: Any, named: Mapping[str, Any] | None = None) -> Iterat
         yield _Condition(condition, named or {})
 
 
-def _iter_bounds(condition: _Condition, time: Any) -> Iterator[tuple[Any, int]]:
-    """Yield columns that a condition holds at or below the time and so many microseconds."""
+@dataclass(frozen=True, slots=True)
+class _Bound:
+    """A column that is at or below the time and a shift (``is_upper``), or at or above it."""
+
+    column: Any
+    shift_us: int
+    is_upper: bool
+
+
+def _iter_bounds(condition: _Condition, time: Any) -> Iterator[_Bound]:
+    """Yield the bounds of columns that a condition states by the time."""
     kind = simple_name(condition.says)
     if kind not in {"EqualTo", *_MIRRORED}:
         return
     left, right = (_shifted(each, condition.named) for each in items(condition.says.children()))
     if left is None or right is None:
         return
-    for compared, low, high in ((kind, left, right), (_MIRRORED.get(kind, kind), right, left)):
-        if compared in {"EqualTo", "LessThan", "LessThanOrEqual"} and _is_same(high[0], time):
-            yield low[0], high[1] - low[1]
+    for compared, column, other in ((kind, left, right), (_MIRRORED.get(kind, kind), right, left)):
+        if _is_same(other[0], time):
+            for is_upper, kinds in ((True, _AT_OR_BELOW), (False, _AT_OR_ABOVE)):
+                if compared in kinds:
+                    yield _Bound(column[0], other[1] - column[1], is_upper)
 
 
 def _shifted(expression: Any, named: Mapping[str, Any]) -> tuple[Any, int] | None:

@@ -1,0 +1,95 @@
+"""A step that is handed only the slices that can count gives what one gives that is handed all (WINDOW-10, ASOF-10).
+
+Histories go on in event time, with rows that come late, rows far ahead, retractions and corrections of what is long
+ago, and watermarks that stand still and jump. Compared are the rows of every step in their order, what was late, and
+the watermark.
+"""
+
+import os
+from collections.abc import Sequence
+from random import Random
+
+import pytest
+
+from odf_protocol.events import SqlQueryStep, TemporalTable, TransformSql
+from support.view_histories import APPEND, CORRECT_FROM, CORRECT_TO, RETRACT, SCHEMAS, Change, Row, View
+
+pytestmark = pytest.mark.spark
+
+EXAMPLES = int(os.environ.get("NEEDED_EXAMPLES", "1"))
+HOUR = 3_600_000
+START = 1_600_000_000_000 // HOUR * HOUR
+BLOCKS = 10
+AHEAD = 60  # hours
+Blocks = list[tuple[Sequence[Change], int | None]]
+
+NEAR = "o.k = p.k AND p.event_time BETWEEN o.event_time - INTERVAL 2 HOURS AND o.event_time + INTERVAL {later} HOURS"
+CUT = "SELECT window.end AS event_time, k, count(*) AS n FROM ({below}) t GROUP BY window(event_time, {size}), k"
+QUERIES = {
+    "hopping": CUT.format(
+        below="SELECT event_time, k FROM orders EXCEPT SELECT event_time, k FROM people", size="'3 hours', '1 hour'"
+    ),
+    "joined": CUT.format(
+        below=f"SELECT o.event_time, p.k FROM orders o LEFT JOIN people p ON {NEAR.format(later=1)}", size="'2 hours'"
+    ),
+    "as-of": """
+        SELECT o.event_time, o.k, o.a, p.r FROM orders o
+        LEFT JOIN people FOR SYSTEM_TIME AS OF o.event_time AS p ON o.k = p.k
+    """,
+}
+
+
+def random_row(random: Random, name: str, hour: int) -> Row:
+    time = START + HOUR * hour + random.randrange(4) * HOUR // 4
+    key = random.choice([1, 2, 3])
+    return (time, key, random.choice(["north", "south"])) if name == "people" else (time, key, "x", random.randrange(9))
+
+
+def random_blocks(random: Random, name: str) -> Blocks:
+    """Some rows an hour; some come early or late, or change one of long ago; most blocks state a watermark."""
+    live: list[Row] = []
+    blocks: Blocks = []
+    for hour in range(BLOCKS):
+        changes = []
+        for _ in range(random.randrange(4)):
+            live.append(random_row(random, name, hour))
+            changes.append(Change(APPEND, live[-1]))
+        kind = random.randrange(8)
+        if kind == 0:
+            live.append(random_row(random, name, random.choice([0, max(0, hour - 3), AHEAD])))
+            changes.append(Change(APPEND, live[-1]))
+        elif kind == 1 and live:
+            changes.append(Change(RETRACT, live.pop(random.randrange(len(live)))))
+        elif kind == 2 and live:
+            position = random.randrange(len(live))
+            corrected = (live[position][0], *random_row(random, name, hour)[1:])
+            changes += [Change(CORRECT_FROM, live[position]), Change(CORRECT_TO, corrected)]
+            live[position] = corrected
+        mark = START + HOUR * random.choice([hour - 2, hour, hour + 1])
+        blocks.append((changes, random.choice([None, mark, mark, mark])))
+    return blocks
+
+
+@pytest.mark.parametrize("seed", range(EXAMPLES))
+@pytest.mark.parametrize("name", QUERIES)
+def test_slices_that_cannot_count_change_nothing_where_they_are_left_out(spark_session, tmp_path, name, seed):
+    random = Random(f"{name} {seed}")
+    tables = (TemporalTable(name="people", primary_key=("k",)),) if name == "as-of" else None
+    transform = TransformSql(engine="spark", queries=(SqlQueryStep(query=QUERIES[name]),), temporal_tables=tables)
+    schemas = {each: SCHEMAS[each] for each in SCHEMAS if each in QUERIES[name]}
+    given = {each: random_blocks(random, each) for each in schemas}
+    views = []
+    for each in ("chosen", "all"):
+        (tmp_path / each).mkdir()
+        views.append(View.over(spark_session, transform, tmp_path / each, schemas))
+    chosen, whole = views
+    whole.takes_all = True
+    for block in range(BLOCKS):
+        gained = {each: blocks[block : block + 1] for each, blocks in given.items()}
+        late = [view.blocks(gained).statistics.late_rows for view in views]
+        told = f"seed {seed}, block {block}: {QUERIES[name]}"
+        assert late[0] == late[1], told
+        assert chosen.changes == whole.changes, told
+        assert chosen.watermark == whole.watermark, told
+    assert whole.changes
+    assert chosen.handed_over < whole.handed_over
