@@ -78,7 +78,6 @@ def nasty_records(random: Random) -> list[str]:
 def judged(source: str, **more: DataType) -> tuple[dict[int, str], dict[int, Any]]:
     """Rows by the number of their record, and what is wrong with the others."""
     read = ReadStepNdJson(schema=schema(n=DataTypeInt64(), **KINDS, **more))
-    # A ledger needs an engine; an append of plain records alone does not.
     found = RootDataset(read, MergeStrategyLedger(primary_key=("n",))).ingest(source)
     rows = {row["n"]: repr([row[name] for name in KINDS]) for row in rows_of(found.data_path)}
     return rows, {row["record"] - 1: row["errors"] for row in quarantined(found)}

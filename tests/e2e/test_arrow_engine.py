@@ -6,11 +6,12 @@ import re
 import threading
 from contextlib import closing
 
+import pyarrow.parquet as pq
 import pytest
 
 from odf_engines.arrow.engine import ArrowEngine
 from odf_engines.contract import IngestRequest, Limits
-from odf_engines.errors import InvalidSourceError, UnsuitableSourceError
+from odf_engines.errors import EngineFailureError, InvalidSourceError, UnsuitableSourceError
 from odf_node.adapters.keeper_place import KeeperPlace
 from odf_node.adapters.kept_session import find_warm_session
 from odf_node.adapters.sqlite_store import SqliteMetadataStore
@@ -21,18 +22,27 @@ from odf_node.home import Home
 from odf_node.metrics import Metrics
 from odf_node.program_files import build_of_program
 from odf_protocol.events import (
+    DataTypeBool,
     DataTypeDate,
+    DataTypeDecimal,
+    DataTypeFloat64,
+    DataTypeInt32,
     DataTypeInt64,
     DataTypeString,
+    DataTypeTimestamp,
+    DataTypeUInt32,
     MergeStrategyAppend,
+    MergeStrategyChangelogStream,
     MergeStrategyLedger,
+    MergeStrategySnapshot,
+    MergeStrategyUpsertStream,
     ReadStepCsv,
     ReadStepNdJson,
 )
 from odf_protocol.timestamp import Timestamp
 from odf_protocol.vocabulary import Vocabulary
 from support.command_line import run_command, wait_until
-from support.ingests import FALLBACK, SYSTEM_TIME, RootDataset, schema
+from support.ingests import FALLBACK, SYSTEM_TIME, RootDataset, quarantined, schema
 from support.nodes import RealNode
 from support.terminal import terminal
 
@@ -100,9 +110,83 @@ def test_record_that_is_not_plain_is_for_another_engine(session, tmp_path, text)
     assert session.ingest(request(written(tmp_path, PLAIN))).statistics.rows_out == 3
 
 
-def test_merge_is_for_another_engine(session, tmp_path):
+# Merges by key (ING-9 to ING-12)
+
+KEYED = schema(
+    event_time=DataTypeTimestamp(), k=DataTypeInt64(), j=DataTypeString(), op=DataTypeInt32(), x=DataTypeFloat64(),
+    d=DataTypeDecimal(precision=9, scale=2), day=DataTypeDate(), b=DataTypeBool(), u=DataTypeUInt32(),
+)  # fmt: skip
+KEY = ("k", "j")
+BATCHES = [
+    """2020-01-01T00:00:00Z,2,b,0,1.5,1.20,2020-01-01,true,7
+2020-01-01T00:00:00Z,1,a,1,-0.0,0.00,2020-01-01,false,4000000000
+,2,,0,4e3,,,,
+2020-01-02T00:00:00Z,1,a,0,2,3,2020-01-02,,1
+,,,0,,,,,
+,3,c,5,1,1,2020-01-01,true,0
+""",
+    """2020-01-01T00:00:00Z,2,b,0,1.5,1.20,2020-01-01,true,7
+2020-01-05T00:00:00.5Z,2,,0,4e3,,,,
+,1,a,1,0.0,0.00,2020-01-01,false,4000000000
+,9,é,2,1,1,2020-01-01,true,0
+,,,3,,,2020-01-01,,
+,2,b,0,1.5,1.21,2020-01-01,true,7
+""",
+    "",
+    """,2,b,1,1.5,1.20,2020-01-01,true,7
+2020-01-01T00:00:00Z,1,a,,1.5,1.20,2020-01-01,true,7
+,1,a,0,1.5,1.20,2020-01-01,true,7
+""",
+]
+MERGES = {
+    "ledger": MergeStrategyLedger(primary_key=KEY),
+    "snapshot": MergeStrategySnapshot(primary_key=KEY),
+    "snapshot-of-a-few-columns": MergeStrategySnapshot(primary_key=KEY, compare_columns=("x", "event_time")),
+    "snapshot-by-time": MergeStrategySnapshot(primary_key=("event_time", "d", "b", "day")),
+    "upsert": MergeStrategyUpsertStream(primary_key=KEY),
+    "upsert-by-time": MergeStrategyUpsertStream(primary_key=("k", "event_time")),
+    "changelog": MergeStrategyChangelogStream(primary_key=KEY),
+}
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("merge", MERGES.values(), ids=MERGES)
+def test_merge_by_key_is_the_same_whoever_takes_the_source(session, merge):
+    takes_op = isinstance(merge, MergeStrategyUpsertStream | MergeStrategyChangelogStream)
+    vocabulary = Vocabulary() if takes_op else Vocabulary(op="operation")
+    ours, theirs = (
+        RootDataset(ReadStepCsv(schema=KEYED), merge, vocabulary=vocabulary, session=each) for each in (session, None)
+    )
+    assert ours.session is session
+    for batch in BATCHES:
+        answers = [each.ingest(batch) for each in (ours, theirs)]
+        assert facts_of(answers[0]) == facts_of(answers[1])
+
+
+def facts_of(response):
+    data = None if response.data_path is None else response.data_path.read_bytes()
+    state = None if response.state_path is None else pq.read_table(response.state_path)
+    marks = None if state is None else (state.schema.metadata, repr(state.to_pylist()))
+    said = response.schema, response.watermark, response.quarantine_reasons, dict(response.quarantine_codes)
+    return data, marks, quarantined(response), said
+
+
+def test_state_of_another_key_is_not_merged_with(session):
+    dataset = RootDataset(ReadStepCsv(schema=SCHEMA), MergeStrategySnapshot(primary_key=("n",)), session=session)
+    dataset.ingest(PLAIN)
+    dataset.merge = MergeStrategySnapshot(primary_key=("text",))
+    with pytest.raises(EngineFailureError, match="rebuild it from the slices"):
+        dataset.ingest(PLAIN)
+    dataset.state = None
+    with pytest.raises(EngineFailureError, match="without its projected state"):
+        dataset.ingest(PLAIN)
+
+
+def test_key_of_a_float_is_for_another_engine(session, tmp_path):
+    read = ReadStepCsv(schema=schema(x=DataTypeFloat64()))
+    merge = MergeStrategyLedger(primary_key=("x",))
     with pytest.raises(UnsuitableSourceError):
-        session.ingest(request(written(tmp_path, PLAIN), merge=MergeStrategyLedger(primary_key=("n",))))
+        session.ingest(request(written(tmp_path, "1\n"), read=read, merge=merge))
 
 
 def test_unusable_file_is_the_sources_fault(session, tmp_path):

@@ -114,7 +114,7 @@ def test_base_installation_serves_pulls_verifies_and_asks(base: Base, tmp_path: 
 
 def test_base_installation_ingests_and_derives_without_spark(base: Base, source: str, tmp_path: Path) -> None:
     manifest, fusion = tmp_path / "root.yaml", tmp_path / "fusion.yaml"
-    manifest.write_text(ROOT_MANIFEST.replace("{kind: Snapshot, primaryKey: [city]}", "{kind: Append}"))
+    manifest.write_text(ROOT_MANIFEST)
     query = "{kind: Sql, engine: datafusion, query: 'SELECT event_time, city FROM c WHERE people > 10000'}"
     fusion.write_text(derivative_manifest("fusion.cities", query))
     base.must("add", str(manifest))
@@ -135,9 +135,6 @@ def test_what_needs_spark_says_so_in_a_line_before_anything_is_begun(base: Base,
 
     assert base.refuses("add", str(derived)) == f"odf-node add: {MISSING}"
     assert "pip install 'odf-node[spark]' brings this one" in base.refuses("add", str(prepared), code=7)
-    # Nothing listens there: the source was not asked.
-    asked = base.refuses("pull", "cities", CITIES="http://127.0.0.1:9/cities.csv")
-    assert asked == f"odf-node pull: merge strategy 'Snapshot' is for another engine; {MISSING}"
     unlike = base.refuses("sql", "-c", "SELECT rand() FROM cities")
     assert unlike.startswith("odf-node sql: not a question for datafusion: ")
     assert unlike.endswith(MISSING)

@@ -125,7 +125,6 @@ def test_what_arrow_converts_is_what_spark_would(name):
         (schema(n=DataTypeInt64(), v=KINDS[name]), source),
         (schema(n=DataTypeInt64(), v=KINDS[name], t=DataTypeTime(unit=TimeUnit.MILLISECOND)), exact),
     ):
-        # A ledger needs an engine; an append of plain records alone does not.
         response = RootDataset(ReadStepCsv(schema=read), MergeStrategyLedger(primary_key=("n",))).ingest(content)
         rows = [(row["n"], repr(row["v"])) for row in rows_of(response.data_path)]
         both.append((sorted(rows), [(row["record"], row["errors"]) for row in quarantined(response)]))

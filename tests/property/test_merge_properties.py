@@ -5,7 +5,7 @@ One ingest in the engine serves many cases: the number of the case is the first 
 
 import json
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -14,7 +14,10 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from odf_engines.contract import Limits
+from odf_engines.engine import IngestSession
 from odf_engines.ingest.state import rebuild_state
+from odf_engines.registry import get_engine
 from odf_protocol.events import (
     DataTypeInt32,
     DataTypeInt64,
@@ -31,9 +34,7 @@ from odf_protocol.events import (
 from odf_protocol.timestamp import Timestamp
 from odf_protocol.vocabulary import Vocabulary
 from support import merge_oracle as oracle
-from support.ingests import FALLBACK, RootDataset, schema, workspace
-
-pytestmark = pytest.mark.spark
+from support.ingests import FALLBACK, RootDataset, engine_session, schema, workspace
 
 KEY = ("case", "k", "j")
 VOCABULARY = Vocabulary(event_time="t")
@@ -69,10 +70,21 @@ def timed(seconds: int | None) -> str | None:
     return None if seconds is None else str(Timestamp(seconds))
 
 
-def new_dataset(merge: MergeStrategy, *, with_op: bool) -> RootDataset:
+@pytest.fixture(scope="module", params=[pytest.param("spark", marks=pytest.mark.spark), "arrow"])
+def session(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[IngestSession]:
+    """Each engine that merges (ENGINE-25)."""
+    if request.param == "spark":
+        yield engine_session()
+        return
+    with get_engine("arrow").open(tmp_path_factory.mktemp("arrow"), Limits()) as opened:
+        yield opened
+
+
+def new_dataset(merge: MergeStrategy, session: IngestSession, *, with_op: bool) -> RootDataset:
     types = {"t": DataTypeTimestamp(), "case": DataTypeInt64(), "k": DataTypeInt64(), "j": DataTypeString()}
     op = {"op": DataTypeInt32()} if with_op else {}
-    return RootDataset(ReadStepNdJson(schema=schema(**op, **types, v=DataTypeString())), merge, vocabulary=VOCABULARY)
+    read = ReadStepNdJson(schema=schema(**op, **types, v=DataTypeString()))
+    return RootDataset(read, merge, vocabulary=VOCABULARY, session=session)
 
 
 def source_of(batches: list[list[dict[str, Any]]]) -> str:
@@ -98,10 +110,11 @@ def assert_agrees(
     cases: list[Case],
     merge: MergeStrategy,
     decide: Callable[[list[oracle.Change], list[dict[str, Any]]], list[oracle.Change]],
+    session: IngestSession,
     *,
     with_op: bool,
 ) -> RootDataset:
-    dataset = new_dataset(merge, with_op=with_op)
+    dataset = new_dataset(merge, session, with_op=with_op)
     histories: list[list[oracle.Change]] = [[] for _ in cases]
     for step in range(3):
         batches = [case[step] for case in cases]
@@ -129,49 +142,52 @@ few = settings(derandomize=True, max_examples=1, deadline=None, database=None, p
 
 
 @few
-@given(SEEDS)
-def test_append_takes_every_row_by_event_time_then_input_order(seed: int) -> None:
-    assert_agrees(cases_of(seed), MergeStrategyAppend(), lambda _, batch: oracle.append(batch), with_op=False)
+@given(seed=SEEDS)
+def test_append_takes_every_row_by_event_time_then_input_order(session: IngestSession, seed: int) -> None:
+    assert_agrees(cases_of(seed), MergeStrategyAppend(), lambda _, batch: oracle.append(batch), session, with_op=False)
 
 
 @few
-@given(SEEDS)
-def test_ledger_takes_rows_whose_key_was_never_seen(seed: int) -> None:
+@given(seed=SEEDS)
+def test_ledger_takes_rows_whose_key_was_never_seen(session: IngestSession, seed: int) -> None:
     dataset = assert_agrees(
         cases_of(seed),
         MergeStrategyLedger(primary_key=KEY),
         lambda history, batch: oracle.ledger(history, batch, key),
+        session,
         with_op=False,
     )
     assert_state_can_be_rebuilt(dataset)
 
 
 @few
-@given(SEEDS)
-def test_snapshot_turns_differences_into_changes(seed: int) -> None:
+@given(seed=SEEDS)
+def test_snapshot_turns_differences_into_changes(session: IngestSession, seed: int) -> None:
     dataset = assert_agrees(
         cases_of(seed),
         MergeStrategySnapshot(primary_key=KEY),
         lambda history, batch: oracle.snapshot(history, batch, key),
+        session,
         with_op=False,
     )
     assert_state_can_be_rebuilt(dataset)
 
 
 @few
-@given(SEEDS)
-def test_upserts_turn_the_newest_word_on_a_key_into_changes(seed: int) -> None:
+@given(seed=SEEDS)
+def test_upserts_turn_the_newest_word_on_a_key_into_changes(session: IngestSession, seed: int) -> None:
     dataset = assert_agrees(
         cases_of(seed),
         MergeStrategyUpsertStream(primary_key=KEY),
         lambda history, batch: oracle.upsert(history, batch, key),
+        session,
         with_op=True,
     )
     assert_state_can_be_rebuilt(dataset)
 
 
 @few
-@given(SEEDS)
-def test_changelog_passes_rows_on_in_the_order_of_keys(seed: int) -> None:
+@given(seed=SEEDS)
+def test_changelog_passes_rows_on_in_the_order_of_keys(session: IngestSession, seed: int) -> None:
     merge = MergeStrategyChangelogStream(primary_key=KEY)
-    assert_agrees(cases_of(seed), merge, lambda _, batch: oracle.changelog(batch, key), with_op=True)
+    assert_agrees(cases_of(seed), merge, lambda _, batch: oracle.changelog(batch, key), session, with_op=True)

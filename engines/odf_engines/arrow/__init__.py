@@ -1,1 +1,1 @@
-"""The engine for sources that need none: Arrow in a sandbox, for appends of plain records."""
+"""The engine for sources that need none: Arrow in a sandbox, for plain records."""

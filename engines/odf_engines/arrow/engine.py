@@ -1,7 +1,7 @@
 """The engine as the registry gives it out.
 
-It starts in a fraction of a second, and takes what most pushes are: records of plain texts or of a typed file, appended
-without a query. For any other source it says that it is not the one.
+It starts in a fraction of a second, and takes what most sources are: records of plain texts or of a typed file, without
+a query. For any other source it says that it is not the one.
 
 Source: clauses ENGINE-1, ENGINE-2 and ENGINE-25 in ``spec/extensions/engine-contract.md``.
 """
@@ -18,7 +18,16 @@ from odf_engines.host.digest import content_digest
 from odf_engines.host.guest import Guest
 from odf_engines.host.plug_in_mounts import plug_in_mounts
 from odf_engines.host.session import open_session
-from odf_protocol.events import AddPushSource, MergeStrategy, MergeStrategyAppend, SetPollingSource
+from odf_protocol.events import (
+    AddPushSource,
+    MergeStrategy,
+    MergeStrategyAppend,
+    MergeStrategyChangelogStream,
+    MergeStrategyLedger,
+    MergeStrategySnapshot,
+    MergeStrategyUpsertStream,
+    SetPollingSource,
+)
 from odf_protocol.multihash import Multihash
 from odf_protocol.vocabulary import Vocabulary
 
@@ -28,6 +37,13 @@ if TYPE_CHECKING:
 __all__ = ["ArrowEngine"]
 
 _PROGRAM = "odf_engines.arrow.worker"
+_MERGES = (
+    MergeStrategyAppend,
+    MergeStrategyChangelogStream,
+    MergeStrategyLedger,
+    MergeStrategySnapshot,
+    MergeStrategyUpsertStream,
+)
 
 
 class ArrowEngine:
@@ -91,8 +107,8 @@ class ArrowEngine:
         check_source(source, vocabulary, at, preprocessed_by="", has_converters=has_converters)
 
     def takes(self, merge: MergeStrategy) -> bool:
-        """See ``IngestEngine``."""
-        return isinstance(merge, MergeStrategyAppend)
+        """See ``IngestEngine``: whether it takes what a source brings, is seen when it is read."""
+        return isinstance(merge, _MERGES)
 
     def rebuild_state(self, slices: Sequence[Path], merge: MergeStrategy, vocabulary: Vocabulary, target: Path) -> None:
         from odf_engines.ingest.state import rebuild_state

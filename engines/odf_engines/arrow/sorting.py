@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from odf_engines.ingest.slice_writer import iter_groups
 from odf_engines.records.ahead import cores
 
 if TYPE_CHECKING:
-    from datafusion import SessionContext
+    from datafusion import DataFrame, SessionContext
 
-__all__ = ["iter_ordered", "make_context", "rows_of_batch"]
+__all__ = ["iter_ordered", "iter_regrouped", "make_context", "quoted", "rows_of_batch"]
 
 _SHARE: Final = 4  # of the memory; the rest is for Arrow, Parquet and Python
 _MOST_BATCH_ROWS: Final = 8192  # DataFusion's own
@@ -41,6 +42,8 @@ def make_context(scratch: Path, memory_bytes: int, batch_rows: int = _MOST_BATCH
         "datafusion.execution.target_partitions": str(cores()),
         "datafusion.execution.batch_size": str(batch_rows),
         "datafusion.execution.spill_compression": "lz4_frame",
+        # Texts as Arrow's functions take them.
+        "datafusion.execution.parquet.schema_force_view_types": "false",
         "datafusion.sql_parser.enable_ident_normalization": "false",
     }
     memory = RuntimeEnvBuilder().with_fair_spill_pool(memory_bytes // _SHARE).with_disk_manager_specified(folder)
@@ -63,13 +66,32 @@ def iter_ordered(records: Path, names: tuple[str, ...], scratch: Path, memory_by
 
     context = make_context(scratch, memory_bytes, rows_of_batch(records))
     order = [col(name).sort(ascending=True, nulls_first=True) for name in names]
+    return iter_regrouped(context.read_parquet(str(records), file_extension=records.suffix).sort(*order))
+
+
+def iter_regrouped(rows: "DataFrame") -> Iterator[pa.RecordBatch]:
+    """Give the rows of a query in batches as large as groups of files are.
+
+    Raises:
+        MemoryError: There is too little.
+    """
+    for table in iter_groups(_iter_batches(rows)):
+        yield from table.combine_chunks().to_batches()
+
+
+def _iter_batches(rows: "DataFrame") -> Iterator[pa.RecordBatch]:
     try:
-        for batch in context.read_parquet(str(records), file_extension=records.suffix).sort(*order).execute_stream():
+        for batch in rows.execute_stream():
             yield batch.to_pyarrow()
     except Exception as error:
         if "Resources exhausted" in str(error):
             raise MemoryError(str(error)) from error
         raise
+
+
+def quoted(name: str) -> str:
+    """Return a name as an identifier."""
+    return '"' + name.replace('"', '""') + '"'
 
 
 def rows_of_batch(records: Path) -> int:

@@ -1,4 +1,4 @@
-"""The program inside the sandbox: reads, converts and orders records with Arrow.
+"""The program inside the sandbox: reads, converts and merges records with Arrow and DataFusion.
 
 Source: clauses ENGINE-3 to ENGINE-6 and ENGINE-24 in ``spec/extensions/engine-contract.md``.
 """
@@ -22,7 +22,7 @@ def main(arguments: dict[str, Any]) -> None:
     from odf_engines.sandbox.resources import set_kernel_limits
 
     set_kernel_limits(arguments["limits"])
-    import odf_engines.ingest.appending  # noqa: F401 - now, and not with the first request
+    import odf_engines.arrow.merging  # noqa: F401 - now, and not with the first request
     from odf_engines.host.worker import READY, answer_line, take_answers
 
     answers = take_answers()
@@ -35,14 +35,14 @@ def main(arguments: dict[str, Any]) -> None:
 
 
 def _run(operation: str, request: Any, folder: Path, *, memory_bytes: int) -> dict[str, object]:
-    from odf_engines.arrow.sorting import iter_ordered
+    from odf_engines.arrow.merging import merge_records
     from odf_engines.errors import EngineFailureError, UnsuitableSourceError
-    from odf_engines.ingest.appending import append_source, convert_source, is_append
+    from odf_engines.ingest.appending import append_source, convert_source, has_sql
     from odf_engines.ingest.result import Folders, answer_of
 
     if operation not in {"convert", "ingest"}:
         raise EngineFailureError(f"not offered: {operation}")
-    if operation == "ingest" and not is_append(request):
+    if operation == "ingest" and has_sql(request):
         raise UnsuitableSourceError(request.source_name)
     scratch = folder / "work"
     scratch.mkdir()
@@ -51,8 +51,8 @@ def _run(operation: str, request: Any, folder: Path, *, memory_bytes: int) -> di
         if operation == "convert":
             answer = convert_source(request, folders)
         else:
-            order = partial(iter_ordered, scratch=scratch, memory_bytes=memory_bytes)
-            ingested = append_source(request, folders, order)
+            merge = partial(merge_records, scratch=scratch, memory_bytes=memory_bytes)
+            ingested = append_source(request, folders, merge)
             answer = None if ingested is None else answer_of(request, ingested, folders.clock)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)

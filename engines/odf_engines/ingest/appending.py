@@ -1,21 +1,26 @@
-"""Ingests that need no query and no merge: records are read, converted, validated, ordered and written.
+"""Ingests that need no query: records are read, converted, validated, merged and written.
 
-Source: ODF "Ingest", merge strategy "append"; spec/ingest.md ING-1 to ING-8.
+Source: ODF "Ingest", spec/ingest.md ING-1 to ING-13.
 """
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pyarrow.parquet as pq
 
 from odf_engines.bad_rows import conditions_of
 from odf_engines.contract import IngestRequest
 from odf_engines.errors import InvalidQueryError, InvalidSourceError
-from odf_engines.ingest.columns import InvalidColumnsError, columns_of
+from odf_engines.ingest.columns import Columns, InvalidColumnsError, columns_of
 from odf_engines.ingest.converted import convert_rows
-from odf_engines.ingest.plain_append import Order, iter_appended
+from odf_engines.ingest.merged import Merge, Merged, append_in_memory
 from odf_engines.ingest.prepared import iter_converted, write_converted
 from odf_engines.ingest.quarantine import QuarantinedRow, earlier_of, iter_broken, plug_ins_of, write_quarantine
 from odf_engines.ingest.read import ReadResult, has_query, read_request
 from odf_engines.ingest.result import Folders, Ingested, slice_schema, write_slice
+from odf_engines.ingest.state import write_state
 from odf_engines.ingest.validated import validate_rows
+from odf_engines.records.ahead import iter_ahead
 from odf_engines.records.source_records import RECORD
 from odf_engines.stage_figures import IngestStage
 from odf_engines.stage_names import name_strategy
@@ -23,25 +28,29 @@ from odf_protocol.errors import MalformedError, UnsupportedError
 from odf_protocol.events import MergeStrategyAppend
 from odf_protocol.schema_arrow import rows_schema_of
 
-__all__ = ["append_records", "append_source", "convert_source", "is_append"]
+__all__ = ["append_records", "append_source", "convert_source", "has_sql", "is_append"]
+
+
+def has_sql(request: IngestRequest) -> bool:
+    """Say whether a request has a query that is still to be run, or a condition in SQL."""
+    return has_query(request) or bool(conditions_of(request.validators))
 
 
 def is_append(request: IngestRequest) -> bool:
     """Say whether a request asks for an append without a query, or a condition in SQL."""
-    has_sql = has_query(request) or bool(conditions_of(request.validators))
-    return not has_sql and isinstance(request.merge, MergeStrategyAppend)
+    return not has_sql(request) and isinstance(request.merge, MergeStrategyAppend)
 
 
-def append_source(request: IngestRequest, folders: Folders, order: Order | None = None) -> Ingested | None:
+def append_source(request: IngestRequest, folders: Folders, merge: Merge = append_in_memory) -> Ingested | None:
     """Append the records of a source.
 
     Args:
-        request: One for which ``is_append`` holds.
+        request: One without a query or a condition in SQL.
         folders: Where.
-        order: Orders what memory cannot hold.
+        merge: How records are merged.
 
     Returns:
-        None where a record is not plain, or there are too many to be ordered in memory and no other way is given.
+        None where a record is not plain, or the merge is for another engine.
 
     Raises:
         InvalidSourceError: The file as a whole is unusable, or its columns break the dataset's rules.
@@ -50,11 +59,11 @@ def append_source(request: IngestRequest, folders: Folders, order: Order | None 
     try:
         result = read_request(request, folders)
         if not request.converters:
-            return append_records(request, folders, result, order=order)
+            return append_records(request, folders, result, merge=merge)
         if not result.records.is_typed:
             return None
         converted = convert_rows(request, folders, result.records.path, result)
-        return append_records(request, folders, converted.result, [converted.iter_bad()], order=order)
+        return append_records(request, folders, converted.result, [converted.iter_bad()], merge=merge)
     except (InvalidColumnsError, UnsupportedError, MalformedError) as error:
         if request.prepared is not None:
             raise InvalidQueryError(str(error)) from error
@@ -67,7 +76,7 @@ def append_records(
     result: ReadResult,
     bad: Sequence[Iterator[QuarantinedRow]] = (),
     *,
-    order: Order | None = None,
+    merge: Merge = append_in_memory,
 ) -> Ingested | None:
     """Append records that were read, with those that are bad already; for the result see ``append_source``.
 
@@ -85,17 +94,18 @@ def append_records(
         validated = validate_rows(request, folders, path, RECORD, columns.schema)
         path, bad = validated.path, [*bad, validated.iter_bad(are_records=request.prepared is None)]
     with folders.clock.measuring_alone(IngestStage.MERGE, name_strategy(request)) as sums:
-        changes = iter_appended(path, columns, order)
-        if changes is None:
+        merged = merge(request, path, columns)
+        if merged is None:
             return None
-        data_path, written = write_slice(request, folders, changes, columns, schema)
-        sums.count(rows_in=written.row_count, rows_out=written.row_count)
+        data_path, written = write_slice(request, folders, merged.changes, columns, schema)
+        state_path = _write_state(request, folders, merged, columns, request.next_offset + written.row_count)
+        sums.count(rows_in=pq.read_metadata(path).num_rows, rows_out=written.row_count)
     quarantine_path = folders.output / "quarantine.parquet"
     with folders.clock.measuring(IngestStage.QUARANTINE) as stage:
         quarantine = write_quarantine(
             quarantine_path,
             result.records,
-            bad,
+            [*bad, *merged.refused],
             plug_ins_of(request),
             earlier=earlier_of(request),
             has_converters=bool(request.converters),
@@ -105,7 +115,7 @@ def append_records(
         schema,
         written,
         data_path,
-        None,
+        state_path,
         quarantine_path,
         quarantine,
         result.records.record_count,
@@ -113,6 +123,24 @@ def append_records(
         batch_faults=() if validated is None else validated.rows.batch_faults,
         left_out=result.left_out,
     )
+
+
+def _write_state(
+    request: IngestRequest, folders: Folders, merged: Merged, columns: Columns, next_offset: int
+) -> Path | None:
+    if merged.state is None:
+        return None
+    target = folders.output / "state.parquet"
+    write_state(
+        iter_ahead(merged.state),
+        target,
+        request.merge,
+        columns,
+        merged.state_indexes,
+        fallback_event_time=request.fallback_event_time,
+        next_offset=next_offset,
+    )
+    return target
 
 
 def convert_source(request: IngestRequest, folders: Folders) -> dict[str, object] | None:

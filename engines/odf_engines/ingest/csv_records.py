@@ -80,7 +80,7 @@ def read_csv(
         is_exact = (has_quotes and has_escapes) or not is_utf8(data)
     find_originals, split = _originals_of(path, dialect, header=header), _splitter(dialect, names)
     if is_empty:
-        writer = RecordWriter(records_path, names)
+        writer = RecordWriter(records_path, names, target)
         writer.close()
         return writer.result(0, {}, find_originals, split)
     if not is_exact:

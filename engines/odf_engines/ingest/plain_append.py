@@ -19,7 +19,7 @@ from odf_engines.ingest.outcome import APPEND, OP
 from odf_engines.records.carriers import carrier_of
 from odf_engines.records.source_records import RECORD, ROW_GROUP_ROWS, value_name
 
-__all__ = ["Order", "iter_appended"]
+__all__ = ["Order", "iter_appended", "iter_appends"]
 
 _MOST_BYTES = 256 * 1024 * 1024  # guess: of rows in memory, which ordering holds twice
 
@@ -39,14 +39,14 @@ def iter_appended(records: Path, columns: Columns, order: Order | None = None) -
         None where they are not in order, too large to be ordered in memory, and no other way is given.
     """
     if not columns.has_event_time or _is_ordered(records, value_name(columns.event_time)):
-        return _iter_rows(_iter_batches(records), columns)
+        return iter_appends(_iter_batches(records), columns)
     time = value_name(columns.event_time)
     with pq.ParquetFile(records) as file:
         groups = (file.metadata.row_group(number) for number in range(file.metadata.num_row_groups))
         fits = sum(group.total_byte_size for group in groups) <= _MOST_BYTES
     if fits:
-        return _iter_rows(_order_in_memory(records, time), columns)
-    return None if order is None else _iter_rows(order(records, (time, RECORD)), columns)
+        return iter_appends(_order_in_memory(records, time), columns)
+    return None if order is None else iter_appends(order(records, (time, RECORD)), columns)
 
 
 def _is_ordered(records: Path, name: str) -> bool:
@@ -84,7 +84,8 @@ def _iter_batches(records: Path, names: list[str] | None = None) -> Iterator[pa.
         yield from file.iter_batches(batch_size=ROW_GROUP_ROWS, columns=names)
 
 
-def _iter_rows(batches: Iterable[pa.RecordBatch], columns: Columns) -> Iterator[pa.RecordBatch]:
+def iter_appends(batches: Iterable[pa.RecordBatch], columns: Columns) -> Iterator[pa.RecordBatch]:
+    """Give rows in their order as changes: the operation and the values, without an event time where there is none."""
     names = [value_name(i) for i in columns.data]
     for batch in batches:
         known = set(batch.schema.names)

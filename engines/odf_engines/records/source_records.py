@@ -147,6 +147,7 @@ class RecordWriter:
         self._target: list[tuple[int, pa.Field]] = []
         if target is not None and all(is_plain_type(field.type) for field in target):
             self._target = [(names.index(field.name), field) for field in target]
+            self._typed = typed_schema(target)
         self._records: list[int] = []
         self._rows: list[list[str | None]] = []
         self._converting = Ahead(self._convert_plain, self._take)
@@ -182,6 +183,9 @@ class RecordWriter:
         try:
             self.flush()
             self._converting.finish()
+            if self._target and not self._text_rows and self._plain_writer is None:
+                # No row is one that is not plain.
+                self._plain_writer = _open(self._plain_path, self._typed)
         finally:
             self._converting.close()
             self._writer.close()
@@ -219,8 +223,8 @@ class RecordWriter:
                 is_plain = pc.and_(is_plain, pc.is_valid(texts))
             is_good = is_plain if is_good is None else pc.and_(is_good, is_plain)
             values.append(value)
-        schema = typed_schema(pa.schema([field for _, field in self._target]))
-        converted = pa.record_batch([rows.column(0), pa.nulls(rows.num_rows, ERRORS_TYPE), *values], schema=schema)
+        nothing = pa.nulls(rows.num_rows, ERRORS_TYPE)
+        converted = pa.record_batch([rows.column(0), nothing, *values], schema=self._typed)
         if pc.all(is_good).as_py() is not False:
             return converted, rows.slice(0, 0)
         return converted.filter(is_good), rows.filter(pc.invert(is_good))
@@ -228,7 +232,7 @@ class RecordWriter:
     def _take(self, judged: tuple[pa.RecordBatch, pa.RecordBatch]) -> None:
         converted, left = judged
         if converted.num_rows:
-            self._plain_writer = self._plain_writer or _open(self._plain_path, converted.schema)
+            self._plain_writer = self._plain_writer or _open(self._plain_path, self._typed)
             self._plain_writer.write_batch(converted, ROW_GROUP_ROWS)
         self._write_texts(left)
 

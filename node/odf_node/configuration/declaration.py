@@ -205,7 +205,7 @@ class Engines:
     ingest: str = _setting("spark", "reads and merges what roots ingest; the daemon keeps it warm", reloads=False)
     ingest_first: str = _setting(
         "arrow",
-        "is asked before that one where an ingest has no query, and takes plain records to append; empty: none",
+        "is asked before that one where an ingest has no query, and takes plain records; empty: none",
         reloads=False,
         may_be_empty=True,
     )

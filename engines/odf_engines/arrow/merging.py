@@ -1,0 +1,276 @@
+"""Merge strategies without Spark: rows and state are brought into one order, and each row is looked at once.
+
+The state is sorted by key already; DataFusion sorts the rows, on disk where memory does not suffice, and merges both.
+
+Source: ODF "Merge strategies"; spec/ingest.md ING-8 to ING-12.
+"""
+
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from odf_engines.arrow.kept_rows import KeptRows
+from odf_engines.arrow.keyed_rows import ORD, SIDE, Decided, KeyedRows
+from odf_engines.arrow.refused_rows import RefusedRows
+from odf_engines.arrow.sorting import iter_ordered, iter_regrouped, make_context, quoted, rows_of_batch
+from odf_engines.contract import IngestRequest
+from odf_engines.errors import EngineFailureError
+from odf_engines.ingest.columns import Columns
+from odf_engines.ingest.merged import Merged
+from odf_engines.ingest.outcome import APPEND, CORRECT_TO, OP, RETRACT
+from odf_engines.ingest.plain_append import iter_appended, iter_appends
+from odf_engines.ingest.state import open_state
+from odf_engines.records.carriers import carrier_of
+from odf_engines.records.source_records import RECORD, ROW_GROUP_ROWS, value_name
+from odf_protocol.events import (
+    MergeStrategyAppend,
+    MergeStrategyChangelogStream,
+    MergeStrategyLedger,
+    MergeStrategySnapshot,
+    MergeStrategyUpsertStream,
+)
+
+if TYPE_CHECKING:
+    from datafusion import DataFrame
+
+__all__ = ["merge_records"]
+
+_STATE = "state.arrow"
+
+
+def merge_records(
+    request: IngestRequest, records: Path, columns: Columns, *, scratch: Path, memory_bytes: int
+) -> Merged | None:
+    """Merge a file of converted records as the request says.
+
+    Args:
+        request: Of the ingest.
+        records: Parquet file, by number.
+        columns: Of the rows.
+        scratch: Folder for what memory cannot hold.
+        memory_bytes: Of the session.
+
+    Returns:
+        None where columns have types that are compared elsewhere.
+
+    Raises:
+        EngineFailureError: The state is not the one of this dataset and offset.
+        MemoryError: There is too little.
+    """
+    order = partial(iter_ordered, scratch=scratch, memory_bytes=memory_bytes)
+    if isinstance(request.merge, MergeStrategyAppend):
+        changes = iter_appended(records, columns, order)
+        return None if changes is None else Merged(changes)
+    if not _can_compare(columns):
+        return None
+    merging = _Merging(request, records, columns, scratch, memory_bytes)
+    match request.merge:
+        case MergeStrategyLedger():
+            return merging.merge_ledger()
+        case MergeStrategySnapshot(compare_columns=names):
+            compared = merging.all_but_keys() if names is None else names
+            return merging.merge_keyed(compared, retracts_missing=True)
+        case MergeStrategyUpsertStream():
+            return merging.merge_keyed(merging.all_but_keys(), retracts_missing=False)
+        case MergeStrategyChangelogStream():
+            return merging.pass_changelog()
+    return None
+
+
+def _can_compare(columns: Columns) -> bool:
+    """Say whether values are equal here exactly where they are for Spark."""
+    kinds = [carrier_of(field.type) for field in columns.schema]
+    return not any(pa.types.is_nested(kind) for kind in kinds) and not any(
+        pa.types.is_floating(kinds[index]) for index in columns.keys
+    )
+
+
+class _Merging:
+    """One merge; for the arguments see ``merge_records``."""
+
+    def __init__(
+        self, request: IngestRequest, records: Path, columns: Columns, scratch: Path, memory_bytes: int
+    ) -> None:
+        self._request, self._records, self._columns = request, records, columns
+        self._scratch, self._memory_bytes = scratch, memory_bytes
+        self._keys = tuple(value_name(index) for index in columns.keys)
+        self._op = None if columns.op is None else value_name(columns.op)
+        self._data = [value_name(index) for index in columns.data]
+        self._time = value_name(columns.event_time)
+
+    def all_but_keys(self) -> tuple[str, ...]:
+        """Give the names of the columns that a change is looked for in."""
+        return tuple(self._columns.schema.field(i).name for i in self._columns.data if i not in self._columns.keys)
+
+    def merge_keyed(self, compared: tuple[str, ...], *, retracts_missing: bool) -> Merged:
+        """Merge as ING-10 says, or, without retracting what is missing, as ING-11 does for upserts."""
+        columns = self._columns
+        takes_op = self._op is not None and not retracts_missing
+        names = tuple(value_name(columns.schema.get_field_index(name)) for name in compared)
+        deciding = KeyedRows(self._keys, names, self._time, self._op if takes_op else None, retracts_missing)
+        lost = self._refused("duplicate primary key: an earlier record has it", columns.keys, "duplicate-key")
+        state = KeptRows(self._scratch / _STATE)
+        rows = self._iter_sorted(columns.data, newest_first=not retracts_missing)
+
+        def changes() -> Iterator[pa.RecordBatch]:
+            with state:
+                for decided in deciding.iter_decided(rows):
+                    state.write(decided.take(decided.kept).select(self._data))
+                    if retracts_missing:
+                        lost.add(decided.take(decided.lost), ORD)
+                    yield self._changes_of(decided)
+
+        refused = [lost, *self._iter_refusals()] if retracts_missing else list(self._iter_refusals())
+        return Merged(changes(), [each.iter_rows() for each in refused], state.iter_batches(), columns.data)
+
+    def merge_ledger(self) -> Merged:
+        """Merge as ING-9 says."""
+        deciding = KeyedRows(self._keys, (), self._time, None, retracts_missing=False)
+        state, new = KeptRows(self._scratch / _STATE), self._scratch / "new.parquet"
+        rows = self._iter_sorted(self._columns.keys, newest_first=False)
+        schema = pa.schema([(ORD, pa.int64()), *self._types().items()])
+        with state, pq.ParquetWriter(new, schema, compression="lz4", use_dictionary=False) as writer:
+            for decided in deciding.iter_decided(rows):
+                keys = decided.take(decided.first).select(list(self._keys))
+                # A null never equals a key, so it need not be remembered.
+                state.write(keys.filter(_all_valid(keys)))
+                writer.write_batch(decided.take(decided.unknown).select(schema.names).cast(schema))
+        ordered = iter_ordered(new, (self._time, ORD), self._scratch, self._memory_bytes)
+        return Merged(iter_appends(ordered, self._columns), (), state.iter_batches(), self._columns.keys)
+
+    def pass_changelog(self) -> Merged:
+        """Merge as ING-11 says for changelogs."""
+        assert self._op is not None
+        names = (*self._keys, RECORD)
+        ordered = iter_ordered(self._records, names, self._scratch, self._memory_bytes)
+
+        def changes() -> Iterator[pa.RecordBatch]:
+            for found in ordered:
+                batch = self._completed(found)
+                good = batch.filter(_is_operation(batch.column(self._op), CORRECT_TO))
+                values = [good.column(name) for name in self._data]
+                yield pa.record_batch([good.column(self._op).cast(pa.int32()), *values], names=[OP, *self._data])
+
+        return Merged(changes(), [each.iter_rows() for each in self._iter_refusals()])
+
+    def _changes_of(self, decided: Decided) -> pa.RecordBatch:
+        rows = decided.take(decided.changed)
+        return pa.record_batch([decided.operations, *(rows.column(name) for name in self._data)], [OP, *self._data])
+
+    def _types(self) -> dict[str, pa.DataType]:
+        return {value_name(i): carrier_of(field.type) for i, field in enumerate(self._columns.schema)}
+
+    def _iter_sorted(self, state_indexes: tuple[int, ...], *, newest_first: bool) -> Iterator[pa.RecordBatch]:
+        """Give the rows of the state and the new ones by key, those of the state first."""
+        from datafusion import col, lit
+
+        request = self._request
+        paths = [self._records] if request.state_path is None else [self._records, request.state_path]
+        rows_at_once = min(rows_of_batch(path) for path in paths)
+        context = make_context(self._scratch, self._memory_bytes, rows_at_once)
+        types = self._types()
+        found = context.read_parquet(str(self._records), file_extension=self._records.suffix)
+        known = set(found.schema().names)
+        values = [_or_null(name if name in known else None, name, kind) for name, kind in types.items()]
+        place = col(RECORD) * lit(-1) if newest_first else col(RECORD)
+        rows = found.select(lit(1).alias(SIDE), place.cast(pa.int64()).alias(ORD), *values)
+        for name in self._needed():
+            rows = rows.filter(col(name).is_not_null())
+        if newest_first and self._op is not None:
+            op = col(self._op)
+            rows = rows.filter(op.is_null() | (op == lit(APPEND)) | (op == lit(RETRACT)))
+        if request.state_path is not None:
+            rows = self._state_rows(context, state_indexes, types).union(rows)
+        elif request.next_offset > 0:
+            raise EngineFailureError("a dataset that has rows cannot be merged into without its projected state")
+        order = [col(name).sort(ascending=True, nulls_first=True) for name in (*self._keys, SIDE, ORD)]
+        return iter_regrouped(rows.sort(*order))
+
+    def _state_rows(self, context: Any, indexes: tuple[int, ...], types: dict[str, pa.DataType]) -> "DataFrame":
+        from datafusion import col, lit
+
+        path, merge = self._request.state_path, self._request.merge
+        assert path is not None
+        names = {value_name(index): self._columns.schema.field(index).name for index in indexes}
+        open_state(path, merge, list(names.values()), self._request.next_offset)
+        keys = [names[key] for key in self._keys]
+        # Those that were rebuilt have nulls at the end.
+        is_sorted = not _may_have_nulls(path, keys)
+        order = [[col(quoted(key)).sort(ascending=True, nulls_first=True) for key in keys]] if is_sorted else None
+        rows = context.read_parquet(str(path), file_extension=path.suffix, file_sort_order=order)
+        values = [_or_null(quoted(names[each]) if each in names else None, each, kind) for each, kind in types.items()]
+        return rows.select(lit(0).alias(SIDE), lit(0).cast(pa.int64()).alias(ORD), *values)
+
+    def _needed(self) -> tuple[str, ...]:
+        """Give the columns without which a row is refused: a key that would be another one each time."""
+        is_ledger = isinstance(self._request.merge, MergeStrategyLedger)
+        return (self._time,) if self._time in self._keys and not is_ledger else ()
+
+    def _refused(self, message: str, indexes: tuple[int, ...], code: str) -> RefusedRows:
+        return RefusedRows(self._request, self._columns, message, indexes, code)
+
+    def _iter_refusals(self) -> Iterator[RefusedRows]:
+        """Give the rows that no merge looks at."""
+        columns, is_changelog = self._columns, isinstance(self._request.merge, MergeStrategyChangelogStream)
+        takes_op = isinstance(self._request.merge, MergeStrategyChangelogStream | MergeStrategyUpsertStream)
+        checked: list[tuple[RefusedRows, str, int | None]] = []
+        if self._needed() and not is_changelog:
+            refusal = self._refused("null event time in the primary key", (columns.event_time,), "null-key")
+            checked.append((refusal, self._time, None))
+        if self._op is not None and takes_op:
+            assert columns.op is not None
+            what = "not an operation (0 to 3)" if is_changelog else "neither 0 (upsert) nor 1 (retract)"
+            refusal = self._refused(what, (columns.op,), "operation")
+            checked.append((refusal, self._op, CORRECT_TO if is_changelog else RETRACT))
+        if not checked:
+            return
+        with pq.ParquetFile(self._records) as file:
+            for found in file.iter_batches(batch_size=ROW_GROUP_ROWS):
+                batch = self._completed(found)
+                for refusal, name, most in checked:
+                    column = batch.column(name)
+                    is_good = pc.is_valid(column) if most is None else _is_operation(column, most)
+                    if most == RETRACT:
+                        is_good = pc.or_(is_good, pc.is_null(column))
+                    refusal.add(batch.filter(pc.invert(is_good)), RECORD)
+                    batch = batch.filter(is_good)
+        for refusal, _, _ in checked:
+            yield refusal
+
+    def _completed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        if self._time in batch.schema.names:
+            return batch
+        return batch.append_column(self._time, pa.nulls(batch.num_rows, self._types()[self._time]))
+
+
+def _is_operation(column: pa.Array, most: int) -> pa.BooleanArray:
+    return pc.fill_null(pc.and_(pc.greater_equal(column, APPEND), pc.less_equal(column, most)), False)
+
+
+def _all_valid(rows: pa.RecordBatch) -> pa.BooleanArray:
+    valid = pa.repeat(True, rows.num_rows)
+    for column in rows.columns:
+        valid = pc.and_(valid, pc.is_valid(column))
+    return valid
+
+
+def _may_have_nulls(path: Path, names: list[str]) -> bool:
+    """Say whether a column of a Parquet file may have nulls."""
+    with pq.ParquetFile(path) as file:
+        places = [file.schema_arrow.get_field_index(name) for name in names]
+        for number in range(file.metadata.num_row_groups):
+            found = [file.metadata.row_group(number).column(place).statistics for place in places]
+            if any(each is None or each.null_count for each in found):
+                return True
+    return False
+
+
+def _or_null(source: str | None, name: str, kind: pa.DataType) -> Any:
+    from datafusion import col, lit
+
+    return (lit(None) if source is None else col(source)).cast(kind).alias(name)
