@@ -60,8 +60,10 @@ _work_in_memory()
 
 # Engines are prepared while these are tested. After them the slow folders come first, so that what is left at the end
 # is small.
-ENGINELESS = ("attacks", "simulation", "soak", "fuzz", "property", "unit")
-ORDER = ("attacks", "simulation", "soak", "fuzz", "property", "conformance", "e2e", "escape", "fault", "unit")
+ENGINELESS = ("attacks", "simulation", "soak", "fuzz", "property", "integration", "unit")
+ORDER = (
+    "attacks", "simulation", "soak", "fuzz", "property", "conformance", "e2e", "escape", "fault", "integration", "unit",
+)  # fmt: skip
 
 
 def _folder(item: pytest.Item) -> str:

@@ -1,20 +1,19 @@
 """Converters in ingests: a messy file goes through them by real commands, alike with both engines (CONV)."""
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
 
 from odf_engines.arrow.engine import ArrowEngine
 from odf_engines.contract import ConverterCall, IngestResponse, Limits
-from odf_engines.conversion import plug_in_names
-from odf_engines.conversion.plug_in_names import converter_place
 from odf_engines.errors import EngineFailureError, InvalidSourceError, LimitExceededError
+from odf_engines.plug_in_names import CONVERTERS
 from odf_protocol.events import DataTypeInt64, DataTypeString, MergeStrategySnapshot, ReadStepCsv, TransformSql
 from support.command_line import list_kept
 from support.ingests import RootDataset, quarantined, rows_of, schema
 from support.nodes import RealNode
+from support.plug_in_packages import installed_package
 
 MANIFEST = """
 kind: DatasetSnapshot
@@ -164,7 +163,7 @@ def test_key_is_looked_for_among_the_columns_that_converters_give(tmp_path: Path
 
 
 def test_query_of_another_engine_sees_what_converters_gave_and_its_rows_skip_them(tmp_path: Path) -> None:
-    node = RealNode(tmp_path / "home")
+    node = RealNode(tmp_path / "home", has_engine=True)
     once = "  - {kind: Deduplicate, columns: [city], keep: First}\n"
     rules = "largestBadShare: 0.9\n" + RULES.replace("  - {kind: Hash, column: customer, secret: people}\n", once)
     query = "SELECT event_time, city, amount, weight * 2 AS doubled FROM input"
@@ -197,7 +196,7 @@ ROWS = 'a,n\n"1,5",1\nx,2\n,3\n2,zwei\n4\n"2,25",5\n'
 
 
 def call(kind: str, **parameters: object) -> ConverterCall:
-    place = converter_place(kind)
+    place = CONVERTERS.find_place(kind)
     assert place is not None
     return ConverterCall(name=kind, module=place[0], attribute=place[1], parameters=json.dumps(parameters))
 
@@ -300,18 +299,9 @@ class Looks(Dies):
 def plug_ins(tmp_path_factory: pytest.TempPathFactory):
     """A package of somebody else's, as an installer leaves it."""
     folder = tmp_path_factory.mktemp("site")
-    (folder / "odd_converters").mkdir()
-    (folder / "odd_converters" / "__init__.py").write_text(PLUG_INS)
-    info = folder / "odd_converters-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: odd-converters\nVersion: 1.0\n")
-    points = "".join(f"{name} = odd_converters:{name}\n" for name in ("Dies", "Hangs", "Eats", "Looks", "Cast"))
-    (info / "entry_points.txt").write_text(f"[odf_converters]\n{points}")
-    sys.path.insert(0, str(folder))
-    plug_in_names._points.cache_clear()
-    yield folder
-    sys.path.remove(str(folder))
-    plug_in_names._points.cache_clear()
+    points = {name: name for name in ("Dies", "Hangs", "Eats", "Looks", "Cast")}
+    with installed_package(folder, "odd_converters", PLUG_INS, "odf_converters", points):
+        yield folder
 
 
 def test_converter_of_another_package_is_blamed_by_its_name_for_what_it_does(plug_ins, tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ content:
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("quarantine")
-    made = RealNode(folder / "home")
+    made = RealNode(folder / "home", has_engine=True)
     reads = {"orders": CSV, "quiet": CSV, "wide": JSON}
     manifests = {name: MANIFEST.format(name=name, read=read) for name, read in reads.items()}
     for name, text in {**manifests, "derived": DERIVED}.items():

@@ -1,7 +1,6 @@
 """Readers of further formats, by real commands: taken apart, converted, set aside, mended, refused whole (READ)."""
 
 import datetime as dt
-import sys
 from pathlib import Path
 
 import fastavro
@@ -11,12 +10,12 @@ import pytest
 from odf_engines.arrow.engine import ArrowEngine
 from odf_engines.contract import Limits, ReaderCall
 from odf_engines.errors import EngineFailureError, LimitExceededError
-from odf_engines.readers import plug_in_names
-from odf_engines.readers.plug_in_names import reader_place
+from odf_engines.plug_in_names import READERS
 from odf_protocol.events import DataTypeString, ReadStepNdJson
 from support.command_line import list_kept
 from support.ingests import RootDataset, quarantined, rows_of, schema
 from support.nodes import RealNode
+from support.plug_in_packages import installed_package
 
 MANIFEST = """
 kind: DatasetSnapshot
@@ -100,7 +99,7 @@ TYPED = '{kind: NdJson, ddlSchema: ["event_time DATE", "place STRING", "celsius 
 @pytest.mark.parametrize("kind", ["Excel", "Avro"])
 def test_workbook_and_avro_file_go_in_and_a_hostile_one_changes_nothing(kind: str, tmp_path: Path) -> None:
     """In the sandbox, where the libraries of these readers have to be."""
-    node = RealNode(tmp_path / "home")
+    node = RealNode(tmp_path / "home", has_engine=True)
     node.must("add", manifest(tmp_path, f"{{kind: {kind}, columns: {{place: Place}}}}", TYPED))
     path = tmp_path / "file"
     day = dt.date(2024, 5, 1)
@@ -178,23 +177,12 @@ class Lines(Reader):
 """
 
 
-def test_reader_of_another_package_runs_in_the_sandbox_and_is_blamed_by_its_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    site = tmp_path / "site"
-    (site / "odd_reader").mkdir(parents=True)
-    (site / "odd_reader" / "__init__.py").write_text(PLUG_INS)
-    info = site / "odd_reader-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: odd-reader\nVersion: 1.0\n")
-    points = "Lines = odd_reader:Lines\nXmlRows = odd_reader:Lines\n"
-    (info / "entry_points.txt").write_text(f"[odf_readers]\n{points}")
-    monkeypatch.syspath_prepend(str(site))
-    plug_in_names._points.cache_clear()
-    try:
-        place = reader_place("Lines")
+def test_reader_of_another_package_runs_in_the_sandbox_and_is_blamed_by_its_name(tmp_path: Path) -> None:
+    points = {"Lines": "Lines", "XmlRows": "Lines"}
+    with installed_package(tmp_path / "site", "odd_reader", PLUG_INS, "odf_readers", points):
+        place = READERS.find_place("Lines")
         assert place is not None
-        assert reader_place("XmlRows") == ("odf_engines.readers.xml_rows", "XmlRows")
+        assert READERS.find_place("XmlRows") == ("odf_engines.readers.xml_rows", "XmlRows")
         call = ReaderCall(name="Lines", module=place[0], attribute=place[1])
         with ArrowEngine().open(tmp_path, Limits(wall_s=6.0)) as arrow:
             dataset = RootDataset(ReadStepNdJson(schema=schema(a=DataTypeString())), session=arrow)
@@ -206,7 +194,3 @@ def test_reader_of_another_package_runs_in_the_sandbox_and_is_blamed_by_its_name
                 dataset.ingest("die\n", reader=call)
             with pytest.raises(LimitExceededError, match="reader Lines"):
                 dataset.ingest("hang\n", reader=call, limits=Limits(wall_s=6.0))
-    finally:
-        monkeypatch.undo()
-        plug_in_names._points.cache_clear()
-    assert sys.path[0] != str(site)

@@ -1,11 +1,14 @@
 """``--dry-run`` of what takes data in: the same words as the deed, and nothing is kept (ING-25)."""
 
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from support.command_line import run_command
+from support import command_line
+
+run_command = partial(command_line.run_command, has_engine=True)
 
 MANIFEST = """kind: DatasetSnapshot
 version: 1

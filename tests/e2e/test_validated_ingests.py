@@ -7,12 +7,12 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from odf_engines import plug_in_names
 from odf_engines.arrow.engine import ArrowEngine
 from odf_engines.bad_rows import ValidatorCall
 from odf_engines.contract import IngestRequest, IngestResponse, Limits
 from odf_engines.errors import EngineFailureError, InvalidSourceError, LimitExceededError, UnsuitableSourceError
-from odf_engines.validation import plug_in_names
-from odf_engines.validation.plug_in_names import validator_place
+from odf_engines.plug_in_names import VALIDATORS
 from odf_protocol.events import (
     DataTypeDate,
     DataTypeInt64,
@@ -29,6 +29,7 @@ from odf_protocol.vocabulary import Vocabulary
 from support.command_line import list_kept
 from support.ingests import FALLBACK, SYSTEM_TIME, RootDataset, quarantined, rows_of, schema
 from support.nodes import RanCommand, RealNode
+from support.plug_in_packages import installed_package
 
 SCHEMA = schema(event_time=DataTypeDate(), n=DataTypeInt64(), text=DataTypeString())
 READ = ReadStepCsv(schema=SCHEMA, header=True)
@@ -36,7 +37,7 @@ ROWS = "event_time,n,text\n2020-01-02,1,a\n2020-01-01,200,B\n,3,\n2020-01-04,1,\
 
 
 def call(kind: str, *, is_warning: bool = False, **parameters: object) -> ValidatorCall:
-    place = validator_place(kind)
+    place = VALIDATORS.find_place(kind)
     assert place is not None
     text = json.dumps(parameters)
     return ValidatorCall(name=kind, module=place[0], attribute=place[1], parameters=text, is_warning=is_warning)
@@ -292,19 +293,9 @@ class Looks(Odd):
 def plug_ins(tmp_path_factory: pytest.TempPathFactory):
     """A package of somebody else's, as an installer leaves it."""
     folder = tmp_path_factory.mktemp("site")
-    (folder / "odd_rows").mkdir()
-    (folder / "odd_rows" / "__init__.py").write_text(PLUG_INS)
-    info = folder / "odd_rows-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: odd-rows\nVersion: 1.0\n")
-    names = ["Odd", "Dies", "Hangs", "Eats", "Looks"]
-    points = "".join(f"{name} = odd_rows:{name}\n" for name in names) + "Range = odd_rows:Odd\n"
-    (info / "entry_points.txt").write_text(f"[odf_validators]\n{points}")
-    sys.path.insert(0, str(folder))
-    plug_in_names._points.cache_clear()
-    yield folder
-    sys.path.remove(str(folder))
-    plug_in_names._points.cache_clear()
+    points = {name: name for name in ("Odd", "Dies", "Hangs", "Eats", "Looks")} | {"Range": "Odd"}
+    with installed_package(folder, "odd_rows", PLUG_INS, "odf_validators", points):
+        yield folder
 
 
 @pytest.fixture
@@ -482,12 +473,12 @@ def test_validator_that_is_gone_stops_the_ingest_and_is_named(tmp_path: Path, pl
     (tmp_path / "orders.csv").write_text("id,mail\n2,\n4,\n5,\n")
     assert "2 rows" in node.must("ingest", "orders", str(tmp_path / "orders.csv")).out
     sys.path.remove(str(plug_ins))
-    plug_in_names._points.cache_clear()
+    plug_in_names._points_of.cache_clear()
     try:
         ran = node.run("ingest", "orders", str(tmp_path / "orders.csv"))
     finally:
         sys.path.insert(0, str(plug_ins))
-        plug_in_names._points.cache_clear()
+        plug_in_names._points_of.cache_clear()
     assert ran.code == 8
     assert "unsupported validator: Odd" in ran.err
     assert pq.read_table(_only_slice(node)).num_rows == 2

@@ -32,7 +32,7 @@ _NATIVE = "tests/escape/test_native_escapes.py"
 _LIMITS = "tests/escape/test_limit_escapes.py"
 _SQL = "tests/escape/test_sql_escapes.py"
 _OUTPUTS = "tests/unit/test_engine_outputs.py"
-_BOMBS = "tests/unit/test_output_reader.py"
+_BOMBS = "tests/integration/engines/test_output_reader.py"
 
 # Output of a compromised engine: what it is, and the test.
 OUTPUTS = {

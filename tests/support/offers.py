@@ -33,6 +33,7 @@ from odf_node.ports.block_stage import OfferedBlock
 from odf_node.rows.slices import logical_hash_of
 from odf_protocol.block import Block, decode_block, encode_block
 from odf_protocol.chain import ChainState, Strictness, append
+from odf_protocol.chain.stored_state import encode_state
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import OdfError, RejectedError
 from odf_protocol.events import (
@@ -437,7 +438,7 @@ class PublisherHome:
                         NewBlock.of(b, s, r)
                         for b, s, r in zip(chain.blocks, chain.signatures, chain.replay_records, strict=True)
                     )[first:],
-                    chain_state=chain.state().to_bytes(),
+                    chain_state=encode_state(chain.state()),
                     objects=tuple(chain.files),
                     signed_head=chain.signed_head(),
                     new_dataset=new if known is None else None,

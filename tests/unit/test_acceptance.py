@@ -2,7 +2,7 @@
 
 Every refusal here is checked to change no byte of the home and to leave its evidence whole (``Judge.refuse``).
 Derivatives, which need an engine, are in ``tests/e2e/test_reexecution.py``; slices that attack their reader in
-``tests/unit/test_hostile_slices.py``.
+``tests/integration/rows/test_hostile_slices.py``.
 """
 
 from collections.abc import Callable

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from odf_engines.conversion.call import ConverterCall
 from odf_engines.conversion.contract import Converted, Converter, Fault, ParameterError
 from odf_engines.conversion.converted_rows import ConvertedRows, convert, make_converter
-from odf_engines.conversion.plug_in_names import converter_place, installed_converters
+from odf_engines.plug_in_names import CONVERTERS
 from odf_engines.records.carriers import to_carrier
 from odf_engines.records.source_records import RECORD, typed_schema, value_name
 from odf_engines.validation.plug_ins import load_plug_in, parameter_schema
@@ -27,7 +27,7 @@ REPOSITORY = Path(__file__).parents[2]
 
 
 def call(kind: str | type, *, secret: str | None = None, **parameters: object) -> ConverterCall:
-    place = converter_place(kind) if isinstance(kind, str) else (__name__, kind.__name__)
+    place = CONVERTERS.find_place(kind) if isinstance(kind, str) else (__name__, kind.__name__)
     assert place is not None
     name = kind if isinstance(kind, str) else kind.__name__
     text = json.dumps(parameters)
@@ -285,11 +285,11 @@ def test_spec_names_every_converter_with_its_parameters() -> None:
     spec = (REPOSITORY / "spec" / "conversion.md").read_text()
     rows = dict(re.findall(r"^\| `(\w+)` \| (.*?) \|", spec, re.MULTILINE))
     built_in = [
-        name for name in installed_converters() if (converter_place(name) or ("",))[0].startswith("odf_engines")
+        name for name in CONVERTERS.installed() if (CONVERTERS.find_place(name) or ("",))[0].startswith("odf_engines")
     ]
     assert rows.keys() == set(built_in)
     for name, told in rows.items():
-        schema = parameter_schema(load_plug_in(Converter, name, *(converter_place(name) or ("", ""))))
+        schema = parameter_schema(load_plug_in(Converter, name, *(CONVERTERS.find_place(name) or ("", ""))))
         assert set(re.findall(r"`(\w+)`", told)) >= set(schema["properties"]), name
 
 

@@ -13,9 +13,9 @@ import pytest
 
 from odf_engines.errors import InvalidSourceError
 from odf_engines.ingest.plug_in_records import make_reader, read_with
+from odf_engines.plug_in_names import READERS
 from odf_engines.readers.call import ReaderCall
 from odf_engines.readers.contract import BrokenFileError, BrokenRecordError, ParameterError, RawRecord, Reader
-from odf_engines.readers.plug_in_names import installed_readers, reader_place
 from odf_engines.records.source_records import SourceRecords
 from odf_engines.validation.plug_ins import load_plug_in, parameter_schema
 from odf_node.ingest.plug_in_page import write_page
@@ -25,7 +25,7 @@ WIDE = {"columns": {"day": "1-10", "place": "12-15", "n": "17-19"}}
 
 
 def call(kind: str | type, **parameters: object) -> ReaderCall:
-    place = reader_place(kind) if isinstance(kind, str) else (__name__, kind.__name__)
+    place = READERS.find_place(kind) if isinstance(kind, str) else (__name__, kind.__name__)
     assert place is not None
     name = kind if isinstance(kind, str) else kind.__name__
     return ReaderCall(name=name, module=place[0], attribute=place[1], parameters=json.dumps(parameters))
@@ -177,9 +177,9 @@ def test_declaration_that_cannot_be_followed_is_refused(kind: str, parameters: d
 def test_spec_names_every_reader_with_its_parameters() -> None:
     spec = (REPOSITORY / "spec" / "readers.md").read_text()
     rows = dict(re.findall(r"^\| `(\w+)` \| (.*?) \|", spec, re.MULTILINE))
-    assert rows.keys() == set(installed_readers())
+    assert rows.keys() == set(READERS.installed())
     for name, told in rows.items():
-        schema = parameter_schema(load_plug_in(Reader, name, *(reader_place(name) or ("", ""))))
+        schema = parameter_schema(load_plug_in(Reader, name, *(READERS.find_place(name) or ("", ""))))
         assert set(re.findall(r"`(\w+)`", told)) >= set(schema["properties"]), name
 
 

@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from odf_engines.bad_rows import ValidatorCall
+from odf_engines.plug_in_names import VALIDATORS
 from odf_engines.records.carriers import TIMESTAMP, to_carrier
 from odf_engines.validation.contract import Fault, ParameterError, Validator
-from odf_engines.validation.plug_in_names import installed_validators, validator_place
 from odf_engines.validation.plug_ins import load_validator, parameter_schema
 from odf_engines.validation.validated_rows import FailedValidatorError, RowFile, ValidatedRows, validate
 
@@ -57,7 +57,7 @@ def _odd(rows):
 
 
 def call(kind: str | type, *, is_warning: bool = False, **parameters: object) -> ValidatorCall:
-    place = validator_place(kind) if isinstance(kind, str) else (__name__, kind.__name__)
+    place = VALIDATORS.find_place(kind) if isinstance(kind, str) else (__name__, kind.__name__)
     assert place is not None
     name = kind if isinstance(kind, str) else kind.__name__
     return ValidatorCall(
@@ -245,9 +245,9 @@ def test_declaration_that_cannot_be_followed_says_what_would_be(
     assert str(caught.value).startswith(said)
 
 
-@pytest.mark.parametrize("name", installed_validators())
+@pytest.mark.parametrize("name", VALIDATORS.installed())
 def test_parameters_of_every_validator_are_a_json_schema_that_its_guide_tells(name: str) -> None:
-    place = validator_place(name)
+    place = VALIDATORS.find_place(name)
     assert place is not None
     schema = parameter_schema(load_validator(name, *place))
     assert (schema["type"], schema["additionalProperties"]) == ("object", False)

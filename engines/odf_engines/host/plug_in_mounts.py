@@ -7,6 +7,7 @@ Source: clause VALID-3 in ``spec/validation.md``.
 
 from odf_engines.errors import SandboxUnavailableError
 from odf_engines.host.runtime import package_folder
+from odf_engines.plug_in_names import CONVERTERS, READERS, READERS_LIBRARIES, VALIDATORS
 from odf_engines.sandbox.profile import Mount
 
 __all__ = ["plug_in_mounts"]
@@ -19,13 +20,8 @@ def plug_in_mounts() -> tuple[Mount, ...]:
 
     Those that are gone are left out.
     """
-    from odf_engines.conversion import plug_in_names as converters
-    from odf_engines.readers import plug_in_names as readers
-    from odf_engines.validation import plug_in_names as validators
-
     mounts = []
-    theirs = {name for kind in (readers, converters, validators) for name in kind.installed_plug_ins()}
-    for name in sorted(theirs | {*readers.LIBRARIES}):
+    for name in sorted({*READERS.packages(), *CONVERTERS.packages(), *VALIDATORS.packages(), *READERS_LIBRARIES}):
         try:
             mounts.append(Mount(package_folder(name), f"{_PLACE}/{name}"))
         except SandboxUnavailableError:

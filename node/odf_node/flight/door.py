@@ -19,9 +19,8 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from odf_node.http.listening import FIRST_REQUEST_S, HANDSHAKE_S, NO_FILES_S
+from odf_node.http.listening import FIRST_REQUEST_S, HANDSHAKE_S, iter_arrivals
 from odf_node.http.live import Live
-from odf_node.http.remote_addresses import share_of
 
 SILENT_S: Final = 75.0
 """Whoever brought and took nothing for so long gives place to others.  # guess: a question may take 60 s"""
@@ -89,13 +88,7 @@ class Door:
 
     async def _accept_all(self, listening: socket.socket) -> None:
         loop = asyncio.get_running_loop()
-        while True:
-            try:
-                connection, address = await loop.sock_accept(listening)
-            except OSError:
-                await asyncio.sleep(NO_FILES_S)  # the machine has no room for one more just now
-                continue
-            share = share_of(address[0])
+        async for connection, share in iter_arrivals(listening):
             if not self._admit(share):
                 self._live.metrics.turned_away.add(reason="flight connections")
                 connection.close()

@@ -8,7 +8,7 @@ import asyncio
 import socket
 import ssl
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
@@ -25,7 +25,7 @@ FIRST_REQUEST_S: Final = 15.0
 """Within this after it was let in, a connection has to bring the whole head of a request.  # guess: a slow line"""
 GIVES_PLACE_S: Final = 2.0
 """A connection that waited so long for a request ends where another needs its place.  # guess: some round trips"""
-NO_FILES_S: Final = 0.1  # guess: something may be closed until then
+_NO_FILES_S: Final = 0.1  # guess: something may be closed until then
 
 Protocol = Any
 """The HTTP library's own: one connection."""
@@ -161,13 +161,7 @@ class Listener:
 
     async def _accept(self, listening: socket.socket) -> None:
         loop = asyncio.get_running_loop()
-        while True:
-            try:
-                connection, address = await loop.sock_accept(listening)
-            except OSError:
-                await asyncio.sleep(NO_FILES_S)  # the machine has no room for one more just now
-                continue
-            share = share_of(address[0])
+        async for connection, share in iter_arrivals(listening):
             if not self._connections.admit(share, self._server.connections):
                 connection.close()
                 continue
@@ -187,6 +181,17 @@ async def listen(
     if runner.server is None:
         raise RuntimeError("the runner is set up before it listens")
     return Listener(await open_sockets(host, port), runner.server, connections, tls)
+
+
+async def iter_arrivals(listening: socket.socket) -> AsyncIterator[tuple[socket.socket, str]]:
+    """Yield who comes to a socket that listens, and where they come from, as limits count it; without end."""
+    while True:
+        try:
+            connection, address = await asyncio.get_running_loop().sock_accept(listening)
+        except OSError:
+            await asyncio.sleep(_NO_FILES_S)  # the machine has no room for one more just now
+            continue
+        yield connection, share_of(address[0])
 
 
 async def open_sockets(host: str, port: int) -> list[socket.socket]:

@@ -10,9 +10,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Final, NoReturn
 
 from odf_engines.contract import ConverterCall, ReaderCall, ReferencedRows, ValidatorCall
-from odf_engines.conversion.plug_in_names import converter_place, installed_converters
-from odf_engines.readers.plug_in_names import installed_readers, reader_place
-from odf_engines.validation.plug_in_names import installed_validators, validator_place
+from odf_engines.plug_in_names import CONVERTERS, READERS, VALIDATORS
 from odf_node.errors import UsageError
 from odf_protocol.errors import UnsupportedError
 from odf_protocol.manifest.errors import ManifestError, find_nearest
@@ -84,11 +82,11 @@ class DeclaredValidator(_DeclaredPlugIn):
     @classmethod
     def list_installed(cls) -> Sequence[str]:
         """List the names of all validators."""
-        return installed_validators()
+        return VALIDATORS.installed()
 
     def find_place(self) -> tuple[str, str] | None:
         """Find module and class, None where there is none of that name."""
-        return validator_place(self.name)
+        return VALIDATORS.find_place(self.name)
 
     def find_call(self) -> ValidatorCall:
         """Say what the engine is asked to call.
@@ -112,11 +110,11 @@ class DeclaredConverter(_DeclaredPlugIn):
     @classmethod
     def list_installed(cls) -> Sequence[str]:
         """List the names of all converters."""
-        return installed_converters()
+        return CONVERTERS.installed()
 
     def find_place(self) -> tuple[str, str] | None:
         """Find module and class, None where there is none of that name."""
-        return converter_place(self.name)
+        return CONVERTERS.find_place(self.name)
 
     def find_call(
         self, environment: Mapping[str, str] | None, find_rows: Callable[[str], ReferencedRows | None]
@@ -156,11 +154,11 @@ class DeclaredReader(_DeclaredPlugIn):
     @classmethod
     def list_installed(cls) -> Sequence[str]:
         """List the names of all readers."""
-        return installed_readers()
+        return READERS.installed()
 
     def find_place(self) -> tuple[str, str] | None:
         """Find module and class, None where there is none of that name."""
-        return reader_place(self.name)
+        return READERS.find_place(self.name)
 
     def find_call(self) -> ReaderCall:
         """Say what the engine is asked to call.

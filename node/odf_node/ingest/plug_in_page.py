@@ -12,11 +12,9 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from odf_engines.conversion.contract import Converter
-from odf_engines.conversion.plug_in_names import converter_place, installed_converters
+from odf_engines.plug_in_names import CONVERTERS, READERS, VALIDATORS
 from odf_engines.readers.contract import Reader
-from odf_engines.readers.plug_in_names import installed_readers, reader_place
 from odf_engines.validation.contract import Validator
-from odf_engines.validation.plug_in_names import installed_validators, validator_place
 from odf_engines.validation.plug_ins import load_plug_in, parameter_schema
 
 __all__ = ["main", "write_page"]
@@ -34,9 +32,9 @@ def write_page() -> str:
     """Write the page."""
     parts = [
         _INTRODUCTION,
-        *_section("Readers", Reader, ((name, reader_place(name)) for name in installed_readers())),
-        *_section("Converters", Converter, ((name, converter_place(name)) for name in installed_converters())),
-        *_section("Validators", Validator, ((name, validator_place(name)) for name in installed_validators())),
+        *_section("Readers", Reader, ((name, READERS.find_place(name)) for name in READERS.installed())),
+        *_section("Converters", Converter, ((name, CONVERTERS.find_place(name)) for name in CONVERTERS.installed())),
+        *_section("Validators", Validator, ((name, VALIDATORS.find_place(name)) for name in VALIDATORS.installed())),
     ]
     return "\n\n".join(parts) + "\n"
 

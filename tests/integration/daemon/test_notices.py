@@ -28,7 +28,7 @@ from support.nodes import RealNode
 from support.store_values import object_hash
 from unit.test_reports import RECORD
 
-SPEC = Path(__file__).parents[2] / "spec" / "notices.md"
+SPEC = Path(__file__).parents[3] / "spec" / "notices.md"
 MANIFEST = """
 kind: DatasetSnapshot
 version: 1

@@ -67,7 +67,7 @@ class Got:
 
 @in_loop
 async def test_anybody_reads_what_the_routes_are_as_the_specification_has_them_ex_88(tmp_path: Path) -> None:
-    described = Path(__file__).parents[2].joinpath("spec/schemas/openapi.yaml").read_bytes()
+    described = Path(__file__).parents[3].joinpath("spec/schemas/openapi.yaml").read_bytes()
     async with served(tmp_path) as (client, _):
         whole = await client.ask("/openapi.yaml")
         assert (whole.status, whole.body) == (200, described)

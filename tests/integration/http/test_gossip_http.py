@@ -24,7 +24,7 @@ from support.event_loop import in_loop
 from support.exchange_nodes import TestNode
 from support.http_server import serving, serving_bytes
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 SCHEMAS = yaml.safe_load((ROOT / "spec/schemas/openapi.yaml").read_text())["components"]["schemas"]
 NAMES = {"ItemMessage": "Item", "RangeMessage": "Range"}
 MESSAGES = [
