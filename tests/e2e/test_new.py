@@ -12,7 +12,7 @@ MESSY = """Datum;Filiale;Artikel-Nr;Menge;Umsatz;Höhe;Bemerkung;Stand
 2.2.2024;Köln;00124;NA;99,00;1,25;"Lieferung ""spät"";\nohne Schein";1.2.2024 9:00
 2.2.2024;München;00123;3;17,25;;zurück;1.2.2024 10:30
 14.2.2024;Zürich;00125;;1.100,00;2,0;;13.2.2024 23:59
-15.2.2024;Düsseldorf;00123;-8;-5,10;0,75;n/a;14.2.2024 12:00
+2024-02-15;Düsseldorf;00123;-8;-5,10;0,75;n/a;14.2.2024 12:00
 """
 
 
@@ -53,6 +53,10 @@ def test_messy_file_is_taken_in_as_it_is(tmp_path: Path) -> None:
     assert (second["Menge"], second["Bemerkung"]) == (None, 'Lieferung "spät";\nohne Schein')
     assert rows["2024-02-02", "00123"]["Höhe"] is None
     assert rows["2024-02-15", "00123"]["Umsatz"] == "-5.10"
+    # A later record that does not fit is set aside, and ends nothing.
+    source.write_bytes(f"{MESSY}16.2.2024;Köln;00126;2;ca. 7,00;1,0;;15.2.2024 9:00\n".encode("latin-1"))
+    report = take_in(home, "ingest", "made", source)
+    assert (report["newRows"], report["quarantinedRows"]) == (0, 1)
 
 
 @pytest.mark.spark

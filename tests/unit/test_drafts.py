@@ -10,6 +10,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+import yaml
 from aiohttp import web
 from hypothesis import given
 from hypothesis import strategies as st
@@ -32,6 +33,7 @@ from odf_protocol.events import (
     MergeStrategySnapshot,
     PrepStepDecompress,
     ReadStepCsv,
+    SetAttachments,
     SetPollingSource,
     SetVocab,
 )
@@ -48,7 +50,7 @@ def draft(folder: Path, content: bytes | str, *, encoding: str | None = None, na
 
 
 def draft_from(source: str, *, encoding: str | None = None) -> str:
-    drafting = Drafting(LocalSourceReader(), "an.engine")
+    drafting = Drafting(LocalSourceReader())
     return asyncio.run(drafting.draft_from("a.b", source, encoding=encoding)).text
 
 
@@ -78,9 +80,12 @@ def event_time_of(text: str) -> str | None:
     return next((each.event_time_column for each in parsed(text).metadata if isinstance(each, SetVocab)), None)
 
 
-def query_of(text: str) -> str:
-    preprocess = source_of(text).preprocess
-    return preprocess.queries[0].query if preprocess else ""
+def converters_of(text: str) -> list[dict[str, object]]:
+    attached = [each for each in parsed(text).metadata if isinstance(each, SetAttachments)]
+    if not attached:
+        return []
+    (item,) = attached[0].attachments.items
+    return list(yaml.safe_load(item.content)["converters"])
 
 
 def test_published_file_is_polled_unpacked_and_keyed() -> None:
@@ -127,8 +132,13 @@ def test_messy_file_is_read_as_it_is_written(tmp_path: Path) -> None:
         "Umsatz": "String",
         "Höhe": "String",
     }
-    assert "CAST(replace(replace(`Umsatz`, '.', ''), ',', '.') AS DECIMAL(18, 2)) AS `Umsatz`" in query_of(text)
-    assert "CAST(CASE WHEN `Menge` NOT IN ('NA') THEN `Menge` END AS BIGINT) AS `Menge`" in query_of(text)
+    assert source_of(text).preprocess is None
+    assert converters_of(text) == [
+        {"kind": "Trim", "columns": ["Menge"], "nulls": ["NA"]},
+        {"kind": "Cast", "column": "Menge", "type": "BIGINT"},
+        {"kind": "Cast", "column": "Umsatz", "type": "DECIMAL(18,2)", "decimal": ",", "thousands": "."},
+        {"kind": "Cast", "column": "Höhe", "type": "DECIMAL(18,2)", "decimal": ","},
+    ]
     doubts = doubts_of(text)
     assert "not UTF-8; in iso-8859-1 a word reads 'Höhe', if that is wrong say --encoding NAME" in doubts
     assert "'NA' is taken for no value" in doubts
@@ -191,6 +201,21 @@ def test_what_is_no_day_is_not_taken_for_one(texts: list[str]) -> None:
     assert find_time_form(texts) is None
 
 
+def test_days_that_are_written_in_several_ways_are_all_read(tmp_path: Path) -> None:
+    days = ["1.2.2026", "02.02.2026", "2026-02-03", "4/2/2026", "2026-02-05", "6.2.2026", "31.2.2026"]
+    text = draft(tmp_path, "day;n\n" + "".join(f"{day};{n}\n" for n, day in enumerate(days)))
+    patterns = ["%d.%m.%Y", "%Y-%m-%d", "%d/%m/%Y"]
+    assert converters_of(text) == [{"kind": "Cast", "column": "day", "type": "DATE", "formats": patterns}]
+    assert event_time_of(text) == "day"
+    assert f"written in several ways; of {', '.join(patterns)} the first that gives a day is taken" in flowing(text)
+    assert "1 record would go to quarantine: there is no day '31.2.2026'" in flowing(text)
+
+
+@pytest.mark.parametrize("odd", ["soon", "1.2", "31.2.2026 8:00"])
+def test_text_that_has_the_form_of_no_day_keeps_a_column_text(odd: str) -> None:
+    assert find_time_form(["1.2.2026", "2.2.2026", "2026-02-03", "2026-02-04", odd]) is None
+
+
 def test_day_and_month_that_could_be_each_other_are_doubted(tmp_path: Path) -> None:
     text = draft(tmp_path, "day,n\n01/02/2020,5\n02/02/2020,6\n")
     assert "read as %d/%m/%Y; %m/%d/%Y would fit as well" in doubts_of(text)
@@ -222,7 +247,7 @@ def test_mark_that_could_be_either_follows_the_columns_that_show_it(tmp_path: Pa
     alone = draft(tmp_path, "id;a\n1;1.234\n2;2.500\n")
     assert "a point is taken for the decimal mark; it could stand between thousands" in doubts_of(alone)
     beside = draft(tmp_path, "id;a;b\n1;1.234;0,5\n2;2.500;1,75\n")
-    assert "CAST(replace(replace(`a`, '.', ''), ',', '.') AS BIGINT) AS `a`" in query_of(beside)
+    assert {"kind": "Cast", "column": "a", "type": "BIGINT", "decimal": ",", "thousands": "."} in converters_of(beside)
     assert not any("thousands" in doubt for doubt in doubts_of(beside))
 
 
@@ -253,8 +278,7 @@ def test_measurement_that_is_unique_by_chance_is_no_key(tmp_path: Path) -> None:
 
 def test_names_of_system_columns_get_others(tmp_path: Path) -> None:
     text = draft(tmp_path, "id,op,offset\n1,x,5\n2,y,6\n")
-    assert "`op` AS `_op`" in query_of(text)
-    assert "`offset` AS `_offset`" in query_of(text)
+    assert converters_of(text) == [{"kind": "Rename", "columns": {"op": "_op", "offset": "_offset"}}]
 
 
 def test_large_file_is_read_in_part_and_says_so(tmp_path: Path) -> None:
@@ -341,7 +365,7 @@ def test_file_of_a_server_is_polled_and_a_key_in_its_address_is_pointed_at() -> 
     async def run() -> tuple[str, str]:
         async with serving(answer) as server:
             url = f"{server.base}/a.csv.gz?key=secret"
-            drafted = await Drafting(LocalSourceReader(), "an.engine").draft_from("a.b", url)
+            drafted = await Drafting(LocalSourceReader()).draft_from("a.b", url)
             return url, drafted.text
 
     url, text = asyncio.run(run())
@@ -371,7 +395,7 @@ def test_server_that_never_ends_is_left_after_the_beginning() -> None:
 
     async def run() -> str:
         async with serving(answer) as server:
-            return (await Drafting(LocalSourceReader(), "an.engine").draft_from("a.b", f"{server.base}/a")).text
+            return (await Drafting(LocalSourceReader()).draft_from("a.b", f"{server.base}/a")).text
 
     assert "its first" in flowing(asyncio.run(run()))
     assert sent < 10 * SAMPLE_BYTES
@@ -385,7 +409,7 @@ def test_server_without_the_file_is_told(status: int, error: type[Exception]) ->
 
     async def run() -> None:
         async with serving(answer) as server:
-            await Drafting(LocalSourceReader(), "an.engine").draft_from("a.b", f"{server.base}/a")
+            await Drafting(LocalSourceReader()).draft_from("a.b", f"{server.base}/a")
 
     with pytest.raises(error, match=str(status)):
         asyncio.run(run())
@@ -397,7 +421,11 @@ def test_names_in_a_file_stay_names(tmp_path: Path) -> None:
     quoted = '"' + evil.replace('"', '""') + '"'
     text = draft(tmp_path, f"id,{quoted},`b`,{{c}}\n1,NA,3,4\n2,5,6,7\n")
     assert list(types_of(text)) == ["id", evil, "`b`", "{c}"]
-    assert [type(each).__name__ for each in parsed(text).metadata] == ["SetInfo", "AddPushSource"]
+    assert [type(each).__name__ for each in parsed(text).metadata] == ["SetInfo", "AddPushSource", "SetAttachments"]
+    assert [(each["kind"], each.get("column") or each["columns"]) for each in converters_of(text)] == [
+        ("Trim", [evil]),
+        ("Cast", evil),
+    ]
 
 
 def test_words_in_a_file_end_no_comment(tmp_path: Path) -> None:

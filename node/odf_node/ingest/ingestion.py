@@ -108,7 +108,7 @@ class Ingestor:
         """Behind ``new``."""
         from odf_node.ingest.drafts.drafting import Drafting
 
-        return Drafting(self.sources, self.engines.roles.ingest)
+        return Drafting(self.sources)
 
     async def poll(
         self,

@@ -1,16 +1,15 @@
-"""What the texts of a column mean: its type, how a read step reads it, and what a query does where that is not enough.
+"""What the texts of a column mean: its type, how a read step reads it, and what converters do where that is not enough.
 
 Read steps take numbers, days and times in few forms, and all of a source in the same (ING-4, ING-16). What is written
-otherwise, with a comma before the decimals or a word for nothing, is read as text, and a preprocess query makes a value
-of it.
+otherwise, with a comma before the decimals or a word for nothing, is read as text, and converters make a value of it:
+other than a query they name each record that they fail with (CONV-2).
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from odf_engines.records.carriers import quoted
 from odf_engines.records.time_patterns import RFC_3339
 from odf_node.ingest.drafts.dates import TimeForm, find_time_form
 from odf_node.ingest.drafts.numbers import NumberForm, find_number_forms
@@ -31,11 +30,6 @@ _ODD_SHARE: Final = 0.3  # guess: where more texts are no numbers, the others ar
 _FIGURE: Final = re.compile(r"[+-]?[0-9][0-9.,:/ 'TZz+-]*", re.ASCII)
 _RESERVED: Final = ("offset", "op", "system_time")
 
-_SPARK_LETTERS: Final = {
-    "%Y": "yyyy", "%y": "yy", "%m": "M", "%d": "d", "%H": "H", "%M": "m", "%S": "s", "%f": "SSSSSS",
-    "%z": f"[{3 * 'X'}][XX]",
-}  # fmt: skip
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimeFormats:
@@ -54,7 +48,8 @@ class Column:
         name: Its name in the dataset.
         read_type: The ODF type that the read step gives it.
         type: The one that it ends with.
-        expression: SQL that makes the second of the first; None where they are the same.
+        nothing: Words that the converter ``Trim`` takes for no value, besides spaces; None where it is not needed.
+        cast: Parameters of the converter ``Cast``, but for the column; None where the types are the same.
         doubts: What is uncertain.
         has_nulls: Some records have no value.
         is_mixed: Most of its texts are numbers or times, and some are not.
@@ -65,7 +60,8 @@ class Column:
     name: str
     read_type: str
     type: str
-    expression: str | None = None
+    nothing: tuple[str, ...] | None = None
+    cast: Mapping[str, str | Sequence[str]] | None = None
     doubts: tuple[str, ...] = ()
     has_nulls: bool = False
     is_mixed: bool = False
@@ -93,7 +89,7 @@ def guess_columns(records: Records) -> tuple[tuple[Column, ...], TimeFormats]:
     has_time = any(column.is_time for column in columns)
     return tuple(
         replace(
-            _with_query(column, formats),
+            _with_formats(column, formats),
             name=_free_name(column, has_time=has_time),
             has_nulls=len(present) < records.count or column.has_nulls,
         )
@@ -132,59 +128,43 @@ def _guess(
     if not values:
         return replace(text, doubts=("no record looked at has a value here",)) if not texts else text
     gaps = sorted({each.strip() for each in texts} & _GAPS)
-    cleaned = _clean(quoted(name), gaps, is_padded=any(each != each.strip() for each in texts))
+    if gaps or any(each != each.strip() for each in texts):
+        text = replace(text, nothing=tuple(gaps))
     doubts = (f"{_listed(gaps)} is taken for no value",) if gaps else ()
     if {each.lower() for each in values} <= _BOOLS:
-        return _made(text, "Bool", cleaned, doubts, has_nulls=bool(gaps))
+        return _made(text, "Bool", doubts, has_nulls=bool(gaps))
     time = find_time_form([each.strip() for each in texts if each.strip() in values])
     if time is not None:
-        return replace(
-            _made(
-                text,
-                "Timestamp" if time.has_clock else "Date",
-                cleaned,
-                (*doubts, *_doubt_time(time)),
-                has_nulls=bool(gaps),
-            ),
-            time=time,
-        )
+        kind = "Timestamp" if time.has_clock else "Date"
+        return replace(_made(text, kind, (*doubts, *_doubt_time(time, texts)), has_nulls=bool(gaps)), time=time)
     if not forms:
         odd = _find_odd(values)
-        return replace(text, doubts=(odd,) if odd else _doubt_codes(values), is_mixed=odd is not None)
+        return replace(text, nothing=None, doubts=(odd,) if odd else _doubt_codes(values), is_mixed=odd is not None)
     form, doubt = _choose_form(forms, hint, is_comma_free=is_comma_free)
     kind, type_doubt = _number_type(form, is_whole=is_whole)
     if kind == "String":
-        return replace(text, doubts=(type_doubt,) if type_doubt else ())
+        return replace(text, nothing=None, doubts=(type_doubt,) if type_doubt else ())
     told = tuple(each for each in (doubt, type_doubt) if each)
-    expression = cleaned if form.is_plain else _plain_number(cleaned or quoted(name), form)
-    return _made(text, kind, expression, (*doubts, *told), has_nulls=bool(gaps))
+    return _made(text, kind, (*doubts, *told), has_nulls=bool(gaps), marks={} if form.is_plain else _marks_of(form))
 
 
-def _made(text: Column, kind: str, expression: str | None, doubts: Sequence[str], *, has_nulls: bool) -> Column:
-    """Make a column of a type: by the read step where its texts are as that wants them, else by a query."""
-    return replace(
-        text,
-        read_type=kind if expression is None else "String",
-        type=kind,
-        expression=None if expression is None else f"CAST({expression} AS {_sql_type(kind)})",
-        doubts=tuple(doubts),
-        has_nulls=has_nulls,
-    )
+_NO_MARKS: Final[Mapping[str, str]] = {}
 
 
-def _clean(column: str, gaps: Sequence[str], *, is_padded: bool) -> str | None:
-    """Write SQL for texts without spaces around them and words for nothing; None where there are none of these."""
-    if not is_padded and not gaps:
-        return None
-    trimmed = f"trim({column})" if is_padded else column
-    nothing = ", ".join(f"'{gap}'" for gap in (*gaps, *([""] if is_padded else ())))
-    return f"CASE WHEN {trimmed} NOT IN ({nothing}) THEN {trimmed} END"
+def _made(
+    text: Column, kind: str, doubts: Sequence[str], *, has_nulls: bool, marks: Mapping[str, str] = _NO_MARKS
+) -> Column:
+    """Make a column of a type: by the read step where its texts are as that wants them, else by converters."""
+    made = replace(text, type=kind, doubts=tuple(doubts), has_nulls=has_nulls)
+    if text.nothing is None and not marks:
+        return replace(made, read_type=kind)
+    return replace(made, cast={"type": _ddl_type(kind), **marks})
 
 
-def _plain_number(text: str, form: NumberForm) -> str:
-    """Write SQL for numbers with a point before the decimals, and nothing between thousands."""
-    plain = text if not form.group else f"replace({text}, '{form.group.replace(chr(39), chr(92) + chr(39))}', '')"
-    return plain if form.decimal == "." else f"replace({plain}, ',', '.')"
+def _marks_of(form: NumberForm) -> dict[str, str]:
+    """Return the marks of numbers, as ``Cast`` has them."""
+    marks = {} if form.decimal in {"", "."} else {"decimal": form.decimal}
+    return {**marks, **({"thousands": form.group} if form.group else {})}
 
 
 def _choose_form(
@@ -216,8 +196,8 @@ def _number_type(form: NumberForm, *, is_whole: bool) -> tuple[str, str | None]:
     kind = f"Decimal({form.scale})"
     if form.is_plain and form.is_fixed:
         return kind, None
-    more = "go to quarantine" if form.is_plain else "are rounded"
-    return kind, f"numbers with more than {count_of(form.scale, 'decimal')} {more}; Float64 takes any number of them"
+    decimals = count_of(form.scale, "decimal")
+    return kind, f"numbers with more than {decimals} go to quarantine; Float64 takes any number of them"
 
 
 def _find_odd(values: set[str]) -> str | None:
@@ -235,8 +215,14 @@ def _doubt_codes(values: set[str]) -> tuple[str, ...]:
     return ()
 
 
-def _doubt_time(time: TimeForm) -> tuple[str, ...]:
+def _doubt_time(time: TimeForm, texts: Sequence[str]) -> tuple[str, ...]:
     doubts = []
+    if time.further:
+        ways = ", ".join((time.pattern, *time.further))
+        doubts.append(f"written in several ways; of {ways} the first that gives a day is taken")
+    if time.odd:
+        count = count_of(sum(each.strip() in time.odd for each in texts), "record")
+        doubts.append(f"{count} would go to quarantine: there is no day {_listed(sorted(time.odd)[:3])}")
     if time.other is not None:
         doubts.append(f"read as {time.pattern}; {time.other} would fit as well")
     if time.has_clock and not time.has_zone:
@@ -248,37 +234,26 @@ def _doubt_time(time: TimeForm) -> tuple[str, ...]:
 
 def _choose_format(columns: Sequence[Column], kind: str) -> str | None:
     """Choose the format that most columns of a type have; None where it is the usual one."""
-    patterns = [each.time.pattern for each in columns if each.time and each.read_type == kind]
+    patterns = [each.time.pattern for each in columns if each.time and not each.time.further and each.read_type == kind]
     chosen = max(patterns, key=patterns.count, default=RFC_3339)
     return None if chosen == RFC_3339 else chosen
 
 
-def _with_query(column: Column, formats: TimeFormats) -> Column:
-    """Give a column of days or times in another form than the read step's a query that reads it."""
+def _with_formats(column: Column, formats: TimeFormats) -> Column:
+    """Let a converter read a column of days or times that are not written as the read step says."""
     if column.time is None:
         return column
-    said = formats.date if column.type == "Date" else formats.timestamp
-    if column.read_type != "String" and column.time.pattern == (said or RFC_3339):
+    said = (formats.date if column.type == "Date" else formats.timestamp) or RFC_3339
+    if column.cast is None and column.time.pattern == said and not column.time.further:
         return column
-    text = quoted(column.source)
-    if column.expression is not None:
-        text = column.expression.removeprefix("CAST(").rpartition(" AS ")[0]
-    if column.time.pattern == RFC_3339:
-        expression = f"CAST({text} AS {_sql_type(column.type)})"
-    else:
-        function = "to_date" if column.type == "Date" else "to_timestamp"
-        expression = f"{function}({text}, '{_spark_pattern(column.time.pattern)}')"
-    return replace(column, read_type="String", expression=expression)
+    patterns = [column.time.pattern, *column.time.further]
+    cast = {"type": _ddl_type(column.type), **({} if patterns == [RFC_3339] else {"formats": patterns})}
+    return replace(column, read_type="String", cast=cast)
 
 
-def _spark_pattern(pattern: str) -> str:
-    pieces = re.findall(r"%.|[^%]+", pattern)
-    return "".join(_SPARK_LETTERS.get(each) or (rf"\\'{each}\\'" if each.isalpha() else each) for each in pieces)
-
-
-def _sql_type(kind: str) -> str:
+def _ddl_type(kind: str) -> str:
     if kind.startswith("Decimal"):
-        return f"DECIMAL({_PRECISION}, {kind.removeprefix('Decimal(').rstrip(')')})"
+        return f"DECIMAL({_PRECISION},{kind.removeprefix('Decimal(').rstrip(')')})"
     return {"Bool": "BOOLEAN", "Int64": "BIGINT", "Float64": "DOUBLE", "Date": "DATE", "Timestamp": "TIMESTAMP"}[kind]
 
 

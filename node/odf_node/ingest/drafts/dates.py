@@ -41,6 +41,10 @@ _PLAIN_TIME: Final = re.compile(
 )
 _YEARS: Final = range(1900, 2101)  # guess: eight digits of other years are numbers
 _FEW: Final = 3
+_DIGITS: Final = "%Y%m%d"
+_MOST_WAYS: Final = 4  # guess: files that people and programs fill in have two or three
+_LOOKED_AT: Final = 20  # guess: texts that may show a further pattern
+_ODD_SHARE: Final = 0.3  # guess: as of numbers
 _SWAPPED: Final = str.maketrans("dm", "md")
 
 
@@ -53,12 +57,16 @@ class TimeForm:
         has_clock: They are times, not days alone.
         has_zone: Each says its zone.
         other: Another pattern that reads all of them otherwise: day and month could be each other.
+        further: Patterns of those that the first one does not read.
+        odd: Texts of which no pattern makes a day, as there is none.
     """
 
     pattern: str
     has_clock: bool
     has_zone: bool = True
     other: str | None = None
+    further: tuple[str, ...] = ()
+    odd: frozenset[str] = frozenset()
 
 
 def find_time_form(texts: Sequence[str]) -> TimeForm | None:
@@ -78,7 +86,7 @@ def find_time_form(texts: Sequence[str]) -> TimeForm | None:
         return TimeForm(RFC_3339, has_clock=True, has_zone=zoned)
     fitting = [pattern for pattern in _iter_patterns(sample) if _fits(distinct, pattern)]
     if not fitting:
-        return None
+        return _find_mixed_form(list(distinct))
     pattern, other = fitting[0], None
     swapped = pattern.translate(_SWAPPED)
     if swapped in fitting[1:] and any(_read(text, pattern) != _read(text, swapped) for text in distinct):
@@ -86,6 +94,25 @@ def find_time_form(texts: Sequence[str]) -> TimeForm | None:
             pattern, swapped = swapped, pattern
         other = swapped
     return TimeForm(pattern, "%H" in pattern, "%z" in pattern or "%H" not in pattern, other)
+
+
+def _find_mixed_form(distinct: Sequence[str]) -> TimeForm | None:
+    """Find the patterns that together read texts that none reads alone; a text in the form of one may be no day."""
+    left, chosen = list(distinct), list[str]()
+    while left and len(chosen) < _MOST_WAYS:
+        fitting = [pattern for text in left[:_LOOKED_AT] for pattern in _iter_patterns(text) if pattern != _DIGITS]
+        if not fitting:
+            break
+        # The first of those that read most.
+        pattern = max(dict.fromkeys(fitting), key=lambda each: sum(_is_time(text, each) for text in left))
+        chosen.append(pattern)
+        left = [text for text in left if not _is_time(text, pattern)]
+    has_clock, has_zone = ("%H" in "".join(chosen)), ("%z" in "".join(chosen))
+    is_of_a_kind = all(("%H" in each, "%z" in each) == (has_clock, has_zone) for each in chosen)
+    no_days = [text for text in left if any(_compile(each)[0].fullmatch(text) for each in chosen)]
+    if not chosen or not is_of_a_kind or len(no_days) < len(left) or len(left) > _ODD_SHARE * len(distinct):
+        return None
+    return TimeForm(chosen[0], has_clock, has_zone or not has_clock, further=tuple(chosen[1:]), odd=frozenset(left))
 
 
 def _iter_patterns(sample: str) -> Iterator[str]:

@@ -46,10 +46,9 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class Drafting:
-    """The use case behind ``odf-node new``; ``engine`` is what runs preprocess queries."""
+    """The use case behind ``odf-node new``."""
 
     samples: SampleReader
-    engine: str
 
     def draft_template(self, name: str) -> Draft:
         """Write a manifest to be filled in.
@@ -102,7 +101,6 @@ class Drafting:
                 key=key,
                 event_time=_choose_event_time(columns, key),
                 doubts=doubts,
-                engine=self.engine,
             )
         )
         text = "\n".join(lines) + "\n"

@@ -65,7 +65,7 @@ def find_key(columns: Sequence[Column], texts: Sequence[Sequence[str | None]]) -
 
 
 def _can_identify(column: Column) -> bool:
-    if column.has_nulls or column.is_mixed or (column.expression is not None and column.type == "String"):
+    if column.has_nulls or column.is_mixed:
         return False
     return column.is_time or column.type == "String" or (column.type == "Int64" and _is_named_so(column.source))
 

@@ -9,7 +9,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from odf_engines.records.carriers import quoted
+from odf_node.ingest.declared_plug_ins import RULES_PATH
 from odf_node.ingest.drafts.columns import Column, TimeFormats
 from odf_node.ingest.drafts.keys import Key
 from odf_node.ingest.drafts.records import Records
@@ -55,7 +55,6 @@ def draft_lines(
     key: Key | None,
     event_time: Column | None,
     doubts: Sequence[str],
-    engine: str,
 ) -> Iterator[str]:
     """Yield the lines of a manifest; see ``Drafting``."""
     how_much = count_of(records.count, "record")
@@ -72,9 +71,8 @@ def draft_lines(
     for doubt in doubts:
         yield from _comment(f"? {doubt}", "      ")
     yield from _read_lines(records, columns, encoding, formats)
-    if any(column.expression or column.name != column.source for column in columns):
-        yield from _preprocess_lines(columns, engine)
     yield from _merge_lines(key, records)
+    yield from _converter_lines(columns)
     if event_time is not None and event_time.name != "event_time":
         yield "    - kind: SetVocab"
         others = [each.name for each in columns if each.is_time and each is not event_time]
@@ -134,25 +132,34 @@ def _read_lines(records: Records, columns: Sequence[Column], encoding: str, form
         yield f"            - {{name: {scalar(column.source)}, type: {kind}}}"
 
 
-def _preprocess_lines(columns: Sequence[Column], engine: str) -> Iterator[str]:
-    yield "      preprocess:"
-    yield "        kind: Sql"
-    yield f"        engine: {engine}"
-    items = [
-        quoted(each.source)
-        if each.expression is None and each.name == each.source
-        else f"{each.expression or quoted(each.source)} AS {quoted(each.name)}"
-        for each in columns
-    ]
-    if any(_ESCAPED.search(item) for item in items):
-        query = " ".join(["SELECT", ", ".join(items), "FROM input"])
-        yield f"        query: {scalar(query)}"
+def _converter_lines(columns: Sequence[Column]) -> Iterator[str]:
+    """Yield the attachment that says what is made of columns as they are read; nothing where they stay as they are."""
+    lines = list(_iter_converters(columns))
+    if not lines:
         return
-    yield "        query: |"
-    yield "          SELECT"
-    for place, item in enumerate(items):
-        yield f"            {item}{',' if place + 1 < len(items) else ''}"
-    yield "          FROM input"
+    yield "    # What the texts of some columns mean. A record that does not fit goes to quarantine, the others go on."
+    yield from ("    - kind: SetAttachments", "      attachments:", "        kind: Embedded", "        items:")
+    yield f"          - path: {RULES_PATH}"
+    yield from ("            content: |", "              converters:")
+    yield from (f"                - {{{line}}}" for line in lines)
+
+
+def _iter_converters(columns: Sequence[Column]) -> Iterator[str]:
+    renamed = [f"{scalar(each.source)}: {scalar(each.name)}" for each in columns if each.name != each.source]
+    if renamed:
+        yield f"kind: Rename, columns: {{{', '.join(renamed)}}}"
+    for nothing in dict.fromkeys(each.nothing for each in columns if each.nothing is not None):
+        names = ", ".join(scalar(each.name) for each in columns if each.nothing == nothing)
+        words = f", nulls: [{', '.join(map(scalar, nothing))}]" if nothing else ""
+        yield f"kind: Trim, columns: [{names}]{words}"
+    for column in columns:
+        if column.cast is not None:
+            said = ", ".join(f"{name}: {_parameter(value)}" for name, value in column.cast.items())
+            yield f"kind: Cast, column: {scalar(column.name)}, {said}"
+
+
+def _parameter(value: str | Sequence[str]) -> str:
+    return scalar(value) if isinstance(value, str) else f"[{', '.join(map(scalar, value))}]"
 
 
 def _merge_lines(key: Key | None, records: Records) -> Iterator[str]:
