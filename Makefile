@@ -3,7 +3,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test check lint install compile prepare types run-tests bench soak fuzz proof docs lock clean
+.PHONY: demo test check lint install compile prepare types run-tests pythons bench soak fuzz proof docs lock clean
 .DEFAULT_GOAL := test
 
 install: compile prepare
@@ -68,6 +68,16 @@ types: $(VENV)/.installed
 # By file, so that what a file's tests share is made once, in the order of tests/conftest.py.
 run-tests: compile
 	@$(BIN)/pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+
+# What differs between releases of Python: the library, Spark's workers, the sandbox's view of an interpreter.
+PYTHONS ?= python3.12 python3.13
+pythons:
+	@for python in $(PYTHONS); do \
+		venv=build/$$(basename $$python); \
+		$(MAKE) --no-print-directory PYTHON=$$python VENV=$$venv install || exit 1; \
+		$$venv/bin/pytest -m "not spark" tests/unit || exit 1; \
+		$$venv/bin/pytest tests/e2e/test_demo.py tests/e2e/test_map_transforms.py tests/e2e/test_python_front.py || exit 1; \
+	done
 
 bench: install
 	for bench in tests/benchmarks/bench_*.py; do echo "== $$bench"; $(BIN)/python $$bench || exit 1; done
