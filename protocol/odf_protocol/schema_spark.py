@@ -181,7 +181,8 @@ def _refusal(data_type: DataType, column: str, supported: str) -> UnsupportedErr
 
 def _type_of_spark(tree: Any, path: str, depth: int) -> DataType:
     if depth > MAX_DEPTH:
-        raise MalformedError("Spark schema", expected=f"at most {MAX_DEPTH} levels", found="more")
+        what = f"Spark type of column {path.lstrip('.').rstrip('[]')}"
+        raise UnsupportedError(what, found=f"more than {MAX_DEPTH} levels")
     match tree:
         case str():
             return _simple_type_of_spark(tree, path)

@@ -31,7 +31,14 @@ DEEP = {
     "sums": "SELECT event_time, id" + " + 1" * 4_000 + " AS x FROM orders",
     "casts": "SELECT event_time, id" + "::int" * 3_000 + " AS x FROM orders",
     "minus-signs": "SELECT event_time, " + "- " * 9_000 + "id AS x FROM orders",
-    "types": "SELECT event_time, CAST(NULL AS " + "ARRAY<" * 3_000 + "INT" + ">" * 3_000 + ") AS x FROM orders",
+    **{
+        f"types-{depth}": "SELECT event_time, CAST(NULL AS "
+        + "ARRAY<" * depth
+        + "INT"
+        + ">" * depth
+        + ") AS x FROM orders"
+        for depth in (70, 500, 1_000)  # beyond what a schema, the gate and the parser take
+    },
     "pipes": "FROM orders" + " |> WHERE true" * 1_500,
     "tables": "WITH t0 AS (SELECT event_time FROM orders)"
     + "".join(f", t{n + 1} AS (SELECT * FROM t{n})" for n in range(300))

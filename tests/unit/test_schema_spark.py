@@ -189,5 +189,5 @@ def test_text_that_is_no_spark_schema_is_refused(text):
 
 def test_nesting_of_a_spark_schema_is_bounded():
     nested = '{"type":"array","containsNull":true,"elementType":' * 80 + '"integer"' + "}" * 80
-    with pytest.raises(MalformedError, match="at most 64 levels"):
+    with pytest.raises(UnsupportedError, match="more than 64 levels"):
         parse_spark_schema(schema_text(nested))

@@ -134,7 +134,7 @@ def _explain(error: Exception, memory_bytes: int) -> "EngineError":
         if cause is not None:
             return InvalidQueryError(cause)
         text = f"{type(error).__name__}: {told}".split("\nJVM stacktrace")[0]
-        if "java.lang.StackOverflowError" in text:
+        if isinstance(error, RecursionError) or "java.lang.StackOverflowError" in text:
             from odf_engines.spark.gate.statement import TOO_DEEP
 
             return InvalidQueryError(TOO_DEEP)
