@@ -214,11 +214,15 @@ content:
     )
     node.must("add", str(manifest))
     # From now on nobody is there who could take what the first engine does not.
-    (node.home / "odf-node.toml").write_text('[engines]\ningest = "nobody"\n')
+    events = tmp_path / "events.ndjson"
+    (node.home / "odf-node.toml").write_text(f'[engines]\ningest = "nobody"\n[lineage]\nfile = "{events}"\n')
     rows = tmp_path / "rows.ndjson"
     rows.write_text('{"n": 1}\n{"n": 2}\n')
     assert "2 rows" in node.must("ingest", "rows", str(rows)).out
     _check_that_stages_are_shown(node)
+    told = [json.loads(line) for line in events.read_text().splitlines()]
+    assert [(each["eventType"], each["job"]["name"]) for each in told] == [("START", "rows"), ("COMPLETE", "rows")]
+    assert told[1]["outputs"][0]["outputFacets"]["outputStatistics"]["rowCount"] == 2
     rows.write_text('{"n": "many"}\n')
     refused = node.run("ingest", "rows", str(rows))
     assert refused.code == 8

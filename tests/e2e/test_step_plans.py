@@ -85,7 +85,10 @@ def test_plan_of_a_view_reads_whole_inputs_again(tmp_path: Path) -> None:
     (plan,) = node.must("inspect", "plan", "totals", "--json").json()
     (read,) = plan["inputs"]
     assert (read["newRows"], read["readRows"], plan["isDue"]) == (after - before, after, True)
-    node.must("pull", "totals", environment={"ODF_NODE_ENGINES_STEP_ROWS": "1"})
+    events = tmp_path / "events.ndjson"
+    told = {"ODF_NODE_ENGINES_STEP_ROWS": "1", "ODF_NODE_LINEAGE_FILE": str(events)}
+    node.must("pull", "totals", environment=told)
+    _check_lineage(node, events)
     (plan,) = node.must("inspect", "plan", "totals", "--json").json()
     assert (plan["isDue"], plan["inputs"][0]["newRows"]) == (False, 0)
     # What the newest step did stands in its replay record.
@@ -146,6 +149,19 @@ def test_plan_over_an_input_that_is_not_here_says_so(publisher: RealNode, tmp_pa
     assert plan["grade"]["reason"] == "input 'towns' has no columns yet"
 
 
-def test_plan_of_a_root_or_of_nothing_is_an_error(publisher: RealNode) -> None:
-    assert publisher.run("inspect", "plan", "cities").code == 2
+def test_plan_of_a_root_is_its_newest_ingest_and_of_nothing_an_error(publisher: RealNode) -> None:
+    shown = publisher.must("inspect", "plan", "cities").out
+    assert "newest ingest: block" in shown
+    assert "Snapshot" in shown  # STAGE-4
     assert publisher.run("inspect", "plan", "nothing.here").code == 3
+
+
+def _check_lineage(node: RealNode, events: Path) -> None:
+    """OBSERVE-9: what a step read and wrote, by the hashes of blocks."""
+    heads = {each["name"]: each["head"] for each in node.must("list", "-o", "json").json()}
+    start, complete = map(json.loads, events.read_text().splitlines())
+    assert (start["eventType"], complete["eventType"], start["outputs"]) == ("START", "COMPLETE", [])
+    for name, datasets in (("cities", complete["inputs"]), ("totals", complete["outputs"])):
+        (dataset,) = datasets
+        assert (dataset["name"], dataset["facets"]["version"]["datasetVersion"]) == (name, heads[name])
+        assert {"city", "people"} <= {each["name"] for each in dataset["facets"]["schema"]["fields"]}

@@ -17,11 +17,11 @@ from odf_node.configuration.declaration import (
     LISTS,
     SECTIONS,
     Schedule,
-    make_json_schema,
     rule_of,
     settings_of,
     type_of,
 )
+from odf_node.configuration.json_schema import make_json_schema
 from odf_node.configuration.reloading import plan_reload
 
 ROOT = Path(__file__).parents[2]

@@ -1,10 +1,10 @@
 """Who hears of what runs, as settings and the environment have it; where they say nothing, nothing is loaded.
 
-Source: clauses OBSERVE-1 and OBSERVE-4 in ``spec/observing.md``.
+Source: clauses OBSERVE-1, OBSERVE-3, OBSERVE-4 and OBSERVE-7 in ``spec/observing.md``.
 """
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from threading import Lock
 from typing import TYPE_CHECKING, Final
@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Final
 from odf_node.ports.observing import UNOBSERVED, Observer, Run, place_of
 
 if TYPE_CHECKING:
-    from odf_node.configuration.declaration import Configuration, Telemetry
+    from odf_node.configuration.declaration import Configuration, Lineage, Telemetry
 
 __all__ = ["get_observer"]
 
 _ENDPOINTS: Final = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
+_API_KEY: Final = "OPENLINEAGE_API_KEY"
 _LOGGER: Final = logging.getLogger("odf_node.observing")
 _LOCK: Final = Lock()
 _KNOWN: Final[dict[object, Observer]] = {}  # nodes of one process share threads and connections
@@ -44,7 +45,13 @@ class _Several:
     @property
     def counts(self) -> dict[str, dict[str, int]]:
         """See ``Observer``."""
-        return {what: counts for each in self._observers for what, counts in each.counts.items()}
+        sums: dict[str, dict[str, int]] = {}
+        for each in self._observers:
+            for what, counts in each.counts.items():
+                known = sums.setdefault(what, dict.fromkeys(counts, 0))
+                for result, count in counts.items():
+                    known[result] += count
+        return sums
 
 
 def get_observer(settings: "Configuration", environment: Mapping[str, str]) -> Observer:
@@ -52,31 +59,56 @@ def get_observer(settings: "Configuration", environment: Mapping[str, str]) -> O
 
     What cannot be told, as an extra is not installed or an address cannot be used, is said in a line and left alone.
     """
-    endpoint = _find_endpoint(settings.telemetry, environment)
-    if endpoint is None:
+    endpoint, lineage = _find_endpoint(settings.telemetry, environment), settings.lineage
+    if endpoint is None and lineage.url is None and lineage.file is None:
         return UNOBSERVED
     with _LOCK:
-        key = (settings.telemetry, endpoint)
+        key = settings.telemetry, endpoint, lineage
         if key not in _KNOWN:
-            made = [each for each in (_open_traces(settings.telemetry, endpoint),) if each is not None]
-            _KNOWN[key] = made[0] if len(made) == 1 else _Several(made)
+            made = []
+            if endpoint is not None:
+                made.append(_guarded(lambda: _open_traces(settings.telemetry, endpoint), "telemetry"))
+            if lineage.url is not None:
+                made.append(_guarded(lambda: _open_server(lineage, environment), "lineage"))
+            if lineage.file is not None:
+                made.append(_guarded(lambda: _open_file(lineage), "lineage"))
+            _KNOWN[key] = _Several([each for each in made if each is not None])
         return _KNOWN[key]
 
 
 def _find_endpoint(settings: "Telemetry", environment: Mapping[str, str]) -> str | None:
     if environment.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
         return None
-    named = settings.endpoint or next((text for name in _ENDPOINTS if (text := environment.get(name))), None)
-    return named or None
+    return settings.endpoint or next((text for name in _ENDPOINTS if (text := environment.get(name))), None)
 
 
-def _open_traces(settings: "Telemetry", endpoint: str) -> Observer | None:
+def _open_traces(settings: "Telemetry", endpoint: str) -> Observer:
+    from odf_node.adapters.traces import Traces
+
+    return Traces(settings.endpoint, place_of(endpoint))
+
+
+def _open_server(settings: "Lineage", environment: Mapping[str, str]) -> Observer:
+    from odf_node.adapters.lineage_events import PAUSES_S, LineageEvents, to_server
+
+    assert settings.url is not None
+    transport = to_server(settings.url, environment.get(_API_KEY))
+    return LineageEvents(transport, place_of(settings.url), settings.namespace, pauses_s=PAUSES_S)
+
+
+def _open_file(settings: "Lineage") -> Observer:
+    from odf_node.adapters.lineage_events import LineageEvents, to_file
+
+    assert settings.file is not None
+    return LineageEvents(to_file(settings.file), str(settings.file), settings.namespace)
+
+
+def _guarded(open_observer: Callable[[], Observer], extra: str) -> Observer | None:
+    """Open an observer; what is wrong with it must not stop work (OBSERVE-3)."""
     try:
-        from odf_node.adapters.traces import Traces
-
-        return Traces(settings.endpoint, place_of(endpoint))
+        return open_observer()
     except ImportError:
-        _LOGGER.warning("no traces are sent: they need another package: pip install 'odf-node[telemetry]'")
-    except Exception as error:  # noqa: BLE001 - what is wrong with the environment's settings must not stop work
-        _LOGGER.warning("no traces are sent to %s: %s", place_of(endpoint), type(error).__name__)
+        _LOGGER.warning("[%s]: nothing is told, it needs another package: pip install 'odf-node[%s]'", extra, extra)
+    except Exception as error:  # noqa: BLE001 - of a library, about settings of the environment
+        _LOGGER.warning("[%s]: nothing is told, as its settings cannot be used (%s)", extra, type(error).__name__)
     return None

@@ -33,12 +33,20 @@ class Outbox(Generic[_Item]):
         where: They are sent, without anything secret.
         send: Sends some of them, however long that takes; says why it could not, None where it could.
         room: How many may wait.
+        portion: How many are sent together at most.
     """
 
     def __init__(
-        self, what: str, where: str, send: Callable[[Sequence[_Item]], str | None], *, room: int = _ROOM
+        self,
+        what: str,
+        where: str,
+        send: Callable[[Sequence[_Item]], str | None],
+        *,
+        room: int = _ROOM,
+        portion: int = _PORTION,
     ) -> None:
         self._what, self._where, self._send, self._room = what, where, send, room
+        self._portion = portion
         self._waiting: deque[_Item] = deque()
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
@@ -75,7 +83,7 @@ class Outbox(Generic[_Item]):
             with self._changed:
                 while not self._waiting:
                     self._changed.wait()
-                portion = [self._waiting.popleft() for _ in range(min(_PORTION, len(self._waiting)))]
+                portion = [self._waiting.popleft() for _ in range(min(self._portion, len(self._waiting)))]
                 self._in_flight = len(portion)
             try:
                 reason = self._send(portion)

@@ -3,6 +3,6 @@
 import json
 import sys
 
-from odf_node.configuration.declaration import make_json_schema
+from odf_node.configuration.json_schema import make_json_schema
 
 sys.stdout.write(json.dumps(make_json_schema(), indent=2) + "\n")

@@ -105,6 +105,21 @@ class Telemetry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Lineage:
+    """Events of ingests and derivations, for OpenLineage (odf-node[lineage]); see observing.md."""
+
+    url: str | None = _setting(
+        None,
+        "http(s) address of a server to which events are POSTed, at api/v1/lineage below it; not set: nowhere",
+        reloads=False,
+    )
+    file: Path | None = _setting(None, "file to which events are appended, one a line; not set: none", reloads=False)  # noqa: RUF009
+    namespace: str = _setting(
+        "odf-node", "namespace of jobs and datasets in events: a name for this node", reloads=False
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
     """Who may read."""
 
@@ -298,6 +313,7 @@ class Configuration:
     tls: Tls = field(default_factory=Tls)
     observe: Observe = field(default_factory=Observe)
     telemetry: Telemetry = field(default_factory=Telemetry)
+    lineage: Lineage = field(default_factory=Lineage)
     access: Access = field(default_factory=Access)
     limits: Limits = field(default_factory=Limits)
     storage: Storage = field(default_factory=Storage)
@@ -317,6 +333,7 @@ SECTIONS: Final[Mapping[str, type]] = MappingProxyType(
         "tls": Tls,
         "observe": Observe,
         "telemetry": Telemetry,
+        "lineage": Lineage,
         "access": Access,
         "limits": Limits,
         "storage": Storage,
@@ -357,39 +374,3 @@ def rule_of(declared: "Field[Any]") -> Rule:
 def type_of(declared: "Field[Any]") -> str:
     """Return ``string``, ``integer``, ``boolean`` or ``path``."""
     return _TYPES[declared.type]  # type: ignore[index]
-
-
-def make_json_schema() -> dict[str, Any]:
-    """Write the declaration as a JSON schema, for editors and for those who make files."""
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "Configuration of odf-node",
-        "type": "object",
-        "additionalProperties": False,
-        "properties": {section: _section_schema(section, kind) for section, kind in SECTIONS.items()}
-        | {
-            section: {"type": "array", "maxItems": MAX_LISTED, "items": _section_schema(section, kind)}
-            for section, kind in LISTS.items()
-        },
-    }
-
-
-def _section_schema(section: str, kind: type) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "description": (kind.__doc__ or "").strip(),
-        "additionalProperties": False,
-        "properties": {name: _setting_schema(declared) for name, declared in settings_of(section).items()},
-    }
-
-
-def _setting_schema(declared: "Field[Any]") -> dict[str, Any]:
-    rule, kind = rule_of(declared), type_of(declared)
-    schema: dict[str, Any] = {"type": "string" if kind == "path" else kind, "description": rule.meaning}
-    if kind == "integer":
-        schema |= {"minimum": rule.lowest, "maximum": rule.highest}
-    if rule.choices:
-        schema["enum"] = list(rule.choices)
-    if declared.default is not None:
-        schema["default"] = declared.default
-    return schema

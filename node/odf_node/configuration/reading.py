@@ -116,6 +116,12 @@ def parse_configuration(text: str, *, source_name: str, environment: Mapping[str
         place, expected = lines.place("heads"), f"more than heads.renew_hours ({heads.renew_hours})"
         raise ConfigurationError(place, "heads.valid_hours", f"expected {expected}, found {heads.valid_hours}")
     _check_cluster(configuration.engines, lines)
+    for setting, url in (
+        ("telemetry.endpoint", configuration.telemetry.endpoint),
+        ("lineage.url", configuration.lineage.url),
+    ):
+        if url is not None and (problem := _find_problem(url)) is not None:
+            raise ConfigurationError(lines.place(setting), setting, problem)
     return configuration
 
 

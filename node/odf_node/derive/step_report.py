@@ -3,16 +3,15 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from odf_engines.contract import TransformResponse
+from odf_engines.contract import TransformInput, TransformRequest, TransformResponse
 from odf_node.datasets.versions import columns_of_schema, version_of
 from odf_node.derive.step_figures import StepClock
 from odf_node.ports import DatasetRecord
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.observing import DatasetVersion, Run, RunKind
-from odf_protocol.did import DatasetId
 from odf_protocol.transform_plan import PlannedInput
 
-__all__ = ["TransformReport", "note_step", "run_of_step", "versions_read"]
+__all__ = ["TransformReport", "note_step", "run_of_step"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,24 +33,26 @@ class TransformReport:
     reaches_heads: bool = True
 
 
-def run_of_step(chains: ChainStore, record: DatasetRecord, planned: Sequence[PlannedInput], engine: str) -> Run:
-    """Say what begins with a step of a derivative of this node."""
-    inputs = tuple(versions_read(chains, planned))
+def run_of_step(
+    chains: ChainStore, record: DatasetRecord, planned: Sequence[PlannedInput], request: TransformRequest, engine: str
+) -> Run:
+    """Say what begins with a step of a derivative of this node, and which versions of its inputs it reads."""
+    inputs = tuple(_version_read(chains, *each) for each in zip(planned, request.inputs, strict=True))
     return Run(kind=RunKind.STEP, dataset=version_of(record), inputs=inputs, engine=engine.partition("@")[0])
 
 
-def versions_read(chains: ChainStore, planned: Sequence[PlannedInput]) -> list[DatasetVersion]:
-    """List the inputs of a step as it reads them."""
-    return [_version_read(chains, each) for each in planned]
+def _version_read(chains: ChainStore, planned: PlannedInput, asked: TransformInput) -> DatasetVersion:
+    from odf_protocol.schema_arrow import rows_schema_of
 
-
-def _version_read(chains: ChainStore, planned: PlannedInput) -> DatasetVersion:
     read = planned.recorded
-    dataset_id: DatasetId = read.dataset_id
-    record = chains.find_dataset(dataset_id)
+    record = chains.find_dataset(read.dataset_id)
     block = read.new_block_hash or read.prev_block_hash
-    name = str(dataset_id) if record is None else record.name
-    return DatasetVersion(dataset_id=str(dataset_id), name=name, block=None if block is None else str(block))
+    return DatasetVersion(
+        dataset_id=str(read.dataset_id),
+        name=str(read.dataset_id) if record is None else record.name,
+        block=None if block is None else str(block),
+        columns=columns_of_schema(rows_schema_of(asked.schema)),
+    )
 
 
 def note_step(run: Run, report: TransformReport, response: TransformResponse, clock: StepClock) -> None:

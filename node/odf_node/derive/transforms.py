@@ -298,7 +298,7 @@ class Transformer:
         assert view.transform is not None
         step = replace(step, engine=self.engines.choose_build(view.transform.transform))
         engine = self.engines.get_engine(step.engine)
-        run = run_of_step(self.chains, record, planned, step.engine)
+        run = run_of_step(self.chains, record, planned, step.request, step.engine)
         with self.objects.writing(), self.engines.observer.observing(run):
             clock = StepClock()
             with clock.measuring("starting"):
