@@ -25,7 +25,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     for name, line, argument in (
         ("schema", "the columns of a dataset", "DATASET"),
         ("query", "the declared query of a derivative", "DATASET"),
-        ("plan", "what a query is, what its next step reads, what would pass where it is refused; of a root, its newest ingest", "DATASET|FILE"),
+        (
+            "plan",
+            "what a query is, what its next step reads, or what would pass; of a root, its newest ingest",
+            "DATASET|FILE",
+        ),
         ("lineage", "what a dataset is derived from; -o dot and -o mermaid draw it, down to the roots", "DATASET"),
         ("trust", "what the data of a dataset rest on: every acceptance, with its grounds", "DATASET"),
         ("histories", "histories of a dataset that were replaced by others, and their blocks", "DATASET"),
