@@ -51,7 +51,10 @@ class Unique(Validator):
         numbered = rows.append_column(place, pa.array(np.arange(rows.num_rows)))
         compared = numbered.drop_null()
         first = compared.group_by(list(self.column_names)).aggregate([(place, "min")]).column(f"{place}_min")
-        bad = np.setdiff1d(compared.column(place).to_numpy(), first.to_numpy())
+        is_first = np.zeros(rows.num_rows, bool)
+        is_first[first.to_numpy()] = True
+        places = compared.column(place).to_numpy()
+        bad = places[~is_first[places]]
         column = self.column_names[0] if len(self.column_names) == 1 else None
         named = ", ".join(self.column_names)
         yield Fault(code="duplicate", message=f"an earlier row has the same {named}", column=column, rows=pa.array(bad))
