@@ -8,7 +8,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from odf_engines.contract import Lookback, Watermark
+from odf_node.adapters.rows_folder import RowsFolder
 from odf_node.derive.earlier_rows import EarlierRows, needed_watermarks
+from odf_node.home import Home
 from odf_node.ports.rows import EventTimes
 from odf_node.rows.event_times import read_event_times
 from odf_protocol.events import DataSlice, OffsetInterval
@@ -121,3 +123,12 @@ def test_event_times_are_not_those_of_a_footer(tmp_path: Path) -> None:
     path.write_bytes(saying_offsets_are_others(path.read_bytes(), 77_777))  # a number of eight bytes like any
     assert pq.read_metadata(path).row_group(0).column(0).statistics.max.timestamp() < 1
     assert read_event_times(path, "t") == EventTimes(1_000, 77_777_000)
+
+
+def test_event_times_that_were_found_once_are_remembered_when_a_home_is_opened_again(tmp_path: Path) -> None:
+    """A daemon opens its home for each piece of work."""
+    name = Multihash.of_sha3_256(str(tmp_path).encode())
+    assert RowsFolder(Home(tmp_path)).find_event_times(name, "t") is None
+    RowsFolder(Home(tmp_path)).remember_event_times(name, "t", EventTimes(1, 2))
+    again = RowsFolder(Home(tmp_path))
+    assert (again.find_event_times(name, "t"), again.find_event_times(name, "u")) == (EventTimes(1, 2), None)

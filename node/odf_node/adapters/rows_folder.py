@@ -28,6 +28,10 @@ ROWS_BYTES: Final = 20_000_000_000
 IN_USE_S: Final = 900
 """What was asked for within this time is not trimmed: a request may still read it.  # guess: more than one lasts"""
 
+_MOST_EVENT_TIMES: Final = 100_000  # guess: portions of all inputs of final derivatives; some 40 MB
+_event_times: dict[tuple[Multihash, str], EventTimes] = {}
+"""Of one process: a daemon opens its home for each piece of work. The rows of an object are the same in any home."""
+
 _READ_BYTES: Final = 1024 * 1024
 _SUFFIX: Final = ".parquet"
 
@@ -50,7 +54,6 @@ class RowsFolder:
     def __init__(self, home: Home, limit_bytes: int = ROWS_BYTES) -> None:
         self._home = home
         self.limit_bytes = limit_bytes
-        self._event_times: dict[tuple[Multihash, str], EventTimes] = {}
 
     def find(self, object_hash: Multihash) -> Path | None:
         path = self._find_file(object_hash)
@@ -65,10 +68,12 @@ class RowsFolder:
         return None
 
     def find_event_times(self, object_hash: Multihash, column: str) -> EventTimes | None:
-        return self._event_times.get((object_hash, column))
+        return _event_times.get((object_hash, column))
 
     def remember_event_times(self, object_hash: Multihash, column: str, times: EventTimes) -> None:
-        self._event_times[object_hash, column] = times
+        if len(_event_times) >= _MOST_EVENT_TIMES:
+            _event_times.pop(next(iter(tuple(_event_times))), None)
+        _event_times[object_hash, column] = times
 
     @contextmanager
     def making(self, object_hash: Multihash) -> Iterator[BinaryIO]:

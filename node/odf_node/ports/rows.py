@@ -37,7 +37,7 @@ class RowsCache(Protocol):
         ...
 
     def remember_event_times(self, object_hash: Multihash, column: str, times: EventTimes) -> None:
-        """Remember the event times of the rows of an object, for as long as this value is there."""
+        """Remember the event times of the rows of an object, for as long as this process runs."""
         ...
 
     def making(self, object_hash: Multihash) -> AbstractContextManager[BinaryIO]:
