@@ -8,6 +8,7 @@ Source: VIEW-3 and VIEW-9 in ``spec/extensions/maintained-views.md``, WINDOW-3 i
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Final
 
 from odf_engines.contract import GradeLevel, QueryTable, TransformClass, TransformInput, TransformRequest, Watermark
 from odf_engines.engine import TransformSession
@@ -33,10 +34,21 @@ class _History:
     """What the blocks of an input up to ``upto`` say, oldest first, by sequence number."""
 
     upto: int = -1
+    newest: Multihash | None = None
     slices: list[tuple[int, DataSlice]] = field(default_factory=list)
     watermarks: list[tuple[int, Watermark]] = field(default_factory=list)
     vocabularies: list[tuple[int, Vocabulary]] = field(default_factory=list)
     last_offset: int | None = None
+
+    def copy(self) -> "_History":
+        """Return one that can grow by itself."""
+        return replace(self, slices=[*self.slices], watermarks=[*self.watermarks], vocabularies=[*self.vocabularies])
+
+
+_MOST_KEPT: Final = 32  # guess: inputs of the derivatives that a daemon keeps up to date
+_MOST_BLOCKS: Final = 20_000  # guess: some 20 MB
+_kept: dict[DatasetId, _History] = {}
+"""Of one process, so that a step does not decode the whole chain of an input. A block's hash names all before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,9 +182,12 @@ class WholeInputs:
         return get_block(self.chains, dataset_id, block_hash).sequence_number
 
     def _read_history(self, dataset_id: DatasetId, upto: int) -> _History:
-        history = self._read.setdefault(dataset_id, _History())
+        history = self._read.get(dataset_id)
+        if history is None:
+            history = self._read[dataset_id] = self._take_kept(dataset_id, upto)
         if history.upto < upto:
             for block in iter_decoded(self.chains, dataset_id, after=history.upto, upto=upto):
+                history.newest = block.hash
                 if isinstance(block.event, SetVocab):
                     history.vocabularies.append((block.sequence_number, Vocabulary.of(block.event)))
                 if not isinstance(block.event, AddData | ExecuteTransform):
@@ -186,7 +201,21 @@ class WholeInputs:
                     )
                     history.watermarks.append((block.sequence_number, mark))
             history.upto = upto
+            if upto <= _MOST_BLOCKS:
+                _kept.pop(dataset_id, None)
+                _kept[dataset_id] = history.copy()
+                for unused in tuple(_kept)[:-_MOST_KEPT]:
+                    _kept.pop(unused, None)
         return history
+
+    def _take_kept(self, dataset_id: DatasetId, upto: int) -> _History:
+        """Return what was read of a chain before, where it goes on from there; else nothing."""
+        kept = _kept.get(dataset_id)
+        if kept is not None and kept.upto <= upto:
+            stored = self.chains.find_block_by_number(dataset_id, kept.upto)
+            if stored is not None and stored.hash == kept.newest:
+                return kept.copy()
+        return _History()
 
 
 def _check_vocabulary(each: TransformInput, history: _History, *, upto: int) -> None:
