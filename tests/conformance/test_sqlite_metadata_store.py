@@ -1,9 +1,13 @@
 """What only a store on a disk must do."""
 
+import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+import pytest
+
 from odf_node.adapters.sqlite_store import SqliteMetadataStore
+from odf_node.adapters.sqlite_store.database import Database
 from odf_node.home import Home
 from support.store_values import creation
 
@@ -23,3 +27,16 @@ def test_empty_home_finds_nothing_and_stays_as_it_is(tmp_path: Path) -> None:
         assert store.list_referenced_objects() == frozenset()
         assert list(store.iter_audit(limit=9)) == []
     assert not home.path.exists()
+
+
+def test_connection_that_is_lent_while_the_store_closes_is_closed_when_it_comes_back(tmp_path: Path) -> None:
+    for home in (Home(tmp_path / "nothing"), Home(tmp_path / "home")):
+        if home.path.name == "home":
+            with closing(SqliteMetadataStore(home)) as store:
+                store.commit(creation())
+        database = Database(home)
+        with database.reading() as connection:
+            database.close()
+            connection.execute("SELECT 1")  # who reads is not cut off
+        with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+            connection.execute("SELECT 1")

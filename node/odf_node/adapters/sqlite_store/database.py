@@ -53,6 +53,7 @@ class Database:
         self._alone: sqlite3.Connection | None = None
         self._alone_readers = 0
         self._alone_lock = Lock()
+        self._is_closed = False
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
@@ -87,7 +88,8 @@ class Database:
         return self._home.database
 
     def close(self) -> None:
-        """Close idle connections; the last one to close folds the log into the database."""
+        """Close idle connections, and those that are lent when they come back; the last one folds the log in."""
+        self._is_closed = True
         for connections in (self._idle, self._empty):
             with suppress(Empty):
                 while True:
@@ -97,7 +99,7 @@ class Database:
     def _borrowed(self, *, create: bool) -> Iterator[sqlite3.Connection]:
         if not os.path.exists(self._path):  # noqa: PTH110 - as above
             if not create:
-                yield from _lend(self._take_empty(), self._empty)
+                yield from self._lend(self._take_empty(), self._empty)
                 return
             _create(self._home)
         if self._alone is not None and not create:
@@ -112,7 +114,19 @@ class Database:
             with self._sharing_alone(error) as alone:
                 yield alone
             return
-        yield from _lend(connection, self._idle)
+        yield from self._lend(connection, self._idle)
+
+    def _lend(
+        self, connection: sqlite3.Connection, waiting: "LifoQueue[sqlite3.Connection]"
+    ) -> Iterator[sqlite3.Connection]:
+        try:
+            yield connection
+        except BaseException:
+            connection.close()
+            raise
+        waiting.put(connection)
+        if self._is_closed:  # meanwhile, by another thread
+            self.close()
 
     def _take_empty(self) -> sqlite3.Connection:
         try:
@@ -212,15 +226,6 @@ class SqlitePort:
 def _primary_code(error: sqlite3.DatabaseError) -> int | None:
     code = getattr(error, "sqlite_errorcode", None)
     return None if code is None else code & _PRIMARY_CODE
-
-
-def _lend(connection: sqlite3.Connection, waiting: "LifoQueue[sqlite3.Connection]") -> Iterator[sqlite3.Connection]:
-    try:
-        yield connection
-    except BaseException:
-        connection.close()
-        raise
-    waiting.put(connection)
 
 
 def _connect(path: Path, busy_timeout_s: float) -> sqlite3.Connection:
