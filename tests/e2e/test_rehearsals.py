@@ -47,9 +47,17 @@ def test_dry_run_of_an_ingest_counts_good_and_bad_rows_and_keeps_none(home: Path
     shown = run_command(home, "ingest", "log", tmp_path / "a.csv", "--dry-run")
     assert shown.returncode == 0, shown.stderr
     assert shown.stdout.splitlines() == [
+        "log: first rows as read:",
+        '  {"event_time": "2024-01-01T00:00:00Z", "n": 1}',
+        '  {"event_time": "2024-01-02T00:00:00Z", "n": 2}',
+        "log: first rows as they would be written:",
+        *shown.stdout.splitlines()[4:6],
+        "log: first rows that would be refused:",
+        "  line 4: n: not a whole number; as sent: 2024-01-03T00:00:00Z,x",
         "log: 2 rows would be ingested",
         "log: 1 row could not be taken: would be kept aside (1 row: n: not a whole number (first 'x' in line 4))",
     ]
+    assert json.loads(shown.stdout.splitlines()[5])["n"] == 2
     assert contents(home) == before
     done = run_command(home, "ingest", "log", tmp_path / "a.csv")
     assert done.stdout.startswith("log: 2 rows ingested, block ")
@@ -62,6 +70,7 @@ def test_dry_run_of_a_file_that_would_be_refused_says_so_and_keeps_no_quarantine
     shown = run_command(home, "ingest", "log", tmp_path / "a.csv", "--dry-run")
     assert shown.returncode == 7
     assert "none of 2 rows" in shown.stderr
+    assert "  line 3: n: not a whole number; as sent: 2024-01-02T00:00:00Z,b" in shown.stdout.splitlines()
     assert "nothing of it would be" in shown.stderr
     assert "quarantine show" not in shown.stderr
     assert contents(home) == before
@@ -79,6 +88,54 @@ def test_dry_run_of_a_poll_fetches_and_keeps_nothing(tmp_path: Path) -> None:
     assert shown.returncode == 0, shown.stderr
     (report,) = json.loads(shown.stdout)
     assert (report["newRows"], report["quarantinedRows"], report["hasMore"], report["dryRun"]) == (2, 1, True, True)
+    assert [(each["stage"], len(each["rows"])) for each in report["samples"]] == [
+        ("read", 2), ("written", 2), ("refused", 1),
+    ]  # fmt: skip
     assert contents(home) == before
     (report,) = json.loads(run_command(home, "pull", "log", "-o", "json").stdout)
     assert (report["newRows"], report["dryRun"]) == (4, False)
+
+
+STAGES = """kind: DatasetSnapshot
+version: 1
+content:
+  name: log
+  kind: Root
+  metadata:
+    - kind: AddPushSource
+      sourceName: default
+      read: {kind: Csv, header: true, ddlSchema: [day STRING, n BIGINT]}
+      preprocess: {kind: Sql, engine: datafusion, query: 'SELECT event_time, n * 2 AS double FROM input'}
+      merge: {kind: Append}
+    - kind: SetAttachments
+      attachments:
+        kind: Embedded
+        items:
+          - path: odf-node/ingest.yaml
+            content: |
+              converters:
+                - {kind: Rename, columns: {day: event_time}}
+                - {kind: Cast, column: event_time, type: TIMESTAMP, formats: ["%d.%m.%Y"]}
+              validators:
+                - {kind: Range, column: double, most: 9}
+"""
+
+
+def test_dry_run_shows_the_first_rows_behind_each_stage_and_keeps_none(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    (tmp_path / "m.yaml").write_text(STAGES)
+    assert run_command(home, "add", tmp_path / "m.yaml").returncode == 0
+    lines = "".join(f"{day:02}.01.2024,{n}\n" for day, n in enumerate([1, 1, 4, 5, 2, 3], start=1))
+    (tmp_path / "a.csv").write_text(f"day,n\n{lines}soon,1\n")
+    before = contents(home)
+    done = run_command(home, "ingest", "log", tmp_path / "a.csv", "--dry-run", "-o", "json")
+    assert done.returncode == 0, done.stderr
+    (report,) = json.loads(done.stdout)
+    samples = {each["stage"]: each["rows"] for each in report["samples"]}
+    assert [*samples] == ["read", "converted", "queried", "written", "refused"]
+    assert samples["read"][0] == {"day": "01.01.2024", "n": 1}
+    assert samples["converted"][0] == {"event_time": "2024-01-01T00:00:00Z", "n": 1}
+    assert samples["queried"][2] == {"event_time": "2024-01-03T00:00:00Z", "double": 8}
+    assert [(row["op"], row["double"]) for row in samples["written"]] == [(0, 2), (0, 2), (0, 8)]
+    assert sorted(error["code"] for row in samples["refused"] for error in row["errors"]) == ["form", "range"]
+    assert contents(home) == before

@@ -7,6 +7,7 @@ from typing import Any, Self
 from odf_node.acceptance.reports import AcceptanceReport, FileCount
 from odf_node.acceptance.unchecked import FILES
 from odf_node.cli.console import Console
+from odf_node.cli.sample_text import iter_refusal_lines, iter_sample_lines, samples_to_json
 from odf_node.datasets.ingest_figures import stages_to_json
 from odf_node.derive.step_report import TransformReport
 from odf_node.ingest.report import IngestReport, describe_reasons
@@ -36,6 +37,9 @@ class ReportLog:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        if self.output_format == "text":
+            for line in iter_refusal_lines(error):
+                self.console.line(line)
         # What was done before a failure stays done, so it is reported.
         if self.output_format == "json" and (self._reports or error is None):
             self.console.json([report_to_json(report) for report in self._reports])
@@ -49,6 +53,7 @@ def describe_report(report: Report) -> list[str]:
             lines = [f"{name}: up to date"] if report.up_to_date else [_grown(report, "ingested")]
             if report.is_rehearsal and not report.up_to_date:
                 lines = [f"{name}: {count_of(report.new_rows, 'row')} would be ingested"]
+            lines = [*iter_sample_lines(name, report.samples), *lines]
             if report.batches > 1:
                 lines.append(f"{name}: from {count_of(report.batches, 'file')}, a commit each")
             if report.has_more and report.failure is None:
@@ -113,6 +118,7 @@ def report_to_json(report: Report) -> dict[str, Any]:
                 "hasMore": report.has_more,
                 "dryRun": report.is_rehearsal,
                 "stages": stages_to_json(report.stages),
+                **({"samples": samples_to_json(report.samples)} if report.is_rehearsal else {}),
             }
         case TransformReport():
             return common | {

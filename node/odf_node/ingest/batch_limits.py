@@ -13,6 +13,7 @@ from typing import Final
 
 from odf_engines.contract import IngestResponse, QuarantineReason
 from odf_node.ingest.report import describe_reasons
+from odf_node.ingest.stage_samples import StageSample
 from odf_node.wording import count_of
 from odf_protocol.errors import MalformedError
 
@@ -36,6 +37,7 @@ class BatchRefusedError(MalformedError):
         why: The limit.
         reasons: The commonest.
         is_kept: The bad rows are in quarantine; else nothing is kept, as it is a rehearsal.
+        samples: Rows behind each stage, of a rehearsal.
     """
 
     def __init__(
@@ -48,6 +50,7 @@ class BatchRefusedError(MalformedError):
         why: str,
         reasons: tuple[QuarantineReason, ...],
         is_kept: bool = True,
+        samples: tuple[StageSample, ...] = (),
     ) -> None:
         super().__init__("batch", where=source)
         self.dataset = dataset
@@ -56,6 +59,7 @@ class BatchRefusedError(MalformedError):
         self.bad_rows = bad_rows
         self.why = why
         self.reasons = reasons
+        self.samples = samples
         which = "none" if bad_rows >= rows else f"only {rows - bad_rows:,}" if bad_rows else "each"
         mend = "; if dates are written in another way, say so with dateFormat or timestampFormat in the read step"
         about_times = any(word in each.reason for each in reasons for word in _OF_TIMES)

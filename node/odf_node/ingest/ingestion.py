@@ -14,10 +14,11 @@ from odf_node.datasets.referencing import References
 from odf_node.datasets.writer import ChainWriter
 from odf_node.engines.sessions import EngineHost
 from odf_node.errors import UsageError
+from odf_node.ingest.batch import Batch
 from odf_node.ingest.push_sources import choose_push_source
 from odf_node.ingest.report import IngestReport
 from odf_node.ingest.source_variables import digest_of_place, fill_in, list_variables
-from odf_node.ingest.taking import Batch, BatchTaker
+from odf_node.ingest.taking import BatchTaker
 from odf_node.ports import DatasetRecord, KeyStore, ObjectStore
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.commits import CommitStore

@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 
 from odf_engines.contract import IngestResponse, QuarantineReason
 from odf_engines.stage_figures import StageFigures, merge_stages
+from odf_node.ingest.stage_samples import StageSample
 from odf_node.ports import DatasetRecord
 from odf_node.wording import count_of
 from odf_protocol.errors import OdfError
@@ -31,6 +32,7 @@ class IngestReport:
         failure: What stopped the poll after batches that were taken.
         stages: What took how long, with how many rows (STAGE-1).
         is_rehearsal: Nothing was kept; the numbers say what would have been (ING-25).
+        samples: Then, rows behind each stage.
     """
 
     record: DatasetRecord
@@ -47,6 +49,7 @@ class IngestReport:
     is_rehearsal: bool = False
     left_out_rows: int = 0
     stages: tuple[StageFigures, ...] = ()
+    samples: tuple[StageSample, ...] = ()
 
     def plus(self, later: "IngestReport") -> "IngestReport":
         """Make one report of this one and that of the next batch."""
@@ -78,13 +81,16 @@ def _describe(reason: QuarantineReason) -> str:
     return f"{count_of(reason.rows, 'row')}: {column}{reason.reason}{sample}"
 
 
-def rehearse(record: DatasetRecord, watermark: Timestamp | None, response: IngestResponse) -> IngestReport:
+def rehearse(
+    record: DatasetRecord, watermark: Timestamp | None, response: IngestResponse, samples: tuple[StageSample, ...]
+) -> IngestReport:
     """Say what a batch would add, and throw its files away.
 
     Args:
         record: The dataset, which stays as it is.
         watermark: That is in force.
         response: What the engine made of the batch.
+        samples: Rows behind each stage.
     """
     for path in (response.data_path, response.state_path, response.quarantine_path):
         if path is not None:
@@ -101,4 +107,5 @@ def rehearse(record: DatasetRecord, watermark: Timestamp | None, response: Inges
         seconds=response.statistics.seconds,
         is_rehearsal=True,
         left_out_rows=response.left_out_rows,
+        samples=samples,
     )

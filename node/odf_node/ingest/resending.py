@@ -17,8 +17,9 @@ from tempfile import TemporaryDirectory
 from odf_node.datasets.chains import load_view
 from odf_node.datasets.quarantined_rows import KeptRow, QuarantineReader
 from odf_node.errors import UsageError
+from odf_node.ingest.batch import Batch
 from odf_node.ingest.report import IngestReport
-from odf_node.ingest.taking import Batch, BatchTaker
+from odf_node.ingest.taking import BatchTaker
 from odf_node.ports import DatasetRecord, ObjectStore
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.object_names import ObjectNames

@@ -21,6 +21,7 @@ from odf_node.ingest.batch import Batch, entry_of
 from odf_node.ingest.batch_limits import BatchRefusedError
 from odf_node.ingest.encodings import as_utf8, decode_source
 from odf_node.ingest.report import IngestReport, rehearse
+from odf_node.ingest.stage_samples import sample_before_merge, sample_result
 from odf_node.ports import DatasetRecord, KeyStore, ObjectStore, QuarantineFile
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.commits import CommitStore
@@ -120,28 +121,28 @@ class BatchTaker:
             looked_up.append(where)
             return rows
 
-        response = self._ask_engine(
-            batch,
-            IngestRequest(
-                dataset_id=str(record.id),
-                read=as_utf8(source.read),
-                preprocess=source.preprocess,
-                merge=source.merge,
-                vocabulary=view.vocabulary,
-                source_path=decode_source(self.sources, source.read, path=batch.path, name=batch.shown_as),
-                source_name=batch.shown_as,
-                known_schema=view.schema,
-                state_path=self._merge_state(view, source),
-                system_time=batch.system_time,
-                fallback_event_time=batch.event_time,
-                next_offset=view.next_offset,
-                prev_watermark=view.watermark,
-                reader=reader,
-                converters=tuple(each.find_call(self.environment, find_rows) for each in converters),
-                validators=tuple(each.find_call() for each in rules.validators),
-                limits=self.engines.limits,
-            ),
+        request = IngestRequest(
+            dataset_id=str(record.id),
+            read=as_utf8(source.read),
+            preprocess=source.preprocess,
+            merge=source.merge,
+            vocabulary=view.vocabulary,
+            source_path=decode_source(self.sources, source.read, path=batch.path, name=batch.shown_as),
+            source_name=batch.shown_as,
+            known_schema=view.schema,
+            state_path=self._merge_state(view, source),
+            system_time=batch.system_time,
+            fallback_event_time=batch.event_time,
+            next_offset=view.next_offset,
+            prev_watermark=view.watermark,
+            reader=reader,
+            converters=tuple(each.find_call(self.environment, find_rows) for each in converters),
+            validators=tuple(each.find_call() for each in rules.validators),
+            limits=self.engines.limits,
         )
+        samples = sample_before_merge(self.engines, request) if self.is_rehearsal else ()
+        response = self._ask_engine(batch, request)
+        samples += sample_result(response) if self.is_rehearsal else ()
         name = source.source_name if isinstance(source, AddPushSource) else None
         last = self.ingests.find_batch_size(record.id, name) if rules.limits.compares else None
         why = rules.limits.find_reason(response, last) if batch.has_limits else None
@@ -158,9 +159,10 @@ class BatchTaker:
                 why=why,
                 reasons=response.quarantine_reasons,
                 is_kept=not self.is_rehearsal,
+                samples=samples,
             )
         if self.is_rehearsal:
-            return replace(rehearse(record, view.watermark, response), stages=run.stages)
+            return replace(rehearse(record, view.watermark, response, samples), stages=run.stages)
         with batch.clock.measuring(IngestStage.PERSIST) as persist:
             report = self._commit(record, view, source, batch, response, looked_up)
             persist.count(rows_in=report.new_rows, rows_out=report.new_rows)

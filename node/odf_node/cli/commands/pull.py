@@ -10,6 +10,7 @@ from odf_node.cli.context import Context, parse_reference, parse_time
 from odf_node.cli.parsing import add_dry_run, add_output_format, add_parallel, add_rate_limit
 from odf_node.cli.reports import ReportLog, describe_report, report_to_json
 from odf_node.cli.run import tell_failure
+from odf_node.cli.sample_text import iter_refusal_lines
 from odf_node.cli.writing_time import tell_writing_time
 from odf_node.datasets.naming import get_dataset
 from odf_node.errors import UsageError
@@ -142,6 +143,9 @@ async def _forecast_each(context: Context, arguments: argparse.Namespace, wishes
             with context.console.progress(f"{target.label}: asking"):
                 found = await _forecast_one(context, wishes, target)
         except OdfError as error:
+            if arguments.output_format == "text":
+                for line in iter_refusal_lines(error):
+                    context.console.line(line)
             if len(targets) == 1:
                 raise
             failures.append(tell_failure(f"pull: {target.label}", error))
