@@ -144,7 +144,9 @@ few = settings(derandomize=True, max_examples=1, deadline=None, database=None, p
 @few
 @given(seed=SEEDS)
 def test_append_takes_every_row_by_event_time_then_input_order(session: IngestSession, seed: int) -> None:
-    assert_agrees(cases_of(seed), MergeStrategyAppend(), lambda _, batch: oracle.append(batch), session, with_op=False)
+    assert_agrees(
+        cases_of(seed), MergeStrategyAppend(), lambda _, batch: oracle.append(batch, FALLBACK_S), session, with_op=False
+    )
 
 
 @few
@@ -153,7 +155,7 @@ def test_ledger_takes_rows_whose_key_was_never_seen(session: IngestSession, seed
     dataset = assert_agrees(
         cases_of(seed),
         MergeStrategyLedger(primary_key=KEY),
-        lambda history, batch: oracle.ledger(history, batch, key),
+        lambda history, batch: oracle.ledger(history, batch, key, FALLBACK_S),
         session,
         with_op=False,
     )

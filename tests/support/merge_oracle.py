@@ -20,13 +20,15 @@ def projected(history: Iterable[Change], key: Callable[[Row], Any]) -> dict[Any,
     return {each: row for each, (op, row) in last.items() if op != RETRACT}
 
 
-def append(batch: Sequence[Row]) -> list[Change]:
-    return [(APPEND, dict(row)) for row in sorted(batch, key=_by_event_time)]
+def append(batch: Sequence[Row], fallback: int) -> list[Change]:
+    return [(APPEND, dict(row)) for row in sorted(batch, key=lambda row: fallback if row["t"] is None else row["t"])]
 
 
-def ledger(history: Sequence[Change], batch: Sequence[Row], key: Callable[[Row], tuple[Any, ...]]) -> list[Change]:
+def ledger(
+    history: Sequence[Change], batch: Sequence[Row], key: Callable[[Row], tuple[Any, ...]], fallback: int
+) -> list[Change]:
     known = {key(row) for _, row in history}
-    return append([row for row in batch if None in key(row) or key(row) not in known])
+    return append([row for row in batch if None in key(row) or key(row) not in known], fallback)
 
 
 def snapshot(history: Sequence[Change], batch: Sequence[Row], key: Callable[[Row], Any]) -> list[Change]:
@@ -68,10 +70,6 @@ def _change(old: Row | None, new: Row) -> list[Change]:
 
 def _by_key(changes: list[Change], key: Callable[[Row], Any]) -> list[Change]:
     return sorted(changes, key=lambda change: (_sortable(key(change[1])), change[0]))
-
-
-def _by_event_time(row: Row) -> tuple[Any, ...]:
-    return _sortable((row["t"],))
 
 
 def _sortable(values: tuple[Any, ...]) -> tuple[tuple[bool, Any], ...]:

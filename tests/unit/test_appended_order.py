@@ -1,4 +1,4 @@
-"""Appended rows come by event time, nulls first, then as the source has them, however many there are (ING-8)."""
+"""Appended rows come by event time, or what stands for it, then as in the source, however many there are (ING-8)."""
 
 import random
 from functools import partial
@@ -12,7 +12,9 @@ from odf_engines.ingest import plain_append
 from odf_engines.ingest.columns import Columns
 from odf_engines.ingest.plain_append import iter_appended
 from odf_engines.records.source_records import RECORD, RecordWriter, typed_schema
+from odf_protocol.timestamp import Timestamp
 
+FALLBACK = 25  # days or milliseconds
 MEMORY_BYTES = 64 * 1024 * 1024  # a quarter of it is less than the rows take
 TIMES = {"days": pa.date32(), "times": pa.timestamp("ms", "UTC")}
 
@@ -33,7 +35,7 @@ def records_of(path, time, numbers, texts=None, *, group_rows=10_000):
 
 
 def appended(path, time, order=None):
-    batches = iter_appended(path, columns_of(time), order)
+    batches = iter_appended(path, columns_of(time), fallback_of(time), order)
     assert batches is not None
     return pa.Table.from_batches(
         [
@@ -43,8 +45,12 @@ def appended(path, time, order=None):
     )
 
 
+def fallback_of(time):
+    return Timestamp.from_unix_ms(FALLBACK * (86_400_000 if time == pa.date32() else 1))
+
+
 def in_order(numbers):
-    return sorted(range(len(numbers)), key=lambda n: (numbers[n] is not None, numbers[n] or 0, n))
+    return sorted(range(len(numbers)), key=lambda n: (FALLBACK if numbers[n] is None else numbers[n], n))
 
 
 @pytest.mark.parametrize("time", TIMES.values(), ids=TIMES)
@@ -66,8 +72,10 @@ def test_rows_out_of_order_are_ordered_and_equal_ones_stay_as_they_were(tmp_path
     [
         ([], True),
         ([None, None], True),
-        ([None, None, None, 1, 1, 2, 5], True),
-        ([1, None], False),
+        ([None, None, None, 25, 26, 26, 30], True),
+        ([1, None, None, 25, 26, None], False),
+        ([1, None], True),
+        ([1, 2, None, 25, 30], True),
         ([1, 2, None, 3], False),
         ([1, 2, 3, 2], False),
         ([2, 1, 3, 4], False),
@@ -80,11 +88,12 @@ def test_rows_in_order_are_passed_on_and_others_are_not(tmp_path, monkeypatch, n
     path = records_of(tmp_path / "records", pa.date32(), numbers, group_rows=group_rows)
     asked = []
 
-    def order(records, names):
+    def order(records, names, stand_ins):
+        assert stand_ins == {"v0": pa.scalar(FALLBACK, pa.int32()).cast(pa.date32())}
         asked.append(names)
         return iter(())
 
-    batches = iter_appended(path, columns_of(pa.date32()), order)
+    batches = iter_appended(path, columns_of(pa.date32()), fallback_of(pa.date32()), order)
     assert batches is not None
     given = [n for batch in batches for n in batch.column(2).to_pylist()]
     assert (asked, given) == (([], list(range(len(numbers)))) if is_ordered else ([("v0", RECORD)], []))

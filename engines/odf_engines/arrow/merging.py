@@ -23,7 +23,7 @@ from odf_engines.errors import EngineFailureError
 from odf_engines.ingest.columns import Columns
 from odf_engines.ingest.merged import Merged
 from odf_engines.ingest.outcome import APPEND, CORRECT_TO, OP, RETRACT
-from odf_engines.ingest.plain_append import iter_appended, iter_appends
+from odf_engines.ingest.plain_append import find_stand_in, iter_appended, iter_appends
 from odf_engines.ingest.state import open_state
 from odf_engines.records.carriers import carrier_of
 from odf_engines.records.source_records import RECORD, ROW_GROUP_ROWS, value_name
@@ -64,7 +64,7 @@ def merge_records(
     """
     order = partial(iter_ordered, scratch=scratch, memory_bytes=memory_bytes)
     if isinstance(request.merge, MergeStrategyAppend):
-        changes = iter_appended(records, columns, order)
+        changes = iter_appended(records, columns, request.fallback_event_time, order)
         return None if changes is None else Merged(changes)
     if not _can_compare(columns):
         return None
@@ -140,14 +140,15 @@ class _Merging:
                 # A null never equals a key, so it need not be remembered.
                 state.write(keys.filter(_all_valid(keys)))
                 writer.write_batch(decided.take(decided.unknown).select(schema.names).cast(schema))
-        ordered = iter_ordered(new, (self._time, ORD), self._scratch, self._memory_bytes)
+        stand_ins = {self._time: find_stand_in(new, self._time, self._request.fallback_event_time)}
+        ordered = iter_ordered(new, (self._time, ORD), stand_ins, self._scratch, self._memory_bytes)
         return Merged(iter_appends(ordered, self._columns), (), state.iter_batches(), self._columns.keys)
 
     def pass_changelog(self) -> Merged:
         """Merge as ING-11 says for changelogs."""
         assert self._op is not None
         names = (*self._keys, RECORD)
-        ordered = iter_ordered(self._records, names, self._scratch, self._memory_bytes)
+        ordered = iter_ordered(self._records, names, {}, self._scratch, self._memory_bytes)
 
         def changes() -> Iterator[pa.RecordBatch]:
             for found in ordered:

@@ -6,7 +6,7 @@ their order does not depend on the parts.
 Source: spec/ingest.md ING-8; ENGINE-16 and ENGINE-25 in ``spec/extensions/engine-contract.md``.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -50,22 +50,28 @@ def make_context(scratch: Path, memory_bytes: int, batch_rows: int = _MOST_BATCH
     return SessionContext(SessionConfig(settings), memory)
 
 
-def iter_ordered(records: Path, names: tuple[str, ...], scratch: Path, memory_bytes: int) -> Iterator[pa.RecordBatch]:
-    """Give the rows of a Parquet file by columns, ascending, nulls first.
+def iter_ordered(
+    records: Path, names: tuple[str, ...], stand_ins: Mapping[str, pa.Scalar], scratch: Path, memory_bytes: int
+) -> Iterator[pa.RecordBatch]:
+    """Give the rows of a Parquet file by columns, ascending.
 
     Args:
         records: The file.
         names: Of the columns; no two rows are alike in all of them.
+        stand_ins: Values of columns by which rows are ordered where they have none; other nulls come first.
         scratch: Folder for parts.
         memory_bytes: Of the session.
 
     Raises:
         MemoryError: Not even parts fit.
     """
-    from datafusion import col
+    from datafusion import col, functions, literal
 
     context = make_context(scratch, memory_bytes, rows_of_batch(records))
-    order = [col(name).sort(ascending=True, nulls_first=True) for name in names]
+    values = [
+        functions.coalesce(col(name), literal(stand_ins[name])) if name in stand_ins else col(name) for name in names
+    ]
+    order = [each.sort(ascending=True, nulls_first=True) for each in values]
     return iter_regrouped(context.read_parquet(str(records), file_extension=records.suffix).sort(*order))
 
 

@@ -38,7 +38,7 @@ Merge = Callable[[IngestRequest, Path, Columns], Merged | None]
 """Merges a file of converted records, by number, with the state of a request; None: it is for another engine."""
 
 
-def append_in_memory(_request: IngestRequest, records: Path, columns: Columns) -> Merged | None:
+def append_in_memory(request: IngestRequest, records: Path, columns: Columns) -> Merged | None:
     """Append records; None where they are not in order, and too many to be ordered in memory."""
-    changes = iter_appended(records, columns)
+    changes = iter_appended(records, columns, request.fallback_event_time)
     return None if changes is None else Merged(changes)

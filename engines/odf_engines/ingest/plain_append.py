@@ -1,13 +1,13 @@
 """Appending converted records without a query: their order is all that is to be found.
 
-Appended rows are ordered by event time, those without one first, and equal ones as the source has them. That takes no
-engine: records that come in this order, as most logs do, are passed on as they are read; of others, those that fit are
-ordered in memory, and more of them in parts on disk, where the caller has a way to do so.
+Appended rows are ordered by event time, those without one by what they get, and equal ones as the source has them.
+That takes no engine: records that come in this order, as most logs do, are passed on as they are read; of others, those
+that fit are ordered in memory, and more of them in parts on disk, where the caller has a way to do so.
 
 Source: ODF merge strategy "append"; spec/ingest.md ING-8.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,47 +16,57 @@ import pyarrow.parquet as pq
 
 from odf_engines.ingest.columns import Columns
 from odf_engines.ingest.outcome import APPEND, OP
+from odf_engines.ingest.slice_writer import fill_event_time
 from odf_engines.records.carriers import carrier_of
 from odf_engines.records.source_records import RECORD, ROW_GROUP_ROWS, value_name
+from odf_protocol.timestamp import Timestamp
 
-__all__ = ["Order", "iter_appended", "iter_appends"]
+__all__ = ["Order", "find_stand_in", "iter_appended", "iter_appends"]
 
 _MOST_BYTES = 256 * 1024 * 1024  # guess: of rows in memory, which ordering holds twice
 
-Order = Callable[[Path, tuple[str, ...]], Iterator[pa.RecordBatch]]
-"""Gives the rows of a file by columns, ascending, nulls first; no two rows are alike in all of them."""
+Order = Callable[[Path, tuple[str, ...], Mapping[str, pa.Scalar]], Iterator[pa.RecordBatch]]
+"""Gives the rows of a file by columns, ascending, with values that stand for nulls of some; no two rows are alike."""
 
 
-def iter_appended(records: Path, columns: Columns, order: Order | None = None) -> Iterator[pa.RecordBatch] | None:
+def iter_appended(
+    records: Path, columns: Columns, fallback: Timestamp, order: Order | None = None
+) -> Iterator[pa.RecordBatch] | None:
     """Give the changes of an append: batches of the operation and the values, in their order.
 
     Args:
         records: Parquet file of converted records, by number.
         columns: Of the rows.
+        fallback: Event time of rows that have none.
         order: Orders what memory cannot hold.
 
     Returns:
         None where they are not in order, too large to be ordered in memory, and no other way is given.
     """
-    if not columns.has_event_time or _is_ordered(records, value_name(columns.event_time)):
+    if not columns.has_event_time or _is_ordered(records, value_name(columns.event_time), fallback):
         return iter_appends(_iter_batches(records), columns)
     time = value_name(columns.event_time)
     with pq.ParquetFile(records) as file:
         groups = (file.metadata.row_group(number) for number in range(file.metadata.num_row_groups))
         fits = sum(group.total_byte_size for group in groups) <= _MOST_BYTES
     if fits:
-        return iter_appends(_order_in_memory(records, time), columns)
-    return None if order is None else iter_appends(order(records, (time, RECORD)), columns)
+        return iter_appends(_order_in_memory(records, time, fallback), columns)
+    if order is None:
+        return None
+    return iter_appends(order(records, (time, RECORD), {time: find_stand_in(records, time, fallback)}), columns)
 
 
-def _is_ordered(records: Path, name: str) -> bool:
-    """Say whether a column of days or times ascends, nulls first, without reading more of it than tells."""
+def find_stand_in(records: Path, time: str, fallback: Timestamp) -> pa.Scalar:
+    """Give the event time of rows that have none, in the type that a file has it."""
+    kind = pq.read_schema(records).field(time).type
+    return fill_event_time(pa.nulls(1, kind), kind, fallback)[0]
+
+
+def _is_ordered(records: Path, name: str, fallback: Timestamp) -> bool:
+    """Say whether a column of days or times ascends, without reading more of it than tells."""
     last: int | None = None
     for batch in _iter_batches(records, [name]):
-        numbers = _numbers(batch.column(0))
-        nulls, times = numbers.slice(0, numbers.null_count), numbers.slice(numbers.null_count)
-        if times.null_count or (len(nulls) and last is not None):
-            return False
+        times = _numbers(batch.column(0), fallback)
         if not len(times):
             continue
         falls = pc.less(times.slice(1), times.slice(0, len(times) - 1))
@@ -66,15 +76,16 @@ def _is_ordered(records: Path, name: str) -> bool:
     return True
 
 
-def _numbers(times: pa.Array) -> pa.Array:
-    return times.cast(pa.int32() if pa.types.is_date32(times.type) else pa.int64())
+def _numbers(times: pa.Array, fallback: Timestamp) -> pa.Array:
+    whole = pa.int32() if pa.types.is_date32(times.type) else pa.int64()
+    return fill_event_time(times, times.type, fallback).cast(whole)
 
 
-def _order_in_memory(records: Path, time: str) -> Iterator[pa.RecordBatch]:
+def _order_in_memory(records: Path, time: str, fallback: Timestamp) -> Iterator[pa.RecordBatch]:
     rows = pq.read_table(records)
-    numbers = pa.table({time: pa.chunked_array([_numbers(each) for each in rows.column(time).chunks])})
+    numbers = pa.table({time: pa.chunked_array([_numbers(each, fallback) for each in rows.column(time).chunks])})
     # Equal ones stay as they are.
-    order = pc.sort_indices(numbers, sort_keys=[(time, "ascending", "at_start")])
+    order = pc.sort_indices(numbers, sort_keys=[(time, "ascending")])
     batches: list[pa.RecordBatch] = rows.take(order).to_batches(max_chunksize=ROW_GROUP_ROWS)
     return iter(batches)
 

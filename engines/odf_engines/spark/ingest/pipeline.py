@@ -177,7 +177,7 @@ def _merged_rows(spark: Any, request: IngestRequest, staged: Any, columns: Colum
         state = load_state(spark, request.state_path, request.merge, columns, indexes, request.next_offset)
     elif request.next_offset > 0 and keeps_state(request.merge):
         raise EngineFailureError("a dataset that has rows cannot be merged into without its projected state")
-    return merge_rows(request.merge, staged, columns, state, handover)
+    return merge_rows(request.merge, staged, columns, state, request.fallback_event_time, handover)
 
 
 def _write_state(

@@ -1,8 +1,9 @@
 """One entry for every merge strategy of ODF."""
 
-from typing import Any
+from typing import Any, Final
 
-from pyspark.sql.functions import col
+import pyarrow as pa
+from pyspark.sql.functions import col, expr
 
 from odf_engines.ingest.columns import ORD, Columns
 from odf_engines.ingest.outcome import APPEND, CORRECT_TO, OP, RETRACT, MergeOutcome, Refusal
@@ -18,6 +19,9 @@ from odf_protocol.events import (
     MergeStrategySnapshot,
     MergeStrategyUpsertStream,
 )
+from odf_protocol.timestamp import Timestamp
+
+_DAY_S: Final = 86_400
 
 
 def keeps_state(merge: MergeStrategy) -> bool:
@@ -31,7 +35,7 @@ def state_indexes(merge: MergeStrategy, columns: Columns) -> tuple[int, ...]:
 
 
 def merge_rows(
-    merge: MergeStrategy, staged: Any, columns: Columns, state: Any | None, handover: Handover
+    merge: MergeStrategy, staged: Any, columns: Columns, state: Any | None, fallback: Timestamp, handover: Handover
 ) -> MergeOutcome:
     """Merge staged rows as `merge` says.
 
@@ -40,13 +44,14 @@ def merge_rows(
         staged: Data frame of staged rows.
         columns: Of the staged rows.
         state: Data frame of the columns of `state_indexes`; None if nothing was ever written.
+        fallback: Event time of rows that have none.
         handover: Keeps intermediate results.
     """
     match merge:
         case MergeStrategyAppend():
-            return MergeOutcome(_appended(staged, columns), None)
+            return MergeOutcome(_appended(staged, columns, fallback), None)
         case MergeStrategyLedger():
-            return _merge_ledger(staged, columns, state)
+            return _merge_ledger(staged, columns, state, fallback)
         case MergeStrategySnapshot(compare_columns=names):
             staged, refusals = _refuse_timeless_keys(staged, columns)
             compared = _compared(columns) if names is None else tuple(columns.schema.get_field_index(n) for n in names)
@@ -66,21 +71,27 @@ def merge_rows(
     raise UnsupportedError("merge strategy", found=type(merge).__name__)
 
 
-def _appended(staged: Any, columns: Columns) -> Any:
+def _appended(staged: Any, columns: Columns, fallback: Timestamp) -> Any:
 
     values = [f"`{value_name(i)}`" for i in columns.data]
-    ordered = staged.orderBy(col(value_name(columns.event_time)).asc_nulls_first(), col(ORD).asc())
+    kind = columns.schema.field(columns.event_time).type
+    is_day = pa.types.is_date32(kind)
+    stands_in = (
+        f"date_from_unix_date({fallback.seconds // _DAY_S})" if is_day else f"timestamp_millis({fallback.unix_ms})"
+    )
+    time = expr(f"coalesce(`{value_name(columns.event_time)}`, {stands_in})")
+    ordered = staged.orderBy(time.asc(), col(ORD).asc())
     return ordered.selectExpr(f"{APPEND} AS {OP}", *values)
 
 
-def _merge_ledger(staged: Any, columns: Columns, state: Any | None) -> MergeOutcome:
+def _merge_ledger(staged: Any, columns: Columns, state: Any | None, fallback: Timestamp) -> MergeOutcome:
 
     keys = [value_name(i) for i in columns.keys]
     new = staged if state is None else staged.join(state.select(*keys), keys, "left_anti")
     new_keys = staged.select(*keys).dropna()
     known = new_keys if state is None else state.select(*keys).unionAll(new_keys)
     ordered = known.distinct().orderBy(*[col(key).asc() for key in keys])
-    return MergeOutcome(_appended(new.select(ORD, *[value_name(i) for i in columns.data]), columns), ordered)
+    return MergeOutcome(_appended(new.select(ORD, *[value_name(i) for i in columns.data]), columns, fallback), ordered)
 
 
 def _pass_changelog(staged: Any, columns: Columns) -> MergeOutcome:
