@@ -7,6 +7,7 @@ import pytest
 from odf_engines.contract import IngestResponse
 from odf_engines.errors import InvalidQueryError, InvalidSourceError
 from odf_protocol.events import (
+    DataField,
     DataTypeBool,
     DataTypeDate,
     DataTypeDecimal,
@@ -16,6 +17,7 @@ from odf_protocol.events import (
     DataTypeList,
     DataTypeOption,
     DataTypeString,
+    DataTypeStruct,
     DataTypeTime,
     DataTypeTimestamp,
     DataTypeUInt8,
@@ -110,6 +112,32 @@ def test_bad_json_lines_go_to_quarantine() -> None:
     ]
     assert complaints(bad[2]) == [("a", "z", "not a whole number")]
     assert complaints(bad[3]) == [("a", "12345678901234567890", "out of range")]
+
+
+def test_errors_inside_lists_and_structs_name_the_element() -> None:
+    item = DataTypeStruct(
+        fields=(
+            DataField(name="price", type=DataTypeOption(inner=DataTypeInt64())),
+            DataField(name="days", type=DataTypeOption(inner=DataTypeList(item_type=DataTypeDate()))),
+        )
+    )
+    dataset = RootDataset(ReadStepNdJson(schema=schema(a=DataTypeInt64(), items=DataTypeList(item_type=item))))
+    response = dataset.ingest(
+        '{"a": 1, "items": [{"price": 1, "days": ["2024-01-01"]}, {"price": null}]}\n'
+        '{"a": "z", "items": [{"price": 2}, {"price": "x", "days": ["2024-13-01", "2024-01-01", null]}]}\n'
+        '{"a": 2, "items": [[], {"days": 5}]}\n{"a": 3, "items": {"price": 1}}\n'
+    )
+    assert_nothing_lost(response)
+    assert [row["a"] for row in rows_of(response.data_path)] == [1]
+    bad = quarantined(response)
+    assert complaints(bad[0]) == [
+        ("a", "z", "not a whole number"),
+        ("items[1].price", "x", "not a whole number"),
+        ("items[1].days[0]", "2024-13-01", "no such day"),
+        ("items[1].days[2]", None, "null in a required column"),
+    ]
+    assert [(column, value) for column, value, _ in complaints(bad[1])] == [("items[0]", "[]"), ("items[1].days", "5")]
+    assert [(column, value) for column, value, _ in complaints(bad[2])] == [("items", '{"price": 1}')]
 
 
 def test_bad_parquet_rows_go_to_quarantine(tmp_path) -> None:

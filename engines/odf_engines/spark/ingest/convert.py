@@ -16,18 +16,13 @@ from odf_engines.records.carriers import carrier_of, quoted, spark_name_of
 from odf_engines.records.source_records import (
     ERRORS,
     ERRORS_TYPE,
-    FORM,
-    MISFIT,
-    NULL,
     RECORD,
     SourceRecords,
     physical_name,
     value_name,
 )
 from odf_engines.records.time_patterns import TimePatterns
-
-# A value is quoted in an error to be recognised; the whole record stands beside it.  # guess
-_SHOWN_CHARACTERS = 200
+from odf_engines.spark.ingest.text_faults import faults_of
 
 
 def convert_records(spark: Any, records: SourceRecords, target: pa.Schema, times: TimePatterns) -> Any:
@@ -65,26 +60,9 @@ def _verdicts(names: tuple[str, ...], target: pa.Schema, times: TimePatterns) ->
     good, errors = [], []
     for index, field in enumerate(target):
         text = physical_name(names.index(field.name))
-        form = text_form_of(text, field.type, times)
         is_good = f"{value_name(index)} IS NOT NULL"
         good.append(f"({text} IS NULL OR {is_good})" if field.nullable else f"({is_good})")
-        message = f"CASE WHEN {text} IS NULL THEN 'null in a required column' WHEN {form.has_form} THEN '{form.misfit}'"
-        message += f" ELSE {_literal(f'not {form.expected}')} END"
-        code = f"CASE WHEN {text} IS NULL THEN '{NULL}' WHEN {form.has_form} THEN '{MISFIT}' ELSE '{FORM}' END"
-        error = (
-            f"named_struct('message', {message}, 'column', {_literal(field.name)},"
-            f" 'value', left({text}, {_SHOWN_CHARACTERS}), 'expected', {_literal(_type_name(field))}, 'code', {code})"
-        )
-        errors.append(f"CASE WHEN NOT {good[-1]} THEN {error} END")
-    listed = f"array_compact(array({', '.join(errors)}))"
+        errors.append(f"CASE WHEN NOT {good[-1]} THEN {faults_of(text, field, times)} END")
+    listed = f"flatten(array_compact(array({', '.join(errors)})))"
     verdict = f"CASE WHEN NOT ({' AND '.join(good)}) THEN {listed} END AS {quoted(ERRORS)}"
     return [RECORD, verdict, *(value_name(index) for index in range(len(target)))]
-
-
-def _type_name(field: pa.Field) -> str:
-    return f"{field.type}{'' if field.nullable else ' not null'}"
-
-
-def _literal(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"
