@@ -20,14 +20,14 @@ class KeepsToSettings:
     @cached_property
     def engine_roles(self) -> "Engines":
         """Which engine does what no manifest says."""
-        return self._settings.engines
+        return self.settings.engines
 
     @cached_property
     def observer(self) -> "Observer":
         """Who hears what runs (OBSERVE-1)."""
         from odf_node.adapters.observing import get_observer
 
-        return get_observer(self._settings, os.environ)
+        return get_observer(self.settings, os.environ)
 
     def flush_observer(self) -> None:
         """Wait shortly until what was heard is told."""
@@ -35,7 +35,8 @@ class KeepsToSettings:
             self.observer.flush()
 
     @cached_property
-    def _settings(self) -> "Configuration":
+    def settings(self) -> "Configuration":
+        """What was set, where nobody says what holds: in the home's own file and the environment."""
         from odf_node.configuration import find_configuration_file, load_configuration
 
         return load_configuration(find_configuration_file(None, os.environ, self.home.path), os.environ)

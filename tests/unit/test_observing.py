@@ -7,6 +7,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,8 +22,10 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 from odf_engines.stage_figures import IngestStage, StageClock
 from odf_node.adapters.observing import get_observer
 from odf_node.adapters.outbox import Outbox
+from odf_node.composition import open_node
 from odf_node.configuration import Configuration
-from odf_node.configuration.declaration import Telemetry
+from odf_node.configuration.declaration import Lineage, Telemetry
+from odf_node.daemon.reloading import take_over
 from odf_node.ports.observing import UNOBSERVED, DatasetVersion, Observer, Run, RunKind, place_of
 from odf_node.threads import finish_in_thread
 from support.http_server import serving
@@ -213,6 +217,14 @@ def test_nothing_is_loaded_where_nobody_is_named() -> None:
 def test_endpoint_of_the_environment_counts_where_the_settings_name_none() -> None:
     found = get_observer(Configuration(), {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9"})
     assert found is not UNOBSERVED
+
+
+def test_daemon_with_settings_of_its_own_lets_their_observer_hear(tmp_path: Path) -> None:
+    with closing(open_node(tmp_path / "home")) as node:
+        take_over(node, Configuration(lineage=Lineage(file=tmp_path / "events")))
+        assert set(node.observer.counts) == {"events"}
+        assert node.engines.observer is node.observer
+        assert node.pushing.observer is node.observer
 
 
 def test_missing_extra_is_told_and_work_goes_on(

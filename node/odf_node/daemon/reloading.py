@@ -61,6 +61,7 @@ def take_over(node: Node, configuration: Configuration) -> None:
     """Let a node of the daemon keep to a configuration in what begins from now on."""
     node.limit_transfers(configuration.limits.fetch_bytes_per_second, configuration.limits.parallel_transfers)
     node.refused_bytes = configuration.storage.refused_bytes
+    node.settings = configuration
     node.engine_roles = configuration.engines
     node.objects.rows.limit_bytes = configuration.storage.rows_bytes
     node.commands = Commands(configuration.ingest.commands)
