@@ -12,10 +12,11 @@ Source: clauses ENGINE-11, ENGINE-12; MAP-2 in ``spec/extensions/changelog-maps.
 
 import shutil
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -29,7 +30,9 @@ from odf_engines.errors import LimitExceededError
 from odf_engines.spark.java_classes import java_class
 from odf_engines.spark.plans import tasks_at_once
 
-__all__ = ["PIECE_BYTES", "bound_rows", "collect_pieces", "cut_even", "fit_in_memory", "store_pieces"]
+__all__ = ["PIECE_BYTES", "bound_rows", "collect_pieces", "compute_ahead", "cut_even", "fit_in_memory", "store_pieces"]
+
+_Result = TypeVar("_Result")
 
 PIECE_BYTES = 8 * 1024 * 1024  # guess: of a file; some row groups of usual size
 MOST_GROUP_BYTES = 64 * 1024 * 1024  # guess: of values; a query may make some times as much of it in half a gigabyte
@@ -59,14 +62,20 @@ def collect_pieces(rows: DataFrame, columns: StructType) -> Iterator[pa.Table]:
     # Planned and compiled once; each piece is a job of its own on it, so that none waits in Java to be taken.
     batches = rows._jdf.toArrowBatchRdd(BATCH_ROWS, "UTC", False, False)  # noqa: SLF001
     schema = to_arrow_schema(columns, timezone="UTC")
-    at_once = tasks_at_once(rows.sparkSession) + 1
-    running: deque[Future[pa.Table]] = deque()
+    numbers = range(batches.getNumPartitions())
+    pieces = (partial(_collect, rows, batches, number, schema) for number in numbers)
+    yield from compute_ahead(pieces, tasks_at_once(rows.sparkSession) + 1)
+
+
+def compute_ahead(calls: Iterable[Callable[[], _Result]], at_once: int) -> Iterator[_Result]:
+    """Call functions in threads, as many at once, and give what they return in their order; no more is held."""
+    running: deque[Future[_Result]] = deque()
     with ThreadPoolExecutor(at_once, "piece") as pool:
         try:
-            for number in range(batches.getNumPartitions()):
+            for call in calls:
                 if len(running) == at_once:
                     yield running.popleft().result()
-                running.append(pool.submit(_collect, rows, batches, number, schema))
+                running.append(pool.submit(call))
             while running:
                 yield running.popleft().result()
         finally:

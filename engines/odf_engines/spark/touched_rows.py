@@ -11,8 +11,10 @@ Source: clause VIEW-13 in ``spec/extensions/maintained-views.md``.
 """
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+import os
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -23,7 +25,7 @@ import pyarrow.parquet as pq
 from odf_engines.contract import TransformInput, TransformRequest
 from odf_engines.spark.folded_rows import data_schema, slices_upto, take_rows
 from odf_engines.spark.known_transforms import KnownView
-from odf_engines.spark.pieces import fit_in_memory
+from odf_engines.spark.pieces import compute_ahead, fit_in_memory
 from odf_engines.spark.small_inputs import RowsRead, Work, columns_read, may_be_small
 from odf_protocol.errors import UnsupportedError
 
@@ -32,6 +34,7 @@ __all__ = ["keep_touched"]
 _MOST_BROUGHT: Final = 0.25  # guess: of the bytes; where more come, most groups may be touched
 _MOST_BROUGHT_BYTES: Final = 16 * 1024 * 1024  # guess: of files, whose values are held in memory
 _MOST_TOUCHED: Final = 0.25  # guess: of the rows; beyond, Spark is as fast over all of them
+_AT_ONCE: Final = min(4, os.cpu_count() or 1)  # guess: row groups, each of some megabytes
 _MOST_NUMBERED: Final = 2**62  # combinations of values; their numbers are signed and have 64 bits
 
 
@@ -50,6 +53,21 @@ class _Touched:
     def choose(self, rows: pa.Table) -> pa.ChunkedArray:
         """Say which rows have one of them."""
         return pc.is_in(_number(rows, self.values), self.numbers)
+
+
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    """Columns of the file of touched rows.
+
+    Attributes:
+        kept: All of them.
+        told: By which rows are chosen, with offset and operation.
+        wanted: Of the others, those that are read; the rest are null.
+    """
+
+    kept: pa.Schema
+    told: pa.Schema
+    wanted: frozenset[str]
 
 
 def keep_touched(request: TransformRequest, known: KnownView, work: Work) -> TransformRequest:
@@ -122,41 +140,48 @@ def _write_touched(
     touched = _find_touched(source, told)
     if touched is None:
         return None
+    groups = [(path, group) for path in slices for group in range(pq.read_metadata(path).num_row_groups)]
     most = _MOST_TOUCHED * sum(pq.read_metadata(path).num_rows for path in slices)
+    choose = partial(_choose, columns=_Columns(kept, told, looked_at), offset=offset, last=last, touched=touched)
     rows = written = 0
     ends: list[int] = []
     with pq.ParquetWriter(target, kept) as writer:
-        for file, group in _iter_groups(slices):
-            found = _read(file, group, told, told.names)
-            is_read = pc.less_equal(found.column(offset), last)
-            read = pc.min_max(found.column(offset).filter(is_read)).as_py()
-            ends += [each for each in read.values() if each is not None]
-            rows += pc.sum(is_read).as_py() or 0
-            chosen = pc.and_(is_read, touched.choose(found))
-            written += pc.sum(chosen).as_py() or 0
+        for offsets, chosen in compute_ahead((partial(choose, *each) for each in groups), _AT_ONCE):
+            rows += len(offsets)
+            ends += [each for each in pc.min_max(offsets).as_py().values() if each is not None]
+            written += chosen.num_rows
             if written > most:
                 return None
-            if pc.any(chosen).as_py():
-                others = _read(file, group, kept, looked_at - {*told.names})
-                whole = [(found if each in told.names else others).column(each).filter(chosen) for each in kept.names]
-                writer.write_table(pa.Table.from_arrays(whole, schema=kept))
+            if chosen.num_rows:
+                writer.write_table(chosen)
     if may_be_small([target], data_schema(source.schema, source.vocabulary)):
         work.keep(target, pq.read_table(target))
     return {"rows": rows, "first": min(ends, default=None), "last": max(ends, default=None)}
 
 
-def _iter_groups(slices: Sequence[Path]) -> Iterator[tuple[pq.ParquetFile, int]]:
-    for path in slices:
-        with pq.ParquetFile(path) as file:
-            for number in range(file.num_row_groups):
-                yield file, number
+def _choose(
+    path: Path, group: int, *, columns: _Columns, offset: str, last: int, touched: _Touched
+) -> tuple[pa.ChunkedArray, pa.Table]:
+    """Read a row group: return the offsets of its rows up to the last of a step, and those of them that it touches."""
+    with pq.ParquetFile(path) as file:
+        found = _read(file, group, columns.told, columns.told.names)
+        is_read = pc.less_equal(found.column(offset), last)
+        chosen = pc.and_(is_read, touched.choose(found))
+        offsets = found.column(offset).filter(is_read)
+        if not pc.any(chosen).as_py():
+            return offsets, columns.kept.empty_table()
+        others = _read(file, group, columns.kept, columns.wanted - {*columns.told.names})
+    whole = [
+        (found if each in columns.told.names else others).column(each).filter(chosen) for each in columns.kept.names
+    ]
+    return offsets, pa.Table.from_arrays(whole, schema=columns.kept)
 
 
 def _find_touched(source: TransformInput, told: pa.Schema) -> _Touched | None:
     """Find the values that rows of the step have; None where no column of theirs can be compared here."""
     assert source.offset_interval is not None
     first, last = source.offset_interval.start, source.offset_interval.end
-    brought = pa.concat_tables(_read(file, group, told, told.names) for file, group in _iter_groups(source.slices))
+    brought = pa.concat_tables(_read_all(path, told) for path in source.slices)
     offsets = brought.column(source.vocabulary.offset)
     brought = brought.filter(pc.and_(pc.greater_equal(offsets, first), pc.less_equal(offsets, last)))
     values: dict[str, pa.Array] = {}
@@ -183,6 +208,11 @@ def _in_one_form(column: pa.ChunkedArray) -> pa.ChunkedArray:
     if not pa.types.is_floating(column.type):
         return column
     return pc.if_else(pc.is_nan(column), pa.scalar(math.nan, column.type), pc.add(column, pa.scalar(0, column.type)))
+
+
+def _read_all(path: Path, columns: pa.Schema) -> pa.Table:
+    with pq.ParquetFile(path) as file:
+        return pa.concat_tables([_read(file, group, columns, columns.names) for group in range(file.num_row_groups)])
 
 
 def _read(file: pq.ParquetFile, group: int, columns: pa.Schema, wanted: Collection[str]) -> pa.Table:
