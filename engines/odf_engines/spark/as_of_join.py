@@ -27,7 +27,7 @@ from odf_engines.spark.arrivals import (
     rising,
     unix_us,
 )
-from odf_engines.spark.folded_rows import folded_rows
+from odf_engines.spark.folded_rows import folded_rows, order_by_content
 from odf_engines.spark.gate.temporal_joins import FROM, UNTIL
 from odf_engines.spark.known_transforms import KnownAsOf
 from odf_engines.spark.maintained_view import changes_between, iter_operations, make_ready
@@ -185,9 +185,7 @@ def versions_at(
         versions = _cut(with_versions(rows, table.vocabulary.event_time, key), after_us, until_us)
         found = versions if found is None else found.unionAll(versions)
     assert found is not None
-    if in_content_order:
-        found = found.coalesce(1).sortWithinPartitions(*map(quote_spark_name, found.columns))
-    return found
+    return order_by_content(found) if in_content_order else found
 
 
 def _cut(versions: DataFrame, after_us: int, until_us: int) -> DataFrame:

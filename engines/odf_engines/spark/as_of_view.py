@@ -21,7 +21,7 @@ from odf_engines.spark.folded_rows import folded_rows
 from odf_engines.spark.known_transforms import KnownAsOfView
 from odf_engines.spark.maintained_view import iter_differences
 from odf_engines.spark.small_inputs import Work
-from odf_engines.spark.steps import compute_steps, parse_steps
+from odf_engines.spark.steps import ParsedStep, compute_steps, reach_steps
 
 __all__ = ["iter_answer_changes"]
 
@@ -41,14 +41,18 @@ def iter_answer_changes(
     Raises:
         PySparkException, LimitExceededError: See ``iter_changes`` of maintained views.
     """
+    parsed: dict[tuple[int | None, ...], tuple[ParsedStep, ...]] = {}
 
     def compute(inputs: Sequence[TransformInput], ends: Sequence[int | None]) -> DataFrame:
         reached = {each.alias: _reached(each) for each in inputs if each.alias in known.tables}
         rows = {
             each.alias: _rows(spark, known, each, end, reached, work) for each, end in zip(inputs, ends, strict=True)
         }
-        # What is reached stands in the plan, so that it is another one in each step.
-        return compute_steps(spark, parse_steps(spark, request.transform, rows, reached_us=reached), rows)
+        # What is reached stands in the plan, so that a step with a watermark has another one before it and after it.
+        times = tuple(reached.values())
+        if times not in parsed:
+            parsed[times] = reach_steps(spark, request.transform, known.view.steps, rows, reached)
+        return compute_steps(spark, parsed[times], rows)
 
     yield from iter_differences(spark, request, known.view, work, piece_rows, compute)
 

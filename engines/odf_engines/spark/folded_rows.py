@@ -27,12 +27,13 @@ from odf_protocol.events import DataSchema
 from odf_protocol.schema_spark import quote_spark_name
 from odf_protocol.vocabulary import Vocabulary
 
-__all__ = ["OFFSET", "data_schema", "folded_rows", "reaches_beyond", "slices_upto", "take_rows"]
+__all__ = ["OFFSET", "data_schema", "folded_rows", "order_by_content", "reaches_beyond", "slices_upto", "take_rows"]
 
 # No name in a dataset can start with a NUL character, so these cannot meet a column of the data.
 _HASH, _COUNT = "\0hash", "\0count"
 OFFSET = "\0offset"
 """Where a row that is in force was given last."""
+_FLOATS = frozenset({"float", "double"})
 _LEFT_OUT = "left out"
 
 
@@ -88,13 +89,21 @@ def folded_rows(
             stored = _counting(spark, stored, source, slices, upto, event_times_us, without, work.folder)
             rows = _fold(stored, data, source.vocabulary, slices, with_offset=with_offset)
     if in_content_order:
-        rows = rows.coalesce(1).sortWithinPartitions(*(quote_spark_name(each.name) for each in data.fields))
+        rows = order_by_content(rows)
     columns = stated_columns(data, struct)
     if with_offset:
         columns.append(
             java_class("org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute")(scala_sequence([OFFSET]))
         )
     return list_columns(spark, rows, columns)
+
+
+def order_by_content(rows: DataFrame) -> DataFrame:
+    """Return rows in one partition, ordered by all their columns but ``OFFSET`` from left to right (VIEW-5)."""
+    kinds = {quote_spark_name(name): kind for name, kind in rows.dtypes if name != OFFSET}
+    # Two zeros are equal in an order, and not to a query that writes them as text: files would say which comes first.
+    zeros = [expr(f"IF({name} = 0, CAST({name} AS STRING), '')") for name, kind in kinds.items() if kind in _FLOATS]
+    return rows.coalesce(1).sortWithinPartitions(*kinds, *zeros)
 
 
 def _counting(

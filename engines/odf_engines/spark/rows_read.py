@@ -7,8 +7,9 @@ a map: small, stored    where rows enter the plan of the query; Spark skips none
 a map in pieces         scans of the plan count their rows, which costs nothing; which offsets these
                         are is asked of Spark afterwards, which must read as many. Counting in the plan
                         would double the time of a large step
-over whole inputs       those of small ones where they are read (``small_inputs``); of others asked of Spark
-                        afterwards: such a query reads an input several times, in parts
+over whole inputs       those of small ones where they are read (``small_inputs``), of a large one where the rows
+                        are chosen that a step touches (``touched_rows``); of others asked of Spark afterwards: such a
+                        query reads an input several times, in parts
 an input of a map that  asked of Spark afterwards
 its query does not name
 ======================  ==============================================================================

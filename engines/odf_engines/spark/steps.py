@@ -4,7 +4,7 @@ Source: ODF "TransformSql"; clause GATE-1.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -15,14 +15,14 @@ from odf_engines.host.query_names import quote_dotted_names
 from odf_engines.host.steps import OUTPUT, steps_of
 from odf_engines.spark.gate.purity import check_purity
 from odf_engines.spark.gate.row_order import find_order_dependence
-from odf_engines.spark.gate.statement import ParsedQuery, analyse_query, parse_query
+from odf_engines.spark.gate.statement import ParsedQuery, analyse_query, parse_again, parse_query
 from odf_engines.spark.gate.written import find_written
 from odf_engines.spark.plans import analysed_plan, rows_of
 from odf_engines.spark.relations import register
 from odf_protocol.events import TransformSql
 from odf_protocol.schema_spark import quote_spark_name
 
-__all__ = ["Analysis", "ParsedStep", "analyse_transform", "compute_steps", "parse_steps"]
+__all__ = ["Analysis", "ParsedStep", "analyse_transform", "compute_steps", "parse_steps", "reach_steps"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ def compute_steps(spark: SparkSession, steps: Sequence[ParsedStep], inputs: Mapp
 
     Args:
         spark: A session; views of the names of inputs and steps are replaced.
-        steps: From ``analyse_transform`` or ``parse_steps``.
+        steps: From ``analyse_transform`` or ``reach_steps``.
         inputs: Rows of every input by its alias.
 
     Raises:
@@ -99,27 +99,44 @@ def compute_steps(spark: SparkSession, steps: Sequence[ParsedStep], inputs: Mapp
     return rows_of(spark, result)
 
 
-def parse_steps(
+def reach_steps(
     spark: SparkSession,
     transform: TransformSql,
+    steps: Sequence[ParsedStep],
     inputs: Collection[str],
-    *,
-    reached_us: Mapping[str, int | None] | None = None,
+    reached_us: Mapping[str, int | None],
 ) -> tuple[ParsedStep, ...]:
+    """Leave out of joins with temporal tables the rows of times that these have not reached.
+
+    Args:
+        spark: A session.
+        transform: The queries.
+        steps: What they are, as they passed the gate.
+        inputs: Aliases.
+        reached_us: Of every temporal table the time up to which its versions are known, None for up to none.
+    """
+    names, parsed = list(inputs), []
+    for written, step in zip(steps_of(transform), steps, strict=True):
+        text = quote_dotted_names(written.query, names)
+        parsed.append(replace(step, query=parse_again(spark, step.query, text, reached_us)))
+        if step.alias is not None:
+            names.append(step.alias)
+    return tuple(parsed)
+
+
+def parse_steps(spark: SparkSession, transform: TransformSql, inputs: Collection[str]) -> tuple[ParsedStep, ...]:
     """Parse the queries of a transform.
 
     Args:
         spark: A session.
         transform: The queries.
         inputs: Aliases.
-        reached_us: Of every temporal table the time up to which its versions are known, so that rows of later times
-            are left out of joins with it; None where the inputs have no such rows.
 
     Raises:
         InvalidQueryError, NotReplayableError: The gate's refusal.
     """
     names = list(inputs)
-    temporal = reached_us or frozenset(each.name for each in transform.temporal_tables or ())
+    temporal = frozenset(each.name for each in transform.temporal_tables or ())
     parsed = []
     *earlier, last = steps_of(transform)
     for step in earlier:
@@ -135,7 +152,7 @@ def _parse_step(
     spark: SparkSession,
     sql: str,
     names: Collection[str],
-    temporal: Mapping[str, int | None] | Collection[str],
+    temporal: Collection[str],
 ) -> ParsedQuery:
     return parse_query(spark, quote_dotted_names(sql, names), names, temporal=temporal)
 

@@ -5,7 +5,7 @@ Source: clauses GATE-1 to GATE-4.
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any
 
@@ -19,7 +19,7 @@ from odf_engines.spark.gate.temporal_joins import put_versions
 from odf_engines.spark.gate.trees import items, iter_expressions, iter_plan, shown, simple_name
 from odf_engines.spark.plans import java_session, resolve_plan
 
-__all__ = ["TOO_DEEP", "ParsedQuery", "analyse_query", "invalid_query", "parse_query"]
+__all__ = ["TOO_DEEP", "ParsedQuery", "analyse_query", "invalid_query", "parse_again", "parse_query"]
 
 # Plans that only compute rows from rows. Everything else is a command, a script, a setting, or new and not looked at.
 _QUERY_PLAN_NAMES = """
@@ -77,7 +77,7 @@ def parse_query(
     relations: Collection[str],
     *,
     known: Collection[str] = (),
-    temporal: Mapping[str, int | None] | Collection[str] | None = None,
+    temporal: Collection[str] | None = None,
 ) -> ParsedQuery:
     """Parse a text and check that it is a query.
 
@@ -86,25 +86,13 @@ def parse_query(
         sql: One query.
         relations: Names it may read besides those it defines itself.
         known: Names that it could have meant where it reads another one; more than `relations`, for the message alone.
-        temporal: Of `relations`, those that are temporal tables, see ``put_versions``; None where a query cannot ask
-            as of a time.
+        temporal: Of `relations`, those that are temporal tables; None where a query cannot ask as of a time.
 
     Raises:
         NotReplayableError: A temporal table is read otherwise.
         InvalidQueryError: Not a query, or it names a relation, a function or a literal that it must not.
     """
-    sql, asked = (sql, {}) if temporal is None else take_times(sql)
-    try:
-        plan = java_session(spark).sessionState().sqlParser().parsePlan(sql)
-    except PySparkException as error:
-        raise invalid_query(error) from error
-    except Py4JJavaError as error:
-        # Scripts are switched off; the parser has no error of its own for that.
-        if "SQL_SCRIPTING" in str(error.java_exception.getMessage()):
-            raise InvalidQueryError(f"only a query is allowed, found {_NAMED['CompoundBody']}") from error
-        raise _beyond_engine(error) from error
-    if asked or temporal:
-        plan = put_versions(plan, asked, temporal or ())
+    plan = _parse(spark, sql, temporal)
     nodes = list(iter_plan(plan))
     for node in nodes:
         name = simple_name(node)
@@ -125,6 +113,32 @@ def parse_query(
                 case "UnresolvedIdentifier" | "ExpressionWithUnresolvedIdentifier" | "PlanWithUnresolvedIdentifier":
                     raise InvalidQueryError("IDENTIFIER(...) is not allowed; write the name itself")
     return ParsedQuery(plan, frozenset(functions), tuple(times))
+
+
+def parse_again(spark: Any, query: ParsedQuery, sql: str, reached_us: Mapping[str, int | None]) -> ParsedQuery:
+    """Parse a text that passed as a query, for other times up to which its temporal tables are known.
+
+    Args:
+        spark: Session.
+        query: From ``parse_query``.
+        sql: The same text.
+        reached_us: See ``put_versions``.
+    """
+    return replace(query, plan=_parse(spark, sql, reached_us))
+
+
+def _parse(spark: Any, sql: str, temporal: Mapping[str, int | None] | Collection[str] | None) -> Any:
+    sql, asked = (sql, {}) if temporal is None else take_times(sql)
+    try:
+        plan = java_session(spark).sessionState().sqlParser().parsePlan(sql)
+    except PySparkException as error:
+        raise invalid_query(error) from error
+    except Py4JJavaError as error:
+        # Scripts are switched off; the parser has no error of its own for that.
+        if "SQL_SCRIPTING" in str(error.java_exception.getMessage()):
+            raise InvalidQueryError(f"only a query is allowed, found {_NAMED['CompoundBody']}") from error
+        raise _beyond_engine(error) from error
+    return put_versions(plan, asked, temporal or ()) if asked or temporal else plan
 
 
 def analyse_query(spark: Any, query: ParsedQuery) -> Any:
