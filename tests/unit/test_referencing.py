@@ -107,7 +107,8 @@ def test_dataset_that_cannot_be_looked_into_is_refused_by_its_name(tmp_path: Pat
     with references(judge) as known:
         with pytest.raises(UnknownDatasetError, match=f"did you mean '{name}'"):
             known.get(f"{name}s", NOON)
-        assert known.find_columns("nobody") is None
+        with pytest.raises(UnknownDatasetError, match="no dataset 'nobody'"):
+            known.find_columns("nobody")
         for limit in ("MOST_ROWS", "MOST_BYTES"):
             with monkeypatch.context() as patch:
                 patch.setattr(referencing, limit, 1)
