@@ -25,8 +25,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from odf_engines.bad_rows import ValidatorCall
 from odf_engines.contract import IngestRequest, IngestResponse, Limits
 from odf_engines.engine import EngineSession
+from odf_engines.plug_in_names import VALIDATORS as BUILT_IN
 from odf_engines.registry import get_engine
-from odf_engines.validation.plug_in_names import validator_place
 from odf_protocol.events import (
     DataTypeDate,
     DataTypeFloat64,
@@ -51,7 +51,7 @@ SCHEMA = schema(
 
 
 def validator(name: str, **parameters: object) -> ValidatorCall:
-    place = validator_place(name)
+    place = BUILT_IN.find_place(name)
     assert place is not None
     return ValidatorCall(name=name, module=place[0], attribute=place[1], parameters=json.dumps(parameters))
 
