@@ -7,7 +7,7 @@ import pytest
 from odf_node.composition import open_node
 from support.daemons import Daemon, daemon, wait_until
 from support.nodes import RealNode
-from unit.test_notices import receiving
+from support.notice_receiver import receiving
 
 pytestmark = pytest.mark.timeout(600)
 
