@@ -101,7 +101,7 @@ run odf-node pull countries.incidence --home agency --system-time 2020-10-08T15:
 run odf-node sql --home agency -c "
   SELECT event_time, confirmed, population, confirmed_per_100000, system_time FROM countries.incidence
   WHERE country = 'Mexico' AND event_time IN ('2020-04-19', '2020-09-30', '2020-10-01', '2020-10-02') ORDER BY event_time"
-run odf-node log countries.incidence --home agency --output-format oneline
+run odf-node log countries.incidence --home agency
 
 chapter "2. The agency serves; an auditor pulls, re-executes and accepts"
 serve agency "$agency_port"
@@ -117,8 +117,8 @@ say "What had arrived was kept; over another line the pull goes on from there:"
 run odf-node pull "$agency_url/countries.daily" --home auditor
 run odf-node pull "$agency_url/countries.severity" --home auditor
 run odf-node list --home auditor
-run odf-node log countries.severity --home auditor --output-format oneline
-run odf-node log countries.severity --home auditor --limit 1
+run odf-node log countries.severity --home auditor
+run odf-node log countries.severity --home auditor --limit 1 --output-format yaml
 run odf-node tail countries.severity --home auditor -n 5
 run odf-node inspect trust countries.severity --home auditor
 run odf-node verify countries.daily --home auditor

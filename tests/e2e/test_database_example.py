@@ -35,7 +35,7 @@ def test_database_is_followed_by_its_column(tmp_path: Path) -> None:
 
     # What was deleted, nobody told.
     assert changes(node)[3:] == [(2, 2, "40.00", 2), (3, 2, "45.00", 4), (0, 4, "19.90", 5)]
-    head = node.must("log", "shop.orders", "-n", "1").out
+    head = node.must("log", "shop.orders", "-o", "yaml", "-n", "1").out
     assert "odf-node/table-cursor" in head
 
 

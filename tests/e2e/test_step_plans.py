@@ -104,7 +104,7 @@ def test_plan_of_a_view_reads_whole_inputs_again(tmp_path: Path) -> None:
     assert f"newest one block {did['block']}: read {after}, gave +" in text
     assert f"rows read, earlier steps had read {before}" in text
     assert f"  read {after}, gave +" in node.must("log", "totals", "-o", "oneline", "-n", "1").out
-    assert f"read {after}, gave +" in node.must("log", "totals", "-n", "1").out.splitlines()[0]
+    assert f"read {after}, gave +" in node.must("log", "totals", "-o", "yaml", "-n", "1").out.splitlines()[0]
     metrics = Metrics()
     with closing(SqliteMetadataStore(Home(node.home))) as store:
         add_step_figures(metrics, store, store)

@@ -60,12 +60,13 @@ def get_observer(settings: "Configuration", environment: Mapping[str, str]) -> O
     What cannot be told, as an extra is not installed or an address cannot be used, is said in a line and left alone.
     """
     endpoint, lineage = _find_endpoint(settings.telemetry, environment), settings.lineage
-    if endpoint is None and lineage.url is None and lineage.file is None:
+    has_lines = logging.getLogger("odf_node.runs").isEnabledFor(logging.INFO)
+    if endpoint is None and lineage.url is None and lineage.file is None and not has_lines:
         return UNOBSERVED
     with _LOCK:
-        key = settings.telemetry, endpoint, lineage
+        key = settings.telemetry, endpoint, lineage, has_lines
         if key not in _KNOWN:
-            made = []
+            made = [_open_lines()] if has_lines else []
             if endpoint is not None:
                 made.append(_guarded(lambda: _open_traces(settings.telemetry, endpoint), "telemetry"))
             if lineage.url is not None:
@@ -80,6 +81,12 @@ def _find_endpoint(settings: "Telemetry", environment: Mapping[str, str]) -> str
     if environment.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
         return None
     return settings.endpoint or next((text for name in _ENDPOINTS if (text := environment.get(name))), None)
+
+
+def _open_lines() -> Observer | None:
+    from odf_node.adapters.run_lines import RunLines
+
+    return RunLines()
 
 
 def _open_traces(settings: "Telemetry", endpoint: str) -> Observer:

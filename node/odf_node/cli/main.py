@@ -76,9 +76,9 @@ COMMANDS: Final[dict[str, str]] = {name: line for topic in TOPICS.values() for n
 ALIASES: Final = {"ls": "list", "mv": "rename", "rm": "delete"}
 """Names that a shell has made usual."""
 
-_GLOBAL_VALUES: Final = frozenset({"--home", "--system-time"})
+_GLOBAL_VALUES: Final = frozenset({"--home", "--log-file", "--system-time"})
 _HELP: Final = frozenset({"-h", "--help"})
-_GLOBAL: Final = frozenset({"-q", "--quiet", *_HELP, "--version", *_GLOBAL_VALUES})
+_GLOBAL: Final = frozenset({"-q", "--quiet", "-v", "--verbose", *_HELP, "--version", *_GLOBAL_VALUES})
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -188,6 +188,15 @@ def add_global_options(parser: argparse.ArgumentParser, *, default: str | None) 
         help="write with this system time instead of now (RFC 3339), to make a run repeatable",
     )
     group.add_argument("-q", "--quiet", action="store_true", default=default or False, help="say only what went wrong")
+    group.add_argument(
+        "-v", "--verbose", action="store_true", default=default or False, help="say what runs, and what took how long"
+    )
+    group.add_argument(
+        "--log-file",
+        metavar="FILE",
+        default=default,
+        help="append that to a file, with times, and where in the program an error arose",
+    )
 
 
 def nested_options() -> argparse.ArgumentParser:

@@ -59,6 +59,17 @@ _NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 def run_command(arguments: argparse.Namespace) -> int:
     """Run the command that ``arguments`` name and return its exit code."""
     command = str(arguments.command)
+    if not arguments.verbose and arguments.log_file is None:
+        return _run_and_answer(command, arguments)
+    from odf_node.cli.explaining import explained
+
+    try:
+        return explained(command, arguments, lambda: _run_and_answer(command, arguments))
+    except OSError as error:  # of the file for the log
+        return _fail_of_system(command, error)
+
+
+def _run_and_answer(command: str, arguments: argparse.Namespace) -> int:
     try:
         with stop_on_signals():
             code = _run(command, arguments)
@@ -140,6 +151,10 @@ def _say(command: str, text: str) -> None:
 
 
 def _show_traceback() -> None:
+    """Show where a failure arose to whoever asked for it; call it where it is caught."""
+    import logging
+
+    logging.getLogger("odf_node.failures").debug("failed:", exc_info=True)
     if os.environ.get(DEBUG_VARIABLE, "0") not in {"", "0"}:
         import traceback
 

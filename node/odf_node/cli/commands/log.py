@@ -12,7 +12,7 @@ from odf_node.derive.chain_log import describe_event
 from odf_node.wording import count_of
 from odf_protocol.manifest import block_to_json, iter_log_yaml
 
-_NEWEST: Final = 20  # guess: some screens of YAML
+_NEWEST: Final = 20  # guess: a screen
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -28,7 +28,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help=f"only the newest N blocks (default: {_NEWEST})",
     )
     how_many.add_argument("--all", dest="limit", action="store_const", const=None, help="all blocks, down to the first")
-    add_output_format(parser, "yaml", "json", "oneline")
+    add_output_format(parser, "oneline", "yaml", "json")
 
 
 def run(context: Context, arguments: argparse.Namespace) -> int:
