@@ -51,7 +51,19 @@ class Asker:
             self.context.console.note(note)
         if answer.fallback is not None:
             self.context.console.note(f"answered by {answer.engine}: {answer.fallback}")
+        self._warn_of_quotes(asked.sql)
         return answer
+
+    def _warn_of_quotes(self, sql: str) -> None:
+        """Say which texts are called like a column, for whoever knows another SQL (QUERY-13)."""
+        if '"' not in sql:
+            return
+        from odf_engines.dialects.double_quotes import find_texts_like_names
+
+        tables = self.context.node.queries.list_tables()
+        columns = {each for name, names in tables.items() if name.lower() in sql.lower() for each in names}
+        for text in find_texts_like_names(sql, self.engine or self.context.node.engine_roles.query, columns):
+            self.context.console.warn(f'"{text}" is a text in this SQL; the column is `{text}`, in back-ticks')
 
     def close(self) -> None:
         """Forget what was brought for questions."""
