@@ -71,6 +71,7 @@ def _write_source(path: Path, *, changed: bool) -> None:
 
 def _cluster_settings(cluster: LoopbackCluster, shared: Path) -> dict[str, str]:
     return {
+        "ODF_NODE_ENGINES_INGEST_FIRST": "",  # plain records are taken here otherwise, without Spark
         "ODF_NODE_ENGINES_SPARK_MASTER": cluster.master,
         "ODF_NODE_ENGINES_SPARK_SHARED_FOLDER": str(shared),
         "ODF_NODE_ENGINES_SPARK_SECRET": str(cluster.secret),

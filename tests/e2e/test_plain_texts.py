@@ -137,7 +137,14 @@ def test_append_in_another_order_than_the_source_is_by_event_time(tmp_path):
     read = ReadStepCsv(schema=schema(event_time=DataTypeDate(), n=DataTypeInt64()))
     source = "2020-01-02,1\n,2\n2020-01-01,3\n2020-01-02,4\n,5\n2020-01-01,6\n"
     rows = rows_of(RootDataset(read).ingest(source).data_path)
-    assert [row["n"] for row in rows] == [2, 5, 3, 6, 1, 4]
+    assert [row["n"] for row in rows] == [
+        3,
+        6,
+        1,
+        4,
+        2,
+        5,
+    ]  # those without a time get that of the ingest, which is later
     bad = "2020-01-02,1\nnever,2\n2020-01-01,3\n"
     rows = rows_of(RootDataset(read).ingest(bad).data_path)
     assert [row["n"] for row in rows] == [3, 1]
