@@ -231,7 +231,7 @@ content:
 
 # How far it is (ENGINE-29)
 
-MANY = 250_000
+MANY = 1_000_000
 LONG = schema(event_time=DataTypeDate(), n=DataTypeInt64())
 
 

@@ -196,7 +196,7 @@ def test_results_of_a_query_are_validated_and_stand_as_json() -> None:
     query = TransformSql(engine="spark", query="SELECT event_time, n * 2 AS twice FROM input")
     dataset = RootDataset(READ, preprocess=query)
     response = dataset.ingest(ROWS, validators=(call("Range", column="twice", most="7"),))
-    assert [row["twice"] for row in rows_of(response.data_path)] == [6, 2, 2]
+    assert [row["twice"] for row in rows_of(response.data_path)] == [2, 2, 6]
     bad, broken = sorted(quarantined(response), key=lambda row: row["stage"], reverse=True)
     assert (bad["record"], json.loads(bad["original"])) == (None, {"event_time": "2020-01-01", "twice": 400})
     assert bad["errors"][0]["value"] == "400"

@@ -9,7 +9,9 @@ from support.limit_escapes import ATTEMPTS
 from support.sql_escapes import FIRST_SERIES, SQL_PROBES, STOPPED_BY_SWITCHES
 
 ROOT = Path(__file__).parent.parent.parent
-OUTPUT_TESTS = [ROOT / "tests" / "unit" / f"{name}.py" for name in ("test_engine_outputs", "test_output_reader")]
+OUTPUT_TESTS = [
+    ROOT / "tests" / name for name in ("unit/test_engine_outputs.py", "integration/engines/test_output_reader.py")
+]
 
 
 def test_table_is_made_from_the_suite():
