@@ -113,8 +113,8 @@ def measure(engine: SparkEngine, folder: Path, name: str, sources: dict[str, tup
             started = time.perf_counter()
             response = session.transform(request)
             times.append(time.perf_counter() - started)
-    assert response.data_path is not None
-    given = pq.read_metadata(response.data_path).num_rows
+        assert response.data_path is not None
+        given = pq.read_metadata(response.data_path).num_rows
     print(f"{name}: plain Spark {stock_s:.1f} s; a step, which gives {given:,} rows, {min(times):.1f} s", end="")
     print(f": ratio {min(times) / stock_s:.2f} (goal {GOAL})", flush=True)
 
