@@ -206,14 +206,16 @@ def _iter_ranges(source: TransformInput, window: EventWindow, after_us: int) -> 
 
 
 def _are_late(rows: Arrivals, window: EventWindow, alias: str) -> npt.NDArray[np.bool_]:
-    found: npt.NDArray[np.bool_]
+    is_behind: npt.NDArray[np.bool_] = rows.times_us < rows.known_us
     if not window.inputs[alias].is_cut:
         # Rows that are joined may count for any later window, so for all that are not closed yet.
-        found = rows.times_us < rows.known_us
-        return found
-    since_start = (rows.times_us - window.start_us) % window.slide_us
-    latest_start = rows.times_us - since_start
+        return is_behind
+    # A window ends behind each of its rows, so none is closed for a row that is not behind a watermark.
+    (places,) = np.nonzero(is_behind)
+    times = rows.times_us[places]
+    since_start = (times - window.start_us) % window.slide_us
     earlier = (window.size_us - since_start - 1) // window.slide_us  # windows that began before the latest one
-    earliest_end = latest_start - earlier * window.slide_us + window.size_us
-    found = (since_start < window.size_us) & (earliest_end <= rows.known_us)
+    earliest_end = times - since_start - earlier * window.slide_us + window.size_us
+    found = np.zeros(len(is_behind), dtype=np.bool_)
+    found[places] = (since_start < window.size_us) & (earliest_end <= rows.known_us[places])
     return found
