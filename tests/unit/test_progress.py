@@ -46,6 +46,16 @@ def test_transfer_that_stands_still_has_no_rate_and_no_end() -> None:
     assert describe("pulling", running, 40.0, bar=False) == "pulling: 5.0 MB of 100 MB, 0 B/s"
 
 
+def test_line_that_is_too_wide_keeps_its_figures() -> None:
+    running = meter()
+    running.advance(MB, 0.0)
+    line = describe(f"taking in /{'long/' * 30}", running, 0.5, bar=False, width=60)
+    assert line.startswith("taking in /long/")
+    assert line.endswith("...: 1.0 MB of 100 MB")
+    assert len(line) == 60
+    assert describe("taking in", running, 0.5, bar=False, width=5) == "taking in: 1.0 MB of 100 MB"
+
+
 def test_transfer_that_begins_again_is_not_more_than_done() -> None:
     running = meter()
     for second, size in enumerate((10 * MB, 10 * MB, -20 * MB, 5 * MB)):

@@ -25,6 +25,8 @@ PLAIN_EACH_S: Final = 60.0  # guess: a line a minute is read, more is noise; sho
 WINDOW_S: Final = 10.0
 """What rates are measured over.  # guess: steady, and over soon after a stall"""
 _LEAST_WINDOW_S: Final = 1.0
+_MARK: Final = "..."
+_LEAST_LABEL: Final = 16  # guess: the beginning of a name
 _SAID_FROM_S: Final = 2.0
 """Steps shorter than this show no time."""
 
@@ -179,8 +181,8 @@ class Progress:
                 return
             self._drawn_s = time.monotonic()
             if self._moves:
-                line = self._clean(describe(self._label, self._meter, self._drawn_s, bar=True))
-                line = line[: shutil.get_terminal_size().columns - 1]
+                width = shutil.get_terminal_size().columns - 1
+                line = self._clean(describe(self._label, self._meter, self._drawn_s, bar=True, width=width))[:width]
                 print("\r" + line.ljust(self._width), end="", file=self._stream, flush=True)
                 self._width = len(line)
             else:
@@ -197,8 +199,15 @@ def plain_seconds(environment: Mapping[str, str]) -> float:
     return min(max(0.0, each_s), threading.TIMEOUT_MAX) if math.isfinite(each_s) else PLAIN_EACH_S
 
 
-def describe(label: str, meter: Meter, now_s: float, *, bar: bool) -> str:
-    """Say on one line what is going on and how far it is."""
+def describe(label: str, meter: Meter, now_s: float, *, bar: bool, width: int | None = None) -> str:
+    """Say on one line what is going on and how far it is; of a line that is too wide, the label is cut."""
+    figures = _describe_figures(meter, now_s, bar=bar)
+    if width is not None and len(label) > (room := max(_LEAST_LABEL, width - len(figures))):
+        label = f"{label[: room - len(_MARK)]}{_MARK}"
+    return f"{label}{figures}"
+
+
+def _describe_figures(meter: Meter, now_s: float, *, bar: bool) -> str:
     rate, left_s = meter.find_rate(now_s), meter.find_left_s(now_s)
     done, unit = max(0, meter.done), meter.unit
     speed = "" if rate is None else f", {_format_amount(rate, unit)}/s"
@@ -211,9 +220,9 @@ def describe(label: str, meter: Meter, now_s: float, *, bar: bool) -> str:
         # Where nothing of it is done yet, the time so far is all that is known.
         left = "" if left_s is None else f"{format_seconds(left_s)} left"
         left = left or (so_far if unit != _BYTES else "")
-        return f"{label}{drawn} {shown} of {_format_amount(meter.total, unit)}{speed}{left and f', {left}'}"
+        return f"{drawn} {shown} of {_format_amount(meter.total, unit)}{speed}{left and f', {left}'}"
     parts = [f"{_format_amount(done, unit)}{speed}" if done else "", so_far]
-    return ", ".join([label, *filter(None, parts)])
+    return "".join(f", {each}" for each in parts if each)
 
 
 def _format_amount(amount: float, unit: str) -> str:
