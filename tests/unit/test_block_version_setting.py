@@ -45,7 +45,7 @@ def test_version_is_chosen_when_a_dataset_is_added(
     for name, options in (("plain", []), ("old", ["--block-version", "2"])):
         Path(f"{name}.yaml").write_text(manifest.format(name))
         assert main(["add", f"{name}.yaml", *options]) == 0
-        assert main(["log", name]) == 0
+        assert main(["log", name, "-o", "yaml"]) == 0
         assert f"version: {2 if options else 3}\n" in capsys.readouterr().out
     with pytest.raises(SystemExit):
         main(["add", "plain.yaml", "--block-version", "4"])
