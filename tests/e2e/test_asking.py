@@ -59,6 +59,12 @@ def test_question_that_names_no_engine_is_answered_at_once_query_7(home: Path) -
     assert (done.returncode, done.stdout, done.stderr) == (0, '"count(1)","max(city)"\n3,"Rome;"\n', "")
 
 
+def test_text_in_double_quotes_that_is_called_like_a_column_is_warned_of_query_13(home: Path) -> None:
+    done = run_command(home, "sql", "-o", "csv", "-c", 'SELECT "City", "town" FROM my.cities LIMIT 1')
+    assert done.stdout.splitlines()[1] == '"City","town"'
+    assert done.stderr == 'warning: "City" is a text in this SQL; the column is `City`, in back-ticks\n'
+
+
 def test_standard_input_is_a_script_query_9(home: Path) -> None:
     done = run_command(home, "sql", *FUSION, "--as-of", "2024-02-01T12:00:00Z", "-o", "csv", given=COUNT.encode())
     assert (done.returncode, done.stdout) == (0, '"n"\n2\n')

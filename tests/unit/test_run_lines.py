@@ -1,5 +1,6 @@
 """``-v`` and ``--log-file``: what a command did, for people (OBSERVE-10)."""
 
+import argparse
 import logging
 import stat
 from pathlib import Path
@@ -8,6 +9,7 @@ import pytest
 
 from odf_engines.stage_figures import StageFigures
 from odf_node.adapters.run_lines import RUNS, RunLines
+from odf_node.cli.explaining import explained
 from odf_node.cli.main import main
 from odf_node.ports.observing import DatasetVersion, Run, RunKind
 
@@ -76,6 +78,21 @@ def test_file_has_times_and_the_place_of_an_error_and_is_appended_to(
     assert rest[-1].endswith("exit code 3")
     assert "\x1b" not in log.read_text()
     assert stat.S_IMODE(log.stat().st_mode) == 0o600
+
+
+def test_warning_is_said_on_the_terminal_although_there_is_a_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = argparse.Namespace(verbose=False, log_file=str(tmp_path / "node.log"))
+
+    def run() -> int:
+        logging.getLogger("odf_node.observing").warning("12 spans were not delivered")
+        logging.getLogger("odf_node.runs").info("ingest")
+        return 0
+
+    assert explained("ingest", arguments, run) == 0
+    assert capsys.readouterr().err == "12 spans were not delivered\n"
+    assert "12 spans" in (tmp_path / "node.log").read_text()
 
 
 def test_file_that_cannot_be_opened_ends_the_command_before_it_begins(

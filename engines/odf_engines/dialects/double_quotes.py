@@ -3,30 +3,24 @@
 Source: clause QUERY-13 in ``spec/query.md``.
 """
 
-from collections.abc import Iterable
-
 from odf_engines.dialects.translation import dialect_of
 
-__all__ = ["find_texts_like_names"]
+__all__ = ["find_double_quoted_texts"]
 
 
-def find_texts_like_names(sql: str, engine: str, names: Iterable[str]) -> list[str]:
-    """Find what stands in double quotes, is a text to the engine, and is called like a column.
+def find_double_quoted_texts(sql: str, engine: str) -> list[str]:
+    """Find what stands in double quotes and is a text to the engine, each once.
 
     Args:
         sql: A question that the engine answered.
         engine: Whose SQL it is.
-        names: Of columns; case does not matter.
-
-    Returns:
-        The names as they are written in the question, each once.
     """
+    from sqlglot.errors import TokenError
     from sqlglot.tokens import TokenType
 
-    known = {each.lower() for each in names}
-    texts = (
-        each.text
-        for each in dialect_of(engine.lower()).tokenize(sql)
-        if each.token_type == TokenType.STRING and sql[each.start] == '"'
-    )
-    return [*dict.fromkeys(each for each in texts if each.lower() in known)]
+    try:
+        tokens = dialect_of(engine.lower()).tokenize(sql)
+    except TokenError:
+        return []  # the engine can read what the library cannot
+    texts = (each.text for each in tokens if each.token_type == TokenType.STRING and sql[each.start] == '"')
+    return [*dict.fromkeys(texts)]

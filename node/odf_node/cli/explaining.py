@@ -49,10 +49,10 @@ def explained(command: str, arguments: argparse.Namespace, run: Callable[[], int
         if arguments.log_file is not None:
             handlers.append(_open_file(Path(arguments.log_file).expanduser()))
             _SERVED.addHandler(handlers[0])
-        if arguments.verbose:
-            handlers.append(logging.StreamHandler(sys.stderr))
-            handlers[-1].setFormatter(_Printable("%(message)s"))
-            handlers[-1].setLevel(logging.INFO)
+        # Warnings get there anyhow, until somebody else hears of them.
+        handlers.append(logging.StreamHandler(sys.stderr))
+        handlers[-1].setFormatter(_Printable("%(message)s"))
+        handlers[-1].setLevel(logging.INFO if arguments.verbose else logging.WARNING)
         for each in handlers:
             _ALL.addHandler(each)
         _ALL.setLevel(logging.DEBUG)

@@ -58,12 +58,16 @@ class Asker:
         """Say which texts are called like a column, for whoever knows another SQL (QUERY-13)."""
         if '"' not in sql:
             return
-        from odf_engines.dialects.double_quotes import find_texts_like_names
+        from odf_engines.dialects.double_quotes import find_double_quoted_texts
 
+        texts = find_double_quoted_texts(sql, self.engine or self.context.node.engine_roles.query)
+        if not texts:
+            return
         tables = self.context.node.queries.list_tables()
-        columns = {each for name, names in tables.items() if name.lower() in sql.lower() for each in names}
-        for text in find_texts_like_names(sql, self.engine or self.context.node.engine_roles.query, columns):
-            self.context.console.warn(f'"{text}" is a text in this SQL; the column is `{text}`, in back-ticks')
+        columns = {each.lower() for name, names in tables.items() if name.lower() in sql.lower() for each in names}
+        for text in texts:
+            if text.lower() in columns:
+                self.context.console.warn(f'"{text}" is a text in this SQL; the column is `{text}`, in back-ticks')
 
     def close(self) -> None:
         """Forget what was brought for questions."""
