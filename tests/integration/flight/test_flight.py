@@ -1,7 +1,7 @@
 """Arrow Flight SQL, asked by the real ADBC driver over a real socket (FLIGHT-1 to FLIGHT-13)."""
 
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,19 +17,6 @@ from support.secretive_node import FRIEND_TOKEN, THIEF_TOKEN, SecretiveNode
 
 ROOTS = adbc_driver_flightsql.DatabaseOptions.TLS_ROOT_CERTS.value
 HEADER = adbc_driver_flightsql.DatabaseOptions.AUTHORIZATION_HEADER.value
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecretiveNode]:
-    made = SecretiveNode.create(tmp_path_factory.mktemp("flight") / "node")
-    with closing(made.node):
-        yield made
-
-
-@pytest.fixture(scope="module")
-def served(made: SecretiveNode) -> Iterator[FlightNode]:
-    with serving_flight(made) as served:
-        yield served
 
 
 @contextmanager

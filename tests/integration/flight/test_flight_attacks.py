@@ -28,19 +28,6 @@ WIDE = "SELECT repeat('x', 100000) AS text FROM range(2000)"
 ONE_LINE = (flight.FlightServerError, flight.FlightUnavailableError)
 
 
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecretiveNode]:
-    made = SecretiveNode.create(tmp_path_factory.mktemp("flight") / "node")
-    with closing(made.node):
-        yield made
-
-
-@pytest.fixture(scope="module")
-def served(made: SecretiveNode) -> Iterator[FlightNode]:
-    with serving_flight(made) as served:
-        yield served
-
-
 @contextmanager
 def connected(served: FlightNode) -> Iterator[Any]:
     with flight.connect(served.url) as client:

@@ -51,19 +51,6 @@ def java() -> Iterator[Any]:
         gateway.shutdown()
 
 
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecretiveNode]:
-    made = SecretiveNode.create(tmp_path_factory.mktemp("flight") / "node")
-    with closing(made.node):
-        yield made
-
-
-@pytest.fixture(scope="module")
-def served(made: SecretiveNode) -> Iterator[FlightNode]:
-    with serving_flight(made) as served:
-        yield served
-
-
 @contextmanager
 def connected(java: Any, url: str, **settings: str) -> Iterator[Any]:
     place = url.partition("://")[2]
