@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 
 from odf_engines.contract import Limits, QueryRequest, QueryTable
 from odf_engines.spark.engine import SparkEngine
+from odf_engines.spark.session import SparkHostSession
 from odf_protocol.vocabulary import Vocabulary
 from support.transforms import ORDERS, write_orders
 
@@ -76,8 +77,10 @@ def main() -> None:
         assert free.stdout is not None
         assert free.stdout.readline() == "ready\n"
         table = QueryTable(name="orders", vocabulary=Vocabulary(), schema=ORDERS, slices=paths)
-        engine = SparkEngine(cores=2, is_long_lived=True)
+        engine = SparkEngine(cores=2)
         with engine.open(folder, Limits()) as session:
+            assert isinstance(session, SparkHostSession)
+            session.compile_fully()
             for title, sql in QUESTIONS.items():
                 ours_s, free_s = [], []
                 for _ in range(ROUNDS):

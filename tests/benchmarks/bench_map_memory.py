@@ -67,7 +67,7 @@ def main() -> int:
     """Print the figures."""
     rows = int(float(sys.argv[1]) * 1_000_000) if len(sys.argv) > 1 else 50_000_000
     memory_bytes = (int(sys.argv[2]) if len(sys.argv) > 2 else 2048) * MIB
-    engine = SparkEngine(is_long_lived=True)
+    engine = SparkEngine()
     engine.prepare()
     with tempfile.TemporaryDirectory(dir=Path.cwd()) as name:
         folder = Path(name)
@@ -86,7 +86,6 @@ def main() -> int:
             watch = threading.Thread(target=watch_peak, args=(is_over, session, peak))
             watch.start()
             try:
-                session.start()
                 request = transform_request(QUERY, orders_input(slices, (0, rows - 1)), limits=limits)
                 response = session.transform(request)
             except LimitExceededError as error:

@@ -1,11 +1,14 @@
 """Sessions over their life: started on demand, kept warm, ended by limits, started again; queries that attack."""
 
+import hashlib
+
 import pytest
 
 from odf_engines.contract import Limits
 from odf_engines.errors import EngineFailureError, InvalidQueryError, LimitExceededError
 from odf_engines.host.session import is_worn
 from odf_engines.sandbox.resources import usage_of
+from odf_engines.spark import session as spark_sessions
 from support.transforms import orders_input, output_rows, transform_request, write_orders
 
 pytestmark = pytest.mark.spark
@@ -62,6 +65,28 @@ def test_session_survives_what_a_query_does_to_it_and_closing_it_leaves_nothing(
         # Closing may be asked for again. That it ends every process is seen of the machines of test_engine_invariance.
         session.close()
     assert list(workspace.iterdir()) == []
+
+
+def test_large_step_starts_another_process_that_stays_and_gives_the_same_bytes(
+    spark_engine, workspace, orders, tmp_path, monkeypatch
+):
+    """Clause ENGINE-30."""
+    few = orders_input([write_orders(tmp_path / "few.parquet", ROWS[:49])], (0, 48))
+    groups = "SELECT status, max(event_time) AS event_time, sum(id) AS total FROM orders GROUP BY status"
+    monkeypatch.setattr(spark_sessions, "LARGE_STEP_ROWS", 50)
+    with spark_engine.open(workspace, Limits(wall_s=600.0, memory_bytes=GIB)) as session:
+
+        def step(rows):
+            path = session.transform(transform_request(groups, rows)).data_path
+            return hashlib.sha3_256(path.read_bytes()).hexdigest(), session._process
+
+        expected, first = step(few)
+        assert step(few)[1] is first
+        large, second = step(orders)
+        assert second is not first
+        assert not first.is_running
+        assert step(few) == (expected, second)
+        assert step(orders) == (large, second)
 
 
 def test_inputs_are_shown_read_only_and_unchanged(spark_session, orders):

@@ -20,6 +20,7 @@ from odf_engines.host.session import open_session
 from odf_engines.spark.guest import spark_guest
 from odf_engines.spark.launch import SETTINGS, SHORT_LIVED
 from odf_engines.spark.runtime import find_runtime
+from odf_engines.spark.session import SparkHostSession
 from odf_protocol.events import AddPushSource, MergeStrategy, SetPollingSource
 from odf_protocol.multihash import Multihash
 from odf_protocol.vocabulary import Vocabulary
@@ -42,7 +43,6 @@ class SparkEngine:
         cores: Tasks at the same time; by default those of the machine, at most 4. Never changes a result.
         is_confined_by_caller: Whether this whole program runs in a container of its own, in which no sandbox can be
             made; then the container is the sandbox. Never true where strangers' queries meet anything of value.
-        is_long_lived: Whether sessions work for minutes on large data, so that Java's slow second compiler pays off.
     """
 
     name = "spark"
@@ -55,10 +55,8 @@ class SparkEngine:
         cores: int | None = None,
         *,
         is_confined_by_caller: bool = False,
-        is_long_lived: bool = False,
     ) -> None:
         self._is_confined_by_caller = is_confined_by_caller
-        self._is_long_lived = is_long_lived
         self.cache = cache or user_cache()
         self._cores = cores or min(len(os.sched_getaffinity(0)), _MOST_CORES)
 
@@ -82,7 +80,13 @@ class SparkEngine:
 
     def open(self, workspace: Path, limits: Limits) -> EngineSession:
         """See ``Engine``."""
-        return open_session(self._guest, workspace, limits, is_confined_by_caller=self._is_confined_by_caller)
+        return open_session(
+            self._guest,
+            workspace,
+            limits,
+            is_confined_by_caller=self._is_confined_by_caller,
+            session=SparkHostSession,
+        )
 
     def open_on_cluster(self, cluster: Cluster, workspace: Path, limits: Limits) -> EngineSession:
         """See ``ClusterEngine``."""
@@ -95,8 +99,7 @@ class SparkEngine:
 
         runtime = find_runtime()
         class_data = find_class_data(runtime, self.cache)
-        options = () if self._is_long_lived else SHORT_LIVED
-        return spark_guest(runtime, cores=cores or self._cores, class_data=class_data, java_options=options)
+        return spark_guest(runtime, cores=cores or self._cores, class_data=class_data, java_options=SHORT_LIVED)
 
     def prepare(self) -> None:
         """Make what shortens every later start on this machine; takes half a minute once, then nothing.
