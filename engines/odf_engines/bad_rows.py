@@ -7,6 +7,8 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from odf_engines.records.referenced_rows import ReferencedRows
+
 __all__ = ["MAX_CODES", "MAX_REASONS", "PREDICATE", "QuarantineReason", "ValidatorCall", "conditions_of"]
 
 MAX_REASONS = 5
@@ -26,6 +28,7 @@ class ValidatorCall:
         attribute: and the class.
         parameters: As they were declared, JSON: an object of texts, and of lists and objects of them.
         is_warning: Rows with its faults are taken all the same.
+        rows: Of the dataset that its parameter ``dataset`` names; None where it has none, or nothing is known of it.
     """
 
     name: str
@@ -33,6 +36,7 @@ class ValidatorCall:
     attribute: str
     parameters: str = "{}"
     is_warning: bool = False
+    rows: ReferencedRows | None = None
 
 
 PREDICATE = "Predicate"

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING
 
 from odf_engines.bad_rows import MAX_CODES, MAX_REASONS, QuarantineReason, ValidatorCall
 from odf_engines.conversion.call import ConverterCall
-from odf_engines.conversion.referenced_rows import ReferencedRows
 from odf_engines.errors import (
     EngineError,
     EngineFailureError,
@@ -33,6 +32,7 @@ from odf_engines.limits import Limits
 from odf_engines.lookback import Lookback
 from odf_engines.prepared_rows import PreparedRows
 from odf_engines.readers.call import ReaderCall
+from odf_engines.records.referenced_rows import ReferencedRows
 from odf_engines.stage_figures import StageFigures
 from odf_protocol.events import DataSchema, MergeStrategy, OffsetInterval, ReadStep, TransformSql
 from odf_protocol.multihash import Multihash

@@ -88,8 +88,10 @@ VALIDATORS: Final = PlugInNames(
         "OneOf": ("odf_engines.validation.value_checks", "OneOf"),
         "Predicate": ("odf_engines.validation.predicate", "Predicate"),
         "Range": ("odf_engines.validation.value_checks", "Range"),
+        "Reference": ("odf_engines.validation.reference", "Reference"),
         "Required": ("odf_engines.validation.value_checks", "Required"),
         "RowCount": ("odf_engines.validation.batch_checks", "RowCount"),
+        "Type": ("odf_engines.validation.value_checks", "Type"),
         "Unique": ("odf_engines.validation.batch_checks", "Unique"),
     },
 )

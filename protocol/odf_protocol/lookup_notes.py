@@ -19,7 +19,7 @@ from odf_protocol.multihash import Multihash
 __all__ = ["ATTRIBUTE", "MAX_LOOKUPS", "LookedUp", "attributes_of", "list_lookups"]
 
 ATTRIBUTE: Final = "w3id.org/odf-node/lookups"
-MAX_LOOKUPS: Final = 100  # as many converters as a manifest may declare
+MAX_LOOKUPS: Final = 200  # as many converters and validators as a manifest may declare
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ import pytest
 
 from odf_node.adapters.clocks import SystemClock
 from odf_node.composition import Node
+from odf_node.datasets.referencing import References
 from odf_node.home import Home
 from odf_node.ingest.correcting import Correcting
 from odf_node.ports import HeadMovedError
@@ -286,7 +287,8 @@ def test_correction_is_not_made_where_somebody_wrote_since_it_was_shown(
                 monkeypatch.setenv(name, value)
             (record,) = (each for each in opened.chains.list_datasets() if each.name == "cities")
             ports = opened.chains, opened.commits, opened.documents, opened.objects, opened.keys
-            correcting = Correcting(*ports, opened.queries, opened.home.staging)
+            references = References(opened.chains, opened.object_names, opened.objects, opened.queries.engines.rows)
+            correcting = Correcting(*ports, opened.queries, references, opened.home.staging)
             planned = correcting.plan_retraction(record, "city = 'Oslo'", WHY)
         ingest(node, OSLO)
         kept = list_kept(node.home)

@@ -1,17 +1,19 @@
 """Values looked up in another dataset by real ingests, with both engines, and what is noted of it (CONV-8)."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from odf_engines.arrow.engine import ArrowEngine
 from odf_engines.contract import Limits
-from odf_engines.conversion.referenced_rows import ReferencedRows
+from odf_engines.records.referenced_rows import ReferencedRows
 from odf_protocol.events import DataTypeInt64, DataTypeString, MergeStrategySnapshot, ReadStepCsv
 from support.command_line import list_kept
-from support.ingests import RootDataset, rows_of, schema
+from support.ingests import RootDataset, quarantined, rows_of, schema
 from support.nodes import RealNode
 from unit.test_lookup import lookup
+from unit.test_validators import call as valid
 
 ROOT = """
 kind: DatasetSnapshot
@@ -111,6 +113,51 @@ def test_columns_of_a_dataset_that_is_here_are_checked_by_add(tmp_path: Path) ->
     assert list_kept(node.home) == before
 
 
+REFERENCE = """\
+    - kind: SetAttachments
+      attachments:
+        kind: Embedded
+        items:
+          - path: odf-node/ingest.yaml
+            content: |
+              largestBadShare: 0.5
+              validators:
+                - {{kind: Reference, dataset: {dataset}, on: {{code: {column}}}}}
+"""
+
+
+def test_reference_parts_rows_and_blocks_of_ingests_and_corrections_say_which_head_was_asked(tmp_path: Path) -> None:
+    node = RealNode(tmp_path / "home")
+    node.must("add", countries(tmp_path))
+    known = "event_time,code,name\n2020-01-01T00:00:00Z,CH,Swiss\n"
+    (report,) = node.must("ingest", "countries", file(tmp_path, "countries.csv", known), "-o", "json").json()
+    columns, before = ["event_time TIMESTAMP", "code STRING", "n INT"], list_kept(node.home)
+    for dataset, column, said in (
+        ("contries", "code", "validators[0].dataset: a dataset, found contries"),
+        ("countries", "cade", "did you mean 'code'?"),
+    ):
+        ran = node.run("add", manifest(tmp_path, "sales", columns, REFERENCE.format(dataset=dataset, column=column)))
+        assert (ran.code, said in ran.err) == (7, True), ran.err
+    assert list_kept(node.home) == before
+    node.must("add", manifest(tmp_path, "sales", columns, REFERENCE.format(dataset="countries", column="code")))
+    node.must("ingest", "sales", file(tmp_path, "sales.csv", SALES))
+    assert [row["code"] for row in node.must("tail", "sales", "-o", "json").json()] == ["CH", None]
+    (waiting,) = node.must("quarantine", "show", "sales", "-o", "json").json()
+    said = [(each["plug_in"], each["code"], each["column"], each["value"]) for each in waiting["errors"]]
+    assert said == [("Reference", "reference", "code", "XX")]
+    before = list_kept(node.home)
+    refused = node.run(
+        "correct", "sales", "--where", "n = 1", "--set", "code='YY'", "--reason", "typing error", "--yes"
+    )
+    assert "countries has no row with this code" in refused.err, refused
+    assert list_kept(node.home) == before
+    node.must("correct", "sales", "--where", "n = 3", "--set", "code='CH'", "--reason", "typing error", "--yes")
+    noted = [line for line in node.must("log", "sales", "-o", "oneline").out.splitlines() if "looked up in" in line]
+    assert len(noted) == 2
+    assert all(report["id"] in line and report["head"][-8:] in line for line in noted)
+    assert "typing error" in noted[0]
+
+
 READ = ReadStepCsv(schema=schema(code=DataTypeString(), n=DataTypeInt64()), header=True)
 THEIRS = "code,people\nCH,8\nFR,60\nFR,67\n"
 OURS = "code,n\nFR,1\nCH,2\nXX,3\n"
@@ -132,4 +179,16 @@ def test_both_engines_look_up_alike(tmp_path: Path) -> None:
         assert spark.data_path.read_bytes() == slice_bytes
         keyed = RootDataset(READ, MergeStrategySnapshot(primary_key=("code",)))
         rows_keyed = rows_of(keyed.ingest(OURS, converters=(lookup(rows),)).data_path)
+        # ... and refer alike.
+        asked = replace(valid("Reference", dataset="countries", on={"code": "code"}), rows=rows)
+        typed = valid("Type", column="n", type="INT")
+        answers = [
+            RootDataset(READ, session=each).ingest(f"{OURS}CH,2147483648\n", validators=(asked, typed))
+            for each in (arrow, None)
+        ]
+        slices = [each.data_path.read_bytes() for each in answers if each.data_path is not None]
+        assert slices[0] == slices[1]
+        wrong = [[(row["record"], row["errors"]) for row in quarantined(each)] for each in answers]
+        assert wrong[0] == wrong[1]
+        assert [number for number, _ in wrong[0]] == [3, 4]
     assert {(row["code"], row["people"]) for row in rows_keyed} == {("FR", 67), ("CH", 8), ("XX", None)}

@@ -16,7 +16,7 @@ from odf_engines.conversion.call import ConverterCall
 from odf_engines.conversion.contract import ColumnsUnknownError, ConverterContext, ParameterError
 from odf_engines.conversion.converted_rows import make_converter
 from odf_engines.conversion.lookup import Lookup
-from odf_engines.conversion.referenced_rows import ReferencedRows
+from odf_engines.records.referenced_rows import ReferencedRows
 from odf_protocol.events import AddData
 from odf_protocol.events.extra_attributes import ExtraAttributes
 from odf_protocol.lookup_notes import ATTRIBUTE, LookedUp, attributes_of, list_lookups

@@ -5,7 +5,7 @@ Source: clauses CONV-1, CONV-6 and CONV-8 in ``spec/conversion.md``.
 
 from dataclasses import dataclass, field
 
-from odf_engines.conversion.referenced_rows import ReferencedRows
+from odf_engines.records.referenced_rows import ReferencedRows
 
 __all__ = ["ConverterCall"]
 

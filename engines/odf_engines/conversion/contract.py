@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from odf_engines.conversion.referenced_rows import ReferencedRows
+from odf_engines.records.referenced_rows import ReferencedRows
 from odf_engines.validation.contract import Fault, ParameterError
 
 __all__ = ["ColumnsUnknownError", "Converted", "Converter", "ConverterContext", "Fault", "ParameterError", "Selection"]

@@ -11,29 +11,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from odf_engines.conversion.contract import ConverterContext, ParameterError, Selection
+from odf_engines.validation.keys import check_key_columns
 
-__all__ = ["Deduplicate", "check_key_columns"]
+__all__ = ["Deduplicate"]
 
 _KEPT: Final = ("First", "Last")
 _PLACE: Final = "\0place"  # no column of a slice is called so
 _RANK: Final = "\0rank"
-
-
-def check_key_columns(schema: pa.Schema, names: list[str], parameter: str) -> None:
-    """Refuse columns that are not there, are there twice, or have no plain values to compare.
-
-    Raises:
-        ParameterError: One is.
-    """
-    known = schema.names
-    if not names or len(set(names)) != len(names):
-        raise ParameterError(parameter, expected="different columns, one at least", found=", ".join(names) or "none")
-    for name in names:
-        if name not in known:
-            raise ParameterError(parameter, expected=f"columns of the rows ({', '.join(known)})", found=name,
-                                 known=known)  # fmt: skip
-        if pa.types.is_nested(kind := schema.field(name).type):
-            raise ParameterError(parameter, expected="columns of plain values", found=f"{name}: {kind}")
 
 
 class Deduplicate(Selection):

@@ -12,8 +12,9 @@ import pyarrow as pa
 
 from odf_engines.conversion.column_converters import check_new_names
 from odf_engines.conversion.contract import Converted, Converter, ConverterContext, ParameterError
-from odf_engines.conversion.value_converters import Bad, judge_each, text_at
+from odf_engines.conversion.value_converters import text_at
 from odf_engines.validation.columns import ColumnPath
+from odf_engines.validation.text_values import Bad, judge_each
 
 __all__ = ["JsonPath"]
 

@@ -19,13 +19,11 @@ from odf_engines.conversion.contract import (
     Fault,
     ParameterError,
 )
-from odf_engines.conversion.deduplicate import check_key_columns
-from odf_engines.conversion.referenced_rows import plain_schema_of, read_in_force
+from odf_engines.validation.keys import KeyTable, check_alike, check_key_columns, find_plain_columns, read_keyed
 
 __all__ = ["Lookup"]
 
 _MISSING: Final = ("Null", "Refuse", "Keep")
-_WIDEST: Final = pa.int64()
 
 
 class Lookup(Converter):
@@ -56,14 +54,11 @@ class Lookup(Converter):
             raise ParameterError("take", expected="columns that rows have, to keep their values", found=new[0])
         if context.rows is None:
             raise ColumnsUnknownError(parameters.dataset)
-        theirs = plain_schema_of(context.rows)
-        for name, parameter in [*((each, "on") for each in on.values()), *((each, "take") for each in take)]:
-            if name not in theirs.names:
-                expected = f"plain columns of {parameters.dataset} ({', '.join(theirs.names)})"
-                raise ParameterError(parameter, expected=expected, found=name, known=theirs.names)
+        wanted = {**dict.fromkeys(take, "take"), **dict.fromkeys(on.values(), "on")}
+        theirs = find_plain_columns(context.rows, parameters.dataset, wanted)
         self._rows, self._theirs = context.rows, theirs
         for own, other in on.items():
-            _check_alike("on", own, schema.field(own).type, other, theirs.field(other).type)
+            check_alike("on", own, schema.field(own).type, other, theirs.field(other).type)
         if parameters.missing == "Keep":
             for other, own in take.items():
                 if (kind := schema.field(own).type) != (found := theirs.field(other).type):
@@ -105,72 +100,5 @@ class Lookup(Converter):
         return Fault(code="missing", message=message, column=column, rows=bad, values=keys[0].take(bad))
 
     @cached_property
-    def _table(self) -> "_Table":
-        on, take = [*self.parameters.on.values()], [*self.parameters.take]
-        wanted = dict.fromkeys([*on, *take])
-        # By all of their columns: of rows that are alike in these few, the one in force need not be the newest given.
-        rows = read_in_force(self._rows, self._theirs).select([*wanted])
-        for name in on:
-            rows = rows.filter(pc.is_valid(rows.column(name)))
-        return _Table(rows, on)
-
-
-class _Table:
-    """Rows of a dataset by their key; of several with one key the newest.
-
-    Attributes:
-        values: The rows.
-    """
-
-    def __init__(self, rows: pa.Table, keys: list[str]) -> None:
-        self._sets: list[tuple[pa.Array, pa.Array]] = []
-        codes: pa.Array | None = None
-        for name in keys:
-            # A number for each different value, then for each different pair of a number so far and a value's.
-            column = _widened(rows.column(name).combine_chunks())
-            different = column.unique()
-            own = pc.index_in(column, different).cast(_WIDEST)
-            pairs = own if codes is None else _paired(codes, own, len(different))
-            different_pairs = pairs.unique()
-            self._sets.append((different, different_pairs))
-            codes = pc.index_in(pairs, different_pairs).cast(_WIDEST)
-        assert codes is not None
-        _, first = np.unique(codes.to_numpy(zero_copy_only=False), return_index=True)
-        self.values = rows.take(pa.array(first))  # the newest come first, and codes count from 0
-
-    def find(self, keys: list[pa.Array]) -> pa.Array:
-        """Give the place among ``values`` of the row with each key; null where there is none."""
-        codes: pa.Array | None = None
-        for column, (different, different_pairs) in zip(keys, self._sets, strict=True):
-            own = pc.index_in(_widened(column), different, skip_nulls=True).cast(_WIDEST)
-            pairs = own if codes is None else _paired(codes, own, len(different))
-            codes = pc.index_in(pairs, different_pairs, skip_nulls=True).cast(_WIDEST)
-        assert codes is not None
-        return codes
-
-
-def _paired(codes: pa.Array, own: pa.Array, count: int) -> pa.Array:
-    return pc.add(pc.multiply(codes, pa.scalar(max(count, 1), _WIDEST)), own)
-
-
-def _check_alike(parameter: str, own: str, kind: pa.DataType, other: str, other_kind: pa.DataType) -> None:
-    """Refuse to compare values of different types, and numbers that are not exact.
-
-    Raises:
-        ParameterError: They are such.
-    """
-    if pa.types.is_floating(kind) or pa.types.is_floating(other_kind):
-        found = f"{own}: {kind}, {other}: {other_kind}"
-        raise ParameterError(parameter, expected="columns with exact values", found=found)
-    if _key_type(kind) != _key_type(other_kind):
-        raise ParameterError(parameter, expected=f"{own} to be {other_kind}, as {other} is (Cast)", found=str(kind))
-
-
-def _key_type(kind: pa.DataType) -> pa.DataType:
-    """Give the type in which values are compared: whole numbers of any width are alike."""
-    is_whole = pa.types.is_integer(kind) and kind != pa.uint64()
-    return _WIDEST if is_whole else kind
-
-
-def _widened(column: pa.Array) -> pa.Array:
-    return column.cast(_key_type(column.type))
+    def _table(self) -> KeyTable:
+        return read_keyed(self._rows, self._theirs, [*self.parameters.on.values()], [*self.parameters.take])

@@ -12,7 +12,8 @@ from typing import Any, Final
 import pyarrow as pa
 
 from odf_engines.conversion.contract import ConverterContext, ParameterError
-from odf_engines.conversion.value_converters import Judged, TextConverter, judge_each
+from odf_engines.conversion.value_converters import TextConverter
+from odf_engines.validation.text_values import Judged, judge_each
 
 __all__ = ["LEAST_SECRET_BYTES", "Hash", "Mask"]
 

@@ -4,7 +4,6 @@ Source: clauses CONV-4 and CONV-5 in ``spec/conversion.md``.
 """
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,45 +13,9 @@ import pyarrow.compute as pc
 from odf_engines.conversion.contract import Converted, Converter, ConverterContext, ParameterError
 from odf_engines.conversion.nested_values import type_with, values_put
 from odf_engines.validation.columns import ColumnPath
+from odf_engines.validation.text_values import Bad, Judged, judge_each
 
-__all__ = ["Bad", "Judged", "Replace", "TextConverter", "Trim", "judge_each", "text_at"]
-
-
-@dataclass(frozen=True, slots=True)
-class Judged:
-    """New values for some texts.
-
-    Attributes:
-        values: One for each text, null for those that have none.
-        faults: Code, message, and which texts have it; a null verdict is none.
-    """
-
-    values: pa.Array
-    faults: Sequence[tuple[str, str, pa.BooleanArray]] = ()
-
-
-def judge_each(texts: pa.Array, kind: pa.DataType, judge: Callable[[str], Any], faults: dict[str, str]) -> Judged:
-    """Judge each different text once.
-
-    Args:
-        texts: Some null, which stay null.
-        kind: Of the new values.
-        judge: Gives the new value, or one of the ``faults`` as a ``Bad``.
-        faults: Messages by code.
-    """
-    encoded = texts.dictionary_encode()
-    found = [judge(text) for text in encoded.dictionary.to_pylist()]
-    new = pa.array([None if isinstance(each, Bad) else each for each in found], kind)
-    codes = pa.array([each.code if isinstance(each, Bad) else None for each in found], pa.string())
-    code = codes.take(encoded.indices)
-    return Judged(new.take(encoded.indices), [(name, said, pc.equal(code, name)) for name, said in faults.items()])
-
-
-@dataclass(frozen=True, slots=True)
-class Bad:
-    """A text that has no value: the code of what is wrong with it."""
-
-    code: str
+__all__ = ["Replace", "TextConverter", "Trim", "text_at"]
 
 
 def text_at(schema: pa.Schema, name: str, *, parameter: str = "column") -> ColumnPath:

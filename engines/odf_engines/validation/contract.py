@@ -15,6 +15,8 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
+from odf_engines.records.referenced_rows import ReferencedRows
+
 __all__ = ["Context", "Fault", "ParameterError", "Validator"]
 
 
@@ -25,10 +27,13 @@ class Context:
     Attributes:
         schema: Columns of the rows; types of slices.
         now_ms: System time of the ingest, milliseconds since 1970 in UTC.
+        rows: Of the dataset that its parameter ``dataset`` names; None where it has none, and where a manifest is only
+            checked and the dataset is not there yet.
     """
 
     schema: pa.Schema
     now_ms: int
+    rows: ReferencedRows | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +80,8 @@ class Validator(ABC):
 
     Attributes:
         Parameters: A frozen dataclass of plain values (texts, numbers, booleans, lists of them); what has no default
-            must be declared. A JSON schema is made from it.
+            must be declared. A JSON schema is made from it. One called ``dataset`` is the name of a dataset of the
+            node.
         sees_whole_batch: ``check`` gets all rows at once, with the columns of ``column_names`` alone; otherwise it gets
             some rows at a time, as often as it takes.
     """

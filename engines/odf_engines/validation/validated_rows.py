@@ -117,11 +117,10 @@ def validate(
         ParameterError, BrokenPlugInError: A validator cannot be made.
         FailedValidatorError: One failed on the batch as a whole.
     """
-    context = Context(schema=rows.schema, now_ms=now_ms)
     validators = []
     for call in calls:
         watch(call.name)
-        validators.append(make_validator(call, context))
+        validators.append(make_validator(call, Context(schema=rows.schema, now_ms=now_ms, rows=call.rows)))
     run = _Run(rows, calls, validators, scratch, watch, clock or StageClock())
     try:
         run.check_portions()

@@ -1,4 +1,4 @@
-"""Validators of single values: required, range, format, enumeration.
+"""Validators of single values: required, type, range, format, enumeration.
 
 Source: clause VALID-6 in ``spec/validation.md``.
 """
@@ -13,8 +13,9 @@ import pyarrow.compute as pc
 
 from odf_engines.validation.columns import ColumnPath
 from odf_engines.validation.contract import Context, Fault, ParameterError, Validator
+from odf_engines.validation.text_values import TextForm, find_judge, find_value_type, judge_each
 
-__all__ = ["FORMATS", "Format", "OneOf", "Range", "Required"]
+__all__ = ["FORMATS", "Format", "OneOf", "Range", "Required", "Type"]
 
 _OCTET = "(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
 FORMATS = {
@@ -76,6 +77,40 @@ class Required(Validator):
         for path in self._paths:
             found = path.read(rows)
             yield found.fault(found.values.is_null(), code="required", message="a value is required")
+
+
+class Type(Validator):
+    """Values that are of a type, or texts that stand for one, as in ING-4, whatever type the column has."""
+
+    @dataclass(frozen=True, kw_only=True)
+    class Parameters:
+        """``column``; ``type`` as in ``ddlSchema`` (``INT``, ``DECIMAL(10,2)``, ``DATE``)."""
+
+        column: str
+        type: str
+
+    def __init__(self, parameters: Any, context: Context) -> None:
+        super().__init__(parameters, context)
+        self._path = ColumnPath.find(context.schema, parameters.column)
+        self._type = find_value_type(parameters.type)
+        self._judge, self._faults = find_judge(TextForm(type=parameters.type), self._type)
+        kind, is_same = self._path.type, self._path.type == self._type
+        if not is_same and (pa.types.is_nested(kind) or pa.types.is_timestamp(kind) or pa.types.is_binary(kind)):
+            expected = f"a column of texts, numbers, truth values or dates, or one of {parameters.type}"
+            raise ParameterError("column", expected=expected, found=str(kind))
+
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        return (self._path.column,)
+
+    def check(self, rows: pa.Table) -> Iterable[Fault]:
+        if self._path.type == self._type:
+            return
+        found = self._path.read(rows)
+        for code, message, is_bad in judge_each(
+            found.values.cast(pa.string()), self._type, self._judge, self._faults
+        ).faults:
+            yield found.fault(is_bad, code=code, message=message)
 
 
 class Range(_ValueCheck):

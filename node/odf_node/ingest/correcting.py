@@ -17,10 +17,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from odf_engines.contract import QuarantineReason
+from odf_engines.contract import QuarantineReason, ReferencedRows
 from odf_node.datasets.chains import load_view
 from odf_node.datasets.queries import QueryRunner
 from odf_node.datasets.redefinition import require_changeable
+from odf_node.datasets.referencing import References
 from odf_node.datasets.writer import ChainWriter
 from odf_node.engines.outputs import StagedOutputs
 from odf_node.errors import UsageError
@@ -31,6 +32,7 @@ from odf_node.ports import DatasetRecord, KeyStore, ObjectStore
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.commits import CommitStore
 from odf_node.ports.documents import DocumentStore
+from odf_protocol import lookup_notes
 from odf_protocol.correction_notes import attributes_of
 from odf_protocol.dataset_view import DatasetView
 from odf_protocol.enums import DatasetKind
@@ -55,7 +57,7 @@ class Correction:
         view: Of its chain, which has not moved since (the writer sees to it).
         before: The rows as they stand, by offset, with all columns of the dataset.
         after: The same rows as they are to be, in the same order; None: they are retracted.
-        note: The reason.
+        note: The reason, and which datasets validators looked into.
         writer: Of the block.
         warnings: What validators said of rows that may stand all the same, the commonest.
     """
@@ -84,6 +86,7 @@ class Correcting:
     objects: ObjectStore
     keys: KeyStore
     queries: QueryRunner
+    references: References
     scratch: Path
 
     def plan_retraction(self, record: DatasetRecord, condition: str, reason: str) -> Correction:
@@ -189,7 +192,14 @@ class Correcting:
         # Here, as it reads YAML, which other corrections need not load.
         from odf_node.ingest.ingest_rules import find_rules
 
-        validators = tuple(each.find_call() for each in find_rules(correction.view.attachments).validators)
+        looked_up: list[lookup_notes.LookedUp] = []
+
+        def find_rows(name: str) -> ReferencedRows:
+            rows, where = self.references.get(name, now)
+            looked_up.append(where)
+            return rows
+
+        validators = tuple(each.find_call(find_rows) for each in find_rules(correction.view.attachments).validators)
         if correction.after is None or not correction.row_count or not validators:
             return correction
         self.scratch.mkdir(parents=True, exist_ok=True)
@@ -203,7 +213,9 @@ class Correcting:
                 Path(folder),
                 now,
             )
-        return replace(correction, warnings=warnings)
+        seen = lookup_notes.attributes_of(looked_up)
+        both = correction.note.to_dict() | (seen.to_dict() if seen else {})
+        return replace(correction, warnings=warnings, note=ExtraAttributes.of(both))
 
     def _correction(
         self,

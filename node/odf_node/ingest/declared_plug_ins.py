@@ -23,6 +23,7 @@ __all__ = [
     "DeclaredPlugIn",
     "DeclaredReader",
     "DeclaredValidator",
+    "FindRows",
     "read_converters",
     "read_reader",
     "read_validators",
@@ -40,6 +41,9 @@ MOST_PLUG_INS: Final = 100  # guess: a few for each column of a wide table
 
 _KIND, _SEVERITY, _SECRET, _DATASET = "kind", "severity", "secret", "dataset"
 _SEVERITIES: Final = ("Error", "Warning")
+
+FindRows = Callable[[str], ReferencedRows | None]
+"""Gives the rows of a dataset of this node by its name, or says what they are like; None where nothing is known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +75,11 @@ class _DeclaredPlugIn:
             raise UnsupportedError(self.word, found=self.name, supported=", ".join(self.list_installed()))
         return place
 
+    def find_rows(self, find_rows: FindRows) -> ReferencedRows | None:
+        """Find the rows of the dataset that it names, None where it names none, or nothing is known of it."""
+        dataset = self.parameters.get(_DATASET)
+        return find_rows(dataset) if isinstance(dataset, str) else None
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeclaredValidator(_DeclaredPlugIn):
@@ -88,16 +97,19 @@ class DeclaredValidator(_DeclaredPlugIn):
         """Find module and class, None where there is none of that name."""
         return VALIDATORS.find_place(self.name)
 
-    def find_call(self) -> ValidatorCall:
+    def find_call(self, find_rows: FindRows) -> ValidatorCall:
         """Say what the engine is asked to call.
+
+        Args:
+            find_rows: Gives the rows of a dataset of this node by its name; None: nothing is known of it.
 
         Raises:
             UnsupportedError: There is no such validator here.
         """
         module, attribute = self.get_place()
-        text = json.dumps(self.parameters)
+        rows, text = self.find_rows(find_rows), json.dumps(self.parameters)
         return ValidatorCall(
-            name=self.name, module=module, attribute=attribute, parameters=text, is_warning=self.is_warning
+            name=self.name, module=module, attribute=attribute, parameters=text, is_warning=self.is_warning, rows=rows
         )
 
 
@@ -116,9 +128,7 @@ class DeclaredConverter(_DeclaredPlugIn):
         """Find module and class, None where there is none of that name."""
         return CONVERTERS.find_place(self.name)
 
-    def find_call(
-        self, environment: Mapping[str, str] | None, find_rows: Callable[[str], ReferencedRows | None]
-    ) -> ConverterCall:
+    def find_call(self, environment: Mapping[str, str] | None, find_rows: FindRows) -> ConverterCall:
         """Say what the engine is asked to call.
 
         Args:
@@ -138,8 +148,7 @@ class DeclaredConverter(_DeclaredPlugIn):
                     f"{self.path} ({self.name}) needs the secret {name}, which is not set: put it into the variable"
                     f" {SECRET_PREFIX}{name} of the environment of odf-node"
                 )
-        dataset, text = self.parameters.get(_DATASET), json.dumps(self.parameters)
-        rows = find_rows(dataset) if isinstance(dataset, str) else None
+        rows, text = self.find_rows(find_rows), json.dumps(self.parameters)
         return ConverterCall(
             name=self.name, module=module, attribute=attribute, parameters=text, secret=secret, rows=rows
         )

@@ -114,7 +114,7 @@ def check_rules(
             declared_schemas = [schema for read in reads if (schema := find_declared(read)) is not None]
             _check_converters(rules.converters, declared_schemas, find_columns)
             for declared in rules.validators:
-                _check_validator(declared, schemas)
+                _check_validator(declared, schemas, find_columns)
         except ManifestError as error:
             place = f"in line {error.line}{f', {error.path}' if error.path else ''}"
             known = () if error.nearest is None else (error.nearest,)
@@ -147,17 +147,19 @@ def _check_converters(
         except ColumnsUnknownError:
             left = []  # what follows is checked by the first ingest
         except UnknownDatasetError as error:
-            found = str(declared.parameters.get("dataset"))
-            refuse_parameter(declared, "dataset", expected="a dataset", found=f"{found} ({error})", known=())
+            _refuse_dataset(declared, error)
         except ParameterError as error:
             _refuse(declared, error)
 
 
-def _check_validator(declared: DeclaredValidator, schemas: Iterable[pa.Schema]) -> None:
+def _check_validator(declared: DeclaredValidator, schemas: Iterable[pa.Schema], find_columns: FindColumns) -> None:
     kind, parameters = _read_declared(declared, Validator)
     try:
+        rows = declared.find_rows(find_columns)
         for schema in schemas:
-            kind(parameters, Context(schema=schema, now_ms=0))
+            kind(parameters, Context(schema=schema, now_ms=0, rows=rows))
+    except UnknownDatasetError as error:
+        _refuse_dataset(declared, error)
     except ParameterError as error:
         _refuse(declared, error)
 
@@ -173,6 +175,11 @@ def _read_declared(declared: DeclaredPlugIn, base: type) -> tuple[Any, Any]:
         return kind, read_parameters(kind, declared.parameters)
     except ParameterError as error:
         _refuse(declared, error)
+
+
+def _refuse_dataset(declared: DeclaredPlugIn, error: UnknownDatasetError) -> NoReturn:
+    found = str(declared.parameters.get("dataset"))
+    refuse_parameter(declared, "dataset", expected="a dataset", found=f"{found} ({error})", known=())
 
 
 def _refuse(declared: DeclaredPlugIn, error: ParameterError) -> NoReturn:

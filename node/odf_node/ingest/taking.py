@@ -137,7 +137,7 @@ class BatchTaker:
             prev_watermark=view.watermark,
             reader=reader,
             converters=tuple(each.find_call(self.environment, find_rows) for each in converters),
-            validators=tuple(each.find_call() for each in rules.validators),
+            validators=tuple(each.find_call(find_rows) for each in rules.validators),
             limits=self.engines.limits,
         )
         samples = sample_before_merge(self.engines, request) if self.is_rehearsal else ()

@@ -91,11 +91,13 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
 
 
 def _correcting(context: Context) -> "Correcting":
+    from odf_node.datasets.referencing import References
     from odf_node.ingest.correcting import Correcting
 
     node = context.node
     ports = node.chains, node.commits, node.documents, node.objects, node.keys
-    return Correcting(*ports, node.queries, node.home.staging)
+    references = References(node.chains, node.object_names, node.objects, node.queries.engines.rows)
+    return Correcting(*ports, node.queries, references, node.home.staging)
 
 
 def _plan(

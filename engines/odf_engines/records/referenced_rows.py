@@ -1,6 +1,6 @@
-"""Rows of another dataset that a converter looks into: its files, and which of their rows are in force.
+"""Rows of another dataset that a plug-in looks into: its files, and which of their rows are in force.
 
-Source: clause CONV-8 in ``spec/conversion.md``; QUERY-3 in ``spec/query.md``.
+Source: clauses CONV-8 in ``spec/conversion.md`` and VALID-9 in ``spec/validation.md``; QUERY-3 in ``spec/query.md``.
 """
 
 from dataclasses import dataclass
