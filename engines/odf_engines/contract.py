@@ -118,6 +118,7 @@ class TransformInput:
         prev_watermark: The highest that a block before the step stated.
         earlier_watermarks: All that blocks before the step stated, oldest first, for a query that is final; of those
             before the first row that is given the highest is enough.
+        earlier_since_us: Rows before the step that are older do not count, and some of them are not given.
     """
 
     dataset_id: str
@@ -133,6 +134,7 @@ class TransformInput:
     watermarks: tuple[Watermark, ...] = ()
     prev_watermark: Timestamp | None = None
     earlier_watermarks: tuple[Watermark, ...] = ()
+    earlier_since_us: int | None = None
     hashes: tuple[Multihash, ...] = ()
 
 

@@ -32,6 +32,10 @@ QUERIES = {
     "joined": CUT.format(
         below=f"SELECT o.event_time, p.k FROM orders o LEFT JOIN people p ON {NEAR.format(later=1)}", size="'2 hours'"
     ),
+    "sessions": """
+        SELECT session_window.end AS event_time, k, count(*) AS n, sum(a) AS a FROM orders
+        GROUP BY session_window(event_time, '90 minutes'), k
+    """,
     "as-of": """
         SELECT o.event_time, o.k, o.a, p.r FROM orders o
         LEFT JOIN people FOR SYSTEM_TIME AS OF o.event_time AS p ON o.k = p.k
@@ -93,3 +97,24 @@ def test_slices_that_cannot_count_change_nothing_where_they_are_left_out(spark_s
         assert chosen.watermark == whole.watermark, told
     assert whole.changes
     assert chosen.handed_over < whole.handed_over
+
+
+def test_row_that_was_taken_is_not_computed_where_what_takes_it_is_left_out(spark_session, tmp_path):
+    """Its slice is handed over for the sake of another row, the slice that takes it is not (WINDOW-11)."""
+    query = """
+        SELECT session_window.end AS event_time, k, sum(10 / a) AS n FROM orders
+        GROUP BY session_window(event_time, '1 hour'), k
+    """
+    view = View.over(spark_session, query, tmp_path, {"orders": SCHEMAS["orders"]})
+
+    def row(hour: float, key: int, a: int) -> Row:
+        return START + round(HOUR * hour), key, "x", a
+
+    bad = row(1, 1, 0)
+    view.step({"orders": [Change(APPEND, bad), Change(APPEND, row(9, 2, 5))]})
+    view.step({"orders": [Change(RETRACT, bad)]}, {"orders": START + 5 * HOUR})
+    assert view.changes == []
+    view.handed_over = 0
+    view.step({"orders": [Change(APPEND, row(9.5, 2, 10))]}, {"orders": START + 20 * HOUR})
+    assert [each.row[1:] for each in view.changes] == [(2, 3.0)]
+    assert view.handed_over == 1

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
-from functools import partial
 from math import isnan
 from pathlib import Path
 from random import Random
@@ -23,8 +22,8 @@ import pyarrow.parquet as pq
 from odf_engines.contract import QueryTable, TransformInput, TransformRequest, TransformResponse, Watermark
 from odf_engines.engine import EngineSession
 from odf_node.derive.earlier_rows import EarlierRows, needed_watermarks
-from odf_node.ports.rows import EventTimes
-from odf_node.rows.event_times import read_event_times
+from odf_node.derive.input_rows import InputRows
+from odf_node.rows.event_times import read_event_times, read_times_beside
 from odf_protocol.events import (
     DataField,
     DataSchema,
@@ -339,12 +338,10 @@ class View:
         tables = [QueryTable(name=n, vocabulary=Vocabulary(), schema=each.schema) for n, each in self.inputs.items()]
         lookbacks = self.session.check(self.transform, tables, vocabulary=Vocabulary()).lookbacks
         reached = {name: each.prev_watermark for name, each in self.inputs.items()}
+        choice = EarlierRows(lookbacks, reached, {name: _rows_of(each) for name, each in self.inputs.items()})
         chosen = []
         for name, each in self.inputs.items():
-            earlier = [_described(path) for path in each.earlier_slices]
-            if name in lookbacks:
-                choice = EarlierRows(lookbacks[name], reached, partial(self._event_times, each))
-                earlier = choice.choose(earlier, [_described(path) for path in each.slices])
+            earlier = choice.choose(name)
             kept = {each.offset_interval.start for each in earlier}
             chosen.append(
                 replace(
@@ -352,13 +349,24 @@ class View:
                     earlier_slices=tuple(path for path in each.earlier_slices if _start_of(path) in kept),
                     earlier_intervals=tuple(each.offset_interval for each in earlier),
                     earlier_watermarks=needed_watermarks(each.earlier_watermarks, earlier),
+                    earlier_since_us=choice.get_since_us(name),
                 )
             )
         return tuple(chosen)
 
-    def _event_times(self, source: TransformInput, slices: Sequence[DataSlice]) -> list[EventTimes | None]:
-        paths = {_start_of(path): path for path in (*source.earlier_slices, *source.slices)}
-        return [read_event_times(paths[each.offset_interval.start], "event_time") for each in slices]
+
+def _rows_of(source: TransformInput) -> InputRows:
+    paths = {_start_of(path): path for path in (*source.earlier_slices, *source.slices)}
+
+    def path_of(each: DataSlice) -> Path:
+        return paths[each.offset_interval.start]
+
+    return InputRows(
+        [_described(path) for path in source.earlier_slices],
+        [_described(path) for path in source.slices],
+        lambda slices: [read_event_times(path_of(each), "event_time") for each in slices],
+        lambda slices, beside: read_times_beside([path_of(each) for each in slices], "event_time", beside),
+    )
 
 
 def _start_of(path: Path) -> int:

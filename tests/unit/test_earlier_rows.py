@@ -10,6 +10,7 @@ import pytest
 from odf_engines.contract import Lookback, Watermark
 from odf_node.adapters.rows_folder import RowsFolder
 from odf_node.derive.earlier_rows import EarlierRows, needed_watermarks
+from odf_node.derive.input_rows import InputRows
 from odf_node.home import Home
 from odf_node.ports.rows import EventTimes
 from odf_node.rows.event_times import read_event_times
@@ -51,7 +52,8 @@ def choose(
 
     marks = {name: None if mark is None else at(mark) for name, mark in reached.items()}
     before, after = given[: len(earlier)], given[len(earlier) :]
-    kept = EarlierRows(lookback, marks, event_times).choose(before, [*before[-1:], *after] if cut else after)
+    rows = InputRows(before, [*before[-1:], *after] if cut else after, event_times, read=lambda *_: None)
+    kept = EarlierRows({"o": lookback}, marks, {"o": rows}).choose("o")
     return [each.offset_interval.start // 10 for each in kept]
 
 

@@ -179,10 +179,20 @@ def _lookbacks(found: Any) -> dict[str, Lookback]:
 
 def _lookback(item: Any) -> Lookback:
     match item:
-        case {"waits_for": dict(delays), "behind_us": int(behind_us), "meets_new": bool(meets_new)} if all(
-            isinstance(each, int) and each >= 0 for each in (behind_us, *delays.values())
-        ):
-            return Lookback(waits_for=delays, behind_us=behind_us, meets_new=meets_new)
+        case {
+            "waits_for": dict(delays),
+            "behind_us": int(behind_us),
+            "meets_new": bool(meets_new),
+            "follows_us": int() | None as follows_us,
+            "alike": list() as alike,
+        } if all(isinstance(each, int) and each >= 0 for each in (behind_us, follows_us or 0, *delays.values())):
+            return Lookback(
+                waits_for=delays,
+                behind_us=behind_us,
+                meets_new=meets_new,
+                follows_us=follows_us,
+                alike=_texts(alike, "lookbacks"),
+            )
     raise EngineFailureError("answer.lookbacks: expected delays of inputs and microseconds, none below 0")
 
 

@@ -3,6 +3,7 @@
 Source: clauses ENGINE-7, GATE-6 and GATE-13.
 """
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from pyspark.sql import SparkSession
 from odf_engines.contract import Finding, GradeLevel, Lookback, TransformClass
 from odf_engines.errors import InvalidQueryError, NotReplayableError
 from odf_engines.host.messages import schema_text
-from odf_engines.spark import as_of_join, closed_windows
+from odf_engines.spark import as_of_join, closed_sessions, closed_windows
 from odf_engines.spark.known_transforms import (
     Known,
     KnownAsOf,
@@ -55,7 +56,7 @@ def run(spark: SparkSession, request: dict[str, Any], _folder: Path) -> dict[str
         "stages": list(found.stages),
         "key": _key_of(found.known),
         "lookbacks": {
-            alias: {"waits_for": dict(each.waits_for), "behind_us": each.behind_us, "meets_new": each.meets_new}
+            alias: {**asdict(each), "waits_for": dict(each.waits_for), "alike": list(each.alike)}
             for alias, each in _lookbacks_of(found.known).items()
         },
     }
@@ -65,6 +66,8 @@ def _lookbacks_of(known: Known | None) -> dict[str, Lookback]:
     match known:
         case KnownWindows():
             return closed_windows.list_lookbacks(known.window)
+        case KnownSessions():
+            return closed_sessions.list_lookbacks(known)
         case KnownAsOf():
             return as_of_join.list_lookbacks(known)
     return {}

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from odf_engines.contract import TransformInput, TransformRequest
+from odf_engines.contract import Lookback, TransformInput, TransformRequest
 from odf_engines.spark.arrivals import LEAST_US, all_arrivals, highest_watermark, new_arrivals, unix_us
 from odf_engines.spark.as_of_join import late_versions, versions_at
 from odf_engines.spark.changelog import APPEND
@@ -29,7 +29,7 @@ from odf_engines.spark.steps import compute_steps
 from odf_protocol.schema_spark import quote_spark_name
 from odf_protocol.timestamp import Timestamp
 
-__all__ = ["count_late_rows", "iter_closed_sessions", "promised_watermark"]
+__all__ = ["count_late_rows", "iter_closed_sessions", "list_lookbacks", "promised_watermark"]
 
 _PER_MS = 1000
 
@@ -62,6 +62,25 @@ def iter_closed_sessions(
         for piece in bound_rows(pieces, request.limits.output_rows):
             if piece.num_rows:
                 yield piece.rename_columns(known.result.names), np.full(piece.num_rows, APPEND, dtype=np.int64)
+
+
+def list_lookbacks(known: KnownSessions) -> dict[str, Lookback]:
+    """Return which rows before a step can be part of sessions that it closes: those of open ones (WINDOW-11)."""
+    inputs, gap_us = known.sessions.inputs, known.sessions.gap_us
+    if gap_us is None:
+        return {}
+    cut = [alias for alias, below in inputs.items() if below.is_cut]
+    delays = dict.fromkeys(inputs, 0)
+    return {
+        alias: Lookback(
+            waits_for=delays,
+            behind_us=gap_us,
+            follows_us=gap_us,
+            # Rows of several inputs are put together by position, whatever they are called.
+            alike=known.alike.get(alias, ()) if len(cut) == 1 else (),
+        )
+        for alias in cut
+    }
 
 
 def count_late_rows(request: TransformRequest, known: KnownSessions) -> int:
@@ -103,7 +122,7 @@ def _counting(
         source,
         None if below is None else last,
         in_content_order=in_order,
-        event_times_us=(LEAST_US, until_us),
+        event_times_us=(LEAST_US if source.earlier_since_us is None else source.earlier_since_us, until_us),
         without=all_arrivals(source).late_offsets,
         work=work,
     )

@@ -113,6 +113,7 @@ class KnownSessions:
 
     Attributes:
         sessions: What they are made of.
+        alike: By alias of an input, columns in which rows of a session are alike, where some are known (VIEW-13).
     """
 
     steps: tuple[ParsedStep, ...]
@@ -121,6 +122,7 @@ class KnownSessions:
     result: StructType
     schema: pa.Schema
     tables: _Tables
+    alike: Mapping[str, tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,7 +322,8 @@ def _find_known(
         case EventWindow() as window:
             return KnownWindows(analysis.steps, window, in_order, result, schema, tables)
         case EventSessions() as sessions:
-            return KnownSessions(analysis.steps, sessions, in_order, result, schema, tables)
+            alike = {alias: each.names for alias, each in view.group_columns.items()}
+            return KnownSessions(analysis.steps, sessions, in_order, result, schema, tables, alike)
         case None:
             known = KnownView(analysis.steps, view, in_order, result, schema)
             return KnownAsOfView(known, tables) if tables else known

@@ -11,6 +11,7 @@ import filecmp
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from odf_engines.contract import TransformRequest
 from odf_engines.registry import is_of_this_package
@@ -19,7 +20,7 @@ from odf_node.ports import ObjectStore
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.rows import EventTimes, RowsCache
 from odf_node.rows.damage import explained_damage
-from odf_node.rows.event_times import read_event_times
+from odf_node.rows.event_times import read_event_times, read_times_beside
 from odf_node.rows.slice_process import SliceProcess
 from odf_protocol.block import Block, decode_block
 from odf_protocol.did import DatasetId
@@ -27,6 +28,9 @@ from odf_protocol.errors import NotFoundError, RejectedError
 from odf_protocol.events import AddData, DataSlice, ExecuteTransform
 from odf_protocol.multihash import Multihash
 from odf_protocol.transform_plan import PlannedInput
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +103,16 @@ class EngineRows:
             if times is not None:
                 self.cache.remember_event_times(each.physical_hash, column, times)
         return [found[each.physical_hash] for each in slices]
+
+    def read_times_beside(
+        self, dataset_id: DatasetId, slices: Sequence[DataSlice], column: str, beside: Sequence[str]
+    ) -> "pa.Table | None":
+        """Read the event times of all rows of some slices, and columns beside them, see ``rows.event_times``.
+
+        Raises:
+            ObjectNotFoundError, ObjectCorruptError, RejectedError, MalformedError, UnsupportedError: As ``get_paths``.
+        """
+        return read_times_beside(self.get_paths(dataset_id, slices), column, beside)
 
     def adopt(self, object_hash: Multihash, *engines: str) -> None:
         """Take an object that one of these engines has just written for what engines read; no copy is made."""

@@ -1,70 +1,87 @@
 """Which slices before a step its query needs, by the event times of their rows.
 
 An engine says of a query which rows can still count (``Lookback``); here that becomes a list of slices, so that others
-are neither looked for nor read. What decides are event times that this node found in rows which it had checked, and
-watermarks of the inputs' chains, so every node chooses the same slices of the same chains.
+are neither looked for nor read. What decides are rows that this node had checked, and watermarks of the inputs' chains,
+so every node chooses the same slices of the same chains.
 
-Source: WINDOW-10 in ``spec/extensions/event-windows.md``, ASOF-10 in ``spec/extensions/as-of-joins.md``.
+Source: WINDOW-10 and WINDOW-11 in ``spec/extensions/event-windows.md``, ASOF-10 in ``spec/extensions/as-of-joins.md``.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from odf_engines.contract import Lookback, Watermark
-from odf_node.ports.rows import EventTimes
+from odf_node.derive.input_rows import InputRows
+from odf_node.derive.open_sessions import find_open_since
 from odf_protocol.events import DataSlice
 from odf_protocol.timestamp import Timestamp
 
 _PER_MS = 1000
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class EarlierRows:
-    """Chooses among the slices of one input.
+    """Chooses among the slices of the inputs of a step.
 
     Attributes:
-        lookback: Of the query.
+        lookbacks: Of the query, by alias.
         reached: The highest watermark that each input stated before the step, by alias.
-        event_times: Gives, of each of some slices, the event times of its rows; None: not known.
+        inputs: By alias.
     """
 
-    lookback: Lookback
+    lookbacks: Mapping[str, Lookback]
     reached: Mapping[str, Timestamp | None]
-    event_times: Callable[[Sequence[DataSlice]], Sequence[EventTimes | None]]
+    inputs: Mapping[str, InputRows]
 
-    def choose(self, earlier: Sequence[DataSlice], new: Sequence[DataSlice]) -> list[DataSlice]:
-        """Leave out the slices before a step none of whose rows can count for it.
-
-        Args:
-            earlier: With all rows before the step, oldest first; a bound may cut the last one.
-            new: With the rows of the step.
-        """
-        since_us = self._since_us()
+    def choose(self, alias: str) -> list[DataSlice]:
+        """Leave out the slices of an input before a step none of whose rows can count for it."""
+        rows, lookback = self.inputs[alias], self.lookbacks.get(alias)
+        if lookback is None:
+            return list(rows.earlier)
+        since_us = self._since_us(lookback) if lookback.follows_us is None else self.open_since_us
         if since_us is None:
-            return list(earlier)
-        met = self.event_times(new) if self.lookback.meets_new else ()
+            return list(rows.earlier)
+        met = rows.event_times(rows.new) if lookback.meets_new else ()
         if None in met:
-            return list(earlier)
+            return list(rows.earlier)
         times = [each for each in met if each is not None]
-        cut = {each.physical_hash for each in new}
+        cut = {each.physical_hash for each in rows.new}
         return [
             each
-            for each, found in zip(earlier, self.event_times(earlier), strict=True)
+            for each, found in zip(rows.earlier, rows.event_times(rows.earlier), strict=True)
             if found is None
             or found.last_us >= since_us
             or each.physical_hash in cut
             or any(one.first_us <= found.last_us and found.first_us <= one.last_us for one in times)
         ]
 
-    def _since_us(self) -> int | None:
+    def get_since_us(self, alias: str) -> int | None:
+        """Return from which event time on rows count whatever stands beside them; None: the query says."""
+        lookback = self.lookbacks.get(alias)
+        return self.open_since_us if lookback is not None and lookback.follows_us is not None else None
+
+    @cached_property
+    def open_since_us(self) -> int | None:
+        """When the first row of the oldest open session happened, in microseconds since 1970; None: all rows count."""
+        following = {alias: each for alias, each in self.lookbacks.items() if each.follows_us is not None}
+        for lookback in following.values():  # which are alike, but for the columns, of which there are none for several
+            since_us = self._since_us(lookback)
+            if since_us is None or lookback.follows_us is None:
+                return None
+            inputs = [self.inputs[alias] for alias in following]
+            return find_open_since(since_us, lookback.follows_us, inputs, lookback.alike)
+        return None
+
+    def _since_us(self, lookback: Lookback) -> int | None:
         """Return from which event time on rows count, in microseconds since 1970; None: all do."""
         closed = []
-        for alias, delay_us in self.lookback.waits_for.items():
+        for alias, delay_us in lookback.waits_for.items():
             reached = self.reached.get(alias)
             if reached is None:
                 return None
             closed.append(reached.unix_ms * _PER_MS - delay_us)
-        return min(closed) - self.lookback.behind_us if closed else None
+        return min(closed) - lookback.behind_us if closed else None
 
 
 def needed_watermarks(stated: Sequence[Watermark], kept: Sequence[DataSlice]) -> tuple[Watermark, ...]:

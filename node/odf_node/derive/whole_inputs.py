@@ -7,7 +7,6 @@ Source: VIEW-3 and VIEW-9 in ``spec/extensions/maintained-views.md``, WINDOW-3 i
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Final
 
 from odf_engines.contract import GradeLevel, QueryTable, TransformClass, TransformInput, TransformRequest, Watermark
@@ -16,10 +15,10 @@ from odf_node.datasets.chains import get_block, iter_decoded, load_view
 from odf_node.datasets.engine_rows import EngineRows
 from odf_node.datasets.presence import Presence
 from odf_node.derive.earlier_rows import EarlierRows, needed_watermarks
+from odf_node.derive.input_rows import InputRows
 from odf_node.derive.step_figures import CompletedRequest, StepClock
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.object_names import ObjectNames
-from odf_node.ports.rows import EventTimes
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import RejectedError
 from odf_protocol.events import AddData, DataSlice, ExecuteTransform, ExecuteTransformInput, SetVocab
@@ -105,14 +104,15 @@ class WholeInputs:
         is_final = grade.transform_class is TransformClass.FINAL or bool(request.transform.temporal_tables)
         with clock.measuring("state"):
             stated = [self._add_watermarks(*each) for each in zip(request.inputs, planned, strict=True)]
-            reached = {each.alias: each.prev_watermark for each in stated}
-            completed = []
-            for each, read in zip(stated, planned, strict=True):
-                lookback = grade.lookbacks.get(each.alias)
-                chooser = None
-                if lookback is not None:
-                    chooser = EarlierRows(lookback, reached, partial(self._get_event_times, each, read))
-                completed.append(self._add_rows(each, read, chooser, is_final=is_final))
+            chooser = EarlierRows(
+                grade.lookbacks,
+                {each.alias: each.prev_watermark for each in stated},
+                {each.alias: self._find_rows(each, read) for each, read in zip(stated, planned, strict=True)},
+            )
+            completed = [
+                self._add_rows(each, read, chooser, is_final=is_final)
+                for each, read in zip(stated, planned, strict=True)
+            ]
             return CompletedRequest(
                 replace(request, inputs=tuple(completed)),
                 self._measure(planned, lambda read: read.prev_block_hash),
@@ -132,10 +132,23 @@ class WholeInputs:
                 size_bytes += sum(data.size for data in found)
         return StateSize(rows, size_bytes)
 
-    def _get_event_times(
-        self, each: TransformInput, planned: PlannedInput, slices: Sequence[DataSlice]
-    ) -> list[EventTimes | None]:
-        return self.rows.get_event_times(planned.recorded.dataset_id, slices, each.vocabulary.event_time)
+    def _find_rows(self, each: TransformInput, planned: PlannedInput) -> InputRows:
+        """Find the slices of an input, all of whose rows before the step must be here."""
+        recorded, name = planned.recorded, each.vocabulary.event_time
+        earlier: list[DataSlice] = []
+        if recorded.prev_block_hash is not None:
+            last = self._number_of(recorded.dataset_id, recorded.prev_block_hash)
+            earlier = [data for number, data in self._read[recorded.dataset_id].slices if number <= last]
+            record = self.chains.find_dataset(recorded.dataset_id)
+            assert record is not None
+            presence = Presence(self.object_names, self.rows.objects)
+            presence.require_checked(record, (data.physical_hash for data in earlier))
+        return InputRows(
+            earlier,
+            planned.slices,
+            lambda slices: self.rows.get_event_times(recorded.dataset_id, slices, name),
+            lambda slices, beside: self.rows.read_times_beside(recorded.dataset_id, slices, name, beside),
+        )
 
     def _add_watermarks(self, each: TransformInput, planned: PlannedInput) -> TransformInput:
         recorded = planned.recorded
@@ -159,23 +172,17 @@ class WholeInputs:
         )
 
     def _add_rows(
-        self, each: TransformInput, planned: PlannedInput, chooser: EarlierRows | None, *, is_final: bool
+        self, each: TransformInput, planned: PlannedInput, chooser: EarlierRows, *, is_final: bool
     ) -> TransformInput:
-        recorded = planned.recorded
-        if recorded.prev_block_hash is None:
+        if planned.recorded.prev_block_hash is None:
             return each
-        last = self._number_of(recorded.dataset_id, recorded.prev_block_hash)
-        earlier = [data for number, data in self._read[recorded.dataset_id].slices if number <= last]
-        record = self.chains.find_dataset(recorded.dataset_id)
-        assert record is not None
-        Presence(self.object_names, self.rows.objects).require_checked(record, (data.physical_hash for data in earlier))
-        if chooser is not None:
-            earlier = chooser.choose(earlier, planned.slices)
+        earlier = chooser.choose(each.alias)
         return replace(
             each,
-            earlier_slices=self.rows.get_paths(recorded.dataset_id, earlier),
+            earlier_slices=self.rows.get_paths(planned.recorded.dataset_id, earlier),
             earlier_intervals=tuple(data.offset_interval for data in earlier),
             earlier_watermarks=needed_watermarks(each.earlier_watermarks, earlier) if is_final else (),
+            earlier_since_us=chooser.get_since_us(each.alias),
         )
 
     def _number_of(self, dataset_id: DatasetId, block_hash: Multihash) -> int:

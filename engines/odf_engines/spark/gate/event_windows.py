@@ -45,6 +45,7 @@ _MADE_BY_WINDOW = (
     "spark.sessionWindow",
 )  # ``TimeWindow.marker``, ``SessionWindow.marker`` of Spark
 _SESSION = "SELECT session_window.end AS event_time, ... FROM input GROUP BY session_window(event_time, '1 day'), ..."
+_DAY_US = 86_400_000_000  # of Spark's sessions, whose time zone is UTC
 _CORRECTED = (
     "GROUP BY date_trunc('DAY', event_time), which is corrected when rows come; or, of a join, a bound in event time: "
     "r.event_time BETWEEN o.event_time - INTERVAL 1 HOUR AND o.event_time"
@@ -77,9 +78,11 @@ class EventSessions:
 
     Attributes:
         inputs: Those that it waits for, by alias.
+        gap_us: From a row to the latest one that follows it in its session; None where that depends on the row.
     """
 
     inputs: Mapping[str, InputBelow]
+    gap_us: int | None
 
 
 def find_event_window(
@@ -130,7 +133,7 @@ def find_event_window(
         reason = f"when a session is over is told by its end, and the output's {vocabulary.event_time} is not that"
         raise NotReplayableError(shown(calls[0]), reason, _SESSION)
     if has_sessions:
-        return EventSessions(below)
+        return EventSessions(below, _find_gap(cuts))
     if end is None:
         reason = f"whether a row's window is closed is told by the output's {vocabulary.event_time}"
         raise NotReplayableError(shown(calls[0]), f"{reason}, which is neither its start nor its end", _REWRITE)
@@ -167,6 +170,22 @@ def _find_cuts(plan: Any, inputs: Mapping[str, Vocabulary]) -> list[_Cut]:
                         time = _uncast(time)
                         found.append(_Cut(node, time, leads_to(time, given, made_of)))
     return found
+
+
+def _find_gap(cuts: Sequence[_Cut]) -> int | None:
+    """Return what is added to the time of a row to say where its session could end; None where it is not one number."""
+    found = set[int | None]()
+    for time in (each.time for each in cuts if not each.is_event_time):
+        end = time.child() if simple_name(time) == "Cast" else time
+        interval = items(end.children())[1] if simple_name(end) == "TimestampAddInterval" else None
+        if interval is None or not interval.foldable() or str(interval.dataType().typeName()) != "interval":
+            found.add(None)
+        else:
+            gap = interval.eval(None)  # a calendar interval: months, days, and microseconds
+            days, rest_us = gap.extractAsPeriod(), int(gap.extractAsDuration().toNanos()) // 1_000
+            found.add(None if days.toTotalMonths() else int(days.getDays()) * _DAY_US + rest_us)
+    gap_us = found.pop() if len(found) == 1 else None
+    return gap_us if gap_us is not None and gap_us > 0 else None
 
 
 def _names_above(plan: Any, cuts: Sequence[_Cut], inputs: Collection[str]) -> Iterator[str]:
