@@ -66,6 +66,7 @@ CONVERTERS: Final = PlugInNames(
     "odf_converters",
     {
         "Cast": ("odf_engines.conversion.cast", "Cast"),
+        "Compute": ("odf_engines.datafusion.compute", "Compute"),
         "Deduplicate": ("odf_engines.conversion.deduplicate", "Deduplicate"),
         "Hash": ("odf_engines.conversion.personal_data", "Hash"),
         "Join": ("odf_engines.conversion.column_converters", "Join"),

@@ -135,6 +135,8 @@ WRONG = [
      "converters[1].columns", "found Ort"),
     ("converters:\n  - {kind: Rename, columns: {Ort: city}}\nvalidators:\n  - {kind: Required, columns: [Ort]}",
      "validators[0].columns", "found Ort"),
+    ("converters:\n  - {kind: Compute, columns: {x: upper(Ord)}}", "converters[0].columns", "did you mean 'Ort'?"),
+    ("converters:\n  - {kind: Compute, columns: {x: now()}}", "converters[0].columns", "it reads the clock"),
     ("converters: {kind: Trim}", "converters", "a list of converters"),
     ("convertors: []", "convertors", "did you mean 'converters'?"),
     ("converters:\n  - {kind: Pivot, columns: [Ort]}", "converters[0].kind", "a converter that is installed here"),
@@ -231,6 +233,17 @@ def test_both_engines_convert_alike_around_every_merge_and_query(tmp_path: Path)
     assert theirs.data_path is not None
     assert theirs.data_path.read_bytes() == slice_bytes
     assert quarantined(theirs) == set_aside
+    # What SQL computes is computed by the same library in both sandboxes.
+    computed = (*CALLS, call("Compute", columns={"share": "6 / (n - 3)", "when": "to_timestamp(n)"}))
+    with ArrowEngine().open(tmp_path, Limits()) as arrow:
+        answers = [RootDataset(READ, session=each).ingest(plain, converters=computed) for each in (arrow, None)]
+        slices = [each.data_path.read_bytes() for each in answers if each.data_path is not None]
+        said = [quarantined(each) for each in answers]
+    assert slices[0] == slices[1]
+    assert said[0] == said[1]
+    assert ("Compute", "expression", "share", None) in [
+        (each["plug_in"], each["code"], each["column"], each["value"]) for row in said[0] for each in row["errors"]
+    ]
     # A record in another form than the plain one: Spark converts texts first.
     odd = RootDataset(READ).ingest(ROWS, converters=CALLS)
     assert [(row["price"], row["n"]) for row in rows_of(odd.data_path)] == [(1.5, 1), (None, 3), (2.25, 5)]
@@ -313,6 +326,9 @@ def test_converter_of_another_package_is_blamed_by_its_name_for_what_it_does(plu
         for kind in ("Hangs", "Eats"):
             with pytest.raises(LimitExceededError, match=f"converter {kind}"):
                 dataset.ingest("a,n\nx,1\n", converters=(call(kind),), limits=limits)
+        much = call("Compute", columns={"x": "repeat(a, 2000000000)"})
+        with pytest.raises(LimitExceededError, match="converter Compute"):
+            dataset.ingest("a,n\nx,1\n", converters=(much,), limits=limits)
         looked = dataset.ingest("a,n\nx,1\n", converters=(call("Looks"),))
         assert [each[3] for each in told(looked)] == ["failed"]
         with pytest.raises(InvalidSourceError, match="converter Trim: columns: expected a column of the rows"):

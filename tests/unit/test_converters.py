@@ -19,7 +19,7 @@ from odf_engines.conversion.contract import Converted, Converter, Fault, Paramet
 from odf_engines.conversion.converted_rows import ConvertedRows, convert, make_converter
 from odf_engines.plug_in_names import CONVERTERS
 from odf_engines.records.carriers import to_carrier
-from odf_engines.records.source_records import RECORD, typed_schema, value_name
+from odf_engines.records.source_records import RECORD, ROW_GROUP_ROWS, typed_schema, value_name
 from odf_engines.validation.plug_ins import load_plug_in, parameter_schema
 from odf_engines.validation.validated_rows import RowFile
 
@@ -329,3 +329,9 @@ def test_every_row_is_good_or_bad_and_none_is_both(
     assert sorted([*taken, *bad(found)]) == [*range(1, len(rows) + 1)]
     assert len(bad(found)) == found.bad_count
     assert (good(found), bad(found)) == (good(whole), bad(whole)), "portions do not show"
+
+
+def test_portion_of_which_every_row_was_left_out_goes_on_empty(tmp_path: Path) -> None:
+    table = texts(a=["x"] * (2 * ROW_GROUP_ROWS) + ["y"])
+    found = run(tmp_path, table, call("Deduplicate", columns=["a"]), call("Trim", columns=["a"]), group_rows=10**6)
+    assert (good(found), bad(found), found.left_out) == ([{"a": "x"}, {"a": "y"}], {}, 2 * ROW_GROUP_ROWS - 1)

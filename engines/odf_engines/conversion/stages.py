@@ -150,7 +150,11 @@ def _convert(
 ) -> tuple[pa.RecordBatch, list[pa.RecordBatch]]:
     """Let a converter convert some rows; those that make it raise are faults themselves, and null."""
     try:
-        answer = converter.convert(rows) if rows.num_rows else Converted(converter.schema.empty_table().to_batches()[0])
+        answer = (
+            converter.convert(rows)
+            if rows.num_rows
+            else Converted(pa.RecordBatch.from_pylist([], schema=converter.schema))
+        )
         return _checked(converter, position, rows, numbers, answer)
     except MemoryError:
         raise

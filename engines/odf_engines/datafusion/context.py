@@ -18,16 +18,16 @@ from odf_engines.datafusion.settings import SETTINGS
 from odf_engines.errors import EngineError, EngineFailureError, InvalidQueryError, NotReplayableError
 
 if TYPE_CHECKING:
-    from datafusion import DataFrame
+    from datafusion import DataFrame, Expr
 
-__all__ = ["make_context", "plan_query", "query_errors", "quoted"]
+__all__ = ["make_context", "parse_expression", "plan_query", "query_errors", "quoted"]
 
 _SHARE = 2  # of the memory; the other half is for Arrow, Parquet and Python
 
 # What the engine cannot help: files that are broken, or a machine that is.
 _NOT_OF_THE_QUERY = ("Object Store error", "IO error", "Parquet error", "External error")
 _SHORTAGE = "Resources exhausted"
-_NOT_THERE = re.compile(r"(?:Invalid function '|No field named )(\w+)")
+_NOT_THERE = re.compile(r"""(?:Invalid function '|No field named "?)(\w+)""")
 
 
 def make_context(memory_bytes: int, *, is_repeatable: bool) -> "SessionContext":
@@ -63,9 +63,27 @@ def plan_query(context: "SessionContext", sql: str) -> "DataFrame":
         # As the name of a column it would end the process.
         raise InvalidQueryError("a query has no character U+0000")
     options = SQLOptions().with_allow_ddl(False).with_allow_dml(False).with_allow_statements(False)
+    with _planning():
+        return context.sql_with_options(sql, options)
+
+
+def parse_expression(rows: "DataFrame", sql: str) -> "Expr":
+    """Return one expression over the columns of rows, not computed yet.
+
+    Raises:
+        InvalidQueryError, NotReplayableError: As ``plan_query``; or it is more, or less, than one expression.
+    """
+    if "\0" in sql:
+        raise InvalidQueryError("an expression has no character U+0000")
+    with _planning():
+        return rows.parse_sql_expr(sql)
+
+
+@contextmanager
+def _planning() -> Iterator[None]:
     try:
         with query_errors():
-            return context.sql_with_options(sql, options)
+            yield
     except InvalidQueryError as error:
         # Words of SQL that stand for a function are read as columns where it was taken out.
         if (found := _NOT_THERE.search(error.message)) is not None and (name := found[1].lower()) in REFUSED:

@@ -5,7 +5,10 @@ They are no part of an engine: what re-executes anything runs none of them, and 
 Source: clause VALID-3 in ``spec/validation.md``.
 """
 
+from contextlib import suppress
+
 from odf_engines.errors import SandboxUnavailableError
+from odf_engines.host import datafusion_runtime
 from odf_engines.host.runtime import package_folder
 from odf_engines.plug_in_names import CONVERTERS, READERS, READERS_LIBRARIES, VALIDATORS
 from odf_engines.sandbox.profile import Mount
@@ -16,7 +19,7 @@ _PLACE = "/runtime/plug-ins"
 
 
 def plug_in_mounts() -> tuple[Mount, ...]:
-    """Return how the sandbox shows packages of others that bring plug-ins, and those that our readers need.
+    """Return how the sandbox shows packages of others that bring plug-ins, and those that our own need.
 
     Those that are gone are left out.
     """
@@ -26,4 +29,8 @@ def plug_in_mounts() -> tuple[Mount, ...]:
             mounts.append(Mount(package_folder(name), f"{_PLACE}/{name}"))
         except SandboxUnavailableError:
             continue  # a declaration that names it is answered where it is read
+    with suppress(SandboxUnavailableError):
+        runtime = datafusion_runtime.find_runtime()
+        shown = (*runtime.files, ("datafusion", dict(runtime.packages)["datafusion"]))
+        mounts += [Mount(path, f"{_PLACE}/{place}") for place, path in shown]
     return tuple(mounts)
