@@ -10,6 +10,7 @@ from aiohttp import web
 
 from odf_node.adapters.object_folder import ObjectFolder
 from odf_node.adapters.sqlite_store import SqliteMetadataStore
+from odf_node.datasets.searching import Searching
 from odf_node.home import Home
 from odf_node.http.bearer import secret_hash_of
 from odf_node.http.listening import CONNECTIONS, Connections, listen
@@ -139,6 +140,7 @@ class TestNode:
             node_id=NODE_ID,
             chains=self.store,
             datasets=self.store,
+            search=Searching(self.store, self.store),
             documents=self.store,
             evidence=self.store,
             object_names=self.store,

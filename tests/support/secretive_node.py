@@ -11,6 +11,7 @@ from yarl import URL
 
 from odf_node.adapters.clocks import FixedClock
 from odf_node.composition import Node
+from odf_node.datasets.searching import Searching
 from odf_node.home import Home
 from odf_node.http.callers import secret_hash_of
 from odf_node.http.live import Live
@@ -138,6 +139,7 @@ class SecretiveNode:
             node_id=DidKey(bytes(range(32))),
             chains=node.store,
             datasets=node.store,
+            search=Searching(node.store, node.store),
             documents=node.store,
             evidence=node.store,
             object_names=node.store,

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from odf_node.cli.main import main
-from odf_node.datasets.searching import match_texts
+from odf_protocol.exchange.words import match_texts
 from support.event_loop import in_loop
 from support.exchange_nodes import Chain, TestNode
 from support.offers import Judge, PublisherHome, root_chain
@@ -96,8 +96,8 @@ def test_words_are_asked_for(home: Path, capsys: pytest.CaptureFixture[str]) -> 
 
 
 @in_loop
-async def test_other_node_is_searched_by_the_names_that_it_tells_and_hides_the_others(tmp_path: Path) -> None:
-    """EX-14."""
+async def test_other_node_that_does_not_answer_stops_no_other(tmp_path: Path) -> None:
+    """EX-90; and what a node hides is not found (EX-89)."""
     from support.command_line import run_command
 
     node = TestNode.create(tmp_path / "home")

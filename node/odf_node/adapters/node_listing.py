@@ -1,17 +1,23 @@
-"""Asking a node which datasets it offers to whoever asks (EX-14)."""
+"""Asking a node which datasets it offers to whoever asks (EX-14), and in which of them words occur (EX-89)."""
 
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
 from pathlib import Path
+
+from aiohttp.abc import AbstractResolver
 
 from odf_node.adapters.exchange_peer import split_dataset_url
 from odf_node.adapters.http_client import ClientSettings, HttpClient
 from odf_node.adapters.peer_urls import parse_peer_url
-from odf_node.ports.peer_errors import PeerLiedError
+from odf_node.ports.peer_errors import PeerLiedError, PeerUnavailableError
 from odf_protocol.errors import MalformedError, UnsupportedError
 from odf_protocol.exchange.limits import MAX_JSON_BYTES, MAX_LISTED_DATASETS
-from odf_protocol.exchange.messages import DatasetPage, DatasetSummary, decode_message
+from odf_protocol.exchange.messages import DatasetPage, DatasetSummary, DatasetTexts, decode_message
 from odf_protocol.exchange.routes import PREFIX
+from odf_protocol.exchange.words import fold, match_texts
 
-__all__ = ["list_offered"]
+__all__ = ["list_offered", "search_offered"]
 
 
 async def list_offered(address: str, settings: ClientSettings | None = None) -> list[DatasetSummary]:
@@ -28,26 +34,79 @@ async def list_offered(address: str, settings: ClientSettings | None = None) -> 
         PeerLiedError: Pages that do not go on.
         UnsupportedError: More datasets than are listed.
     """
+    return [each async for each in _iter_offered(address, (), settings or ClientSettings(), None)]
+
+
+async def search_offered(
+    address: str,
+    words: Sequence[str],
+    most: int,
+    settings: ClientSettings,
+    *,
+    limit_s: float,
+    resolver: AbstractResolver | None = None,
+) -> list[tuple[DatasetSummary, tuple[str, ...]]]:
+    """Find what a node offers in which every word occurs, by name; errors as ``list_offered``.
+
+    A node that does not search gives its whole list, of which the names are looked at.
+
+    Args:
+        address: As of ``list_offered``.
+        words: As of ``fold``.
+        most: No more than these are waited for.
+        settings: Patience, token and signature.
+        limit_s: How long all of it may take.
+        resolver: Finds hosts; None: the system's.
+
+    Returns:
+        Each with those of its texts in which a word occurs.
+
+    Raises:
+        PeerUnavailableError: It takes too long.
+    """
+    wanted = fold(words)
+    found: list[tuple[DatasetSummary, tuple[str, ...]]] = []
+    try:
+        async with asyncio.timeout(limit_s), aclosing(_iter_offered(address, words, settings, resolver)) as offered:
+            async for each in offered:
+                texts = each.texts or DatasetTexts()
+                # What a node gives beside what was asked for is passed over, however often it does.
+                if where := match_texts(wanted, texts.list_named(each.name)):
+                    found.append((each, where))
+                if len(found) >= most:
+                    break
+    except TimeoutError as error:
+        raise PeerUnavailableError(address, f"no whole answer within {limit_s:.0f} s") from error
+    return found
+
+
+async def _iter_offered(
+    address: str, words: Sequence[str], settings: ClientSettings, resolver: AbstractResolver | None
+) -> AsyncGenerator[DatasetSummary, None]:
     # As the address of a dataset is read, with a name that none has.
     url = parse_peer_url(f"{address.rstrip('/')}/_")
     if isinstance(url, Path):
         raise MalformedError("address", expected="an http or https address of a node", found=repr(address))
-    place = split_dataset_url(url)[0] / PREFIX / "datasets"
-    found: list[DatasetSummary] = []
+    place = (split_dataset_url(url)[0] / PREFIX / "datasets").with_query([("word", word) for word in words])
+    listed = 0
     after = ""
-    async with HttpClient(settings or ClientSettings()) as client:
+    async with HttpClient(settings, resolver=resolver) as client:
         client.may_sign = True
-        while True:
-            asked = place.with_query(after=after) if after else place
+        for _ in range(MAX_LISTED_DATASETS):
+            asked = place.extend_query(after=after) if after else place
             page = decode_message(await client.get_bytes(asked, "list", limit_bytes=MAX_JSON_BYTES), DatasetPage)
             names = [after, *(each.name for each in page.datasets)]
-            if names != sorted(set(names)) or (page.next_after is not None and page.next_after != names[-1]):
+            goes_on = page.next_after
+            # A search may look at many datasets for nothing, and go on behind the last of them (EX-89).
+            is_next = goes_on is None or (goes_on > after and (goes_on >= names[-1] if words else goes_on == names[-1]))
+            if names != sorted(set(names)) or not is_next:
                 raise PeerLiedError(str(asked), "EX-14 datasets", expected="names in their order", found=names[-1])
-            found += page.datasets
-            if page.next_after is None:
-                return found
-            if not page.datasets:
-                raise PeerLiedError(str(asked), "EX-14 datasets", expected="pages that go on", found=page.next_after)
-            if len(found) >= MAX_LISTED_DATASETS:
-                raise UnsupportedError(f"list of {place}", found="more", supported=f"{MAX_LISTED_DATASETS} datasets")
-            after = page.next_after
+            for each in page.datasets:
+                yield each
+            listed += len(page.datasets)
+            if goes_on is None:
+                return
+            if listed >= MAX_LISTED_DATASETS:
+                break
+            after = goes_on
+    raise UnsupportedError(f"list of {place}", found="more", supported=f"{MAX_LISTED_DATASETS} datasets")

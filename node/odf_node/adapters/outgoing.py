@@ -75,6 +75,23 @@ class Outgoing:
         sign = await asyncio.to_thread(self._find_signer)
         return await list_offered(url, ClientSettings(rate=self.rate, token=self.find_token(url), sign=sign))
 
+    async def search_offered(
+        self, url: str, words: Sequence[str], most: int, *, limit_s: float
+    ) -> "list[tuple[DatasetSummary, tuple[str, ...]]]":
+        """Find what the node at ``url`` offers in which all words occur, and in which of its texts."""
+        from odf_node.adapters.heard_addresses import parse_heard
+        from odf_node.adapters.http_client import ClientSettings
+        from odf_node.adapters.node_listing import search_offered
+        from odf_protocol.heard import is_heard
+
+        if is_heard(url):
+            address, resolver = parse_heard(url, allow_private=self._allows_private())
+            settings = ClientSettings(rate=self.rate, attempts=1)
+            return await search_offered(address, words, most, settings, limit_s=limit_s, resolver=resolver)
+        sign = await asyncio.to_thread(self._find_signer)
+        settings = ClientSettings(rate=self.rate, token=self.find_token(url), sign=sign)
+        return await search_offered(url, words, most, settings, limit_s=limit_s)
+
     async def send_push(
         self, url: str, offered: PushedHead, token: str | None, on_bytes: OnBytes | None
     ) -> PushOutcome:

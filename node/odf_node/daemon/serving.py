@@ -15,6 +15,7 @@ from odf_node.daemon.housekeeping import Housekeeping, keep_house
 from odf_node.daemon.late_push_judge import LatePushJudge
 from odf_node.daemon.reloading import Setting, reload, take_over
 from odf_node.daemon.supervisor import notify_supervisor
+from odf_node.datasets.searching import Searching
 from odf_node.errors import UsageError
 from odf_node.flight import flight_beside
 from odf_node.http.access_log import write_line
@@ -156,6 +157,7 @@ def _make_served(
         node_id=DidKey(key.public_key()),
         chains=node.chains,
         datasets=node.datasets,
+        search=Searching(node.chains, node.store),
         documents=node.documents,
         evidence=node.evidence,
         object_names=node.object_names,

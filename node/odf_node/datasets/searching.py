@@ -3,11 +3,12 @@
 The texts stand as they are in the blocks that define a dataset. So all these blocks are looked through as bytes, which
 takes some tenths of a second for ten thousand datasets; only where all words occur is it found out what is in force.
 
-Source: clause HOME-53 in ``spec/home.md``.
+Source: clauses HOME-53 in ``spec/home.md`` and EX-89 in ``spec/extensions/exchange.md``.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain, islice
 
 from odf_node.datasets.chains import load_view
 from odf_node.ports import DatasetNotFoundError, DatasetRecord
@@ -16,8 +17,17 @@ from odf_node.ports.definitions import DefinitionStore
 from odf_protocol.dataset_view import DatasetView
 from odf_protocol.errors import OdfError
 from odf_protocol.events import AddPushSource, SetPollingSource
+from odf_protocol.exchange.limits import (
+    MAX_PROBLEM_TEXT_CHARACTERS,
+    MAX_SEARCH_LOOKS,
+    MAX_TOLD_CHARACTERS,
+    MAX_TOLD_WORDS,
+    PAGE_SEARCHED,
+)
+from odf_protocol.exchange.messages import DatasetTexts
+from odf_protocol.exchange.words import fold, match_texts
 
-__all__ = ["Match", "Searching", "match_texts"]
+__all__ = ["Match", "Searching"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,17 +37,17 @@ class Match:
     Attributes:
         record: It.
         where: In which of its texts: ``name``, ``description``, ``keyword x``, ``column y``.
-        description: What it says of itself.
+        texts: Its description, and the keywords and columns in which a word occurs.
     """
 
     record: DatasetRecord
     where: tuple[str, ...]
-    description: str
+    texts: DatasetTexts
 
 
 @dataclass(frozen=True, slots=True)
 class Searching:
-    """The use case behind ``odf-node search``."""
+    """The use case behind ``odf-node search``, here and where another node asks (EX-89)."""
 
     chains: ChainStore
     definitions: DefinitionStore
@@ -48,45 +58,63 @@ class Searching:
         Args:
             words: Parts of words, whatever their case; each has to occur somewhere, not all in the same place.
         """
-        wanted = [word.casefold() for word in words]
-        records = {record.id: record for record in self.chains.list_datasets()}
+        wanted = fold(words)
+        found = self._list_candidates(wanted, self.chains.list_datasets())
+        found.sort(key=lambda each: (not any(word in each.name.casefold() for word in wanted), each.name))
+        return (match for record in found if (match := self._look(record, wanted)) is not None)
+
+    def find_page(
+        self, words: Sequence[str], records: Iterable[DatasetRecord], *, after: str
+    ) -> tuple[list[tuple[DatasetRecord, DatasetTexts]], str | None]:
+        """Find a page of datasets, as ``DatasetSearch`` says."""
+        wanted = fold(words)
+        found = self._list_candidates(wanted, (record for record in records if record.name > after))
+        found.sort(key=lambda each: each.name)
+        page: list[tuple[DatasetRecord, DatasetTexts]] = []
+        for looks, record in enumerate(found, start=1):
+            match = self._look(record, wanted)
+            page += [] if match is None else [(record, match.texts)]
+            if looks < len(found) and (looks == MAX_SEARCH_LOOKS or len(page) == PAGE_SEARCHED):
+                return page, record.name
+        return page, None
+
+    def _list_candidates(self, wanted: Sequence[str], records: Iterable[DatasetRecord]) -> list[DatasetRecord]:
+        by_id = {record.id: record for record in records}
         found = []
         for dataset_id, raw in self.definitions.iter_definitions():
-            record = records.get(dataset_id)
+            record = by_id.get(dataset_id)
             if record is None:
                 continue
             text = f"{record.name}\0{raw.decode('utf-8', 'ignore')}".casefold()
             if all(word in text for word in wanted):
                 found.append(record)
-        found.sort(key=lambda each: (not any(word in each.name.casefold() for word in wanted), each.name))
-        for record in found:
-            try:
-                view = load_view(self.chains, record.id)
-            except DatasetNotFoundError:
-                continue  # deleted meanwhile
-            where = match_texts(wanted, [("name", record.name), *_iter_texts(view)])
-            if where:
-                yield Match(record, where, (view.info.description or "") if view.info else "")
+        return found
+
+    def _look(self, record: DatasetRecord, wanted: Sequence[str]) -> Match | None:
+        try:
+            view = load_view(self.chains, record.id)
+        except DatasetNotFoundError:
+            return None  # deleted meanwhile
+        texts = _tell(view, wanted)
+        where = match_texts(wanted, texts.list_named(record.name))
+        return Match(record, where, texts) if where else None
 
 
-def match_texts(words: Sequence[str], texts: Iterable[tuple[str, str]]) -> tuple[str, ...]:
-    """Say in which texts the words occur, in the order of texts; nothing where one of them is in none.
+def _tell(view: DatasetView, wanted: Sequence[str]) -> DatasetTexts:
+    def choose(texts: Iterable[str]) -> tuple[str, ...]:
+        cut = [text[:MAX_TOLD_CHARACTERS] for text in texts]
+        # Some of each word: many columns that have the first one must not hide the only one that has the second.
+        of_each = (islice((text for text in cut if word in text.casefold()), most) for word in wanted)
+        return tuple(dict.fromkeys(chain.from_iterable(of_each)))
 
-    Args:
-        words: Case-folded.
-        texts: What each is, and it.
-    """
-    folded = [(what, text.casefold()) for what, text in texts]
-    if not all(any(word in text for _, text in folded) for word in words):
-        return ()
-    return tuple(what for what, text in folded if any(word in text for word in words))
+    most = MAX_TOLD_WORDS // max(len(wanted), 1)
 
-
-def _iter_texts(view: DatasetView) -> Iterator[tuple[str, str]]:
-    if view.info is not None:
-        yield "description", view.info.description or ""
-        yield from ((f"keyword {each}", each) for each in view.info.keywords or ())
-    yield from ((f"column {name}", name) for name in _list_columns(view))
+    info = view.info
+    return DatasetTexts(
+        description=((info.description or "") if info else "")[:MAX_PROBLEM_TEXT_CHARACTERS],
+        keywords=choose((info.keywords or ()) if info else ()),
+        columns=choose(_list_columns(view)),
+    )
 
 
 def _list_columns(view: DatasetView) -> list[str]:

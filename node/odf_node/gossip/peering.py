@@ -5,8 +5,10 @@ from dataclasses import dataclass
 from odf_node.errors import UnknownDatasetError, UsageError
 from odf_node.ports import Clock, Peer
 from odf_node.ports.peers import PeerStore
-from odf_protocol.errors import MalformedError
+from odf_protocol.errors import MalformedError, OdfError
 from odf_protocol.gossip.addresses import PeerAddress
+from odf_protocol.gossip.peer_record import decode_peer_record
+from odf_protocol.heard import as_heard
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +35,22 @@ class Peers:
         """Return all peers that are kept, and whether the operator named them."""
         named = set(self.peers.list_named_peers())
         return [(peer, peer.url in named) for peer in self.peers.list_peers()]
+
+    def list_askable(self, most: int) -> list[str]:
+        """Return addresses of nodes: those that were named first, then those that gossip brought, marked as heard.
+
+        Of each node that gossip brought the address that it calls the best is taken, as long as its word holds.
+        """
+        named = list(self.peers.list_named_peers())
+        now = self.clock.now()
+        for raw in self.peers.list_peer_records():
+            try:
+                record = decode_peer_record(raw)
+            except OdfError:
+                continue  # written by another version
+            if record.addresses and record.expires > now and record.addresses[0].text not in named:
+                named.append(as_heard(record.addresses[0].text))
+        return list(dict.fromkeys(named))[:most]
 
     def delete(self, text: str) -> str:
         """Forget a peer with the key that was seen first there.

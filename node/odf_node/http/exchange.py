@@ -1,6 +1,8 @@
-"""Our reading routes: nodes, published datasets, heads, packs, statements, key logs (EX-7, EX-8, EX-14, KEY-21)."""
+"""Our reading routes: nodes, datasets, heads, packs, statements, key logs (EX-7, EX-8, EX-14, EX-89, KEY-21)."""
 
 import asyncio
+from collections.abc import Sequence
+from contextlib import nullcontext
 from itertools import islice
 
 import msgspec
@@ -14,10 +16,12 @@ from odf_node.http.sending import wait_to_send
 from odf_node.http.served_node import NODE
 from odf_node.ports.datasets import DatasetRecord
 from odf_node.readable_inputs import may_see_records
+from odf_node.turns import Turns
 from odf_protocol.chain_progress import decode_progress
 from odf_protocol.enums import DatasetKind
 from odf_protocol.exchange.limits import (
     MAX_CONCURRENT_PACKS,
+    MAX_WAITING_SEARCHES,
     PAGE_ATTESTATION_BYTES,
     PAGE_ATTESTATIONS,
     PAGE_DATASETS,
@@ -26,6 +30,7 @@ from odf_protocol.exchange.messages import (
     AttestationPage,
     DatasetPage,
     DatasetSummary,
+    DatasetTexts,
     DisputeList,
     HashAnswer,
     HeadAnswer,
@@ -41,6 +46,7 @@ from odf_protocol.exchange.routes import PREFIX, PROTOCOL_VERSION
 def add_routes(app: web.Application) -> None:
     """Register the routes."""
     app[_PACKERS] = asyncio.Semaphore(MAX_CONCURRENT_PACKS)
+    app[_SEARCHES] = Turns(MAX_WAITING_SEARCHES)
     app.router.add_get(f"/{PREFIX}/node", _get_node)
     app.router.add_get(f"/{PREFIX}/datasets", _list_datasets)
     app.router.add_get(f"/{PREFIX}/datasets/{{dataset}}/head", _get_head)
@@ -52,6 +58,7 @@ def add_routes(app: web.Application) -> None:
 
 
 _PACKERS = web.AppKey("packers", asyncio.Semaphore)
+_SEARCHES = web.AppKey("searches", Turns)
 
 
 async def _get_node(request: web.Request) -> web.Response:
@@ -68,27 +75,35 @@ async def _get_node(request: web.Request) -> web.Response:
 
 async def _list_datasets(request: web.Request) -> web.Response:
     after = request.query.get("after", "")
-    reads = get_caller(request).reads
-    records = await asyncio.to_thread(request.app[NODE].datasets.list_readable, reads)
-    page = [record for record in records if record.name > after][: PAGE_DATASETS + 1]
-    shown = page[:PAGE_DATASETS]
-    chains = request.app[NODE].chains
-    states = await asyncio.to_thread(lambda: [chains.get_chain_state(record.id)[1] for record in shown])
-    return answer_message(
-        DatasetPage(
-            datasets=tuple(
-                DatasetSummary(
-                    dataset_id=str(record.id),
-                    name=record.name,
-                    kind=_kind(record),
-                    head=HeadMessage.of(record.head),
-                    trust=_describe_trust(record, state),
-                )
-                for record, state in zip(shown, states, strict=True)
-            ),
-            next_after=shown[-1].name if len(page) > len(shown) else None,
+    words = request.query.getall("word", [])
+    node, reads = request.app[NODE], get_caller(request).reads
+
+    def find() -> tuple[Sequence[tuple[DatasetRecord, DatasetTexts | msgspec.UnsetType]], str | None]:
+        records = node.datasets.list_readable(reads)
+        if words:
+            return node.search.find_page(words, records, after=after)
+        page = [record for record in records if record.name > after][: PAGE_DATASETS + 1]
+        goes_on = page[PAGE_DATASETS - 1].name if len(page) > PAGE_DATASETS else None
+        return [(record, msgspec.UNSET) for record in page[:PAGE_DATASETS]], goes_on
+
+    def make_page() -> DatasetPage:
+        shown, goes_on = find()
+        summaries = (
+            DatasetSummary(
+                dataset_id=str(record.id),
+                name=record.name,
+                kind=_kind(record),
+                head=HeadMessage.of(record.head),
+                trust=_describe_trust(record, node.chains.get_chain_state(record.id)[1]),
+                texts=texts,
+            )
+            for record, texts in shown
         )
-    )
+        return DatasetPage(datasets=tuple(summaries), next_after=goes_on)
+
+    # Whoever searches has all definitions read: one at a time.
+    async with request.app[_SEARCHES].take() if words else nullcontext():
+        return answer_message(await asyncio.to_thread(make_page))
 
 
 def _describe_trust(record: DatasetRecord, state: bytes) -> str:

@@ -16,7 +16,7 @@ from odf_node.ports.gossip import GossipReceiver
 from odf_node.ports.object_names import ObjectNames
 from odf_node.ports.objects import ObjectStore
 from odf_node.ports.pushes import PushReceiver
-from odf_node.ports.serving import DisputeBoard, KeyLogBoard, RebuildDesk, SliceTrees
+from odf_node.ports.serving import DatasetSearch, DisputeBoard, KeyLogBoard, RebuildDesk, SliceTrees
 from odf_node.turns import FairTurns, TurnLimits
 from odf_protocol.did import DidKey
 from odf_protocol.exchange.limits import MAX_VERIFICATIONS, MAX_WAITING_VERIFICATIONS
@@ -31,6 +31,7 @@ class ServedNode:
         node_id: The node's identity, None while it has no key.
         chains: What is served.
         datasets: Who may see which.
+        search: Finds datasets by words.
         documents: Who vouches for it.
         evidence: What is known about it.
         object_names: Which files belong to it.
@@ -51,6 +52,7 @@ class ServedNode:
     node_id: DidKey | None
     chains: ChainStore
     datasets: DatasetStore
+    search: DatasetSearch
     documents: DocumentStore
     evidence: EvidenceStore
     object_names: ObjectNames

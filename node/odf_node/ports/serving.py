@@ -1,6 +1,6 @@
 """What a server of chains asks for beside chains and files."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from odf_node.ports.datasets import DatasetRecord
@@ -8,6 +8,7 @@ from odf_protocol.did import DatasetId
 from odf_protocol.multihash import Multihash
 
 if TYPE_CHECKING:
+    from odf_protocol.exchange.messages import DatasetTexts
     from odf_protocol.hashing.v1 import TableSummary
 
 
@@ -34,6 +35,23 @@ class KeyLogBoard(Protocol):
 
     def documents_about(self, dataset_id: DatasetId) -> tuple[bytes, ...]:
         """Return the key log in force, as its events were made, to be passed on."""
+        ...
+
+
+class DatasetSearch(Protocol):
+    """Finds datasets by words in what they say of themselves (EX-89)."""
+
+    def find_page(
+        self, words: Sequence[str], records: Iterable[DatasetRecord], *, after: str
+    ) -> tuple[list[tuple[DatasetRecord, "DatasetTexts"]], str | None]:
+        """Find the datasets, of those alone that are given, in which every word occurs, by name, a page of them.
+
+        Returns:
+            Each with its texts, and behind which name the search goes on; None: nowhere.
+
+        Raises:
+            MalformedError: Words as nobody takes them.
+        """
         ...
 
 

@@ -24,6 +24,16 @@ MAX_PROBLEM_TEXT_CHARACTERS: Final = 2_000  # guess: what a person reads of a re
 
 PAGE_DATASETS: Final = 1_000
 MAX_LISTED_DATASETS: Final = 100_000  # guess: a hundred pages; more than a person reads
+PAGE_SEARCHED: Final = 100
+"""Datasets of one answer to a search; with all the texts below, escaped, it fits into one message."""
+MAX_SEARCH_LOOKS: Final = 1_000
+"""Datasets that are looked at closely for one answer.  # guess: tenths of a second"""
+MAX_SEARCH_WORDS: Final = 8  # guess
+MAX_WAITING_SEARCHES: Final = 8  # guess: as of trees and leaves
+MAX_TOLD_WORDS: Final = 20
+"""Keywords, and columns, of a dataset that has the words: those alone in which one occurs."""
+MAX_TOLD_CHARACTERS: Final = 100
+"""Of a keyword, a column's name, and a word that is looked for."""
 PAGE_ATTESTATIONS: Final = 100
 PAGE_ATTESTATION_BYTES: Final = 2 * MIB
 """A page is closed before it grows beyond this: base64 and the largest attestation still fit into one message."""

@@ -16,6 +16,8 @@ from odf_protocol.exchange.limits import (
     MAX_JSON_BYTES,
     MAX_PROBLEM_TEXT_CHARACTERS,
     MAX_SIGNED_KEY_EVENT_BYTES,
+    MAX_TOLD_CHARACTERS,
+    MAX_TOLD_WORDS,
 )
 from odf_protocol.exchange.routes import ObjectKind
 from odf_protocol.head import Head
@@ -26,6 +28,7 @@ __all__ = [
     "AttestationPage",
     "DatasetPage",
     "DatasetSummary",
+    "DatasetTexts",
     "DisputeList",
     "HashAnswer",
     "HeadAnswer",
@@ -96,6 +99,25 @@ class NodeInfo(msgspec.Struct, frozen=True, kw_only=True):
         return None if self.node_id is None else DidKey.parse(self.node_id)
 
 
+Told = Annotated[
+    tuple[Annotated[str, msgspec.Meta(max_length=MAX_TOLD_CHARACTERS)], ...], msgspec.Meta(max_length=MAX_TOLD_WORDS)
+]
+
+
+class DatasetTexts(msgspec.Struct, frozen=True, kw_only=True):
+    """What a dataset says of itself, as far as a search looks at it (EX-89): of long texts the beginning."""
+
+    description: Text = ""
+    keywords: Told = ()
+    columns: Told = ()
+
+    def list_named(self, name: str) -> list[tuple[str, str]]:
+        """Say what each text is, and it, the dataset's name first."""
+        keywords = ((f"keyword {each}", each) for each in self.keywords)
+        columns = ((f"column {each}", each) for each in self.columns)
+        return [("name", name), ("description", self.description), *keywords, *columns]
+
+
 class DatasetSummary(msgspec.Struct, frozen=True, kw_only=True):
     """One published dataset. ``trust`` is the serving node's word about it, nothing to rely on."""
 
@@ -104,6 +126,8 @@ class DatasetSummary(msgspec.Struct, frozen=True, kw_only=True):
     kind: Kind
     head: HeadMessage
     trust: Text
+    texts: DatasetTexts | msgspec.UnsetType = msgspec.UNSET
+    """Given where words were asked for, by nodes that search (EX-89)."""
 
     def __post_init__(self) -> None:
         DatasetId.parse(self.dataset_id)

@@ -1,15 +1,22 @@
 """``odf-node search``: find datasets by words, here and at other nodes."""
 
 import argparse
+import asyncio
 from itertools import islice
-from typing import Any
+from typing import Any, Final
 
 from odf_node.cli.context import Context
 from odf_node.cli.parsing import add_output_format, whole_number
 from odf_node.cli.run import tell_failure
-from odf_node.datasets.searching import Searching, match_texts
+from odf_node.datasets.searching import Searching
 from odf_node.errors import UsageError
 from odf_protocol.errors import OdfError
+from odf_protocol.heard import without_mark
+
+MOST_NODES: Final = 32  # guess: more than a person knows; each learns what is looked for
+_NODES_AT_ONCE: Final = 8  # guess: with the time below, all are asked within a minute and a half
+_ANSWER_S: Final = 20.0
+"""What one node has for all its pages.  # guess: a hundred pages of names on an ordinary line"""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -19,7 +26,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         metavar="WORD|URL",
         help="parts of words in names, descriptions, keywords and names of columns, all of which have to occur; "
-        "addresses of other nodes, which tell others names alone",
+        "addresses of other nodes, which are asked instead of this one",
+    )
+    parser.add_argument(
+        "--far",
+        action="store_true",
+        help=f"ask this node, its peers and nodes that gossip told it of, {MOST_NODES} at most; they learn the words",
     )
     parser.add_argument(
         "-n", "--most", type=whole_number(1), default=50, metavar="N", help="show at most N of each node (default: 50)"
@@ -33,23 +45,39 @@ async def run(context: Context, arguments: argparse.Namespace) -> int:
     words = [each for each in arguments.words if "://" not in each]
     if not words:
         raise UsageError("say a word to look for")
-    failures: list[int] = []
     rows: list[dict[str, Any]] = []
-    for address in addresses:
-        try:
-            found = await _search_node(context, address, words)
-        except OdfError as error:
-            failures.append(tell_failure(f"search: {address}", error))
-            continue
-        rows += _cut(context, found, arguments.most, address)
-    if not addresses:
+    if arguments.far or not addresses:
         rows = _cut(context, _search_here(context, words, arguments.most + 1), arguments.most, "here")
+    far = context.node.peers.list_askable(MOST_NODES) if arguments.far else []
+    silent: list[str] = []
+    failures: list[int] = []
+    turns = asyncio.Semaphore(_NODES_AT_ONCE)
+
+    async def ask(address: str) -> "list[dict[str, Any]] | OdfError":
+        try:
+            async with turns:
+                return await _search_node(context, address, words, arguments.most + 1)
+        except OdfError as error:
+            return error
+
+    asked = list(dict.fromkeys([*addresses, *far]))
+    for address, found in zip(asked, await asyncio.gather(*map(ask, asked)), strict=True):
+        if not isinstance(found, OdfError):
+            rows += _cut(context, found, arguments.most, without_mark(address))
+        elif address in addresses:
+            failures.append(tell_failure(f"search: {address}", found))
+        else:
+            silent.append(without_mark(address))
+    if silent:
+        context.console.note(f"{len(silent)} of {len(asked)} nodes did not answer as they should: {', '.join(silent)}")
+    if arguments.far and not far:
+        context.console.note("no other node is known; 'odf-node peer add URL' names one")
     if arguments.output_format == "json":
         context.console.json(rows)
     else:
         shown = [{**row, "where": ", ".join(row["where"])} for row in rows]
         columns = {"name": "NAME", "kind": "KIND", "at": "AT", "where": "FOUND IN", "description": "DESCRIPTION"}
-        if not addresses:
+        if not asked:
             del columns["at"]
         context.console.table(shown, columns, empty="nothing has all these words")
     return failures[0] if failures else 0
@@ -63,26 +91,25 @@ def _search_here(context: Context, words: list[str], most: int) -> list[dict[str
             "kind": each.record.kind.text,
             "at": "here",
             "where": list(each.where),
-            "description": each.description,
+            "description": each.texts.description,
             "id": str(each.record.id),
         }
         for each in islice(searching.iter_matches(words), most)
     ]
 
 
-async def _search_node(context: Context, address: str, words: list[str]) -> list[dict[str, Any]]:
-    wanted = [word.casefold() for word in words]
+async def _search_node(context: Context, address: str, words: list[str], most: int) -> list[dict[str, Any]]:
+    found = await context.node.outgoing.search_offered(address, words, most, limit_s=_ANSWER_S)
     return [
         {
             "name": each.name,
             "kind": each.kind,
-            "at": f"{address.rstrip('/')}/{each.name}",
-            "where": ["name"],
-            "description": "",
+            "at": f"{without_mark(address).rstrip('/')}/{each.name}",
+            "where": list(where),
+            "description": each.texts.description if each.texts else "",
             "id": each.dataset_id,
         }
-        for each in await context.node.outgoing.list_offered(address)
-        if match_texts(wanted, [("name", each.name)])
+        for each, where in found
     ]
 
 
