@@ -1,6 +1,9 @@
 """What every ``IngestStore`` must do; ``store`` is each adapter in turn."""
 
+import pytest
+
 from odf_node.ports.commits import FetchedPlace
+from odf_node.ports.ingest_keys import IngestKey, KeptAnswer, KeyInUseError
 from support.store_values import (
     creation,
     dataset_id,
@@ -50,3 +53,45 @@ def test_size_of_the_last_batch_is_that_of_its_source(store: Store) -> None:
     store.put_batch_size(dataset_id(), "pushed", 7)
     store.put_batch_size(dataset_id(), None, 6)
     assert [store.find_batch_size(dataset_id(), each) for each in (None, "pushed", "other")] == [6, 7, None]
+
+
+def answer(text: str = "monday", *, caller: str = "", asked: bytes = b"asked") -> KeptAnswer:
+    return KeptAnswer(key=IngestKey(caller=caller, text=text, asked=asked), sequence_number=1, text="{}")
+
+
+def test_answer_is_kept_with_its_block_for_its_caller_and_dataset_alone(store: Store) -> None:
+    """Clauses FEED-1 and FEED-3."""
+    store.commit(first := creation())
+    store.commit(creation(2))
+    store.commit(growth(first, answer=answer(caller="a")))
+    assert store.find_answer(dataset_id(), "a", "monday") == answer(caller="a")
+    assert store.find_answer(dataset_id(), "b", "monday") is None
+    assert store.find_answer(dataset_id(), "a", "tuesday") is None
+    assert store.find_answer(dataset_id(2), "a", "monday") is None
+
+
+def test_second_answer_under_a_key_leaves_everything_as_it_is(store: Store) -> None:
+    """Clause FEED-1."""
+    store.commit(first := creation())
+    store.put_answer(dataset_id(), answer(), quarantine_file(None))
+    with pytest.raises(KeyInUseError):
+        store.commit(growth(first, answer=answer(asked=b"another")))
+    with pytest.raises(KeyInUseError):
+        store.put_answer(dataset_id(), answer(asked=b"another"), quarantine_file(None))
+    assert store.find_dataset(dataset_id()).head == first.new_head
+    assert list(store.iter_quarantine(dataset_id())) == [quarantine_file(None)]
+    assert store.find_answer(dataset_id(), "", "monday") == answer()
+
+
+def test_oldest_keys_of_a_caller_are_forgotten(store: Store) -> None:
+    """Clause FEED-3."""
+    store.commit(creation())
+    store.put_answer(dataset_id(), answer("kept", caller="other"))
+    with pytest.MonkeyPatch.context() as patch:
+        for where in ("sqlite_store", "memory"):
+            patch.setattr(f"odf_node.adapters.{where}.ingests.MAX_KEPT_KEYS", 2)
+        for text in ("one", "two", "three"):
+            store.put_answer(dataset_id(), answer(text))
+    found = [store.find_answer(dataset_id(), "", text) is not None for text in ("one", "two", "three")]
+    assert found == [False, True, True]
+    assert store.find_answer(dataset_id(), "other", "kept") is not None

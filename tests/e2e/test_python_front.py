@@ -13,6 +13,7 @@ import odf_node
 from odf_engines.errors import InvalidQueryError
 from odf_node.errors import RefusedError, UnknownDatasetError, UsageError
 from odf_node.front import OpenNode
+from odf_node.ports.ingest_keys import KeyReusedError
 from support.daemons import daemon
 from support.nodes import RealNode
 
@@ -152,3 +153,19 @@ def test_spark_session_of_the_callers_reads_the_files_python_4(node: OpenNode) -
         assert node.table("cities").changes(after=1).to_spark(session).count() == 1
     finally:
         session.stop()
+
+
+def test_rows_of_a_program_are_taken_once_under_a_key(tmp_path: Path) -> None:
+    """Clauses PYTHON-6 and FEED-2."""
+    (tmp_path / "cities").write_text(MANIFEST.format(name="cities"))
+    RealNode(tmp_path / "home").must("add", str(tmp_path / "cities"))
+    with odf_node.open(tmp_path / "home") as node:
+        first = node.ingest("cities", FIRST.encode(), key="monday")
+        again = node.ingest("cities", FIRST.encode(), key="monday")
+        assert (first.new_rows, first.is_repeated, again.new_rows, again.is_repeated) == (2, False, 2, True)
+        assert again.record.head == first.record.head
+        with pytest.raises(KeyReusedError):
+            node.ingest("cities", SECOND.encode(), key="monday")
+        assert node.datasets()[0].rows == 2
+    with odf_node.open("http://127.0.0.1:1") as other, pytest.raises(UsageError, match="POST"):
+        other.ingest("cities", b"")

@@ -18,6 +18,7 @@ from odf_node.adapters.sqlite_store import SqliteMetadataStore
 from odf_node.commit_point import commit_with_objects, sweep_leftovers
 from odf_node.home import Home
 from odf_node.ports import Commit, PrivateKey, QuarantineFile
+from odf_node.ports.ingest_keys import IngestKey, KeptAnswer
 from odf_node.ports.quarantine import Fate, RowId, Settlement, WaitingBatch
 from odf_protocol.multihash import Multihash
 from support.store_values import LATER, NOON, acceptance, blocks, creation, dataset_id, growth, pulled_creation
@@ -35,6 +36,7 @@ KILLED_STEP = 17
 KEY = PrivateKey(b"k" * 32)
 BASE = creation(1, count=3, objects=(Multihash.of_sha3_256(b"base slice"),))
 PULLED = pulled_creation(2, count=4)
+ANSWER = KeptAnswer(key=IngestKey(caller="", text="monday", asked=b"asked"), sequence_number=3, text="{}")
 
 
 @dataclass(frozen=True)
@@ -86,10 +88,8 @@ def _ingest() -> Scenario:
         source="rows.csv",
         created_at=LATER,
     )
-    return Scenario(
-        growth(BASE, signed_head=b"signed head", objects=hashes[:2], quarantine=quarantine, merge_state=hashes[3]),
-        payloads,
-    )
+    grown = growth(BASE, signed_head=b"signed head", objects=hashes[:2], quarantine=quarantine, merge_state=hashes[3])
+    return Scenario(replace(grown, answer=ANSWER), payloads)
 
 
 def _resend() -> Scenario:
@@ -173,6 +173,7 @@ def _read_everything(home: Home) -> object:
                 list(store.iter_quarantine(record.id)),
                 [store.list_row_notes(entry.id) for entry in store.iter_quarantine(record.id)],
                 store.find_merge_state(record.id, record.head.hash),
+                store.find_answer(record.id, "", "monday"),
                 store.list_referenced_objects(),
             )
             for record in store.list_datasets()

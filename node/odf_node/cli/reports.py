@@ -51,6 +51,8 @@ def describe_report(report: Report) -> list[str]:
     match report:
         case IngestReport():
             lines = [f"{name}: up to date"] if report.up_to_date else [_grown(report, "ingested")]
+            if report.is_repeated:
+                lines = [f"{name}: sent before under this key, nothing was done; the answer then:", *lines]
             if report.is_rehearsal and not report.up_to_date:
                 lines = [f"{name}: {count_of(report.new_rows, 'row')} would be ingested"]
             lines = [*iter_sample_lines(name, report.samples), *lines]
@@ -117,6 +119,7 @@ def report_to_json(report: Report) -> dict[str, Any]:
                 "batches": report.batches,
                 "hasMore": report.has_more,
                 "dryRun": report.is_rehearsal,
+                "repeated": report.is_repeated,
                 "stages": stages_to_json(report.stages),
                 **({"samples": samples_to_json(report.samples)} if report.is_rehearsal else {}),
             }

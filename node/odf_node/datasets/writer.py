@@ -22,6 +22,7 @@ from odf_node.ports import (
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.commits import CommitStore, FetchedPlace
 from odf_node.ports.documents import DocumentStore
+from odf_node.ports.ingest_keys import KeptAnswer
 from odf_node.ports.quarantine import Settlement
 from odf_protocol.block import LATEST_VERSION, Block, decode_block, encode_block
 from odf_protocol.chain import ChainState, Strictness, append
@@ -139,6 +140,7 @@ class ChainWriter:
         new_dataset: NewDataset | None = None,
         quarantine: QuarantineFile | None = None,
         fetched_place: FetchedPlace | None = None,
+        answer: KeptAnswer | None = None,
         merge_state: Multihash | None = None,
         settlement: Settlement | None = None,
     ) -> DatasetRecord:
@@ -151,11 +153,13 @@ class ChainWriter:
             named: Objects that the blocks name (slices, checkpoints).
             new_dataset: For a chain that starts.
             quarantine: Rows set aside on the way.
+            answer: What is answered under the key of an ingest.
             fetched_place: Where the source state of the blocks came from.
             merge_state: Projected state after the last block.
             settlement: What waited in quarantine and is in the blocks.
 
         Raises:
+            KeyInUseError: Something was answered under the key; nothing was written.
             SettledError: What waited was settled by somebody else; nothing was written.
             HeadMovedError, KeyLogMovedError: Somebody wrote, or changed the key, first; nothing was written.
         """
@@ -179,6 +183,7 @@ class ChainWriter:
             quarantine=quarantine,
             settlement=settlement,
             fetched_place=fetched_place,
+            answer=answer,
             merge_state=merge_state,
             known_key_events=self.known_key_events,
         )

@@ -3,16 +3,19 @@
 Source: clauses PYTHON-1, PYTHON-5 and PYTHON-6 in ``spec/python.md``.
 """
 
+import os
 import tempfile
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
+from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, BinaryIO, Self
 
 from odf_node.composition import Node, open_node
 from odf_node.datasets.naming import get_dataset, select_datasets
+from odf_node.datasets.writer import find_writing_time
 from odf_node.errors import UnknownDatasetError, UsageError
 from odf_node.exchange.pulling import PullReport, PullWishes
 from odf_node.front.tables import Dataset, Rows, Table
@@ -27,6 +30,7 @@ from odf_protocol.policy import Policy
 from odf_protocol.timestamp import Timestamp
 
 if TYPE_CHECKING:
+    from odf_node.ingest.report import IngestReport
     from odf_node.trust.verifying import Finding
 
 Moment = datetime | Timestamp | str
@@ -130,6 +134,51 @@ class OpenNode:
         if failures:
             raise failures[0]
         return reports
+
+    def ingest(
+        self,
+        name: str,
+        rows: Path | bytes | BinaryIO,
+        *,
+        key: str | None = None,
+        source: str | None = None,
+        event_time: Moment | None = None,
+    ) -> "IngestReport":
+        """Push rows into a root dataset, as ``odf-node ingest`` does.
+
+        Args:
+            name: Its name or ``did:odf``.
+            rows: A file, its bytes or a stream, in the format that the push source reads.
+            key: The same rows again under this key do nothing, and are answered as the first time (FEED-1).
+            source: Of several push sources, which.
+            event_time: Of rows that have none; None for now.
+
+        Raises:
+            UnknownDatasetError: There is none.
+            UsageError: It takes no pushed rows, or the node is another one.
+            InvalidSourceError: They cannot be read at all.
+            KeyReusedError: Other rows were sent under the key.
+        """
+        node = self.inner
+        if self._url is not None:
+            raise UsageError(f"rows are pushed into a home, or by POST to {self._url}")
+        node.sweeper.clean_up()
+        record = get_dataset(node.chains, name)
+        shown_as = (
+            os.fsencode(rows).decode(errors="backslashreplace") if isinstance(rows, Path) else "rows of a program"
+        )
+        report = node.ingestor.push(
+            record,
+            BytesIO(rows) if isinstance(rows, bytes) else rows,
+            source_name=source,
+            shown_as=shown_as,
+            event_time=_moment(event_time),
+            system_time=find_writing_time(node.chains, node.clock, record.id),
+            key=key,
+        )
+        if not (report.up_to_date or report.is_repeated):
+            node.record("ingest", record.name, f"{report.new_rows} rows from {shown_as}")
+        return report
 
     def verify(self, *subjects: str, replay: bool = True) -> "list[Finding]":
         """Verify datasets again, here or at addresses; what is wrong is said in what is returned, not raised.

@@ -7,6 +7,7 @@ from odf_engines.contract import IngestResponse
 from odf_engines.stage_figures import StageClock, StageFigures
 from odf_node.ports.commits import FetchedPlace
 from odf_node.ports.datasets import DatasetRecord
+from odf_node.ports.ingest_keys import IngestKey
 from odf_node.ports.quarantine import QuarantineFile, RowId, Settlement
 from odf_protocol.events import AddPushSource, SetPollingSource, SourceState
 from odf_protocol.multihash import Multihash
@@ -30,6 +31,7 @@ class Batch:
         resent_from: Its records, where they were rows of quarantine.
         has_limits: The limits of the dataset's rules hold; not for what a person looked at and sends again.
         is_converted: Its rows went through the converters before.
+        key: Under which it is asked for once; None: each time it is asked for.
         clock: Measures the stages on this side; has what was done before.
     """
 
@@ -43,6 +45,7 @@ class Batch:
     resent_from: tuple[RowId, ...] = ()
     has_limits: bool = True
     is_converted: bool = False
+    key: IngestKey | None = None
     clock: StageClock = field(default_factory=StageClock)
 
     def figures_with(self, response: IngestResponse) -> tuple[StageFigures, ...]:

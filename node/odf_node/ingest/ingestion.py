@@ -15,6 +15,7 @@ from odf_node.datasets.writer import ChainWriter
 from odf_node.engines.sessions import EngineHost
 from odf_node.errors import UsageError
 from odf_node.ingest.batch import Batch
+from odf_node.ingest.keyed import find_repeated, key_for
 from odf_node.ingest.push_sources import choose_push_source
 from odf_node.ingest.report import IngestReport
 from odf_node.ingest.source_variables import digest_of_place, fill_in, list_variables
@@ -220,8 +221,20 @@ class Ingestor:
         shown_as: str,
         event_time: Timestamp | None,
         system_time: Timestamp,
+        key: str | None = None,
+        caller: str = "",
     ) -> IngestReport:
         """Take in one file, or what is left of a stream, through a push source.
+
+        Args:
+            record: A root of this node.
+            file: What is taken in.
+            source_name: Of the push source; None: the only one.
+            shown_as: What people call the file.
+            event_time: Of rows that have none; None: the system time.
+            system_time: Of the block to be.
+            key: The same again under this key does nothing, and is answered as the first time (FEED-1).
+            caller: Whose key it is.
 
         Raises:
             UsageError: There is no such push source, or several and none was named.
@@ -229,6 +242,8 @@ class Ingestor:
             SourceNotFoundError, SourceUnavailableError, SourceTooLargeError: The file is not to be had.
             InvalidSourceError: The file cannot be read at all.
             BatchRefusedError: Too many of its rows cannot.
+            KeyReusedError: Something else was asked under the key.
+            KeyInUseError: Somebody else does the same now.
         """
         view = load_view(self.chains, record.id)
         source = choose_push_source(record, view, source_name)
@@ -237,6 +252,13 @@ class Ingestor:
         with self.objects.writing(), TemporaryDirectory(dir=self.scratch, prefix="source-") as folder:
             path = self.sources.take(file, name=shown_as, folder=Path(folder))
             batch = Batch(path, shown_as, event_time or system_time, system_time)
+            if key is not None:
+                asked = {"source": source.source_name, "event_time": None if event_time is None else str(event_time)}
+                keyed = key_for(caller, key, path, asked)
+                repeated = find_repeated(self.ingests, self.chains, record, keyed)
+                if repeated is not None:
+                    return repeated
+                batch = replace(batch, key=keyed)
             report = self.taker.take(record, view, source, batch)
         self._drop_superseded()
         return report

@@ -33,6 +33,7 @@ class IngestReport:
         stages: What took how long, with how many rows (STAGE-1).
         is_rehearsal: Nothing was kept; the numbers say what would have been (ING-25).
         samples: Then, rows behind each stage.
+        is_repeated: Nothing was done; this was answered under the same key before (FEED-2).
     """
 
     record: DatasetRecord
@@ -50,6 +51,7 @@ class IngestReport:
     left_out_rows: int = 0
     stages: tuple[StageFigures, ...] = ()
     samples: tuple[StageSample, ...] = ()
+    is_repeated: bool = False
 
     def plus(self, later: "IngestReport") -> "IngestReport":
         """Make one report of this one and that of the next batch."""

@@ -20,12 +20,14 @@ from odf_node.engines.sessions import EngineHost
 from odf_node.ingest.batch import Batch, entry_of
 from odf_node.ingest.batch_limits import BatchRefusedError
 from odf_node.ingest.encodings import as_utf8, decode_source
+from odf_node.ingest.keyed import answer_of
 from odf_node.ingest.report import IngestReport, rehearse
 from odf_node.ingest.stage_samples import sample_before_merge, sample_result
 from odf_node.ports import DatasetRecord, KeyStore, ObjectStore, QuarantineFile
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.commits import CommitStore
 from odf_node.ports.documents import DocumentStore
+from odf_node.ports.ingest_keys import KeptAnswer
 from odf_node.ports.ingests import IngestStore
 from odf_node.ports.observing import Run, RunKind
 from odf_node.ports.quarantine import Fate, QuarantineStore, Settlement, WaitingBatch
@@ -309,7 +311,19 @@ class BatchTaker:
             merge_state = outputs.stage(response.state_path).hash if response.state_path else None
             number = writer.state.sequence_number if writer.has_blocks and writer.state else None
             quarantine = self._entry(record, source, batch, response, outputs, sequence_number=number)
-            rows = new_data.offset_interval.row_count if new_data else 0
+            sequence_number = record.head.sequence_number if number is None else number
+            report = IngestReport(
+                record,
+                up_to_date=not writer.has_blocks,
+                new_rows=new_data.offset_interval.row_count if new_data else 0,
+                quarantined_rows=response.quarantined_rows,
+                quarantine_reasons=response.quarantine_reasons,
+                warnings=response.warnings,
+                new_blocks=sequence_number - record.head.sequence_number,
+                seconds=response.statistics.seconds,
+                left_out_rows=response.left_out_rows,
+            )
+            answer = None if batch.key is None else answer_of(batch.key, report, sequence_number)
             if writer.has_blocks:
                 superseded = self.ingests.find_newest_merge_state(record.id)
                 updated = writer.commit(
@@ -319,9 +333,11 @@ class BatchTaker:
                     named=(new_data.physical_hash,) if new_data else (),
                     quarantine=quarantine,
                     fetched_place=batch.fetched_place,
+                    answer=answer,
                     merge_state=merge_state,
                     settlement=batch.settlement,
                 )
+                report = replace(report, record=updated)
                 if new_data is not None:
                     rows_of_engines = EngineRows(self.chains, self.objects, self.engines.rows)
                     roles = self.engines.roles
@@ -329,27 +345,23 @@ class BatchTaker:
                 if merge_state is not None and superseded not in {None, merge_state}:
                     self.objects.delete_later([superseded])
             else:
-                updated = record
-                self._keep_without_block(record, batch, quarantine, outputs)
+                self._keep_without_block(record, batch, quarantine, outputs, answer)
             self.objects.delete_later(settled)
-        return IngestReport(
-            updated,
-            up_to_date=not writer.has_blocks,
-            new_rows=rows,
-            quarantined_rows=response.quarantined_rows,
-            quarantine_reasons=response.quarantine_reasons,
-            warnings=response.warnings,
-            new_blocks=updated.head.sequence_number - record.head.sequence_number,
-            seconds=response.statistics.seconds,
-            left_out_rows=response.left_out_rows,
-        )
+        return report
 
     def _keep_without_block(
-        self, record: DatasetRecord, batch: Batch, quarantine: QuarantineFile | None, outputs: StagedOutputs
+        self,
+        record: DatasetRecord,
+        batch: Batch,
+        quarantine: QuarantineFile | None,
+        outputs: StagedOutputs,
+        answer: KeptAnswer | None,
     ) -> None:
         if quarantine is not None:
             self.objects.put(outputs.staged[quarantine.object_hash], quarantine.object_hash)
-        if batch.settlement is not None:
+        if answer is not None:
+            self.ingests.put_answer(record.id, answer, quarantine, batch.settlement)
+        elif batch.settlement is not None:
             self.quarantine.settle(record.id, batch.settlement, quarantine)
         elif quarantine is not None:
             self.ingests.put_quarantine(quarantine)

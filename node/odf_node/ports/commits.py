@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from odf_node.ports.datasets import BlockRole, DatasetRecord, Origin, ReplacedHistory, StoredBlock
 from odf_node.ports.evidence import Attestation
+from odf_node.ports.ingest_keys import KeptAnswer
 from odf_node.ports.quarantine import QuarantineFile, Settlement
 from odf_protocol.did import DatasetId, DidKey
 from odf_protocol.enums import DatasetKind
@@ -151,6 +152,7 @@ class Commit:
         quarantine: Rows set aside by the ingest that made the blocks; the object is durable already.
         settlement: Rows and batches of quarantine that the blocks took; settled with them or not at all.
         fetched_place: Where the source state of the blocks came from; replaces the note before.
+        answer: What is answered under the key of the ingest that made the blocks (FEED-1).
         merge_state: Object with the projected state after the last block; replaces the one before. A cache.
         replaces_after: The blocks of the chain above this number are replaced by these, and kept aside (ACCEPT-10);
             None: the blocks follow the head.
@@ -170,6 +172,7 @@ class Commit:
     quarantine: QuarantineFile | None = None
     settlement: Settlement | None = None
     fetched_place: FetchedPlace | None = None
+    answer: KeptAnswer | None = None
     merge_state: Multihash | None = None
     replaces_after: int | None = None
     absent: frozenset[Multihash] = frozenset()
@@ -218,6 +221,7 @@ class CommitStore(Protocol):
             DatasetNotFoundError: ``expected_head`` is given and the dataset is not here.
             NameTakenError: The new dataset's name belongs to another one.
             SettledError: A row or batch of ``settlement`` does not wait any more.
+            KeyInUseError: Somebody else kept an answer under the key of ``answer``.
             KeyLogMovedError: The blocks were judged or signed by keys that changed meanwhile.
             ValueError: The first block's sequence number does not follow the head's.
         """

@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 from typing import Protocol
 
-from odf_node.ports.quarantine import QuarantineFile
+from odf_node.ports.ingest_keys import KeptAnswer
+from odf_node.ports.quarantine import QuarantineFile, Settlement
 from odf_protocol.did import DatasetId
 from odf_protocol.multihash import Multihash
 
@@ -21,6 +22,25 @@ class IngestStore(Protocol):
 
     def list_datasets_with_quarantine(self) -> frozenset[DatasetId]:
         """Return the datasets for which ``iter_quarantine`` yields something."""
+        ...
+
+    def find_answer(self, dataset_id: DatasetId, caller: str, key: str) -> KeptAnswer | None:
+        """Return what was answered under a caller's key; None: nothing yet, or ``MAX_KEPT_KEYS`` keys ago."""
+        ...
+
+    def put_answer(
+        self,
+        dataset_id: DatasetId,
+        answer: KeptAnswer,
+        quarantine: QuarantineFile | None = None,
+        settlement: Settlement | None = None,
+    ) -> None:
+        """Keep the answer of an ingest that made no block, with what it set aside and settled, all or nothing.
+
+        Raises:
+            KeyInUseError: Somebody else kept an answer under the key.
+            SettledError: What it settles does not wait any more.
+        """
         ...
 
     def find_batch_size(self, dataset_id: DatasetId, push_source: str | None) -> int | None:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
+from odf_node.adapters.memory.ingests import keep_answer, require_new_key
 from odf_node.adapters.memory.object_names import note_present
 from odf_node.adapters.memory.quarantine import put_quarantine, settle
 from odf_node.adapters.memory.tables import KeptDataset, MemoryPort, NamedObject, Tables, as_stored
@@ -27,9 +28,13 @@ class MemoryCommits(MemoryPort):
                 kept = _begin(tables, held, commit, commit.new_dataset)
             else:
                 kept = _follow(held, commit)
+            if commit.answer is not None:
+                require_new_key(kept, commit.answer)
             if commit.settlement is not None:
                 settle(kept, commit.settlement, commit.new_head.sequence_number)
             _append(tables, kept, commit)
+            if commit.answer is not None:
+                keep_answer(kept, commit.answer)
             tables.datasets[commit.dataset_id] = kept
             if commit.acceptance is not None:
                 for raw in commit.key_events:

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator
 
-from odf_node.adapters.memory.quarantine import put_quarantine
-from odf_node.adapters.memory.tables import MemoryPort
-from odf_node.ports.quarantine import QuarantineFile
+from odf_node.adapters.memory.quarantine import put_quarantine, settle
+from odf_node.adapters.memory.tables import KeptDataset, MemoryPort
+from odf_node.ports.ingest_keys import MAX_KEPT_KEYS, KeptAnswer, KeyInUseError
+from odf_node.ports.quarantine import QuarantineFile, Settlement
 from odf_protocol.did import DatasetId
 from odf_protocol.multihash import Multihash
 
@@ -22,6 +23,26 @@ class MemoryIngests(MemoryPort):
     def list_datasets_with_quarantine(self) -> frozenset[DatasetId]:
         with self._tables.lock:
             return frozenset(each for each, kept in self._tables.datasets.items() if kept.quarantine)
+
+    def find_answer(self, dataset_id: DatasetId, caller: str, key: str) -> KeptAnswer | None:
+        kept = self._tables.datasets.get(dataset_id)
+        return None if kept is None else kept.answers.get((caller, key))
+
+    def put_answer(
+        self,
+        dataset_id: DatasetId,
+        answer: KeptAnswer,
+        quarantine: QuarantineFile | None = None,
+        settlement: Settlement | None = None,
+    ) -> None:
+        with self._tables.lock:
+            kept = self._tables.get(dataset_id)
+            require_new_key(kept, answer)
+            if settlement is not None:
+                settle(kept, settlement, None)
+            keep_answer(kept, answer)
+            if quarantine is not None:
+                put_quarantine(self._tables, kept, quarantine)
 
     def find_batch_size(self, dataset_id: DatasetId, push_source: str | None) -> int | None:
         kept = self._tables.datasets.get(dataset_id)
@@ -45,3 +66,21 @@ class MemoryIngests(MemoryPort):
     def find_newest_merge_state(self, dataset_id: DatasetId) -> Multihash | None:
         kept = self._tables.datasets.get(dataset_id)
         return None if kept is None or kept.merge_state is None else kept.merge_state[1]
+
+
+def require_new_key(kept: KeptDataset, answer: KeptAnswer) -> None:
+    """Check that nothing was answered under the key.
+
+    Raises:
+        KeyInUseError: Something was.
+    """
+    if (answer.key.caller, answer.key.text) in kept.answers:
+        raise KeyInUseError(answer.key.text)
+
+
+def keep_answer(kept: KeptDataset, answer: KeptAnswer) -> None:
+    """Keep what was answered, and forget the oldest keys of the caller."""
+    kept.answers[answer.key.caller, answer.key.text] = answer
+    of_caller = [each for each in kept.answers if each[0] == answer.key.caller]
+    for each in of_caller[:-MAX_KEPT_KEYS]:
+        del kept.answers[each]

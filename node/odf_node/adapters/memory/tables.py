@@ -11,6 +11,7 @@ from odf_node.ports.datasets import DatasetRecord, Remote, ReplacedHistory, Repo
 from odf_node.ports.errors import BlockNotFoundError, DatasetNotFoundError
 from odf_node.ports.evidence import Attestation, EvidenceDocument, SeenHead, Verified
 from odf_node.ports.gossip import KeptItem
+from odf_node.ports.ingest_keys import KeptAnswer
 from odf_node.ports.peers import Peer
 from odf_node.ports.quarantine import QuarantineFile, RowNote
 from odf_node.ports.stages import StageTotal
@@ -44,6 +45,7 @@ class KeptDataset:
     batch_sizes: dict[str, int] = field(default_factory=dict)
     stages: dict[int, tuple[StageFigures, ...]] = field(default_factory=dict)
     fetched_place: FetchedPlace | None = None
+    answers: dict[tuple[str, str], KeptAnswer] = field(default_factory=dict)
     merge_state: tuple[Multihash, Multihash] | None = None
     remotes: list[Remote] = field(default_factory=list)
     replaced: list[tuple[ReplacedHistory, list[StoredBlock]]] = field(default_factory=list)

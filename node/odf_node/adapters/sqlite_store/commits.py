@@ -11,7 +11,7 @@ from typing import Final
 from odf_node.adapters.sqlite_store.acceptances import insert_acceptance, read_acceptance
 from odf_node.adapters.sqlite_store.database import SqlitePort
 from odf_node.adapters.sqlite_store.evidence import insert_attestation
-from odf_node.adapters.sqlite_store.ingests import replace_merge_state
+from odf_node.adapters.sqlite_store.ingests import insert_answer, replace_merge_state
 from odf_node.adapters.sqlite_store.key_events import insert_key_events, require_key_events
 from odf_node.adapters.sqlite_store.object_names import note_present
 from odf_node.adapters.sqlite_store.quarantine import insert_quarantine, insert_settlement
@@ -182,6 +182,8 @@ def _insert_the_rest(connection: sqlite3.Connection, key: int, commit: Commit) -
             "INSERT OR REPLACE INTO fetched_places (dataset, state, place) VALUES (?, ?, ?)",
             (key, commit.fetched_place.state, commit.fetched_place.place),
         )
+    if commit.answer is not None:
+        insert_answer(connection, key, commit.answer)
     if commit.merge_state is not None:
         replace_merge_state(connection, key, head.hash, commit.merge_state)
 

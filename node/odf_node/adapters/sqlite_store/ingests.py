@@ -4,9 +4,15 @@ import sqlite3
 from collections.abc import Iterator
 
 from odf_node.adapters.sqlite_store.database import SqlitePort
-from odf_node.adapters.sqlite_store.quarantine import QUARANTINE_COLUMNS, insert_quarantine, read_quarantine
+from odf_node.adapters.sqlite_store.quarantine import (
+    QUARANTINE_COLUMNS,
+    insert_quarantine,
+    insert_settlement,
+    read_quarantine,
+)
 from odf_node.adapters.sqlite_store.rows import as_bytes, as_int, get_dataset_key
-from odf_node.ports.quarantine import QuarantineFile
+from odf_node.ports.ingest_keys import MAX_KEPT_KEYS, IngestKey, KeptAnswer, KeyInUseError
+from odf_node.ports.quarantine import QuarantineFile, Settlement
 from odf_protocol.did import DatasetId
 from odf_protocol.multihash import Multihash
 
@@ -30,6 +36,33 @@ class SqliteIngests(SqlitePort):
         with self._database.reading() as connection:
             rows = connection.execute("SELECT id FROM datasets WHERE key IN (SELECT dataset FROM quarantine_files)")
             return frozenset(DatasetId.decode(as_bytes(row[0])) for row in rows)
+
+    def find_answer(self, dataset_id: DatasetId, caller: str, key: str) -> KeptAnswer | None:
+        with self._database.reading() as connection:
+            row = connection.execute(
+                "SELECT i.asked, i.sequence_number, i.answer FROM ingest_keys i JOIN datasets d ON d.key = i.dataset"
+                " WHERE d.id = ? AND i.caller = ? AND i.key = ?",
+                (dataset_id.to_bytes(), caller, key),
+            ).fetchone()
+        if row is None:
+            return None
+        asked = IngestKey(caller=caller, text=key, asked=as_bytes(row[0]))
+        return KeptAnswer(key=asked, sequence_number=as_int(row[1]), text=str(row[2]))
+
+    def put_answer(
+        self,
+        dataset_id: DatasetId,
+        answer: KeptAnswer,
+        quarantine: QuarantineFile | None = None,
+        settlement: Settlement | None = None,
+    ) -> None:
+        with self._database.writing() as connection:
+            key = get_dataset_key(connection, dataset_id)
+            insert_answer(connection, key, answer)
+            if settlement is not None:
+                insert_settlement(connection, key, settlement, None)
+            if quarantine is not None:
+                insert_quarantine(connection, key, quarantine)
 
     def find_batch_size(self, dataset_id: DatasetId, push_source: str | None) -> int | None:
         with self._database.reading() as connection:
@@ -72,6 +105,27 @@ class SqliteIngests(SqlitePort):
                 (dataset_id.to_bytes(),),
             ).fetchone()
             return None if row is None else Multihash.decode(as_bytes(row[0]))
+
+
+def insert_answer(connection: sqlite3.Connection, key: int, answer: KeptAnswer) -> None:
+    """Keep what was answered under a key inside a transaction, and forget the oldest keys of the caller.
+
+    Raises:
+        KeyInUseError: There is an answer under it; the transaction is to be given up.
+    """
+    asked = answer.key
+    done = connection.execute(
+        "INSERT INTO ingest_keys (dataset, caller, key, asked, sequence_number, answer) VALUES (?, ?, ?, ?, ?, ?)"
+        " ON CONFLICT (dataset, caller, key) DO NOTHING",
+        (key, asked.caller, asked.text, asked.asked, answer.sequence_number, answer.text),
+    )
+    if done.rowcount != 1:
+        raise KeyInUseError(asked.text)
+    connection.execute(
+        "DELETE FROM ingest_keys WHERE dataset = ? AND caller = ? AND id <= (SELECT id FROM ingest_keys"
+        " WHERE dataset = ? AND caller = ? ORDER BY id DESC LIMIT 1 OFFSET ?)",
+        (key, asked.caller, key, asked.caller, MAX_KEPT_KEYS),
+    )
 
 
 def replace_merge_state(

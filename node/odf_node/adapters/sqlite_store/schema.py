@@ -112,6 +112,18 @@ CREATE TABLE batch_sizes (
     PRIMARY KEY (dataset, push_source)
 ) STRICT, WITHOUT ROWID;
 
+CREATE TABLE ingest_keys (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    dataset INTEGER NOT NULL REFERENCES datasets(key) ON DELETE CASCADE,
+    caller TEXT NOT NULL,
+    key TEXT NOT NULL,
+    asked BLOB NOT NULL,
+    sequence_number INTEGER NOT NULL,
+    answer TEXT NOT NULL,
+    UNIQUE (dataset, caller, key)
+) STRICT;
+CREATE INDEX ingest_keys_by_age ON ingest_keys (dataset, caller, id);
+
 CREATE TABLE ingest_stages (
     dataset INTEGER NOT NULL,
     sequence_number INTEGER NOT NULL,

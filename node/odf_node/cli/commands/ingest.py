@@ -24,6 +24,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--event-time", metavar="T", help="event time of rows that have none (default: the system time)"
     )
+    parser.add_argument(
+        "--key",
+        metavar="KEY",
+        help="take the file in once: the same file under the same key does nothing more, and is answered as the first "
+        "time; another file under it is refused",
+    )
     add_dry_run(parser)
     add_output_format(parser, "text", "json")
 
@@ -32,6 +38,8 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
     """Take the files in; each one is one slice, whole or not at all."""
     if arguments.stdin == bool(arguments.files):
         raise UsageError("name the files to take in, or say --stdin")
+    if arguments.key is not None and (arguments.dry_run or len(arguments.files) > 1):
+        raise UsageError("--key is for one file that is taken in, not for several or a --dry-run")
     for path in arguments.files:
         check_input(str(path))
     node = context.node
@@ -58,9 +66,10 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
                     shown_as=shown_as,
                     event_time=event_time,
                     system_time=system_time,
+                    key=arguments.key,
                 )
             record = report.record
-            if not (report.up_to_date or arguments.dry_run):
+            if not (report.up_to_date or report.is_repeated or arguments.dry_run):
                 node.record("ingest", record.name, f"{report.new_rows} rows from {shown_as}")
             log.add(report)
     return 0
