@@ -19,10 +19,10 @@ import pyarrow.csv as pa_csv
 
 from odf_engines.ingest.csv_grammar import CsvDialect, iter_records, iter_spans
 from odf_engines.ingest.source_text import InvalidTextError, decode_text, is_utf8, open_bytes
+from odf_engines.records.record_writer import RecordWriter
 from odf_engines.records.source_records import (
     FieldError,
     OriginalRecord,
-    RecordWriter,
     SourceRecords,
     Split,
     physical_name,
