@@ -50,7 +50,7 @@ def append_source(request: IngestRequest, folders: Folders, merge: Merge = appen
         merge: How records are merged.
 
     Returns:
-        None where a record is not plain, or the merge is for another engine.
+        None where a column is of a type that texts are converted to elsewhere, or the merge is for another engine.
 
     Raises:
         InvalidSourceError: The file as a whole is unusable, or its columns break the dataset's rules.
@@ -147,7 +147,7 @@ def convert_source(request: IngestRequest, folders: Folders) -> dict[str, object
     """Convert the records of a source for a query that another engine runs; see ``write_converted``.
 
     Returns:
-        None where a record is not plain.
+        None where a column is of a type that texts are converted to elsewhere.
 
     Raises:
         InvalidSourceError: The file as a whole is unusable.
