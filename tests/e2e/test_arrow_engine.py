@@ -230,7 +230,7 @@ content:
     assert "1 row" in taken.out
     assert "1 row could not be taken" in taken.out
     manifest.write_text(
-        manifest.read_text().replace("name: rows", "name: times").replace("Int64", "Time, unit: Second")
+        manifest.read_text().replace("name: rows", "name: times").replace("Int64", "{kind: Time, unit: Second}")
     )
     node.must("add", str(manifest))
     refused = node.run("ingest", "times", str(rows))
