@@ -47,6 +47,24 @@ def stopped_by(process):
     return caught.value
 
 
+@pytest.mark.parametrize(
+    ("program", "shown"),
+    [
+        (["/no/such/program"], "the engine ended without an answer (exit code 1): bwrap: execvp /no/such/program: "),
+        # What runs inside cannot speak in bubblewrap's name behind words of its own.
+        ([*PYTHON, "import sys; sys.exit('So\\nbwrap: me')"], "the engine ended without an answer (exit code 1)"),
+        ([*PYTHON, "import sys; sys.exit('bwrap: ' + 'x' * 10_000)"], f"(exit code 1): bwrap: {'x' * 493}"),
+    ],
+)
+def test_sandbox_that_does_not_begin_says_why(tmp_path, program, shown):
+    """SANDBOX-10."""
+    with SandboxedProcess(small_profile(tmp_path), program, Limits()) as process:
+        with pytest.raises(EngineFailureError) as caught:
+            process.receive(WALL_S)
+        assert shown in caught.value.message
+        assert caught.value.message.endswith(shown) or "No such file" in caught.value.message
+
+
 def test_silence_is_stopped_at_the_wall(start):
     process = start("import time; time.sleep(600)")
     started = time.monotonic()

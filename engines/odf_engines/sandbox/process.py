@@ -37,6 +37,7 @@ _LONGEST_PAUSE_S = 5.0  # guess: between two whole looks at a process that does 
 _CPU_USED_UP = (128 + signal.SIGXCPU, -signal.SIGXCPU)  # as bubblewrap passes it on, and without one
 _LOG_BYTES = 64 * 1024  # guess: the end of a Java stack trace
 _LINE_BYTES = 4 * 1024 * 1024  # guess: answers are small; data travels in files
+_SAID_CHARACTERS = 500  # guess: a path of the longest kind that people have, and what is wrong with it
 _READ_BYTES = 64 * 1024
 _END_GRACE_S = 5.0  # guess: a warm Spark ends in about half a second
 
@@ -222,7 +223,10 @@ class SandboxedProcess:
             return self._crossed
         if code in _CPU_USED_UP:
             return LimitExceededError("cpu_s", allowed=self._limits.cpu_s)
-        return EngineFailureError(f"{otherwise} (exit code {code})", log=self.log)
+        log = self.log
+        # Bubblewrap speaks before anything runs inside; its line says what this machine does not let it do.
+        said = f": {log.splitlines()[0][:_SAID_CHARACTERS]}" if log.startswith("bwrap: ") else ""
+        return EngineFailureError(f"{otherwise} (exit code {code}){said}", log=log)
 
     def _keep_log(self) -> None:
         stream = cast("IO[bytes]", self._process.stderr)
