@@ -18,7 +18,7 @@ GUIDES = [REPOSITORY / "examples/own-csv/README.md", REPOSITORY / "spec/guides/r
 
 def section(title: str) -> str:
     """The text below a heading of the README or of what it leaves out, up to the next one."""
-    found = re.search(rf"^#+ {re.escape(title)}\n(.*?)(?=^#|\Z)", both, flags=re.MULTILINE | re.DOTALL)
+    found = re.search(rf"^#+ {re.escape(title)}\n(.*?)(?=^#|\Z)", README, flags=re.MULTILINE | re.DOTALL)
     assert found, title
     return found[1]
 
