@@ -48,7 +48,7 @@ EXIT_CODES: Final[dict[type[OdfError], int]] = {
     UnsupportedError: 8,
     OdfError: 1,
 }
-"""The first class that an error is an instance of decides; ``spec/guides/reference.md`` is tested against this table."""
+"""The first class that an error is an instance of decides; a table of the guide `reference` is tested against it."""
 
 DEBUG_VARIABLE: Final = "ODF_NODE_DEBUG"
 """Set to 1, it shows the traceback of every failure on standard error."""
