@@ -5,6 +5,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from odf_node import acceptance, adapters, datasets, derive, engines, exchange, gossip, ingest, trust, upkeep
 from odf_node.adapters.clocks import FixedClock, SystemClock
 from odf_node.adapters.key_files import KeyFiles
 from odf_node.adapters.object_folder import ObjectFolder
@@ -20,39 +21,11 @@ from odf_node.settings_kept import KeepsToSettings
 from odf_protocol.timestamp import Timestamp
 
 if TYPE_CHECKING:
-    from odf_node.acceptance.acceptor import Acceptor
-    from odf_node.acceptance.refusals import Refusals
-    from odf_node.adapters.outgoing import Outgoing
     from odf_node.byte_rate import ByteRate
-    from odf_node.datasets.creation import DatasetCreator
-    from odf_node.datasets.deletion import Deletion
-    from odf_node.datasets.exporting import Exporting
-    from odf_node.datasets.queries import QueryRunner
-    from odf_node.datasets.reading import DataReader
-    from odf_node.derive.grading import TransformGrader
-    from odf_node.derive.transforms import Transformer
     from odf_node.engines.sessions import EngineHost
-    from odf_node.exchange.batches import BatchPulling
-    from odf_node.exchange.bringing import Bringing
-    from odf_node.exchange.following import Subscriptions
-    from odf_node.exchange.logins import Logins
-    from odf_node.exchange.pull_planning import PullPlanner
-    from odf_node.exchange.pulling import Pulling
-    from odf_node.exchange.pushing import Pushing
-    from odf_node.exchange.receiving import PushJudge
-    from odf_node.exchange.remotes import Remotes
-    from odf_node.exchange.taking import Taking
-    from odf_node.exchange.tokens import Tokens
-    from odf_node.gossip.peering import Peers
-    from odf_node.ingest.ingestion import Ingestor
     from odf_node.ports.engines import EngineShelf
     from odf_node.ports.progress import Say
-    from odf_node.trust.trusting import TrustReport
     from odf_node.trust.verifying import Verifier
-    from odf_node.upkeep.derived_cache import DerivedCache
-    from odf_node.upkeep.repairing import Repairing
-    from odf_node.upkeep.scrubbing import Scrubber
-    from odf_node.upkeep.sweeping import Sweeper
     from odf_protocol.accept_policies import PolicySet
 
 REFUSED_BYTES: Final = 1_000_000_000
@@ -62,7 +35,7 @@ REFUSED_BYTES: Final = 1_000_000_000
 class Node(KeepsToSettings):
     """One home with every service over it, each made when it is first asked for.
 
-    Services import what they need when they are made, so that a light command never pays for a heavy one.
+    Rooms load a use case when it is first named, so that a light command never pays for a heavy one.
     """
 
     def __init__(self, home: Home, clock: Clock) -> None:
@@ -99,20 +72,15 @@ class Node(KeepsToSettings):
     @cached_property
     def engines(self) -> "EngineHost":
         """Engine sessions of this run."""
-        from odf_node.adapters.kept_session import find_warm_engine
-        from odf_node.engines.sessions import EngineHost
-
         parts = EngineWorkspace(self.home.engines), self.objects.rows, self.engine_shelf
-        host = EngineHost(*parts, roles=self.engine_roles, observer=self.observer)
-        host.find_warm = lambda name: find_warm_engine(self.home.engines, name, os.environ)
+        host = engines.sessions.EngineHost(*parts, roles=self.engine_roles, observer=self.observer)
+        host.find_warm = lambda name: adapters.kept_session.find_warm_engine(self.home.engines, name, os.environ)
         return host
 
     @cached_property
     def engine_shelf(self) -> "EngineShelf":
         """Engines that the operator added."""
-        from odf_node.adapters.engine_folder import EngineFolder
-
-        return EngineFolder(self.home)
+        return adapters.engine_folder.EngineFolder(self.home)
 
     @cached_property
     def rate(self) -> "ByteRate":
@@ -127,90 +95,76 @@ class Node(KeepsToSettings):
         self.outgoing.parallel = parallel
 
     @cached_property
-    def outgoing(self) -> "Outgoing":
+    def outgoing(self) -> "adapters.outgoing.Outgoing":
         """Connections to others."""
-        from odf_node.adapters.outgoing import Outgoing
-
         parts = self.home, self.chains, self.evidence, self.objects, self.object_names, self.keys, self.clock
-        return Outgoing(*parts, self.rate, lambda url: self.logins.find_token(url))
+        return adapters.outgoing.Outgoing(*parts, self.rate, lambda url: self.logins.find_token(url))
 
     @property
-    def refusals(self) -> "Refusals":
+    def refusals(self) -> "acceptance.refusals.Refusals":
         """Evidence of refusals; as much is kept as ``refused_bytes`` says now."""
-        from odf_node.acceptance.refusals import Refusals
-
-        return Refusals(self.home.refused, limit_bytes=self.refused_bytes)
+        return acceptance.refusals.Refusals(self.home.refused, limit_bytes=self.refused_bytes)
 
     @property
-    def sweeper(self) -> "Sweeper":
+    def sweeper(self) -> "upkeep.sweeping.Sweeper":
         """Behind ``gc``, and before whatever writes."""
-        from odf_node.upkeep.sweeping import Sweeper
-
-        return Sweeper(self.chains, self.object_names, self.objects, self.refusals, self.home, SystemClock().now)
+        return upkeep.sweeping.Sweeper(
+            self.chains, self.object_names, self.objects, self.refusals, self.home, SystemClock().now
+        )
 
     @cached_property
-    def scrubber(self) -> "Scrubber":
+    def scrubber(self) -> "upkeep.scrubbing.Scrubber":
         """Behind ``scrub``."""
-        from odf_node.upkeep.scrubbing import Scrubber
-
-        return Scrubber(self.object_names, self.objects, self.home.cache)
+        return upkeep.scrubbing.Scrubber(self.object_names, self.objects, self.home.cache)
 
     @cached_property
-    def creator(self) -> "DatasetCreator":
+    def creator(self) -> "datasets.creation.DatasetCreator":
         """Behind ``add``."""
-        from odf_node.datasets.creation import DatasetCreator
-
-        return DatasetCreator(self.chains, self.commits, self.documents, self.ingests, self.objects, self.keys)
+        return datasets.creation.DatasetCreator(
+            self.chains, self.commits, self.documents, self.ingests, self.objects, self.keys
+        )
 
     @cached_property
-    def grader(self) -> "TransformGrader":
+    def grader(self) -> "derive.grading.TransformGrader":
         """Judges transforms before ``add`` makes datasets of them."""
-        from odf_node.derive.grading import TransformGrader
-
-        return TransformGrader(self.chains, self.engines)
+        return derive.grading.TransformGrader(self.chains, self.engines)
 
     @cached_property
-    def deletion(self) -> "Deletion":
+    def deletion(self) -> "datasets.deletion.Deletion":
         """Behind ``delete``."""
-        from odf_node.datasets.deletion import Deletion
-
         ports = self.chains, self.datasets, self.documents, self.object_names
-        return Deletion(*ports, self.objects, self.keys, self.clock, self.home.messages)
+        return datasets.deletion.Deletion(*ports, self.objects, self.keys, self.clock, self.home.messages)
 
     @cached_property
-    def reader(self) -> "DataReader":
+    def reader(self) -> "datasets.reading.DataReader":
         """Behind ``tail``."""
-        from odf_node.datasets.reading import DataReader
-
-        return DataReader(self.chains, self.object_names, self.objects)
+        return datasets.reading.DataReader(self.chains, self.object_names, self.objects)
 
     @cached_property
-    def ingestor(self) -> "Ingestor":
+    def ingestor(self) -> "ingest.ingestion.Ingestor":
         """Behind ``ingest`` and ``pull`` of roots."""
         from odf_node.adapters.sources import open_sources
-        from odf_node.ingest.ingestion import Ingestor
 
         sources = open_sources(self.home, self.rate, self.commands)
         ports = self.chains, self.commits, self.documents, self.object_names, self.ingests, self.quarantine, self.store
         parts = self.objects, self.keys, self.engines
-        return Ingestor(*ports, *parts, sources, os.environ, self.home.staging)
+        return ingest.ingestion.Ingestor(*ports, *parts, sources, os.environ, self.home.staging)
 
     @cached_property
-    def transformer(self) -> "Transformer":
+    def transformer(self) -> "derive.transforms.Transformer":
         """Behind ``pull`` of derivatives."""
-        from odf_node.derive.transforms import Transformer
         from odf_protocol.transform_plan import StepBound
 
         bound = StepBound(self.engine_roles.step_rows, self.engine_roles.step_bytes)
         ports = self.chains, self.commits, self.documents, self.object_names
-        return Transformer(*ports, self.objects, self.keys, self.engines, bound)
+        return derive.transforms.Transformer(*ports, self.objects, self.keys, self.engines, bound)
 
     @cached_property
-    def queries(self) -> "QueryRunner":
+    def queries(self) -> "datasets.queries.QueryRunner":
         """Behind ``sql``."""
-        from odf_node.datasets.queries import QueryRunner
-
-        return QueryRunner(self.chains, self.object_names, self.ingests, self.quarantine, self.objects, self.engines)
+        return datasets.queries.QueryRunner(
+            self.chains, self.object_names, self.ingests, self.quarantine, self.objects, self.engines
+        )
 
     @cached_property
     def read_models(self) -> ReadModels:
@@ -218,156 +172,132 @@ class Node(KeepsToSettings):
         return ReadModels(self.store, self.objects, lambda: self.engine_shelf, self.home.cache)
 
     @property
-    def trust(self) -> "TrustReport":
+    def trust(self) -> "trust.trusting.TrustReport":
         """Behind ``trust``."""
-        from odf_node.trust.trusting import TrustReport
-
         ports = self.chains, self.commits, self.documents, self.evidence, self.object_names, self.store
-        return TrustReport(*ports, self.engines, self.keys, self.refusals, self.read_policies())
+        return trust.trusting.TrustReport(*ports, self.engines, self.keys, self.refusals, self.read_policies())
 
     @cached_property
     def verifier(self) -> "Verifier":
         """Behind ``verify``."""
-        from odf_node.trust.verifying import Verifier
-
         ports = self.chains, self.documents, self.evidence, self.object_names
-        return Verifier(*ports, self.objects, self.engines, self.clock.now)
+        return trust.verifying.Verifier(*ports, self.objects, self.engines, self.clock.now)
 
     @cached_property
-    def pulling(self) -> "Pulling":
+    def pulling(self) -> "exchange.pulling.Pulling":
         """Behind ``pull``."""
-        from odf_node.exchange.pulling import Pulling
-
         parts = self.ingestor, self.transformer, self.taking, self.outgoing.open_peer, self.bringing
-        return Pulling(self.chains, self.trail, self.clock, *parts)
+        return exchange.pulling.Pulling(self.chains, self.trail, self.clock, *parts)
 
     @cached_property
-    def batches(self) -> "BatchPulling":
+    def batches(self) -> "exchange.batches.BatchPulling":
         """Behind ``pull`` of several datasets."""
-        from odf_node.exchange.batches import BatchPulling
-
-        return BatchPulling(self.pulling, self.planner, self.remotes)
+        return exchange.batches.BatchPulling(self.pulling, self.planner, self.remotes)
 
     @cached_property
-    def taking(self) -> "Taking":
+    def taking(self) -> "exchange.taking.Taking":
         """The way of blocks of others into this node."""
-        from odf_node.adapters.block_stage import FileStage
-        from odf_node.exchange.taking import Taking
-
         ports = self.chains, self.commits, self.documents, self.evidence, self.object_names
-        parts = self.objects, self.clock, self.make_acceptor, partial(FileStage, self.home.staging), self.bringing
-        return Taking(*ports, self.store, self.trail, *parts)
+        parts = (
+            self.objects,
+            self.clock,
+            self.make_acceptor,
+            partial(adapters.block_stage.FileStage, self.home.staging),
+            self.bringing,
+        )
+        return exchange.taking.Taking(*ports, self.store, self.trail, *parts)
 
     @cached_property
-    def bringing(self) -> "Bringing":
+    def bringing(self) -> "exchange.bringing.Bringing":
         """Brings files that are not here by choice."""
         return self.make_bringing(self.engines)
 
-    def make_bringing(self, engines: "EngineHost") -> "Bringing":
+    def make_bringing(self, engines: "EngineHost") -> "exchange.bringing.Bringing":
         """Make what brings files here, with engines of the caller's."""
-        from odf_node.derive.rebuilding import Rebuilder
-        from odf_node.exchange.bringing import Bringing
-
-        rebuilder = Rebuilder(self.chains, self.evidence, self.object_names, self.objects, engines)
-        return Bringing(self.chains, self.object_names, self.objects, rebuilder, self.remotes, self.outgoing.open_peer)
+        rebuilder = derive.rebuilding.Rebuilder(self.chains, self.evidence, self.object_names, self.objects, engines)
+        return exchange.bringing.Bringing(
+            self.chains, self.object_names, self.objects, rebuilder, self.remotes, self.outgoing.open_peer
+        )
 
     @cached_property
-    def derived_cache(self) -> "DerivedCache":
+    def derived_cache(self) -> "upkeep.derived_cache.DerivedCache":
         """Behind ``cache drop`` and ``cache list``."""
-        from odf_node.upkeep.derived_cache import DerivedCache
-
         held = self.chains, self.object_names, self.objects, self.objects.rows
-        return DerivedCache(*held, self.bringing.rebuilder, self.remotes)
+        return upkeep.derived_cache.DerivedCache(*held, self.bringing.rebuilder, self.remotes)
 
     @cached_property
-    def remotes(self) -> "Remotes":
+    def remotes(self) -> "exchange.remotes.Remotes":
         """Behind ``repo``."""
-        from odf_node.exchange.remotes import Remotes
-
-        return Remotes(self.chains, self.store)
+        return exchange.remotes.Remotes(self.chains, self.store)
 
     @cached_property
-    def planner(self) -> "PullPlanner":
+    def planner(self) -> "exchange.pull_planning.PullPlanner":
         """Behind ``pull``: which datasets, from where, in which order."""
-        from odf_node.exchange.pull_planning import PullPlanner
-
-        return PullPlanner(self.chains, self.remotes, self.outgoing.open_peer, self.outgoing.iter_siblings)
+        return exchange.pull_planning.PullPlanner(
+            self.chains, self.remotes, self.outgoing.open_peer, self.outgoing.iter_siblings
+        )
 
     @cached_property
-    def pushing(self) -> "Pushing":
+    def pushing(self) -> "exchange.pushing.Pushing":
         """Behind ``push``."""
-        from odf_node.adapters.layout_places import find_layout_target
-        from odf_node.exchange.pushing import Pushing
-
         ports = self.chains, self.documents, self.object_names, self.objects
-        return Pushing(*ports, self.outgoing.send_push, self.exporting, find_layout_target, self.observer)
+        return exchange.pushing.Pushing(
+            *ports, self.outgoing.send_push, self.exporting, adapters.layout_places.find_layout_target, self.observer
+        )
 
     @cached_property
-    def exporting(self) -> "Exporting":
+    def exporting(self) -> "datasets.exporting.Exporting":
         """Behind ``export``, and ``push`` to files."""
-        from odf_node.datasets.exporting import Exporting
-
-        return Exporting(self.chains, self.documents, self.evidence, self.object_names, self.objects, self.rate)
+        return datasets.exporting.Exporting(
+            self.chains, self.documents, self.evidence, self.object_names, self.objects, self.rate
+        )
 
     @cached_property
-    def repairing(self) -> "Repairing":
+    def repairing(self) -> "upkeep.repairing.Repairing":
         """Behind ``repair``."""
-        from odf_node.upkeep.repairing import Repairing
-
         ports = self.chains, self.commits, self.object_names, self.ingests
-        return Repairing(*ports, self.objects, self.trail, self.verifier, self.remotes, self.outgoing.open_peer)
+        return upkeep.repairing.Repairing(
+            *ports, self.objects, self.trail, self.verifier, self.remotes, self.outgoing.open_peer
+        )
 
     @cached_property
-    def push_judge(self) -> "PushJudge":
+    def push_judge(self) -> "exchange.receiving.PushJudge":
         """Judges what others push to this node."""
-        from odf_node.exchange.receiving import PushJudge
-
-        return PushJudge(self.chains, self.documents, self.datasets, self.taking)
+        return exchange.receiving.PushJudge(self.chains, self.documents, self.datasets, self.taking)
 
     @cached_property
-    def logins(self) -> "Logins":
+    def logins(self) -> "exchange.logins.Logins":
         """Behind ``login`` and ``logout``."""
-        from odf_node.adapters.accounts import ask_for_token, validate_token
-        from odf_node.adapters.login_file import LoginFile
-        from odf_node.exchange.logins import Logins
-
-        return Logins(LoginFile(self.home), validate_token, ask_for_token)
+        return exchange.logins.Logins(
+            adapters.login_file.LoginFile(self.home), adapters.accounts.validate_token, adapters.accounts.ask_for_token
+        )
 
     @cached_property
-    def peers(self) -> "Peers":
+    def peers(self) -> "gossip.peering.Peers":
         """Behind ``peer``."""
-        from odf_node.gossip.peering import Peers
-
-        return Peers(self.store, self.clock)
+        return gossip.peering.Peers(self.store, self.clock)
 
     @cached_property
-    def subscriptions(self) -> "Subscriptions":
+    def subscriptions(self) -> "exchange.following.Subscriptions":
         """Behind ``subscribe``."""
-        from odf_node.exchange.following import Subscriptions
-
-        return Subscriptions(self.chains, self.store, self.clock, self.outgoing.open_peer)
+        return exchange.following.Subscriptions(self.chains, self.store, self.clock, self.outgoing.open_peer)
 
     @cached_property
-    def tokens(self) -> "Tokens":
+    def tokens(self) -> "exchange.tokens.Tokens":
         """Behind ``token``."""
-        from odf_node.exchange.tokens import Tokens
-
-        return Tokens(self.chains, self.store, self.clock)
+        return exchange.tokens.Tokens(self.chains, self.store, self.clock)
 
     def read_policies(self) -> "PolicySet":
         """Read what the operator accepts on what proof."""
-        from odf_node.adapters.policy_file import read_policies
+        return adapters.policy_file.read_policies(self.home.policies)
 
-        return read_policies(self.home.policies)
-
-    def make_acceptor(self, say: "Say", now: Timestamp) -> "Acceptor":
+    def make_acceptor(self, say: "Say", now: Timestamp) -> "acceptance.acceptor.Acceptor":
         """Make the gate for blocks of others as the policies are now; ``say`` hears about each long step."""
-        from odf_node.acceptance.acceptor import Acceptor
-        from odf_node.acceptance.refusing import Refuser
-
         ports = self.chains, self.commits, self.documents, self.evidence, self.object_names
-        refuser = Refuser(self.chains, self.documents, self.keys, self.engines, self.refusals, now)
-        return Acceptor(*ports, self.objects, self.keys, self.engines, refuser, say, self.read_policies())
+        refuser = acceptance.refusing.Refuser(self.chains, self.documents, self.keys, self.engines, self.refusals, now)
+        return acceptance.acceptor.Acceptor(
+            *ports, self.objects, self.keys, self.engines, refuser, say, self.read_policies()
+        )
 
 
 def open_node(home: Path | None, *, system_time: Timestamp | None = None) -> Node:

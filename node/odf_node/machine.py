@@ -11,7 +11,9 @@ from importlib import metadata
 from pathlib import Path
 from typing import Final
 
+from odf_engines import sandbox
 from odf_engines.errors import EngineError
+from odf_node import adapters, upkeep
 from odf_node.home import Home, find_default_home
 from odf_node.os_errors import mapped_os_errors
 from odf_protocol.errors import OdfError
@@ -73,17 +75,19 @@ def _python() -> MachineFinding:
 def _sandbox() -> list[MachineFinding]:
     """Every layer that a machine can lack, and what limits the use of resources."""
     from odf_engines.errors import SandboxUnavailableError
-    from odf_engines.sandbox.layers import WITHOUT_VARIABLE, accepted_layers, examine_layers
 
     try:
-        accepted = accepted_layers(os.environ)
+        accepted = sandbox.layers.accepted_layers(os.environ)
     except SandboxUnavailableError as error:
-        return [MachineFinding("sandbox", False, error.reason, f"correct {WITHOUT_VARIABLE}")]
+        return [MachineFinding("sandbox", False, error.reason, f"correct {sandbox.layers.WITHOUT_VARIABLE}")]
     findings = []
-    for finding in examine_layers():
+    for finding in sandbox.layers.examine_layers():
         is_waived = not finding.is_there and finding.layer in accepted
-        found = f"missing, which {WITHOUT_VARIABLE} allows: {finding.found}" if is_waived else finding.found
-        mend = f"{MENDING[finding.layer]}; until then no engine starts, unless {WITHOUT_VARIABLE} names {finding.layer}"
+        found = (
+            f"missing, which {sandbox.layers.WITHOUT_VARIABLE} allows: {finding.found}" if is_waived else finding.found
+        )
+        variable = f"{sandbox.layers.WITHOUT_VARIABLE} names {finding.layer}"
+        mend = f"{MENDING[finding.layer]}; until then no engine starts, unless {variable}"
         findings.append(MachineFinding(f"sandbox: {finding.layer}", finding.is_there or is_waived, found, mend))
     limits = "kernel limits of each process, and the watch for all of them together; no control groups"
     return [*findings, MachineFinding("sandbox: limits", True, limits)]
@@ -123,11 +127,10 @@ def examine_extras(distribution: str = PACKAGE) -> list[MachineFinding]:
 
 def _added_engines(folder: Path) -> list[MachineFinding]:
     """Return what each added engine needs, its files as they were added first of all (ADDED-5)."""
-    from odf_node.adapters.engine_folder import EngineFolder
     from odf_node.ports.engines import DamagedEngine
 
     findings = []
-    for each in EngineFolder(Home(folder)).list():
+    for each in adapters.engine_folder.EngineFolder(Home(folder)).list():
         if isinstance(each, DamagedEngine):
             mend = f"odf-node engine remove {each.build}, and add it again"
             findings.append(MachineFinding(f"engine {each.name}", False, each.found, mend))
@@ -166,10 +169,9 @@ def _cluster(folder: Path) -> list[MachineFinding]:
 
 def _images(folder: Path) -> list[MachineFinding]:
     """Return the images that fetch rows, their files as they were added (ING-41)."""
-    from odf_node.adapters.image_folder import ImageFolder
     from odf_node.ports.images import DamagedImage
 
-    images, findings = ImageFolder(Home(folder)), []
+    images, findings = adapters.image_folder.ImageFolder(Home(folder)), []
     for image in images.list():
         what, mend = f"image {image.name}", f"odf-node image remove {image.name}, and add it again"
         try:
@@ -208,9 +210,7 @@ def _home(folder: Path) -> MachineFinding:
 
 
 def _objects(folder: Path) -> MachineFinding:
-    from odf_node.upkeep.scrubbing import read_scrub_state
-
-    state = read_scrub_state(Home(folder).cache)
+    state = upkeep.scrubbing.read_scrub_state(Home(folder).cache)
     when = f"read again from {state.began_at}" if state.began_at else "never read again; 'odf-node scrub' does it"
     found = f"{len(state.damaged)} of them damaged, {when}" if state.damaged else f"none is known to be damaged, {when}"
     return MachineFinding("objects", not state.damaged, found, "'odf-node repair' fetches damaged objects again")

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from odf_node import derive, schedules, trust, upkeep
 from odf_node.adapters.sqlite_store import SqliteMetadataStore
 from odf_node.ports.objects import ObjectStore
 
@@ -10,13 +11,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from odf_node.acceptance.refusals import Refusals
-    from odf_node.derive.chain_log import ChainLog
     from odf_node.ports.clock import Clock
     from odf_node.ports.engines import EngineShelf
-    from odf_node.schedules.overview import ScheduleOverview
-    from odf_node.trust.grounds import GroundsReader
-    from odf_node.upkeep.listing import Listing
-    from odf_node.upkeep.status import NodeStatus
 
 
 class ReadModels:
@@ -31,41 +27,29 @@ class ReadModels:
         self._open_shelf = open_shelf
 
     @property
-    def listing(self) -> "Listing":
+    def listing(self) -> "upkeep.listing.Listing":
         """Behind ``list``."""
-        from odf_node.upkeep.listing import Listing
-
         store = self._store
-        return Listing(store, store, store, store, self._objects)
+        return upkeep.listing.Listing(store, store, store, store, self._objects)
 
     @property
-    def chain_log(self) -> "ChainLog":
+    def chain_log(self) -> "derive.chain_log.ChainLog":
         """Behind ``log``."""
-        from odf_node.derive.chain_log import ChainLog
-
-        return ChainLog(self._store, self._store, self._store, self._objects, self._store)
+        return derive.chain_log.ChainLog(self._store, self._store, self._store, self._objects, self._store)
 
     @property
-    def grounds(self) -> "GroundsReader":
+    def grounds(self) -> "trust.grounds.GroundsReader":
         """Behind ``inspect trust``."""
-        from odf_node.trust.grounds import GroundsReader
-
         store = self._store
-        return GroundsReader(store, store, store, store, store, self._objects, self._open_shelf())
+        return trust.grounds.GroundsReader(store, store, store, store, store, self._objects, self._open_shelf())
 
     @property
-    def schedule_overview(self) -> "ScheduleOverview":
+    def schedule_overview(self) -> "schedules.overview.ScheduleOverview":
         """Behind ``schedule``."""
-        from odf_node.schedules.notes import read_notes
-        from odf_node.schedules.overview import ScheduleOverview
+        return schedules.overview.ScheduleOverview(self._store, schedules.notes.read_notes(self._cache))
 
-        return ScheduleOverview(self._store, read_notes(self._cache))
-
-    def make_status(self, refusals: "Refusals", clock: "Clock") -> "NodeStatus":
+    def make_status(self, refusals: "Refusals", clock: "Clock") -> "upkeep.status.NodeStatus":
         """Behind ``status``."""
-        from odf_node.derive.engine_usage import EngineUsage
-        from odf_node.upkeep.status import NodeStatus
-
-        store, usage = self._store, EngineUsage(self._store, self._store, self._open_shelf())
+        store, usage = self._store, derive.engine_usage.EngineUsage(self._store, self._store, self._open_shelf())
         parts = store, store, store, store, store, self._objects, refusals, clock, usage
-        return NodeStatus(*parts, self.schedule_overview)
+        return upkeep.status.NodeStatus(*parts, self.schedule_overview)

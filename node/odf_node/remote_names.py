@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from odf_engines import dialects
 from odf_engines.errors import InvalidQueryError
 
 if TYPE_CHECKING:
@@ -68,10 +69,8 @@ def find_remote_names(sql: str, engine: str) -> list[RemoteName]:
 def _split(sql: str, engine: str) -> "list[Token]":
     from sqlglot.errors import TokenError
 
-    from odf_engines.dialects.translation import dialect_of
-
     try:
-        tokens: list[Token] = dialect_of(engine.lower()).tokenize(sql)
+        tokens: list[Token] = dialects.translation.dialect_of(engine.lower()).tokenize(sql)
     except TokenError as error:
         raise InvalidQueryError("a quoted text or name does not end") from error
     return tokens
@@ -114,7 +113,5 @@ def quote_name(name: str, engine: str) -> str:
     """Write a name as an engine's SQL quotes it."""
     from sqlglot.expressions import to_identifier
 
-    from odf_engines.dialects.translation import dialect_of
-
-    quoted: str = to_identifier(name, quoted=True).sql(dialect=dialect_of(engine.lower()))
+    quoted: str = to_identifier(name, quoted=True).sql(dialect=dialects.translation.dialect_of(engine.lower()))
     return quoted

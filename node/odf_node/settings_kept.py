@@ -4,6 +4,7 @@ import os
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from odf_node import adapters
 from odf_node.home import Home
 
 if TYPE_CHECKING:
@@ -25,9 +26,7 @@ class KeepsToSettings:
     @cached_property
     def observer(self) -> "Observer":
         """Who hears what runs (OBSERVE-1)."""
-        from odf_node.adapters.observing import get_observer
-
-        return get_observer(self.settings, os.environ)
+        return adapters.observing.get_observer(self.settings, os.environ)
 
     def flush_observer(self) -> None:
         """Wait shortly until what was heard is told."""

@@ -20,6 +20,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
 from odf_engines.stage_figures import IngestStage, StageClock
+from odf_node import adapters
 from odf_node.adapters.observing import get_observer
 from odf_node.adapters.outbox import Outbox
 from odf_node.composition import open_node
@@ -231,6 +232,7 @@ def test_missing_extra_is_told_and_work_goes_on(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.delitem(sys.modules, "odf_node.adapters.traces", raising=False)
+    monkeypatch.delattr(adapters, "traces", raising=False)
     monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)
     with observer_at("http://127.0.0.1:10").observing(Run(kind=RunKind.STEP, dataset=DATASET)) as run:
         run.rows = 1

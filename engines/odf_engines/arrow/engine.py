@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from odf_engines import host, ingest
 from odf_engines.contract import Limits
 from odf_engines.engine import EngineSession, MachineNeed, Offer
 from odf_engines.host.cache_shelf import user_cache
@@ -80,18 +81,14 @@ class ArrowEngine:
         )
 
     def prepare(self) -> None:
-        from odf_engines.host.python_program import compile_packages
-
-        compile_packages(find_runtime())
+        host.python_program.compile_packages(find_runtime())
 
     def examine(self) -> Sequence[MachineNeed]:
         """See ``Engine``: nothing beside its packages."""
         return ()
 
     def fits_state(self, path: Path, merge: MergeStrategy, next_offset: int) -> bool:
-        from odf_engines.ingest.state import fits_state
-
-        return fits_state(path, merge, next_offset)
+        return ingest.state.fits_state(path, merge, next_offset)
 
     def check_source(
         self,
@@ -102,15 +99,11 @@ class ArrowEngine:
         has_converters: bool = False,
     ) -> None:
         """See ``IngestEngine``: it runs no queries, others do (ING-7)."""
-        from odf_engines.ingest.declared import check_source
-
-        check_source(source, vocabulary, at, preprocessed_by="", has_converters=has_converters)
+        ingest.declared.check_source(source, vocabulary, at, preprocessed_by="", has_converters=has_converters)
 
     def takes(self, merge: MergeStrategy) -> bool:
         """See ``IngestEngine``: whether it takes what a source brings, is seen when it is read."""
         return isinstance(merge, _MERGES)
 
     def rebuild_state(self, slices: Sequence[Path], merge: MergeStrategy, vocabulary: Vocabulary, target: Path) -> None:
-        from odf_engines.ingest.state import rebuild_state
-
-        rebuild_state(slices, merge, vocabulary, target)
+        ingest.state.rebuild_state(slices, merge, vocabulary, target)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from odf_engines.contract import QueryRequest, QueryResponse
+from odf_engines.datafusion import spark_questions
 from odf_engines.host.query_bounds import check_query_bounds
 from odf_engines.host.session import HostSession
 
@@ -20,8 +21,8 @@ class FusionSession(HostSession):
 
     def query(self, request: QueryRequest) -> QueryResponse:
         if request.dialect == SPARK:
-            from odf_engines.datafusion.spark_questions.translation import translate_question
-
             check_query_bounds(request.sql)
-            request = replace(request, sql=translate_question(request.sql, request.tables), dialect=None)
+            request = replace(
+                request, sql=spark_questions.translation.translate_question(request.sql, request.tables), dialect=None
+            )
         return super().query(request)

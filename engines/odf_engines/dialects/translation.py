@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from difflib import unified_diff
 from typing import TYPE_CHECKING, Any, Final
 
+from odf_engines import dialects
 from odf_protocol.errors import MalformedError
 from odf_protocol.events import SqlQueryStep, TransformSql
 
@@ -82,10 +83,8 @@ def translate_transform(transform: TransformSql, *, where: str, is_preprocess: b
 def _translate_query(query: str, engine: str, *, where: str) -> tuple[str, list[str]]:
     from sqlglot import exp
 
-    from odf_engines.dialects.window_tables import put_window_tables
-
     tree = _read(query, engine, where)
-    put_window_tables(tree, where)
+    dialects.window_tables.put_window_tables(tree, where)
     _put_windows(tree, where)
     doubts = [
         f"{node.sql(dialect=ENGINE)}: of whole numbers it may have been a whole number; here it has digits behind it"
@@ -107,13 +106,9 @@ def dialect_of(engine: str) -> "Dialect":
     from sqlglot.dialects.dialect import Dialect
 
     if engine == "flink":
-        from odf_engines.dialects.flink import Flink
-
-        return Flink()
+        return dialects.flink.Flink()
     if engine == "datafusion":
-        from odf_engines.dialects.datafusion import DataFusion
-
-        return DataFusion()
+        return dialects.datafusion.DataFusion()
     return Dialect.get_or_raise(engine if engine in DIALECTS else ENGINE)
 
 
@@ -125,10 +120,10 @@ def _laid_out(query: str, engine: str) -> list[str]:
 
 
 def _parse(query: str, engine: str) -> list[Any]:
-    from odf_engines.dialects.window_tables import without_table_words
-
     dialect = dialect_of(engine)
-    parsed: list[Any] = dialect.parser().parse(without_table_words(dialect.tokenize(query)), query)
+    parsed: list[Any] = dialect.parser().parse(
+        dialects.window_tables.without_table_words(dialect.tokenize(query)), query
+    )
     return parsed
 
 

@@ -4,3 +4,17 @@ Nouns: the *host* is the trusted side, which asks; a *guest* is an engine's prog
 The host sends requests, keeps limits, takes over files and checks them as hostile. It knows no engine by name and
 imports none. What is also used inside the sandbox (messages, reading of outputs) stands here: both sides speak it.
 """
+
+from typing import TYPE_CHECKING
+
+from odf_protocol.late import late_modules
+
+if TYPE_CHECKING:
+    from odf_engines.host import ingest_receive as ingest_receive
+    from odf_engines.host import preprocess_receive as preprocess_receive
+    from odf_engines.host import python_program as python_program
+    from odf_engines.host import query_receive as query_receive
+    from odf_engines.host import receive as receive
+    from odf_engines.host import slice_file as slice_file
+else:
+    __getattr__ = late_modules(__name__)

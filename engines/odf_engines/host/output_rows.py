@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from odf_engines.errors import EngineFailureError, LimitExceededError
+from odf_protocol import hashing
 from odf_protocol.errors import MalformedError, UnsupportedError
 from odf_protocol.events import OffsetInterval
 from odf_protocol.multihash import Multihash
@@ -178,13 +179,10 @@ def _batches(file: "pq.ParquetFile", most_decoded_bytes: int) -> "Iterator[pa.Re
 
 
 def _find_hasher(file: "pq.ParquetFile", threads: ThreadPoolExecutor) -> "Arrow0Hasher | None":
-    from odf_protocol.hashing.arrow0 import Arrow0Hasher
-    from odf_protocol.hashing.reader_schema import reader_schema
-
     metadata = file.metadata
     try:
-        return Arrow0Hasher(
-            reader_schema(file.schema_arrow, metadata.metadata),
+        return hashing.arrow0.Arrow0Hasher(
+            hashing.reader_schema.reader_schema(file.schema_arrow, metadata.metadata),
             executor=threads,
             row_group_rows=[metadata.row_group(index).num_rows for index in range(metadata.num_row_groups)],
         )

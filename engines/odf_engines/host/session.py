@@ -21,6 +21,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
+from odf_engines import host
 from odf_engines.bad_rows import conditions_of
 from odf_engines.contract import (
     Grade,
@@ -112,55 +113,54 @@ class HostSession:
 
     def transform(self, request: TransformRequest) -> TransformResponse:
         """See ``EngineSession``."""
-        from odf_engines.host.receive import receive_transform
-
         check_transform_bounds(request.transform, has_escapes=self.guest.has_escapes)
-        receive = partial(receive_transform, counts_rows=self.guest.counts_rows)
+        receive = partial(host.receive.receive_transform, counts_rows=self.guest.counts_rows)
         return self._ask("transform", request, request.limits, receive)
 
     def ingest(self, request: IngestRequest) -> IngestResponse:
         """See ``EngineSession``."""
-        from odf_engines.host.ingest_receive import blame_plug_in, receive_ingest
-
         if request.preprocess is not None and request.prepared is None:
             check_transform_bounds(request.preprocess, has_escapes=self.guest.has_escapes)
         if conditions := conditions_of(request.validators):
             check_query_bounds(*conditions.values(), has_escapes=self.guest.has_escapes)
-        return self._ask("ingest", request, request.limits, receive_ingest, blame=partial(blame_plug_in, request))
+        return self._ask(
+            "ingest",
+            request,
+            request.limits,
+            host.ingest_receive.receive_ingest,
+            blame=partial(host.ingest_receive.blame_plug_in, request),
+        )
 
     def convert(self, request: IngestRequest) -> PreparedRows:
         """See ``EngineSession``."""
-        from odf_engines.host.ingest_receive import blame_plug_in
-        from odf_engines.host.preprocess_receive import receive_converted
-
-        return self._ask("convert", request, request.limits, receive_converted, blame=partial(blame_plug_in, request))
+        return self._ask(
+            "convert",
+            request,
+            request.limits,
+            host.preprocess_receive.receive_converted,
+            blame=partial(host.ingest_receive.blame_plug_in, request),
+        )
 
     def preprocess(self, transform: TransformSql, rows: Path) -> QueryResponse:
         """See ``EngineSession``."""
-        from odf_engines.host.preprocess_receive import receive_preprocessed
-
         check_transform_bounds(transform, has_escapes=self.guest.has_escapes)
-        receive = partial(receive_preprocessed, limits=self._limits)
+        receive = partial(host.preprocess_receive.receive_preprocessed, limits=self._limits)
         return self._ask("preprocess", {"transform": transform, "rows": rows}, self._limits, receive)
 
     def query(self, request: QueryRequest) -> QueryResponse:
         """See ``EngineSession``."""
-        from odf_engines.host.query_receive import receive_query
-
         if request.dialect not in {None, self.guest.name}:
             raise UnsuitableQueryError(f"the SQL of {request.dialect}")
         check_query_bounds(request.sql, has_escapes=self.guest.has_escapes)
-        return self._ask("query", request, request.limits, receive_query)
+        return self._ask("query", request, request.limits, host.query_receive.receive_query)
 
     def check(
         self, transform: TransformSql, inputs: Sequence[QueryTable], *, vocabulary: Vocabulary | None = None
     ) -> Grade:
         """See ``EngineSession``."""
-        from odf_engines.host.receive import receive_grade
-
         check_transform_bounds(transform, has_escapes=self.guest.has_escapes)
         request = {"transform": transform, "inputs": tuple(inputs), "vocabulary": vocabulary or Vocabulary()}
-        return self._ask("check", request, self._limits, receive_grade)
+        return self._ask("check", request, self._limits, host.receive.receive_grade)
 
     def end_process(self) -> None:
         """End the process at once and keep the folder; nothing if it does not run.

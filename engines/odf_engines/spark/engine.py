@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from odf_engines import host, ingest, spark
 from odf_engines.cluster import Cluster
 from odf_engines.contract import Limits
 from odf_engines.engine import EngineSession, MachineNeed, Offer
@@ -74,9 +75,7 @@ class SparkEngine:
 
     def digest(self) -> Multihash:
         """See ``Engine``."""
-        from odf_engines.spark.digest import engine_digest
-
-        return engine_digest(find_runtime(), self.cache)
+        return spark.digest.engine_digest(find_runtime(), self.cache)
 
     def open(self, workspace: Path, limits: Limits) -> EngineSession:
         """See ``Engine``."""
@@ -95,10 +94,8 @@ class SparkEngine:
         return open_on_cluster(partial(self._guest, cluster.cores), cluster, workspace, limits)
 
     def _guest(self, cores: int | None = None) -> Guest:
-        from odf_engines.spark.class_data import find_class_data
-
         runtime = find_runtime()
-        class_data = find_class_data(runtime, self.cache)
+        class_data = spark.class_data.find_class_data(runtime, self.cache)
         return spark_guest(runtime, cores=cores or self._cores, class_data=class_data, java_options=SHORT_LIVED)
 
     def prepare(self) -> None:
@@ -107,11 +104,8 @@ class SparkEngine:
         Raises:
             EngineError: It cannot be made; sessions start without it, only slower.
         """
-        from odf_engines.host.python_program import compile_packages
-        from odf_engines.spark.class_data import make_class_data
-
-        compile_packages(find_runtime())
-        make_class_data(find_runtime(), self.cache)
+        host.python_program.compile_packages(find_runtime())
+        spark.class_data.make_class_data(find_runtime(), self.cache)
 
     def examine(self) -> Sequence[MachineNeed]:
         """See ``Engine``: Java is asked who it is."""
@@ -128,9 +122,7 @@ class SparkEngine:
 
     def fits_state(self, path: Path, merge: MergeStrategy, next_offset: int) -> bool:
         """See ``IngestEngine``."""
-        from odf_engines.ingest.state import fits_state
-
-        return fits_state(path, merge, next_offset)
+        return ingest.state.fits_state(path, merge, next_offset)
 
     def check_source(
         self,
@@ -141,9 +133,7 @@ class SparkEngine:
         has_converters: bool = False,
     ) -> None:
         """See ``IngestEngine``."""
-        from odf_engines.ingest.declared import check_source
-
-        check_source(source, vocabulary, at, preprocessed_by=self.name, has_converters=has_converters)
+        ingest.declared.check_source(source, vocabulary, at, preprocessed_by=self.name, has_converters=has_converters)
 
     def takes(self, merge: MergeStrategy) -> bool:  # noqa: ARG002 - whatever it is
         """See ``IngestEngine``: any."""
@@ -151,6 +141,4 @@ class SparkEngine:
 
     def rebuild_state(self, slices: Sequence[Path], merge: MergeStrategy, vocabulary: Vocabulary, target: Path) -> None:
         """See ``IngestEngine``; needs memory for the state and one slice, and no Spark."""
-        from odf_engines.ingest.state import rebuild_state
-
-        rebuild_state(slices, merge, vocabulary, target)
+        ingest.state.rebuild_state(slices, merge, vocabulary, target)

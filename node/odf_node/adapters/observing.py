@@ -9,6 +9,7 @@ from contextlib import ExitStack, contextmanager
 from threading import Lock
 from typing import TYPE_CHECKING, Final
 
+from odf_node import adapters
 from odf_node.ports.observing import UNOBSERVED, Observer, Run, place_of
 
 if TYPE_CHECKING:
@@ -84,30 +85,26 @@ def _find_endpoint(settings: "Telemetry", environment: Mapping[str, str]) -> str
 
 
 def _open_lines() -> Observer | None:
-    from odf_node.adapters.run_lines import RunLines
-
-    return RunLines()
+    return adapters.run_lines.RunLines()
 
 
 def _open_traces(settings: "Telemetry", endpoint: str) -> Observer:
-    from odf_node.adapters.traces import Traces
-
-    return Traces(settings.endpoint, place_of(endpoint))
+    return adapters.traces.Traces(settings.endpoint, place_of(endpoint))
 
 
 def _open_server(settings: "Lineage", environment: Mapping[str, str]) -> Observer:
-    from odf_node.adapters.lineage_events import PAUSES_S, LineageEvents, to_server
-
     assert settings.url is not None
-    transport = to_server(settings.url, environment.get(_API_KEY))
-    return LineageEvents(transport, place_of(settings.url), settings.namespace, pauses_s=PAUSES_S)
+    transport = adapters.lineage_events.to_server(settings.url, environment.get(_API_KEY))
+    return adapters.lineage_events.LineageEvents(
+        transport, place_of(settings.url), settings.namespace, pauses_s=adapters.lineage_events.PAUSES_S
+    )
 
 
 def _open_file(settings: "Lineage") -> Observer:
-    from odf_node.adapters.lineage_events import LineageEvents, to_file
-
     assert settings.file is not None
-    return LineageEvents(to_file(settings.file), str(settings.file), settings.namespace)
+    return adapters.lineage_events.LineageEvents(
+        adapters.lineage_events.to_file(settings.file), str(settings.file), settings.namespace
+    )
 
 
 def _guarded(open_observer: Callable[[], Observer], extra: str) -> Observer | None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from aiohttp.abc import AbstractResolver
 from yarl import URL
 
+from odf_node import adapters
 from odf_node.adapters.exchange_peer import ExchangePeer, node_info_url
 from odf_node.adapters.http_client import ClientSettings, HttpClient
 from odf_node.adapters.peer_urls import is_http, is_smart, parse_peer_url
@@ -39,10 +40,10 @@ async def open_peer(
     """
     settings = settings or ClientSettings()
     if not is_http(address):
-        from odf_node.adapters.layout_places import open_layout_peer
-
         parallel, rate = settings.parallel, settings.rate
-        files = await finish_in_thread(lambda: open_layout_peer(address, rate=rate, parallel=parallel))
+        files = await finish_in_thread(
+            lambda: adapters.layout_places.open_layout_peer(address, rate=rate, parallel=parallel)
+        )
         if files is not None:
             return files
     parts = parse_peer_url(address)
@@ -58,12 +59,9 @@ async def open_peer(
         client.may_sign = True
         return ExchangePeer(client, parts, info)
     if is_smart(address):
-        from odf_node.adapters.smart_peer import SmartPeer
+        return adapters.smart_peer.SmartPeer(client, parts)
 
-        return SmartPeer(client, parts)
-    from odf_node.adapters.plain_peer import PlainPeer
-
-    return PlainPeer(client, parts)
+    return adapters.plain_peer.PlainPeer(client, parts)
 
 
 async def open_peers(addresses: Sequence[str], settings: Callable[[str], ClientSettings], scratch: Path) -> PeerDataset:
@@ -77,8 +75,6 @@ async def open_peers(addresses: Sequence[str], settings: Callable[[str], ClientS
     Raises:
         UnsupportedError: One of them is no node that speaks our exchange.
     """
-    from odf_node.adapters.several_peers import SeveralPeers
-
     peers: list[ExchangePeer] = []
     async with AsyncExitStack() as opened:
         for address in addresses:
@@ -94,7 +90,7 @@ async def open_peers(addresses: Sequence[str], settings: Callable[[str], ClientS
                 raise UnsupportedError("reading from several nodes", found=address, supported=supported)
             peers.append(peer)
         opened.pop_all()
-    return SeveralPeers(peers, scratch)
+    return adapters.several_peers.SeveralPeers(peers, scratch)
 
 
 async def _find_node_info(client: HttpClient, url: URL) -> NodeInfo | None:

@@ -8,6 +8,7 @@ from odf_node.adapters.exchange_peer import split_dataset_url
 from odf_node.adapters.http_client import ClientSettings, HttpClient
 from odf_node.adapters.peer_addresses import parse_peer_url
 from odf_node.ports.peer_errors import PeerLiedError
+from odf_protocol import hashing
 from odf_protocol.errors import MalformedError
 from odf_protocol.exchange.limits import MAX_JSON_BYTES, MAX_TREE_QUESTIONS, MAX_TREE_SCHEMA_BYTES
 from odf_protocol.exchange.messages import TreeHeader, TreeNodes, decode_message
@@ -45,9 +46,6 @@ async def locate_difference(
         RejectedError: Other columns, or an answer that contradicts an earlier one.
         PeerNotFoundError, PeerUnavailableError: As the peer answers.
     """
-    from odf_protocol.hashing.v1_difference import DifferenceSearch
-    from odf_protocol.hashing.v1_difference import TableHeader as Header
-
     url = parse_peer_url(address)
     if isinstance(url, Path):
         raise MalformedError("address", expected="an http or https address of a node", found=repr(address))
@@ -58,8 +56,8 @@ async def locate_difference(
         body = await client.get_bytes(place, "slice", limit_bytes=MAX_TREE_SCHEMA_BYTES * 2)
         requests, answer_bytes = 1, len(body)
         said = decode_message(body, TreeHeader)
-        header = Header(said.row_count, said.schema, said.columns_top)
-        search = DifferenceSearch(mine, Multihash.parse(said.root), header)
+        header = hashing.v1_difference.TableHeader(said.row_count, said.schema, said.columns_top)
+        search = hashing.v1_difference.DifferenceSearch(mine, Multihash.parse(said.root), header)
         while search.questions:
             asked = search.questions[:MAX_TREE_QUESTIONS]
             nodes = (place / "nodes").with_query(ask=",".join(map(_write, asked)))

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
+from odf_node import cli
 from odf_protocol.errors import UnavailableError
 
 if TYPE_CHECKING:
@@ -105,15 +106,13 @@ class Console:
     @contextmanager
     def progress(self, label: str, *, total_bytes: int | None = None) -> Iterator["Progress"]:
         """Show how far a long step is, as ``Progress``; a moving line is gone when the block ends."""
-        from odf_node.cli.progress import Progress, plain_seconds
-
-        shown = Progress(
+        shown = cli.progress.Progress(
             self.err,
             label,
             total_bytes=total_bytes,
             moves=self.is_terminal,
             is_quiet=self.quiet or not self.has_progress,
-            plain_each_s=plain_seconds(os.environ),
+            plain_each_s=cli.progress.plain_seconds(os.environ),
             clean=printable_line,
         )
         try:

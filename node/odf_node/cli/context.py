@@ -7,6 +7,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from odf_node import datasets
 from odf_node.cli.console import Console
 from odf_node.errors import UsageError
 from odf_protocol.errors import MalformedError
@@ -116,9 +117,7 @@ def parse_reference(text: str) -> str:
     Raises:
         UsageError: It is an address but for how to get there.
     """
-    from odf_node.datasets.naming import find_missing_scheme
-
-    address = find_missing_scheme(text)
+    address = datasets.naming.find_missing_scheme(text)
     if address is not None:
         raise UsageError(f"'{text}' says a host, but not how to ask it; write the address as {address}")
     return parse_place(text) if text.startswith(("/", "./", "../", "~")) else text

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from odf_node import __version__
+from odf_node import __version__, cli
 from odf_node.cli.parsing import USAGE_ERROR, Parser, suggest
 
 TOPICS: Final[dict[str, dict[str, str]]] = {
@@ -106,9 +106,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if command is None:
         parser.print_help()
         return USAGE_ERROR
-    from odf_node.cli.run import run_command
 
-    return run_command(arguments)
+    return cli.run.run_command(arguments)
 
 
 def _open_missing_streams() -> None:

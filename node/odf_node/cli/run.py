@@ -20,6 +20,7 @@ from odf_engines.errors import (
     NotReplayableError,
     SandboxUnavailableError,
 )
+from odf_node import cli
 from odf_node.cli.console import Console, printable, printable_line
 from odf_node.cli.context import Context
 from odf_node.cli.stopping import Stopped, exit_code_of_signal, finish_or_stop, stop_on_signals
@@ -61,10 +62,9 @@ def run_command(arguments: argparse.Namespace) -> int:
     command = str(arguments.command)
     if not arguments.verbose and arguments.log_file is None:
         return _run_and_answer(command, arguments)
-    from odf_node.cli.explaining import explained
 
     try:
-        return explained(command, arguments, lambda: _run_and_answer(command, arguments))
+        return cli.explaining.explained(command, arguments, lambda: _run_and_answer(command, arguments))
     except OSError as error:  # of the file for the log
         return _fail_of_system(command, error)
 
@@ -111,12 +111,10 @@ def tell_failure(command: str, error: OdfError) -> int:
     _flush_or_leave()
     report = getattr(error, "report", None)
     if report:
-        from odf_node.cli.refusal_text import describe_cells, describe_refusal
-
         if isinstance(error, RefusedError):
-            print("\n".join(map(printable_line, describe_refusal(report))), file=sys.stderr)
+            print("\n".join(map(printable_line, cli.refusal_text.describe_refusal(report))), file=sys.stderr)
         else:
-            _say(command, "\n".join([str(error), *describe_cells(report)]))
+            _say(command, "\n".join([str(error), *cli.refusal_text.describe_cells(report)]))
     else:
         advice = "; 'odf-node doctor' says how to mend it" if isinstance(error, SandboxUnavailableError) else ""
         _say(command, f"{error}{advice}")
@@ -132,13 +130,11 @@ def _fail_of_system(command: str, error: OSError) -> int:
 
 
 def _fail_of_ours(command: str, error: Exception) -> int:
-    from odf_node.cli.fault_report import write_fault_report
-
     _show_traceback()
     _flush_or_leave()
     text = f"this is a fault of odf-node itself: {type(error).__name__}: {error}"
     try:
-        path = write_fault_report(command, error)
+        path = cli.fault_report.write_fault_report(command, error)
     except OSError as failure:
         _say(command, f"{text}\nNo report could be written ({failure}); {DEBUG_VARIABLE}=1 shows where it happened.")
     else:

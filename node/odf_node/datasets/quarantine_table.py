@@ -11,6 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from odf_engines import ingest
 from odf_engines.contract import QueryTable
 from odf_node.datasets.chains import load_view
 from odf_node.datasets.quarantined_rows import KeptRow, QuarantineReader
@@ -80,13 +81,11 @@ class QuarantineTables:
 
     def _name_columns(self, record: DatasetRecord, entries: list[int]) -> dict[str, str]:
         """Name the columns of the table by those of the senders: declared ones first, then in the order they came."""
-        from odf_engines.ingest.source_schema import find_declared
-
         view = load_view(self.chains, record.id)
         reads = [source.read for source in view.push_sources.values()]
         if view.polling_source is not None:
             reads.append(view.polling_source.read)
-        declared = [find_declared(read) for read in reads]
+        declared = [ingest.source_schema.find_declared(read) for read in reads]
         found = dict.fromkeys(name for schema in declared if schema is not None for name in schema.names)
         for name in self.reader.iter_column_names(record, entries):
             if len(found) >= MOST_COLUMNS:

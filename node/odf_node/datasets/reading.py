@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from odf_node import rows
 from odf_node.datasets.chains import iter_slices, load_view
 from odf_node.datasets.presence import Presence
 from odf_node.ports import DatasetRecord, ObjectStore
@@ -39,14 +40,12 @@ class DataReader:
         """Return the last ``count`` rows before the newest ``skip`` ones, oldest first; few slices are opened."""
         import pyarrow as pa
 
-        from odf_node.rows.slices import read_last_rows
-
         hashes = self.list_tail(record, count=count, skip=skip)
         Presence(self.object_names, self.objects).require_checked(record, hashes)
         parts = []
         for item in hashes:
             with explained_damage(self.chains, self.objects, record.id, item):
-                parts.append(read_last_rows(self.objects.get_path(item), count + skip))
+                parts.append(rows.slices.read_last_rows(self.objects.get_path(item), count + skip))
         if not parts:
             schema = load_view(self.chains, record.id).schema
             return rows_schema_of(schema).empty_table() if schema else pa.table({})

@@ -1,1 +1,17 @@
 """Derivative datasets: the next step, and re-execution of recorded steps."""
+
+from typing import TYPE_CHECKING
+
+from odf_protocol.late import late_modules
+
+if TYPE_CHECKING:
+    from odf_node.derive import chain_log as chain_log
+    from odf_node.derive import engine_usage as engine_usage
+    from odf_node.derive import grading as grading
+    from odf_node.derive import lineage as lineage
+    from odf_node.derive import rebuilding as rebuilding
+    from odf_node.derive import step_comparison as step_comparison
+    from odf_node.derive import transforms as transforms
+    from odf_node.derive import translation as translation
+else:
+    __getattr__ = late_modules(__name__)

@@ -8,6 +8,7 @@ from pathlib import Path
 from odf_engines.contract import TransformResponse
 from odf_engines.engine import EngineSession
 from odf_engines.errors import EngineMissingError
+from odf_node import rows
 from odf_node.datasets.chains import iter_decoded, load_view
 from odf_node.datasets.engine_rows import EngineRows
 from odf_node.datasets.presence import Presence
@@ -205,8 +206,6 @@ class Rebuilder:
         return stack.enter_context(self.engines.foreign_session(name))
 
     def _put_back(self, step: FileStep, response: TransformResponse, engine: str) -> tuple[list[Multihash], str]:
-        from odf_node.rows.slices import logical_hash_of
-
         event = step.event
         made: list[tuple[Multihash, Path | None]] = []
         if event.new_data is not None:
@@ -230,7 +229,7 @@ class Rebuilder:
                 is_slice = data is not None and name == data.physical_hash
                 same_rows = staged is not None and data is not None and is_slice
                 if same_rows and staged is not None and data is not None:
-                    same_rows = logical_hash_of(staged.path) == data.logical_hash
+                    same_rows = rows.slices.logical_hash_of(staged.path) == data.logical_hash
                 problem = problem or self._explain(step, engine, same_rows=same_rows)
         # Who could compute this may have it: the inputs are for everybody who reads here. Else it is for this node.
         inputs = [self.chains.find_dataset(read.dataset_id) for read in event.query_inputs]

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from odf_engines.contract import Limits
 from odf_engines.engine import EngineSession
+from odf_node import derive
 from odf_node.datasets.engine_rows import EngineRows
 from odf_node.derive.replay_records import check_record_inputs
 from odf_node.derive.step_figures import check_figures, figures_of
@@ -128,13 +129,12 @@ class Replayer:
         step = builder.build(view, planned, system_time=block.system_time, limits=limits, checkpoint=checkpoint)
         if record is not None:
             check_record_inputs(record, planned, step.request, block.sequence_number)
-        from odf_node.derive.step_comparison import find_divergence, recomputed_hash_of
 
         request = self.whole_inputs.rows.put_into(step.request, planned)
         completed = self.whole_inputs.complete(request, planned, session, is_redefined=view.is_redefined)
         response = session.transform(completed.request)
         published = self._find_published(event.new_data.physical_hash) if event.new_data else None
-        divergence = find_divergence(block, view, response, published)
+        divergence = derive.step_comparison.find_divergence(block, view, response, published)
         if divergence is None:
             if record is not None and record.statistics is not None:
                 figures = figures_of(response, completed, checkpoint)
@@ -156,7 +156,7 @@ class Replayer:
         divergence = replace(divergence, cause=divergence.cause or _find_cause_in_record(record, digest))
         recomputed = recomputed_hash = None
         if response.data_path is not None:
-            recomputed_hash = recomputed_hash_of(response)
+            recomputed_hash = derive.step_comparison.recomputed_hash_of(response)
             # Not read: it may hold more than fits into memory.
             recomputed = evidence / f"recomputed-{block.hash}.parquet"
             shutil.move(response.data_path, recomputed)

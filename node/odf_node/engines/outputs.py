@@ -4,6 +4,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from odf_node import rows
 from odf_node.ports import ObjectStore, StagedObject
 from odf_protocol.events import DataSlice, OffsetInterval
 from odf_protocol.multihash import Multihash
@@ -28,9 +29,9 @@ class StagedOutputs:
         self, path: Path | None, interval: OffsetInterval | None, logical_hash: Multihash | None
     ) -> DataSlice | None:
         """Stage the rows of a step and give their entry of the block; None where there are none."""
-        from odf_node.rows.slices import describe_new_slice
-
         if path is None or interval is None:
             return None
         part = self.stage(path)
-        return describe_new_slice(part.path, interval, part.hash, part.size_bytes, logical_hash=logical_hash)
+        return rows.slices.describe_new_slice(
+            part.path, interval, part.hash, part.size_bytes, logical_hash=logical_hash
+        )

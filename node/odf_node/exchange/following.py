@@ -6,6 +6,7 @@ from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
+from odf_node import exchange
 from odf_node.datasets.naming import get_dataset
 from odf_node.errors import UsageError
 from odf_node.exchange.attempts import Attempts, Circumstances
@@ -117,9 +118,7 @@ class Follower:
         self.log("subscription-waits", dataset=subscription.name, text=reason, retry_in_s=wait_s)
 
     def _errand_of(self, subscription: Subscription, url: str) -> "Errand":
-        from odf_node.exchange.taking import Errand
-
-        return Errand(
+        return exchange.taking.Errand(
             url=url, name=subscription.name, expected_id=subscription.dataset_id, actor="subscription", turn=self.turn
         )
 
@@ -196,9 +195,7 @@ class Subscriptions:
         if record is not None:
             name = record.name
         elif local_name or url:
-            from odf_node.exchange.pulling import name_in_url
-
-            name = str(DatasetName.parse(local_name)) if local_name else name_in_url(url or "")
+            name = str(DatasetName.parse(local_name)) if local_name else exchange.pulling.name_in_url(url or "")
         else:
             raise UsageError(f"{source} is not here yet; say with --as what it is to be called")
         origin = record.origin_url if record is not None and "://" in (record.origin_url or "") else None

@@ -13,6 +13,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Self
 
+from odf_node import trust
 from odf_node.composition import Node, open_node
 from odf_node.datasets.naming import get_dataset, select_datasets
 from odf_node.datasets.writer import find_writing_time
@@ -191,13 +192,11 @@ class OpenNode:
             UnknownDatasetError: A name or pattern means none.
         """
         from odf_node.audits import list_tasks
-        from odf_node.trust.auditing import run_tasks
-        from odf_node.trust.verifying import VerifyOptions
 
         def work() -> "list[Finding]":
-            options = VerifyOptions(replay=replay)
+            options = trust.verifying.VerifyOptions(replay=replay)
             tasks = list_tasks(self.inner, self._addressed(subjects), recursive=False, options=options, own_nodes=False)
-            return [*run_tasks(tasks, 1, UNHEARD)]
+            return [*trust.auditing.run_tasks(tasks, 1, UNHEARD)]
 
         with ThreadPoolExecutor(1) as thread:
             return thread.submit(work).result()

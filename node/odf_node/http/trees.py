@@ -9,6 +9,7 @@ from odf_node.http.absent_objects import get_size_bytes
 from odf_node.http.addressed import get_hash, get_readable
 from odf_node.http.answers import answer_message
 from odf_node.http.served_node import NODE
+from odf_protocol import hashing
 from odf_protocol.errors import MalformedError
 from odf_protocol.exchange.limits import MAX_TREE_QUESTIONS
 from odf_protocol.exchange.messages import TreeHeader, TreeNodes
@@ -41,13 +42,13 @@ async def _get_header(request: web.Request) -> web.Response:
 
 
 async def _get_nodes(request: web.Request) -> web.Response:
-    from odf_protocol.hashing.v1_difference import answer_question
-
     questions = [_read_question(text) for text in request.query.getone("ask", "").split(",")]
     if len(questions) > MAX_TREE_QUESTIONS:
         raise MalformedError("questions", expected=f"at most {MAX_TREE_QUESTIONS}", found=len(questions))
     summary = await _get_summary(request)
-    return answer_message(TreeNodes(children=tuple(answer_question(summary, question) for question in questions)))
+    return answer_message(
+        TreeNodes(children=tuple(hashing.v1_difference.answer_question(summary, question) for question in questions))
+    )
 
 
 async def _get_summary(request: web.Request) -> "TableSummary":
@@ -59,10 +60,8 @@ async def _get_summary(request: web.Request) -> "TableSummary":
 
 
 def _read_question(text: str) -> "NodeName":
-    from odf_protocol.hashing.v1_difference import NodeName
-
     found = _QUESTION.fullmatch(text)
     if found is None:
         raise MalformedError("question", expected="column.level.index", found=repr(text))
     column, level, index = found.groups()
-    return NodeName(None if column == "c" else int(column), int(level), int(index))
+    return hashing.v1_difference.NodeName(None if column == "c" else int(column), int(level), int(index))

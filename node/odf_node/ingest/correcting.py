@@ -17,7 +17,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+from odf_engines import host, records
 from odf_engines.contract import QuarantineReason, ReferencedRows
+from odf_node import ingest
 from odf_node.datasets.chains import load_view
 from odf_node.datasets.queries import QueryRunner
 from odf_node.datasets.redefinition import require_changeable
@@ -146,8 +148,6 @@ class Correcting:
         Raises:
             HeadMovedError: Somebody else wrote meanwhile; nothing was written.
         """
-        from odf_engines.host.slice_file import open_slice_file
-
         view, writer = correction.view, correction.writer
         rows = _changes_of(correction, system_time)
         interval = OffsetInterval(start=view.next_offset, end=view.next_offset + rows.num_rows - 1)
@@ -156,7 +156,7 @@ class Correcting:
             stack.enter_context(self.objects.writing())
             folder = stack.enter_context(TemporaryDirectory(dir=self.scratch, prefix="source-"))
             path = Path(folder, "correction.parquet")
-            with open_slice_file(path, rows.schema) as file:
+            with host.slice_file.open_slice_file(path, rows.schema) as file:
                 file.write_table(rows)
             outputs = StagedOutputs(self.objects, stack)
             new_data = outputs.stage_slice(path, interval, None)
@@ -189,9 +189,6 @@ class Correcting:
 
     def _checked(self, correction: Correction, now: Timestamp) -> Correction:
         """Ask the validators of the dataset, where it has some, what they say of the rows as they are to be."""
-        # Here, as it reads YAML, which other corrections need not load.
-        from odf_node.ingest.ingest_rules import find_rules
-
         looked_up: list[lookup_notes.LookedUp] = []
 
         def find_rows(name: str) -> ReferencedRows:
@@ -199,7 +196,9 @@ class Correcting:
             looked_up.append(where)
             return rows
 
-        validators = tuple(each.find_call(find_rows) for each in find_rules(correction.view.attachments).validators)
+        validators = tuple(
+            each.find_call(find_rows) for each in ingest.ingest_rules.find_rules(correction.view.attachments).validators
+        )
         if correction.after is None or not correction.row_count or not validators:
             return correction
         self.scratch.mkdir(parents=True, exist_ok=True)
@@ -229,8 +228,6 @@ class Correcting:
         """Put new values in the place of old ones; rows that stay as they are are left out."""
         import pyarrow as pa
 
-        from odf_engines.records.carriers import from_carrier, to_carrier
-
         if system := sorted({*values} - {*content_of(view)}):
             raise UsageError(f"column '{system[0]}' is the node's own and cannot be corrected")
         after = before
@@ -238,7 +235,9 @@ class Correcting:
             place = before.schema.get_field_index(name)
             field = before.schema.field(place)
             try:
-                column = from_carrier(to_carrier(whole(given), field.type), field.type)
+                column = records.carriers.from_carrier(
+                    records.carriers.to_carrier(whole(given), field.type), field.type
+                )
             except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
                 raise UsageError(f"column '{name}': expected {field.type}, found {given.type}: {error}") from error
             if not field.nullable and column.null_count:

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 
 from odf_engines.contract import ReferencedRows
 from odf_engines.stage_figures import IngestStage, StageClock
+from odf_node import ingest
 from odf_node.broker_messages import name_session
 from odf_node.datasets.chains import load_view
 from odf_node.datasets.referencing import References
 from odf_node.datasets.writer import ChainWriter
 from odf_node.engines.sessions import EngineHost
 from odf_node.errors import UsageError
+from odf_node.ingest import drafts
 from odf_node.ingest.batch import Batch
 from odf_node.ingest.keyed import find_repeated, key_for
 from odf_node.ingest.push_sources import choose_push_source
@@ -91,15 +93,15 @@ class Ingestor:
         Raises:
             SnapshotError: It could not.
         """
-        from odf_node.ingest.manifest_check import ManifestCheck
-
         beside = {name.lower() for name in (*added, snapshot.name)}
         references = self._references
 
         def find_columns(name: str) -> ReferencedRows | None:
             return None if name.lower() in beside else references.find_columns(name)
 
-        ManifestCheck(self.sources, self.engines.get_ingest_engine(), find_columns).check(snapshot)
+        ingest.manifest_check.ManifestCheck(self.sources, self.engines.get_ingest_engine(), find_columns).check(
+            snapshot
+        )
 
     @property
     def _references(self) -> References:
@@ -108,9 +110,7 @@ class Ingestor:
     @property
     def drafting(self) -> "Drafting":
         """Behind ``new``."""
-        from odf_node.ingest.drafts.drafting import Drafting
-
-        return Drafting(self.sources)
+        return drafts.drafting.Drafting(self.sources)
 
     async def poll(
         self,

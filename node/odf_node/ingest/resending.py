@@ -14,6 +14,7 @@ from itertools import groupby
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from odf_node import ingest
 from odf_node.datasets.chains import load_view
 from odf_node.datasets.quarantined_rows import KeptRow, QuarantineReader
 from odf_node.errors import UsageError
@@ -240,10 +241,7 @@ def _for_rows(
 
 
 def _has_converters(view: DatasetView) -> bool:
-    # Here, as it reads YAML.
-    from odf_node.ingest.ingest_rules import find_rules
-
-    return bool(find_rules(view.attachments).converters)
+    return bool(ingest.ingest_rules.find_rules(view.attachments).converters)
 
 
 def _find_schema(view: DatasetView, names: Collection[str]) -> DataSchema | None:

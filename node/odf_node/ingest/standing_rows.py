@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from odf_engines import records
 from odf_node.datasets.queries import QueryRunner
 from odf_node.errors import UsageError
 from odf_node.ingest.corrected_values import MOST_ROWS
@@ -93,8 +94,6 @@ class StandingRows:
         """Read rows that were given, by their offsets, with the types of slices."""
         import pyarrow as pa
 
-        from odf_engines.records.carriers import from_carrier, to_carrier
-
         assert self.view.schema is not None
         schema = rows_schema_of(self.view.schema)
         if not offsets:
@@ -106,7 +105,9 @@ class StandingRows:
         )
         found = self._ask(sql, most=MOST_ROWS)
         columns = [
-            from_carrier(to_carrier(whole(found.column(number)), field.type), field.type)
+            records.carriers.from_carrier(
+                records.carriers.to_carrier(whole(found.column(number)), field.type), field.type
+            )
             for number, field in enumerate(schema)
         ]
         return pa.table(columns, schema=schema)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from odf_engines.contract import IngestRequest, IngestResponse, ReferencedRows
 from odf_engines.stage_figures import IngestStage, StageFigures
+from odf_node import ingest
 from odf_node.datasets.chains import iter_slices
 from odf_node.datasets.engine_rows import EngineRows
 from odf_node.datasets.referencing import References
@@ -108,10 +109,7 @@ class BatchTaker:
         """
         if source.preprocess is not None:
             self.engines.find_preprocess_engine(source.preprocess)
-        # Here, as it reads YAML, which other pulls need not load.
-        from odf_node.ingest.ingest_rules import find_rules
-
-        rules = find_rules(view.attachments)
+        rules = ingest.ingest_rules.find_rules(view.attachments)
         converters = () if batch.is_converted else rules.converters
         # Rows that are sent again were taken apart before.
         reader = None if batch.resent_from or rules.reader is None else rules.reader.find_call()

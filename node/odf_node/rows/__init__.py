@@ -3,3 +3,13 @@
 Read, checked against their block, hashed and compared, where the file comes from untrusted input in a limited
 process.
 """
+
+from typing import TYPE_CHECKING
+
+from odf_protocol.late import late_modules
+
+if TYPE_CHECKING:
+    from odf_node.rows import data_files as data_files
+    from odf_node.rows import slices as slices
+else:
+    __getattr__ = late_modules(__name__)

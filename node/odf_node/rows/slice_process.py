@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, Protocol, Self
 
 from odf_node.rows.slice_worker import PART_BYTES
+from odf_protocol import hashing
 from odf_protocol.block import Block, encode_block
 from odf_protocol.dataset_view import DatasetView
 from odf_protocol.divergence import Divergence
@@ -144,19 +145,21 @@ class SliceProcess:
             RejectedError, MalformedError, UnsupportedError: It has no such tree, or none at bounded cost.
             UnavailableError: Somebody ended the process.
         """
-        from odf_protocol.hashing.v1 import HASH_BYTES, PackedHashes, TableSummary, leaf_count
-
         request = {
             "operation": "summarise",
             "path": str(path),
             "most_leaves": most_leaves,
             "most_schema_bytes": most_schema_bytes,
         }
-        found, leaves = self._ask_for_bytes(request, path.stat().st_size, None, most_bytes=most_leaves * HASH_BYTES)
-        column_bytes = leaf_count(found["row_count"]) * HASH_BYTES
+        found, leaves = self._ask_for_bytes(
+            request, path.stat().st_size, None, most_bytes=most_leaves * hashing.v1.HASH_BYTES
+        )
+        column_bytes = hashing.v1.leaf_count(found["row_count"]) * hashing.v1.HASH_BYTES
         columns = (leaves[start : start + column_bytes] for start in range(0, len(leaves), column_bytes))
-        return TableSummary.of_leaves(
-            found["row_count"], base64.b64decode(found["schema"]), [PackedHashes(column) for column in columns]
+        return hashing.v1.TableSummary.of_leaves(
+            found["row_count"],
+            base64.b64decode(found["schema"]),
+            [hashing.v1.PackedHashes(column) for column in columns],
         )
 
     def read_window(

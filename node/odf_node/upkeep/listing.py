@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from odf_node import keys
 from odf_node.acceptance.unchecked import find_unchecked
 from odf_node.datasets.presence import Presence
 from odf_node.ports.chains import ChainStore
@@ -71,7 +72,4 @@ class Listing:
             )
 
     def _is_frozen(self, dataset_id: DatasetId) -> bool:
-        # What reads proofs is loaded where there are some.
-        from odf_node.keys.disputes import Disputes
-
-        return Disputes(self.chains, self.documents).find_obstacle(dataset_id) is not None
+        return keys.disputes.Disputes(self.chains, self.documents).find_obstacle(dataset_id) is not None

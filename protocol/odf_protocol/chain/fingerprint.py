@@ -5,6 +5,7 @@ Source: ``spec/chain.md``.
 
 import hashlib
 
+from odf_protocol import wire
 from odf_protocol.events import AddPushSource
 from odf_protocol.events.equality import with_defaults
 
@@ -17,6 +18,4 @@ def push_source_fingerprint(event: AddPushSource) -> bytes:
     Returns:
         32 bytes, SHA3-256 of the definition in the wire's form with every default filled in.
     """
-    from odf_protocol.wire.encoder import encode_root
-
-    return hashlib.sha3_256(encode_root(with_defaults(event))).digest()
+    return hashlib.sha3_256(wire.encoder.encode_root(with_defaults(event))).digest()

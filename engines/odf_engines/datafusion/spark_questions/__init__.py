@@ -6,3 +6,12 @@ and whatever fails on the way, is for Spark. So nothing has to be known about th
 
 Source: clauses QUERY-7 and QUERY-8 in ``spec/query.md``.
 """
+
+from typing import TYPE_CHECKING
+
+from odf_protocol.late import late_modules
+
+if TYPE_CHECKING:
+    from odf_engines.datafusion.spark_questions import translation as translation
+else:
+    __getattr__ = late_modules(__name__)

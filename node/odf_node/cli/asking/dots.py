@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from odf_node.cli import inspections
 from odf_node.cli.asking.question import Asker
 from odf_node.cli.context import parse_time
 from odf_node.cli.rows import FILE_FORMATS, FORMATS, check_output_path
@@ -91,10 +92,8 @@ class DotCommands:
         console.table(rows, {"name": "TABLE", "columns": "COLUMNS"}, empty="no dataset has rows yet")
 
     def _show_schema(self, name: str) -> None:
-        from odf_node.cli.inspections.definition import show_schema
-
         context = self._asker.context
-        show_schema(context, get_dataset(context.node.chains, name.strip("`")), as_json=False)
+        inspections.definition.show_schema(context, get_dataset(context.node.chains, name.strip("`")), as_json=False)
 
     def _set_time(self, text: str) -> None:
         self._asker.as_of = None if text == OFF else parse_time(text, option=".as-of")

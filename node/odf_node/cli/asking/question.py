@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+from odf_engines import dialects
 from odf_node.cli.context import Context
 from odf_node.cli.missing_files import bring_files, finish_transfers
 from odf_node.cli.rows import write_rows
@@ -58,9 +59,10 @@ class Asker:
         """Say which texts are called like a column, for whoever knows another SQL (QUERY-13)."""
         if '"' not in sql:
             return
-        from odf_engines.dialects.double_quotes import find_double_quoted_texts
 
-        texts = find_double_quoted_texts(sql, self.engine or self.context.node.engine_roles.query)
+        texts = dialects.double_quotes.find_double_quoted_texts(
+            sql, self.engine or self.context.node.engine_roles.query
+        )
         if not texts:
             return
         tables = self.context.node.queries.list_tables()
@@ -93,9 +95,7 @@ class Asker:
         Raises:
             InvalidQueryError: A quote does not end.
         """
-        from odf_engines.dialects.statements import split_statements
-
-        found = split_statements(text, self.engine or self.context.node.engine_roles.query)
+        found = dialects.statements.split_statements(text, self.engine or self.context.node.engine_roles.query)
         return found.ended, found.rest
 
     def write(self, answer: "Answer", output_format: str, path: Path | None) -> None:

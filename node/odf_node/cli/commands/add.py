@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
+from odf_node import derive
 from odf_node.cli.context import Context
 from odf_node.cli.input_files import read_input
 from odf_node.cli.parsing import add_output_format
@@ -50,11 +51,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def _translate(context: Context, snapshots: list[DatasetSnapshot]) -> "dict[str, TranslatedDataset]":
     """Put translated queries in place of those for other engines, and show what was changed."""
-    from odf_node.derive.translation import translate_snapshot
-
     found = {}
     for position, snapshot in enumerate(snapshots):
-        snapshots[position], translation = translate_snapshot(snapshot)
+        snapshots[position], translation = derive.translation.translate_snapshot(snapshot)
         if translation is not None:
             found[translation.dataset] = translation
             for line in translation.describe():
@@ -64,9 +63,7 @@ def _translate(context: Context, snapshots: list[DatasetSnapshot]) -> "dict[str,
 
 def _check_translated(check: Callable[[DatasetSnapshot], None]) -> Callable[[DatasetSnapshot], None]:
     """Check manifests as they will be once their queries are translated."""
-    from odf_node.derive.translation import translate_snapshot
-
-    return lambda snapshot: check(translate_snapshot(snapshot)[0])
+    return lambda snapshot: check(derive.translation.translate_snapshot(snapshot)[0])
 
 
 def run(context: Context, arguments: argparse.Namespace) -> int:

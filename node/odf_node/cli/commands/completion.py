@@ -3,6 +3,7 @@
 import argparse
 from typing import TYPE_CHECKING, Final
 
+from odf_node import cli
 from odf_node.cli.context import Context
 
 if TYPE_CHECKING:
@@ -33,9 +34,7 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
     """Write the script; a key stroke starts a program for names of datasets alone, which no script could know."""
     import shtab
 
-    from odf_node.cli.main import build_parser
-
-    parser = build_parser(None, is_whole=True)
+    parser = cli.main.build_parser(None, is_whole=True)
     for action in _iter_actions(parser):
         if isinstance(action.metavar, str) and any(word in action.metavar for word in _FILES):
             action.complete = shtab.FILE  # type: ignore[attr-defined]  # how shtab is told
@@ -46,8 +45,6 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
 
 
 def _iter_actions(parser: argparse.ArgumentParser) -> "Iterator[argparse.Action]":
-    from odf_node.cli.parsing import Parser
-
-    assert isinstance(parser, Parser)
+    assert isinstance(parser, cli.parsing.Parser)
     for each in parser.iter_parsers():
         yield from each._actions  # noqa: SLF001 - argparse gives it no public name

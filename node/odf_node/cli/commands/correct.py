@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from odf_node import cli, datasets, ingest
 from odf_node.cli.context import Context
 from odf_node.cli.input_files import check_input
 from odf_node.cli.parsing import add_dry_run, add_output_format
@@ -91,13 +92,13 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
 
 
 def _correcting(context: Context) -> "Correcting":
-    from odf_node.datasets.referencing import References
-    from odf_node.ingest.correcting import Correcting
 
     node = context.node
     ports = node.chains, node.commits, node.documents, node.objects, node.keys
-    references = References(node.chains, node.object_names, node.objects, node.queries.engines.rows)
-    return Correcting(*ports, node.queries, references, node.home.staging)
+    references = datasets.referencing.References(
+        node.chains, node.object_names, node.objects, node.queries.engines.rows
+    )
+    return ingest.correcting.Correcting(*ports, node.queries, references, node.home.staging)
 
 
 def _plan(
@@ -127,8 +128,6 @@ def _show(context: Context, planned: "Correction", *, as_json: bool) -> None:
     """Show rows before and after: all of them for programs, some for people."""
     import pyarrow as pa
 
-    from odf_node.cli.rows import write_rows
-
     known = planned.view.vocabulary
     before, after = planned.before, planned.after
     kept = before.num_rows if as_json else min(before.num_rows, _SHOWN)
@@ -137,6 +136,6 @@ def _show(context: Context, planned: "Correction", *, as_json: bool) -> None:
     rows = pa.concat_tables([side.slice(number, 1) for number in range(kept) for side in sides] or [before.slice(0, 0)])
     shown = rows.drop_columns([known.op, known.system_time])
     shown = shown.add_column(0, "change", pa.array(signs * kept, pa.string()))
-    write_rows(context.console, shown, "json" if as_json else "table", empty="no row changes")
+    cli.rows.write_rows(context.console, shown, "json" if as_json else "table", empty="no row changes")
     if kept < before.num_rows:
         context.console.note(f"{before.num_rows - kept:,} more; -o json shows all")

@@ -5,6 +5,7 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from odf_node import derive, engines
 from odf_node.cli.context import Context
 from odf_node.cli.main import nested_options
 from odf_node.cli.parsing import add_output_format
@@ -147,16 +148,13 @@ def _export(context: Context, arguments: argparse.Namespace) -> int:
 
 
 def _usage(context: Context) -> "EngineUsage":
-    from odf_node.derive.engine_usage import EngineUsage
-
-    return EngineUsage(context.node.chains, context.node.evidence, context.node.engine_shelf)
+    return derive.engine_usage.EngineUsage(context.node.chains, context.node.evidence, context.node.engine_shelf)
 
 
 def _added_engines(context: Context) -> "AddedEngines":
     from odf_node.engine_workspace import EngineWorkspace
-    from odf_node.engines.adding import AddedEngines
 
-    return AddedEngines(context.node.engine_shelf, EngineWorkspace(context.node.home.engines))
+    return engines.adding.AddedEngines(context.node.engine_shelf, EngineWorkspace(context.node.home.engines))
 
 
 def _prepare(context: Context, arguments: argparse.Namespace) -> int:

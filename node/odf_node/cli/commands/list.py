@@ -3,6 +3,7 @@
 import argparse
 from typing import TYPE_CHECKING, Any
 
+from odf_node import datasets
 from odf_node.cli.context import Context
 from odf_node.cli.parsing import add_output_format
 from odf_node.errors import UsageError
@@ -27,15 +28,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(context: Context, arguments: argparse.Namespace) -> "int | Coroutine[Any, Any, int]":
     """List datasets with what their data rest on; of another node, what it says of them."""
-    from odf_node.datasets.naming import select_datasets
-
     addresses = [each for each in arguments.patterns if "://" in each]
     if addresses:
         if len(arguments.patterns) > 1:
             raise UsageError("name one node, and nothing beside it")
         return _list_offered(context, addresses[0], arguments)
     chains = context.node.chains
-    records = select_datasets(chains, arguments.patterns) if arguments.patterns else list(chains.list_datasets())
+    records = (
+        datasets.naming.select_datasets(chains, arguments.patterns)
+        if arguments.patterns
+        else list(chains.list_datasets())
+    )
     if arguments.output_format == "names":
         for record in records:
             context.console.line(record.name)

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
+from odf_node import cli
 from odf_node.acceptance.offers import Portion
 from odf_node.cli.context import Context, parse_reference, parse_time
 from odf_node.cli.parsing import add_dry_run, add_output_format, add_parallel, add_rate_limit
@@ -133,8 +134,6 @@ async def _plan(context: Context, arguments: argparse.Namespace) -> "list[PullTa
 
 async def _forecast_each(context: Context, arguments: argparse.Namespace, wishes: PullWishes) -> int:
     """Say what would be done with each (ING-25); one that fails does not stop the others."""
-    from odf_node.cli.forecasts import describe_forecast, forecast_to_json
-
     targets = await _plan(context, arguments)
     failures: list[int] = []
     told: list[dict[str, object]] = []
@@ -151,9 +150,15 @@ async def _forecast_each(context: Context, arguments: argparse.Namespace, wishes
             failures.append(tell_failure(f"pull: {target.label}", error))
             continue
         name = target.record.name if target.record else getattr(found, "name", target.label)
-        told.append(report_to_json(found) if isinstance(found, IngestReport) else forecast_to_json(name, found))
+        told.append(
+            report_to_json(found) if isinstance(found, IngestReport) else cli.forecasts.forecast_to_json(name, found)
+        )
         if arguments.output_format == "text":
-            lines = describe_report(found) if isinstance(found, IngestReport) else describe_forecast(name, found)
+            lines = (
+                describe_report(found)
+                if isinstance(found, IngestReport)
+                else cli.forecasts.describe_forecast(name, found)
+            )
             for line in lines:
                 context.console.line(line)
     if arguments.output_format == "json":
@@ -164,16 +169,14 @@ async def _forecast_each(context: Context, arguments: argparse.Namespace, wishes
 async def _forecast_one(
     context: Context, wishes: PullWishes, target: "PullTarget"
 ) -> "IngestReport | PullForecast | StepForecast":
-    from odf_node.cli.forecasts import make_forecasting
-
     node, record = context.node, target.record
     if record is None or record.origin is not Origin.OWN:
         is_named = target.alias is not None
-        return await make_forecasting(node).of_pull(
+        return await cli.forecasts.make_forecasting(node).of_pull(
             target, local_name=wishes.local_name if is_named else None, policy=wishes.policy
         )
     if record.kind is DatasetKind.DERIVATIVE:
-        return make_forecasting(node).of_step(record)
+        return cli.forecasts.make_forecasting(node).of_step(record)
     return await node.ingestor.rehearsing.poll(record, writing_time=lambda each: tell_writing_time(context, each))
 
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from odf_node import cli, ingest
 from odf_node.cli.context import Context
 from odf_node.cli.input_files import check_input
 from odf_node.cli.main import nested_options
@@ -184,38 +185,35 @@ def _row_to_json(row: KeptRow) -> dict[str, object]:
 def _export(context: Context, rows: Sequence[KeptRow], output_format: str, path: Path | None) -> None:
     import pyarrow as pa
 
-    from odf_node.cli.rows import write_rows
-    from odf_node.ingest.mending import ROW_COLUMN, TOLD_COLUMNS
-
     names = list(dict.fromkeys(name for row in rows for name in row.columns))
-    errors, line, original = TOLD_COLUMNS
+    errors, line, original = ingest.mending.TOLD_COLUMNS
     table = {
-        ROW_COLUMN: [str(row.id) for row in rows],
+        ingest.mending.ROW_COLUMN: [str(row.id) for row in rows],
         **{name: [row.columns.get(name) for row in rows] for name in names},
         errors: ["; ".join(f"{e['column'] or 'row'}: {e['message']}" for e in row.errors) for row in rows],
         line: [None if row.line is None else str(row.line) for row in rows],
         original: [row.original for row in rows],
     }
-    write_rows(
+    cli.rows.write_rows(
         context.console, pa.table({name: pa.array(column, pa.string()) for name, column in table.items()}),
         output_format, path=path,
     )  # fmt: skip
 
 
 def _fix(context: Context, record: DatasetRecord, rows: Sequence[KeptRow], arguments: argparse.Namespace) -> None:
-    from odf_node.ingest.mending import compute_mended, iter_edited
-
     node = context.node
     if (arguments.file is None) == (not arguments.set):
         raise UsageError("say how rows are mended: either --file FILE or --set COLUMN=SQL")
     mended: dict[RowId, dict[str, str | None]]
     if arguments.file is not None:
         check_input(str(arguments.file))
-        mended = {edited.row: dict(edited.columns) for edited in iter_edited(arguments.file)}
+        mended = {edited.row: dict(edited.columns) for edited in ingest.mending.iter_edited(arguments.file)}
     else:
         waiting = [row for row in rows if row.waits]
         with context.console.progress("mending"):
-            mended = compute_mended(node.engines, waiting, _read_settings(arguments.set), node.home.staging)
+            mended = ingest.mending.compute_mended(
+                node.engines, waiting, _read_settings(arguments.set), node.home.staging
+            )
     node.quarantine.mend_rows(record.id, mended)
     node.record("quarantine fix", record.name, f"{len(mended)} rows")
     context.console.text(
@@ -290,11 +288,9 @@ def _drop(
 
 
 def _resending(context: Context, reader: QuarantineReader) -> "Resending":
-    from odf_node.ingest.resending import Resending
-
     node = context.node
     ports = node.chains, reader, node.quarantine, node.object_names, node.objects
-    return Resending(*ports, node.ingestor.taker, node.home.staging)
+    return ingest.resending.Resending(*ports, node.ingestor.taker, node.home.staging)
 
 
 def _read_ids(words: Sequence[str]) -> tuple[list[int], list[RowId]]:

@@ -4,6 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from odf_node.cli import asking
 from odf_node.cli.asking.question import Asker
 from odf_node.cli.asking.script import read_script, run_script
 from odf_node.cli.context import Context, parse_time
@@ -76,7 +77,4 @@ def _run_shell(asker: Asker, output_format: str, path: Path | None) -> int:
         raise UsageError("a shell needs a terminal; ask with -c, --script or on standard input")
     if path is not None or output_format in FILE_FORMATS:
         raise UsageError("in the shell, .format FORMAT FILE writes an answer to a file")
-    # What it stands on takes longer to load than most commands take.
-    from odf_node.cli.asking.shell import Shell
-
-    return Shell(asker, output_format).run()
+    return asking.shell.Shell(asker, output_format).run()

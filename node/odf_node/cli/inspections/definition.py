@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
+from odf_node import derive
 from odf_node.cli.context import Context
 from odf_node.datasets.chains import load_view
 from odf_node.derive.query_history import Rows, list_queries
@@ -46,10 +47,8 @@ def show_lineage(context: Context, record: DatasetRecord, *, as_json: bool) -> N
 
 def draw_lineage(context: Context, record: DatasetRecord, language: str) -> None:
     """Write the lineage of a dataset, down to the roots, in the language of a program that draws: dot or mermaid."""
-    from odf_node.derive.lineage import read_lineage, write_dot, write_mermaid
-
-    write = write_dot if language == "dot" else write_mermaid
-    for line in write(read_lineage(context.node.chains, record)):
+    write = derive.lineage.write_dot if language == "dot" else derive.lineage.write_mermaid
+    for line in write(derive.lineage.read_lineage(context.node.chains, record)):
         context.console.text(line)
 
 

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+from odf_node import cli, rows
 from odf_node.cli.context import Context
 
 
@@ -12,7 +13,6 @@ def show_blocks(context: Context, files: list[str], *, as_json: bool) -> None:
     Raises:
         OdfError: What is wrong with the first broken one, after all were shown.
     """
-    from odf_node.cli.input_files import read_input
     from odf_protocol.annotate import annotate_block
     from odf_protocol.block import decode_block
     from odf_protocol.errors import OdfError
@@ -22,7 +22,7 @@ def show_blocks(context: Context, files: list[str], *, as_json: bool) -> None:
     console = context.console
     first_error: OdfError | None = None
     for name in files:
-        raw = read_input(name)
+        raw = cli.input_files.read_input(name)
         told = {"file": name, "sizeBytes": len(raw), "blockHash": str(Multihash.of_sha3_256(raw))}
         if not as_json:
             # First the bytes, which can be told of a broken block too.
@@ -45,13 +45,10 @@ def show_blocks(context: Context, files: list[str], *, as_json: bool) -> None:
 
 def show_data(context: Context, files: list[str], *, as_json: bool) -> None:
     """Show schema, rows and hashes of Parquet files."""
-    from odf_node.cli.input_files import check_input
-    from odf_node.rows.data_files import describe_data_file
-
     console = context.console
     for name in files:
-        check_input(name)
-    reports = [describe_data_file(Path(name)) for name in files]
+        cli.input_files.check_input(name)
+    reports = [rows.data_files.describe_data_file(Path(name)) for name in files]
     if as_json:
         console.json(reports)
         return
