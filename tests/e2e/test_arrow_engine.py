@@ -29,6 +29,7 @@ from odf_protocol.events import (
     DataTypeInt32,
     DataTypeInt64,
     DataTypeString,
+    DataTypeTime,
     DataTypeTimestamp,
     DataTypeUInt32,
     MergeStrategyAppend,
@@ -38,6 +39,7 @@ from odf_protocol.events import (
     MergeStrategyUpsertStream,
     ReadStepCsv,
     ReadStepNdJson,
+    TimeUnit,
 )
 from odf_protocol.timestamp import Timestamp
 from odf_protocol.vocabulary import Vocabulary
@@ -103,10 +105,10 @@ def test_slice_is_the_same_to_the_byte_whoever_takes_the_source(session, tmp_pat
     )
 
 
-@pytest.mark.parametrize("text", ["2020-01-01,one,a\n", "2020-01-01T25:00:00,1,a\n"], ids=["no-number", "no-day"])
-def test_record_that_is_not_plain_is_for_another_engine(session, tmp_path, text):
+def test_column_that_has_no_plain_texts_is_for_another_engine(session, tmp_path):
+    times = schema(event_time=DataTypeDate(), n=DataTypeTime(unit=TimeUnit.SECOND), text=DataTypeString())
     with pytest.raises(UnsuitableSourceError):
-        session.ingest(request(written(tmp_path, PLAIN + text)))
+        session.ingest(request(written(tmp_path, PLAIN), read=ReadStepCsv(schema=times)))
     assert session.ingest(request(written(tmp_path, PLAIN))).statistics.rows_out == 3
 
 
@@ -223,8 +225,15 @@ content:
     told = [json.loads(line) for line in events.read_text().splitlines()]
     assert [(each["eventType"], each["job"]["name"]) for each in told] == [("START", "rows"), ("COMPLETE", "rows")]
     assert told[1]["outputs"][0]["outputFacets"]["outputStatistics"]["rowCount"] == 2
-    rows.write_text('{"n": "many"}\n')
-    refused = node.run("ingest", "rows", str(rows))
+    rows.write_text('{"n": "+3"}\n{"n": "many"}\n')
+    taken = node.must("ingest", "rows", str(rows))
+    assert "1 row" in taken.out
+    assert "1 row could not be taken" in taken.out
+    manifest.write_text(
+        manifest.read_text().replace("name: rows", "name: times").replace("Int64", "{kind: Time, unit: Second}")
+    )
+    node.must("add", str(manifest))
+    refused = node.run("ingest", "times", str(rows))
     assert refused.code == 8
     assert "nobody" in refused.err
 

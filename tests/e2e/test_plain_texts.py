@@ -1,9 +1,12 @@
-"""Texts that Arrow converts have the values, and the errors beside them, that Spark's exact conversion gives."""
+"""Texts converted without Spark have the values, and the errors beside them, that Spark's own conversion gives."""
 
+import json
 from random import Random
 
 import pytest
 
+from odf_engines.arrow.engine import ArrowEngine
+from odf_engines.contract import Limits
 from odf_protocol.events import (
     DataType,
     DataTypeBool,
@@ -19,13 +22,14 @@ from odf_protocol.events import (
     DataTypeUInt32,
     MergeStrategyLedger,
     ReadStepCsv,
+    ReadStepNdJson,
     TimeUnit,
 )
 from support.ingests import Required, RootDataset, quarantined, rows_of, schema
 
 pytestmark = pytest.mark.spark
 
-TEXTS = 300
+TEXTS = 300  # of a column and a format
 PARTS = {
     "number": [
         "0",
@@ -59,6 +63,14 @@ PARTS = {
         "\uff11",
         "1.5f",
         "1d",
+        "+nan",
+        "-NaN",
+        "+Infinity",
+        "16777217.0000000000000000001",
+        "3.4028235677973366e38",
+        "-1e-46",
+        "0.500e+0000000001",
+        "\u0130nf",
     ],
     "days": [
         "2020-02-29",
@@ -85,6 +97,9 @@ PARTS = {
         "z",
         "+02:00",
         "-00:30",
+        "+18:00",
+        "-18:01",
+        "+05:60",
     ],
 }
 KINDS: dict[str, DataType | Required] = {
@@ -112,25 +127,55 @@ def random_text(random: Random) -> str:
     return "".join(random.choice(PARTS["number"]) for _ in range(random.randrange(1, 5)))
 
 
-@pytest.mark.parametrize("name", KINDS)
-def test_what_arrow_converts_is_what_spark_would(name):
-    random = Random(name)
+@pytest.fixture(scope="module")
+def arrow_session(tmp_path_factory):
+    with ArrowEngine().open(tmp_path_factory.mktemp("arrow"), Limits()) as opened:
+        yield opened
+
+
+def dirty_rows(random: Random) -> list[dict[str, str]]:
+    """Rows of which each says something of one column, or of some of them."""
     plain = ["1", "-20", "1.50", "true", "2020-02-29", "2020-02-29T10:11:12Z"]
-    texts = [random_text(random) for _ in range(TEXTS)] + plain * 3
-    source = "".join(f"{number},{text}\n" for number, text in enumerate(texts))
-    # A column of a type that Arrow converts none of keeps the whole file from it.
-    exact = "".join(f"{number},{text},\n" for number, text in enumerate(texts))
-    both = []
-    for read, content in (
-        (schema(n=DataTypeInt64(), v=KINDS[name]), source),
-        (schema(n=DataTypeInt64(), v=KINDS[name], t=DataTypeTime(unit=TimeUnit.MILLISECOND)), exact),
+    rows = [{name: random.choice([random_text(random), *plain])} for name in KINDS for _ in range(TEXTS)]
+    rows += [{name: random_text(random) for name in KINDS} for _ in range(TEXTS // 10)]
+    return [{"n": str(number), "needed": "1", **row} for number, row in enumerate(rows)]
+
+
+def csv_of(names: list[str], rows: list[dict[str, str]]) -> str:
+    return "".join(",".join(row.get(name, "") for name in names) + "\n" for row in rows)
+
+
+def ndjson_of(_names: list[str], rows: list[dict[str, str]]) -> str:
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+@pytest.mark.parametrize(("step", "write"), [(ReadStepCsv, csv_of), (ReadStepNdJson, ndjson_of)], ids=["csv", "json"])
+def test_dirty_files_give_the_same_rows_and_errors_with_and_without_spark(arrow_session, step, write):
+    rows = dirty_rows(Random(write.__name__))
+    # A column of a type that nothing but Spark converts keeps the whole file for it.
+    apart = DataTypeTime(unit=TimeUnit.MILLISECOND)
+    found = []
+    for read, session in (
+        (schema(n=DataTypeInt64(), **KINDS), arrow_session),
+        (schema(n=DataTypeInt64(), **KINDS), None),
+        (schema(n=DataTypeInt64(), **KINDS, apart=apart), None),
     ):
-        response = RootDataset(ReadStepCsv(schema=read), MergeStrategyLedger(primary_key=("n",))).ingest(content)
-        rows = [(row["n"], repr(row["v"])) for row in rows_of(response.data_path)]
-        both.append((sorted(rows), [(row["record"], row["errors"]) for row in quarantined(response)]))
-    assert both[0] == both[1]
-    assert both[0][0], "some are good"
-    assert both[0][1] or name == "text", "some are bad"
+        source = write([field.name for field in read.fields], rows)
+        response = RootDataset(step(schema=read), MergeStrategyLedger(primary_key=("n",)), session=session).ingest(
+            source
+        )
+        found.append((response.data_path, quarantined(response)))
+        assert len(rows_of(response.data_path)) + response.quarantined_rows == len(rows)
+    (arrow, bad), (spark, bad_there), (exact, bad_exactly) = found
+    assert arrow.read_bytes() == spark.read_bytes()
+    assert bad == bad_there
+    assert repr(rows_of(arrow)) == repr([{k: v for k, v in row.items() if k != "apart"} for row in rows_of(exact)])
+    assert [(row["record"], row["stage"], row["errors"]) for row in bad] == [
+        (row["record"], row["stage"], row["errors"]) for row in bad_exactly
+    ]
+    good, said = {row["n"] for row in rows_of(arrow)}, {error["column"] for row in bad for error in row["errors"]}
+    assert said == set(KINDS) - {"text"}, "some are bad in each column"
+    assert all(any(row.get(name) and int(row["n"]) in good for row in rows) for name in KINDS), "and some are good"
 
 
 def test_append_in_another_order_than_the_source_is_by_event_time(tmp_path):

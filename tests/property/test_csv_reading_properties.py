@@ -7,11 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from odf_engines.ingest import plain_lines
 from odf_engines.ingest.csv_grammar import CsvDialect, iter_records, iter_spans
 from odf_engines.ingest.csv_records import read_csv
 
 WIDTH = 3
 DIALECTS = st.sampled_from([CsvDialect(b",", b'"', b"\\"), CsvDialect(b",", b'"', None), CsvDialect(b";", b"'", b"!")])
+DIALECT_WITHOUT_QUOTES = CsvDialect(b",", b"\x01", None)  # none of the files below has this quote
 
 # Mostly fields of the right number, with everything in them that can confuse a reader.
 _PIECES = st.sampled_from(
@@ -56,3 +58,20 @@ def test_every_record_is_read_or_broken_and_none_is_lost(
     spans = list(iter_spans(data, dialect))
     found = [(original.record, original.raw) for original in records.find_originals(range(1, count + 1))]
     assert found == [(number, data[start:end]) for number, (start, end) in enumerate(spans, start=1)]
+
+
+@settings(derandomize=True, max_examples=300, deadline=None)
+@given(FILES, st.integers(1, 9), st.booleans(), st.integers(1, 4))
+def test_lines_of_a_file_without_quotes_are_its_records(data: bytes, block_bytes: int, header: bool, step: int) -> None:
+    dialect = DIALECT_WITHOUT_QUOTES
+    first, position = (0, 3) if header and data.startswith(b"\xef\xbb\xbf") else (1, 0)
+    spans = list(iter_spans(data[position:], dialect))
+    numbers = range(first, first + len(spans), step)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(plain_lines, "_BLOCK_BYTES", block_bytes)
+        found = list(plain_lines.iter_lines(data, numbers, position=position, first=first))
+    expected = []
+    for number in numbers:
+        start, end = (position + place for place in spans[number - first])
+        expected.append((number, 1 + data.count(b"\n", 0, start), data[start:end]))
+    assert [(each.record, each.line, each.raw) for each in found] == expected

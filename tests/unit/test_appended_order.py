@@ -11,7 +11,8 @@ from odf_engines.arrow.sorting import iter_ordered
 from odf_engines.ingest import plain_append
 from odf_engines.ingest.columns import Columns
 from odf_engines.ingest.plain_append import iter_appended
-from odf_engines.records.source_records import RECORD, RecordWriter, typed_schema
+from odf_engines.records.record_writer import RecordWriter
+from odf_engines.records.source_records import RECORD, typed_schema
 from odf_protocol.timestamp import Timestamp
 
 FALLBACK = 25  # days or milliseconds
@@ -126,5 +127,5 @@ def test_records_converted_side_by_side_stay_in_their_order(tmp_path):
         writer.write_arrays(pa.array(numbers, pa.int64()), [days, texts, texts])
     writer.close()
     found = writer.result(20_000, {}, lambda _: iter(()), lambda _: ())
-    assert pq.read_table(found.plain_path)[RECORD].to_pylist() == [n for n in range(20_000) if n % 100]
-    assert pq.read_table(found.path)[RECORD].to_pylist() == list(range(0, 20_000, 100))
+    assert pq.read_table(found.path)[RECORD].to_pylist() == [n for n in range(20_000) if n % 100]
+    assert pq.read_table(found.unconverted)[RECORD].to_pylist() == list(range(0, 20_000, 100))

@@ -6,6 +6,8 @@ import re
 import subprocess
 import sys
 from contextlib import closing
+from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
 
@@ -43,15 +45,40 @@ def relative(path: Path) -> str:
     return str(path.relative_to(REPOSITORY))
 
 
-def imports_of(path: Path) -> set[str]:
+@dataclass(frozen=True)
+class Parsed:
+    """What these tests ask of a module, which is parsed once for all of them."""
+
+    says_what_it_is: bool
+    imports: frozenset[str]
+    texts: frozenset[str]
+    """Constants, wherever they stand."""
+    slices: frozenset[str]
+    """What is given to a parameter of this name."""
+
+
+@cache
+def parsed(path: Path) -> Parsed:
+    """Parse a module."""
+    tree = ast.parse(path.read_text())
+    imports, texts, slices = set[str](), set[str](), set[str]()
+    for node in ast.walk(tree):
+        match node:
+            case ast.Import():
+                imports |= {alias.name for alias in node.names}
+            case ast.ImportFrom(module=str(module)):
+                imports |= {module} | {f"{module}.{alias.name}" for alias in node.names}
+            case ast.Constant(value=str(text)):
+                texts.add(text)
+            case ast.Call():
+                slices |= {ast.unparse(each.value) for each in node.keywords if each.arg == "slices"}
+    says_what_it_is = not tree.body or bool(ast.get_docstring(tree))
+    return Parsed(says_what_it_is, frozenset(imports), frozenset(texts), frozenset(slices))
+
+
+def imports_of(path: Path) -> frozenset[str]:
     """Every module that a file imports, wherever in it."""
-    found: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            found |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
-    return found
+    return parsed(path).imports
 
 
 def loaded_by(program: str) -> set[str]:
@@ -99,8 +126,7 @@ def test_imports_stand_at_the_top_but_for_a_number_that_only_falls() -> None:
 
 
 def test_modules_say_what_they_are() -> None:
-    trees = {relative(path): ast.parse(path.read_text()) for path in MODULES}
-    assert [name for name, tree in trees.items() if tree.body and not ast.get_docstring(tree)] == []
+    assert [relative(path) for path in MODULES if not parsed(path).says_what_it_is] == []
 
 
 @pytest.mark.parametrize("name", ["util", "utils", "helpers", "common", "misc", "manager"])
@@ -157,9 +183,9 @@ def test_node_names_no_engine_but_in_the_defaults_of_its_settings() -> None:
     found = {
         relative(path)
         for path in PACKAGES["odf_node"].rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.lower() in names
-        if (relative(path), node.value) != A_FORM_OF_FILES
+        for text in parsed(path).texts
+        if text.lower() in names
+        if (relative(path), text) != A_FORM_OF_FILES
     }
     assert found == {"node/odf_node/configuration/declaration.py"}
 
@@ -284,12 +310,7 @@ def test_engines_get_files_of_rows_from_one_place_alone_engine_26() -> None:
 def test_slices_for_engines_are_named_nowhere_else_engine_26() -> None:
     """A request gets its slices where it is completed, or is made for an engine's schema check without any."""
     found = {
-        f"{relative(path)}: {ast.unparse(keyword.value)}"
-        for path in (PACKAGES["odf_node"]).rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.Call)
-        for keyword in node.keywords
-        if keyword.arg == "slices"
+        f"{relative(path)}: {value}" for path in (PACKAGES["odf_node"]).rglob("*.py") for value in parsed(path).slices
     }
     assert {each for each in found if "Replay" not in each} >= {
         "node/odf_node/datasets/engine_rows.py: self.get_paths(planned.recorded.dataset_id, planned.slices)",

@@ -15,7 +15,7 @@ from odf_engines.ingest.columns import Columns, InvalidColumnsError, columns_of
 from odf_engines.ingest.converted import convert_rows
 from odf_engines.ingest.merged import Merge, Merged, append_in_memory
 from odf_engines.ingest.prepared import iter_converted, write_converted
-from odf_engines.ingest.quarantine import QuarantinedRow, earlier_of, iter_broken, plug_ins_of, write_quarantine
+from odf_engines.ingest.quarantine import QuarantinedRow, earlier_of, iter_unread, plug_ins_of, write_quarantine
 from odf_engines.ingest.read import ReadResult, has_query, read_request
 from odf_engines.ingest.result import Folders, Ingested, slice_schema, write_slice
 from odf_engines.ingest.state import write_state
@@ -50,7 +50,7 @@ def append_source(request: IngestRequest, folders: Folders, merge: Merge = appen
         merge: How records are merged.
 
     Returns:
-        None where a record is not plain, or the merge is for another engine.
+        None where a column is of a type that texts are converted to elsewhere, or the merge is for another engine.
 
     Raises:
         InvalidSourceError: The file as a whole is unusable, or its columns break the dataset's rules.
@@ -88,7 +88,7 @@ def append_records(
     known = None if request.known_schema is None else rows_schema_of(request.known_schema)
     columns = columns_of(result.target, request.merge, request.vocabulary, known)
     schema = slice_schema(request, columns, known)
-    path, bad = result.records.path, [iter_broken(result.records), *bad]
+    path, bad = result.records.path, [iter_unread(result.records), *bad]
     validated = None
     if request.validators:
         validated = validate_rows(request, folders, path, RECORD, columns.schema)
@@ -147,7 +147,7 @@ def convert_source(request: IngestRequest, folders: Folders) -> dict[str, object
     """Convert the records of a source for a query that another engine runs; see ``write_converted``.
 
     Returns:
-        None where a record is not plain.
+        None where a column is of a type that texts are converted to elsewhere.
 
     Raises:
         InvalidSourceError: The file as a whole is unusable.

@@ -75,5 +75,5 @@ def convert_rows(request: IngestRequest, folders: Folders, path: Path, result: R
     except MemoryError as error:
         raise LimitExceededError("memory_bytes", allowed=request.limits.memory_bytes, where=running.name) from error
     names = tuple(rows.schema.names)
-    records = replace(result.records, path=rows.path, names=names, is_typed=True, plain_path=None)
+    records = replace(result.records, path=rows.path, names=names, is_typed=True)
     return ConvertedRecords(ReadResult(records, rows.schema, rows.left_out), rows)

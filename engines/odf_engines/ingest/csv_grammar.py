@@ -16,6 +16,7 @@ import mmap
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
@@ -54,9 +55,8 @@ class CsvRecord:
 
 def iter_records(data: bytes | mmap.mmap, dialect: CsvDialect) -> Iterator[CsvRecord]:
     """Split `data` into records and fields, in order."""
-    field = re.compile(_field_pattern(dialect) + _CAPTURED_END.replace(b"SEP", re.escape(dialect.separator)), re.DOTALL)
-    literal = _literal_pattern(dialect)
-    position, size = _first_position(data), len(data)
+    field, literal = _patterns(dialect)
+    position, size = first_position(data), len(data)
     start, fields, is_closed = position, list[bytes](), True
     while position < size or fields:
         match = field.match(data, position)
@@ -80,7 +80,7 @@ def iter_spans(data: bytes | mmap.mmap, dialect: CsvDialect) -> Iterator[tuple[i
     """Split `data` into records without looking at their fields: start and end of each, in order."""
     one, separator = _field_pattern(dialect), re.escape(dialect.separator)
     record = re.compile(b"(?P<record>" + one + b"(?:" + separator + one + b")*+)" + rb"(?:\r\n|\r|\n|\Z)", re.DOTALL)
-    position, size = _first_position(data), len(data)
+    position, size = first_position(data), len(data)
     while position < size:
         match = record.match(data, position)
         assert match is not None
@@ -102,6 +102,13 @@ def _field_pattern(dialect: CsvDialect) -> bytes:
     return b"(?:" + quote + inside + b"(" + quote + b"?)" + plain + b"|(?!" + quote + b")" + plain + b")"
 
 
+@cache
+def _patterns(dialect: CsvDialect) -> tuple[re.Pattern[bytes], re.Pattern[bytes]]:
+    """Give the patterns of a field with its end, and of what stands for something else inside quotes."""
+    end = _CAPTURED_END.replace(b"SEP", re.escape(dialect.separator))
+    return re.compile(_field_pattern(dialect) + end, re.DOTALL), _literal_pattern(dialect)
+
+
 def _literal_pattern(dialect: CsvDialect) -> re.Pattern[bytes]:
     quote = re.escape(dialect.quote)
     escaped = b"" if dialect.escape is None else b"|" + re.escape(dialect.escape) + b"(.)"
@@ -113,5 +120,6 @@ def _unescape(match: re.Match[bytes]) -> bytes:
     return found
 
 
-def _first_position(data: bytes | mmap.mmap) -> int:
+def first_position(data: bytes | mmap.mmap) -> int:
+    """Say where the first record begins: behind a byte order mark."""
     return len(_BYTE_ORDER_MARK) if data[: len(_BYTE_ORDER_MARK)] == _BYTE_ORDER_MARK else 0

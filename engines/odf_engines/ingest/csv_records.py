@@ -17,12 +17,13 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 
-from odf_engines.ingest.csv_grammar import CsvDialect, iter_records, iter_spans
+from odf_engines.ingest.csv_grammar import CsvDialect, first_position, iter_records, iter_spans
+from odf_engines.ingest.plain_lines import iter_lines
 from odf_engines.ingest.source_text import InvalidTextError, decode_text, is_utf8, open_bytes
+from odf_engines.records.record_writer import RecordWriter
 from odf_engines.records.source_records import (
     FieldError,
     OriginalRecord,
-    RecordWriter,
     SourceRecords,
     Split,
     physical_name,
@@ -78,7 +79,8 @@ def read_csv(
         has_quotes = data.find(dialect.quote) >= 0
         has_escapes = dialect.escape is not None and data.find(dialect.escape) >= 0
         is_exact = (has_quotes and has_escapes) or not is_utf8(data)
-    find_originals, split = _originals_of(path, dialect, header=header), _splitter(dialect, names)
+    find_originals = _originals_of(path, dialect, header=header, has_quotes=has_quotes)
+    split = _splitter(dialect, names)
     if is_empty:
         writer = RecordWriter(records_path, names, target)
         writer.close()
@@ -253,8 +255,12 @@ def _splitter(dialect: CsvDialect, names: tuple[str, ...]) -> Split:
 
 
 def _originals_of(
-    path: Path, dialect: CsvDialect, *, header: bool
+    path: Path, dialect: CsvDialect, *, header: bool, has_quotes: bool
 ) -> Callable[[Iterable[int]], Iterator[OriginalRecord]]:
+    def find_lines(numbers: Iterable[int]) -> Iterator[OriginalRecord]:
+        with open_bytes(path) as data:
+            yield from iter_lines(data, numbers, position=first_position(data), first=0 if header else 1)
+
     def find_originals(numbers: Iterable[int]) -> Iterator[OriginalRecord]:
         wanted = iter(numbers)
         number = next(wanted, None)
@@ -272,7 +278,7 @@ def _originals_of(
                 if number is None:
                     return
 
-    return find_originals
+    return find_originals if has_quotes else find_lines
 
 
 def _count(data: bytes | mmap.mmap, byte: bytes, start: int = 0, end: int | None = None) -> int:

@@ -16,7 +16,8 @@ import msgspec
 import pyarrow as pa
 
 from odf_engines.ingest.source_text import open_bytes
-from odf_engines.records.source_records import FieldError, OriginalRecord, RecordWriter, SourceRecords
+from odf_engines.records.record_writer import RecordWriter
+from odf_engines.records.source_records import FieldError, OriginalRecord, SourceRecords
 
 GEOMETRY = "geometry"
 

@@ -13,7 +13,8 @@ import pyarrow as pa
 from odf_engines.errors import InvalidSourceError
 from odf_engines.readers.call import ReaderCall
 from odf_engines.readers.contract import BrokenFileError, BrokenRecordError, Reader
-from odf_engines.records.source_records import FieldError, OriginalRecord, RecordWriter, SourceRecords
+from odf_engines.records.record_writer import RecordWriter
+from odf_engines.records.source_records import FieldError, OriginalRecord, SourceRecords
 from odf_engines.validation.contract import ParameterError
 from odf_engines.validation.plug_ins import BrokenPlugInError, load_plug_in, read_parameters
 

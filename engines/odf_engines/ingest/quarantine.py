@@ -20,6 +20,8 @@ from odf_engines.contract import MAX_CODES, MAX_REASONS, IngestRequest, Quaranti
 from odf_engines.ingest.json_records import split_object
 from odf_engines.ingest.source_text import InvalidTextError, decode_text
 from odf_engines.records.source_records import (
+    ERRORS,
+    RECORD,
     FieldError,
     OriginalRecord,
     SourceRecords,
@@ -130,10 +132,25 @@ def list_reasons(rows: Iterable[QuarantinedRow]) -> tuple[QuarantineReason, ...]
     return reasons.list_commonest()
 
 
-def iter_broken(records: SourceRecords) -> Iterator[QuarantinedRow]:
-    """Give the records that a read step could not take apart, by number."""
-    for number in sorted(records.broken):
-        yield QuarantinedRow(number, "read", records.broken[number])
+def iter_unread(records: SourceRecords) -> Iterator[QuarantinedRow]:
+    """Give the records that a read step could not take apart, or not convert, by number."""
+    broken = (QuarantinedRow(number, "read", records.broken[number]) for number in sorted(records.broken))
+    if records.unconverted is None:
+        return broken
+    return heapq.merge(broken, _iter_unconverted(records.unconverted), key=lambda row: row.record or 0)
+
+
+def _iter_unconverted(path: Path) -> Iterator[QuarantinedRow]:
+    with pq.ParquetFile(path) as file:
+        yield from rows_of_errors(file.iter_batches(batch_size=BATCH_ROWS))
+
+
+def rows_of_errors(batches: Iterable[pa.RecordBatch]) -> Iterator[QuarantinedRow]:
+    """Give the rows of batches of record numbers and lists of what kept these from being converted."""
+    for batch in batches:
+        for start in range(0, batch.num_rows, BATCH_ROWS):
+            for row in batch.slice(start, BATCH_ROWS).to_pylist():
+                yield QuarantinedRow(row[RECORD], "convert", tuple(FieldError(**error) for error in row[ERRORS]))
 
 
 def write_quarantine(

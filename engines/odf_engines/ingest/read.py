@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from odf_engines.contract import IngestRequest, PreparedRows
 from odf_engines.errors import InvalidQueryError, InvalidSourceError
@@ -79,6 +80,8 @@ def read_request(request: IngestRequest, folders: Folders) -> ReadResult:
     with folders.clock.measuring_alone(IngestStage.READ, name_format(request)) as sums:
         result = _read(request, folders)
         records, bad = result.records.record_count, len(result.records.broken)
+        if result.records.unconverted is not None:
+            bad += pq.read_metadata(result.records.unconverted).num_rows
         sums.count(rows_in=records, rows_out=records - bad, bad_rows=bad)
     return result
 

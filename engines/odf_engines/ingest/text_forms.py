@@ -1,8 +1,8 @@
-r"""The text forms that a value of each type may have, as Spark SQL expressions.
+r"""The text forms that a value of each type may have, as Spark SQL: for columns of lists, structs and times.
 
 A form is checked in full before Spark casts, because Spark's casts forgive more than a data format may: they trim, take
 `1.5f` for a double, `2020` for a timestamp and round decimals. So a text either denotes exactly one value of the type
-or is refused.
+or is refused, and it is the one that `exact_texts` finds without Spark, where all columns are of plain types.
 
 Source: spec/ingest.md ING-4.
 """
@@ -13,18 +13,13 @@ from itertools import count
 import pyarrow as pa
 
 from odf_engines.records.carriers import carrier_of, quoted, spark_name_of
+from odf_engines.records.exact_texts import LARGEST_UNSIGNED, form_of
 from odf_engines.records.time_patterns import TimePatterns
 from odf_protocol.errors import UnsupportedError
 
-_INTEGER = r"[+-]?[0-9]+"
-_FLOAT = r"[+-]?(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|(?i:nan|inf|infinity))"
-_DECIMAL = r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)"
-_DAY = r"(?!0000)[0-9]{4}-[0-9]{2}-[0-9]{2}"
-_TIMESTAMP = _DAY + r"(?:[Tt ][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,9})?(?:[Zz]|[+-][0-9]{2}:[0-9]{2})?)?"
 _CLOCK = r"(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]"
 
 _UNITS_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
-_LARGEST_UNSIGNED = {pa.uint8(): 2**8 - 1, pa.uint16(): 2**16 - 1, pa.uint32(): 2**32 - 1, pa.uint64(): 2**64 - 1}
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,48 +64,41 @@ def text_form_of(
         return _struct_form(text, target, times, names)
     if types.is_time(target):
         return _time_form(text, target)
-    if types.is_decimal(target):
-        return _decimal_form(text, target)
-    name = spark_name_of(carrier_of(target))
-    if types.is_string(target):
-        return TextForm(text, "true", "text")
-    if types.is_boolean(target):
-        has_form = f"lower({text}) IN ('true', 'false')"
-        return TextForm(_guarded(has_form, f"lower({text}) = 'true'"), has_form, "true or false")
-    if types.is_integer(target):
-        has_form = _matches(text, _INTEGER)
-        value = _guarded(has_form, _try_cast(text, name))
-        if target in _LARGEST_UNSIGNED:
-            value = f"if({value} BETWEEN 0 AND {_LARGEST_UNSIGNED[target]}, {value}, NULL)"
-        return TextForm(value, has_form, "a whole number")
-    if types.is_float32(target) or types.is_float64(target):
-        has_form = _matches(text, _FLOAT)
-        value = _try_cast(text, name)
-        # Digits that overflow to infinity are out of range; infinity in words is a value.
-        fits = f"(abs({value}) < CAST('Infinity' AS {name}) OR isnan({value}) OR NOT {text} RLIKE r'[0-9]')"
-        return TextForm(_guarded(f"{has_form} AND {fits}", value), has_form, "a number, NaN or Infinity")
     pattern = times.date if types.is_date(target) else times.timestamp if types.is_timestamp(target) else None
     if pattern is not None:
         form = text_form_of(pattern.rewrite(text), target)
         what = "a day" if types.is_date(target) else "a time"
         return TextForm(form.value, pattern.matches(text), f"{what} written as {pattern.text}", form.misfit)
-    if types.is_date(target):
-        has_form = _matches(text, _DAY)
-        return TextForm(
-            _guarded(has_form, _try_cast(text, "DATE")), has_form, "a day such as 2020-12-31", "no such day"
-        )
+    found = form_of(target)
+    if found is None:
+        raise UnsupportedError("column type in a source of text", found=target)
+    has_form = "true" if types.is_string(target) else _matches(text, found.pattern)
+    condition, value = _value_of(text, target)
+    value = _guarded(f"{has_form}{condition and f' AND {condition}'}", value)
+    return TextForm(text if types.is_string(target) else value, has_form, found.expected, found.misfit)
+
+
+def _value_of(text: str, target: pa.DataType) -> tuple[str, str]:
+    """Give SQL of the value of a text that has its form, and of what else it must be."""
+    types = pa.types
+    if types.is_boolean(target):
+        return "", f"lower({text}) = 'true'"
     if types.is_timestamp(target):
-        has_form = _matches(text, _TIMESTAMP)
         value = f"date_trunc('MILLISECOND', {_try_cast(f'upper({text})', 'TIMESTAMP')})"
         # An offset leads out of the years that can be written.
-        fits = f"{value} BETWEEN TIMESTAMP'0001-01-01T00:00:00Z' AND TIMESTAMP'9999-12-31T23:59:59.999Z'"
-        return TextForm(
-            _guarded(f"{has_form} AND {fits}", value),
-            has_form,
-            "an RFC 3339 time such as 2020-12-31T23:59:59Z",
-            "no such time",
-        )
-    raise UnsupportedError("column type in a source of text", found=target)
+        return f"{value} BETWEEN TIMESTAMP'0001-01-01T00:00:00Z' AND TIMESTAMP'9999-12-31T23:59:59.999Z'", value
+    name = spark_name_of(carrier_of(target))
+    value = _try_cast(text, name)
+    if target in LARGEST_UNSIGNED:
+        return f"{value} BETWEEN 0 AND {LARGEST_UNSIGNED[target]}", value
+    if types.is_floating(target):
+        # Digits that overflow to infinity are out of range; infinity in words is a value.
+        return f"(abs({value}) < CAST('Infinity' AS {name}) OR isnan({value}) OR NOT {text} RLIKE r'[0-9]')", value
+    if types.is_decimal(target):
+        # Only texts that lose no digit are cast: the cast itself would round.
+        fraction = rf"\.[0-9]{{0,{target.scale}}}0*"
+        return _matches(text, rf"[+-]?(?:[0-9]+(?:{fraction})?|{fraction})"), value
+    return "", value
 
 
 def _list_form(text: str, target: pa.DataType, times: TimePatterns, names: "count[int]") -> TextForm:
@@ -156,20 +144,6 @@ def _time_form(text: str, target: pa.DataType) -> TextForm:
     value = f"CAST({' + '.join(parts)} AS {spark_name_of(carrier_of(target))})"
     return TextForm(
         _guarded(has_form, value), has_form, f"a time of day such as 23:59:59, up to {digits} fraction digits"
-    )
-
-
-def _decimal_form(text: str, target: pa.DataType) -> TextForm:
-    scale = target.scale
-    exact = rf"[+-]?(?:[0-9]+(?:\.[0-9]{{0,{scale}}}0*)?|\.[0-9]{{0,{scale}}}0*)"
-    has_form = _matches(text, _DECIMAL)
-    # Only texts that lose no digit are cast: the cast itself would round.
-    value = _guarded(f"{has_form} AND {_matches(text, exact)}", _try_cast(text, spark_name_of(target)))
-    return TextForm(
-        value,
-        has_form,
-        f"a decimal number of up to {target.precision} digits, {scale} after the point",
-        "more digits than the type holds",
     )
 
 

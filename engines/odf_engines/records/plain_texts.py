@@ -2,8 +2,8 @@
 
 Nearly every value of nearly every source is written plainly: digits with a sign, a point between them, a day as
 ``2020-12-31``. Arrow recognises and converts a million of these in a tenth of a second. What is not so plain is not
-judged here, right or wrong: its record stays text, and ``text_forms`` has the last word about it. So nothing here says
-that a value is bad, and what is converted here has the value that it has there.
+judged here, right or wrong: ``exact_texts`` has the last word about it. So nothing here says that a value is bad, and
+what is converted here has the value that it has there.
 
 Source: spec/ingest.md ING-4.
 """

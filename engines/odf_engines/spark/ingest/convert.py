@@ -41,8 +41,7 @@ def convert_records(spark: Any, records: SourceRecords, target: pa.Schema, times
     rows = spark.read.schema(", ".join([f"{RECORD} BIGINT", *texts])).parquet(str(records.path))
     # In two steps, so that Spark computes a value once although its error asks for it again.
     values, verdicts = _values(records.names, target, times), _verdicts(records.names, target, times)
-    judged = rows.selectExpr("*", *values).selectExpr(*verdicts)
-    return judged if records.plain_path is None else judged.unionAll(_typed_rows(spark, records.plain_path, target))
+    return rows.selectExpr("*", *values).selectExpr(*verdicts)
 
 
 def _typed_rows(spark: Any, path: Path, target: pa.Schema) -> Any:

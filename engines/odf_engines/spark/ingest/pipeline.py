@@ -17,7 +17,7 @@ from odf_engines.errors import EngineFailureError, InvalidQueryError
 from odf_engines.ingest.appending import append_records, is_append
 from odf_engines.ingest.columns import Columns, InvalidColumnsError, columns_of
 from odf_engines.ingest.prepared import iter_converted, write_converted
-from odf_engines.ingest.quarantine import QuarantinedRow, earlier_of, iter_broken, plug_ins_of, write_quarantine
+from odf_engines.ingest.quarantine import QuarantinedRow, earlier_of, iter_unread, plug_ins_of, write_quarantine
 from odf_engines.ingest.read import ReadResult, has_query, read_request
 from odf_engines.ingest.read_options import parse_times
 from odf_engines.ingest.result import Folders, Ingested, slice_schema, write_slice
@@ -211,7 +211,7 @@ def _quarantined(
     columns: Columns,
     handover: Handover,
 ) -> list[Iterator[QuarantinedRow]]:
-    lists = [iter_broken(result.records)]
+    lists = [iter_unread(result.records)]
     if not result.records.is_typed:
         lists.append(iter_unconverted(converted, handover))
     for number, refusal in enumerate(outcome.refusals):

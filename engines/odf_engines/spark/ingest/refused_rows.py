@@ -9,7 +9,7 @@ from typing import Any
 
 from odf_engines.ingest.columns import ORD, Columns
 from odf_engines.ingest.outcome import Refusal
-from odf_engines.ingest.quarantine import BATCH_ROWS, QuarantinedRow
+from odf_engines.ingest.quarantine import BATCH_ROWS, QuarantinedRow, rows_of_errors
 from odf_engines.records.carriers import quoted
 from odf_engines.records.source_records import ERRORS, RECORD, FieldError, value_name
 from odf_engines.spark.ingest.handover import Handover
@@ -18,8 +18,7 @@ from odf_engines.spark.ingest.handover import Handover
 def iter_unconverted(converted: Any, handover: Handover) -> Iterator[QuarantinedRow]:
     """Give the records whose values did not convert, by number."""
     rows = converted.where(f"{ERRORS} IS NOT NULL").select(RECORD, ERRORS).orderBy(RECORD)
-    for row in _iter_rows(handover, rows, "unconverted"):
-        yield QuarantinedRow(row[RECORD], "convert", tuple(FieldError(**error) for error in row[ERRORS]))
+    return rows_of_errors(handover.iter_batches(rows, "unconverted"))
 
 
 def iter_refused(

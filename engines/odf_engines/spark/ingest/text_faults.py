@@ -12,12 +12,12 @@ import pyarrow as pa
 
 from odf_engines.ingest.text_forms import TextForm, text_form_of
 from odf_engines.records.carriers import quoted
+from odf_engines.records.converted_texts import NOTHING, SHOWN_CHARACTERS, type_name_of
 from odf_engines.records.source_records import FORM, MISFIT, NULL
 from odf_engines.records.time_patterns import TimePatterns
 
 __all__ = ["faults_of", "literal"]
 
-_SHOWN_CHARACTERS: Final = 200  # a value is quoted to be recognised; the whole record stands beside it  # guess
 _MOST_FAULTS: Final = 100  # guess: of one value; who mends that many looks at the record
 
 
@@ -87,14 +87,10 @@ def _element_faults(text: str, field: pa.Field, times: TimePatterns, place: str,
 
 
 def _fault(text: str, field: pa.Field, form: TextForm, place: str) -> str:
-    message = f"CASE WHEN {text} IS NULL THEN 'null in a required column' WHEN {form.has_form} THEN '{form.misfit}'"
+    message = f"CASE WHEN {text} IS NULL THEN {literal(NOTHING)} WHEN {form.has_form} THEN '{form.misfit}'"
     message += f" ELSE {literal(f'not {form.expected}')} END"
     code = f"CASE WHEN {text} IS NULL THEN '{NULL}' WHEN {form.has_form} THEN '{MISFIT}' ELSE '{FORM}' END"
     return (
         f"named_struct('message', {message}, 'column', {place},"
-        f" 'value', left({text}, {_SHOWN_CHARACTERS}), 'expected', {literal(_type_name(field))}, 'code', {code})"
+        f" 'value', left({text}, {SHOWN_CHARACTERS}), 'expected', {literal(type_name_of(field))}, 'code', {code})"
     )
-
-
-def _type_name(field: pa.Field) -> str:
-    return f"{field.type}{'' if field.nullable else ' not null'}"

@@ -1,0 +1,159 @@
+"""Writes the records of a source to its records file, converted where that can be done at once.
+
+Source: spec/ingest.md ING-1, ING-4.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from odf_engines.progress import tell_count
+from odf_engines.records.ahead import Ahead
+from odf_engines.records.converted_texts import ConvertedTexts, convert_texts
+from odf_engines.records.plain_texts import is_plain_type
+from odf_engines.records.source_records import (
+    ERRORS,
+    ERRORS_TYPE,
+    RECORD,
+    ROW_GROUP_ROWS,
+    FieldError,
+    OriginalRecord,
+    SourceRecords,
+    Split,
+    physical_name,
+    typed_schema,
+)
+
+__all__ = ["RecordWriter"]
+
+_UNCONVERTED = pa.schema([pa.field(RECORD, pa.int64(), nullable=False), pa.field(ERRORS, ERRORS_TYPE)])
+
+
+class RecordWriter:
+    """Writes rows of texts in batches: converted, where all columns are of types for that, else as they are.
+
+    Attributes:
+        width: Texts of a row.
+    """
+
+    def __init__(self, path: Path, names: tuple[str, ...], target: pa.Schema | None = None) -> None:
+        """Open `path` for rows with a text for each name.
+
+        Args:
+            path: Of the rows.
+            names: Of the source columns.
+            target: What the rows are to be converted to; None if nothing is to be converted here.
+        """
+        self.width = len(names)
+        fields = [pa.field(RECORD, pa.int64(), nullable=False)]
+        fields += [pa.field(physical_name(i), pa.string()) for i in range(len(names))]
+        self._schema = self._typed = pa.schema(fields)
+        self._path, self._bad_path, self._names = path, path.with_name(f"bad-{path.name}"), names
+        self._target: list[tuple[int, pa.Field]] = []
+        self._is_typed = target is not None and len(target) > 0 and all(is_plain_type(field.type) for field in target)
+        if target is not None and self._is_typed:
+            self._target = [(names.index(field.name), field) for field in target]
+            self._typed = typed_schema(target)
+        self._writer = _open(path, self._typed)
+        self._bad_writer: pq.ParquetWriter | None = None
+        self._records: list[int] = []
+        self._rows: list[list[str | None]] = []
+        self._converting = Ahead(self._convert, self._take)
+
+    def write(self, record: int, values: list[str | None]) -> None:
+        """Add one row."""
+        self._records.append(record)
+        self._rows.append(values)
+        # guess: bounds the memory of rows held as Python objects
+        if len(self._rows) >= 16_384:
+            self.flush()
+
+    def write_arrays(self, records: pa.Array, columns: list[pa.Array]) -> None:
+        """Add many rows that are Arrow arrays already: record numbers and texts."""
+        rows = pa.record_batch([records, *columns], schema=self._schema)
+        if self._is_typed:
+            self._converting.put(rows)
+        else:
+            self._writer.write_batch(rows, ROW_GROUP_ROWS)
+        if len(records):
+            tell_count(records[-1].as_py())
+
+    def flush(self) -> None:
+        """Write the rows held so far."""
+        if not self._rows:
+            return
+        columns = [pa.array([row[i] for row in self._rows], pa.string()) for i in range(self.width)]
+        self.write_arrays(pa.array(self._records, pa.int64()), columns)
+        self._records, self._rows = [], []
+
+    def close(self) -> None:
+        """Write what is left and end the files."""
+        try:
+            self.flush()
+            self._converting.finish()
+        finally:
+            self._converting.close()
+            self._writer.close()
+            if self._bad_writer is not None:
+                self._bad_writer.close()
+
+    def result(
+        self,
+        record_count: int,
+        broken: Mapping[int, tuple[FieldError, ...]],
+        find_originals: Callable[[Iterable[int]], Iterator[OriginalRecord]],
+        split: Split,
+    ) -> SourceRecords:
+        """Say what was found, once the files are closed; for the arguments see `SourceRecords`."""
+        return SourceRecords(
+            self._path,
+            self._names,
+            record_count,
+            broken,
+            find_originals,
+            is_typed=self._is_typed,
+            unconverted=None if self._bad_writer is None else self._bad_path,
+            split=split,
+        )
+
+    def _convert(self, rows: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.RecordBatch | None]:
+        """Give the rows that can be converted, and the numbers of the others with what is wrong with them."""
+        columns = [convert_texts(rows.column(index + 1), field) for index, field in self._target]
+        nothing = pa.nulls(rows.num_rows, ERRORS_TYPE)
+        converted = pa.record_batch([rows.column(0), nothing, *(each.values for each in columns)], schema=self._typed)
+        if not any(len(each.bad) for each in columns):
+            return converted, None
+        places, faults = _by_row(columns)
+        is_good = np.ones(rows.num_rows, bool)
+        is_good[places.to_numpy()] = False
+        bad = pa.record_batch([rows.column(0).take(places), faults], schema=_UNCONVERTED)
+        return converted.filter(pa.array(is_good)), bad
+
+    def _take(self, converted: tuple[pa.RecordBatch, pa.RecordBatch | None]) -> None:
+        good, bad = converted
+        if good.num_rows:
+            self._writer.write_batch(good, ROW_GROUP_ROWS)
+        if bad is not None:
+            self._bad_writer = self._bad_writer or _open(self._bad_path, _UNCONVERTED)
+            self._bad_writer.write_batch(bad, ROW_GROUP_ROWS)
+
+
+def _by_row(columns: list[ConvertedTexts]) -> tuple[pa.Array, pa.Array]:
+    """Give the places of bad rows, ascending, and of each the faults in the order of the columns."""
+    places = pa.concat_arrays([each.bad for each in columns])
+    faults = pa.concat_arrays([each.faults for each in columns])
+    # Equal ones stay as they are.
+    order = pc.sort_indices(places)
+    counted = pc.value_counts(places.take(order))
+    ends = pc.cumulative_sum(counted.field("counts")).cast(pa.int32())
+    lists = pa.ListArray.from_arrays(pa.concat_arrays([pa.array([0], pa.int32()), ends]), faults.take(order))
+    return counted.field("values"), lists.cast(ERRORS_TYPE)
+
+
+def _open(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
+    # Every value is read once, a few seconds later: dictionaries and statistics would cost more than they save.
+    return pq.ParquetWriter(path, schema, compression="lz4", use_dictionary=False, write_statistics=False)
