@@ -229,10 +229,12 @@ content:
     taken = node.must("ingest", "rows", str(rows))
     assert "1 row" in taken.out
     assert "1 row could not be taken" in taken.out
+    _check_that_a_failure_leaves_figures(node, manifest, rows)
     manifest.write_text(
         manifest.read_text().replace("name: rows", "name: times").replace("Int64", "{kind: Time, unit: Second}")
     )
     node.must("add", str(manifest))
+    rows.write_text('{"n": "1"}\n')
     refused = node.run("ingest", "times", str(rows))
     assert refused.code == 8
     assert "nobody" in refused.err
@@ -318,3 +320,22 @@ def _check_that_stages_are_shown(node: RealNode) -> None:
     assert 'odf_node_ingest_stage_batches_total{stage="persist"} 1' in lines
     assert "# TYPE odf_node_ingest_stage_seconds_total counter" in lines
     assert any(line.startswith('odf_node_ingest_stage_seconds_total{stage="engine"} ') for line in lines)
+
+
+def _check_that_a_failure_leaves_figures(node: RealNode, manifest, rows) -> None:
+    """STAGE-5: also of an ingest that no engine could read, and nothing of a rehearsal."""
+    text = manifest.read_text().replace("name: rows", "name: named")
+    named = manifest.with_name("named.yaml")
+    named.write_text(re.sub("read: .*", "read: {kind: Csv, header: true, ddlSchema: [n BIGINT]}", text))
+    node.must("add", str(named))
+    before = _batches_of_stages(node)
+    rows.write_text("m\n1\n")
+    for words in (("--dry-run",), ()):
+        assert _batches_of_stages(node) == before
+        assert node.run("ingest", *words, "named", str(rows)).code == 7
+    assert _batches_of_stages(node) == before | {("engine", ""): before["engine", ""] + 1}
+
+
+def _batches_of_stages(node: RealNode) -> dict[tuple[str, str], int]:
+    with closing(SqliteMetadataStore(Home(node.home))) as store:
+        return {(each.stage, each.plug_in): each.batches for each in store.list_stage_totals()}

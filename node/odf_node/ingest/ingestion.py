@@ -166,7 +166,11 @@ class Ingestor:
         step = fill_in(source.fetch, self.environment)
         place = digest_of_place(step)
         self.scratch.mkdir(parents=True, exist_ok=True)
-        with self.objects.writing(), TemporaryDirectory(dir=self.scratch, prefix="source-") as folder:
+        with (
+            self.taker.noting_failure(record, clock, run),
+            self.objects.writing(),
+            TemporaryDirectory(dir=self.scratch, prefix="source-") as folder,
+        ):
             try:
                 state, session = self._state_of(view, place), name_session(record.id)
                 with clock.measuring_alone(IngestStage.FETCH, _kind_of(step)):

@@ -4,12 +4,12 @@ Source: ``spec/ingest.md``; clauses QUAR-2 and QUAR-3 in ``spec/quarantine.md``.
 """
 
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, suppress
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from odf_engines.contract import IngestRequest, IngestResponse, ReferencedRows
-from odf_engines.stage_figures import IngestStage, StageFigures
+from odf_engines.stage_figures import IngestStage, StageClock
 from odf_node import ingest
 from odf_node.datasets.chains import iter_slices
 from odf_node.datasets.engine_rows import EngineRows
@@ -23,6 +23,7 @@ from odf_node.ingest.batch_limits import BatchRefusedError
 from odf_node.ingest.encodings import as_utf8, decode_source
 from odf_node.ingest.keyed import answer_of
 from odf_node.ingest.report import IngestReport, rehearse
+from odf_node.ingest.stage_notes import note_stages, noting_failure
 from odf_node.ingest.stage_samples import sample_before_merge, sample_result
 from odf_node.ports import DatasetRecord, KeyStore, ObjectStore, QuarantineFile
 from odf_node.ports.chains import ChainStore
@@ -35,7 +36,6 @@ from odf_node.ports.quarantine import Fate, QuarantineStore, Settlement, Waiting
 from odf_node.ports.sources import SourceReader
 from odf_node.ports.stages import StageStore
 from odf_protocol.dataset_view import DatasetView
-from odf_protocol.errors import OdfError
 from odf_protocol.events import (
     AddData,
     AddPushSource,
@@ -77,12 +77,16 @@ class BatchTaker:
         self, record: DatasetRecord, view: DatasetView, source: SetPollingSource | AddPushSource, batch: Batch
     ) -> IngestReport:
         """Take in a batch, and let the observer hear of it, for the errors see ``take_part``."""
-        with self.observing(record) as run:
+        with self.observing(record) as run, self.noting_failure(record, batch.clock, run):
             return self.take_part(record, view, source, batch, run)
 
     def observing(self, record: DatasetRecord) -> AbstractContextManager[Run]:
         """Let the observer hear of an ingest while the block runs."""
         return self.engines.observer.observing(Run(kind=RunKind.INGEST, dataset=version_of(record)))
+
+    def noting_failure(self, record: DatasetRecord, clock: StageClock, run: Run) -> AbstractContextManager[None]:
+        """Keep figures of an ingest that fails while the block runs."""
+        return noting_failure(self.stages, record, clock, run, is_rehearsal=self.is_rehearsal)
 
     def take_part(
         self,
@@ -150,7 +154,6 @@ class BatchTaker:
         if why is not None:
             if not self.is_rehearsal:
                 self._keep_waiting(record, view, source, batch, response, why)
-                self._note(record, None, run.stages)
             raise BatchRefusedError(
                 record.name,
                 batch.shown_as,
@@ -169,7 +172,9 @@ class BatchTaker:
         report = replace(report, stages=batch.figures_with(response))
         run.stages, run.rows = report.stages, report.new_rows
         run.written = None if report.up_to_date else version_of(report.record, columns_of_schema(response.schema))
-        self._note(record, None if report.up_to_date else report.record.head.sequence_number, report.stages)
+        note_stages(
+            self.stages, record, None if report.up_to_date else report.record.head.sequence_number, report.stages
+        )
         if not batch.resent_from:
             # Behind the commit: a kill between them leaves the comparison with the batch before, and nothing else.
             self.ingests.put_batch_size(record.id, name, response.statistics.rows_in)
@@ -183,11 +188,6 @@ class BatchTaker:
         # What is left is the engine's start, what brings files to it and from it, and the check of what it gave.
         sums.seconds = max(sums.seconds - sum(each.seconds for each in told if not each.plug_in), 0.0)
         return replace(response, statistics=replace(response.statistics, stages=told))
-
-    def _note(self, record: DatasetRecord, sequence_number: int | None, stages: Sequence[StageFigures]) -> None:
-        # Behind the commit, and for people: whoever reads the figures misses one batch, and nothing else does.
-        with suppress(OdfError):
-            self.stages.note_stages(record.id, sequence_number, stages)
 
     def commit_event(
         self,
