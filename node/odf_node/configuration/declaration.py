@@ -167,6 +167,7 @@ class Limits:
         lowest=1,
         highest=MAX_PARALLEL_TRANSFERS,
     )
+    sent_rows_bytes: int = _setting(1_000_000_000, "of rows that are sent in one request (FEED-6)", lowest=1)
     scheduled_pulls: int = _setting(
         2, "pulls by schedules at once, of which one host is asked by one", lowest=1, highest=64
     )

@@ -13,6 +13,7 @@ from odf_node.daemon.gauges import make_metrics
 from odf_node.daemon.gossip_tasks import GossipTasks, gossip_of
 from odf_node.daemon.housekeeping import Housekeeping, keep_house
 from odf_node.daemon.late_push_judge import LatePushJudge
+from odf_node.daemon.late_row_intake import LateRowIntake
 from odf_node.daemon.reloading import Setting, reload, take_over
 from odf_node.daemon.supervisor import notify_supervisor
 from odf_node.datasets.searching import Searching
@@ -168,6 +169,7 @@ def _make_served(
         key_logs=KeyLogs(node.chains, node.documents),
         trees=KeptTrees(node.objects),
         pushes=LatePushJudge(node),
+        rows=LateRowIntake(node),
         rebuilds=house.rebuilds,
         gossip=None if gossiping is None else gossiping.gossip,
         verifications=verifications,

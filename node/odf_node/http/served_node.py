@@ -16,6 +16,7 @@ from odf_node.ports.gossip import GossipReceiver
 from odf_node.ports.object_names import ObjectNames
 from odf_node.ports.objects import ObjectStore
 from odf_node.ports.pushes import PushReceiver
+from odf_node.ports.row_intake import RowIntake
 from odf_node.ports.serving import DatasetSearch, DisputeBoard, KeyLogBoard, RebuildDesk, SliceTrees
 from odf_node.turns import FairTurns, TurnLimits
 from odf_protocol.did import DidKey
@@ -42,6 +43,7 @@ class ServedNode:
         disputes: What is proved against datasets.
         key_logs: Who speaks for datasets.
         pushes: Judges pushes; None: this node takes none.
+        rows: Takes in rows that are sent; None: nobody does.
         spool_folder: Where blocks that are being pushed wait; None: the system's folder for temporary files.
         rebuilds: Brings back files of derivatives of our own that were dropped; None: nobody does.
         gossip: Answers gossip; None: this node does not gossip.
@@ -63,6 +65,7 @@ class ServedNode:
     key_logs: KeyLogBoard
     trees: SliceTrees
     pushes: PushReceiver | None = None
+    rows: RowIntake | None = None
     spool_folder: Path | None = None
     gossip: GossipReceiver | None = None
     rebuilds: RebuildDesk | None = None

@@ -20,6 +20,7 @@ from odf_node.http import (
     health,
     leaves,
     push,
+    row_intake,
     simple_protocol,
     smart_pull,
     smart_push,
@@ -111,6 +112,7 @@ def create_app(node: ServedNode, *, live: Live | None = None, push_grace_s: floa
     leaves.add_routes(app)
     push.add_routes(app)
     gossip.add_routes(app)
+    row_intake.add_routes(app)
     simple_protocol.add_routes(app)
     smart_pull.add_routes(app)
     smart_push.add_routes(app)

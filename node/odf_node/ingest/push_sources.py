@@ -1,11 +1,43 @@
-"""Which push source of a dataset a file is for."""
+"""Which push source of a dataset a file is for, and in which format it has to be."""
+
+from typing import Final
 
 from odf_node.errors import UsageError
 from odf_node.ports import DatasetRecord
 from odf_protocol.dataset_view import DatasetView
-from odf_protocol.events import AddPushSource, DatasetKind
+from odf_protocol.events import (
+    AddPushSource,
+    DatasetKind,
+    ReadStep,
+    ReadStepCsv,
+    ReadStepGeoJson,
+    ReadStepJson,
+    ReadStepNdGeoJson,
+    ReadStepNdJson,
+    ReadStepParquet,
+)
 
-__all__ = ["choose_push_source"]
+__all__ = ["choose_push_source", "list_media_types"]
+
+_ANY: Final = "application/octet-stream"
+_MEDIA_TYPES: Final[dict[type[ReadStep], tuple[str, ...]]] = {
+    ReadStepCsv: ("text/csv",),
+    ReadStepJson: ("application/json",),
+    ReadStepNdJson: ("application/x-ndjson", "application/ndjson", "application/jsonl"),
+    ReadStepGeoJson: ("application/geo+json",),
+    ReadStepNdGeoJson: ("application/x-ndgeojson", "application/geo+json-seq"),
+    ReadStepParquet: ("application/vnd.apache.parquet",),
+}
+"""As the reference implementation calls them first, then as others do."""
+
+
+def list_media_types(view: DatasetView, source: AddPushSource) -> tuple[str, ...]:
+    """List how rows for a push source may be called; a reader of the dataset's rules takes bytes of its own format."""
+    from odf_node.ingest.ingest_rules import find_rules  # reads YAML
+
+    if find_rules(view.attachments).reader is not None:
+        return (_ANY,)
+    return *_MEDIA_TYPES.get(type(source.read), ()), _ANY
 
 
 def choose_push_source(record: DatasetRecord, view: DatasetView, name: str | None) -> AddPushSource:

@@ -23,7 +23,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action="append",
         metavar="DID|NAME",
         default=[],
-        help="allow pushing this dataset (may be repeated; default: any that this node does not write itself)",
+        help="allow pushing this dataset, or sending rows into it where this node writes it (may be repeated; default: "
+        "pushing any that this node does not write itself)",
     )
     create.add_argument(
         "--read",

@@ -1,0 +1,75 @@
+"""Rows that are sent to the daemon, taken in as ``odf-node ingest`` does; loaded when the first come."""
+
+from odf_engines.errors import InvalidSourceError
+from odf_node.composition import Node
+from odf_node.datasets.chains import load_view
+from odf_node.datasets.writer import find_writing_time
+from odf_node.errors import UsageError
+from odf_node.ports.datasets import DatasetRecord
+from odf_node.ports.errors import DatasetNotFoundError
+from odf_node.ports.row_intake import NoRowsTakenError, RowFormatError, SentRows, TakenRows
+
+_SHOWN_AS = "the rows that were sent"
+
+
+class LateRowIntake:
+    """``RowIntake`` of a node."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+
+    def check(self, record: DatasetRecord, source_name: str | None, media_type: str) -> None:
+        """See ``RowIntake``."""
+        from odf_node.ingest.push_sources import choose_push_source, list_media_types
+
+        view = load_view(self._node.chains, record.id)
+        try:
+            accepted = list_media_types(view, choose_push_source(record, view, source_name))
+        except UsageError as error:
+            raise NoRowsTakenError(str(error)) from error
+        if media_type not in accepted:
+            raise RowFormatError(media_type, accepted)
+
+    def take(self, record: DatasetRecord, rows: SentRows) -> TakenRows:
+        """See ``RowIntake``."""
+        from odf_node.ingest.batch_limits import BatchRefusedError
+
+        node = self._node
+        # Others were taken in while these waited for their turn.
+        found = node.chains.find_dataset(record.id)
+        if found is None:
+            raise DatasetNotFoundError(record.id)
+        record = found
+        try:
+            with rows.path.open("rb") as file:
+                report = node.ingestor.push(
+                    record,
+                    file,
+                    source_name=rows.source_name,
+                    shown_as=_SHOWN_AS,
+                    event_time=rows.event_time,
+                    system_time=find_writing_time(node.chains, node.clock, record.id),
+                    key=rows.key,
+                    caller=rows.token_id,
+                )
+        except BatchRefusedError as error:
+            raise NoRowsTakenError(str(error), error.bad_rows, error.reasons) from error
+        except (InvalidSourceError, UsageError) as error:
+            raise NoRowsTakenError(str(error)) from error
+        if not (report.up_to_date or report.is_repeated):
+            node.trail.note("ingest", record.name, f"{report.new_rows} rows over HTTP", actor=rows.token_id)
+        return TakenRows(
+            head=str(report.record.head.hash),
+            new_blocks=report.new_blocks,
+            new_rows=report.new_rows,
+            quarantined_rows=report.quarantined_rows,
+            left_out_rows=report.left_out_rows,
+            reasons=report.quarantine_reasons,
+            warnings=report.warnings,
+            up_to_date=report.up_to_date,
+            repeated=report.is_repeated,
+        )
+
+    def stop(self) -> None:
+        """See ``RowIntake``."""
+        self._node.stop_engines()

@@ -1,0 +1,210 @@
+"""Rows over HTTP, and what strangers try there (FEED-4 to FEED-7)."""
+
+import http.client
+import json
+import socket
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from yarl import URL
+
+from support.daemons import Daemon, daemon
+from support.nodes import RealNode
+
+MANIFEST = """
+kind: DatasetSnapshot
+version: 1
+content:
+  name: {name}
+  kind: Root
+  metadata:
+    - kind: AddPushSource
+      sourceName: default
+      read: {{kind: {kind}, ddlSchema: [event_time TIMESTAMP, n BIGINT]}}
+      merge: {{kind: Append}}
+"""
+DERIVED = """
+kind: DatasetSnapshot
+version: 1
+content:
+  name: derived
+  kind: Derivative
+  metadata:
+    - kind: SetTransform
+      inputs: [{datasetRef: readings, alias: r}]
+      transform: {kind: Sql, engine: datafusion, query: "SELECT event_time, n FROM r"}
+"""
+LIMIT_BYTES = 100_000
+ROWS = b'{"event_time": "2024-01-01T00:00:00Z", "n": 1}\n{"event_time": "2024-01-02T00:00:00Z", "n": "x"}\n'
+NDJSON = "application/x-ndjson"
+
+
+@dataclass(frozen=True)
+class Served:
+    node: RealNode
+    daemon: Daemon
+    tokens: dict[str, str]
+
+    def send(
+        self, body: bytes, name: str = "readings", *, token: str | None = "one", path: str = "", **headers: str
+    ) -> tuple[int, Any]:
+        """Send rows; give status and answer."""
+        fields = {"Content-Type": NDJSON} | {key.replace("_", "-"): value for key, value in headers.items()}
+        if token is not None:
+            fields["Authorization"] = f"Bearer {self.tokens.get(token, token)}"
+        there = URL(self.daemon.url)
+        with closing(http.client.HTTPConnection(str(there.host), there.port or 0, timeout=240)) as connection:
+            connection.request("POST", f"/{name}/ingest{path}", body=body, headers=fields)
+            answer = connection.getresponse()
+            body = answer.read()
+            return answer.status, json.loads(body) if "json" in answer.getheader("Content-Type", "") else body
+
+    def state(self) -> str:
+        """Say what all datasets and quarantines are."""
+        lists = [self.node.must("quarantine", "list", name).out for name in ("readings", "csv")]
+        return "".join([self.node.must("list", "-o", "json").out, *lists])
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    folder = tmp_path_factory.mktemp("rows")
+    node = RealNode(folder / "home")
+    manifests = {
+        "readings": MANIFEST.format(name="readings", kind="NdJson"),
+        "csv": MANIFEST.format(name="csv", kind="Csv, header: true"),
+        "derived": DERIVED,
+        "hidden": MANIFEST.format(name="hidden", kind="NdJson"),
+    }
+    for name, text in manifests.items():
+        (folder / name).write_text(text)
+        node.must("add", str(folder / name))
+    node.must("publish", "hidden", "--off")
+    tokens = {
+        label: json.loads(node.must("token", "create", label, *words, "-o", "json").out)["token"]
+        for label, words in {
+            "one": ("--dataset", "readings", "--dataset", "csv", "--dataset", "derived"),
+            "two": ("--dataset", "readings"),
+            "csv": ("--dataset", "csv"),
+            "all": (),
+            "reader": ("--read-all",),
+        }.items()
+    }
+    with daemon(node.home, settings=f"[limits]\nsent_rows_bytes = {LIMIT_BYTES}\n") as running:
+        yield Served(node, running, tokens)
+
+
+def test_rows_are_taken_once_under_a_key_and_answered_as_the_first_time(served: Served) -> None:
+    """Clauses FEED-4, FEED-5 and FEED-7."""
+    status, first = served.send(ROWS, Idempotency_Key='"monday"')
+    assert (status, first["newRows"], first["quarantinedRows"], first["repeated"]) == (200, 1, 1, False)
+    assert first["reasons"][0]["column"] == "n"
+    before = served.state()
+    for key in ('"monday"', "monday"):
+        assert served.send(ROWS, Idempotency_Key=key) == (200, first | {"repeated": True})
+    assert served.state() == before
+    shown = served.node.must("tail", "readings", "-o", "ndjson").out
+    assert json.loads(shown.splitlines()[-1])["n"] == 1
+
+
+def test_key_belongs_to_a_token_and_a_dataset(served: Served) -> None:
+    """Clause FEED-3: nobody learns of, takes or blocks another one's keys."""
+    first = served.send(ROWS, Idempotency_Key="shared")[1]
+    other = served.send(ROWS + ROWS, token="two", Idempotency_Key="shared")
+    assert (other[0], other[1]["newRows"], other[1]["repeated"]) == (200, 2, False)
+    csv = served.send(b"event_time,n\n2024-01-01,7\n", "csv", Content_Type="text/csv", Idempotency_Key="shared")
+    assert (csv[0], csv[1]["newRows"], csv[1]["repeated"]) == (200, 1, False)
+    assert served.send(ROWS, Idempotency_Key="shared")[1] == first | {"repeated": True}
+
+
+@pytest.mark.parametrize(
+    ("changed", "status"),
+    [
+        ({"token": None}, 401),
+        ({"token": "nonsense"}, 401),
+        ({"token": "csv"}, 403),
+        ({"token": "all"}, 403),  # for datasets of others
+        ({"token": "reader"}, 403),
+        ({"name": "hidden"}, 404),
+        ({"name": "nothing"}, 404),
+        ({"name": "derived"}, 422),
+        ({"path": "?sourceName=other"}, 422),
+        ({"path": "?sourceName=default&sourceName=default"}, 400),
+        ({"path": "?uploadToken=x"}, 400),
+        ({"Content_Type": "text/csv"}, 415),
+        ({"Content_Type": "text/plain"}, 415),
+        ({"Content_Encoding": "gzip"}, 415),
+        ({"odf_event_time": "yesterday"}, 400),
+        ({"Idempotency_Key": ""}, 400),
+        ({"Idempotency_Key": "k" * 256}, 400),
+        ({"Idempotency_Key": "k" * 1_000_000}, 400),
+        ({"Idempotency_Key": '"a\x07b"'}, 400),
+        ({"Content_Digest": "sha-256=:AAAA:"}, 400),
+        ({"body": b""}, 200),
+        ({"body": b'{"n": "x"}\n'}, 422),
+        ({"body": b"x" * (LIMIT_BYTES + 1)}, 413),
+    ],
+)
+def test_request_that_brings_no_rows_changes_nothing(served: Served, changed: dict[str, Any], status: int) -> None:
+    """Clauses FEED-4 to FEED-6."""
+    before = served.state() if changed.get("body") != b'{"n": "x"}\n' else None
+    found, answer = served.send(**({"body": ROWS} | changed))
+    assert found == status, answer
+    assert before is None or served.state() == before
+
+
+def test_batch_of_which_nothing_is_taken_says_why(served: Served) -> None:
+    """Clause FEED-7."""
+    status, answer = served.send(b'{"event_time": "2024-01-01", "n": "no"}\n')
+    assert status == 422
+    assert (answer["report"]["quarantinedRows"], answer["report"]["reasons"][0]["value"]) == (1, "no")
+
+
+def test_other_rows_under_a_key_are_refused(served: Served) -> None:
+    """Clause FEED-5."""
+    assert served.send(ROWS, Idempotency_Key="first")[0] == 200
+    before = served.state()
+    for body, fields in ((ROWS + b"\n", {}), (ROWS, {"odf_event_time": "2024-01-01T00:00:00Z"})):
+        status, answer = served.send(body, Idempotency_Key="first", **fields)
+        assert (status, "before" in answer["detail"]) == (422, True)
+    assert served.state() == before
+
+
+def test_same_key_at_the_same_time_is_taken_once(served: Served) -> None:
+    """Clause FEED-5: the second is told that the first still runs."""
+    with ThreadPoolExecutor(4) as threads:
+        answers = list(threads.map(lambda _: served.send(ROWS, Idempotency_Key="twins"), range(4)))
+    assert {status for status, _ in answers} <= {200, 409}
+    assert [answer["repeated"] for status, answer in answers if status == 200].count(False) == 1
+
+
+def test_rows_that_waited_for_their_turn_count_their_own_blocks(served: Served) -> None:
+    """Clause FEED-7."""
+    with ThreadPoolExecutor(3) as threads:
+        answers = list(threads.map(lambda _: served.send(ROWS), range(3)))
+    assert [(status, answer["newBlocks"], answer["newRows"]) for status, answer in answers] == [(200, 1, 1)] * 3
+    assert len({answer["head"] for _, answer in answers}) == 3
+
+
+def test_body_without_an_end_is_no_row_and_holds_up_nobody(served: Served) -> None:
+    """Clause FEED-6."""
+    there = URL(served.daemon.url)
+    head = (
+        f"POST /readings/ingest HTTP/1.1\r\nHost: {there.host}:{there.port}\r\nContent-Type: {NDJSON}\r\n"
+        f"Authorization: Bearer {served.tokens['two']}\r\nIdempotency-Key: cut\r\nContent-Length: 1000\r\n\r\n"
+    )
+    before = served.state()
+    with ExitStack() as stack:
+        for _ in range(2):
+            slow = stack.enter_context(socket.create_connection((str(there.host), there.port or 0)))
+            slow.sendall(head.encode() + ROWS)
+        slow.recv(100)  # the second one is answered, as the first holds the key
+        assert served.send(ROWS, token="two", Idempotency_Key="cut")[0] == 409
+        assert served.send(b"event_time,n\n2024-01-01,7\n", "csv", Content_Type="text/csv")[0] == 200
+        changed = served.state()
+    assert before != changed
+    assert served.send(ROWS, token="two", Idempotency_Key="uncut")[1]["newRows"] == 1
+    assert served.state() != changed
