@@ -118,7 +118,7 @@ class TransformInput:
         prev_watermark: The highest that a block before the step stated.
         earlier_watermarks: All that blocks before the step stated, oldest first, for a query that is final; of those
             before the first row that is given the highest is enough.
-        earlier_since_us: Rows before the step that are older do not count, and some of them are not given.
+        earlier_since_us: Rows that are older do not count, nor do versions before it, and some of them are not given.
     """
 
     dataset_id: str

@@ -4,7 +4,6 @@ Each step brings some ten rows to each input, and is made over all that came bef
 and seconds of processor for the median step of the second half, when the virtual machine knows its work.
 """
 
-import os
 import statistics
 import sys
 import tempfile
@@ -15,27 +14,14 @@ from random import Random
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from odf_engines.contract import Limits
-from odf_engines.sandbox.resources import activity_of
 from odf_engines.spark.engine import SparkEngine
 from odf_protocol.events import SqlQueryStep, TransformSql
 from property.test_slicing import QUERIES
+from support.processor_time import spent_s
 from support.view_histories import SCHEMAS, View, random_changelog
 
 STEPS = 100
 ROWS = 10
-TICKS_PER_S = os.sysconf("SC_CLK_TCK")
-
-
-def spent_s() -> float:
-    """Processor time of this process and all below it."""
-    total = 0.0
-    for each in activity_of(os.getpid()).process_ids:
-        try:
-            fields = Path(f"/proc/{each}/stat").read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        total += (int(fields[11]) + int(fields[12])) / TICKS_PER_S
-    return total
 
 
 def main(steps: int) -> None:

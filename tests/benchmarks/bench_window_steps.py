@@ -1,9 +1,10 @@
 """Steps of final derivatives after 10, 100 and 1,000 portions of their inputs: ``bench_window_steps.py [PORTIONS...]``.
 
 Two roots gain a portion of some hundred rows, and a watermark with it, before each step of a tumbling window,
-sessions, a join as of a time, and a window over a join with a bound in event time. Prints the median of the last ten
-steps at each number of portions, how many times as long it took as with the fewest portions, how many rows of the
-inputs it read, and where its time went. Node and engine run as they do in a daemon: one process each, warm.
+sessions, a join as of a time, and a window over a join with a bound in event time. Prints, of the last ten steps at
+each number of portions, the median seconds by the clock and of processors, how many times as long as with the fewest
+portions the processors took, how many rows of the inputs the last one read, and where its time went. Node and engine
+run as they do in a daemon: one process each, warm.
 """
 
 import statistics
@@ -11,6 +12,7 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
+from dataclasses import dataclass
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
@@ -20,6 +22,7 @@ from odf_node.composition import Node, open_node
 from odf_node.derive.step_log import StepLog
 from odf_protocol.timestamp import Timestamp
 from support.nodes import RealNode
+from support.processor_time import spent_s
 from support.stores import find_named
 
 PORTIONS = (10, 100, 1_000)
@@ -106,20 +109,30 @@ def gain(node: Node, folder: Path, portion: int) -> None:
         node.ingestor.push(record, path, source_name=None, shown_as="rows", event_time=None, system_time=node.now())
 
 
-def make_step(node: Node, name: str) -> tuple[float, dict[str, int], int]:
-    """Make a step; return its seconds, what took how many milliseconds, and the rows that it read."""
+@dataclass(frozen=True)
+class Step:
+    """A step: its seconds by the clock and of processors, what took how long, and the rows that it read."""
+
+    seconds: float
+    spent_s: float
+    milliseconds: dict[str, int]
+    read_rows: int
+
+
+def make_step(node: Node, name: str) -> Step:
+    """Make a step."""
     record = find_named(node.store, name)
     assert record is not None
-    started = time.perf_counter()
+    started, before = time.perf_counter(), spent_s()
     report = node.transformer.run_next(record, system_time=node.now())
-    seconds = time.perf_counter() - started
+    seconds, spent = time.perf_counter() - started, spent_s() - before
     assert report.new_rows, name
     made = StepLog(node.chains, node.evidence).find_newest(report.record)
     assert made is not None
-    return seconds, dict(made.statistics.milliseconds), report.read_rows
+    return Step(seconds, spent, dict(made.statistics.milliseconds), report.read_rows)
 
 
-def measure(node: Node, folder: Path, first: int, portions: int) -> dict[str, list[tuple[float, dict[str, int], int]]]:
+def measure(node: Node, folder: Path, first: int, portions: int) -> dict[str, list[Step]]:
     """Go on from ``first`` to so many portions, the last ten of them a step each."""
     for portion in range(first, portions - STEPS):
         gain(node, folder, portion)
@@ -149,13 +162,17 @@ def main(portions: list[int]) -> None:
             for first, last in zip([0, *portions], portions, strict=False):
                 made = measure(node, folder, first, last)
                 for query, steps in made.items():
-                    seconds = statistics.median(each[0] for each in steps)
-                    parts = {part: statistics.median(each[1].get(part, 0) for each in steps) for part in steps[-1][1]}
-                    ratio = seconds / fewest.setdefault(query, seconds)
-                    told = ", ".join(f"{part} {spent:.0f}" for part, spent in parts.items())
+                    seconds = statistics.median(each.seconds for each in steps)
+                    spent = statistics.median(each.spent_s for each in steps)
+                    named = steps[-1].milliseconds
+                    parts = {
+                        part: statistics.median(each.milliseconds.get(part, 0) for each in steps) for part in named
+                    }
+                    ratio = spent / fewest.setdefault(query, spent)
+                    told = ", ".join(f"{part} {took:.0f}" for part, took in parts.items())
                     print(
-                        f"{last:5} portions, {query:8} {seconds:6.3f} s, {ratio:4.1f} times;"
-                        f" {steps[-1][2]:7} rows; ms: {told}",
+                        f"{last:5} portions, {query:8} {seconds:6.3f} s, {spent:6.3f} s of processors,"
+                        f" {ratio:4.1f} times; {steps[-1].read_rows:7} rows; ms: {told}",
                         flush=True,
                     )
         finally:

@@ -23,7 +23,7 @@ from odf_engines.contract import QueryTable, TransformInput, TransformRequest, T
 from odf_engines.engine import EngineSession
 from odf_node.derive.earlier_rows import EarlierRows, needed_watermarks
 from odf_node.derive.input_rows import InputRows
-from odf_node.rows.event_times import read_event_times, read_times_beside
+from odf_node.rows.event_times import find_newest, read_event_times, read_times_beside
 from odf_protocol.events import (
     DataField,
     DataSchema,
@@ -361,11 +361,19 @@ def _rows_of(source: TransformInput) -> InputRows:
     def path_of(each: DataSlice) -> Path:
         return paths[each.offset_interval.start]
 
+    def read(slices: Sequence[DataSlice], beside: Sequence[str]) -> list[pa.Table | None]:
+        return [read_times_beside(path_of(each), "event_time", beside) for each in slices]
+
+    def read_newest(slices: Sequence[DataSlice], key: Sequence[str]) -> list[pa.Table | None]:
+        return [None if each is None else find_newest(each) for each in read(slices, (*key, "op"))]
+
     return InputRows(
         [_described(path) for path in source.earlier_slices],
         [_described(path) for path in source.slices],
+        source.earlier_watermarks,
         lambda slices: [read_event_times(path_of(each), "event_time") for each in slices],
-        lambda slices, beside: read_times_beside([path_of(each) for each in slices], "event_time", beside),
+        read,
+        read_newest,
     )
 
 

@@ -34,6 +34,10 @@ def some_slice(number: int) -> DataSlice:
     return DataSlice(logical_hash=name, physical_hash=name, offset_interval=interval, size=1)
 
 
+def nothing(slices: Sequence[DataSlice], _columns: Sequence[str]) -> list[None]:
+    return [None for _ in slices]
+
+
 def choose(
     lookback: Lookback,
     reached: dict[str, float | None],
@@ -52,7 +56,7 @@ def choose(
 
     marks = {name: None if mark is None else at(mark) for name, mark in reached.items()}
     before, after = given[: len(earlier)], given[len(earlier) :]
-    rows = InputRows(before, [*before[-1:], *after] if cut else after, event_times, read=lambda *_: None)
+    rows = InputRows(before, [*before[-1:], *after] if cut else after, (), event_times, nothing, nothing)
     kept = EarlierRows({"o": lookback}, marks, {"o": rows}).choose("o")
     return [each.offset_interval.start // 10 for each in kept]
 

@@ -21,7 +21,15 @@ from odf_protocol.vocabulary import Vocabulary
 from support.transforms import SYSTEM_TIME, orders_input, transform_request
 
 INSTANT = pa.timestamp("ms", "UTC")
-LOOKBACK = {"waits_for": {"o": 0}, "behind_us": 0, "meets_new": False, "follows_us": None, "alike": []}
+LOOKBACK = {
+    "waits_for": {"o": 0},
+    "behind_us": 0,
+    "meets_new": False,
+    "follows_us": None,
+    "alike": [],
+    "newest_by": None,
+    "asked_by": [],
+}
 SCHEMA = pa.schema(
     [
         pa.field("offset", pa.int64(), nullable=False),
@@ -309,6 +317,7 @@ def test_answer_that_is_no_dictionary_is_refused(values):
         {"level": "pinned", "findings": [], "lookbacks": {"o": LOOKBACK | {"waits_for": {"o": "1"}}}},
         {"level": "pinned", "findings": [], "lookbacks": {"o": LOOKBACK | {"follows_us": -1}}},
         {"level": "pinned", "findings": [], "lookbacks": {"o": LOOKBACK | {"alike": [1]}}},
+        {"level": "pinned", "findings": [], "lookbacks": {"o": LOOKBACK | {"newest_by": "k"}}},
     ],
 )
 def test_grade_that_makes_no_sense_is_refused(outputs, values):

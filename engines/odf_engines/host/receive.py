@@ -185,6 +185,8 @@ def _lookback(item: Any) -> Lookback:
             "meets_new": bool(meets_new),
             "follows_us": int() | None as follows_us,
             "alike": list() as alike,
+            "newest_by": list() | None as newest_by,
+            "asked_by": list() as asked_by,
         } if all(isinstance(each, int) and each >= 0 for each in (behind_us, follows_us or 0, *delays.values())):
             return Lookback(
                 waits_for=delays,
@@ -192,6 +194,8 @@ def _lookback(item: Any) -> Lookback:
                 meets_new=meets_new,
                 follows_us=follows_us,
                 alike=_texts(alike, "lookbacks"),
+                newest_by=None if newest_by is None else _texts(newest_by, "lookbacks"),
+                asked_by=_texts(asked_by, "lookbacks"),
             )
     raise EngineFailureError("answer.lookbacks: expected delays of inputs and microseconds, none below 0")
 

@@ -90,9 +90,13 @@ def iter_answers(
 
 
 def list_lookbacks(known: KnownAsOf) -> dict[str, Lookback]:
-    """Return which probes before a step can have other answers after it (ASOF-10)."""
-    delays = dict.fromkeys(known.tables, 0)
-    return {known.query.probe: Lookback(waits_for=delays, behind_us=0, meets_new=True)}
+    """Return which probes before a step can have other answers after it (ASOF-10), and of which versions (ASOF-11)."""
+    delays, probe = dict.fromkeys(known.tables, 0), known.query.probe
+    versions = {
+        alias: Lookback(waits_for=delays, behind_us=0, newest_by=key, asked_by=(probe,))
+        for alias, key in known.tables.items()
+    }
+    return {probe: Lookback(waits_for=delays, behind_us=0, meets_new=True), **versions}
 
 
 def count_late_rows(request: TransformRequest, tables: Collection[str]) -> int:
@@ -146,7 +150,8 @@ def _ranges(times_us: tuple[int, int], table: TransformInput) -> Iterator[tuple[
     first_us, last_us = times_us
     arrivals = all_arrivals(table)
     cuts = np.unique(arrivals.known_us[np.isin(arrivals.offsets, late_versions(arrivals))])
-    after_us = LEAST_US
+    # What was in force before is asked by nobody, and what took it may not have been given (ASOF-11).
+    after_us = max(first_us - 1, LEAST_US)
     for cut in (int(each) for each in cuts if first_us <= each < last_us):
         yield after_us, cut
         after_us = cut

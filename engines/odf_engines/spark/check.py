@@ -56,7 +56,7 @@ def run(spark: SparkSession, request: dict[str, Any], _folder: Path) -> dict[str
         "stages": list(found.stages),
         "key": _key_of(found.known),
         "lookbacks": {
-            alias: {**asdict(each), "waits_for": dict(each.waits_for), "alike": list(each.alike)}
+            alias: {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(each).items()}
             for alias, each in _lookbacks_of(found.known).items()
         },
     }
@@ -65,7 +65,7 @@ def run(spark: SparkSession, request: dict[str, Any], _folder: Path) -> dict[str
 def _lookbacks_of(known: Known | None) -> dict[str, Lookback]:
     match known:
         case KnownWindows():
-            return closed_windows.list_lookbacks(known.window)
+            return closed_windows.list_lookbacks(known)
         case KnownSessions():
             return closed_sessions.list_lookbacks(known)
         case KnownAsOf():

@@ -65,21 +65,21 @@ def iter_closed_sessions(
 
 
 def list_lookbacks(known: KnownSessions) -> dict[str, Lookback]:
-    """Return which rows before a step can be part of sessions that it closes: those of open ones (WINDOW-11)."""
+    """Return which rows before a step can be part of sessions that it closes, or are joined with them (WINDOW-11)."""
     inputs, gap_us = known.sessions.inputs, known.sessions.gap_us
     if gap_us is None:
         return {}
-    cut = [alias for alias, below in inputs.items() if below.is_cut]
-    delays = dict.fromkeys(inputs, 0)
+    # Rows of several inputs are put together by position, whatever they are called.
+    is_one = sum(below.is_cut for below in inputs.values()) == 1
     return {
         alias: Lookback(
-            waits_for=delays,
+            waits_for=dict.fromkeys(inputs, 0),
             behind_us=gap_us,
             follows_us=gap_us,
-            # Rows of several inputs are put together by position, whatever they are called.
-            alike=known.alike.get(alias, ()) if len(cut) == 1 else (),
+            alike=known.alike.get(alias, ()) if is_one and below.is_cut else (),
+            newest_by=known.tables[alias] if below.is_version else None,
         )
-        for alias in cut
+        for alias, below in inputs.items()
     }
 
 
@@ -111,10 +111,11 @@ def _counting(
     spark: SparkSession, source: TransformInput, known: KnownSessions, until_us: int, work: Work
 ) -> DataFrame:
     """Return the rows of an input that count for sessions which end before a watermark."""
+    since_us = LEAST_US if source.earlier_since_us is None else source.earlier_since_us
     below = known.sessions.inputs.get(source.alias)
     in_order = known.depends_on_order
     if below is not None and below.is_version:
-        times = LEAST_US, until_us
+        times = since_us, until_us
         return versions_at(spark, source, known.tables[source.alias], times, work, in_content_order=in_order)
     last = source.prev_offset if source.offset_interval is None else source.offset_interval.end
     return folded_rows(
@@ -122,7 +123,7 @@ def _counting(
         source,
         None if below is None else last,
         in_content_order=in_order,
-        event_times_us=(LEAST_US if source.earlier_since_us is None else source.earlier_since_us, until_us),
+        event_times_us=(since_us, until_us),
         without=all_arrivals(source).late_offsets,
         work=work,
     )

@@ -93,13 +93,18 @@ def iter_closed(
                 yield piece.rename_columns(known.result.names), np.full(piece.num_rows, APPEND, dtype=np.int64)
 
 
-def list_lookbacks(window: EventWindow) -> dict[str, Lookback]:
-    """Return which rows before a step can count for the windows that it closes (WINDOW-10)."""
+def list_lookbacks(known: KnownWindows) -> dict[str, Lookback]:
+    """Return which rows before a step can count for the windows that it closes (WINDOW-10, ASOF-11)."""
+    window = known.window
     delays = {alias: below.delay_us for alias, below in window.inputs.items()}
     return {
-        alias: Lookback(waits_for=delays, behind_us=window.size_us + below.behind_us)
+        alias: Lookback(
+            waits_for=delays,
+            behind_us=window.size_us + (below.behind_us or 0),
+            newest_by=known.tables[alias] if below.is_version else None,
+        )
         for alias, below in window.inputs.items()
-        if below.behind_us is not None
+        if below.is_version or below.behind_us is not None
     }
 
 

@@ -11,7 +11,7 @@ import filecmp
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from odf_engines.contract import TransformRequest
 from odf_engines.registry import is_of_this_package
@@ -20,7 +20,8 @@ from odf_node.ports import ObjectStore
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.rows import EventTimes, RowsCache
 from odf_node.rows.damage import explained_damage
-from odf_node.rows.event_times import read_event_times, read_times_beside
+from odf_node.rows.event_times import find_newest, read_event_times, read_times_beside
+from odf_node.rows.kept_tables import KeptTables
 from odf_node.rows.slice_process import SliceProcess
 from odf_protocol.block import Block, decode_block
 from odf_protocol.did import DatasetId
@@ -31,6 +32,10 @@ from odf_protocol.transform_plan import PlannedInput
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+_newest: Final = KeptTables(128 * 1024 * 1024)  # guess: some million versions of temporal tables
+"""Of one process, as a daemon opens its home for each piece of work. The rows of an object are the same in any home."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,13 +111,31 @@ class EngineRows:
 
     def read_times_beside(
         self, dataset_id: DatasetId, slices: Sequence[DataSlice], column: str, beside: Sequence[str]
-    ) -> "pa.Table | None":
-        """Read the event times of all rows of some slices, and columns beside them, see ``rows.event_times``.
+    ) -> "list[pa.Table | None]":
+        """Read the event times of all rows of each slice, and columns beside them, see ``rows.event_times``.
 
         Raises:
             ObjectNotFoundError, ObjectCorruptError, RejectedError, MalformedError, UnsupportedError: As ``get_paths``.
         """
-        return read_times_beside(self.get_paths(dataset_id, slices), column, beside)
+        return [read_times_beside(path, column, beside) for path in self.get_paths(dataset_id, slices)]
+
+    def get_newest(
+        self, dataset_id: DatasetId, slices: Sequence[DataSlice], column: str, key: Sequence[str], op: str
+    ) -> "list[pa.Table | None]":
+        """Give the newest versions of each slice, see ``rows.event_times``; None: their times or keys are not known.
+
+        Raises:
+            ObjectNotFoundError, ObjectCorruptError, RejectedError, MalformedError, UnsupportedError: As ``get_paths``.
+        """
+        names = [(each.physical_hash, column, *key, op) for each in slices]
+        found = [_newest.find(each) for each in names]
+        unknown = [place for place, each in enumerate(found) if each is None]
+        for place, path in zip(unknown, self.get_paths(dataset_id, [slices[each] for each in unknown]), strict=True):
+            rows = read_times_beside(path, column, (*key, op))
+            if rows is not None and rows.num_columns == len(key) + 2:
+                found[place] = find_newest(rows)
+                _newest.keep(names[place], found[place])
+        return found
 
     def adopt(self, object_hash: Multihash, *engines: str) -> None:
         """Take an object that one of these engines has just written for what engines read; no copy is made."""

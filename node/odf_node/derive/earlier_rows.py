@@ -4,7 +4,7 @@ An engine says of a query which rows can still count (``Lookback``); here that b
 are neither looked for nor read. What decides are rows that this node had checked, and watermarks of the inputs' chains,
 so every node chooses the same slices of the same chains.
 
-Source: WINDOW-10 and WINDOW-11 in ``spec/extensions/event-windows.md``, ASOF-10 in ``spec/extensions/as-of-joins.md``.
+Source: WINDOW-10 and 11 in ``spec/extensions/event-windows.md``, ASOF-10 and 11 in ``spec/extensions/as-of-joins.md``.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,6 +14,7 @@ from functools import cached_property
 from odf_engines.contract import Lookback, Watermark
 from odf_node.derive.input_rows import InputRows
 from odf_node.derive.open_sessions import find_open_since
+from odf_node.derive.versions_in_force import find_in_force
 from odf_protocol.events import DataSlice
 from odf_protocol.timestamp import Timestamp
 
@@ -40,8 +41,12 @@ class EarlierRows:
         if lookback is None:
             return list(rows.earlier)
         since_us = self._since_us(lookback) if lookback.follows_us is None else self.open_since_us
+        for asking in lookback.asked_by if since_us is not None else ():
+            since_us = self._since_asked(since_us, self.inputs[asking])
         if since_us is None:
             return list(rows.earlier)
+        if lookback.newest_by is not None:
+            return find_in_force(since_us, rows, lookback.newest_by)
         met = rows.event_times(rows.new) if lookback.meets_new else ()
         if None in met:
             return list(rows.earlier)
@@ -64,7 +69,11 @@ class EarlierRows:
     @cached_property
     def open_since_us(self) -> int | None:
         """When the first row of the oldest open session happened, in microseconds since 1970; None: all rows count."""
-        following = {alias: each for alias, each in self.lookbacks.items() if each.follows_us is not None}
+        following = {
+            alias: each
+            for alias, each in self.lookbacks.items()
+            if each.follows_us is not None and each.newest_by is None
+        }
         for lookback in following.values():  # which are alike, but for the columns, of which there are none for several
             since_us = self._since_us(lookback)
             if since_us is None or lookback.follows_us is None:
@@ -72,6 +81,13 @@ class EarlierRows:
             inputs = [self.inputs[alias] for alias in following]
             return find_open_since(since_us, lookback.follows_us, inputs, lookback.alike)
         return None
+
+    def _since_asked(self, since_us: int | None, asking: InputRows) -> int | None:
+        """Return from which event time on versions are asked, by new rows too; None: from any."""
+        times = asking.event_times(asking.new)
+        if since_us is None or None in times:
+            return None
+        return min(since_us, *(each.first_us for each in times if each is not None), since_us)
 
     def _since_us(self, lookback: Lookback) -> int | None:
         """Return from which event time on rows count, in microseconds since 1970; None: all do."""

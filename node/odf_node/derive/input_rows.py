@@ -4,11 +4,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+import numpy.typing as npt
+
+from odf_engines.contract import Watermark
 from odf_node.ports.rows import EventTimes
 from odf_protocol.events import DataSlice
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+Tables = Sequence["pa.Table | None"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,12 +24,25 @@ class InputRows:
     Attributes:
         earlier: Slices with all rows before the step, oldest first; a bound may cut the last one.
         new: Slices with the rows of the step.
+        watermarks: That blocks before the step stated, oldest first.
         event_times: Gives, of each of some slices, the event times of its rows; None: not known.
-        read: Gives the event times of all rows of some slices, in microseconds, as the last column of a table, behind
-            columns with these names, as texts. None: not known.
+        read: Gives, of each of some slices, the columns of these names as ``read_times_beside`` does.
+        read_newest: Gives, of each of some slices, its versions by these columns as ``find_newest`` does; None where
+            the event time of one is not known, or its key.
     """
 
     earlier: Sequence[DataSlice]
     new: Sequence[DataSlice]
+    watermarks: Sequence[Watermark]
     event_times: Callable[[Sequence[DataSlice]], Sequence[EventTimes | None]]
-    read: Callable[[Sequence[DataSlice], Sequence[str]], "pa.Table | None"]
+    read: Callable[[Sequence[DataSlice], Sequence[str]], Tables]
+    read_newest: Callable[[Sequence[DataSlice], Sequence[str]], Tables]
+
+
+def number_alike(columns: "Sequence[pa.ChunkedArray]", rows: int) -> npt.NDArray[np.int64]:
+    """Number rows so that those that are equal in all columns, and only those, have the same number, from 0 on."""
+    found = np.zeros(rows, dtype=np.int64)
+    for column in columns if rows else ():
+        codes = np.asarray(column.combine_chunks().dictionary_encode(null_encoding="encode").indices)
+        found = np.unique(found * (int(codes.max()) + 1) + codes, return_inverse=True)[1]
+    return found

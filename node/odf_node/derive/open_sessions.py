@@ -10,7 +10,9 @@ Source: WINDOW-11 in ``spec/extensions/event-windows.md``.
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from odf_node.derive.input_rows import InputRows
+import numpy as np
+
+from odf_node.derive.input_rows import InputRows, number_alike
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -28,8 +30,6 @@ def find_open_since(since_us: int, follows_us: int, inputs: Sequence[InputRows],
     Returns:
         Microseconds since 1970; None where some row has no event time.
     """
-    import pyarrow as pa
-
     spans = [[*zip(each.earlier, each.event_times(each.earlier), strict=True)] for each in inputs]
     firsts = [None if span is None else span.first_us for found in spans for _, span in found]
     if None in firsts:
@@ -37,30 +37,30 @@ def find_open_since(since_us: int, follows_us: int, inputs: Sequence[InputRows],
     least_us = min((each for each in firsts if each is not None), default=since_us)
     from_us = since_us
     while True:
-        tables = []
+        tables: list[pa.Table | None] = []
         for source, found in zip(inputs, spans, strict=True):
             near = [data for data, span in found if span is not None and span.last_us >= from_us]
-            if (rows := source.read(near, alike)) is None:
-                return None
-            tables.append(rows)
-        first_us = _first_that_leads_to(since_us, follows_us, pa.concat_tables(tables))
+            tables += source.read(near, alike)
+        known = [each for each in tables if each is not None]
+        if len(known) < len(tables):
+            return None
+        first_us = _first_that_leads_to(since_us, follows_us, known)
         if first_us - follows_us >= from_us or from_us <= least_us:
             return first_us
         # Twice as far back each time, so that in a long session no row is read more often than its length says.
         from_us = min(first_us - follows_us, since_us - 2 * (since_us - from_us))
 
 
-def _first_that_leads_to(since_us: int, follows_us: int, rows: "pa.Table") -> int:
-    import numpy as np
+def _first_that_leads_to(since_us: int, follows_us: int, tables: "Sequence[pa.Table]") -> int:
+    import pyarrow as pa
 
-    if not rows.num_rows:
+    if not tables:
         return since_us
-    *columns, times = rows.columns
-    kinds = np.zeros(rows.num_rows, dtype=np.int64)
-    for column in columns:
-        codes = np.asarray(column.combine_chunks().dictionary_encode(null_encoding="encode").indices)
-        kinds = np.unique(kinds * (int(codes.max()) + 1) + codes, return_inverse=True)[1]
+    # A column that does not tell rows apart in one slice is left out in all.
+    told = [name for name in tables[0].column_names if all(name in each.column_names for each in tables)]
+    *columns, times = pa.concat_tables(each.select(told) for each in tables).columns
     times_us = np.asarray(times)
+    kinds = number_alike(columns, len(times_us))
     order = np.lexsort((times_us, kinds))
     kinds, times_us = kinds[order], times_us[order]
     is_first = np.append(True, (np.diff(kinds) != 0) | (np.diff(times_us) > follows_us))

@@ -143,11 +143,14 @@ class WholeInputs:
             assert record is not None
             presence = Presence(self.object_names, self.rows.objects)
             presence.require_checked(record, (data.physical_hash for data in earlier))
+        dataset_id = recorded.dataset_id
         return InputRows(
             earlier,
             planned.slices,
-            lambda slices: self.rows.get_event_times(recorded.dataset_id, slices, name),
-            lambda slices, beside: self.rows.read_times_beside(recorded.dataset_id, slices, name, beside),
+            each.earlier_watermarks,
+            lambda slices: self.rows.get_event_times(dataset_id, slices, name),
+            lambda slices, beside: self.rows.read_times_beside(dataset_id, slices, name, beside),
+            lambda slices, key: self.rows.get_newest(dataset_id, slices, name, key, each.vocabulary.op),
         )
 
     def _add_watermarks(self, each: TransformInput, planned: PlannedInput) -> TransformInput:

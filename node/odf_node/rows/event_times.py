@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _DAY_US: Final = 86_400_000_000
+_TAKING: Final = ("1", "2")  # Source: RFC-015, operations retract and correct-from, as texts
 _NANOSECONDS: Final = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 
 
@@ -47,43 +48,55 @@ def read_event_times(path: Path, column: str) -> EventTimes | None:
     return EventTimes(_floor_us(first, kind), -_floor_us(-last, kind))
 
 
-def read_times_beside(paths: Sequence[Path], column: str, beside: Sequence[str]) -> "pa.Table | None":
-    """Return the event time of each row of some files, in microseconds, and what tells its row from others.
+def read_times_beside(path: Path, column: str, beside: Sequence[str]) -> "pa.Table | None":
+    """Return the event time of each row of a file, in microseconds, and what tells its row from others.
 
     Args:
-        paths: Of files that this node wrote, with the rows of one input.
+        path: A file that this node wrote.
         column: Of event times.
-        beside: Other columns. Values that are equal are equal texts; those of a type that says it in another way are
-            left out, as if they were equal.
+        beside: Other columns. Values that are equal are equal texts; columns of a type that says it in another way are
+            left out.
 
     Returns:
-        The other columns as texts, and the times last; None where a time is missing or finer than microseconds.
+        The other columns as texts, numbered from 0, and ``time``; None where one is missing, or finer than this.
     """
     import pyarrow as pa
-
-    wanted = pa.schema([*((f"{place}", pa.large_string()) for place in range(len(beside))), ("time", pa.int64())])
-    tables = []
-    for path in paths:
-        times = _read_columns(path, (column,))[0]
-        if times is None or times.null_count or (micros := _micros(times)) is None:
-            return None
-        tables.append([*_read_columns(path, beside), micros])
-    for place in range(len(beside)):
-        kinds = [None if table[place] is None else table[place].type for table in tables]
-        is_told = all(kind is None or _is_told_by_text(kind) for kind in kinds)
-        for table in tables:
-            told = table[place] if is_told else None
-            table[place] = pa.nulls(len(table[-1]), pa.large_string()) if told is None else told.cast(pa.large_string())
-    return pa.concat_tables([wanted.empty_table(), *(pa.table(table, schema=wanted) for table in tables)])
-
-
-def _read_columns(path: Path, names: Sequence[str]) -> "list[pa.ChunkedArray | None]":
     import pyarrow.parquet as pq
 
     with pq.ParquetFile(path) as file:
-        there = [each for each in names if each in file.schema_arrow.names]
-        rows = file.read(columns=there)
-        return [rows.column(each) if each in there else None for each in names]
+        there = file.schema_arrow.names
+        rows = file.read(columns=[each for each in (column, *beside) if each in there])
+    micros = _micros(rows.column(column)) if column in there else None
+    if micros is None or micros.null_count:
+        return None
+    found = {}
+    for place, name in enumerate(beside):
+        if name not in there:  # the schema got it later
+            found[f"{place}"] = pa.nulls(len(micros), pa.large_string())
+        elif _is_told_by_text(rows.column(name).type):
+            found[f"{place}"] = rows.column(name).cast(pa.large_string())
+    return pa.table({**found, "time": micros})
+
+
+def find_newest(rows: "pa.Table") -> "pa.Table":
+    """Of versions keep, for each key, the newest one that is given, and all that are taken.
+
+    Args:
+        rows: From ``read_times_beside``: the columns of a key, the operation, the times.
+
+    Returns:
+        The columns of the key, ``is_taken``, ``time``.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    *key, op, _time = rows.column_names
+    is_taken = pc.is_in(rows.column(op), pa.array(_TAKING, pa.large_string()))
+    rows = rows.drop_columns([op]).append_column("is_taken", is_taken)
+    given = rows.filter(pc.invert(is_taken)).group_by(["is_taken", *key], use_threads=False)
+    newest = given.aggregate([("time", "max")]).rename_columns({"time_max": "time"})
+    taken = rows.filter(is_taken)
+    return pa.concat_tables([each.select([*key, "is_taken", "time"]) for each in (newest, taken)])
 
 
 def _micros(times: "pa.ChunkedArray") -> "pa.ChunkedArray | None":
