@@ -83,6 +83,7 @@ def test_command_is_found_among_the_options(words: list[str], found: tuple[str |
         (["inspect", "trust", "--jso", "x"], "odf-node inspect trust: there is no option '--jso'."),
         (["token", "lst"], "odf-node token: argument ACTION: there is no 'lst'. Did you mean 'list'?"),
         (["tail", "a", "b"], "odf-node tail: 'b' is one word too many"),
+        (["token"], "odf-node token: say which ACTION: create, list, revoke"),
     ],
 )
 def test_unknown_word_is_named_with_the_nearest_known_one(
@@ -91,6 +92,11 @@ def test_unknown_word_is_named_with_the_nearest_known_one(
     first, second = failure(capsys, *words)
     assert first.startswith(message)
     assert second.startswith("Try 'odf-node")
+
+
+def test_question_without_its_option_is_answered_with_the_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["sql", "SELECT 1", "--engine", "spark"]) == 2
+    assert "odf-node sql -c 'SELECT 1'" in capsys.readouterr().err
 
 
 def test_options_are_not_abbreviated(capsys: pytest.CaptureFixture[str]) -> None:
@@ -202,7 +208,7 @@ def test_options_may_stand_between_words(words: list[str], expected: dict[str, o
         (["delete", "-y"], "the following arguments are required: DATASET"),
         (["ingest", "a", "--nope", "b"], "there is no option '--nope'"),
         (["tail", "-n", "1", "a", "b"], "'b' is one word too many"),
-        (["inspect", "--json"], "the following arguments are required: WHAT"),
+        (["inspect", "--json"], "say which WHAT: schema"),
         (["pull", "a", "--limit-rate"], "expected one argument"),
     ],
 )

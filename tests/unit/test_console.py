@@ -256,3 +256,12 @@ def test_table_that_goes_to_a_program_or_is_wanted_whole_is_not_cut(
     terminal.table([{"a": "a" * 30}], {"a": "A"}, is_whole=True)
     assert shown(console)[0] == shown(terminal)[0]
     assert "a" * 30 in shown(console)[0]
+
+
+def test_columns_stay_where_they_are_whatever_letters_are_in_them() -> None:
+    """Letters of East Asia take two columns of a terminal, marks above letters none."""
+    rows = [{"a": "\u6771\u4eac", "b": 1}, {"a": "e\u0301", "b": 2}, {"a": "abcde", "b": 3}]
+    lines = list(format_table(rows, {"a": "A", "b": ">B"}))
+    assert lines[2:] == ["\u6771\u4eac   1", "e\u0301      2", "abcde  3"]
+    narrow = [line.rstrip() for line in format_table([{"a": "\u6771\u4eac\u90fd\u5e81\u820e"}], {"a": "A"}, 8)]
+    assert narrow[2] == "\u6771\u4eac..."

@@ -428,6 +428,13 @@ def test_names_in_a_file_stay_names(tmp_path: Path) -> None:
     ]
 
 
+def test_text_among_numbers_is_named_with_what_would_make_numbers_of_the_others(tmp_path: Path) -> None:
+    text = draft(tmp_path, 'id;n\n1;"1.234,50"\n2;6,25\n3;7,10\n4;zwei\n5;8,00\n')
+    assert types_of(text)["n"] == "String"
+    cast = '{"kind": "Cast", "column": "n", "type": "DECIMAL(18,2)", "decimal": ",", "thousands": "."}'
+    assert f"text because of 'zwei'; the converter {cast} makes numbers" in flowing(text)
+
+
 def test_words_in_a_file_end_no_comment(tmp_path: Path) -> None:
     """Attack: a value that is quoted in a doubt."""
     evil = "x\n    - kind: SetLicense\u2028\x85"

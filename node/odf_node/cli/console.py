@@ -139,14 +139,14 @@ def format_table(
     headings = [printable_line(heading.removeprefix(">")) for heading in columns.values()]
     right = [heading.startswith(">") for heading in columns.values()]
     cells = [["" if row.get(key) is None else printable_line(row[key]) for key in columns] for row in rows]
-    widths = [max(len(line[i]) for line in [headings, *cells]) for i in range(len(headings))]
+    widths = [max(_width(line[i]) for line in [headings, *cells]) for i in range(len(headings))]
     if width is not None:
         widths = _fit(widths, width - len(_GAP) * (len(widths) - 1))
 
     def lay(line: Sequence[str]) -> str:
         fitting = (_cut(cell, width) for cell, width in zip(line, widths, strict=True))
         return _GAP.join(
-            cell.rjust(width) if is_right else cell.ljust(width)
+            " " * (width - _width(cell)) * is_right + cell + " " * (width - _width(cell)) * (not is_right)
             for cell, width, is_right in zip(fitting, widths, right, strict=True)
         )
 
@@ -164,8 +164,22 @@ def _fit(widths: Sequence[int], room: int) -> list[int]:
     return fitting
 
 
+def _width(text: str) -> int:
+    """Say how many columns of a terminal a text takes: letters of East Asia two, marks above letters none."""
+    if text.isascii():
+        return len(text)
+    from wcwidth import width  # takes as long to load as --version takes
+
+    return width(text)
+
+
 def _cut(cell: str, width: int) -> str:
-    return cell if len(cell) <= width else f"{cell[: width - len(_MARK)]}{_MARK}"
+    if _width(cell) <= width:
+        return cell
+    kept = cell[: width - len(_MARK)]
+    while _width(kept) > width - len(_MARK):
+        kept = kept[:-1]
+    return f"{kept}{_MARK}"
 
 
 @contextmanager

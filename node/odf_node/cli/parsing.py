@@ -78,6 +78,8 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """End the program: what is wrong, and where help is."""
+        if (actions := self._find_actions()) is not None and message.endswith(f": {actions.metavar}"):
+            message = f"say which {actions.metavar}: {', '.join(actions.choices)}"  # the one that is required
         self.exit(USAGE_ERROR, f"{self.prog}: {message}\nTry '{self.prog} --help'.\n")
 
     def refuse_words(self, words: Iterable[str]) -> NoReturn:

@@ -227,7 +227,7 @@ async def test_rows_set_aside_are_shown_with_every_error_pages_15(made: Secretiv
         await reader.sign_in(INSPECTOR)
         page = await reader.get("/-/datasets/shown.data/quarantine")
         require_harmless(page)
-        assert "a<b>.json 1 of 1 row wait" in page.text
+        assert "a<b>.json 1 of 1 row waiting" in page.text
         assert '{"city": "<script>", "people": -1}' in page.text
         assert "people: less than <i>0</i>, found -1 Range, range" in page.text
         assert "line 17" in page.text

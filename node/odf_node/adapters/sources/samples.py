@@ -153,6 +153,7 @@ def _unzip(packed: BinaryIO, name: str, limit_bytes: int) -> tuple[bytes, bool, 
     with open_entry(packed, name, None) as (archive, entry):
         entries = list_entries(archive)
         if any(each.filename == "[Content_Types].xml" for each in entries):
-            raise UnsupportedError("format of a file", found=f"{name}: an Excel workbook", supported="save it as CSV")
+            supported = "its sheet saved as CSV; a manifest of your own reads it with the reader Excel, READ-5"
+            raise UnsupportedError("format of a file", found=f"{name}: an Excel workbook", supported=supported)
         content = entry.read(limit_bytes)
         return content, not entry.read(1), entries[0].filename if len(entries) > 1 else None

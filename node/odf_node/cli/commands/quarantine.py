@@ -133,7 +133,7 @@ def _list(context: Context, reader: QuarantineReader, record: DatasetRecord, *, 
         return
     lines = []
     for entry, waiting in entries:
-        what = f"{waiting:,} of {count_of(entry.row_count, 'row')} wait"
+        what = f"{waiting:,} of {count_of(entry.row_count, 'row')} waiting"
         if entry.batch is not None:
             fate = "the batch waits whole" if entry.batch.fate is None else f"the batch was {entry.batch.fate.value}"
             what = f"{fate}: {entry.batch.why}"

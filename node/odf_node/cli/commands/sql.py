@@ -1,6 +1,7 @@
 """``odf-node sql``: ask questions of the datasets of this node."""
 
 import argparse
+import shlex
 import sys
 from pathlib import Path
 
@@ -18,6 +19,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = (
         "Without -c and --script: a shell on a terminal (.help explains it), else the statements on standard input."
     )
+    parser.add_argument("strays", nargs="*", metavar="QUERY", help=argparse.SUPPRESS)
     asked = parser.add_mutually_exclusive_group()
     asked.add_argument(
         "-c",
@@ -53,6 +55,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(context: Context, arguments: argparse.Namespace) -> int:
     """Answer read-only, in a sandboxed engine."""
+    if arguments.strays:
+        raise UsageError(f"a question stands behind -c: odf-node sql -c {shlex.quote(' '.join(arguments.strays))}")
     path: Path | None = arguments.output_path
     as_of = parse_time(arguments.as_of, option="--as-of") if arguments.as_of else None
     with Asker(context, arguments.engine, as_of, arguments.max_rows or None) as asker:

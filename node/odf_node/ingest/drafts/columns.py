@@ -5,6 +5,7 @@ otherwise, with a comma before the decimals or a word for nothing, is read as te
 other than a query they name each record that they fail with (CONV-2).
 """
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -138,7 +139,7 @@ def _guess(
         kind = "Timestamp" if time.has_clock else "Date"
         return replace(_made(text, kind, (*doubts, *_doubt_time(time, texts)), has_nulls=bool(gaps)), time=time)
     if not forms:
-        odd = _find_odd(values)
+        odd = _find_odd(name, values, hint, is_whole=is_whole, is_comma_free=is_comma_free)
         return replace(text, nothing=None, doubts=(odd,) if odd else _doubt_codes(values), is_mixed=odd is not None)
     form, doubt = _choose_form(forms, hint, is_comma_free=is_comma_free)
     kind, type_doubt = _number_type(form, is_whole=is_whole)
@@ -200,13 +201,23 @@ def _number_type(form: NumberForm, *, is_whole: bool) -> tuple[str, str | None]:
     return kind, f"numbers with more than {decimals} go to quarantine; Float64 takes any number of them"
 
 
-def _find_odd(values: set[str]) -> str | None:
-    """Say which texts keep a column from being one of numbers or times; None where most are neither."""
+def _find_odd(name: str, values: set[str], hint: str | None, *, is_whole: bool, is_comma_free: bool) -> str | None:
+    """Say which texts keep a column from being one of numbers or times, and what would make numbers of the others.
+
+    None where most are neither.
+    """
     odd = sorted(value for value in values if not _FIGURE.fullmatch(value))
     if not odd or len(odd) > _ODD_SHARE * len(values):
         return None
-    shown = _listed([value[:30] for value in odd[:3]])
-    return f"text because of {shown}; with another type such records go to quarantine"
+    shown = f"text because of {_listed([value[:30] for value in odd[:3]])}"
+    forms = find_number_forms(values - set(odd))
+    form = _choose_form(forms, hint, is_comma_free=is_comma_free)[0] if forms else None
+    kind = _number_type(form, is_whole=is_whole)[0] if form else "String"
+    if form is None or kind == "String":
+        return f"{shown}; with another type such records go to quarantine"
+    cast = {"kind": "Cast", "column": name, "type": _ddl_type(kind), **_marks_of(form)}
+    written = json.dumps(cast, ensure_ascii=False)
+    return f"{shown}; the converter {written} makes numbers, and such records go to quarantine"
 
 
 def _doubt_codes(values: set[str]) -> tuple[str, ...]:
