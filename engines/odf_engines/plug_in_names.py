@@ -1,8 +1,9 @@
-"""Names and places of readers, converters and validators: ours stand here, those of other packages are entry points.
+"""Names and places of readers, converters, validators and sinks: ours stand here, those of others are entry points.
 
 A name of ours stays ours. Nothing is loaded here.
 
-Source: clauses READ-3, CONV-3 and VALID-3 in ``spec/readers.md``, ``spec/conversion.md`` and ``spec/validation.md``.
+Source: clauses READ-3, CONV-3, VALID-3 and SINK-1 in ``spec/readers.md``, ``spec/conversion.md``,
+``spec/validation.md`` and ``spec/quarantine.md``.
 """
 
 from collections.abc import Mapping
@@ -11,7 +12,7 @@ from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Final
 
-__all__ = ["CONVERTERS", "READERS", "READERS_LIBRARIES", "VALIDATORS", "PlugInNames"]
+__all__ = ["CONVERTERS", "READERS", "READERS_LIBRARIES", "SINKS", "VALIDATORS", "PlugInNames"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,3 +97,13 @@ VALIDATORS: Final = PlugInNames(
         "Unique": ("odf_engines.validation.batch_checks", "Unique"),
     },
 )
+
+SINKS: Final = PlugInNames(
+    "odf_sinks",
+    {
+        "File": ("odf_node.adapters.sinks.local", "File"),
+        "Quarantine": ("odf_node.adapters.sinks.local", "Quarantine"),
+        "Webhook": ("odf_node.adapters.sinks.webhook", "Webhook"),
+    },
+)
+"""They run in the node's process, and none of them in a sandbox."""

@@ -151,6 +151,14 @@ class Node(KeepsToSettings):
         return ingest.ingestion.Ingestor(*ports, *parts, sources, os.environ, self.home.staging)
 
     @cached_property
+    def sinks(self) -> "ingest.sinking.BadRowSinks":
+        """Behind ``quarantine deliver``, and the daemon's thread for it."""
+        from odf_node.adapters.sinks.signed_posts import SignedPosts
+
+        ports = self.chains, self.ingests, self.quarantine, self.objects, SignedPosts(self.keys, self.clock)
+        return ingest.sinking.BadRowSinks(*ports, self.home.sinks, self.home.cache, os.environ)
+
+    @cached_property
     def transformer(self) -> "derive.transforms.Transformer":
         """Behind ``pull`` of derivatives."""
         from odf_protocol.transform_plan import StepBound

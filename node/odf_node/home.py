@@ -30,6 +30,7 @@ _TOP_LEVEL_NAMES: Final = frozenset(
         "staging",
         "cache",
         "rows",
+        "sinks",
         "writers.lock",
         "odf-node.toml",
         "engines",
@@ -106,6 +107,11 @@ class Home:
     def rows(self) -> Path:
         """Rows for engines, which can be made again at any time: ``rows/<2 hex of the digest>/``."""
         return self.path / "rows"
+
+    @property
+    def sinks(self) -> Path:
+        """What sinks of manifests write: ``sinks/<dataset>/`` (SINK-2)."""
+        return self.path / "sinks"
 
     @property
     def policies(self) -> Path:

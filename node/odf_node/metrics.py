@@ -134,6 +134,7 @@ class Metrics:
             Counter("odf_node_scheduled_pulls_total", "Pulls by schedules that ended, by result.")
         )
         self.notices = self._add(Counter("odf_node_notices_total", "Notices of new blocks, by result."))
+        self.sinks = self._add(Counter("odf_node_sinks_total", "Entries of quarantine given to sinks, by result."))
         self.faults = self._add(Counter("odf_node_faults_total", "Requests that failed for no known reason."))
 
     def add_gauge(self, name: str, meaning: str, read: Callable[[], float | None]) -> None:

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import Field
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 from odf_engines.cluster import LOCAL_MASTER, parse_masters
 from odf_node.configuration.declaration import (
@@ -23,6 +22,7 @@ from odf_node.configuration.declaration import (
     type_of,
 )
 from odf_node.errors import UsageError
+from odf_node.ports.notices import find_address_problem
 from odf_node.schedule_times import parse_cron, parse_every, parse_zone
 
 CONFIGURATION_VARIABLE: Final = "ODF_NODE_CONFIG"
@@ -120,7 +120,7 @@ def parse_configuration(text: str, *, source_name: str, environment: Mapping[str
         ("telemetry.endpoint", configuration.telemetry.endpoint),
         ("lineage.url", configuration.lineage.url),
     ):
-        if url is not None and (problem := _find_problem(url)) is not None:
+        if url is not None and (problem := find_address_problem(url)) is not None:
             raise ConfigurationError(lines.place(setting), setting, problem)
     return configuration
 
@@ -175,23 +175,10 @@ def _read_notices(tables: object, lines: "_Lines") -> tuple[Notice, ...]:
     found = []
     for key, values in _read_list("notice", tables, lines):
         notice = Notice(**values)
-        if (problem := _find_problem(notice.url)) is not None:
+        if (problem := find_address_problem(notice.url)) is not None:
             raise ConfigurationError(lines.place(f"{key}.url"), "notice.url", problem)
         found.append(notice)
     return tuple(dict.fromkeys(found))
-
-
-def _find_problem(url: str | None) -> str | None:
-    """Say what keeps an address from being told, without showing it, as it may have a secret; None: nothing."""
-    try:
-        found = urlsplit(url or "")
-        if found.scheme not in {"http", "https"} or not found.hostname or found.port == 0:
-            return "expected an http or https address"
-    except ValueError:
-        return "expected an http or https address"
-    if found.username is not None or found.password is not None or found.fragment:
-        return "expected an address without user, password and fragment"
-    return None
 
 
 def _read_list(section: str, tables: object, lines: "_Lines") -> Iterator[tuple[str, dict[str, Any]]]:

@@ -17,6 +17,7 @@ from odf_node.daemon.background_rebuild import BackgroundRebuild
 from odf_node.daemon.background_renewal import BackgroundRenewal
 from odf_node.daemon.background_schedules import BackgroundSchedules
 from odf_node.daemon.background_scrub import BackgroundScrub
+from odf_node.daemon.background_sinks import BackgroundSinks
 from odf_node.daemon.reloading import take_over
 from odf_node.daemon.supervisor import notify_supervisor
 from odf_node.engine_workspace import EngineWorkspace
@@ -37,6 +38,7 @@ class Housekeeping:
     schedules: BackgroundSchedules
     rebuilds: BackgroundRebuild
     notices: BackgroundNotices
+    sinks: BackgroundSinks
 
 
 @asynccontextmanager
@@ -67,6 +69,7 @@ async def keep_house(
         BackgroundSchedules(node, live, open_beside),
         BackgroundRebuild(open_beside),
         BackgroundNotices(node, live),
+        BackgroundSinks(node, live),
     )
     background.rebuilds.start()
     engines_end = asyncio.create_task(_stop_engines_late(node, stop, grace_s))
@@ -76,6 +79,7 @@ async def keep_house(
         notify_supervisor(os.environ, "STOPPING=1")
         engines_end.cancel()
         await asyncio.to_thread(background.notices.end)
+        await asyncio.to_thread(background.sinks.end)
         await asyncio.to_thread(background.schedules.end)
         await asyncio.to_thread(background.rebuilds.end)
         await asyncio.to_thread(care.end)

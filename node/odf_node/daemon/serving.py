@@ -103,6 +103,7 @@ async def serve(node: Node, setting: Setting, *, ready_file: Path | None, consol
                     house.renewal.start()
                 house.schedules.start()
                 house.notices.start()
+                house.sinks.start()
 
             await serve_http(
                 _make_served(node, key, house, gossiping, verifications),

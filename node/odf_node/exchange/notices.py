@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from odf_node.configuration.declaration import Notice
 from odf_node.ports.datasets import DatasetRecord
-from odf_node.ports.notices import Told
+from odf_node.ports.notices import MOST_ATTEMPTS, Told, wait_after_s
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import MalformedError
 from odf_protocol.head import Head
@@ -24,9 +24,6 @@ from odf_protocol.names import fits_pattern
 __all__ = ["MOST_ATTEMPTS", "NOTES_FILE", "NoticeBoard", "Waiting", "read_board", "write_board"]
 
 NOTES_FILE: Final = "notices.json"
-MOST_ATTEMPTS: Final = 12  # guess: with the waits below, three hours: a receiver that is put in order in a morning
-_FIRST_WAIT_S: Final = 5.0
-_LONGEST_WAIT_S: Final = 3600.0
 _MOST_NOTES_BYTES: Final = 64 * 1024**2  # guess: a hundred targets of some thousand datasets
 
 
@@ -95,7 +92,7 @@ class NoticeBoard:
         if told is Told.UNAVAILABLE:
             place.attempts += 1
             if place.attempts < MOST_ATTEMPTS:
-                place.due_s = now_s + min(_FIRST_WAIT_S * 2 ** (place.attempts - 1), _LONGEST_WAIT_S)
+                place.due_s = now_s + wait_after_s(place.attempts)
                 return told
             told = Told.DROPPED
         place.attempts, place.due_s = 0, 0.0

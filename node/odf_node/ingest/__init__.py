@@ -11,5 +11,6 @@ if TYPE_CHECKING:
     from odf_node.ingest import manifest_check as manifest_check
     from odf_node.ingest import mending as mending
     from odf_node.ingest import resending as resending
+    from odf_node.ingest import sinking as sinking
 else:
     __getattr__ = late_modules(__name__)

@@ -1,4 +1,4 @@
-"""Readers, converters and validators as manifests declare them, each with its place in the text.
+"""Readers, converters, validators and sinks as manifests declare them, each with its place in the text.
 
 Source: clauses READ-1 in ``spec/readers.md``, VALID-1 in ``spec/validation.md``; CONV-1, CONV-6 and CONV-8 in
 ``spec/conversion.md``.
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Final, NoReturn
 
 from odf_engines.contract import ConverterCall, ReaderCall, ReferencedRows, ValidatorCall
-from odf_engines.plug_in_names import CONVERTERS, READERS, VALIDATORS
+from odf_engines.plug_in_names import CONVERTERS, READERS, SINKS, VALIDATORS
 from odf_node.errors import UsageError
 from odf_protocol.errors import UnsupportedError
 from odf_protocol.manifest.errors import ManifestError, find_nearest
@@ -22,10 +22,12 @@ __all__ = [
     "DeclaredConverter",
     "DeclaredPlugIn",
     "DeclaredReader",
+    "DeclaredSink",
     "DeclaredValidator",
     "FindRows",
     "read_converters",
     "read_reader",
+    "read_sinks",
     "read_validators",
     "refuse_parameter",
     "reject",
@@ -179,7 +181,23 @@ class DeclaredReader(_DeclaredPlugIn):
         return ReaderCall(name=self.name, module=module, attribute=attribute, parameters=json.dumps(self.parameters))
 
 
-DeclaredPlugIn = DeclaredReader | DeclaredConverter | DeclaredValidator
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeclaredSink(_DeclaredPlugIn):
+    """A sink as it was declared."""
+
+    word: ClassVar[str] = "sink"
+
+    @classmethod
+    def list_installed(cls) -> Sequence[str]:
+        """List the names of all sinks."""
+        return SINKS.installed()
+
+    def find_place(self) -> tuple[str, str] | None:
+        """Find module and class, None where there is none of that name."""
+        return SINKS.find_place(self.name)
+
+
+DeclaredPlugIn = DeclaredReader | DeclaredConverter | DeclaredValidator | DeclaredSink
 
 
 def read_reader(node: Node, path: str) -> DeclaredReader:
@@ -213,6 +231,20 @@ def read_converters(node: Node, path: str) -> tuple[DeclaredConverter, ...]:
         map_node, name, entries = _read_plug_in(item, at, DeclaredConverter)
         parameters = {key: _plain(value) for key, value in entries.items()}
         found.append(DeclaredConverter(name=name, parameters=parameters, node=map_node, path=at))
+    return tuple(found)
+
+
+def read_sinks(node: Node, path: str) -> tuple[DeclaredSink, ...]:
+    """Read a list of sinks.
+
+    Raises:
+        ManifestError: It is none.
+    """
+    found = []
+    for item, at in _items(node, path):
+        map_node, name, entries = _read_plug_in(item, at, DeclaredSink)
+        parameters = {key: _plain(value) for key, value in entries.items()}
+        found.append(DeclaredSink(name=name, parameters=parameters, node=map_node, path=at))
     return tuple(found)
 
 

@@ -1,4 +1,4 @@
-"""What a manifest says of rows on their way: converters, validators, and limits on how many may be bad.
+"""What a manifest says of rows on their way: converters, validators, sinks, and limits on how many may be bad.
 
 It stands in an attachment, which other ODF nodes keep, show and do not read: the chain says what was applied, and stays
 one that everybody can read.
@@ -17,9 +17,11 @@ from odf_node.ingest.declared_plug_ins import (
     RULES_PATH,
     DeclaredConverter,
     DeclaredReader,
+    DeclaredSink,
     DeclaredValidator,
     read_converters,
     read_reader,
+    read_sinks,
     read_validators,
     reject,
 )
@@ -33,6 +35,7 @@ __all__ = ["RULES_PATH", "IngestRules", "find_rules", "parse_rules"]
 _VALIDATORS: Final = "validators"
 _READER: Final = "reader"
 _CONVERTERS: Final = "converters"
+_SINKS: Final = "sinks"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +46,7 @@ class IngestRules:
     validators: tuple[DeclaredValidator, ...] = ()
     converters: tuple[DeclaredConverter, ...] = ()
     reader: DeclaredReader | None = None
+    sinks: tuple[DeclaredSink, ...] = ()
 
 
 def find_rules(attachments: SetAttachments | None) -> IngestRules:
@@ -63,7 +67,7 @@ def parse_rules(text: str) -> IngestRules:
     Raises:
         ManifestError: They cannot be read; it names the place in the text and the nearest word.
     """
-    known = (*_LIMITS, _READER, _CONVERTERS, _VALIDATORS)
+    known = (*_LIMITS, _READER, _CONVERTERS, _VALIDATORS, _SINKS)
     documents = parse_yaml(text, source_name=RULES_PATH)
     if len(documents) != 1 or not isinstance(documents[0], MapNode):
         reject(None, "", f"a map with {', '.join(known)}, such as 'largestBadShare: 0.1'", text[:60])
@@ -71,6 +75,7 @@ def parse_rules(text: str) -> IngestRules:
     validators: tuple[DeclaredValidator, ...] = ()
     converters: tuple[DeclaredConverter, ...] = ()
     reader: DeclaredReader | None = None
+    sinks: tuple[DeclaredSink, ...] = ()
     for key, node in documents[0].entries:
         if key.text == _VALIDATORS:
             validators = read_validators(node, _VALIDATORS)
@@ -78,12 +83,14 @@ def parse_rules(text: str) -> IngestRules:
             reader = read_reader(node, _READER)
         elif key.text == _CONVERTERS:
             converters = read_converters(node, _CONVERTERS)
+        elif key.text == _SINKS:
+            sinks = read_sinks(node, _SINKS)
         elif key.text in _LIMITS:
             attribute, read = _LIMITS[key.text]
             limits[attribute] = read(node, key.text)
         else:
             reject(key, key.text, f"one of {', '.join(known)}", key.text, find_nearest(key.text, known))
-    return IngestRules(BatchLimits(**limits), validators, converters, reader)
+    return IngestRules(BatchLimits(**limits), validators, converters, reader, sinks)
 
 
 def _read_share(node: Node, path: str) -> float:

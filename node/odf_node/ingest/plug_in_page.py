@@ -1,4 +1,4 @@
-"""The page about readers, converters and validators that this package brings, made of what they say of themselves.
+"""The page about readers, converters, validators and sinks of this package, made of what they say of themselves.
 
 ``python -m odf_node.ingest.plug_in_page > spec/guides/plug-ins.md`` writes it.
 
@@ -12,20 +12,22 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from odf_engines.conversion.contract import Converter
-from odf_engines.plug_in_names import CONVERTERS, READERS, VALIDATORS
+from odf_engines.plug_in_names import CONVERTERS, READERS, SINKS, VALIDATORS
 from odf_engines.readers.contract import Reader
 from odf_engines.validation.contract import Validator
 from odf_engines.validation.plug_ins import load_plug_in, parameter_schema
+from odf_node.ports.sinks import Sink
 
 __all__ = ["main", "write_page"]
 
-_OURS = "odf_engines."
+_OURS = ("odf_engines.", "odf_node.")
 _INTRODUCTION = """\
-# Readers, converters and validators, and their parameters
+# Readers, converters, validators and sinks, and their parameters
 
 This page is made of the plug-ins themselves. How they are declared, and what errors they give:
-[readers](../readers.md), [converters](../conversion.md), [validators](../validation.md). Each declaration also has
-`kind`, and that of a validator may have `severity`. How to write one: [validators.md](validators.md)."""
+[readers](../readers.md), [converters](../conversion.md), [validators](../validation.md),
+[sinks](../quarantine.md). Each declaration also has `kind`, and that of a validator may have `severity`. How to write
+one: [validators.md](validators.md)."""
 
 
 def write_page() -> str:
@@ -35,6 +37,7 @@ def write_page() -> str:
         *_section("Readers", Reader, ((name, READERS.find_place(name)) for name in READERS.installed())),
         *_section("Converters", Converter, ((name, CONVERTERS.find_place(name)) for name in CONVERTERS.installed())),
         *_section("Validators", Validator, ((name, VALIDATORS.find_place(name)) for name in VALIDATORS.installed())),
+        *_section("Sinks for bad rows", Sink, ((name, SINKS.find_place(name)) for name in SINKS.installed())),
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -52,6 +55,8 @@ def _told(what: Any) -> str:
 
 
 def _table(schema: dict[str, Any]) -> str:
+    if not schema["properties"]:
+        return "No parameters."
     rows = ["| parameter | a | without it |", "|---|---|---|"]
     for name, described in schema["properties"].items():
         default = json.dumps(described.get("default"))

@@ -25,10 +25,12 @@ from odf_node.ingest.declared_plug_ins import (
     DeclaredConverter,
     DeclaredPlugIn,
     DeclaredReader,
+    DeclaredSink,
     DeclaredValidator,
     refuse_parameter,
 )
 from odf_node.ingest.ingest_rules import find_rules, parse_rules
+from odf_node.ports.sinks import Sink, SinkContext
 from odf_protocol.errors import UnsupportedError
 from odf_protocol.events import AddPushSource, ReadStep, ReadStepNdJson, SetAttachments, SetPollingSource
 from odf_protocol.manifest.errors import ManifestError
@@ -115,6 +117,8 @@ def check_rules(
             _check_converters(rules.converters, declared_schemas, find_columns)
             for declared in rules.validators:
                 _check_validator(declared, schemas, find_columns)
+            for sink in rules.sinks:
+                _check_sink(sink)
         except ManifestError as error:
             place = f"in line {error.line}{f', {error.path}' if error.path else ''}"
             known = () if error.nearest is None else (error.nearest,)
@@ -160,6 +164,14 @@ def _check_validator(declared: DeclaredValidator, schemas: Iterable[pa.Schema], 
             kind(parameters, Context(schema=schema, now_ms=0, rows=rows))
     except UnknownDatasetError as error:
         _refuse_dataset(declared, error)
+    except ParameterError as error:
+        _refuse(declared, error)
+
+
+def _check_sink(declared: DeclaredSink) -> None:
+    kind, parameters = _read_declared(declared, Sink)
+    try:
+        kind(parameters, SinkContext())
     except ParameterError as error:
         _refuse(declared, error)
 

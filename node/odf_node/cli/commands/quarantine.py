@@ -16,6 +16,7 @@ from odf_node.datasets.naming import get_dataset
 from odf_node.datasets.quarantined_rows import KeptRow, QuarantineReader
 from odf_node.errors import UsageError
 from odf_node.ports import DatasetRecord
+from odf_node.ports.notices import Told
 from odf_node.ports.quarantine import RowId
 from odf_node.wording import count_of
 
@@ -36,12 +37,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         ("fix", "mend rows, by an edited file or by SQL; nothing is sent yet"),
         ("resend", "send what waits through the whole pipeline again, exactly once"),
         ("drop", "give up what waits; it stays to be looked at"),
+        ("deliver", "give the sinks of the manifest what they did not have yet, as the daemon does by itself"),
     ):
         child = actions.add_parser(
             name, help=line, description=line[0].upper() + line[1:] + ".", parents=[nested_options()]
         )
         child.add_argument("dataset", metavar="DATASET", help="name or identity")
-        if name != "list":
+        if name not in {"list", "deliver"}:
             needed = "+" if name == "drop" else "*"
             rest = "" if name == "drop" else " (default: everything that waits)"
             child.add_argument("ids", nargs=needed, metavar="ID", help=f"{_IDS}{rest}")
@@ -49,7 +51,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_options(child: argparse.ArgumentParser, name: str) -> None:
-    if name != "list" and name != "drop":
+    if name not in {"list", "drop", "deliver"}:
         child.add_argument("--code", metavar="CODE", help="only rows that have an error of this code, such as range")
     match name:
         case "list":
@@ -87,6 +89,8 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
     if arguments.action == "list":
         _list(context, reader, record, as_json=arguments.output_format == "json")
         return 0
+    if arguments.action == "deliver":
+        return _deliver(context, record)
     entries, rows = _read_ids(arguments.ids)
     if arguments.action == "drop":
         _drop(context, reader, record, entries, rows)
@@ -107,6 +111,14 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
         case _:
             _fix(context, record, found, arguments)
     return 0
+
+
+def _deliver(context: Context, record: DatasetRecord) -> int:
+    is_done = True
+    for each in context.node.sinks.deliver(record):
+        context.console.line(f"{each.sink}: entry {each.entry} {each.told} ({each.why})")
+        is_done = is_done and each.told is Told.DONE
+    return 0 if is_done else 1
 
 
 def _list(context: Context, reader: QuarantineReader, record: DatasetRecord, *, as_json: bool) -> None:

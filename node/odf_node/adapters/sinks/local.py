@@ -1,0 +1,88 @@
+"""Sinks on this machine: quarantine itself, and a file beside it.
+
+Source: clause SINK-2 in ``spec/quarantine.md``.
+"""
+
+import json
+import os
+import re
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Final
+
+from odf_engines.validation.contract import ParameterError
+from odf_node.ports.sinks import BadRows, Sink, SinkContext, Told
+
+__all__ = ["File", "Quarantine"]
+
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", re.ASCII)
+_MIB: Final = 1024 * 1024
+
+
+class Quarantine(Sink):
+    """The node's own quarantine, which has every row whether it is declared or not."""
+
+    @dataclass(frozen=True, kw_only=True)
+    class Parameters:
+        """Nothing can be set: it cannot be switched off either."""
+
+    def deliver(self, entry: BadRows) -> tuple[Told, str]:
+        return Told.DONE, f"entry {entry.entry} is there"
+
+
+class File(Sink):
+    """Appends each row to a file of the home as a line of JSON; a full file begins anew, one full one is kept."""
+
+    @dataclass(frozen=True, kw_only=True)
+    class Parameters:
+        """``name`` of the file, in the folder ``sinks/DATASET`` of the home; ``megabytes`` that it may have.
+
+        The file before it has ``.1`` behind its name.
+        """
+
+        name: str
+        megabytes: int = 100
+
+    def __init__(self, parameters: Any, context: SinkContext) -> None:
+        super().__init__(parameters, context)
+        if not _NAME.fullmatch(parameters.name):
+            expected = "a name of letters, digits, '.', '_' and '-' that begins with a letter or digit"
+            raise ParameterError("name", expected=expected, found=parameters.name)
+        if not 1 <= parameters.megabytes <= 1_000_000:
+            raise ParameterError("megabytes", expected="1 to 1000000", found=str(parameters.megabytes))
+
+    def deliver(self, entry: BadRows) -> tuple[Told, str]:
+        path, room = self.context.folder / self.parameters.name, self.parameters.megabytes * _MIB
+        for folder in (path.parent.parent, path.parent):
+            folder.mkdir(mode=0o700, exist_ok=True)
+        descriptor = _open(path)
+        size = os.fstat(descriptor).st_size
+        start = size
+        try:
+            for row in entry.iter_rows():
+                line = json.dumps({**_head_of(entry), **row}, ensure_ascii=True).encode() + b"\n"
+                if size and size + len(line) > room:
+                    os.close(descriptor)
+                    path.replace(path.with_name(f"{path.name}.1"))
+                    descriptor = _open(path)
+                    start = size = 0
+                left = memoryview(line)
+                while left:
+                    left = left[os.write(descriptor, left) :]
+                size += len(line)
+        except BaseException:
+            with suppress(OSError):  # the entry is given again, whole
+                os.ftruncate(descriptor, start)
+            raise
+        finally:
+            os.close(descriptor)
+        return Told.DONE, f"{entry.row_count} rows"
+
+
+def _open(path: Any) -> int:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
+    return os.open(path, flags, 0o600)
+
+
+def _head_of(entry: BadRows) -> dict[str, Any]:
+    return {"dataset": entry.dataset, "source": entry.source, "setAsideAt": entry.set_aside_at, "why": entry.why}

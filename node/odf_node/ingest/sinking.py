@@ -1,0 +1,197 @@
+"""What ingests set aside, given to the sinks that manifests declare: entry by entry, behind the commit.
+
+Quarantine is the outbox: an entry is in it with the block, or without one, before any sink hears of it (QUAR-1). Of
+each sink is noted which entry it had last, so what waits follows from that, and nobody waits for a sink.
+
+Source: clauses SINK-1 to SINK-4 in ``spec/quarantine.md``.
+"""
+
+import fcntl
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from odf_engines.validation.contract import ParameterError
+from odf_engines.validation.plug_ins import BrokenPlugInError, load_plug_in, read_parameters
+from odf_node.datasets.chains import load_view
+from odf_node.datasets.quarantined_rows import KeptRow, QuarantineReader
+from odf_node.ingest.declared_plug_ins import DeclaredSink
+from odf_node.ports import DatasetRecord, ObjectStore
+from odf_node.ports.chains import ChainStore
+from odf_node.ports.ingests import IngestStore
+from odf_node.ports.notices import MOST_ATTEMPTS, SignedPosting, wait_after_s
+from odf_node.ports.quarantine import QuarantineFile, QuarantineStore
+from odf_node.ports.sinks import BadRows, Sink, SinkContext, Told
+from odf_protocol.errors import OdfError
+
+__all__ = ["NOTES_FILE", "BadRowSinks", "Delivery"]
+
+NOTES_FILE: Final = "sinks.json"
+_LOCK_FILE: Final = ".sinks.lock"
+_OWN: Final = "ODF_NODE_"
+_MOST_NOTES_BYTES: Final = 64 * 1024**2  # as those of notices
+_Key = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """What became of an entry at a sink: its kind, how it went, and why in a few words."""
+
+    sink: str
+    entry: int
+    told: Told
+    why: str
+
+
+@dataclass(slots=True)
+class _Patience:
+    attempts: int = 0
+    due_s: float = 0.0
+
+
+@dataclass
+class BadRowSinks:
+    """Gives entries to sinks; used by one thread.
+
+    Attributes:
+        chains: Have the rules of datasets.
+        ingests: Have the entries,
+        quarantine: and what became of them,
+        objects: and their rows.
+        posts: Sends what is signed, see ``SinkContext``.
+        folder: Of what sinks write, a folder a dataset.
+        cache: Of the home.
+        environment: Of the node.
+    """
+
+    chains: ChainStore
+    ingests: IngestStore
+    quarantine: QuarantineStore
+    objects: ObjectStore
+    posts: SignedPosting
+    folder: Path
+    cache: Path
+    environment: Mapping[str, str]
+    _patience: dict[_Key, _Patience] = field(default_factory=dict)
+
+    def deliver(self, record: DatasetRecord, now_s: float | None = None) -> Iterator[Delivery]:
+        """Give the sinks of a dataset what they did not have yet, and say how each went.
+
+        Args:
+            record: The dataset.
+            now_s: Of a clock that only goes forward: sinks that did not take something are left alone for a while, and
+                where one failed too often all that waits there is dropped; None: each is asked once.
+        """
+        # Here, as it reads YAML, which a node without bad rows need not load.
+        from odf_node.ingest.ingest_rules import find_rules
+
+        declared = find_rules(load_view(self.chains, record.id).attachments).sinks
+        entries = [*self.ingests.iter_quarantine(record.id)] if declared else []
+        if not entries:
+            return
+        with self._notes() as notes:
+            for each in declared:
+                key = str(record.id), json.dumps([each.name, each.parameters], sort_keys=True)
+                patience = self._patience.setdefault(key, _Patience())
+                if now_s is not None and patience.due_s > now_s:
+                    continue
+                taken = notes.setdefault(key[0], {})
+                last = taken.get(key[1], 0)
+                for entry in entries:
+                    if entry.id > last:
+                        delivery = self._give(each, record, entry)
+                        if delivery.told is Told.UNAVAILABLE and now_s is not None:
+                            delivery = _waited(delivery, patience, now_s)
+                        is_dropped = delivery.told is Told.DROPPED
+                        if delivery.told is not Told.UNAVAILABLE:
+                            taken[key[1]] = entries[-1].id if is_dropped else entry.id
+                            patience.attempts, patience.due_s = 0, 0.0
+                        yield delivery
+                        if is_dropped or delivery.told is Told.UNAVAILABLE:
+                            break
+
+    def waits(self, record: DatasetRecord) -> bool:
+        """Say whether a sink of the dataset is left alone for a while."""
+        return any(key[0] == str(record.id) and each.attempts for key, each in self._patience.items())
+
+    def _give(self, declared: DeclaredSink, record: DatasetRecord, entry: QuarantineFile) -> Delivery:
+        try:
+            sink = self._make(declared, record)
+            told, why = sink.deliver(self._bad_rows(record, entry))
+            return Delivery(declared.name, entry.id, Told(told), str(why)[:200])
+        except (ParameterError, BrokenPlugInError, OdfError) as error:
+            return Delivery(declared.name, entry.id, Told.UNAVAILABLE, str(error)[:200])
+        except Exception as error:  # noqa: BLE001 - code of others
+            return Delivery(declared.name, entry.id, Told.UNAVAILABLE, type(error).__name__)
+
+    def _make(self, declared: DeclaredSink, record: DatasetRecord) -> Sink:
+        kind = load_plug_in(Sink, declared.name, *declared.get_place())
+        environment = {name: value for name, value in self.environment.items() if not name.startswith(_OWN)}
+        context = SinkContext(folder=self.folder / record.name, environment=environment, send=self.posts.send)
+        made: Sink = kind(read_parameters(kind, declared.parameters), context)
+        return made
+
+    def _bad_rows(self, record: DatasetRecord, entry: QuarantineFile) -> BadRows:
+        reader = QuarantineReader(self.ingests, self.quarantine, self.objects)
+        return BadRows(
+            node=self.posts.node_id,
+            dataset=record.name,
+            dataset_id=str(record.id),
+            entry=entry.id,
+            source=entry.source,
+            set_aside_at=str(entry.created_at),
+            row_count=entry.row_count,
+            why=None if entry.batch is None else entry.batch.why,
+            iter_rows=lambda: map(_row_to_json, reader.iter_rows(record, entries=(entry.id,))),
+        )
+
+    @contextmanager
+    def _notes(self) -> Iterator[dict[str, dict[str, int]]]:
+        """Hold what was delivered, alone among all processes, and write it down behind."""
+        self.cache.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path = self.cache / NOTES_FILE
+        with (self.cache / _LOCK_FILE).open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            notes = _read_notes(path)
+            try:
+                yield notes
+            finally:
+                temporary = path.with_name(f".{NOTES_FILE}")
+                with suppress(OSError):  # then an entry comes twice
+                    temporary.touch(mode=0o600)  # parameters may have a secret
+                    temporary.write_text(json.dumps(notes), encoding="utf-8")
+                    temporary.replace(path)
+
+
+def _waited(delivery: Delivery, patience: _Patience, now_s: float) -> Delivery:
+    patience.attempts += 1
+    if patience.attempts < MOST_ATTEMPTS:
+        patience.due_s = now_s + wait_after_s(patience.attempts)
+        return delivery
+    return Delivery(delivery.sink, delivery.entry, Told.DROPPED, delivery.why)
+
+
+def _read_notes(path: Path) -> dict[str, dict[str, int]]:
+    """Return who had which entry last; a file that cannot be read is none, and entries come twice."""
+    try:
+        if path.stat().st_size > _MOST_NOTES_BYTES:
+            return {}
+        found = json.loads(path.read_bytes())
+        return {str(key): {str(sink): int(last) for sink, last in each.items()} for key, each in found.items()}
+    except (OSError, ValueError, TypeError, AttributeError, RecursionError):
+        return {}
+
+
+def _row_to_json(row: KeptRow) -> dict[str, Any]:
+    return {
+        "row": str(row.id),
+        "record": row.record,
+        "line": row.line,
+        "stage": row.stage,
+        "columns": dict(row.given),
+        "original": row.original,
+        "errors": row.errors,
+    }
