@@ -16,6 +16,7 @@ from support.nodes import RealNode
     [
         ("every: 15m", {"every": "15m"}),
         ("{every: 1d, derivatives: false}", {"every": "1d", "derivatives": False}),
+        ("{every: 1d, priority: low}", {"every": "1d", "priority": "low"}),
         ("{cron: 30 4 * * mon-fri, timeZone: Europe/Berlin}",
          {"cron": "30 4 * * mon-fri", "time_zone": "Europe/Berlin"}),
     ],
@@ -25,7 +26,7 @@ def test_schedule_is_read(text: str, schedule: dict) -> None:
 
 
 WRONG = [
-    ("x", "expected a map with every, cron, timeZone, derivatives"),
+    ("x", "expected a map with every, cron, timeZone, derivatives, priority"),
     ("{}", "expected either every or cron"),
     ("{every: 1h, cron: 0 4 * * *}", "expected either every or cron, such as"),
     ("every: 0m", "every: expected a number with s, m, h or d"),
@@ -35,6 +36,7 @@ WRONG = [
     ("{cron: 0 4 * * *, timeZone: Mars}", "timeZone: expected a zone"),
     ("{every: 1h, timeZone: UTC}", "timeZone: expected none with every"),
     ("{every: 1h, derivatives: no}", "derivatives: expected true or false"),
+    ("{every: 1h, priority: urgent}", "priority: expected one of high, normal, low"),
     ("evry: 1h", "evry: expected one of every, cron"),
     ("{every: 1h, datasets: '%'}", "datasets: expected one of every, cron"),
     ("every: 1h\n---\nevery: 2h", "expected a map"),
@@ -68,6 +70,6 @@ def test_add_refuses_a_mistake_with_its_place_and_makes_nothing(tmp_path: Path) 
     (tmp_path / "large.yaml").write_text(MANIFEST.format(text="evry: 1h"))
     ran = node.run("add", str(tmp_path / "large.yaml"))
     assert ran.code == 7
-    assert "expected in line 1, evry: one of every, cron, timeZone, derivatives" in ran.err
+    assert "expected in line 1, evry: one of every, cron, timeZone, derivatives, priority" in ran.err
     assert "did you mean 'every'?" in ran.err
     assert list_kept(node.home)["datasets"] == ()

@@ -28,6 +28,7 @@ from odf_protocol.events import (
     SetAttachments,
     SetPollingSource,
 )
+from support.nodes import ROOT_MANIFEST, RealNode
 from support.offers import Judge, PeerChain, PublisherHome, root_chain, select
 from support.signing import DATASET_KEY, NEW_KEY, OTHER_KEY
 
@@ -165,3 +166,25 @@ def test_status_and_schedule_show_what_fails_what_is_idle_and_what_comes_next(
 def test_node_without_schedules_says_where_they_are_set(judge: Judge, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--home", str(judge.home.path), "schedule"]) == 0
     assert "[[schedule]]" in capsys.readouterr().err
+
+
+def test_schedule_shows_what_failed_alone(tmp_path: Path) -> None:
+    """SCHED-9."""
+    node = RealNode(tmp_path / "home")
+    for name in ("good", "bad"):
+        (tmp_path / name).write_text(ROOT_MANIFEST.replace("name: cities", f"name: {name}"))
+        node.must("add", str(tmp_path / name))
+    ids = {each["name"]: DatasetId.parse(each["id"]) for each in node.must("list", "-o", "json").json()}
+    failed = Standing(
+        due_ms=None, attempts=3, ended_ms=NOTES.noted_ms, result=Result.UNAVAILABLE, text="away", well_ms=1
+    )
+    well = Standing(ended_ms=NOTES.noted_ms, result=Result.UPDATED)
+    places = {ids["good"]: NotedPlace(0, well), ids["bad"]: NotedPlace(0, failed)}
+    schedules = (Schedule(datasets="%", every="1h", priority="high"),)
+    assert write_notes(node.home / "cache", ScheduleNotes(NOTES.noted_ms, schedules, places, 1))
+    (row,) = node.must("schedule", "--failing", "-o", "json").json()
+    assert (row["dataset"], row["attempts"], row["text"]) == ("bad", 3, "away")
+    shown = node.must("schedule", "--failing").out
+    assert "TRIES" in shown
+    assert "good" not in shown
+    assert "every 1h, high priority" in node.must("schedule").out

@@ -330,6 +330,57 @@ def test_whatever_clocks_do_the_next_pull_is_never_further_than_the_schedule_or_
             plan.end(each.id, ended, now)
 
 
+def of(priority: str, datasets: str, every: str = "1d") -> Schedule:
+    return Schedule(datasets=datasets, every=every, priority=priority)
+
+
+def test_priority_goes_before_what_has_been_due_longer() -> None:
+    """SCHED-7."""
+    plan = table(A, B, C, schedules=(of("low", "a"), of("normal", "b"), of("high", "c")))
+    assert [names(plan.take_due(NOW + number, number)) for number in (1, 2, 3)] == [["c"], ["b"], ["a"]]
+
+
+def test_priority_is_a_quarter_of_an_hour_and_no_more() -> None:
+    """SCHED-7."""
+    schedules = (of("low", "a"), of("normal", "b"), of("high", "c"))
+    for later, first in ((15 * MINUTE - 1, "b"), (15 * MINUTE + 1, "a")):
+        plan = table(A, schedules=schedules)
+        plan.renew(schedules, [A, B], NOW + later)
+        assert names(plan.take_due(NOW + later, 1)) == [first]
+
+
+def test_derivative_has_the_priority_of_what_it_follows() -> None:
+    """SCHED-7."""
+    late, urgent = candidate("a.late", A), candidate("z.urgent", C)
+    plan = table(A, C, late, urgent, schedules=(of("low", "a"), of("high", "c")))
+    for each in plan.take_due(NOW, 2):
+        plan.end(each.id, WELL, NOW)
+    assert names(plan.take_due(NOW, 9)) == ["z.urgent", "a.late"]
+
+
+@given(st.integers(1, 12), st.integers(1, 3))
+def test_nothing_waits_for_ever_behind_a_higher_priority(urgent: int, at_once: int) -> None:
+    """SCHED-7: a place is never free for long, as what has priority is due again each second."""
+    takes, high = 10_000, [candidate(f"high{number}") for number in range(urgent)]
+    plan, now = table(A, *high, schedules=(of("low", "a", "1m"), of("high", "high%", "1s"))), NOW
+    ends: list[tuple[int, Candidate]] = []
+    waited = []
+    since = NOW
+    for _ in range(3_000):
+        for each in plan.take_due(now, at_once):
+            ends.append((now + takes, each))
+            if each == A:
+                waited.append(now - since)
+        due_ms = plan.find_next_due_ms(now)
+        now = min([end_ms for end_ms, _ in ends] + ([due_ms] if due_ms is not None else []))
+        for ended in [end for end in ends if end[0] <= now]:
+            ends.remove(ended)
+            plan.end(ended[1].id, WELL, now)
+            since = due_of(plan, A) or now if ended[1] == A else since
+    assert waited
+    assert max(waited) <= 30 * MINUTE + (urgent + 1) * takes
+
+
 @given(st.integers(0, 12), st.integers(2, 4), st.integers(0, 10_000))
 def test_sources_that_hang_for_ever_hold_up_good_ones_once_at_most(hanging: int, at_once: int, seed: int) -> None:
     """Each pull of a hanging source is ended after an hour, again and again; one of a good one takes ten seconds."""

@@ -283,6 +283,10 @@ class Shutdown:
     grace_seconds: int = _setting(10, "how long requests may go on after the node was told to stop", highest=3600)
 
 
+PRIORITIES: Final = ("high", "normal", "low")
+"""Of schedules, the first before the others."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schedule:
     """Own datasets that the daemon pulls by itself; of several [[schedule]] the first that names a dataset holds."""
@@ -296,6 +300,9 @@ class Schedule:
     )
     time_zone: str = _setting("UTC", "whose clocks cron means, such as Europe/Berlin")
     derivatives: bool = _setting(True, "pull own derivatives too, right after what they rest on")
+    priority: str = _setting(
+        "normal", "which go first of those that are due: high, normal or low (SCHED-7)", choices=PRIORITIES
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

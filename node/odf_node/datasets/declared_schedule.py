@@ -8,7 +8,7 @@ Source: clause SCHED-11 in ``spec/schedules.md``.
 from collections.abc import Callable
 from typing import Any, Final, NoReturn
 
-from odf_node.configuration.declaration import Schedule
+from odf_node.configuration.declaration import PRIORITIES, Schedule
 from odf_node.schedule_times import parse_cron, parse_every, parse_zone
 from odf_protocol.events import SetAttachments
 from odf_protocol.manifest.errors import ManifestError, find_nearest
@@ -111,11 +111,18 @@ def _read_flag(text: str) -> bool:
     return text == "true"
 
 
+def _read_priority(text: str) -> str:
+    if text not in PRIORITIES:
+        raise ValueError(f"expected one of {', '.join(PRIORITIES)}")
+    return text
+
+
 _KEYS: Final[dict[str, tuple[str, Callable[[str], Any]]]] = {
     "every": ("every", _read_every),
     "cron": ("cron", _read_cron),
     "timeZone": ("time_zone", _read_zone),
     "derivatives": ("derivatives", _read_flag),
+    "priority": ("priority", _read_priority),
 }
 
 

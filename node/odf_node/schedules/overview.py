@@ -78,7 +78,8 @@ class ScheduleOverview:
 
 def describe(schedule: Schedule) -> str:
     """Say in words when a schedule comes round."""
-    return f"every {schedule.every}" if schedule.every is not None else f"{schedule.cron} {schedule.time_zone}"
+    when = f"every {schedule.every}" if schedule.every is not None else f"{schedule.cron} {schedule.time_zone}"
+    return when if schedule.priority == "normal" else f"{when}, {schedule.priority} priority"
 
 
 def time_of(time_ms: int | None) -> Timestamp | None:

@@ -5,12 +5,16 @@ Source: clauses SCHED-1, SCHED-7, SCHED-8 and SCHED-11 in ``spec/schedules.md``.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from odf_node.configuration.declaration import Schedule
 from odf_node.schedule_times import Timing, parse_cron, parse_every
 from odf_node.schedules.standings import Ended, Standing, bring_forward, settle
 from odf_protocol.did import DatasetId
 from odf_protocol.names import fits_pattern
+
+HEAD_START_MS: Final = {"high": 15 * 60_000, "normal": 0, "low": -15 * 60_000}
+"""How much earlier what is due counts as due; no more, so nothing waits for ever.  # guess: a busy node's backlog"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +47,8 @@ class Place:
     """When the pull that runs began; None: none runs."""
     is_left: bool = False
     """That pull was to end long ago, so that it counts no more."""
+    followed: str = "normal"
+    """The priority of what it followed last, where it has no schedule."""
     is_asked_again: bool = False
     """What it rests on was pulled while it was."""
 
@@ -91,7 +97,7 @@ class Timetable:
                 self.places[key] = old
 
     def take_due(self, now_ms: int, at_once: int) -> list[Candidate]:
-        """Choose what is to begin now, the oldest first; it counts as running from now on (SCHED-7)."""
+        """Choose what is to begin now, the oldest first, by priority; it counts as running from now on (SCHED-7)."""
         running = [place for place in self.places.values() if place.began_ms is not None]
         hosts = {place.candidate.host for place in running} - {None}
         counted = [place for place in running if not place.is_left]
@@ -126,6 +132,7 @@ class Timetable:
         if not place.standing.is_failing and self._brings_readers(place):
             for reader in self._readers.get(dataset_id, ()):
                 if reader in self.places:
+                    self.places[reader].followed = self._priority_of(place)
                     self._ask(self.places[reader], now_ms)
         return place.standing
 
@@ -145,11 +152,14 @@ class Timetable:
 
     def _list_due(self, now_ms: int) -> list[Place]:
         found = [
-            (due_ms, place.candidate.name, number, place)
+            (due_ms - HEAD_START_MS[self._priority_of(place)], place.candidate.name, number, place)
             for number, place in enumerate(self.places.values())
             if place.began_ms is None and (due_ms := place.standing.due_ms) is not None and due_ms <= now_ms
         ]
         return [place for *_, place in sorted(found)]
+
+    def _priority_of(self, place: Place) -> str:
+        return place.followed if place.rule is None else self.schedules[place.rule].priority
 
     def _list_scheduled(self, candidates: Iterable[Candidate]) -> Iterator[Candidate]:
         """Yield those with a schedule, and those that follow one of these."""

@@ -9,19 +9,23 @@ from odf_node.schedules.overview import ScheduledDataset, time_of
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
+    parser.add_argument("--failing", action="store_true", help="only datasets whose last pull failed")
     add_output_format(parser, "table", "json")
 
 
 def run(context: Context, arguments: argparse.Namespace) -> int:
     """Show what the daemon noted; nobody is asked and nothing is changed."""
-    rows = [_row_of(each) for each in context.node.read_models.schedule_overview.list_datasets()]
+    found = context.node.read_models.schedule_overview.list_datasets()
+    rows = [_row_of(each) for each in found if each.standing.is_failing or not arguments.failing]
     if arguments.output_format == "json":
         context.console.json(rows)
         return 0
     shown = [{key: "-" if value is None else value for key, value in row.items()} for row in rows]
     columns = {"dataset": "DATASET", "when": "WHEN", "next": "NEXT", "last": "LAST", "result": "RESULT", "text": "WHY"}
+    if arguments.failing:
+        columns = {"dataset": "DATASET", "result": "RESULT", "attempts": "TRIES", "last_success": "WELL", **columns}
     empty = "no dataset is pulled by itself; [[schedule]] in the settings of 'odf-node serve' or a manifest says which"
-    context.console.table(shown, columns, empty=empty)
+    context.console.table(shown, columns, empty="no pull failed" if found and arguments.failing else empty)
     return 0
 
 
