@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from odf_node.cli.commands.completion import SHELLS
 from odf_node.cli.main import COMMANDS, main
+
+SHELLS = ("bash", "zsh", "fish")
 
 
 def script(capsys: pytest.CaptureFixture[str], shell: str) -> str:
@@ -63,6 +64,36 @@ def test_bash_completes_commands_options_files_and_datasets(
     assert {"rename", "repair", "repo", "restore"} <= complete("odf-node", "re")
     assert "--dry-run" in complete("odf-node", "pull", "--d")
     assert "sales.csv" in complete("odf-node", "ingest", "sales", "sa")
+
+
+def test_fish_completes_commands_actions_and_options(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    fish = shutil.which("fish")
+    if fish is None:
+        pytest.skip("fish is not on this machine")
+    path = tmp_path / "script"
+    path.write_text(script(capsys, "fish"))
+
+    def complete(line: str) -> set[str]:
+        program = f"source '{path}'; complete -C '{line}'"
+        done = subprocess.run(
+            [fish, "--no-config", "-c", program],
+            capture_output=True,
+            text=True,
+            check=True,
+            env={"HOME": str(tmp_path)},
+        )
+        return {each.partition("\t")[0] for each in done.stdout.splitlines()}
+
+    assert complete("odf-node sea") == {"search"}
+    assert complete("odf-node search --f") == {"--far"}
+    assert {"list", "show", "fix"} <= complete("odf-node quarantine ")
+
+
+def test_help_says_where_each_shell_looks(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["completion", "--help"])
+    shown = capsys.readouterr().out
+    assert all(f"odf-node completion {shell} > ~/" in shown for shell in SHELLS)
 
 
 def test_shell_that_is_not_known_is_refused_with_those_that_are(capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,7 +9,12 @@ from odf_node.cli.context import Context
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-SHELLS: Final = ("bash", "zsh", "fish")
+_PLACES: Final = {
+    "bash": "~/.local/share/bash-completion/completions/odf-node",
+    "zsh": "~/.zfunc/_odf-node    # with 'fpath+=~/.zfunc' before 'compinit' in ~/.zshrc",
+    "fish": "~/.config/fish/completions/odf-node.fish",
+}
+"""Where each shell looks for completions. Source: their manuals."""
 
 _FILES: Final = ("FILE", "MANIFEST", "FOLDER", "PLACE")
 """Parts of the names of arguments that stand for paths."""
@@ -21,13 +26,11 @@ _NAMES: Final = "odf-node list -o names 2>/dev/null"
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument(
-        "shell",
-        choices=SHELLS,
-        metavar="SHELL",
-        help="bash, zsh or fish; for bash: odf-node completion bash > "
-        "~/.local/share/bash-completion/completions/odf-node",
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = "Once, then in every new shell:\n" + "\n".join(
+        f"  odf-node completion {shell} > {place}" for shell, place in _PLACES.items()
     )
+    parser.add_argument("shell", choices=tuple(_PLACES), metavar="SHELL", help="bash, zsh or fish")
 
 
 def run(context: Context, arguments: argparse.Namespace) -> int:
