@@ -22,6 +22,7 @@ from odf_node.composition import Node, open_node
 from odf_node.datasets.naming import get_dataset
 from odf_node.datasets.writer import find_writing_time
 from support.nodes import RealNode
+from support.process_figures import list_family, processor_s, resident_bytes
 
 MANIFEST = """
 kind: DatasetSnapshot
@@ -53,28 +54,6 @@ def push(node: Node, number: int) -> None:
 
 def sizes_of(folder: Path) -> list[int]:
     return [path.stat().st_size for path in folder.rglob("*") if path.is_file()]
-
-
-def list_family(process: int) -> list[int]:
-    """List a process and all that it started."""
-    tasks = Path(f"/proc/{process}/task").glob("*/children")
-    return [
-        process,
-        *(each for task in tasks for child in task.read_text().split() for each in list_family(int(child))),
-    ]
-
-
-def processor_s(processes: list[int]) -> float:
-    """Add up what processes that live have used."""
-    found = [Path(f"/proc/{each}/stat").read_text().rsplit(")", 1)[1].split() for each in processes]
-    return sum(int(each[11]) + int(each[12]) for each in found) / os.sysconf("SC_CLK_TCK")
-
-
-def resident_bytes(process: int) -> int:
-    for line in Path(f"/proc/{process}/status").read_text().splitlines():
-        if line.startswith("VmRSS:"):
-            return int(line.split()[1]) * 1024
-    return 0
 
 
 def main(seconds: float) -> None:

@@ -1,6 +1,7 @@
 """A few rows before and after each stage of an ingest, for a person who rehearses it.
 
 Stages are run once more for it, up to where they end, by the engines that run them: what is shown is what they gave.
+What is read is shown of the first lines of the source, where these tell as much as all of it.
 
 Source: clause ING-25 in ``spec/ingest.md``.
 """
@@ -16,10 +17,15 @@ from odf_protocol.events import (
     MergeStrategyAppend,
     MergeStrategyChangelogStream,
     MergeStrategyUpsertStream,
+    ReadStepCsv,
+    ReadStepNdGeoJson,
+    ReadStepNdJson,
 )
 
 if TYPE_CHECKING:
     from odf_node.engines.sessions import EngineHost
+
+HEAD_BYTES: Final = 256 * 1024  # guess: a few rows of nearly any source
 
 __all__ = ["Stage", "StageSample", "sample_before_merge", "sample_result"]
 
@@ -61,7 +67,7 @@ def sample_before_merge(engines: "EngineHost", request: IngestRequest) -> tuple[
     """
     # Times and names of columns as the stages behind see them.
     read = replace(request, converters=(), validators=())
-    samples = [StageSample(Stage.READ, _first_rows(engines.convert(read).rows))]
+    samples = [StageSample(Stage.READ, _sample_head(engines, read) or _first_rows(engines.convert(read).rows))]
     if request.converters:
         samples.append(StageSample(Stage.CONVERTED, _first_rows(engines.convert(request).rows)))
     if request.preprocess is not None:
@@ -75,6 +81,26 @@ def sample_before_merge(engines: "EngineHost", request: IngestRequest) -> tuple[
         rows = tuple({name: value for name, value in row.items() if name not in hidden} for row in rows)
         samples.append(StageSample(Stage.QUERIED, rows))
     return tuple(samples)
+
+
+def _sample_head(engines: "EngineHost", request: IngestRequest) -> tuple[dict[str, Any], ...]:
+    """Show the first rows of the first lines of a source; none where all of it has to be read for them."""
+    step, source = request.read, request.source_path
+    is_of_lines = request.reader is None and isinstance(step, ReadStepCsv | ReadStepNdJson | ReadStepNdGeoJson)
+    # Types that nobody declared are guessed from more records.
+    guesses = not (step.ddl_schema or step.schema) and not (isinstance(step, ReadStepCsv) and not step.infer_schema)
+    if not is_of_lines or guesses or source.stat().st_size <= HEAD_BYTES:
+        return ()
+    with source.open("rb") as file:
+        lines = file.read(HEAD_BYTES)
+    head = source.with_name(f"head-{source.name}")
+    # A record that goes on behind the last line is broken in it, and no row.
+    head.write_bytes(lines[: lines.rfind(b"\n") + 1])
+    try:
+        rows = _first_rows(engines.convert(replace(request, source_path=head)).rows)
+    finally:
+        head.unlink()
+    return rows if len(rows) == MOST_ROWS else ()
 
 
 def sample_result(response: IngestResponse) -> tuple[StageSample, ...]:
