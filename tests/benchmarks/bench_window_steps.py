@@ -153,7 +153,7 @@ def measure(node: Node, folder: Path, first: int, portions: int) -> dict[str, li
 def main(portions: list[int]) -> None:
     """Print the table."""
     SparkEngine().prepare()
-    with tempfile.TemporaryDirectory() as name:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:  # the engine ends behind us
         folder = Path(name)
         add_all(folder, folder / "home")
         node = open_node(folder / "home")

@@ -4,14 +4,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-import numpy.typing as npt
-
 from odf_engines.contract import Watermark
 from odf_node.ports.rows import EventTimes
 from odf_protocol.events import DataSlice
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
     import pyarrow as pa
 
 Tables = Sequence["pa.Table | None"]
@@ -39,8 +38,10 @@ class InputRows:
     read_newest: Callable[[Sequence[DataSlice], Sequence[str]], Tables]
 
 
-def number_alike(columns: "Sequence[pa.ChunkedArray]", rows: int) -> npt.NDArray[np.int64]:
+def number_alike(columns: "Sequence[pa.ChunkedArray]", rows: int) -> "npt.NDArray[np.int64]":
     """Number rows so that those that are equal in all columns, and only those, have the same number, from 0 on."""
+    import numpy as np
+
     found = np.zeros(rows, dtype=np.int64)
     for column in columns if rows else ():
         codes = np.asarray(column.combine_chunks().dictionary_encode(null_encoding="encode").indices)

@@ -10,8 +10,6 @@ Source: WINDOW-11 in ``spec/extensions/event-windows.md``.
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from odf_node.derive.input_rows import InputRows, number_alike
 
 if TYPE_CHECKING:
@@ -52,6 +50,7 @@ def find_open_since(since_us: int, follows_us: int, inputs: Sequence[InputRows],
 
 
 def _first_that_leads_to(since_us: int, follows_us: int, tables: "Sequence[pa.Table]") -> int:
+    import numpy as np
     import pyarrow as pa
 
     if not tables:

@@ -1,9 +1,11 @@
 """What a run of a derivative did, and how those who observe hear of a step."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from odf_engines.contract import TransformInput, TransformRequest, TransformResponse
+from odf_engines.errors import LimitExceededError
 from odf_node.datasets.versions import columns_of_schema, version_of
 from odf_node.derive.step_figures import StepClock
 from odf_node.ports import DatasetRecord
@@ -11,7 +13,7 @@ from odf_node.ports.chains import ChainStore
 from odf_node.ports.observing import DatasetVersion, Run, RunKind
 from odf_protocol.transform_plan import PlannedInput
 
-__all__ = ["TransformReport", "note_step", "run_of_step"]
+__all__ = ["TransformReport", "naming_step", "note_step", "run_of_step"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,3 +62,20 @@ def note_step(run: Run, report: TransformReport, response: TransformResponse, cl
     run.rows, run.milliseconds = report.new_rows, dict(clock.milliseconds)
     if not report.up_to_date:
         run.written = version_of(report.record, columns_of_schema(response.schema))
+
+
+@contextmanager
+def naming_step(record: DatasetRecord, request: TransformRequest) -> Iterator[None]:
+    """Say of a limit that is reached inside at which step it was, and how much that was given (ENGINE-16).
+
+    Raises:
+        LimitExceededError: The same, with its place.
+    """
+    try:
+        yield
+    except LimitExceededError as error:
+        given = [part for each in request.inputs for part in (each.offset_interval, *each.earlier_intervals)]
+        rows = sum(part.row_count for part in given if part is not None)
+        where = f"the next step of {record.name}, over {rows:,} rows of its inputs"
+        where = f"{error.where}, {where}" if error.where else where
+        raise LimitExceededError(error.limit, allowed=error.allowed, found=error.found, where=where) from error

@@ -17,7 +17,7 @@ from odf_node.datasets.presence import Presence
 from odf_node.datasets.writer import ChainWriter
 from odf_node.derive.replay_records import make_record, sign_record
 from odf_node.derive.step_figures import StepClock, figures_of
-from odf_node.derive.step_report import TransformReport, note_step, run_of_step
+from odf_node.derive.step_report import TransformReport, naming_step, note_step, run_of_step
 from odf_node.derive.whole_inputs import WholeInputs
 from odf_node.engines.outputs import StagedOutputs
 from odf_node.engines.sessions import EngineHost
@@ -308,7 +308,7 @@ class Transformer:
                 request = rows.put_into(step.request, planned)
             whole_inputs = WholeInputs(self.chains, self.object_names, rows)
             completed = whole_inputs.complete(request, planned, session, is_redefined=view.is_redefined, clock=clock)
-            with clock.measuring("checking"):
+            with clock.measuring("checking"), naming_step(record, completed.request):
                 response = session.transform(completed.request)
             clock.split("checking", "computing", response.statistics.seconds)
             figures = figures_of(response, completed, checkpoint, milliseconds=clock.milliseconds)

@@ -10,8 +10,6 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-import numpy as np
-
 from odf_node.derive.input_rows import InputRows, number_alike
 from odf_protocol.events import DataSlice
 
@@ -27,6 +25,7 @@ def find_in_force(asked_us: int, table: InputRows, key: Sequence[str]) -> list[D
         table: Its rows.
         key: Its primary key.
     """
+    import numpy as np
     import pyarrow as pa
 
     found = [table.read_newest(each, key) for each in (table.earlier, table.new)]
