@@ -17,6 +17,7 @@ from odf_node.engines.sessions import EngineHost
 from odf_node.errors import UsageError
 from odf_node.ingest import drafts
 from odf_node.ingest.batch import Batch
+from odf_node.ingest.followed_rows import FollowedRows, find_place
 from odf_node.ingest.keyed import find_repeated, key_for
 from odf_node.ingest.push_sources import choose_push_source
 from odf_node.ingest.report import IngestReport
@@ -102,6 +103,11 @@ class Ingestor:
         ingest.manifest_check.ManifestCheck(self.sources, self.engines.get_ingest_engine(), find_columns).check(
             snapshot
         )
+        self._followed.check(snapshot)
+
+    @property
+    def _followed(self) -> FollowedRows:
+        return FollowedRows(self.chains, self.documents, self.object_names, self.objects, self.engines.rows)
 
     @property
     def _references(self) -> References:
@@ -174,9 +180,7 @@ class Ingestor:
             try:
                 state, session = self._state_of(view, place), name_session(record.id)
                 with clock.measuring_alone(IngestStage.FETCH, _kind_of(step)):
-                    fetched = await self.sources.fetch(
-                        step, state=state, now=system_time, folder=Path(folder), session=session
-                    )
+                    fetched = await self._fetch(step, record, state, Path(folder), session, now=system_time)
             except SourceNotFoundError as error:
                 names = list_variables(source.fetch)
                 if not names:
@@ -194,6 +198,23 @@ class Ingestor:
         await finish_in_thread(self._drop_superseded)
         # A source that has more and names no new state would give the same piece for ever.
         return replace(report, has_more=fetched.has_more and new_state not in {None, view.source_state})
+
+    async def _fetch(
+        self,
+        step: "FetchStep",
+        record: DatasetRecord,
+        state: SourceState | None,
+        folder: Path,
+        session: str,
+        *,
+        now: Timestamp,
+    ) -> Fetched | UpToDate:
+        followed = find_place(step)
+        if followed is None:
+            return await self.sources.fetch(step, state=state, now=now, folder=folder, session=session)
+        return await finish_in_thread(
+            lambda: self._followed.fetch(followed, record, state=state, folder=folder, now=now)
+        )
 
     async def _prepare(self, steps: "tuple[PrepStep, ...]", fetched: Fetched, folder: Path, clock: StageClock) -> Path:
         if not steps:

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from odf_protocol.manifest.snapshot_error import At
 
 
+DATASET_SCHEME: Final = "dataset"
+"""Of URLs of datasets of this node, which are no business of readers of what is outside (ING-43)."""
+
+
 class SourceNotFoundError(NotFoundError):
     """Nothing is at the place that the source names."""
 

@@ -7,6 +7,9 @@ from urllib.parse import urlsplit
 from odf_node.configuration.declaration import Schedule
 from odf_node.datasets.chains import load_view
 from odf_node.datasets.declared_schedule import find_schedule
+from odf_node.datasets.naming import get_dataset
+from odf_node.errors import UnknownDatasetError
+from odf_node.ingest.followed_rows import find_place
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.datasets import DatasetRecord, Origin
 from odf_node.schedules.timetable import Candidate
@@ -38,20 +41,24 @@ class CandidateReader:
         if known is not None and known[:2] == (record.head.hash, record.name):
             return known
         try:
-            candidate = _candidate_of(record, load_view(self.chains, record.id))
+            candidate = self._candidate_of(record, load_view(self.chains, record.id))
         except OdfError:
             candidate = None  # 'status' and 'verify' say what is wrong with it; it must not stop the others
         return record.head.hash, record.name, candidate
 
-
-def _candidate_of(record: DatasetRecord, view: DatasetView) -> Candidate | None:
-    if record.kind is DatasetKind.DERIVATIVE:
-        inputs = () if view.transform is None else tuple(input_ids(view.transform))
-        return Candidate(record.id, record.name, inputs, schedule=_schedule_of(record, view))
-    source = view.polling_source
-    if source is None:
-        return None
-    return Candidate(record.id, record.name, host=_host_of(source), schedule=_schedule_of(record, view))
+    def _candidate_of(self, record: DatasetRecord, view: DatasetView) -> Candidate | None:
+        if record.kind is DatasetKind.DERIVATIVE:
+            inputs = () if view.transform is None else tuple(input_ids(view.transform))
+            return Candidate(record.id, record.name, inputs, schedule=_schedule_of(record, view))
+        source = view.polling_source
+        if source is None:
+            return None
+        followed = find_place(source.fetch)
+        inputs = ()
+        if followed is not None:
+            with suppress(UnknownDatasetError):  # the pull says so
+                inputs = (get_dataset(self.chains, followed.name).id,)
+        return Candidate(record.id, record.name, inputs, _host_of(source), _schedule_of(record, view))
 
 
 def _schedule_of(record: DatasetRecord, view: DatasetView) -> Schedule | None:

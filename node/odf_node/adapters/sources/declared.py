@@ -15,7 +15,7 @@ from odf_node.adapters.sources.images import command_of, find_image
 from odf_node.adapters.sources.postgres_place import POSTGRES_SCHEMES, parse_postgres_url
 from odf_node.adapters.sources.url import show_url
 from odf_node.ports.images import ImageShelf
-from odf_node.ports.sources import COMMANDS_SETTING, Commands
+from odf_node.ports.sources import COMMANDS_SETTING, DATASET_SCHEME, Commands
 from odf_protocol.errors import MalformedError, UnsupportedError
 from odf_protocol.events import (
     EventTimeSourceFromPath,
@@ -32,7 +32,7 @@ from odf_protocol.manifest.snapshot_error import At
 __all__ = ["check_container", "check_fetch", "check_prepare"]
 
 _WEB_SCHEMES: Final = ("http", "https")
-_SCHEMES: Final = (*_WEB_SCHEMES, "file", FTP_SCHEME, SCHEME, *POSTGRES_SCHEMES)
+_SCHEMES: Final = (*_WEB_SCHEMES, "file", FTP_SCHEME, SCHEME, *POSTGRES_SCHEMES, DATASET_SCHEME)
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 _TEMPLATE: Final = "${{"
 _WHOLE_TEMPLATE: Final = re.compile(r"\$\{\{.*?\}\}")
@@ -109,7 +109,8 @@ def _check_url(url: str, at: At) -> None:
     if scheme is None or scheme[1].lower() not in _SCHEMES:
         at.reject(
             "http://..., https://..., ftp://host/path, file:///absolute/path, "
-            "sqlite:///absolute/path.db?table=...&by=... or postgresql://user@host/database?table=...&by=...",
+            "sqlite:///absolute/path.db?table=...&by=..., postgresql://user@host/database?table=...&by=... "
+            "or dataset:NAME",
             show_url(url),
             [f"{each}:" for each in _SCHEMES],
         )

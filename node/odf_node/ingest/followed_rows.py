@@ -1,0 +1,242 @@
+"""Other datasets of this node as sources of roots: their new rows, by offsets.
+
+Source: clause ING-43 in ``spec/ingest.md``.
+"""
+
+import json
+import secrets
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from odf_node.datasets.chains import iter_slices, load_view
+from odf_node.datasets.engine_rows import EngineRows
+from odf_node.datasets.naming import get_dataset
+from odf_node.datasets.presence import Presence
+from odf_node.errors import UnknownDatasetError
+from odf_node.keys.disputes import Disputes
+from odf_node.ports import DatasetRecord, ObjectStore
+from odf_node.ports.chains import ChainStore
+from odf_node.ports.documents import DocumentStore
+from odf_node.ports.object_names import ObjectNames
+from odf_node.ports.rows import RowsCache
+from odf_node.ports.sources import DATASET_SCHEME, Fetched, UpToDate
+from odf_protocol.dataset_view import DatasetView
+from odf_protocol.did import DatasetId
+from odf_protocol.errors import MalformedError, RejectedError
+from odf_protocol.events import (
+    DataSlice,
+    FetchStep,
+    FetchStepUrl,
+    ReadStepParquet,
+    SetPollingSource,
+    SourceState,
+)
+from odf_protocol.manifest import DatasetSnapshot
+from odf_protocol.manifest.snapshot_error import At
+from odf_protocol.multihash import Multihash
+from odf_protocol.timestamp import Timestamp
+from odf_protocol.transform_plan import input_ids
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["DatasetPlace", "FollowedRows", "find_place", "parse_dataset_url"]
+
+CURSOR: Final = "odf-node/dataset-cursor"
+"""The kind of a source state: how far a dataset was read; other nodes ignore it."""
+
+MOST_BATCH_BYTES: Final = 512 * 1024 * 1024
+"""Of slices in a batch; one that is larger is a batch of its own.  # guess: as of datasets that are looked into"""
+
+_EXPECTED: Final = "dataset:NAME or dataset:did:odf:..., and perhaps ?op=true"
+_TEMPLATE: Final = "${{"
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetPlace:
+    """A dataset of this node, and whether its operations are read as a column."""
+
+    name: str
+    has_operations: bool
+
+
+def find_place(step: FetchStep) -> DatasetPlace | None:
+    """Say which dataset a fetch step reads; None: it reads something else, or what a template will say.
+
+    Raises:
+        MalformedError: It is a URL of a dataset, and none.
+    """
+    if not isinstance(step, FetchStepUrl) or _TEMPLATE in step.url:
+        return None
+    return parse_dataset_url(step.url) if step.url.lower().startswith(f"{DATASET_SCHEME}:") else None
+
+
+def parse_dataset_url(url: str) -> DatasetPlace:
+    """Read the URL of a dataset.
+
+    Raises:
+        MalformedError: It is none.
+    """
+    parts = urlsplit(url)
+    options = parse_qsl(parts.query, keep_blank_values=True)
+    if parts.netloc or parts.fragment or not parts.path or options not in ([], [("op", "true")]):
+        raise MalformedError("URL of a dataset", expected=_EXPECTED, found=url)
+    return DatasetPlace(unquote(parts.path), bool(options))
+
+
+@dataclass(frozen=True, slots=True)
+class FollowedRows:
+    """Reads what datasets of this node gained; whoever fetches holds a lease."""
+
+    chains: ChainStore
+    documents: DocumentStore
+    object_names: ObjectNames
+    objects: ObjectStore
+    cache: RowsCache
+
+    def check(self, snapshot: DatasetSnapshot) -> None:
+        """Refuse a manifest whose source could never be followed: an unknown dataset, itself, one that rests on it.
+
+        Raises:
+            SnapshotError: It is such.
+        """
+        for index, event in enumerate(snapshot.metadata):
+            if isinstance(event, SetPollingSource):
+                self._check(event, snapshot.name, At() / "metadata" / index)
+
+    def _check(self, source: SetPollingSource, follower: str, at: At) -> None:
+        try:
+            place = find_place(source.fetch)
+        except MalformedError as error:
+            (at / "fetch" / "url").reject(str(error.expected), str(error.found))
+        if place is None:
+            return
+        if place.name.lower() == follower.lower():
+            (at / "fetch" / "url").reject("another dataset", f"'{follower}' itself")
+        if not isinstance(source.read, ReadStepParquet):
+            kind = type(source.read).__name__.removeprefix("ReadStep")
+            (at / "read" / "kind").reject("Parquet, as which rows of datasets come", kind)
+        try:
+            found = get_dataset(self.chains, place.name)
+        except UnknownDatasetError:
+            (at / "fetch" / "url").reject("a dataset of this node", place.name)
+        with suppress(UnknownDatasetError):  # which is about to be made
+            if self._rests_on(found.id, get_dataset(self.chains, follower).id):
+                (at / "fetch" / "url").reject("no circle", f"'{found.name}', which rests on '{follower}'")
+
+    def fetch(
+        self, place: DatasetPlace, follower: DatasetRecord, *, state: SourceState | None, folder: Path, now: Timestamp
+    ) -> Fetched | UpToDate:
+        """Bring the rows behind the last offset that was read, whole slices, as one Parquet file.
+
+        Raises:
+            UnknownDatasetError: There is no such dataset here.
+            RejectedError: It rests on the follower, its history was replaced, or it has corrections that would be lost.
+            ObjectsAbsentError: Files are not here, or nobody checked their rows.
+            FrozenDatasetError: Two histories of it are signed.
+        """
+        record = get_dataset(self.chains, place.name)
+        if self._rests_on(record.id, follower.id):
+            raise RejectedError("ING-43 no-circles", expected=f"a dataset that does not rest on '{follower.name}'")
+        Disputes(self.chains, self.documents).require_undisputed(record.id, record.name)
+        view = load_view(self.chains, record.id)
+        last = self._find_last(state, record)
+        slices, has_more = self._choose(record.id, last)
+        if not slices or view.schema is None:
+            return UpToDate()
+        Presence(self.object_names, self.objects).require_checked(record, (each.physical_hash for each in slices))
+        paths = EngineRows(self.chains, self.objects, self.cache).get_paths(record.id, slices)
+        target = folder / f"rows-{secrets.token_hex(8)}"
+        _write_rows(paths, view, place, record.name, last, target)
+        value = {"dataset": str(record.id), "offset": slices[-1].offset_interval.end, "block": str(record.head.hash)}
+        cursor = SourceState(source_name="default", kind=CURSOR, value=json.dumps(value))
+        return Fetched(
+            path=target, name=f"dataset:{record.name}", source_state=cursor, event_time=now, has_more=has_more
+        )
+
+    def _choose(self, dataset_id: DatasetId, last: int) -> tuple[list[DataSlice], bool]:
+        chosen: list[DataSlice] = []
+        for each in iter_slices(self.chains, dataset_id):
+            if each.offset_interval.end <= last:
+                continue
+            if chosen and sum(one.size for one in chosen) + each.size > MOST_BATCH_BYTES:
+                return chosen, True
+            chosen.append(each)
+        return chosen, False
+
+    def _find_last(self, state: SourceState | None, record: DatasetRecord) -> int:
+        """Return the last offset that was read; of another dataset nothing was read: -1."""
+        if state is None or state.kind != CURSOR:
+            return -1
+        try:
+            found = json.loads(state.value)
+            offset, block = int(found["offset"]), Multihash.parse(found["block"])
+            is_same = found["dataset"] == str(record.id)
+        except (ValueError, KeyError, TypeError, RecursionError, MalformedError) as error:
+            raise MalformedError(CURSOR, expected="dataset, offset and block", found=state.value[:200]) from error
+        if is_same and self.chains.find_block(record.id, block) is None:
+            expected = f"block {block} in '{record.name}', up to which it was read"
+            raise RejectedError("ING-43 history-stays", expected=expected, found="another history")
+        return offset if is_same else -1
+
+    def _rests_on(self, dataset_id: DatasetId, other: DatasetId) -> bool:
+        waiting, known = [dataset_id], {dataset_id}
+        while waiting:
+            each = waiting.pop()
+            if each == other:
+                return True
+            for found in self._iter_origins(each):
+                if found not in known:
+                    known.add(found)
+                    waiting.append(found)
+        return False
+
+    def _iter_origins(self, dataset_id: DatasetId) -> Iterator[DatasetId]:
+        if self.chains.find_dataset(dataset_id) is None:
+            return
+        view = load_view(self.chains, dataset_id)
+        if view.transform is not None:
+            yield from input_ids(view.transform)
+        with suppress(UnknownDatasetError, MalformedError):
+            place = None if view.polling_source is None else find_place(view.polling_source.fetch)
+            if place is not None:
+                yield get_dataset(self.chains, place.name).id
+
+
+def _write_rows(
+    paths: tuple[Path, ...], view: DatasetView, place: DatasetPlace, name: str, last: int, target: Path
+) -> None:
+    """Write the rows behind an offset into one file, without the columns that the follower makes itself."""
+    import pyarrow.parquet as pq
+
+    words = view.vocabulary
+    writer: pq.ParquetWriter | None = None
+    try:
+        for path in paths:
+            for batch in pq.ParquetFile(path).iter_batches(batch_size=65_536):
+                rows = _new_rows(batch, words.offset, last)
+                if not place.has_operations and any(rows.column(words.op).to_pylist()):
+                    expected = "rows that are appended; with ?op=true operations are a column, for ChangelogStream"
+                    found = f"corrections in '{name}'"
+                    raise RejectedError("ING-43 no-lost-corrections", expected=expected, found=found)
+                left_out = [words.offset, words.system_time] + ([] if place.has_operations else [words.op])
+                table = rows.drop_columns(left_out)
+                if place.has_operations and words.op != "op":
+                    table = table.rename_columns({words.op: "op"})
+                writer = writer or pq.ParquetWriter(target, table.schema)
+                writer.write_table(table)
+    finally:
+        if writer is not None:
+            writer.close()
+
+
+def _new_rows(batch: "pa.RecordBatch", offset: str, last: int) -> "pa.Table":
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    table = pa.Table.from_batches([batch])
+    return table.filter(pc.greater(table.column(offset), last))

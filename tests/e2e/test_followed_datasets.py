@@ -1,0 +1,147 @@
+"""Datasets of this node as sources of roots (clause ING-43)."""
+
+import json
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from odf_node.composition import open_node
+from odf_node.configuration.declaration import Schedule
+from odf_node.schedules.candidates import CandidateReader
+from odf_node.schedules.standings import Ended, Result
+from odf_node.schedules.timetable import Timetable
+from support.nodes import RealNode
+
+PUSHED = """
+kind: DatasetSnapshot
+version: 1
+content:
+  name: NAME
+  kind: Root
+  metadata:
+    - kind: AddPushSource
+      sourceName: default
+      read: {kind: Csv, header: true, ddlSchema: [event_time TIMESTAMP, city STRING, n BIGINT]}
+      merge: {MERGE}
+"""
+FOLLOWER = """
+kind: DatasetSnapshot
+version: 1
+content:
+  name: NAME
+  kind: Root
+  metadata:
+    - kind: SetPollingSource
+      fetch: {kind: Url, url: "dataset:OTHER"}
+      read: {kind: Parquet}
+      merge: {MERGE}
+"""
+FIRST = "event_time,city,n\n2024-01-01T00:00:00Z,Bern,1\n2024-01-02T00:00:00Z,Rome,2\n"
+NOW = 1_700_000_000_000
+SECOND = "event_time,city,n\n2024-01-03T00:00:00Z,Oslo,3\n"
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> RealNode:
+    return RealNode(tmp_path / "home")
+
+
+def write(node: RealNode, text: str, name: str, other: str = "", merge: str = "kind: Append") -> str:
+    path = node.home.with_name(f"{name}.yaml")
+    path.write_text(text.replace("NAME", name).replace("OTHER", other).replace("MERGE", merge))
+    return str(path)
+
+
+def ingest(node: RealNode, name: str, rows: str) -> None:
+    ran = node.run("ingest", name, "--stdin", standard_input=rows)
+    assert ran.code == 0, ran.err
+
+
+def rows(node: RealNode, name: str) -> list[tuple[int, str, int]]:
+    lines = node.must("tail", name, "-n", "100", "-o", "ndjson").out.splitlines()
+    return [(row["op"], row["city"], row["n"]) for row in map(json.loads, lines)]
+
+
+def test_each_new_row_is_taken_once(node: RealNode) -> None:
+    node.must("add", write(node, PUSHED, "cities"))
+    node.must("add", write(node, FOLLOWER, "copy", "cities"))
+    assert "up to date" in node.must("pull", "copy").out
+    ingest(node, "cities", FIRST)
+    assert "2 rows" in node.must("pull", "copy").out
+    before = node.must("log", "copy", "-o", "yaml").out
+    assert "odf-node/dataset-cursor" in before
+    assert "dataset:cities" in before
+    assert "up to date" in node.must("pull", "copy").out
+    assert node.must("log", "copy", "-o", "yaml").out == before
+    ingest(node, "cities", SECOND)
+    node.must("pull", "copy")
+    assert rows(node, "copy") == [(0, "Bern", 1), (0, "Rome", 2), (0, "Oslo", 3)]
+
+
+def test_corrections_are_followed_as_operations_and_never_appended(node: RealNode) -> None:
+    node.must("add", write(node, PUSHED, "cities", merge="kind: Snapshot, primaryKey: [city]"))
+    node.must("add", write(node, FOLLOWER, "copy", "cities"))
+    changelog = "kind: ChangelogStream, primaryKey: [city]"
+    node.must("add", write(node, FOLLOWER, "changes", "cities?op=true", changelog))
+    ingest(node, "cities", FIRST)
+    node.must("pull", "copy", "changes")
+    ingest(node, "cities", SECOND)  # the others are gone from the snapshot
+    before = node.must("log", "copy").out
+    refused = node.run("pull", "copy")
+    assert (refused.code, "no-lost-corrections" in refused.err) == (4, True)
+    assert node.must("log", "copy").out == before
+    node.must("pull", "changes")
+    assert sorted(rows(node, "changes")) == sorted(rows(node, "cities"))
+    assert {op for op, *_ in rows(node, "changes")} == {0, 1}
+
+
+@pytest.mark.parametrize(
+    ("other", "says"),
+    [
+        ("nothing", "a dataset of this node"),
+        ("copy", "itself"),
+        ("COPY", "itself"),
+        ("cities?op=1", "dataset:NAME"),
+        ("cities#x", "dataset:NAME"),
+        ("//host/cities", "dataset:NAME"),
+        ("", "dataset:NAME"),
+    ],
+)
+def test_dataset_that_cannot_be_followed_is_refused_by_add(node: RealNode, other: str, says: str) -> None:
+    node.must("add", write(node, PUSHED, "cities"))
+    before = node.must("list").out
+    ran = node.run("add", write(node, FOLLOWER, "copy", other))
+    assert (ran.code, says in ran.err) == (7, True), ran.err
+    assert node.must("list").out == before
+
+
+def test_circle_is_refused_by_change_and_by_a_pull(node: RealNode) -> None:
+    node.must("add", write(node, PUSHED, "cities"))
+    node.must("add", write(node, FOLLOWER, "copy", "cities"))
+    node.must("add", write(node, FOLLOWER, "copy.two", "copy"))
+    before = node.must("log", "copy").out
+    ran = node.run("change", "copy", write(node, FOLLOWER, "copy", "copy.two"))
+    assert ran.code != 0
+    assert "which rests on 'copy'" in ran.err
+    assert node.must("log", "copy").out == before
+    # By a name that another dataset has now.
+    node.must("rename", "cities", "cities.old")
+    node.must("rename", "copy.two", "cities")
+    ran = node.run("pull", "copy")
+    assert (ran.code, "no-circles" in ran.err) == (4, True), ran.err
+    assert node.must("log", "copy").out == before
+
+
+def test_follower_is_due_after_what_it_follows(node: RealNode) -> None:
+    """SCHED-8."""
+    node.must("add", write(node, FOLLOWER.replace("dataset:OTHER", "https://example.org/x"), "cities"))
+    node.must("add", write(node, FOLLOWER, "copy", "cities"))
+    with closing(open_node(node.home)) as opened:
+        found = CandidateReader(opened.chains).list_candidates()
+    plan = Timetable({})
+    plan.renew((Schedule(datasets="cities", every="1d"),), found, NOW)
+    for name in ("cities", "copy"):
+        (due,) = plan.take_due(NOW, 2)
+        assert due.name == name
+        plan.end(due.id, Ended(Result.UPDATED), NOW)
