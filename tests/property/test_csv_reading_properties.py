@@ -56,6 +56,10 @@ def test_every_record_is_read_or_broken_and_none_is_lost(
     assert set(records.broken) == broken
     assert records.record_count == count
     spans = list(iter_spans(data, dialect))
+    for record in iter_records(data, dialect):
+        fields = [field.decode("utf-8", "backslashreplace") or None for field in record.fields]
+        if not record.fields[0].startswith(b"\xef\xbb\xbf"):  # a record by itself, it would be a mark
+            assert [text for _, text in records.split(data[record.start : record.end])] == fields
     found = [(original.record, original.raw) for original in records.find_originals(range(1, count + 1))]
     assert found == [(number, data[start:end]) for number, (start, end) in enumerate(spans, start=1)]
 

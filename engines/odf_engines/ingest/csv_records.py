@@ -246,8 +246,10 @@ def _wrong_width(expected: int, found: int) -> tuple[FieldError]:
 
 def _splitter(dialect: CsvDialect, names: tuple[str, ...]) -> Split:
     def split(raw: bytes) -> Iterator[tuple[str, str | None]]:
-        record = next(iter_records(raw, dialect), None)
-        for index, field in enumerate(() if record is None else record.fields):
+        # Without quotes every separator separates.
+        plain = None if dialect.quote in raw else raw.split(dialect.separator)
+        record = next(iter_records(raw, dialect), None) if plain is None else None
+        for index, field in enumerate(plain or (() if record is None else record.fields)):
             name = names[index] if index < len(names) else f"column_{index + 1}"
             yield name, field.decode("utf-8", "backslashreplace") or None
 

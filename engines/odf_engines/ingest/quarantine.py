@@ -21,6 +21,7 @@ from odf_engines.ingest.json_records import split_object
 from odf_engines.ingest.source_text import InvalidTextError, decode_text
 from odf_engines.records.source_records import (
     ERRORS,
+    ERRORS_TYPE,
     RECORD,
     FieldError,
     OriginalRecord,
@@ -149,8 +150,12 @@ def rows_of_errors(batches: Iterable[pa.RecordBatch]) -> Iterator[QuarantinedRow
     """Give the rows of batches of record numbers and lists of what kept these from being converted."""
     for batch in batches:
         for start in range(0, batch.num_rows, BATCH_ROWS):
-            for row in batch.slice(start, BATCH_ROWS).to_pylist():
-                yield QuarantinedRow(row[RECORD], "convert", tuple(FieldError(**error) for error in row[ERRORS]))
+            rows = batch.slice(start, BATCH_ROWS)
+            lists = rows.column(ERRORS)
+            texts = (lists.flatten().field(field.name).to_pylist() for field in ERRORS_TYPE.value_type)
+            errors = map(FieldError, *texts)
+            for record, count in zip(rows.column(RECORD).to_pylist(), lists.value_lengths().to_pylist(), strict=True):
+                yield QuarantinedRow(record, "convert", tuple(islice(errors, count)))
 
 
 def write_quarantine(
@@ -227,7 +232,9 @@ def _joined(rows: Iterable[QuarantinedRow]) -> Iterator[QuarantinedRow]:
             yield from same
             continue
         first, *others = same
-        yield replace(first, errors=first.errors + tuple(error for row in others for error in row.errors))
+        if others:
+            first = replace(first, errors=first.errors + tuple(error for row in others for error in row.errors))
+        yield first
 
 
 def _line(
