@@ -119,7 +119,6 @@ WRONG = {
         {"prepare": "[{kind: Pipe, command: [sort]}]"},
         "prepare[0].kind: expected no command, as nobody may run one here (the setting ingest.commands = 'sandboxed'",
     ),
-    "shapefile": ({"read": "{kind: EsriShapefile}"}, "read.kind: expected a format that is built here"),
     "encoding": ({"read": "{kind: Csv, encoding: utf-7}"}, "expected an encoding that is read here (utf8, iso"),
     "json-encoding": ({"read": "{kind: NdJson, encoding: utf61}"}, "did you mean 'utf-16'?"),
     "date-format": ({"read": "{kind: Csv, dateFormat: yyyy-MM-dd}"}, "read.dateFormat: expected a pattern"),

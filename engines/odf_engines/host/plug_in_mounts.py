@@ -6,6 +6,8 @@ Source: clause VALID-3 in ``spec/validation.md``.
 """
 
 from contextlib import suppress
+from importlib.util import find_spec
+from pathlib import Path
 
 from odf_engines.errors import SandboxUnavailableError
 from odf_engines.host import datafusion_runtime
@@ -16,6 +18,7 @@ from odf_engines.sandbox.profile import Mount
 __all__ = ["plug_in_mounts"]
 
 _PLACE = "/runtime/plug-ins"
+_SHAPES = "shapefile"  # one file, which reads Shapefiles
 
 
 def plug_in_mounts() -> tuple[Mount, ...]:
@@ -33,4 +36,6 @@ def plug_in_mounts() -> tuple[Mount, ...]:
         runtime = datafusion_runtime.find_runtime()
         shown = (*runtime.files, ("datafusion", dict(runtime.packages)["datafusion"]))
         mounts += [Mount(path, f"{_PLACE}/{place}") for place, path in shown]
+    if (module := find_spec(_SHAPES)) is not None and module.origin is not None:
+        mounts.append(Mount(Path(module.origin).resolve(), f"{_PLACE}/{_SHAPES}.py"))
     return tuple(mounts)

@@ -17,7 +17,6 @@ from odf_protocol.errors import UnsupportedError
 from odf_protocol.events import (
     AddPushSource,
     ReadStepCsv,
-    ReadStepEsriShapefile,
     ReadStepParquet,
     SetPollingSource,
     Transform,
@@ -41,10 +40,6 @@ def check_source(
         _check_preprocess(source.preprocess, preprocessed_by, at / "preprocess")
     read = source.read
     here = at / "read"
-    if isinstance(read, ReadStepEsriShapefile):
-        (here / "kind").reject(
-            "a format that is built here (Shapefile is not yet: convert it to GeoJson)", "EsriShapefile"
-        )
     try:
         check_encoding(read)
         times = parse_times(read)

@@ -19,6 +19,7 @@ from odf_engines.ingest.parquet_records import read_parquet
 from odf_engines.ingest.plug_in_records import NEEDED_STEP, read_with
 from odf_engines.ingest.read_options import check_encoding, parse_dialect, parse_times
 from odf_engines.ingest.result import Folders
+from odf_engines.ingest.shapefile_features import write_features
 from odf_engines.ingest.source_schema import (
     SAMPLE_RECORDS,
     adapt_undeclared,
@@ -38,6 +39,7 @@ from odf_protocol.errors import UnsupportedError
 from odf_protocol.events import (
     ReadStep,
     ReadStepCsv,
+    ReadStepEsriShapefile,
     ReadStepGeoJson,
     ReadStepJson,
     ReadStepNdGeoJson,
@@ -152,6 +154,10 @@ def read_source(
             result = _read_csv(step, source, source_name, declared, adapted, records_path)
         case ReadStepParquet():
             result = ReadResult(*read_parquet(source, source_name, declared, vocabulary, records_path))
+        case ReadStepEsriShapefile(sub_path=sub_path):
+            features = write_features(source, source_name, sub_path, scratch)
+            as_features = ReadStepNdGeoJson(schema=step.schema)
+            result = _read_json(as_features, features, source_name, declared, adapted, records_path)
         case ReadStepJson() | ReadStepNdJson() | ReadStepGeoJson() | ReadStepNdGeoJson():
             result = _read_json(step, source, source_name, declared, adapted, records_path)
         case _:

@@ -12,7 +12,7 @@ from xml.parsers import expat
 
 from odf_engines.readers.contract import BrokenFileError
 
-__all__ = ["check_parts"]
+__all__ = ["check_parts", "check_sizes"]
 
 _MOST_ENTRIES: Final = 10_000  # guess: a workbook of a thousand sheets has some thousand
 _MOST_BYTES: Final = 1024**3  # guess: ten times the largest sheets of a million rows
@@ -32,7 +32,8 @@ def check_parts(file: BinaryIO) -> None:
     try:
         with zipfile.ZipFile(file) as archive:
             entries = archive.infolist()
-            _check_sizes(entries)
+            check_sizes(entries)
+            _check_texts(entries)
             for each in entries:
                 with archive.open(each) as part:
                     _check_part(part, each.filename)
@@ -42,17 +43,27 @@ def check_parts(file: BinaryIO) -> None:
         raise BrokenFileError("it is no Excel workbook of the kind .xlsx; save it as one") from error
 
 
-def _check_sizes(entries: list[zipfile.ZipInfo]) -> None:
-    """Bound what parts unpack to; each ends where the directory says, or it is refused when it is read."""
+def check_sizes(entries: list[zipfile.ZipInfo]) -> None:
+    """Bound what the parts of a zip unpack to; each ends where the directory says, or it is refused when it is read.
+
+    Raises:
+        BrokenFileError: It is too much, two parts have one name, or one is encrypted.
+    """
     packed, unpacked = sum(each.compress_size for each in entries), sum(each.file_size for each in entries)
-    texts = sum(each.file_size for each in entries if not each.filename.startswith("xl/worksheets/"))
-    too_much = unpacked > _MOST_BYTES or texts > _MOST_TEXT_BYTES
-    if len(entries) > _MOST_ENTRIES or too_much or unpacked > max(packed * _MOST_RATIO, _FREE_BYTES):
+    too_much = unpacked > _MOST_BYTES or unpacked > max(packed * _MOST_RATIO, _FREE_BYTES)
+    if len(entries) > _MOST_ENTRIES or too_much:
         raise BrokenFileError(f"its {len(entries):,} parts unpack to {unpacked:,} bytes, which is too much")
     if len({each.filename for each in entries}) != len(entries):
         raise BrokenFileError("it has two parts of one name")
     if any(each.flag_bits & 1 for each in entries):
         raise BrokenFileError("it is encrypted")
+
+
+def _check_texts(entries: list[zipfile.ZipInfo]) -> None:
+    """Bound what is held in memory."""
+    texts = sum(each.file_size for each in entries if not each.filename.startswith("xl/worksheets/"))
+    if texts > _MOST_TEXT_BYTES:
+        raise BrokenFileError(f"its parts beside the sheets unpack to {texts:,} bytes, which is too much")
 
 
 def _check_part(part: IO[bytes], name: str) -> None:

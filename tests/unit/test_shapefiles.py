@@ -1,0 +1,111 @@
+"""Shapefiles: records are read as GeoJSON features are, and bytes of strangers lead nowhere (ING-43)."""
+
+import io
+import json
+import struct
+import zipfile
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+import shapefile
+
+from odf_engines.errors import InvalidSourceError
+from odf_engines.ingest.shapefile_features import write_features
+
+
+def shape_parts(**changes: Any) -> dict[str, bytes]:
+    files = {ending: io.BytesIO() for ending in ("shp", "shx", "dbf")}
+    with shapefile.Writer(**files, encoding=changes.get("encoding", "utf-8"), shapeType=shapefile.POLYGON) as writer:
+        writer.field("name", "C", 20)
+        writer.field("people", "N", 12)
+        writer.field("share", "N", 12, 3)
+        writer.field("since", "D")
+        writer.poly([[[0, 0], [0, 10], [10, 10], [10, 0], [0, 0]], [[2, 2], [4, 2], [4, 4], [2, 4], [2, 2]]])
+        writer.record("Zürich", 415, 1.25, date(2020, 1, 2))
+        writer.null()
+        writer.record("", None, None, None)
+    return {ending: file.getvalue() for ending, file in files.items()}
+
+
+def zipped(path: Path, parts: dict[str, bytes], stem: str = "data/cities") -> Path:
+    with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as archive:
+        for ending, content in parts.items():
+            archive.writestr(f"{stem}.{ending}", content)
+    return path
+
+
+def features(folder: Path, source: Path, sub_path: str | None = None) -> list[Any]:
+    lines = write_features(source, "cities.zip", sub_path, folder).read_text().splitlines()
+    return [json.loads(line) if line.startswith("{") else line for line in lines]
+
+
+def test_records_are_features_with_their_values(tmp_path: Path) -> None:
+    first, second = features(tmp_path, zipped(tmp_path / "a.zip", shape_parts()))
+    assert first["properties"] == {"name": "Zürich", "people": 415, "share": 1.25, "since": "2020-01-02"}
+    outer, hole = first["geometry"]["coordinates"]
+    assert (first["geometry"]["type"], outer[1], len(hole)) == ("Polygon", [0, 10], 5)
+    assert (second["geometry"], second["properties"]["people"]) == (None, None)
+
+
+def test_texts_have_the_encoding_that_stands_beside(tmp_path: Path) -> None:
+    parts = {**shape_parts(encoding="latin-1"), "cpg": b"ISO-8859-1\n"}
+    assert features(tmp_path, zipped(tmp_path / "a.zip", parts))[0]["properties"]["name"] == "Zürich"
+    broken = features(tmp_path, zipped(tmp_path / "b.zip", shape_parts(encoding="latin-1")))
+    assert broken[0] == "record 1 cannot be taken apart: dbfFileException"
+    assert broken[1]["properties"]["people"] is None  # the others are read
+
+
+def test_sub_path_says_which_of_several(tmp_path: Path) -> None:
+    source = zipped(zipped(tmp_path / "a.zip", shape_parts()), shape_parts(), "data/rivers")
+    assert len(features(tmp_path, source, "*/cities.shp")) == 2
+    for wrong in (None, "data/*", "lakes.shp"):
+        with pytest.raises(InvalidSourceError, match=r"expected one \.shp.*'data/cities.shp', 'data/rivers.shp'"):
+            features(tmp_path, source, wrong)
+
+
+def changed(part: bytes, at: int, value: bytes) -> bytes:
+    return part[:at] + value + part[at + len(value) :]
+
+
+GOOD = shape_parts()
+HOSTILE = {
+    "no shapes": ({"dbf": GOOD["dbf"]}, "expected one .shp"),
+    "table of a few bytes": ({**GOOD, "dbf": b"\3"}, "cannot be read"),
+    "no table": ({"shp": GOOD["shp"]}, "no .dbf beside it"),
+    "empty shapes": ({**GOOD, "shp": b""}, "cannot be read"),
+    "more records than shapes": ({**GOOD, "dbf": changed(GOOD["dbf"], 4, struct.pack("<I", 2**31))}, "records"),
+    "shape of a size below zero": (
+        {**GOOD, "shp": changed(GOOD["shp"], 104, struct.pack(">i", -4))},
+        "shape 1 does not",
+    ),
+    "shape beyond the end": ({**GOOD, "shp": changed(GOOD["shp"], 104, struct.pack(">i", 2**30))}, "shape 1 does not"),
+    "unknown encoding": ({**GOOD, "cpg": b"no-such"}, "cannot be read"),
+    "records of no bytes": ({**GOOD, "dbf": changed(GOOD["dbf"], 10, b"\0\0")}, "do not end within"),
+    "records beyond the end": ({**GOOD, "dbf": GOOD["dbf"][:-40]}, "do not end within"),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_files_that_do_not_fit_together_are_refused(tmp_path: Path, name: str) -> None:
+    parts, said = HOSTILE[name]
+    with pytest.raises(InvalidSourceError, match=said):
+        features(tmp_path, zipped(tmp_path / "a.zip", parts))
+
+
+def test_record_that_claims_points_that_are_not_there_is_broken_and_takes_no_memory(tmp_path: Path) -> None:
+    # Header 100 bytes, of the record 8; then type, box of 32, number of parts, number of points.
+    shp = changed(GOOD["shp"], 100 + 8 + 4 + 32 + 4, struct.pack("<i", 2**30))
+    found = features(tmp_path, zipped(tmp_path / "a.zip", {**GOOD, "shp": shp}))
+    assert found[0].startswith("record 1 cannot be taken apart")
+
+
+def test_file_that_unpacks_to_too_much_is_refused_before_it_is_unpacked(tmp_path: Path) -> None:
+    source = zipped(tmp_path / "a.zip", {**GOOD, "shp": GOOD["shp"] + bytes(100 * 1024 * 1024)})
+    with pytest.raises(InvalidSourceError, match="which is too much"):
+        features(tmp_path, source)
+    assert not (tmp_path / "shapefile-0").exists()
+    (tmp_path / "b.zip").write_bytes(b"PK no zip")
+    with pytest.raises(InvalidSourceError, match="no zip"):
+        features(tmp_path, tmp_path / "b.zip")
