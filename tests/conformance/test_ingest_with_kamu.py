@@ -10,6 +10,7 @@ import pytest
 
 from support.kamu_workspace import PeerWorkspace
 from support.nodes import RealNode
+from unit.test_shapefiles import line_parts, shape_parts, zipped
 
 pytestmark = [
     pytest.mark.peer,
@@ -111,6 +112,23 @@ def test_same_manifest_and_file_give_the_same_rows(
     node.must("ingest", "same", str(source), "--event-time", EVENT_TIME)
     ours = _rows(node.must("tail", "same", "-n", "100", "-o", "ndjson").out)
     assert ours == asyncio.run(_ask_peer(tmp_path / "peer", manifest, source))
+
+
+@pytest.mark.parametrize("parts", [shape_parts(has_null=False), line_parts()], ids=["areas", "lines"])
+def test_same_shapefile_gives_the_same_rows(parts: dict[str, bytes], tmp_path: Path) -> None:
+    manifest, source = tmp_path / "same.yaml", zipped(tmp_path / "source.zip", parts)
+    read = '{kind: EsriShapefile, ddlSchema: ["name STRING", "people BIGINT", "share DOUBLE", "geometry STRING"]}'
+    manifest.write_text(MANIFEST.format(read=read, preprocess="", merge="{kind: Append}"))
+    node = RealNode(tmp_path / "home")
+    node.must("add", str(manifest))
+    node.must("ingest", "same", str(source), "--event-time", EVENT_TIME)
+    ours = _rows(node.must("tail", "same", "-n", "100", "-o", "ndjson").out)
+    theirs = asyncio.run(_ask_peer(tmp_path / "peer", manifest, source))
+    assert list(map(_with_geometry, ours)) == list(map(_with_geometry, theirs))
+
+
+def _with_geometry(row: dict[str, Any]) -> dict[str, Any]:
+    return {**row, "geometry": row["geometry"] and json.loads(row["geometry"])}
 
 
 async def _ask_peer(folder: Path, manifest: Path, source: Path) -> list[dict[str, Any]]:

@@ -20,7 +20,7 @@ def test_shapefile_is_taken_in_without_spark_with_and_without_schema(tmp_path: P
     with ArrowEngine().open(tmp_path, Limits()) as arrow:
         typed = rows_of(RootDataset(READ, session=arrow).ingest(source).data_path)
         assert [(row["name"], row["people"]) for row in typed] == [("Zürich", 415), ("", None)]
-        assert [row["geometry"] and json.loads(row["geometry"])["type"] for row in typed] == ["Polygon", None]
+        assert [row["geometry"] and json.loads(row["geometry"])["type"] for row in typed] == ["MultiPolygon", None]
         guessed = rows_of(RootDataset(ReadStepEsriShapefile(), session=arrow).ingest(source).data_path)
         assert (guessed[0]["people"], guessed[0]["share"], guessed[0]["since"]) == (415, 1.25, "2020-01-02")
         assert guessed[0]["geometry"] == typed[0]["geometry"]

@@ -24,8 +24,21 @@ def shape_parts(**changes: Any) -> dict[str, bytes]:
         writer.field("since", "D")
         writer.poly([[[0, 0], [0, 10], [10, 10], [10, 0], [0, 0]], [[2, 2], [4, 2], [4, 4], [2, 4], [2, 2]]])
         writer.record("Zürich", 415, 1.25, date(2020, 1, 2))
-        writer.null()
-        writer.record("", None, None, None)
+        if changes.get("has_null", True):
+            writer.null()
+            writer.record("", None, None, None)
+    return {ending: file.getvalue() for ending, file in files.items()}
+
+
+def line_parts() -> dict[str, bytes]:
+    files = {ending: io.BytesIO() for ending in ("shp", "shx", "dbf")}
+    with shapefile.Writer(**files, shapeType=shapefile.POLYLINE) as writer:
+        writer.field("name", "C", 20)
+        writer.field("people", "N", 12)
+        writer.field("share", "N", 12, 3)
+        for number, lines in enumerate(([[[0, 0], [1, 2]]], [[[0.5, 0], [1, 2]], [[5, 5], [6, 6.25]]])):
+            writer.line(lines)
+            writer.record(f"line {number}", number, 0.5)
     return {ending: file.getvalue() for ending, file in files.items()}
 
 
@@ -44,8 +57,8 @@ def features(folder: Path, source: Path, sub_path: str | None = None) -> list[An
 def test_records_are_features_with_their_values(tmp_path: Path) -> None:
     first, second = features(tmp_path, zipped(tmp_path / "a.zip", shape_parts()))
     assert first["properties"] == {"name": "Zürich", "people": 415, "share": 1.25, "since": "2020-01-02"}
-    outer, hole = first["geometry"]["coordinates"]
-    assert (first["geometry"]["type"], outer[1], len(hole)) == ("Polygon", [0, 10], 5)
+    ((outer, hole),) = first["geometry"]["coordinates"]
+    assert (first["geometry"]["type"], outer[1], len(hole)) == ("MultiPolygon", [0, 10], 5)
     assert (second["geometry"], second["properties"]["people"]) == (None, None)
 
 

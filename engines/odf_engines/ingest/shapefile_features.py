@@ -135,13 +135,20 @@ def _check_table(reader: Any, table: mmap.mmap, shapes: int) -> None:
         raise BrokenFileError(f"a column is called {GEOMETRY}, or two by one name: {', '.join(names)[:200]}")
 
 
+def _as_several(geometry: dict[str, Any]) -> dict[str, Any]:
+    """Give lines and areas as several, whatever a shape has, so that a column is of one kind."""
+    if geometry["type"] not in {"LineString", "Polygon"}:
+        return geometry
+    return {"type": f"Multi{geometry['type']}", "coordinates": [geometry["coordinates"]]}
+
+
 def _feature_line(shape: Callable[[], Any], record: Callable[[], Any], number: int) -> str | None:
     """Write one feature, None where it was deleted; what is wrong, which is none, where it cannot be taken apart."""
     try:
         if (values := record()) is None:
             return None
         found = shape()
-        geometry = None if found is None or not found.shapeType else found.__geo_interface__
+        geometry = None if found is None or not found.shapeType else _as_several(found.__geo_interface__)
         feature = {"type": "Feature", "properties": values.as_dict(), GEOMETRY: geometry}
         return json.dumps(feature, ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=str)
     except MemoryError:
