@@ -3,6 +3,7 @@
 import hashlib
 import os
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
@@ -19,8 +20,6 @@ def build_of_program() -> str:
 
 
 def _folders() -> Iterator[str]:
-    from importlib.util import find_spec
-
     for package in _PACKAGES:
         found = find_spec(package)
         assert found is not None

@@ -7,6 +7,7 @@ Source: clauses ENGINE-1, ENGINE-2 and ENGINE-25 in ``spec/extensions/engine-con
 """
 
 from collections.abc import Mapping, Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -65,8 +66,6 @@ class ArrowEngine:
     @property
     def version(self) -> str:
         """Arrow's version."""
-        from importlib.metadata import version
-
         return version("pyarrow")
 
     def digest(self) -> Multihash:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from datafusion import col, lit
 
 from odf_engines.arrow.kept_rows import KeptRows
 from odf_engines.arrow.keyed_rows import ORD, SIDE, Decided, KeyedRows
@@ -168,8 +169,6 @@ class _Merging:
 
     def _iter_sorted(self, state_indexes: tuple[int, ...], *, newest_first: bool) -> Iterator[pa.RecordBatch]:
         """Give the rows of the state and the new ones by key, those of the state first."""
-        from datafusion import col, lit
-
         request = self._request
         paths = [self._records] if request.state_path is None else [self._records, request.state_path]
         rows_at_once = min(rows_of_batch(path) for path in paths)
@@ -193,8 +192,6 @@ class _Merging:
         return iter_regrouped(rows.sort(*order))
 
     def _state_rows(self, context: Any, indexes: tuple[int, ...], types: dict[str, pa.DataType]) -> "DataFrame":
-        from datafusion import col, lit
-
         path, merge = self._request.state_path, self._request.merge
         assert path is not None
         names = {value_name(index): self._columns.schema.field(index).name for index in indexes}
@@ -272,6 +269,4 @@ def _may_have_nulls(path: Path, names: list[str]) -> bool:
 
 
 def _or_null(source: str | None, name: str, kind: pa.DataType) -> Any:
-    from datafusion import col, lit
-
     return (lit(None) if source is None else col(source)).cast(kind).alias(name)

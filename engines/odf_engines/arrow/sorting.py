@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from datafusion import RuntimeEnvBuilder, SessionConfig, SessionContext, col, functions, literal
 
 from odf_engines.ingest.slice_writer import iter_groups
 from odf_engines.records.ahead import cores
 
 if TYPE_CHECKING:
-    from datafusion import DataFrame, SessionContext
+    from datafusion import DataFrame
 
 __all__ = ["iter_ordered", "iter_regrouped", "make_context", "quoted", "rows_of_batch"]
 
@@ -34,8 +35,6 @@ def make_context(scratch: Path, memory_bytes: int, batch_rows: int = _MOST_BATCH
         memory_bytes: Of the session.
         batch_rows: Rows that are worked on at once.
     """
-    from datafusion import RuntimeEnvBuilder, SessionConfig, SessionContext
-
     folder = scratch / "parts"
     folder.mkdir(exist_ok=True)
     settings = {
@@ -65,8 +64,6 @@ def iter_ordered(
     Raises:
         MemoryError: Not even parts fit.
     """
-    from datafusion import col, functions, literal
-
     context = make_context(scratch, memory_bytes, rows_of_batch(records))
     values = [
         functions.coalesce(col(name), literal(stand_ins[name])) if name in stand_ins else col(name) for name in names

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from odf_engines.conversion.contract import Converted, Converter, ConverterContext, Fault, ParameterError
+from odf_engines.datafusion.context import make_context, parse_expression, query_errors
 from odf_engines.errors import InvalidQueryError, NotReplayableError
 from odf_engines.host.query_bounds import check_query_bounds
 from odf_engines.records.carriers import slice_type_of
@@ -81,8 +82,6 @@ class Compute(Converter):
         return pa.RecordBatch.from_arrays(columns, schema=self._schema)
 
     def _compute(self, rows: pa.RecordBatch, names: list[str]) -> list[pa.Array]:
-        from odf_engines.datafusion.context import query_errors
-
         given = self._rows(rows)
         columns = [self._expression(given, name).alias(str(place)) for place, name in enumerate(names)]
         with query_errors():
@@ -91,8 +90,6 @@ class Compute(Converter):
         return [pa.concat_arrays(table.column(place).cast(kind).chunks) for place, kind in enumerate(kinds)]
 
     def _expression(self, rows: "DataFrame", name: str) -> "Expr":
-        from odf_engines.datafusion.context import parse_expression
-
         expression, kind = parse_expression(rows, self.parameters.columns[name]), self._schema.field(name).type
         return expression.cast(kind) if pa.types.is_timestamp(kind) else expression
 
@@ -107,8 +104,6 @@ class Compute(Converter):
         Raises:
             ParameterError: It cannot be computed for each row by itself, or gives what others could not repeat.
         """
-        from odf_engines.datafusion.context import parse_expression, query_errors
-
         try:
             check_query_bounds(sql, has_escapes=False)
             expression = parse_expression(rows, sql)
@@ -134,8 +129,6 @@ class Compute(Converter):
 
 
 def _make_context() -> "SessionContext":
-    from odf_engines.datafusion.context import make_context
-
     context = make_context(_MEMORY_BYTES, is_repeatable=True)
     for name in context.udafs():
         context.deregister_udaf(name)

@@ -3,6 +3,9 @@
 Source: clause QUERY-13 in ``spec/query.md``.
 """
 
+from sqlglot.errors import TokenError
+from sqlglot.tokens import TokenType
+
 from odf_engines.dialects.translation import dialect_of
 
 __all__ = ["find_double_quoted_texts"]
@@ -15,9 +18,6 @@ def find_double_quoted_texts(sql: str, engine: str) -> list[str]:
         sql: A question that the engine answered.
         engine: Whose SQL it is.
     """
-    from sqlglot.errors import TokenError
-    from sqlglot.tokens import TokenType
-
     try:
         tokens = dialect_of(engine.lower()).tokenize(sql)
     except TokenError:

@@ -13,6 +13,8 @@ from decimal import Decimal
 from typing import Any, BinaryIO
 
 import msgspec
+from fastavro import parse_schema, schemaless_reader
+from fastavro.schema import SchemaParseException, UnknownType
 
 from odf_engines.readers.avro_container import check_schema, iter_blocks, read_header
 from odf_engines.readers.contract import BrokenFileError, ParameterError, RawRecord, Reader
@@ -38,9 +40,6 @@ class Avro(Reader):
         self._fields = {name: parameters.columns.get(name, name) for name in names}
 
     def iter_records(self, file: BinaryIO) -> Iterator[RawRecord]:
-        from fastavro import parse_schema, schemaless_reader
-        from fastavro.schema import SchemaParseException, UnknownType
-
         file.seek(0)
         header = read_header(file)
         try:

@@ -14,6 +14,8 @@ from itertools import islice
 from typing import Any, BinaryIO, Final
 
 import msgspec
+from openpyxl import load_workbook
+from openpyxl.utils.exceptions import InvalidFileException
 
 from odf_engines.readers.contract import BrokenFileError, BrokenRecordError, ParameterError, RawRecord, Reader
 from odf_engines.readers.workbook_parts import check_parts
@@ -78,9 +80,6 @@ class Excel(Reader):
         return cells
 
     def _open_sheet(self, file: BinaryIO, *, has_results: bool) -> Any:
-        from openpyxl import load_workbook
-        from openpyxl.utils.exceptions import InvalidFileException
-
         try:
             book = load_workbook(file, read_only=True, data_only=has_results, keep_links=False)
         except (InvalidFileException, KeyError) as error:

@@ -16,6 +16,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import col, expr, lit
+from pyspark.sql.functions import sum as total
 
 from odf_engines.contract import Lookback, TransformInput, TransformRequest
 from odf_engines.spark.arrivals import (
@@ -117,9 +119,6 @@ def _find_probes(
     spark: SparkSession, source: TransformInput, tables: Sequence[TransformInput], work: Work
 ) -> _Probes | None:
     """Find the probes that can be answered after a step and could not before, or have changed; None: there are none."""
-    from pyspark.sql.functions import col, expr, lit
-    from pyspark.sql.functions import sum as total
-
     last = source.prev_offset if source.offset_interval is None else source.offset_interval.end
     after_us = _lowest([highest_watermark(each) for each in tables])
     before_us = _lowest([each.prev_watermark for each in tables])
@@ -195,8 +194,6 @@ def versions_at(
 
 def _cut(versions: DataFrame, after_us: int, until_us: int) -> DataFrame:
     """Let versions be in force after a time and up to another one only."""
-    from pyspark.sql.functions import expr
-
     begin = expr(f"greatest(`{FROM}`, timestamp_micros({after_us + 1}L))")
     end = expr(
         f"least(`{UNTIL}`, timestamp_micros({until_us + 1}L))"

@@ -12,7 +12,11 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql.functions import col, expr, lit
+from pyspark.sql.functions import max as most
+from pyspark.sql.functions import min as least
+from pyspark.sql.functions import sum as total
 
 from odf_engines.contract import TransformInput, TransformRequest
 from odf_engines.errors import InvalidQueryError
@@ -172,12 +176,6 @@ def changes_between(after: DataFrame, before: DataFrame | None, key: Sequence[in
     Raises:
         InvalidQueryError: The results have other columns.
     """
-    from pyspark.sql import Window
-    from pyspark.sql.functions import col, expr, lit
-    from pyspark.sql.functions import max as most
-    from pyspark.sql.functions import min as least
-    from pyspark.sql.functions import sum as total
-
     columns = [f"v{position}" for position in range(len(after.columns))]
     rows = after.toDF(*columns).withColumn(_COUNT, lit(1))
     if before is not None:

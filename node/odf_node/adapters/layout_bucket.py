@@ -10,15 +10,14 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, BinaryIO, Final, Self, cast
+from typing import BinaryIO, Final, Self, cast
 from urllib.parse import unquote, urlsplit
+
+from pyarrow.fs import S3FileSystem
 
 from odf_node.ports.layouts import OpenedFile
 from odf_node.ports.peer_errors import PeerForbidsError, PeerNotFoundError, PeerUnavailableError
 from odf_protocol.errors import MalformedError
-
-if TYPE_CHECKING:
-    from pyarrow.fs import S3FileSystem
 
 BUCKET_SCHEMES: Final = frozenset({"s3", "s3+http", "s3+https"})
 PARALLEL: Final = 8  # guess: hides the waiting of small requests, costs 32 MiB of buffers
@@ -148,8 +147,6 @@ class LayoutBucket:
 
 
 def _connect(address: BucketAddress, environment: Mapping[str, str]) -> "S3FileSystem":
-    from pyarrow.fs import S3FileSystem
-
     region = environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION")
     return S3FileSystem(
         # Without credentials a bucket may still be public; the machine's role is asked for only where that is said.

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 
 from odf_node import adapters
 from odf_node.byte_rate import ByteRate
+from odf_node.configuration import find_configuration_file, load_configuration
 from odf_node.home import Home
 from odf_node.ports import Clock, KeyStore, ObjectStore
 from odf_node.ports.chains import ChainStore
 from odf_node.ports.evidence import EvidenceStore
 from odf_node.ports.peer_client import OnBytes, PeerDataset
 from odf_node.ports.push_client import PushedHead, PushOutcome
+from odf_protocol.heard import is_heard
 
 if TYPE_CHECKING:
     from odf_node.adapters.http_client import SignRequest
@@ -44,8 +46,6 @@ class Outgoing:
 
     async def open_peer(self, url: str, *, also: Sequence[str] = ()) -> PeerDataset:
         """Find out what is at ``url`` and make a client for the dataset there."""
-        from odf_protocol.heard import is_heard
-
         if is_heard(url):
             heard = adapters.http_client.ClientSettings(rate=self.rate, parallel=self.parallel)
             return await adapters.heard_addresses.open_heard_peer(url, heard, allow_private=self._allows_private())
@@ -75,8 +75,6 @@ class Outgoing:
         self, url: str, words: Sequence[str], most: int, *, limit_s: float
     ) -> "list[tuple[DatasetSummary, tuple[str, ...]]]":
         """Find what the node at ``url`` offers in which all words occur, and in which of its texts."""
-        from odf_protocol.heard import is_heard
-
         if is_heard(url):
             address, resolver = adapters.heard_addresses.parse_heard(url, allow_private=self._allows_private())
             settings = adapters.http_client.ClientSettings(rate=self.rate, attempts=1)
@@ -110,7 +108,6 @@ class Outgoing:
     def _allows_private(self) -> bool:
         if self.heard_private is not None:
             return self.heard_private
-        from odf_node.configuration import find_configuration_file, load_configuration
 
         file = find_configuration_file(None, os.environ, self.home.path)
         return load_configuration(file, os.environ).gossip.allow_private

@@ -1,7 +1,8 @@
 """Reading data without an engine: the newest rows."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+
+import pyarrow as pa
 
 from odf_node import rows
 from odf_node.datasets.chains import iter_slices, load_view
@@ -12,9 +13,6 @@ from odf_node.ports.object_names import ObjectNames
 from odf_node.rows.damage import explained_damage
 from odf_protocol.multihash import Multihash
 from odf_protocol.schema_arrow import rows_schema_of
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +36,6 @@ class DataReader:
 
     def tail(self, record: DatasetRecord, *, count: int, skip: int = 0) -> "pa.Table":
         """Return the last ``count`` rows before the newest ``skip`` ones, oldest first; few slices are opened."""
-        import pyarrow as pa
-
         hashes = self.list_tail(record, count=count, skip=skip)
         Presence(self.object_names, self.objects).require_checked(record, hashes)
         parts = []

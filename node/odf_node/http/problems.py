@@ -3,6 +3,7 @@
 from http import HTTPStatus
 from typing import Any, Final
 
+import msgspec
 from aiohttp import web
 
 from odf_node.errors import FrozenDatasetError
@@ -92,8 +93,6 @@ def answer_problem(
     request: web.BaseRequest, problem: Problem, *, headers: dict[str, str] | None = None
 ) -> web.Response:
     """Send a problem, naming the request, so that its line in our log can be found."""
-    import msgspec
-
     named = msgspec.structs.replace(problem, instance=f"urn:odf-node:request:{request_id_of(request)}")
     answer = web.Response(body=encode_message(named), status=problem.status, content_type=PROBLEM_MEDIA_TYPE)
     answer.headers.update(headers or {})

@@ -8,7 +8,10 @@ Source: clause ING-27 in ``spec/ingest.md``; VALID-2 and VALID-8 in ``spec/valid
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from odf_engines.contract import IngestRequest, QuarantineReason, ValidatorCall
 from odf_node.engines.sessions import EngineHost
@@ -24,9 +27,6 @@ from odf_protocol.events import (
     ReadStepParquet,
 )
 from odf_protocol.timestamp import Timestamp
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 __all__ = ["InvalidCorrectionError", "check_corrected"]
 
@@ -79,9 +79,6 @@ def check_corrected(
         InvalidCorrectionError: A row would not have been taken in.
         InvalidSourceError, EngineError: As an ingest.
     """
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     known = view.vocabulary
     content = content_of(view)
     rows, merge = after.select(content), _strategy_of(view)

@@ -9,6 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import pyarrow.parquet as pq
+
 from odf_engines.contract import IngestRequest
 from odf_node.engines.sessions import EngineHost
 from odf_node.errors import UsageError
@@ -52,8 +54,6 @@ def read_values(engines: EngineHost, view: DatasetView, path: Path, scratch: Pat
         InvalidEditError: A line cannot be read, names other columns than the first, or a row that another one names.
         UsageError: There are no lines, too many, or a column that the dataset lacks.
     """
-    import pyarrow.parquet as pq
-
     known, names = view.vocabulary, list[str]()
     told = {known.op, known.system_time}
     lines: list[int] = []

@@ -15,7 +15,9 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
 
 from odf_engines import host, records
 from odf_engines.contract import QuarantineReason, ReferencedRows
@@ -41,9 +43,6 @@ from odf_protocol.enums import DatasetKind
 from odf_protocol.events import AddData, OffsetInterval
 from odf_protocol.events.extra_attributes import ExtraAttributes
 from odf_protocol.timestamp import Timestamp
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 __all__ = ["Correcting", "Correction"]
 
@@ -226,8 +225,6 @@ class Correcting:
         writer: ChainWriter,
     ) -> Correction:
         """Put new values in the place of old ones; rows that stay as they are are left out."""
-        import pyarrow as pa
-
         if system := sorted({*values} - {*content_of(view)}):
             raise UsageError(f"column '{system[0]}' is the node's own and cannot be corrected")
         after = before
@@ -258,9 +255,6 @@ class Correcting:
 
 def _changes_of(correction: Correction, system_time: Timestamp) -> "pa.Table":
     """Make the rows of the block: each taken as it stands, and given as it is to be right behind."""
-    import numpy as np
-    import pyarrow as pa
-
     before, after, known = correction.before, correction.after, correction.view.vocabulary
     rows, count = before, before.num_rows
     operations = [_RETRACT] * count

@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from odf_engines.contract import QueryRequest, QueryTable
 from odf_engines.ingest.json_records import BrokenJsonError, parse_object
 from odf_node.datasets.quarantined_rows import KeptRow
@@ -16,6 +19,7 @@ from odf_node.engines.sessions import EngineHost
 from odf_node.errors import UsageError
 from odf_node.ports.quarantine import RowId
 from odf_protocol.errors import MalformedError
+from odf_protocol.schema_arrow import data_schema_of
 from odf_protocol.vocabulary import Vocabulary
 
 __all__ = ["ROW_COLUMN", "TOLD_COLUMNS", "InvalidEditError", "compute_mended", "iter_edited", "iter_texts"]
@@ -83,11 +87,6 @@ def compute_mended(
         InvalidQueryError: An expression is none, or fails on a value.
         UsageError: There are no rows.
     """
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    from odf_protocol.schema_arrow import data_schema_of
-
     if not rows:
         raise UsageError("there is no row to be mended")
     names = list(dict.fromkeys(name for row in rows for name in row.columns))

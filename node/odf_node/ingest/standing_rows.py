@@ -8,7 +8,10 @@ Source: clause ING-27 in ``spec/ingest.md``; QUERY-3 in ``spec/query.md``.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from odf_engines import records
 from odf_node.datasets.queries import QueryRunner
@@ -18,9 +21,6 @@ from odf_node.ports import DatasetRecord
 from odf_protocol.dataset_view import DatasetView
 from odf_protocol.schema_arrow import rows_schema_of
 from odf_protocol.schema_spark import quote_spark_name
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 __all__ = ["VALUE", "StandingRows", "content_of", "whole"]
 
@@ -62,9 +62,6 @@ class StandingRows:
             UsageError: There is none, or there are more than ``MOST_ROWS``.
             InvalidQueryError: The condition or an expression is none, or fails on a value.
         """
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
         table, op, offset = self._names
         shown = [offset, *(f"(\n{sql}\n) AS {VALUE.format(number)}" for number, sql in enumerate(expressions))]
         # The operator's own, and it passes the gate.
@@ -92,8 +89,6 @@ class StandingRows:
 
     def _read(self, offsets: Sequence[int]) -> "pa.Table":
         """Read rows that were given, by their offsets, with the types of slices."""
-        import pyarrow as pa
-
         assert self.view.schema is not None
         schema = rows_schema_of(self.view.schema)
         if not offsets:
@@ -151,6 +146,4 @@ def content_of(view: DatasetView) -> list[str]:
 
 def whole(column: "pa.ChunkedArray") -> "pa.Array":
     """Give a column in one piece."""
-    import pyarrow as pa
-
     return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks or [pa.array([], column.type)])

@@ -6,6 +6,7 @@ Source: clause PAGES-13 in ``spec/extensions/pages.md``.
 from collections.abc import Mapping
 from http import HTTPStatus
 
+from odf_engines.errors import EngineMissingError, InvalidQueryError, LimitExceededError
 from odf_node.http.problems import problem_of
 from odf_node.pages.questions import MOST_COLUMNS, MOST_ROWS, Questions
 from odf_node.pages.rendering import Page
@@ -37,8 +38,6 @@ def _parse_moment(text: str) -> Timestamp:
 
 def _explain(error: OdfError) -> str:
     """Say what is wrong with a question: an engine's own words where they are about it, and nothing about our disk."""
-    from odf_engines.errors import EngineMissingError, InvalidQueryError, LimitExceededError
-
     if isinstance(error, InvalidQueryError | LimitExceededError | EngineMissingError):
         return str(error)
     return problem_of(error).detail

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 
 from odf_engines.cluster import parse_masters
 from odf_engines.errors import ClusterUnavailableError
@@ -76,8 +78,6 @@ def _ask_masters(master: str) -> None:
     Raises:
         Py4JJavaError: None answers; why the last one does not.
     """
-    from py4j.protocol import Py4JJavaError
-
     settings = java_class("org.apache.spark.SparkConf")(True)
     of_security = java_class("org.apache.spark.SecurityManager")
     defaults = [getattr(of_security, f"$lessinit$greater$default${place}")() for place in (2, 3)]
@@ -114,8 +114,6 @@ def _wait_for_executors(root: "SparkSession", wanted: int) -> int:
 
 def _check_executors(root: "SparkSession", master: str, executors: int, folder: Path) -> None:
     """Let each executor say what it is in a file, and read that here."""
-    from pyspark.errors import PySparkException
-
     try:
         _java_versions(root, executors).write.parquet(str(folder))
         said = [each for path in sorted(folder.glob("part-*.parquet")) for each in _read_facts(path)]

@@ -11,6 +11,8 @@ import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final
 
+from aiohttp import ClientError
+
 from odf_node.adapters.public_resolver import OneWayResolver
 from odf_node.adapters.sources.archives import GZIP_MEMBER, list_entries, open_entry
 from odf_node.adapters.sources.files import inspect_file, parse_file_url
@@ -88,8 +90,6 @@ async def _read_url(url: str, limit_bytes: int, limits: SourceLimits) -> Sample:
 
 async def _receive(name: str, response: "aiohttp.ClientResponse", limit_bytes: int) -> tuple[bytes, bool]:
     """Return what an answer begins with, and whether that is all."""
-    from aiohttp import ClientError
-
     packed = bytearray()
     try:
         async for chunk in response.content.iter_chunked(_CHUNK_BYTES):

@@ -12,7 +12,11 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from email.utils import format_datetime, parsedate_to_datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
+
+import aiohttp
+from aiohttp import ClientError
+from yarl import URL
 
 from odf_node import __version__
 from odf_node.adapters.public_resolver import OneWayResolver
@@ -42,10 +46,6 @@ from odf_protocol.events import (
 )
 from odf_protocol.public_addresses import is_public_host
 from odf_protocol.timestamp import Timestamp
-
-if TYPE_CHECKING:
-    import aiohttp
-    from yarl import URL
 
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 _OK: Final = 200
@@ -108,8 +108,6 @@ async def _receive(
 async def _save(
     name: str, response: "aiohttp.ClientResponse", path: Path, limits: SourceLimits, rate: ByteRate
 ) -> None:
-    from aiohttp import ClientError
-
     with BoundedFile(path, name, limits) as file:
         try:
             async for chunk in response.content.iter_chunked(rate.piece_bytes):
@@ -130,8 +128,6 @@ async def open_response(
     Raises:
         SourceUnavailableError, SourceRefusedError, MalformedError: There is no answer.
     """
-    import aiohttp
-
     timeout = aiohttp.ClientTimeout(total=None, sock_connect=limits.connect_s, sock_read=limits.read_s)
     # Each hop is judged when it is taken: neither an answer of a name server nor a connection is used again.
     connector = aiohttp.TCPConnector(resolver=resolver, use_dns_cache=False, force_close=True)
@@ -162,8 +158,6 @@ async def _follow(
     limits: SourceLimits,
     resolver: OneWayResolver,
 ) -> "aiohttp.ClientResponse":
-    from yarl import URL
-
     name, url = show_url(step.url), URL(step.url)
     declared = {header.name: header.value for header in step.headers or ()}
     for _ in range(limits.redirects + 1):
@@ -187,8 +181,6 @@ async def _follow(
 
 
 def _resolve(name: str, url: "URL", location: str) -> "URL":
-    from yarl import URL
-
     try:
         target = url.join(URL(location))
     except ValueError as error:
@@ -242,8 +234,6 @@ def _read_version(headers: Mapping[str, str]) -> tuple[SourceState | None, Times
 
 def _reason(error: Exception) -> str:
     """Say why there is no answer, in words where the library only quotes the operating system."""
-    import aiohttp
-
     if isinstance(error, aiohttp.ClientConnectorDNSError):
         return "no such host is known; check the address"
     if isinstance(error, aiohttp.ClientConnectorError) and not isinstance(error, aiohttp.ClientSSLError):

@@ -3,6 +3,8 @@
 import argparse
 from typing import TYPE_CHECKING, Final
 
+import shtab
+
 from odf_node import cli
 from odf_node.cli.context import Context
 
@@ -35,8 +37,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(context: Context, arguments: argparse.Namespace) -> int:
     """Write the script; a key stroke starts a program for names of datasets alone, which no script could know."""
-    import shtab
-
     parser = cli.main.build_parser(None, is_whole=True)
     for action in _iter_actions(parser):
         if isinstance(action.metavar, str) and any(word in action.metavar for word in _FILES):

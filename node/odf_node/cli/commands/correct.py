@@ -5,6 +5,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from odf_node import cli, datasets, ingest
 from odf_node.cli.context import Context
 from odf_node.cli.input_files import check_input
@@ -92,7 +94,6 @@ def run(context: Context, arguments: argparse.Namespace) -> int:
 
 
 def _correcting(context: Context) -> "Correcting":
-
     node = context.node
     ports = node.chains, node.commits, node.documents, node.objects, node.keys
     references = datasets.referencing.References(
@@ -126,8 +127,6 @@ def _read_settings(words: list[str]) -> dict[str, str]:
 
 def _show(context: Context, planned: "Correction", *, as_json: bool) -> None:
     """Show rows before and after: all of them for programs, some for people."""
-    import pyarrow as pa
-
     known = planned.view.vocabulary
     before, after = planned.before, planned.after
     kept = before.num_rows if as_json else min(before.num_rows, _SHOWN)

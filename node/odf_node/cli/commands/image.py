@@ -7,6 +7,7 @@ from odf_node.adapters.image_folder import ImageFolder
 from odf_node.cli.context import Context
 from odf_node.cli.main import nested_options
 from odf_node.cli.parsing import add_output_format
+from odf_node.errors import UsageError
 from odf_node.ports.images import AddedImage, DamagedImage
 
 _ACTIONS = {
@@ -53,8 +54,6 @@ def _list(context: Context, arguments: argparse.Namespace) -> int:
 
 
 def _add(context: Context, arguments: argparse.Namespace) -> int:
-    from odf_node.errors import UsageError
-
     node, file = context.node, Path(arguments.file).expanduser()
     if not file.exists():
         raise UsageError(f"there is no {file}; name a saved image, or the folder of an OCI layout")
