@@ -1,7 +1,8 @@
 """Which modules of ours can run inside the sandbox: everything that the programs there import, and nothing else.
 
 Found by reading the code, from the program on: each ``import``, also inside functions, and each text that is the name
-of a module of ours, which is how the worker names its operations. What stands under ``TYPE_CHECKING`` never runs. So a
+of a module of ours, which is how the worker names its operations, and each module that is named through its package
+(``odf_protocol.late``). What stands under ``TYPE_CHECKING`` never runs. So a
 change of a module that no worker sees is not a new engine, and no list has to be kept.
 
 Source: clause ENGINE-10 in ``spec/extensions/engine-contract.md``.
@@ -27,7 +28,7 @@ def own_modules(programs: Iterable[str], packages: Mapping[str, Path], cache: Pa
     Returns:
         Paths by place, such as ``odf_protocol/did.py``.
     """
-    imports = FileFacts(cache, "own-imports", _imports_of)
+    imports = FileFacts(cache, "own-modules-named", _imports_of)
     found: dict[str, Path] = {}
     seen: set[tuple[str, ...]] = set()  # most names are mentioned by many modules
     waiting = list(programs)
@@ -66,6 +67,7 @@ def _find_module(parts: list[str], packages: Mapping[str, Path]) -> tuple[str, P
 class _Reader(ast.NodeVisitor):
     def __init__(self) -> None:
         self.names: set[str] = set()
+        self.bound: dict[str, str] = {}  # what imports called, which may be packages
 
     def visit_If(self, node: ast.If) -> None:
         if isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
@@ -82,6 +84,12 @@ class _Reader(ast.NodeVisitor):
             raise ValueError("a relative import cannot be followed")
         # What is imported from a package may be a module of it.
         self.names.update([node.module, *(f"{node.module}.{alias.name}" for alias in node.names)])
+        self.bound.update({alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names})
+
+    def visit_Attribute(self, node: ast.Attribute) -> None:
+        if isinstance(node.value, ast.Name) and node.value.id in self.bound:
+            self.names.add(f"{self.bound[node.value.id]}.{node.attr}")
+        self.generic_visit(node)
 
     def visit_Constant(self, node: ast.Constant) -> None:
         if isinstance(node.value, str) and all(part.isidentifier() for part in node.value.split(".")):
