@@ -314,7 +314,9 @@ def push(universe: Universe, variant: str, name: str, sends: str, commits: bool)
         if commits:
             await say("POST", f"{place}/commit")
         await say("GET", f"{place}?wait_s=20")
-        for path in (f"/{name_of(universe, name)}/refs/head", f"/{chain.id}/refs/head", "/_odf/v1/datasets"):
+        listing = "/_odf/v1/datasets"
+        heads = (f"/{name_of(universe, name)}/refs/head", f"/{chain.id}/refs/head")
+        for path in (*heads, listing, f"{listing}?word=data", f"{listing}?word=e"):
             await say("GET", path)
         return told
 

@@ -3,21 +3,44 @@
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from aiohttp.abc import AbstractResolver
+from yarl import URL
 
 from odf_node.adapters.exchange_peer import split_dataset_url
 from odf_node.adapters.http_client import ClientSettings, HttpClient
 from odf_node.adapters.peer_urls import parse_peer_url
-from odf_node.ports.peer_errors import PeerLiedError, PeerUnavailableError
+from odf_node.ports.peer_errors import PeerLiedError, PeerNotFoundError, PeerUnavailableError
 from odf_protocol.errors import MalformedError, UnsupportedError
 from odf_protocol.exchange.limits import MAX_JSON_BYTES, MAX_LISTED_DATASETS
 from odf_protocol.exchange.messages import DatasetPage, DatasetSummary, DatasetTexts, decode_message
 from odf_protocol.exchange.routes import PREFIX
 from odf_protocol.exchange.words import fold, match_texts
 
-__all__ = ["list_offered", "search_offered"]
+__all__ = ["Found", "list_offered", "search_offered"]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A dataset of another node that has the words; all of it is that node's word.
+
+    Attributes:
+        name: Its name there.
+        kind: Root or Derivative.
+        url: By which it is pulled.
+        dataset_id: Its identity.
+        description: What it says of itself.
+        where: In which of its texts the words are.
+    """
+
+    name: str
+    kind: str
+    url: str
+    dataset_id: str
+    description: str
+    where: tuple[str, ...] = ()
 
 
 async def list_offered(address: str, settings: ClientSettings | None = None) -> list[DatasetSummary]:
@@ -45,34 +68,31 @@ async def search_offered(
     *,
     limit_s: float,
     resolver: AbstractResolver | None = None,
-) -> list[tuple[DatasetSummary, tuple[str, ...]]]:
+) -> list[Found]:
     """Find what a node offers in which every word occurs, by name; errors as ``list_offered``.
 
-    A node that does not search gives its whole list, of which the names are looked at.
+    A node that does not search gives its whole list, of which the names are looked at; a server of the reference
+    implementation its own list (EX-91).
 
     Args:
         address: As of ``list_offered``.
-        words: As of ``fold``.
+        words: As ``fold`` takes them.
         most: No more than these are waited for.
         settings: Patience, token and signature.
         limit_s: How long all of it may take.
         resolver: Finds hosts; None: the system's.
 
-    Returns:
-        Each with those of its texts in which a word occurs.
-
     Raises:
         PeerUnavailableError: It takes too long.
     """
     wanted = fold(words)
-    found: list[tuple[DatasetSummary, tuple[str, ...]]] = []
+    found: list[Found] = []
     try:
-        async with asyncio.timeout(limit_s), aclosing(_iter_offered(address, words, settings, resolver)) as offered:
-            async for each in offered:
-                texts = each.texts or DatasetTexts()
+        async with asyncio.timeout(limit_s), aclosing(_iter_told(address, words, settings, resolver)) as told:
+            async for each, texts in told:
                 # What a node gives beside what was asked for is passed over, however often it does.
                 if where := match_texts(wanted, texts.list_named(each.name)):
-                    found.append((each, where))
+                    found.append(replace(each, where=where))
                 if len(found) >= most:
                     break
     except TimeoutError as error:
@@ -80,14 +100,46 @@ async def search_offered(
     return found
 
 
-async def _iter_offered(
+async def _iter_told(
     address: str, words: Sequence[str], settings: ClientSettings, resolver: AbstractResolver | None
-) -> AsyncGenerator[DatasetSummary, None]:
+) -> AsyncGenerator[tuple[Found, DatasetTexts], None]:
+    plain = address.rstrip("/").removeprefix("odf+")
+    try:
+        async with aclosing(_iter_offered(plain, words, settings, resolver)) as offered:
+            async for each in offered:
+                texts = each.texts or DatasetTexts()
+                yield Found(each.name, each.kind, f"{plain}/{each.name}", each.dataset_id, texts.description), texts
+    except PeerNotFoundError as error:
+        absent = error
+    else:
+        return
+    from odf_node.adapters.reference_search import iter_listed
+
+    async with HttpClient(settings, resolver=resolver) as client:
+        try:
+            async with aclosing(iter_listed(client, split_dataset_url(_parse_address(plain))[0])) as listed:
+                async for other in listed:
+                    url = f"odf+{plain}/{other.alias}"
+                    found = Found(other.name, other.kind.capitalize(), url, other.id, other.texts.description)
+                    yield found, other.texts
+        except (PeerNotFoundError, MalformedError):
+            raise absent from None  # no server of that kind either
+
+
+def _parse_address(address: str) -> URL:
     # As the address of a dataset is read, with a name that none has.
     url = parse_peer_url(f"{address.rstrip('/')}/_")
     if isinstance(url, Path):
         raise MalformedError("address", expected="an http or https address of a node", found=repr(address))
-    place = (split_dataset_url(url)[0] / PREFIX / "datasets").with_query([("word", word) for word in words])
+    return url
+
+
+async def _iter_offered(
+    address: str, words: Sequence[str], settings: ClientSettings, resolver: AbstractResolver | None
+) -> AsyncGenerator[DatasetSummary, None]:
+    place = (split_dataset_url(_parse_address(address))[0] / PREFIX / "datasets").with_query(
+        [("word", word) for word in words]
+    )
     listed = 0
     after = ""
     async with HttpClient(settings, resolver=resolver) as client:

@@ -19,6 +19,7 @@ from odf_protocol.heard import is_heard
 
 if TYPE_CHECKING:
     from odf_node.adapters.http_client import SignRequest
+    from odf_node.adapters.node_listing import Found
     from odf_node.ports.object_names import ObjectNames
     from odf_protocol.exchange.messages import DatasetSummary
 
@@ -71,9 +72,7 @@ class Outgoing:
             url, adapters.http_client.ClientSettings(rate=self.rate, token=self.find_token(url), sign=sign)
         )
 
-    async def search_offered(
-        self, url: str, words: Sequence[str], most: int, *, limit_s: float
-    ) -> "list[tuple[DatasetSummary, tuple[str, ...]]]":
+    async def search_offered(self, url: str, words: Sequence[str], most: int, *, limit_s: float) -> "list[Found]":
         """Find what the node at ``url`` offers in which all words occur, and in which of its texts."""
         if is_heard(url):
             address, resolver = adapters.heard_addresses.parse_heard(url, allow_private=self._allows_private())

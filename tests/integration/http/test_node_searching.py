@@ -13,7 +13,7 @@ from odf_node.adapters.http_client import ClientSettings
 from odf_node.adapters.node_listing import search_offered
 from odf_node.cli.main import main
 from odf_node.datasets import searching
-from odf_node.ports.peer_errors import PeerLiedError, PeerUnavailableError
+from odf_node.ports.peer_errors import PeerLiedError, PeerNotFoundError, PeerUnavailableError
 from odf_protocol.errors import MalformedError, OdfError
 from odf_protocol.exchange.limits import MAX_SEARCH_WORDS, MAX_TOLD_CHARACTERS
 from odf_protocol.exchange.messages import JSON_MEDIA_TYPE
@@ -75,7 +75,7 @@ async def ask(
 ) -> list[tuple[str, tuple[str, ...]]]:
     settings = ClientSettings(attempts=1, token=token)
     found = await search_offered(url, words, most, settings, limit_s=limit_s)
-    return [(each.name, where) for each, where in found]
+    return [(each.name, each.where) for each in found]
 
 
 @in_loop
@@ -206,3 +206,26 @@ async def test_far_search_asks_peers_and_names_in_one_line_who_did_not_answer(no
     ]
     assert f"2 of 4 nodes did not answer as they should: http://localhost:1, {heard.base}\n" in done.stderr
     assert "\x1b" not in shown.stdout + shown.stderr + done.stdout
+
+
+@in_loop
+async def test_server_of_the_reference_implementation_is_searched_by_its_own_list() -> None:
+    """EX-91; what cannot be read is taken for no such server."""
+    nodes = [
+        {"id": str(Chain("any").id), "name": "a", "alias": "me/a", "kind": "ROOT",
+         "metadata": {"currentInfo": {"description": "All shops" + "x" * 3000, "keywords": None}}},
+        {"id": str(Chain("any").id), "name": "b", "alias": "me/b", "kind": "ROOT",
+         "metadata": {"currentInfo": {"description": None, "keywords": ["x"]}}},
+    ]  # fmt: skip
+    body: list[Any] = [{"data": {"search": {"query": {"nodes": nodes}}}}]
+
+    async def answer(request: web.Request) -> web.Response:
+        return web.json_response(body[0]) if request.path == "/graphql" else web.Response(status=404)
+
+    async with serving(answer) as server:
+        (found,) = await search_offered(f"odf+{server.base}", ["shops"], 50, ClientSettings(attempts=1), limit_s=20.0)
+        assert (found.url, found.where) == (f"odf+{server.base}/me/a", ("description",))
+        assert all("Authorization" not in each.headers and "Signature" not in each.headers for each in server.requests)
+        for body[0] in ({"data": None}, {"data": {"search": {"query": {"nodes": nodes * 51}}}}, []):
+            with pytest.raises(PeerNotFoundError):
+                await ask(server.base, "shops")

@@ -104,12 +104,12 @@ async def _search_node(context: Context, address: str, words: list[str], most: i
         {
             "name": each.name,
             "kind": each.kind,
-            "at": f"{without_mark(address).rstrip('/')}/{each.name}",
-            "where": list(where),
-            "description": each.texts.description if each.texts else "",
+            "at": each.url,
+            "where": list(each.where),
+            "description": each.description,
             "id": each.dataset_id,
         }
-        for each, where in found
+        for each in found
     ]
 
 
