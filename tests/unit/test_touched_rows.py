@@ -170,6 +170,17 @@ def test_groups_that_have_most_rows_are_not_cut_out(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(("share", "is_written"), [(2, False), (8, True)])
+def test_few_row_groups_say_whether_most_rows_are_touched(tmp_path: Path, share: int, is_written: bool) -> None:
+    mixed: list[Row] = [(APPEND, 1 if number % share == 0 else 2, "a", 0.5) for number in range(64 * 40)]
+    source = step_over(tmp_path, mixed, [(APPEND, 1, "b", 0.5)])
+    kept, read = keep(tmp_path, source, view_by("k"))
+    assert (tmp_path / "touched.parquet").exists() == is_written
+    assert (kept is not None, read is not None) == (is_written, is_written)
+    if kept is not None:
+        assert kept.num_rows == 64 * 40 // share + 1
+
+
 def test_step_that_more_than_one_input_changes_is_computed_whole(tmp_path: Path) -> None:
     source = step_over(tmp_path, [*UNTOUCHED, (APPEND, 1, "a", 0.5)], [(APPEND, 1, "b", 0.5)])
     other = replace(source, alias="people")

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from odf_engines.contract import TransformInput, Watermark
+from odf_engines.spark.small_inputs import RowsRead, Work
 from odf_protocol.timestamp import Timestamp
 
 __all__ = ["LEAST_US", "Arrivals", "all_arrivals", "highest_watermark", "new_arrivals", "rising", "unix_us"]
@@ -22,13 +23,17 @@ __all__ = ["LEAST_US", "Arrivals", "all_arrivals", "highest_watermark", "new_arr
 LEAST_US = -(2**62)
 """Before any time that a timestamp can hold, in microseconds since 1970."""
 
+_BATCH_ROWS = 1_000_000  # guess: some tens of megabytes at a time
 _PER_MS = 1000
 _Int64s = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
 class Arrivals:
-    """Rows: offset, event time, and the watermark known before its block (``LEAST_US`` where none was)."""
+    """Rows that are not after the watermark known before their blocks: offset, event time, and this watermark.
+
+    Most rows are after it, and nothing is asked of them.
+    """
 
     offsets: _Int64s
     times_us: _Int64s
@@ -40,22 +45,28 @@ class Arrivals:
         return self.offsets[self.times_us < self.known_us]
 
 
-def new_arrivals(source: TransformInput) -> Arrivals:
-    """Read when the rows of a step came."""
+def new_arrivals(source: TransformInput, work: Work) -> Arrivals:
+    """Read when the rows of a step came; they are read once in a request.
+
+    Args:
+        source: The input.
+        work: Of the request, which knows afterwards what was read, where that is all that the step reads of the input.
+    """
     interval = source.offset_interval
     if interval is None:
-        return _arrivals(source, (), 0, -1, ())
+        return _arrivals(source, (), (0, -1), (), work)
     before = []
     if source.prev_watermark is not None:
         before.append(Watermark(system_time=source.prev_watermark, event_time=source.prev_watermark))
-    return _arrivals(source, source.slices, interval.start, interval.end, (*before, *source.watermarks))
+    return _arrivals(source, source.slices, (interval.start, interval.end), (*before, *source.watermarks), work)
 
 
-def all_arrivals(source: TransformInput) -> Arrivals:
-    """Read when the rows of an input came, from the first one to the last of a step."""
+def all_arrivals(source: TransformInput, work: Work) -> Arrivals:
+    """Read when the rows of an input came, from the first one to the last of a step; see ``new_arrivals``."""
     last = source.prev_offset if source.offset_interval is None else source.offset_interval.end
     slices = tuple(dict.fromkeys((*source.earlier_slices, *source.slices)))
-    return _arrivals(source, slices, 0, -1 if last is None else last, (*source.earlier_watermarks, *source.watermarks))
+    marks = (*source.earlier_watermarks, *source.watermarks)
+    return _arrivals(source, slices, (0, -1 if last is None else last), marks, work)
 
 
 def highest_watermark(source: TransformInput) -> Timestamp | None:
@@ -83,23 +94,46 @@ def unix_us(time: Timestamp) -> int:
 
 
 def _arrivals(
-    source: TransformInput, slices: Sequence[Path], first: int, last: int, marks: Sequence[Watermark]
+    source: TransformInput, slices: Sequence[Path], interval: tuple[int, int], marks: Sequence[Watermark], work: Work
 ) -> Arrivals:
-    names = source.vocabulary
-    if not slices or last < first:
-        nothing = np.zeros(0, dtype=np.int64)
-        return Arrivals(nothing, nothing, nothing)
-    rows = pa.concat_tables([pq.read_table(path, columns=[names.offset, names.event_time]) for path in slices])
-    offsets = np.asarray(rows.column(names.offset)).astype(np.int64)
-    times = _micros(rows.column(names.event_time))
-    is_asked = (offsets >= first) & (offsets <= last)
-    offsets, times = offsets[is_asked], times[is_asked]
+    """Read the rows of an interval of offsets from slices that have them, batch by batch."""
+    key = (source.alias, slices, interval, tuple(marks))
+    if key not in work.arrivals:
+        work.arrivals[key] = _read_arrivals(source, slices, interval, marks, work)
+    found: Arrivals = work.arrivals[key]
+    return found
+
+
+def _read_arrivals(
+    source: TransformInput, slices: Sequence[Path], interval: tuple[int, int], marks: Sequence[Watermark], work: Work
+) -> Arrivals:
+    first, last = interval
+    names = (source.vocabulary.offset, source.vocabulary.event_time)
     ends = np.array([-1 if mark.last_offset is None else mark.last_offset for mark in marks], dtype=np.int64)
     highest = np.array([LEAST_US, *(unix_us(mark.event_time) for mark in marks)], dtype=np.int64)
-    known = np.maximum.accumulate(highest)[np.searchsorted(ends, offsets, side="left")]
-    return Arrivals(offsets, times, known)
+    highest = np.maximum.accumulate(highest)
+    nothing = np.zeros(0, dtype=np.int64)
+    found, read, extremes = [(nothing, nothing, nothing)], 0, []
+    for path in slices if last >= first else ():
+        with pq.ParquetFile(path) as file:
+            for rows in file.iter_batches(_BATCH_ROWS, columns=[*names]):
+                offsets = np.asarray(rows.column(names[0])).astype(np.int64)
+                times = _micros(rows.column(names[1]))
+                is_asked = (offsets >= first) & (offsets <= last)
+                if not is_asked.all():
+                    offsets, times = offsets[is_asked], times[is_asked]
+                if offsets.size:
+                    read += offsets.size
+                    extremes += [int(offsets.min()), int(offsets.max())]
+                known = highest[np.searchsorted(ends, offsets, side="left")]
+                is_behind = times <= known
+                found.append((offsets[is_behind], times[is_behind], known[is_behind]))
+    if extremes and not first and {*slices} == {*source.earlier_slices, *source.slices}:
+        rows_read: RowsRead = {"rows": read, "first": min(extremes), "last": max(extremes)}
+        work.read.setdefault((source.alias, last), rows_read)
+    return Arrivals(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
 
 
-def _micros(column: pa.ChunkedArray) -> _Int64s:
+def _micros(column: pa.Array) -> _Int64s:
     found: _Int64s = np.asarray(column.cast(pa.timestamp("us")).cast(pa.int64()).fill_null(0))
     return found

@@ -101,9 +101,9 @@ def list_lookbacks(known: KnownAsOf) -> dict[str, Lookback]:
     return {probe: Lookback(waits_for=delays, behind_us=0, meets_new=True), **versions}
 
 
-def count_late_rows(request: TransformRequest, tables: Collection[str]) -> int:
+def count_late_rows(request: TransformRequest, tables: Collection[str], work: Work) -> int:
     """Count the rows of temporal tables that came when a probe of their time could be answered already (ASOF-6)."""
-    return sum(late_versions(new_arrivals(each)).size for each in request.inputs if each.alias in tables)
+    return sum(late_versions(new_arrivals(each, work)).size for each in request.inputs if each.alias in tables)
 
 
 def promised_watermark(request: TransformRequest, known: KnownAsOf) -> Timestamp | None:
@@ -144,11 +144,10 @@ def _lowest(marks: Sequence[Timestamp | None]) -> int | None:
     return min(reached) if len(reached) == len(marks) else None
 
 
-def _ranges(times_us: tuple[int, int], table: TransformInput) -> Iterator[tuple[int, int]]:
+def _ranges(times_us: tuple[int, int], table: TransformInput, work: Work) -> Iterator[tuple[int, int]]:
     """Cut the times of probes, after the first of a pair up to the second, so that one state of the table counts."""
     first_us, last_us = times_us
-    arrivals = all_arrivals(table)
-    cuts = np.unique(arrivals.known_us[np.isin(arrivals.offsets, late_versions(arrivals))])
+    cuts = np.unique(all_arrivals(table, work).known_us)
     # What was in force before is asked by nobody, and what took it may not have been given (ASOF-11).
     after_us = max(first_us - 1, LEAST_US)
     for cut in (int(each) for each in cuts if first_us <= each < last_us):
@@ -159,7 +158,7 @@ def _ranges(times_us: tuple[int, int], table: TransformInput) -> Iterator[tuple[
 
 def late_versions(arrivals: Arrivals) -> npt.NDArray[np.int64]:
     """Return the offsets of rows that are not after the watermark known before their blocks (ASOF-6)."""
-    return arrivals.offsets[arrivals.times_us <= arrivals.known_us]
+    return arrivals.offsets
 
 
 def versions_at(
@@ -183,7 +182,7 @@ def versions_at(
     """
     marks = rising((*table.earlier_watermarks, *table.watermarks), None)
     found: DataFrame | None = None
-    for after_us, until_us in _ranges(times_us, table):
+    for after_us, until_us in _ranges(times_us, table, work):
         upto = next((mark.last_offset for mark in marks if unix_us(mark.event_time) >= until_us), None)
         rows = folded_rows(spark, table, upto, in_content_order=False, with_offset=True, work=work)
         versions = _cut(with_versions(rows, table.vocabulary.event_time, key), after_us, until_us)

@@ -83,10 +83,10 @@ def list_lookbacks(known: KnownSessions) -> dict[str, Lookback]:
     }
 
 
-def count_late_rows(request: TransformRequest, known: KnownSessions) -> int:
+def count_late_rows(request: TransformRequest, known: KnownSessions, work: Work) -> int:
     """Count the rows of a step that are older than the watermark known before their blocks (WINDOW-8)."""
     return sum(
-        len(late_versions(new_arrivals(each)) if below.is_version else new_arrivals(each).late_offsets)
+        len(late_versions(new_arrivals(each, work)) if below.is_version else new_arrivals(each, work).late_offsets)
         for each in request.inputs
         if (below := known.sessions.inputs.get(each.alias)) is not None
     )
@@ -124,6 +124,6 @@ def _counting(
         None if below is None else last,
         in_content_order=in_order,
         event_times_us=(since_us, until_us),
-        without=all_arrivals(source).late_offsets,
+        without=all_arrivals(source, work).late_offsets,
         work=work,
     )

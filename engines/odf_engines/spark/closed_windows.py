@@ -33,6 +33,7 @@ from odf_engines.spark.folded_rows import folded_rows
 from odf_engines.spark.gate.event_windows import EventWindow
 from odf_engines.spark.gate.window_inputs import InputBelow
 from odf_engines.spark.known_transforms import KnownWindows
+from odf_engines.spark.maintained_view import make_ready
 from odf_engines.spark.pieces import bound_rows, collect_pieces
 from odf_engines.spark.small_inputs import Work
 from odf_engines.spark.steps import compute_steps
@@ -74,7 +75,8 @@ def iter_closed(
         PySparkException, LimitExceededError: The query failed on a row; or its order rests on more than memory holds.
     """
     results = []
-    for closing in _closings(request, known.window):
+    make_ready(spark, request, in_one_order=known.depends_on_order)
+    for closing in _closings(request, known.window, work):
         rows = {each.alias: _counting(spark, each, known, closing, work) for each in request.inputs}
         result = compute_steps(spark, known.steps, rows)
         shown = f"unix_micros({quote_spark_name(request.vocabulary.event_time)})"
@@ -108,12 +110,12 @@ def list_lookbacks(known: KnownWindows) -> dict[str, Lookback]:
     }
 
 
-def count_late_rows(request: TransformRequest, known: KnownWindows) -> int:
+def count_late_rows(request: TransformRequest, known: KnownWindows, work: Work) -> int:
     """Count the rows of a step that came when a window they belong to was closed for their input (WINDOW-5, 9)."""
     return sum(
-        late_versions(new_arrivals(each)).size
+        late_versions(new_arrivals(each, work)).size
         if known.window.inputs[each.alias].is_version
-        else int(np.count_nonzero(_are_late(new_arrivals(each), known.window, each.alias)))
+        else int(np.count_nonzero(_are_late(new_arrivals(each, work), known.window, each.alias)))
         for each in request.inputs
         if each.alias in known.window.inputs
     )
@@ -166,7 +168,7 @@ def _closed_until(request: TransformRequest, window: EventWindow, reached: Seque
     return min(known) if len(known) == len(ends) else None
 
 
-def _closings(request: TransformRequest, window: EventWindow) -> Iterator[_Closing]:
+def _closings(request: TransformRequest, window: EventWindow, work: Work) -> Iterator[_Closing]:
     """Cut the windows that close in a step into those for which the same rows count."""
     before = _closed_until(request, window, [each.prev_watermark for each in request.inputs])
     until = _closed_until(request, window, [highest_watermark(each) for each in request.inputs])
@@ -176,7 +178,7 @@ def _closings(request: TransformRequest, window: EventWindow) -> Iterator[_Closi
     sources = [
         each for each in request.inputs if each.alias in window.inputs and not window.inputs[each.alias].is_version
     ]
-    ranges = {each.alias: [*_iter_ranges(each, window, after)] for each in sources}
+    ranges = {each.alias: [*_iter_ranges(each, window, after, work)] for each in sources}
     ends = {end for found in ranges.values() for end, _ in found if after < end < until}
     for end in sorted({*ends, until}):
         upto = {alias: next(offset for last, offset in found if last >= end) for alias, found in ranges.items()}
@@ -185,7 +187,9 @@ def _closings(request: TransformRequest, window: EventWindow) -> Iterator[_Closi
         after = end
 
 
-def _iter_ranges(source: TransformInput, window: EventWindow, after_us: int) -> Iterator[tuple[int, int | None]]:
+def _iter_ranges(
+    source: TransformInput, window: EventWindow, after_us: int, work: Work
+) -> Iterator[tuple[int, int | None]]:
     """Yield the ends of windows up to which the same rows of an input count, and the last offset of these.
 
     Where no row is late, that is all of them: the rows after a watermark do not belong to the windows it closes. So a
@@ -194,7 +198,7 @@ def _iter_ranges(source: TransformInput, window: EventWindow, after_us: int) -> 
     delay_us = window.inputs[source.alias].delay_us
     was_behind = source.prev_watermark is None or unix_us(source.prev_watermark) - delay_us <= after_us
     # Where another input held windows open, rows of earlier steps say what counts for them as well.
-    rows = new_arrivals(source) if was_behind else all_arrivals(source)
+    rows = new_arrivals(source, work) if was_behind else all_arrivals(source, work)
     late = rows.offsets[_are_late(rows, window, source.alias)]
     marks = rising((*source.earlier_watermarks, *source.watermarks), None)
     for position, mark in enumerate(marks):

@@ -53,6 +53,7 @@ def folded_rows(
     without: npt.NDArray[np.int64] | None = None,
     work: Work,
     with_offset: bool = False,
+    is_joined_whole: bool = False,
 ) -> DataFrame:
     """Return the rows in force after an offset, without the columns of the changelog.
 
@@ -65,6 +66,7 @@ def folded_rows(
         without: Offsets of rows that do not count, whether they give or take.
         work: Of this request, for rows and offsets that are written down for Spark, and what was read.
         with_offset: The last column is ``OFFSET``.
+        is_joined_whole: Let joins take all rows of a small input to each part of the other side, which stays in place.
     """
     data = data_schema(source.schema, source.vocabulary)
     struct = struct_of(data, alias=source.alias)
@@ -83,6 +85,7 @@ def folded_rows(
             work.read.setdefault((source.alias, upto), read)  # whoever chose the rows has counted all of them
             listed = _listed(data, source.vocabulary, with_offset=with_offset)
             rows = rows_of(spark, reader.parquet(scala_sequence([str(small)]))).selectExpr(*listed)
+            rows = broadcast(rows) if is_joined_whole else rows
         else:
             work.check(slices)
             stored = rows_of(spark, reader.parquet(scala_sequence(map(str, slices))))

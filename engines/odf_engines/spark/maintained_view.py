@@ -8,6 +8,7 @@ Source: clauses VIEW-2 to VIEW-9 in ``spec/extensions/maintained-views.md``.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -23,9 +24,12 @@ from odf_engines.errors import InvalidQueryError
 from odf_engines.spark.changelog import APPEND, CORRECT_FROM, CORRECT_TO, RETRACT
 from odf_engines.spark.fixed_order import unspilled
 from odf_engines.spark.folded_rows import folded_rows
+from odf_engines.spark.gate.trees import iter_plan, simple_name
 from odf_engines.spark.known_transforms import KnownView
-from odf_engines.spark.pieces import PIECE_BYTES, bound_rows, collect_pieces, store_pieces
+from odf_engines.spark.pieces import PIECE_BYTES, bound_rows, collect_pieces, fit_in_memory, store_pieces
+from odf_engines.spark.plans import analysed_plan
 from odf_engines.spark.small_inputs import Work
+from odf_engines.spark.sorted_runs import find_runs, has_plain_columns
 from odf_engines.spark.steps import analyse_transform, compute_steps
 from odf_engines.spark.touched_rows import keep_touched
 
@@ -36,6 +40,7 @@ OP = "op"
 """The column of operations of what ``changes_between`` gives, behind v0, v1, ..."""
 _PARTITION_BYTES = 32 * 1024 * 1024  # guess: of files, for one task
 _MOST_PARTITIONS = 64  # guess: a task of its own for each of more would cost more than it does
+_MOST_FILES = 256  # guess: a task of its own, or several, for each
 _COLLECTED_BYTES = 64 * 1024 * 1024  # guess: of input files whose result may be held in memory
 
 
@@ -55,15 +60,21 @@ def iter_changes(
         PySparkException, LimitExceededError: The query failed on a row; or its order rests on more than memory holds.
     """
     request = keep_touched(request, known, work)
+    is_joined_whole = not known.depends_on_order and _is_large(request) and len(request.inputs) > 1
 
     def compute(inputs: Sequence[TransformInput], ends: Sequence[int | None]) -> DataFrame:
-        rows = {
-            each.alias: folded_rows(spark, each, end, in_content_order=known.depends_on_order, work=work)
-            for each, end in zip(inputs, ends, strict=True)
-        }
+        fold = partial(folded_rows, spark, in_content_order=known.depends_on_order, work=work)
         if any(one.schema != now.schema for one, now in zip(inputs, request.inputs, strict=True)):
+            rows = {each.alias: fold(each, end) for each, end in zip(inputs, ends, strict=True)}
             return analyse_transform(spark, request.transform, rows).rows  # the gate has not seen these columns
-        return compute_steps(spark, known.steps, rows)
+        for is_whole in (True, False) if is_joined_whole else (False,):
+            rows = {
+                each.alias: fold(each, end, is_joined_whole=is_whole) for each, end in zip(inputs, ends, strict=True)
+            }
+            result = compute_steps(spark, known.steps, rows)
+            if not is_whole or not _multiplies_rows(result):
+                break
+        return result
 
     yield from iter_differences(spark, request, known, work, piece_rows, compute)
 
@@ -95,6 +106,13 @@ def iter_differences(
     # A step without rows, as of a watermark alone, gives what the query gives over none: a total has a row there too.
     if request.next_offset != 0 or any(end is not None for end in ends):
         before = compute([_as_before(each) for each in request.inputs], ends)
+    runs = None
+    if before is None and not known.depends_on_order:
+        runs = _find_runs(after, request, known, work, piece_rows)
+    if runs is not None:
+        for piece in runs:
+            yield piece.rename_columns(known.result.names), np.full(piece.num_rows, APPEND, dtype=np.int64)
+        return
     changes = changes_between(after, before, known.query.key)
     with unspilled(spark, matters=known.depends_on_order):
         yield from iter_operations(changes, known.result.names, request, work, piece_rows)
@@ -141,6 +159,30 @@ def iter_operations(
             yield rows, np.asarray(piece.column(OP)).astype(np.int64)
 
 
+def _is_large(request: TransformRequest) -> bool:
+    return _read_bytes(request) >= _PARTITION_BYTES
+
+
+def _find_runs(
+    after: DataFrame, request: TransformRequest, known: KnownView, work: Work, piece_rows: int
+) -> Iterator[pa.Table] | None:
+    """Find the rows of a large first step in their order without an exchange; None where that is not possible."""
+    slices = [path for each in request.inputs for path in each.slices]
+    columns = [f"v{position}" for position in range(len(after.columns))]
+    order = columns if known.query.key is None else [columns[position] for position in known.query.key]
+    if not (order and _is_large(request) and len(slices) <= _MOST_FILES):
+        return None
+    if not (has_plain_columns(after) and fit_in_memory(slices)):
+        return None
+    most_rows = request.limits.output_rows
+    return find_runs(after.toDF(*columns), order, work.folder / "runs", most_rows=most_rows, piece_rows=piece_rows)
+
+
+def _multiplies_rows(result: DataFrame) -> bool:
+    """Say whether many rows may come of a row of a small input before it is joined."""
+    return any(simple_name(node) in {"Expand", "Generate"} for node in iter_plan(analysed_plan(result)))
+
+
 def _read_bytes(request: TransformRequest) -> int:
     return sum(path.stat().st_size for each in request.inputs for path in (*each.earlier_slices, *each.slices))
 
@@ -177,15 +219,16 @@ def changes_between(after: DataFrame, before: DataFrame | None, key: Sequence[in
         InvalidQueryError: The results have other columns.
     """
     columns = [f"v{position}" for position in range(len(after.columns))]
+    order = columns if key is None else [columns[position] for position in key]
+    if before is None and has_plain_columns(after):
+        return after.toDF(*columns).withColumn(OP, lit(APPEND)).orderBy(*order, OP)
     rows = after.toDF(*columns).withColumn(_COUNT, lit(1))
     if before is not None:
         _check_same_columns(after, before)
         rows = rows.unionAll(before.toDF(*columns).withColumn(_COUNT, lit(-1)))
     counted = rows.groupBy(*columns).agg(total(_COUNT).alias(_COUNT)).where(col(_COUNT) != 0)
     operation = f"CASE WHEN `{_COUNT}` > 0 THEN {APPEND} ELSE {RETRACT} END"
-    order = columns
     if key is not None:
-        order = [columns[position] for position in key]
         same_key = Window.partitionBy(*(order or [lit(0)]))
         counted = counted.withColumns({_LEAST: least(_COUNT).over(same_key), _MOST: most(_COUNT).over(same_key)})
         operation = (

@@ -8,8 +8,9 @@ a map in pieces         scans of the plan count their rows, which costs nothing;
                         are is asked of Spark afterwards, which must read as many. Counting in the plan
                         would double the time of a large step
 over whole inputs       those of small ones where they are read (``small_inputs``), of a large one where the rows
-                        are chosen that a step touches (``touched_rows``); of others asked of Spark afterwards: such a
-                        query reads an input several times, in parts
+                        are chosen that a step touches (``touched_rows``) or the times of all are read
+                        (``arrivals``); of others asked of Spark afterwards: such a query reads an input several
+                        times, in parts
 an input of a map that  asked of Spark afterwards
 its query does not name
 ======================  ==============================================================================

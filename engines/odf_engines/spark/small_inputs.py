@@ -11,7 +11,7 @@ Source: clause VIEW-2 in ``spec/extensions/maintained-views.md``.
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -69,12 +69,14 @@ class Work:
         read: What was read here of an input: by alias and the last offset that counted.
         rows: Of slices that were read here, by slice and columns: a view reads most of them for two results.
         checked: Slices that Spark may read (ENGINE-28).
+        arrivals: When rows came, by what of which input was read (``arrivals``).
     """
 
     folder: Path
     read: dict[tuple[str, int], RowsRead] = field(default_factory=dict)
     rows: dict[tuple[Path, pa.Schema], pa.Table] = field(default_factory=dict)
     checked: set[Path] = field(default_factory=set)
+    arrivals: dict[object, Any] = field(default_factory=dict)
 
     def check(self, slices: Sequence[Path]) -> None:
         """Check the footers of slices that Spark is about to read; raises what ``check_footers`` does."""

@@ -34,6 +34,8 @@ __all__ = ["keep_touched"]
 _MOST_BROUGHT: Final = 0.25  # guess: of the bytes; where more come, most groups may be touched
 _MOST_BROUGHT_BYTES: Final = 16 * 1024 * 1024  # guess: of files, whose values are held in memory
 _MOST_TOUCHED: Final = 0.25  # guess: of the rows; beyond, Spark is as fast over all of them
+_SAMPLED: Final = 8  # guess: row groups, of a hundred thousand rows each
+_MOST_UNSAMPLED: Final = 2 * _SAMPLED  # fewer are read at once
 _AT_ONCE: Final = min(4, os.cpu_count() or 1)  # guess: row groups, each of some megabytes
 _MOST_NUMBERED: Final = 2**62  # combinations of values; their numbers are signed and have 64 bits
 
@@ -141,6 +143,8 @@ def _write_touched(
     if touched is None:
         return None
     groups = [(path, group) for path in slices for group in range(pq.read_metadata(path).num_row_groups)]
+    if len(groups) > _MOST_UNSAMPLED and _seem_most(groups[:: len(groups) // _SAMPLED], told, touched):
+        return None
     most = _MOST_TOUCHED * sum(pq.read_metadata(path).num_rows for path in slices)
     choose = partial(_choose, columns=_Columns(kept, told, looked_at), offset=offset, last=last, touched=touched)
     rows = written = 0
@@ -157,6 +161,16 @@ def _write_touched(
     if may_be_small([target], data_schema(source.schema, source.vocabulary)):
         work.keep(target, pq.read_table(target))
     return {"rows": rows, "first": min(ends, default=None), "last": max(ends, default=None)}
+
+
+def _seem_most(groups: Sequence[tuple[Path, int]], told: pa.Schema, touched: _Touched) -> bool:
+    """Say whether too many rows of some row groups are touched, which is known after a few and true of most steps."""
+    rows = found = 0
+    for path, group in groups:
+        with pq.ParquetFile(path) as file:
+            chosen = touched.choose(_read(file, group, told, [*touched.values]))
+        rows, found = rows + len(chosen), found + (pc.sum(chosen).as_py() or 0)
+    return found > _MOST_TOUCHED * rows
 
 
 def _choose(

@@ -97,7 +97,7 @@ def run(spark: SparkSession, request: TransformRequest, folder: Path) -> dict[st
         "data": "data.parquet" if rows_out else None,
         "inputs": say_what_was_read(),
         "rows_out": rows_out,
-        "late_rows": _count_late_rows(request, known),
+        "late_rows": _count_late_rows(request, known, work),
         "watermark_ms": None if watermark is None else watermark.unix_ms,
         "checkpoint": None,
     }
@@ -146,15 +146,15 @@ def _is_small(each: TransformInput) -> bool:
     return sum(path.stat().st_size for path in each.slices) <= PIECE_BYTES
 
 
-def _count_late_rows(request: TransformRequest, known: Known) -> int:
+def _count_late_rows(request: TransformRequest, known: Known, work: Work) -> int:
     """Count the rows of a step that came too late to change what a final query gives (WINDOW-5, WINDOW-8, ASOF-6)."""
     match known:
         case KnownWindows():
-            return count_late_rows(request, known)
+            return count_late_rows(request, known, work)
         case KnownSessions():
-            return closed_sessions.count_late_rows(request, known)
+            return closed_sessions.count_late_rows(request, known, work)
         case KnownAsOf() | KnownAsOfView():
-            return as_of_join.count_late_rows(request, known.tables)
+            return as_of_join.count_late_rows(request, known.tables, work)
     return 0
 
 

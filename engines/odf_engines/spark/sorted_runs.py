@@ -1,0 +1,126 @@
+"""A large result in order without an exchange of its rows: sorted portions that turn out to follow one another.
+
+Rows of an input mostly come in the order of their event times, and so does what a query makes of each of its files in
+turn. Spark sorts what comes of each part of a file; where no two of these *runs* overlap, one behind the other they
+are the whole in order. Where two overlap, as is seen at once, nothing was given yet and Spark sorts all of it.
+
+Source: clause VIEW-7 in ``spec/extensions/maintained-views.md``.
+"""
+
+import re
+import shutil
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from odf_engines.spark.pieces import PIECE_BYTES, bound_rows, collect_pieces
+
+__all__ = ["find_runs", "has_plain_columns"]
+
+_PLAIN: Final = re.compile(
+    r"boolean|tinyint|smallint|int|bigint|date|timestamp|timestamp_ntz|string|binary|decimal\(\d+,\d+\)"
+)
+_EXCHANGE: Final = re.compile(r"(?<!Broadcast)Exchange")
+# One part of a file is a task; a file is never read in one task with another one.
+_ONE_PART_A_TASK: Final = {
+    "spark.sql.files.maxPartitionBytes": str(PIECE_BYTES),
+    "spark.sql.files.openCostInBytes": str(PIECE_BYTES),
+}
+
+_Place = tuple[tuple[Any, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """Rows in order, in a file, and the places of the first and the last of them in the order."""
+
+    path: Path
+    first: _Place
+    last: _Place
+
+
+def has_plain_columns(rows: DataFrame) -> bool:
+    """Say whether values of all columns are equal only if they are the same bits, and have an order known here."""
+    return all(_PLAIN.fullmatch(each.dataType.simpleString()) for each in rows.schema.fields)
+
+
+def find_runs(
+    rows: DataFrame, order: Sequence[str], folder: Path, *, most_rows: int, piece_rows: int
+) -> Iterator[pa.Table] | None:
+    """Compute a result with plain columns; None where its runs overlap, or rows are exchanged to compute it.
+
+    Args:
+        rows: The result.
+        order: Columns; rows that are equal in all of them are the same.
+        folder: Is made, and gone when all rows were given.
+        most_rows: Of the result.
+        piece_rows: Of a table that is given, at most.
+
+    Raises:
+        PySparkException, LimitExceededError: The query failed on a row; or there are more rows.
+    """
+    spark = rows.sparkSession
+    before = {name: spark.conf.get(name) for name in _ONE_PART_A_TASK}
+    for name, value in _ONE_PART_A_TASK.items():
+        spark.conf.set(name, value)
+    try:
+        parts = rows.sortWithinPartitions(*order)
+        plan = parts._jdf.queryExecution().executedPlan().toString()  # noqa: SLF001 - has no public name
+        runs = None if _EXCHANGE.search(plan) else _store_runs(parts, order, folder, most_rows)
+    finally:
+        for name, old in before.items():
+            spark.conf.set(name, str(old))
+    return None if runs is None else _read(runs, folder, piece_rows)
+
+
+def _store_runs(parts: DataFrame, order: Sequence[str], folder: Path, most_rows: int) -> list[_Run] | None:
+    folder.mkdir()
+    runs: list[_Run] = []
+    with closing(bound_rows(collect_pieces(parts, parts.schema), most_rows)) as pieces:
+        for number, rows in enumerate(pieces):
+            if not rows.num_rows:
+                continue
+            run = _Run(folder / f"{number}.arrow", _place(rows, 0, order), _place(rows, rows.num_rows - 1, order))
+            place = bisect_right(runs, run.first, key=lambda each: each.first)
+            if (place and runs[place - 1].last > run.first) or (place < len(runs) and run.last > runs[place].first):
+                shutil.rmtree(folder)
+                return None
+            with pa.ipc.new_file(run.path, rows.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as file:
+                file.write_table(rows)
+            runs.insert(place, run)
+    return runs
+
+
+def _place(rows: pa.Table, position: int, order: Sequence[str]) -> _Place:
+    """Return a row's place in the order of Spark: nulls first, texts by their bytes."""
+    found = []
+    for name in order:
+        value = rows.column(name).slice(position, 1)
+        if pa.types.is_date32(value.type):
+            value = value.cast(pa.int32())
+        elif pa.types.is_timestamp(value.type):
+            value = value.cast(pa.int64())
+        elif pa.types.is_string(value.type):
+            value = value.cast(pa.binary())
+        (known,) = value.to_pylist()
+        found.append((0,) if known is None else (1, known))
+    return tuple(found)
+
+
+def _read(runs: Sequence[_Run], folder: Path, piece_rows: int) -> Iterator[pa.Table]:
+    try:
+        for run in runs:
+            with pa.ipc.open_file(run.path) as file:
+                for number in range(file.num_record_batches):
+                    rows = pa.Table.from_batches([file.get_batch(number)])
+                    for start in range(0, rows.num_rows, piece_rows):
+                        yield rows.slice(start, piece_rows)
+            run.path.unlink()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
