@@ -11,7 +11,6 @@ import re
 import shutil
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -82,18 +81,18 @@ def find_runs(
 def _store_runs(parts: DataFrame, order: Sequence[str], folder: Path, most_rows: int) -> list[_Run] | None:
     folder.mkdir()
     runs: list[_Run] = []
-    with closing(bound_rows(collect_pieces(parts, parts.schema), most_rows)) as pieces:
-        for number, rows in enumerate(pieces):
-            if not rows.num_rows:
-                continue
-            run = _Run(folder / f"{number}.arrow", _place(rows, 0, order), _place(rows, rows.num_rows - 1, order))
-            place = bisect_right(runs, run.first, key=lambda each: each.first)
-            if (place and runs[place - 1].last > run.first) or (place < len(runs) and run.last > runs[place].first):
-                shutil.rmtree(folder)
-                return None
-            with pa.ipc.new_file(run.path, rows.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as file:
-                file.write_table(rows)
-            runs.insert(place, run)
+    pieces = bound_rows(collect_pieces(parts, parts.schema), most_rows)
+    for number, rows in enumerate(pieces):
+        if not rows.num_rows:
+            continue
+        run = _Run(folder / f"{number}.arrow", _place(rows, 0, order), _place(rows, rows.num_rows - 1, order))
+        place = bisect_right(runs, run.first, key=lambda each: each.first)
+        if (place and runs[place - 1].last > run.first) or (place < len(runs) and run.last > runs[place].first):
+            shutil.rmtree(folder)
+            return None
+        with pa.ipc.new_file(run.path, rows.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as file:
+            file.write_table(rows)
+        runs.insert(place, run)
     return runs
 
 
