@@ -1,6 +1,7 @@
 """Rows that are sent to the daemon, taken in as ``odf-node ingest`` does; loaded when the first come."""
 
 from odf_engines.errors import InvalidSourceError
+from odf_node import ingest
 from odf_node.composition import Node
 from odf_node.datasets.chains import load_view
 from odf_node.datasets.writer import find_writing_time
@@ -20,11 +21,11 @@ class LateRowIntake:
 
     def check(self, record: DatasetRecord, source_name: str | None, media_type: str) -> None:
         """See ``RowIntake``."""
-        from odf_node.ingest.push_sources import choose_push_source, list_media_types
-
         view = load_view(self._node.chains, record.id)
         try:
-            accepted = list_media_types(view, choose_push_source(record, view, source_name))
+            accepted = ingest.push_sources.list_media_types(
+                view, ingest.push_sources.choose_push_source(record, view, source_name)
+            )
         except UsageError as error:
             raise NoRowsTakenError(str(error)) from error
         if media_type not in accepted:
@@ -32,8 +33,6 @@ class LateRowIntake:
 
     def take(self, record: DatasetRecord, rows: SentRows) -> TakenRows:
         """See ``RowIntake``."""
-        from odf_node.ingest.batch_limits import BatchRefusedError
-
         node = self._node
         # Others were taken in while these waited for their turn.
         found = node.chains.find_dataset(record.id)
@@ -52,7 +51,7 @@ class LateRowIntake:
                     key=rows.key,
                     caller=rows.token_id,
                 )
-        except BatchRefusedError as error:
+        except ingest.batch_limits.BatchRefusedError as error:
             raise NoRowsTakenError(str(error), error.bad_rows, error.reasons) from error
         except (InvalidSourceError, UsageError) as error:
             raise NoRowsTakenError(str(error)) from error

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from odf_node.datasets.chains import iter_slices, load_view
@@ -40,9 +40,6 @@ from odf_protocol.manifest.snapshot_error import At
 from odf_protocol.multihash import Multihash
 from odf_protocol.timestamp import Timestamp
 from odf_protocol.transform_plan import input_ids
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 __all__ = ["DatasetPlace", "FollowedRows", "find_place", "parse_dataset_url"]
 
@@ -211,14 +208,16 @@ def _write_rows(
     paths: tuple[Path, ...], view: DatasetView, place: DatasetPlace, name: str, last: int, target: Path
 ) -> None:
     """Write the rows behind an offset into one file, without the columns that the follower makes itself."""
-    import pyarrow.parquet as pq
+    from pyarrow import compute, parquet
 
     words = view.vocabulary
-    writer: pq.ParquetWriter | None = None
+    writer: parquet.ParquetWriter | None = None
     try:
         for path in paths:
-            for batch in pq.ParquetFile(path).iter_batches(batch_size=65_536):
-                rows = _new_rows(batch, words.offset, last)
+            file = parquet.ParquetFile(path)
+            for number in range(file.num_row_groups):
+                group = file.read_row_group(number)
+                rows = group.filter(compute.greater(group.column(words.offset), last))
                 if not place.has_operations and any(rows.column(words.op).to_pylist()):
                     expected = "rows that are appended; with ?op=true operations are a column, for ChangelogStream"
                     found = f"corrections in '{name}'"
@@ -227,16 +226,8 @@ def _write_rows(
                 table = rows.drop_columns(left_out)
                 if place.has_operations and words.op != "op":
                     table = table.rename_columns({words.op: "op"})
-                writer = writer or pq.ParquetWriter(target, table.schema)
+                writer = writer or parquet.ParquetWriter(target, table.schema)
                 writer.write_table(table)
     finally:
         if writer is not None:
             writer.close()
-
-
-def _new_rows(batch: "pa.RecordBatch", offset: str, last: int) -> "pa.Table":
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    table = pa.Table.from_batches([batch])
-    return table.filter(pc.greater(table.column(offset), last))

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from odf_node import ingest
 from odf_node.errors import UsageError
 from odf_node.ports import DatasetRecord
 from odf_protocol.dataset_view import DatasetView
@@ -33,9 +34,7 @@ _MEDIA_TYPES: Final[dict[type[ReadStep], tuple[str, ...]]] = {
 
 def list_media_types(view: DatasetView, source: AddPushSource) -> tuple[str, ...]:
     """List how rows for a push source may be called; a reader of the dataset's rules takes bytes of its own format."""
-    from odf_node.ingest.ingest_rules import find_rules  # reads YAML
-
-    if find_rules(view.attachments).reader is not None:
+    if ingest.ingest_rules.find_rules(view.attachments).reader is not None:
         return (_ANY,)
     return *_MEDIA_TYPES.get(type(source.read), ()), _ANY
 
