@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+from odf_node import rows
 from odf_node.datasets.chains import iter_slices, load_view
 from odf_node.datasets.engine_rows import EngineRows
 from odf_node.datasets.naming import get_dataset
@@ -24,7 +25,6 @@ from odf_node.ports.documents import DocumentStore
 from odf_node.ports.object_names import ObjectNames
 from odf_node.ports.rows import RowsCache
 from odf_node.ports.sources import DATASET_SCHEME, Fetched, UpToDate
-from odf_protocol.dataset_view import DatasetView
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import MalformedError, RejectedError
 from odf_protocol.events import (
@@ -148,7 +148,9 @@ class FollowedRows:
         Presence(self.object_names, self.objects).require_checked(record, (each.physical_hash for each in slices))
         paths = EngineRows(self.chains, self.objects, self.cache).get_paths(record.id, slices)
         target = folder / f"rows-{secrets.token_hex(8)}"
-        _write_rows(paths, view, place, record.name, last, target)
+        rows.new_rows.write_new_rows(
+            paths, view.vocabulary, target, after=last, name=record.name, has_operations=place.has_operations
+        )
         value = {"dataset": str(record.id), "offset": slices[-1].offset_interval.end, "block": str(record.head.hash)}
         cursor = SourceState(source_name="default", kind=CURSOR, value=json.dumps(value))
         return Fetched(
@@ -202,32 +204,3 @@ class FollowedRows:
             place = None if view.polling_source is None else find_place(view.polling_source.fetch)
             if place is not None:
                 yield get_dataset(self.chains, place.name).id
-
-
-def _write_rows(
-    paths: tuple[Path, ...], view: DatasetView, place: DatasetPlace, name: str, last: int, target: Path
-) -> None:
-    """Write the rows behind an offset into one file, without the columns that the follower makes itself."""
-    from pyarrow import compute, parquet
-
-    words = view.vocabulary
-    writer: parquet.ParquetWriter | None = None
-    try:
-        for path in paths:
-            file = parquet.ParquetFile(path)
-            for number in range(file.num_row_groups):
-                group = file.read_row_group(number)
-                rows = group.filter(compute.greater(group.column(words.offset), last))
-                if not place.has_operations and any(rows.column(words.op).to_pylist()):
-                    expected = "rows that are appended; with ?op=true operations are a column, for ChangelogStream"
-                    found = f"corrections in '{name}'"
-                    raise RejectedError("ING-43 no-lost-corrections", expected=expected, found=found)
-                left_out = [words.offset, words.system_time] + ([] if place.has_operations else [words.op])
-                table = rows.drop_columns(left_out)
-                if place.has_operations and words.op != "op":
-                    table = table.rename_columns({words.op: "op"})
-                writer = writer or parquet.ParquetWriter(target, table.schema)
-                writer.write_table(table)
-    finally:
-        if writer is not None:
-            writer.close()

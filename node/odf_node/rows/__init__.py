@@ -10,6 +10,7 @@ from odf_protocol.late import late_modules
 
 if TYPE_CHECKING:
     from odf_node.rows import data_files as data_files
+    from odf_node.rows import new_rows as new_rows
     from odf_node.rows import slices as slices
 else:
     __getattr__ = late_modules(__name__)
