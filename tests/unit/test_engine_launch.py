@@ -1,9 +1,11 @@
-"""ENGINE-23: which of Spark's archives Java is given, and in which order."""
+"""ENGINE-16 and ENGINE-23: how Java is started: with which archives, in which order, and with which pages."""
 
 import zipfile
 
+import pytest
+
 from odf_engines.spark import launch
-from odf_engines.spark.launch import class_archives
+from odf_engines.spark.launch import class_archives, java_command
 from odf_engines.spark.runtime import find_runtime
 
 # Of the two that share classes of programs, and not only a description of their module, the one that is found first.
@@ -37,3 +39,13 @@ def test_no_archive_of_spark_brings_extensions_to_sessions():
             with zipfile.ZipFile(path) as archive:
                 names = archive.namelist()
             assert "META-INF/services/org.apache.spark.sql.SparkSessionExtensionsProvider" not in names, path
+
+
+@pytest.mark.parametrize("heap_bytes", [2**28, 2**30, 2**37])
+def test_little_is_taken_for_few_rows_and_one_task_can_have_all_memory_engine_16(heap_bytes):
+    command = java_command(heap_bytes=heap_bytes, cores=2)
+    (page,) = [int(each.partition("=")[2].removesuffix("b")) for each in command if "pageSize" in each]
+    assert page <= max(2**21, heap_bytes // 4096)
+    assert page * 8192 >= heap_bytes  # so many pages a task may have
+    on_cluster = java_command(heap_bytes=heap_bytes, cores=2, settings={"spark.master": "spark://h:1"})
+    assert not [each for each in on_cluster if "pageSize" in each]

@@ -60,6 +60,12 @@ _JAVA_OPTIONS = (
 # twice in a first query: a quarter of a second of processor time.
 SHORT_LIVED = ("-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=192m")
 
+# What a sort or an aggregation of ten rows takes. Spark would take 16 MiB of a heap of 1 GiB for each of them, beside
+# what Java cleans up often, so that an engine that had done some twenty small steps held half of its memory and was
+# started anew. A task has 8,192 of them at most: org.apache.spark.memory.TaskMemoryManager of Spark 4.3.
+_PAGE_BYTES = 2 * 1024**2
+_PAGES_OF_HEAP = 4096
+
 SETTINGS = {
     # What a query means
     "spark.sql.ansi.enabled": "true",
@@ -147,6 +153,8 @@ def java_command(
         options: Further options of the Java runtime, such as a class-data archive.
         settings: Of Spark, for a cluster; none that could change a result.
     """
+    if not settings:  # executors of a cluster have memory of their own
+        settings = {"spark.buffer.pageSize": f"{max(_PAGE_BYTES, heap_bytes // _PAGES_OF_HEAP)}b"}
     settings = {**SETTINGS, "spark.master": f"local[{cores}]", "spark.app.name": "odf-node", **settings}
     return [
         JAVA, "-cp", ":".join(map(str, class_archives(SPARK_HOME / "jars"))), f"-Xmx{heap_bytes}", *_JAVA_OPTIONS,
