@@ -3,8 +3,6 @@
 import asyncio
 import os
 import random
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 from odf_node.adapters.clocks import FixedClock
@@ -15,6 +13,7 @@ from odf_node.ports.peer_errors import PeerUnavailableError
 from odf_node.ports.progress import Silence
 from odf_protocol.events import SetInfo
 from odf_protocol.multihash import Multihash
+from support.bad_lines import bad_line
 from support.exchange_nodes import TestNode
 from support.offers import NOW, Judge, PeerChain, PublisherHome, root_chain
 
@@ -22,74 +21,6 @@ INCREMENTS = int(os.environ.get("HONEST_INCREMENTS", "24"))  # 'make soak' makes
 ATTEMPTS = 40
 SEED = 20_240_501
 CUT_BYTES = (200, 60_000)  # between a piece of an answer and several slices
-
-
-class BadLine:
-    """Forwards connections to a port; each one breaks after some bytes, until ``heal``."""
-
-    def __init__(self, port: int, seed: int) -> None:
-        self._port = port
-        self._random = random.Random(seed)
-        self._tasks: set[asyncio.Task[None]] = set()
-        self.is_healed = False
-        self.cuts = 0
-
-    async def connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._tasks.add(task)
-        ends = [writer]
-        try:
-            from_target, to_target = await asyncio.open_connection("127.0.0.1", self._port)
-            ends.append(to_target)
-            there = asyncio.create_task(self._forward(reader, to_target))
-            try:
-                await self._forward_back(from_target, writer)
-            finally:
-                there.cancel()
-                await asyncio.gather(there, return_exceptions=True)
-        except (ConnectionError, asyncio.CancelledError):
-            pass  # a line does not say why it broke
-        finally:
-            for end in ends:
-                end.transport.abort()
-                with suppress(ConnectionError):
-                    await end.wait_closed()
-            self._tasks.discard(task)
-
-    async def _forward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with suppress(ConnectionError):
-            while chunk := await reader.read(16_384):
-                writer.write(chunk)
-                await writer.drain()
-
-    async def _forward_back(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        left = self._random.randint(*CUT_BYTES)
-        while chunk := await reader.read(4_096):
-            if not self.is_healed and len(chunk) > left:
-                writer.write(chunk[:left])
-                await writer.drain()
-                self.cuts += 1
-                return
-            left -= len(chunk)
-            writer.write(chunk)
-            await writer.drain()
-
-    async def close(self) -> None:
-        for task in tuple(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-
-
-@asynccontextmanager
-async def bad_line(address: str, seed: int) -> AsyncIterator[tuple[BadLine, str]]:
-    line = BadLine(int(address.rsplit(":", 1)[1]), seed)
-    server = await asyncio.start_server(line.connected, "127.0.0.1", 0)
-    try:
-        yield line, f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    finally:
-        server.close()
-        await line.close()
 
 
 async def pull(node: Node, url: str) -> bool:
@@ -111,7 +42,7 @@ def grow(chain: PeerChain, rng: random.Random) -> None:
 
 
 def test_no_honest_increment_is_refused_over_a_line_that_breaks(tmp_path: Path) -> None:
-    rng = random.Random(SEED)
+    rng, cuts_of = random.Random(SEED), random.Random(SEED)
     chain = root_chain(tmp_path, slices=0)
     publisher = PublisherHome(Judge.create(tmp_path / "publisher"))
     publisher.keep(chain)
@@ -119,7 +50,7 @@ def test_no_honest_increment_is_refused_over_a_line_that_breaks(tmp_path: Path) 
     readers = [Node(Home(tmp_path / f"reader{n}"), FixedClock(NOW)) for n in range(2)]
 
     async def exchange() -> int:
-        async with served.serving() as address, bad_line(address, SEED) as (line, url):
+        async with served.serving() as address, bad_line(address, lambda: cuts_of.randint(*CUT_BYTES)) as (line, url):
             for _ in range(INCREMENTS):
                 grow(chain, rng)
                 publisher.keep(chain)

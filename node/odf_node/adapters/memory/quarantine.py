@@ -36,7 +36,7 @@ def put_quarantine(tables: Tables, kept: KeptDataset, quarantine: QuarantineFile
     """Add an entry; a waiting batch of the same bytes gives way to it."""
     if quarantine.batch is not None:
         kept.quarantine = [each for each in kept.quarantine if not _is_same_batch(each, quarantine)]
-    kept.quarantine.append(replace(quarantine, id=tables.next_arrival()))
+    kept.quarantine.append(replace(quarantine, id=tables.next_entry()))
 
 
 def settle(kept: KeptDataset, settlement: Settlement, sequence_number: int | None) -> None:

@@ -58,6 +58,7 @@ class Tables:
 
     lock: RLock = field(default_factory=RLock)
     arrivals: int = 0
+    entries: int = 0
     datasets: dict[DatasetId, KeptDataset] = field(default_factory=dict)
     attestations: dict[Multihash, tuple[int, Attestation]] = field(default_factory=dict)
     documents: dict[bytes, EvidenceDocument] = field(default_factory=dict)
@@ -81,6 +82,11 @@ class Tables:
         if dataset_id not in self.datasets:
             raise DatasetNotFoundError(dataset_id)
         return self.datasets[dataset_id]
+
+    def next_entry(self) -> int:
+        """Give the number of the next entry of quarantine: from 1, without gaps, as the database does."""
+        self.entries += 1
+        return self.entries
 
     def next_arrival(self) -> int:
         """Count what arrives, whatever it is."""
