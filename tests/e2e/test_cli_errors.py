@@ -67,7 +67,7 @@ def refused(done: subprocess.CompletedProcess[str], code: int, *parts: str, line
         (["log", "countries.daily", "extra"], 2, ["'extra' is one word too many"]),
         (["list", "-o", "yml"], 2, ["there is no 'yml'", "Known: table, json"]),
         (["inspect", "shema", "x"], 2, ["there is no 'shema'", "Did you mean 'schema'?"]),
-        (["inspect"], 2, ["required: WHAT"]),
+        (["inspect"], 2, ["say which WHAT: schema, query"]),
         (["tail", "countries.daily", "-n", "-3"], 2, ["whole number of 1 or more", "'-3'"]),
         (["serve", "--http-port", "70000"], 2, ["from 0 to 65535", "'70000'"]),
         (["add"], 2, ["required: FILE"]),

@@ -1,4 +1,4 @@
-"""Shapefiles in real ingests: both engines take the same rows, and bad ones stand as features (ING-43)."""
+"""Shapefiles in real ingests: both engines take the same rows, and bad ones stand as features (ING-44)."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Shapefiles: records are read as GeoJSON features are, and bytes of strangers lead nowhere (ING-43)."""
+"""Shapefiles: records are read as GeoJSON features are, and bytes of strangers lead nowhere (ING-44)."""
 
 import io
 import json

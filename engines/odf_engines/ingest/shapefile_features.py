@@ -2,7 +2,7 @@
 
 Nothing in it is believed: a library takes records apart, over mapped files in which no count leads beyond their end.
 
-Source: ODF ReadStepEsriShapefile; spec/ingest.md ING-43.
+Source: ODF ReadStepEsriShapefile; spec/ingest.md ING-44.
 """
 
 import codecs

@@ -143,7 +143,6 @@ async def _iter_offered(
     listed = 0
     after = ""
     async with HttpClient(settings, resolver=resolver) as client:
-        client.may_sign = True
         for _ in range(MAX_LISTED_DATASETS):
             asked = place.extend_query(after=after) if after else place
             page = decode_message(await client.get_bytes(asked, "list", limit_bytes=MAX_JSON_BYTES), DatasetPage)

@@ -8,10 +8,12 @@ from typing import Any
 
 import aiohttp
 import pytest
+from aiohttp import web
 from yarl import URL
 
 from odf_node.adapters.http_client import ClientSettings
 from odf_node.adapters.http_push import push_dataset
+from odf_node.adapters.node_listing import list_offered, search_offered
 from odf_node.adapters.peer_addresses import open_peer
 from odf_node.adapters.request_signing import NodeSigner
 from odf_node.adapters.sqlite_store import SqliteMetadataStore
@@ -26,6 +28,7 @@ from odf_protocol.http_signatures import content_digest
 from odf_protocol.timestamp import Timestamp
 from support.event_loop import in_loop
 from support.exchange_nodes import NOON, TOKEN, Chain, StandingClock, TestNode
+from support.http_server import serving as plain_server
 
 FRIEND = PrivateKey(bytes(range(32)))
 FRIEND_ID = DidKey(FRIEND.public_key())
@@ -229,6 +232,23 @@ async def test_client_signs_when_it_is_shown_nothing_otherwise(tmp_path: Path) -
             blocks = [block async for block in peer.iter_blocks(after=None, upto=HIDDEN.head)]
             assert [block.raw for block in blocks] == [block.raw for block in HIDDEN.blocks]
         assert not copy.home.exists()
+
+
+@in_loop
+async def test_plain_server_does_not_learn_who_lists_and_searches() -> None:
+    """EX-53."""
+    settings = ClientSettings(sign=NodeSigner(FRIEND, StandingClock()), backoff_s=0.01, attempts=1)
+
+    async def answer(_request: web.Request) -> web.Response:
+        return web.Response(status=404)
+
+    async with plain_server(answer) as server:
+        with pytest.raises(PeerNotFoundError):
+            await list_offered(server.base, settings)
+        with pytest.raises(PeerNotFoundError):
+            await search_offered(server.base, ["word"], 10, settings, limit_s=10)
+        assert len(server.requests) >= 2
+        assert [request.headers for request in server.requests if "Signature" in request.headers] == []
 
 
 async def push(url: str, source: TestNode, chain: Chain) -> None:
