@@ -34,7 +34,7 @@ def test_converter_of_another_package_is_declared_and_converts(tmp_path: Path, i
     node = RealNode(tmp_path / "home", is_apart=True)
     refused = node.run("add", str(PACKAGE / "places.yaml"))
     assert refused.code == 7
-    assert "a converter that is installed here (Cast, Deduplicate, Hash, " in refused.err
+    assert "a converter that is installed here (Cast, Compute, Deduplicate, Hash, " in refused.err
     node.must("add", str(PACKAGE / "places.yaml"), environment=installed)
     (tmp_path / "places.csv").write_text(ROWS)
     node.must("ingest", "places", str(tmp_path / "places.csv"), environment=installed)
