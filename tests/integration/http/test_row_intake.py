@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import select
 import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -198,10 +199,12 @@ def test_body_without_an_end_is_no_row_and_holds_up_nobody(served: Served) -> No
     )
     before = served.state()
     with ExitStack() as stack:
-        for _ in range(2):
-            slow = stack.enter_context(socket.create_connection((str(there.host), there.port or 0)))
-            slow.sendall(head.encode() + ROWS)
-        slow.recv(100)  # the second one is answered, as the first holds the key
+        slow = [stack.enter_context(socket.create_connection((str(there.host), there.port or 0))) for _ in range(2)]
+        for each in slow:
+            each.sendall(head.encode() + ROWS)
+        # Whichever came first holds the key; the other one is answered.
+        answered, _, _ = select.select(slow, [], [], 30)
+        assert b"409" in answered[0].recv(100)
         assert served.send(ROWS, token="two", Idempotency_Key="cut")[0] == 409
         assert served.send(b"event_time,n\n2024-01-01,7\n", "csv", Content_Type="text/csv")[0] == 200
         changed = served.state()
