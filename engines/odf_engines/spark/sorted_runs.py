@@ -7,10 +7,12 @@ are the whole in order. Where two overlap, as is seen at once, nothing was given
 Source: clause VIEW-7 in ``spec/extensions/maintained-views.md``.
 """
 
+import io
 import re
 import shutil
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from contextlib import redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -70,12 +72,18 @@ def find_runs(
         spark.conf.set(name, value)
     try:
         parts = rows.sortWithinPartitions(*order)
-        plan = parts._jdf.queryExecution().executedPlan().toString()  # noqa: SLF001 - has no public name
-        runs = None if _EXCHANGE.search(plan) else _store_runs(parts, order, folder, most_rows)
+        runs = None if _is_exchanged(parts) else _store_runs(parts, order, folder, most_rows)
     finally:
         for name, old in before.items():
             spark.conf.set(name, str(old))
     return None if runs is None else _read(runs, folder, piece_rows)
+
+
+def _is_exchanged(rows: DataFrame) -> bool:
+    """Say whether rows go between tasks. A column may be called so too, which costs a sort and nothing else."""
+    with redirect_stdout(io.StringIO()) as told:
+        rows.explain()
+    return _EXCHANGE.search(told.getvalue()) is not None
 
 
 def _store_runs(parts: DataFrame, order: Sequence[str], folder: Path, most_rows: int) -> list[_Run] | None:

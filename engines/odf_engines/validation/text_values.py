@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from functools import partial
 from typing import Any, Final
 
 import pyarrow as pa
@@ -138,13 +139,8 @@ def find_judge(parameters: Any, kind: pa.DataType) -> tuple[Callable[[str], Any]
         return lambda text: _first_of(patterns, text, make), {FORM: told, MISFIT: "outside of the years 1 to 9999"}
     form = _read_number_form(parameters, is_whole=types.is_integer(kind), is_float=types.is_floating(kind))
     told = f"not a {'whole ' if types.is_integer(kind) else ''}number"
-    if types.is_integer(kind):
-        fits: Callable[[str], Any] = lambda plain: _whole(plain, kind)  # noqa: E731
-    elif types.is_decimal(kind):
-        fits = lambda plain: _decimal(plain, kind)  # noqa: E731
-        told += f" with '{parameters.decimal}' before its decimals"
-    else:
-        fits = lambda plain: _float(plain, kind)  # noqa: E731
+    fits = partial(_whole if types.is_integer(kind) else _decimal if types.is_decimal(kind) else _float, kind=kind)
+    if not types.is_integer(kind):
         told += f" with '{parameters.decimal}' before its decimals"
     if parameters.thousands:
         told += f" and '{parameters.thousands}' between thousands"
