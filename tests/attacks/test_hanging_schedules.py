@@ -1,11 +1,13 @@
-"""A source that never answers beside a good one, with real sockets, files and engines (SCHED-7, SCHED-10)."""
+"""A source that never answers, or is busy for years, beside a good one, with real sockets and files (SCHED-7, 10, 12)."""
 
 import json
 import logging
 import socket
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -140,6 +142,67 @@ def test_daemon_that_ends_does_not_wait_for_a_silent_source(
     assert place.standing.due_ms is not None
     assert place.standing.due_ms <= time.time() * 1000  # the next process begins with it
     assert not list(Home(home).staging.glob("source-*"))
+
+
+@contextmanager
+def busy_server() -> Iterator[tuple[str, list[str]]]:
+    """A server that asks to be left alone for thirty thousand years; its address, and what was asked for."""
+    asked: list[str] = []
+
+    class Busy(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            self.send_response(429)
+            self.send_header("Retry-After", "999999999999")
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Busy) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}", asked
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def test_host_that_is_busy_is_left_alone_for_a_day_at_most_and_holds_up_no_good_one(
+    tmp_path: Path, log: pytest.LogCaptureFixture
+) -> None:
+    """SCHED-12."""
+    home, source = tmp_path / "home", tmp_path / "good.csv"
+    source.write_text("event_time,people\n2024-01-01T00:00:00Z,5\n")
+    add(home, tmp_path, "good", source.as_uri())
+    with busy_server() as (url, asked):
+        for name in ("busy", "busy.too"):
+            add(home, tmp_path, name, f"{url}/{name}.csv")
+        before = heads(home)
+        with schedules(home, Schedule(datasets="%", every="1s"), limit_s=WAIT_S):
+            wait_for(lambda: "busy" in {pull["dataset"] for pull in pulls(log)})
+            so_far = len(pulls(log))
+            wait_for(lambda: [pull["dataset"] for pull in pulls(log)[so_far:]].count("good") >= 3)
+        assert asked == ["/busy.csv"]
+        (busy,) = [pull for pull in pulls(log) if pull["dataset"] != "good"]
+        assert (busy["dataset"], busy["result"]) == ("busy", "unavailable")
+        assert "asks to be left alone for 1000000000 s" in busy["text"]
+        rest = read_notes(Home(home).cache).rests["127.0.0.1"]
+        assert rest.until_ms - rest.since_ms == 86_400_000
+        # The next process leaves it alone, too.
+        with schedules(home, Schedule(datasets="%", every="1s"), limit_s=WAIT_S):
+            so_far = len(pulls(log))
+            wait_for(lambda: [pull["dataset"] for pull in pulls(log)[so_far:]].count("good") >= 2)
+        assert asked == ["/busy.csv"]
+    assert {name: head for name, head in heads(home).items() if name != "good"} == {
+        name: head for name, head in before.items() if name != "good"
+    }
+    shown = {row["dataset"]: row for row in RealNode(home).must("schedule", "-o", "json").json()}
+    assert shown["busy.too"]["next"] == shown["busy.too"]["left_alone_until"] is not None
+    (failing,) = [row for row in RealNode(home).must("status", "-o", "json").json() if row["condition"] == "failing"]
+    assert f"its host is left alone until {shown['busy']['left_alone_until']}" in failing["what"]
 
 
 def heads(home: Path) -> dict[str, object]:

@@ -17,6 +17,7 @@ from odf_node.configuration.declaration import (
     LISTS,
     SECTIONS,
     Schedule,
+    Source,
     rule_of,
     settings_of,
     type_of,
@@ -71,6 +72,12 @@ def test_schedules_are_read_in_their_order() -> None:
     assert read.schedule == (Schedule(datasets="a b.%", every="15m"), Schedule(datasets="%", cron="0 4 * * *"))
 
 
+def test_pauses_of_sources_are_read_in_their_order() -> None:
+    """SCHED-12."""
+    read = parse('[[source]]\nat = "a.example mqtt:"\npause = "30s"\n[[source]]\nat = "%"\npause = "1s"\n')
+    assert read.source == (Source(at="a.example mqtt:", pause="30s"), Source(at="%", pause="1s"))
+
+
 def test_schedules_change_while_the_node_runs() -> None:
     running, wanted = parse(""), parse('[[schedule]]\ndatasets = "a"\nevery = "1m"\n')
     plan = plan_reload(running, wanted)
@@ -123,6 +130,13 @@ def test_role_that_may_be_given_to_no_engine_may_be_empty() -> None:
             "node.toml:4: schedule.time_zone: expected a zone that this machine knows",
         ),
         ('[[schedule]]\ndataset = "a"\n', "node.toml:2: schedule.dataset: unknown setting. Did you mean 'datasets'?"),
+        (
+            '[[schedule]]\ndatasets = "a"\nevery = "1m"\npause = "0s"\n',
+            "node.toml:4: schedule.pause: expected a number",
+        ),
+        ('[[source]]\npause = "1m"\n', "node.toml:1: source.at: expected hosts, % patterns or schemes"),
+        ('[[source]]\nat = "a.example"\n', "node.toml:1: source.pause: expected a number with s, m, h or d"),
+        ('[[source]]\nat = "a.example"\npause = "-1s"\n', "node.toml:3: source.pause: expected a number"),
         ('[[schedul]]\ndatasets = "a"\n', "node.toml:1: schedul: unknown section. Did you mean 'schedule'?"),
         ('[[schedule]]\ndatasets = ["a"]\n', "node.toml:2: schedule.datasets: expected a text"),
         (

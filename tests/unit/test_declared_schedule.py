@@ -16,6 +16,7 @@ from support.nodes import RealNode
     [
         ("every: 15m", {"every": "15m"}),
         ("{every: 1d, derivatives: false}", {"every": "1d", "derivatives": False}),
+        ("{every: 1d, pause: 30s}", {"every": "1d", "pause": "30s"}),
         ("{every: 1d, priority: low}", {"every": "1d", "priority": "low"}),
         ("{cron: 30 4 * * mon-fri, timeZone: Europe/Berlin}",
          {"cron": "30 4 * * mon-fri", "time_zone": "Europe/Berlin"}),
@@ -26,7 +27,7 @@ def test_schedule_is_read(text: str, schedule: dict) -> None:
 
 
 WRONG = [
-    ("x", "expected a map with every, cron, timeZone, derivatives, priority"),
+    ("x", "expected a map with every, cron, timeZone, derivatives, priority, pause"),
     ("{}", "expected either every or cron"),
     ("{every: 1h, cron: 0 4 * * *}", "expected either every or cron, such as"),
     ("every: 0m", "every: expected a number with s, m, h or d"),
@@ -37,6 +38,7 @@ WRONG = [
     ("{every: 1h, timeZone: UTC}", "timeZone: expected none with every"),
     ("{every: 1h, derivatives: no}", "derivatives: expected true or false"),
     ("{every: 1h, priority: urgent}", "priority: expected one of high, normal, low"),
+    ("{every: 1h, pause: 1}", "pause: expected a number with s, m, h or d"),
     ("evry: 1h", "evry: expected one of every, cron"),
     ("{every: 1h, datasets: '%'}", "datasets: expected one of every, cron"),
     ("every: 1h\n---\nevery: 2h", "expected a map"),

@@ -15,6 +15,7 @@ from odf_node.datasets.declared_schedule import SCHEDULE_PATH
 from odf_node.schedules.candidates import CandidateReader
 from odf_node.schedules.notes import NOTES_FILE, NotedPlace, ScheduleNotes, read_notes, write_notes
 from odf_node.schedules.overview import ScheduleOverview
+from odf_node.schedules.rests import Rest
 from odf_node.schedules.standings import Result, Standing
 from odf_protocol.did import DatasetId
 from odf_protocol.events import (
@@ -37,10 +38,11 @@ NOTES = ScheduleNotes(
     1_700_000_000_000,
     (Schedule(datasets="cities", every="15m"), Schedule(datasets="none.%", cron="0 4 * * *", time_zone="UTC")),
     {
-        FIRST: NotedPlace(0, Standing(1_700_000_100_000, 2, 1_700_000_000_000, Result.UNAVAILABLE, "gone", None)),
+        FIRST: NotedPlace(0, Standing(1_700_000_100_000, 2, 1_700_000_000_000, Result.UNAVAILABLE, "gone", None), "b"),
         DatasetId(b"\2" * 32): NotedPlace(None, Standing()),
     },
     of_settings=2,
+    rests={"data.example": Rest(1_700_000_000_000, 1_700_000_060_000)},
 )
 
 
@@ -60,7 +62,7 @@ def test_own_roots_with_a_source_and_own_derivatives_can_be_named(node: Node, ju
     home.keep(derivative.add(select("SELECT * FROM polled", root.id)))
     found = {each.name: each for each in CandidateReader(node.chains).list_candidates()}
     assert set(found) == {"polled", "derived"}
-    assert found["polled"].host == "data.example"
+    assert (found["polled"].scheme, found["polled"].host) == ("https", "data.example")
     assert found["derived"].inputs == (root.id,)
     assert found["derived"].host is None
 
@@ -159,8 +161,19 @@ def test_status_and_schedule_show_what_fails_what_is_idle_and_what_comes_next(
         "result": "unavailable",
         "last_success": None,
         "attempts": 2,
+        "left_alone_until": None,
         "text": "gone",
     }
+
+    resting = replace(failing, host="data.example")
+    rests = {"data.example": Rest(1_700_000_000_000, 1_700_003_600_000)}
+    write_notes(judge.home.cache, replace(NOTES, places={record.id: resting}, rests=rests))
+    assert main(["--home", str(judge.home.path), "status", "-o", "json"]) == 0
+    why = "gone; its host is left alone until 2023-11-14T23:13:20Z"
+    assert json.loads(capsys.readouterr().out)[0]["what"] == f"its pull by schedule failed: {why}"
+    assert main(["--home", str(judge.home.path), "schedule", "-o", "json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)
+    assert (row["next"], row["left_alone_until"], row["text"]) == ("2023-11-14T23:13:20Z", "2023-11-14T23:13:20Z", why)
 
 
 def test_node_without_schedules_says_where_they_are_set(judge: Judge, capsys: pytest.CaptureFixture[str]) -> None:

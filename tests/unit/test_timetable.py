@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odf_node.configuration.declaration import Schedule
+from odf_node.configuration.declaration import Schedule, Source
+from odf_node.schedules.rests import LONGEST_REST_MS
 from odf_node.schedules.standings import LONGEST_WAIT_MS, MOST_ATTEMPTS, Ended, Result, Standing
 from odf_node.schedules.timetable import Candidate, Timetable
 from odf_protocol.did import DatasetId
@@ -139,6 +140,62 @@ def test_one_host_is_asked_by_one_pull_at_a_time() -> None:
     assert names(plan.take_due(NOW, 3)) == ["c", "one"]
     plan.end(one.id, AWAY, NOW)
     assert names(plan.take_due(NOW, 3)) == ["other"]
+
+
+ONE, OTHER = candidate("one", host="data.example"), candidate("other", host="data.example")
+SLOW = Schedule(datasets="%", every="1s")
+
+
+def test_host_with_a_pause_is_left_alone_between_two_pulls() -> None:
+    """SCHED-12: from the end of one to the beginning of the next, whatever datasets they are of; others go on."""
+    plan = table()
+    plan.renew((SLOW,), [ONE, OTHER, C], NOW, (Source(at="%.org data.example", pause="1m"),))
+    assert names(plan.take_due(NOW, 3)) == ["c", "one"]
+    plan.end(ONE.id, WELL, NOW + 5_000)
+    plan.end(C.id, WELL, NOW + 5_000)
+    assert names(plan.take_due(NOW + 5_000 + MINUTE - 1, 3)) == ["c"]
+    assert plan.find_next_due_ms(NOW + 5_000 + MINUTE - 1) == NOW + 5_000 + MINUTE
+    assert names(plan.take_due(NOW + 5_000 + MINUTE, 3)) == ["other"]
+
+
+@pytest.mark.parametrize(
+    ("sources", "declared", "pause_ms"),
+    [
+        ((), None, 0),
+        ((), "2m", 2 * MINUTE),
+        ((Source(at="other.example", pause="1m"), Source(at="%.EXAMPLE", pause="3m")), None, 3 * MINUTE),
+        ((Source(at="%", pause="1m"), Source(at="data.example", pause="3m")), None, MINUTE),
+        ((Source(at="mqtt: HTTPS:", pause="1m"),), "2m", 2 * MINUTE),
+        ((Source(at="mqtt: https:", pause="3m"),), "2m", 3 * MINUTE),
+        ((Source(at="mqtt: data", pause="3m"),), None, 0),
+    ],
+)
+def test_pause_of_a_host_is_the_longest_of_what_operator_and_datasets_state(
+    sources: tuple[Source, ...], declared: str | None, pause_ms: int
+) -> None:
+    plan = table()
+    plan.renew((replace(SLOW, pause=declared),), [replace(ONE, scheme="https"), C], NOW, sources)
+    assert plan.rests.pauses_ms == ({"data.example": pause_ms} if pause_ms else {})
+
+
+@pytest.mark.parametrize(("asked_s", "rest_ms"), [(90, 90_000), (10**9, LONGEST_REST_MS)])
+def test_host_that_asks_to_be_left_alone_is_so_for_all_datasets_but_not_for_ever(asked_s: int, rest_ms: int) -> None:
+    plan = table(ONE, OTHER, schedules=(SLOW,))
+    plan.take_due(NOW, 3)
+    plan.end(ONE.id, replace(AWAY, rest_s=asked_s), NOW)
+    plan.renew((SLOW,), [ONE, OTHER], NOW + 1)
+    assert plan.take_due(NOW + rest_ms - 1, 3) == []
+    assert names(plan.take_due(NOW + rest_ms, 3)) == ["other"]
+
+
+def test_clock_that_was_set_back_lengthens_no_rest() -> None:
+    plan = table(ONE, schedules=(SLOW,))
+    plan.take_due(NOW, 3)
+    plan.end(ONE.id, replace(AWAY, rest_s=600), NOW)
+    plan.renew((SLOW,), [ONE], NOW - 366 * DAY)
+    assert plan.rests.find_end_ms("data.example") == NOW - 366 * DAY + 10 * MINUTE
+    plan.renew((SLOW,), [ONE], NOW)
+    assert plan.rests.of_hosts == {}
 
 
 def test_those_that_failed_leave_one_place_to_the_others() -> None:

@@ -23,7 +23,7 @@ HIGHEST_PORT: Final = 65_535
 HIGHEST_NUMBER: Final = 2**53
 """Whole numbers up to here are the same in every reader of TOML and JSON."""
 MAX_LISTED: Final = 100
-"""Schedules, and notices.  # guess: patterns name many datasets each"""
+"""Schedules, sources, and notices.  # guess: patterns name many datasets each"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,6 +303,19 @@ class Schedule:
     priority: str = _setting(
         "normal", "which go first of those that are due: high, normal or low (SCHED-7)", choices=PRIORITIES
     )
+    pause: str | None = _setting(
+        None, "leave the host of their sources alone so long between two pulls, as every is written (SCHED-12)"
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """How often hosts of sources are asked; of several [[source]] the first that names a host holds."""
+
+    at: str | None = _setting(
+        None, "hosts, % patterns of them and schemes of addresses (ftp: mqtt:), between spaces; must be set (SCHED-12)"
+    )
+    pause: str | None = _setting(None, "leave each alone so long between two pulls: 1s to 366d; must be set")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -332,6 +345,7 @@ class Configuration:
     ingest: Ingest = field(default_factory=Ingest)
     shutdown: Shutdown = field(default_factory=Shutdown)
     schedule: tuple[Schedule, ...] = ()
+    source: tuple[Source, ...] = ()
     notice: tuple[Notice, ...] = ()
 
 
@@ -354,7 +368,7 @@ SECTIONS: Final[Mapping[str, type]] = MappingProxyType(
     }
 )
 
-LISTS: Final[Mapping[str, type]] = MappingProxyType({"schedule": Schedule, "notice": Notice})
+LISTS: Final[Mapping[str, type]] = MappingProxyType({"schedule": Schedule, "source": Source, "notice": Notice})
 """Sections that a file may have several of, as ``[[schedule]]``; not to be set by the environment."""
 
 _TYPES: Final = {

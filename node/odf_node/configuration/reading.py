@@ -17,6 +17,7 @@ from odf_node.configuration.declaration import (
     Engines,
     Notice,
     Schedule,
+    Source,
     rule_of,
     settings_of,
     type_of,
@@ -98,6 +99,7 @@ def parse_configuration(text: str, *, source_name: str, environment: Mapping[str
     lines = _Lines(text, source_name)
     values: dict[str, dict[str, Any]] = {section: {} for section in SECTIONS}
     schedules = _read_schedules(tables.pop("schedule", []), lines)
+    sources = _read_sources(tables.pop("source", []), lines)
     notices = _read_notices(tables.pop("notice", []), lines)
     for section, table in tables.items():
         if section not in SECTIONS:
@@ -108,7 +110,7 @@ def parse_configuration(text: str, *, source_name: str, environment: Mapping[str
         values[section] = _read_section(section, table, lines, section)
     _read_environment(environment, values)
     sections: dict[str, Any] = {section: kind(**values[section]) for section, kind in SECTIONS.items()}
-    configuration = Configuration(**sections, schedule=schedules, notice=notices)
+    configuration = Configuration(**sections, schedule=schedules, source=sources, notice=notices)
     if (configuration.tls.certificate is None) != (configuration.tls.key is None):
         raise ConfigurationError(lines.place("tls"), "tls", "expected both certificate and key, or none of them")
     heads = configuration.heads
@@ -161,12 +163,25 @@ def _read_schedules(tables: object, lines: "_Lines") -> tuple[Schedule, ...]:
         schedule = Schedule(**values)
         if (schedule.every is None) == (schedule.cron is None):
             raise ConfigurationError(lines.place(key), "schedule", "expected either every or cron")
-        for setting, check in (("time_zone", _check_zone), ("every", _check_every), ("cron", _check_cron)):
+        for setting, check in _SCHEDULE_CHECKS:
             try:
                 check(schedule)
             except ValueError as error:
                 raise ConfigurationError(lines.place(f"{key}.{setting}"), f"schedule.{setting}", str(error)) from error
         found.append(schedule)
+    return tuple(found)
+
+
+def _read_sources(tables: object, lines: "_Lines") -> tuple[Source, ...]:
+    """Read what stands below each ``[[source]]`` (SCHED-12)."""
+    found = []
+    for key, values in _read_list("source", tables, lines, named="at", what="hosts, % patterns or schemes"):
+        source = Source(**values)
+        try:
+            parse_every(source.pause or "")
+        except ValueError as error:
+            raise ConfigurationError(lines.place(f"{key}.pause"), "source.pause", str(error)) from error
+        found.append(source)
     return tuple(found)
 
 
@@ -181,19 +196,25 @@ def _read_notices(tables: object, lines: "_Lines") -> tuple[Notice, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def _read_list(section: str, tables: object, lines: "_Lines") -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the key and the values of each section of a list; each names datasets."""
+def _read_list(
+    section: str,
+    tables: object,
+    lines: "_Lines",
+    *,
+    named: str = "datasets",
+    what: str = "names or % patterns of datasets",
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the key and the values of each section of a list; each names what it holds for."""
     if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
         raise ConfigurationError(lines.place(section), section, f"expected sections, each as [[{section}]]")
     if len(tables) > MAX_LISTED:
-        text = f"expected at most {MAX_LISTED}, found {len(tables)}; a % pattern names many datasets"
+        text = f"expected at most {MAX_LISTED}, found {len(tables)}; a % pattern names many"
         raise ConfigurationError(lines.place(section), section, text)
     for number, table in enumerate(tables):
         key = f"{section}#{number}"
         values = _read_section(section, table, lines, key)
-        if not (values.get("datasets") or "").split():
-            text = "expected names or % patterns of datasets, between spaces"
-            raise ConfigurationError(lines.place(key), f"{section}.datasets", text)
+        if not (values.get(named) or "").split():
+            raise ConfigurationError(lines.place(key), f"{section}.{named}", f"expected {what}, between spaces")
         yield key, values
 
 
@@ -206,9 +227,22 @@ def _check_every(schedule: Schedule) -> None:
         parse_every(schedule.every)
 
 
+def _check_pause(schedule: Schedule) -> None:
+    if schedule.pause is not None:
+        parse_every(schedule.pause)
+
+
 def _check_cron(schedule: Schedule) -> None:
     if schedule.cron is not None:
         parse_cron(schedule.cron, schedule.time_zone)
+
+
+_SCHEDULE_CHECKS: Final = (
+    ("time_zone", _check_zone),
+    ("every", _check_every),
+    ("cron", _check_cron),
+    ("pause", _check_pause),
+)
 
 
 def _read_environment(environment: Mapping[str, str], values: dict[str, dict[str, Any]]) -> None:

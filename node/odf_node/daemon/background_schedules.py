@@ -18,6 +18,7 @@ from odf_node.http.live import Live
 from odf_node.metrics import Labels
 from odf_node.schedules.candidates import CandidateReader
 from odf_node.schedules.notes import NotedPlace, ScheduleNotes, read_notes, write_notes
+from odf_node.schedules.rests import Rests
 from odf_node.schedules.standings import Ended, Result
 from odf_node.schedules.timetable import Candidate, Timetable
 from odf_protocol.did import DatasetId
@@ -97,7 +98,8 @@ class BackgroundSchedules:
 
     def _run(self) -> None:
         self._noted = read_notes(self._node.home.cache)
-        self._timetable = Timetable({key: place.standing for key, place in self._noted.places.items()})
+        standings = {key: place.standing for key, place in self._noted.places.items()}
+        self._timetable = Timetable(standings, rests=Rests({**self._noted.rests}))
         while True:
             wait_s, began_s = self._look_each_s, time.thread_time()
             try:
@@ -125,7 +127,7 @@ class BackgroundSchedules:
         if now_s - self._looked_s >= self._look_each_s or (schedules, declares) != (of_settings, self._declares):
             self._looked_s, self._declares = now_s, declares
             candidates = self._list_candidates(declares) if (schedules or declares) and self._node.home.exists() else []
-            self._timetable.renew(schedules, candidates, now_ms)
+            self._timetable.renew(schedules, candidates, now_ms, self._live.configuration.source)
             self._is_news = True
             self._tell_idle()
         self._end_late(now_s)
@@ -213,9 +215,11 @@ class BackgroundSchedules:
     def _note(self) -> None:
         """Write down what changed since the last time."""
         table, self._noted_s, self._is_news = self._timetable, time.monotonic(), False
-        places = {key: NotedPlace(place.rule, place.standing) for key, place in table.places.items()}
-        if (table.schedules, places) != (self._noted.schedules, self._noted.places) and self._node.home.exists():
-            notes = ScheduleNotes(self._now_ms(), table.schedules, places, table.of_settings)
+        places = {
+            key: NotedPlace(place.rule, place.standing, place.candidate.host) for key, place in table.places.items()
+        }
+        notes = ScheduleNotes(self._now_ms(), table.schedules, places, table.of_settings, {**table.rests.of_hosts})
+        if replace(notes, noted_ms=self._noted.noted_ms) != self._noted and self._node.home.exists():
             self._is_news = not write_notes(self._node.home.cache, notes)
             self._noted = self._noted if self._is_news else notes
 

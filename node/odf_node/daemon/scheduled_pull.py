@@ -74,7 +74,8 @@ def judge_failure(error: Exception, blocks: int = 0) -> Ended:
     if isinstance(error, SourceUnavailableError) and error.status in _CLIENT_ERRORS and error.status not in _PASSING:
         return Ended(Result.FAILED, _line_of(error), blocks)
     if isinstance(error, UnavailableError | OSError):
-        return Ended(Result.UNAVAILABLE, _line_of(error), blocks)
+        rest_s = error.retry_after_s if isinstance(error, SourceUnavailableError) else 0
+        return Ended(Result.UNAVAILABLE, _line_of(error), blocks, rest_s)
     if isinstance(error, OdfError):
         return Ended(Result.FAILED, _line_of(error), blocks)
     return Ended(Result.FAILED, f"a fault of odf-node itself: {type(error).__name__}: {_line_of(error)}", blocks)

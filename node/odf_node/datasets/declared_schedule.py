@@ -123,6 +123,7 @@ _KEYS: Final[dict[str, tuple[str, Callable[[str], Any]]]] = {
     "timeZone": ("time_zone", _read_zone),
     "derivatives": ("derivatives", _read_flag),
     "priority": ("priority", _read_priority),
+    "pause": ("pause", _read_every),
 }
 
 

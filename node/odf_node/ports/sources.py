@@ -28,13 +28,18 @@ class SourceNotFoundError(NotFoundError):
 
 
 class SourceUnavailableError(UnavailableError):
-    """The source did not answer, answered with an error, or broke off; ``status`` is HTTP's, where there was one."""
+    """The source did not answer, answered with an error, or broke off; ``status`` is HTTP's, where there was one.
 
-    def __init__(self, source: str, reason: str, *, status: int | None = None) -> None:
-        super().__init__(f"{source}: {reason}")
+    ``retry_after_s`` is for how long it asked to be left alone; 0: it did not.
+    """
+
+    def __init__(self, source: str, reason: str, *, status: int | None = None, retry_after_s: int = 0) -> None:
+        asked = f", and asks to be left alone for {retry_after_s} s" if retry_after_s else ""
+        super().__init__(f"{source}: {reason}{asked}")
         self.source = source
         self.reason = reason
         self.status = status
+        self.retry_after_s = retry_after_s
 
 
 class SourceTooLargeError(RejectedError):

@@ -53,12 +53,13 @@ class CandidateReader:
         source = view.polling_source
         if source is None:
             return None
+        scheme, host = _address_of(source)
         followed = find_place(source.fetch)
         inputs = ()
         if followed is not None:
             with suppress(UnknownDatasetError):  # the pull says so
                 inputs = (get_dataset(self.chains, followed.name).id,)
-        return Candidate(record.id, record.name, inputs, _host_of(source), _schedule_of(record, view))
+        return Candidate(record.id, record.name, inputs, host, _schedule_of(record, view), scheme)
 
 
 def _schedule_of(record: DatasetRecord, view: DatasetView) -> Schedule | None:
@@ -68,12 +69,13 @@ def _schedule_of(record: DatasetRecord, view: DatasetView) -> Schedule | None:
     return None
 
 
-def _host_of(source: SetPollingSource) -> str | None:
-    """Say where a source is asked, as the manifest writes it; None: on this machine."""
+def _address_of(source: SetPollingSource) -> tuple[str, str | None]:
+    """Say how and where a source is asked, as the manifest writes it; no host: on this machine."""
     match source.fetch:
         case FetchStepUrl(url=url):
             with suppress(ValueError):  # no address; the pull says so
-                return urlsplit(url).hostname
+                address = urlsplit(url)
+                return address.scheme, address.hostname
         case FetchStepMqtt(host=host):
-            return host.lower()
-    return None
+            return "mqtt", host.lower()
+    return "", None

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from odf_node.configuration.declaration import Schedule
+from odf_node.schedules.rests import Rest
 from odf_node.schedules.standings import Result, Standing
 from odf_protocol.did import DatasetId
 from odf_protocol.errors import MalformedError
@@ -20,10 +21,14 @@ MAX_NOTES_BYTES: Final = 64 * 1024**2  # guess: a hundred thousand datasets that
 
 @dataclass(frozen=True, slots=True)
 class NotedPlace:
-    """How a dataset stood; ``rule`` is the number of its schedule, None: it follows what it rests on."""
+    """How a dataset stood; ``rule`` is the number of its schedule, None: it follows what it rests on.
+
+    ``host`` is where its source is asked, None: nowhere.
+    """
 
     rule: int | None
     standing: Standing
+    host: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +40,8 @@ class ScheduleNotes:
     places: Mapping[DatasetId, NotedPlace] = field(default_factory=dict)
     of_settings: int = 0
     """How many of the schedules are of the settings; the others are declared by datasets."""
+    rests: Mapping[str, Rest] = field(default_factory=dict)
+    """Which hosts are left alone."""
 
 
 def read_notes(cache: Path) -> ScheduleNotes:
@@ -46,7 +53,9 @@ def read_notes(cache: Path) -> ScheduleNotes:
         found = json.loads(path.read_bytes())
         schedules = tuple(Schedule(**each) for each in found["schedules"])
         places = {DatasetId.parse(key): _place_of(value, len(schedules)) for key, value in found["places"].items()}
-        return ScheduleNotes(_whole(found["noted_ms"]), schedules, places, max(0, _whole(found["of_settings"]) or 0))
+        rests = {str(host): Rest(*(_whole(each) or 0 for each in times)) for host, times in found["rests"].items()}
+        count = max(0, _whole(found["of_settings"]) or 0)
+        return ScheduleNotes(_whole(found["noted_ms"]), schedules, places, count, rests)
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError, MalformedError):
         return ScheduleNotes()
 
@@ -60,6 +69,7 @@ def write_notes(cache: Path, notes: ScheduleNotes) -> bool:
             "schedules": [asdict(each) for each in notes.schedules],
             "of_settings": notes.of_settings,
             "places": places,
+            "rests": {host: [rest.since_ms, rest.until_ms] for host, rest in notes.rests.items()},
         }
     )
     temporary = cache / f".{NOTES_FILE}"
@@ -81,6 +91,7 @@ def _form_of(place: NotedPlace) -> dict[str, Any]:
         "result": standing.result,
         "text": standing.text,
         "well_ms": standing.well_ms,
+        "host": place.host,
     }
 
 
@@ -97,7 +108,7 @@ def _place_of(found: dict[str, Any], count: int) -> NotedPlace:
         text=str(found["text"]),
         well_ms=_whole(found["well_ms"]),
     )
-    return NotedPlace(rule, standing)
+    return NotedPlace(rule, standing, None if found["host"] is None else str(found["host"]))
 
 
 def _whole(value: object) -> int | None:

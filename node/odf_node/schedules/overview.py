@@ -13,16 +13,32 @@ from odf_protocol.timestamp import Timestamp
 
 @dataclass(frozen=True, slots=True)
 class ScheduledDataset:
-    """A dataset with a place in the timetable; ``when`` is its schedule in words."""
+    """A dataset with a place in the timetable; ``when`` is its schedule in words.
+
+    ``rest_ms`` is until when its source's host is left alone (SCHED-12).
+    """
 
     name: str
     when: str
     standing: Standing
+    rest_ms: int = 0
 
     @property
     def next_at(self) -> Timestamp | None:
         """When it is pulled next; None: right after what it rests on, or never."""
-        return time_of(self.standing.due_ms)
+        due_ms = self.standing.due_ms
+        return time_of(None if due_ms is None else max(due_ms, self.rest_ms))
+
+    @property
+    def rests_until(self) -> Timestamp | None:
+        """Until when it waits for its source's host to be asked again; None: not for that."""
+        return None if self.standing.due_ms is None or self.rest_ms <= self.standing.due_ms else self.next_at
+
+    @property
+    def why(self) -> str:
+        """Why the last pull failed and the next one waits; empty: neither."""
+        rests = f"its host is left alone until {self.rests_until}" if self.rests_until else ""
+        return "; ".join(text for text in (self.standing.text, rests) if text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +84,9 @@ class ScheduleOverview:
         for record in self.chains.list_datasets() if notes.places else ():
             place = notes.places.get(record.id)
             if place is not None:
-                yield ScheduledDataset(record.name, self._when(place.rule), place.standing)
+                rest = notes.rests.get(place.host or "")
+                rest_ms = 0 if rest is None else rest.until_ms
+                yield ScheduledDataset(record.name, self._when(place.rule), place.standing, rest_ms)
 
     def _when(self, rule: int | None) -> str:
         if rule is None:
@@ -79,6 +97,7 @@ class ScheduleOverview:
 def describe(schedule: Schedule) -> str:
     """Say in words when a schedule comes round."""
     when = f"every {schedule.every}" if schedule.every is not None else f"{schedule.cron} {schedule.time_zone}"
+    when = when if schedule.pause is None else f"{when}, {schedule.pause} between pulls"
     return when if schedule.priority == "normal" else f"{when}, {schedule.priority} priority"
 
 

@@ -30,11 +30,15 @@ class Result(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """A pull that ended; ``text`` says why it failed, ``blocks`` how many were added."""
+    """A pull that ended; ``text`` says why it failed, ``blocks`` how many were added.
+
+    ``rest_s`` is for how long the source asked to be left alone.
+    """
 
     result: Result
     text: str = ""
     blocks: int = 0
+    rest_s: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,14 +1,15 @@
 """Which dataset is pulled next: all that have a schedule, how they stand, which run. Pure; the time is passed in.
 
-Source: clauses SCHED-1, SCHED-7, SCHED-8 and SCHED-11 in ``spec/schedules.md``.
+Source: clauses SCHED-1, SCHED-7, SCHED-8, SCHED-11 and SCHED-12 in ``spec/schedules.md``.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from odf_node.configuration.declaration import Schedule
+from odf_node.configuration.declaration import Schedule, Source
 from odf_node.schedule_times import Timing, parse_cron, parse_every
+from odf_node.schedules.rests import Rests, find_pause_ms, parse_pause_ms
 from odf_node.schedules.standings import Ended, Standing, bring_forward, settle
 from odf_protocol.did import DatasetId
 from odf_protocol.names import fits_pattern
@@ -27,6 +28,7 @@ class Candidate:
         inputs: What it rests on here.
         host: That its source is at, if any.
         schedule: That it declares itself, if any.
+        scheme: Of its source's address, where it has a host.
     """
 
     id: DatasetId
@@ -34,6 +36,7 @@ class Candidate:
     inputs: tuple[DatasetId, ...] = ()
     host: str | None = None
     schedule: Schedule | None = None
+    scheme: str = ""
 
 
 @dataclass(slots=True)
@@ -64,6 +67,7 @@ class Timetable:
     of_settings: int = 0
     """How many are of the settings."""
     places: dict[DatasetId, Place] = field(default_factory=dict)
+    rests: Rests = field(default_factory=Rests)
     _timings: list[Timing] = field(default_factory=list)
     _rules: dict[str, int | None] = field(default_factory=dict)
     """The schedule of each name that was looked at."""
@@ -71,8 +75,14 @@ class Timetable:
     """The schedule that each dataset declares, by its name."""
     _readers: dict[DatasetId, list[DatasetId]] = field(default_factory=dict)
 
-    def renew(self, schedules: tuple[Schedule, ...], candidates: Sequence[Candidate], now_ms: int) -> None:
-        """Take over what there is to pull, and when; what runs goes on."""
+    def renew(
+        self,
+        schedules: tuple[Schedule, ...],
+        candidates: Sequence[Candidate],
+        now_ms: int,
+        sources: tuple[Source, ...] = (),
+    ) -> None:
+        """Take over what there is to pull, when, and how often hosts are asked; what runs goes on."""
         declared = {each.name: each.schedule for each in candidates if each.schedule is not None}
         found = (*schedules, *declared.values())
         if (found, len(schedules)) != (self.schedules, self.of_settings):
@@ -95,6 +105,7 @@ class Timetable:
             if old.began_ms is not None:
                 old.rule = None
                 self.places[key] = old
+        self.rests.renew(self._list_pauses_ms(sources), now_ms)
 
     def take_due(self, now_ms: int, at_once: int) -> list[Candidate]:
         """Choose what is to begin now, the oldest first, by priority; it counts as running from now on (SCHED-7)."""
@@ -106,7 +117,7 @@ class Timetable:
         for place in self._list_due(now_ms) if free > 0 else ():
             if len(taken) == free:
                 break
-            if place.candidate.host in hosts:
+            if place.candidate.host in hosts or self.rests.find_end_ms(place.candidate.host) > now_ms:
                 continue
             if place.standing.is_failing:
                 # What failed before may hang again: one place is kept for those that did not.
@@ -116,6 +127,7 @@ class Timetable:
             if place.candidate.host is not None:
                 hosts.add(place.candidate.host)
             place.began_ms = now_ms
+            self.rests.begin(place.candidate.host, now_ms)  # so that a process that was killed has left it alone, too
             taken.append(place.candidate)
         return taken
 
@@ -126,6 +138,7 @@ class Timetable:
         timing = None if place.rule is None else self._timings[place.rule]
         place.standing = settle(place.standing, ended, timing, place.began_ms, now_ms, _key(place.candidate))
         place.began_ms, place.is_left = None, False
+        self.rests.begin(place.candidate.host, now_ms, ended.rest_s)
         if place.is_asked_again:
             place.is_asked_again = False
             self._ask(place, now_ms)
@@ -142,13 +155,29 @@ class Timetable:
 
     def find_next_due_ms(self, now_ms: int) -> int | None:
         """Return when the next one will be due; what is due now waits for one that runs. None: nothing will be."""
-        waiting = (place.standing.due_ms for place in self.places.values() if place.began_ms is None)
-        return min((due_ms for due_ms in waiting if due_ms is not None and due_ms > now_ms), default=None)
+        waiting = (place for place in self.places.values() if place.began_ms is None)
+        times = (
+            max(due_ms, self.rests.find_end_ms(place.candidate.host))
+            for place in waiting
+            if (due_ms := place.standing.due_ms) is not None
+        )
+        return min((time_ms for time_ms in times if time_ms > now_ms), default=None)
 
     def list_idle_rules(self) -> list[int]:
         """List the schedules of the settings that name no dataset of this node that can be pulled."""
         used = {place.rule for place in self.places.values()}
         return [number for number in range(self.of_settings) if number not in used]
+
+    def _list_pauses_ms(self, sources: tuple[Source, ...]) -> dict[str, int]:
+        """List the hosts with a pause: the longest of what the operator and the schedules of datasets there state."""
+        pauses_ms: dict[str, int] = {}
+        for place in self.places.values():
+            host = place.candidate.host
+            if host is not None:
+                stated = None if place.rule is None else self.schedules[place.rule].pause
+                of_host = find_pause_ms(sources, place.candidate.scheme, host)
+                pauses_ms[host] = max(pauses_ms.get(host, 0), of_host, parse_pause_ms(stated))
+        return {host: pause_ms for host, pause_ms in pauses_ms.items() if pause_ms}
 
     def _list_due(self, now_ms: int) -> list[Place]:
         found = [

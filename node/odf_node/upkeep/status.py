@@ -140,7 +140,7 @@ class NodeStatus:
             return
         for each in self.schedules.list_datasets():
             if each.standing.is_failing:
-                what = f"its pull by schedule failed: {each.standing.text}"
+                what = f"its pull by schedule failed: {each.why}"
                 yield Finding(Condition.FAILING, each.name, what, f"odf-node pull {each.name}")
         for summary in self.schedules.list_schedules():
             if not summary.count and summary.schedule is not None:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -103,6 +104,32 @@ def test_document_without_etag_has_its_date_as_state_and_event_time(tmp_path: Pa
     assert isinstance(result, Fetched)
     assert result.source_state == last_modified_state(MODIFIED)
     assert result.event_time == MODIFIED
+
+
+@pytest.mark.parametrize(
+    ("status", "said", "asked_s"),
+    [
+        (429, "120", 120),
+        (503, "Mon, 01 Jan 2024 00:10:00 GMT", 600),
+        (503, "Sun, 31 Dec 2023 00:00:00 GMT", 0),
+        (429, "9" * 4_000, 10**9),
+        (429, "Fri, 31 Dec 9999 23:59:59 -2359", 10**9),
+        (429, "-1", 0),
+        (429, "1.5", 0),
+        (429, "\u0661\u0662", 0),
+        (429, "soon", 0),
+        (429, "Mon, 99 Jan 2024 99:99:99 GMT", 0),
+        (500, "120", 0),
+        (403, "120", 0),
+    ],
+)
+def test_server_that_is_busy_says_for_how_long(tmp_path: Path, status: int, said: str, asked_s: int) -> None:
+    """SCHED-12."""
+    call = partial(_fetch, _answering(status, Retry_After=said), tmp_path)
+    error = _fails(SourceUnavailableError, f"answers {status}", tmp_path, call)
+    assert isinstance(error, SourceUnavailableError)
+    assert error.retry_after_s == asked_s
+    assert (f"asks to be left alone for {asked_s} s" in str(error)) == (asked_s > 0)
 
 
 def test_document_without_version_has_no_state(tmp_path: Path) -> None:

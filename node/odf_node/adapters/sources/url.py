@@ -51,6 +51,9 @@ _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 _OK: Final = 200
 _NOT_MODIFIED: Final = 304
 _GONE: Final = frozenset({404, 410})
+_LATER: Final = frozenset({429, 503})
+"""Answers whose ``Retry-After`` is heeded (RFC 9110, section 10.2.3; SCHED-12)."""
+_LONGEST_RETRY_S: Final = 10**9  # guess: beyond what anybody keeps to, and within what all count in
 
 
 async def fetch_url(
@@ -92,7 +95,9 @@ async def _receive(
     if response.status in _GONE:
         raise SourceNotFoundError(name, f"the server answers {response.status}: nothing is there")
     if response.status != _OK:
-        raise SourceUnavailableError(name, f"the server answers {response.status}", status=response.status)
+        asked_s = _read_retry_after_s(response.headers, now) if response.status in _LATER else 0
+        reason = f"the server answers {response.status}"
+        raise SourceUnavailableError(name, reason, status=response.status, retry_after_s=asked_s)
     new_state, modified_at = _read_version(response.headers)
     # Servers that ignore conditions answer with the same version again; taking it twice could repeat rows.
     if is_same_version(new_state, state):
@@ -230,6 +235,19 @@ def _read_version(headers: Mapping[str, str]) -> tuple[SourceState | None, Times
     aware = time if time.tzinfo is not None else time.replace(tzinfo=UTC)
     modified_at = Timestamp(int(aware.timestamp()))
     return last_modified_state(modified_at), modified_at
+
+
+def _read_retry_after_s(headers: Mapping[str, str], now: Timestamp) -> int:
+    """Read for how long a server asks to be left alone; what is neither seconds nor a time is nothing."""
+    text = headers.get("Retry-After", "").strip()
+    if text.isascii() and text.isdigit():
+        return min(int(text[:20]), _LONGEST_RETRY_S)
+    try:
+        time = parsedate_to_datetime(text)
+        aware = time if time.tzinfo is not None else time.replace(tzinfo=UTC)
+        return max(0, min(int(aware.timestamp()) - now.seconds, _LONGEST_RETRY_S))
+    except (ValueError, OverflowError):
+        return 0
 
 
 def _reason(error: Exception) -> str:

@@ -39,5 +39,6 @@ def _row_of(each: ScheduledDataset) -> dict[str, object]:
         "result": standing.result,
         "last_success": None if well is None else str(well),
         "attempts": standing.attempts,
-        "text": standing.text or None,
+        "left_alone_until": None if each.rests_until is None else str(each.rests_until),
+        "text": each.why or None,
     }
