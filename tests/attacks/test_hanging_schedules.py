@@ -1,4 +1,4 @@
-"""A source that never answers, or is busy for years, beside a good one, with real sockets and files (SCHED-7, 10, 12)."""
+"""A source that never answers, or is busy for years, beside a good one, with real sockets (SCHED-7, 10, 12)."""
 
 import json
 import logging
