@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from random import Random
@@ -12,7 +13,7 @@ import pytest
 
 from odf_engines.contract import Lookback
 from odf_node.derive.earlier_rows import EarlierRows
-from odf_node.derive.input_rows import InputRows
+from odf_node.derive.input_rows import MOST_ROWS, InputRows
 from odf_node.derive.open_sessions import find_open_since
 from odf_node.rows.event_times import read_event_times, read_times_beside
 from odf_protocol.events import DataSlice, OffsetInterval
@@ -105,6 +106,35 @@ def test_rows_of_several_inputs_follow_one_another(tmp_path: Path) -> None:
     ]
     assert find_open_since(30_000, 10_000, inputs, ()) == 0
     assert find_open_since(30_000, 10_000, inputs[:1], ()) == 30_000
+
+
+def test_rows_that_are_too_many_at_once_are_not_looked_at(tmp_path: Path) -> None:
+    """A publisher chooses how many rows a session has; every node gives up at as many (WINDOW-11)."""
+    slices = Slices(tmp_path, [[(0, 1, "x")], [(10, 1, "x")], [(1000, 1, "x")]])
+    many = OffsetInterval(start=0, end=MOST_ROWS - 1)
+    slices.slices[0] = replace(slices.slices[0], offset_interval=many)
+    assert find_open_since(1_000_000, 5_000, [slices.rows()], ("k",)) == 1_000_000
+    slices.read = 0
+    assert find_open_since(10_000, 10_000, [slices.rows()], ("k",)) is None
+    assert slices.read == 2  # those that are not many
+
+
+def test_long_texts_are_told_apart_from_all_others(tmp_path: Path) -> None:
+    long, other = "a" * 65, "a" * 64 + "b"
+    stand_in = read_texts(tmp_path, [long])[0]
+    texts = ["a" * 64, long, other, long, None, stand_in, stand_in[:-1], "é" * 65]
+    found = read_texts(tmp_path, texts)
+    assert [found.index(each) for each in found] == [0, 1, 2, 1, 4, 5, 6, 7]
+    assert max(len((each or "").encode()) for each in found) == 65
+
+
+def read_texts(folder: Path, texts: list[str | None]) -> list[str | None]:
+    times = pa.array(range(len(texts)), pa.int64()).cast(pa.timestamp("us"))
+    pq.write_table(pa.table({"t": times, "k": texts}), folder / "texts.parquet")
+    found = read_times_beside(folder / "texts.parquet", "t", ("k",))
+    assert found is not None
+    known: list[str | None] = found.column("0").to_pylist()
+    return known
 
 
 def test_columns_that_texts_do_not_tell_apart_are_as_if_they_were_alike(tmp_path: Path) -> None:

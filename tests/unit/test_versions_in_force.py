@@ -12,7 +12,7 @@ import pytest
 
 from odf_engines.contract import Lookback, Watermark
 from odf_node.derive.earlier_rows import EarlierRows
-from odf_node.derive.input_rows import InputRows
+from odf_node.derive.input_rows import MOST_ROWS, InputRows
 from odf_node.derive.versions_in_force import find_in_force
 from odf_node.ports.rows import EventTimes
 from odf_node.rows.event_times import find_newest, read_times_beside
@@ -196,3 +196,15 @@ def test_tables_used_longest_ago_are_dropped() -> None:
         tables.find(0)
     assert [tables.find(number) is not None for number in range(4)] == [True, False, False, True]
     assert tables.size_bytes == 32
+
+
+def test_all_versions_are_handed_over_where_they_are_too_many_to_be_looked_at(tmp_path: Path) -> None:
+    """A publisher chooses how many keys a table has; every node gives up at as many (ASOF-11)."""
+    table = table_of(tmp_path, [Block([Row(APPEND, 10, 1)], 10), Block([Row(APPEND, 20, 1)], 20)])
+    assert kept(table, 20) == [1]
+    first, last = table.earlier
+    swollen = replace(first, offset_interval=OffsetInterval(start=0, end=MOST_ROWS))
+    assert kept(replace(table, earlier=[swollen, last]), 20) == [0, 1]
+    # As many in several slices are looked at one after the other.
+    full = [replace(each, offset_interval=OffsetInterval(start=0, end=MOST_ROWS - 1)) for each in (first, last)]
+    assert kept(replace(table, earlier=full), 20) == [1]

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from odf_engines.contract import Watermark
 from odf_node.ports.rows import EventTimes
@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Tables = Sequence["pa.Table | None"]
+
+MOST_ROWS: Final = 8_388_608  # guess: a gigabyte where all texts are long, else some hundred megabytes
+"""Rows that are looked at at once. Every node gives up at as many: what it chooses, others have to choose as well."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +39,11 @@ class InputRows:
     event_times: Callable[[Sequence[DataSlice]], Sequence[EventTimes | None]]
     read: Callable[[Sequence[DataSlice], Sequence[str]], Tables]
     read_newest: Callable[[Sequence[DataSlice], Sequence[str]], Tables]
+
+
+def count_rows(slices: Sequence[DataSlice]) -> int:
+    """Add up the rows of slices, as their blocks state them, which was compared with their files."""
+    return sum(each.offset_interval.row_count for each in slices)
 
 
 def number_alike(columns: "Sequence[pa.ChunkedArray]", rows: int) -> "npt.NDArray[np.int64]":

@@ -10,7 +10,7 @@ Source: WINDOW-11 in ``spec/extensions/event-windows.md``.
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from odf_node.derive.input_rows import InputRows, number_alike
+from odf_node.derive.input_rows import MOST_ROWS, InputRows, count_rows, number_alike
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,7 +26,7 @@ def find_open_since(since_us: int, follows_us: int, inputs: Sequence[InputRows],
         alike: Columns in which rows are equal that do.
 
     Returns:
-        Microseconds since 1970; None where some row has no event time.
+        Microseconds since 1970; None where some row has no event time, or too many would be looked at.
     """
     spans = [[*zip(each.earlier, each.event_times(each.earlier), strict=True)] for each in inputs]
     firsts = [None if span is None else span.first_us for found in spans for _, span in found]
@@ -35,10 +35,10 @@ def find_open_since(since_us: int, follows_us: int, inputs: Sequence[InputRows],
     least_us = min((each for each in firsts if each is not None), default=since_us)
     from_us = since_us
     while True:
-        tables: list[pa.Table | None] = []
-        for source, found in zip(inputs, spans, strict=True):
-            near = [data for data, span in found if span is not None and span.last_us >= from_us]
-            tables += source.read(near, alike)
+        near = [[data for data, span in found if span is not None and span.last_us >= from_us] for found in spans]
+        if sum(map(count_rows, near)) > MOST_ROWS:
+            return None
+        tables = [each for source, some in zip(inputs, near, strict=True) for each in source.read(some, alike)]
         known = [each for each in tables if each is not None]
         if len(known) < len(tables):
             return None

@@ -8,10 +8,13 @@ Source: ASOF-11 in ``spec/extensions/as-of-joins.md``.
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from odf_node.derive.input_rows import InputRows, number_alike
+from odf_node.derive.input_rows import MOST_ROWS, InputRows, count_rows, number_alike
 from odf_protocol.events import DataSlice
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _PER_MS: Final = 1000
 _LEAST_US: Final = -(2**62)  # before any time that a timestamp can hold
@@ -28,9 +31,8 @@ def find_in_force(asked_us: int, table: InputRows, key: Sequence[str]) -> list[D
     import numpy as np
     import pyarrow as pa
 
-    found = [table.read_newest(each, key) for each in (table.earlier, table.new)]
-    tables = [each for some in found for each in some if each is not None]
-    if not table.earlier or len(tables) < sum(map(len, found)):
+    tables = _read_newest(table, key) if table.earlier else None
+    if tables is None:
         return list(table.earlier)
     rows = pa.concat_tables(tables)
     places = np.repeat(np.arange(len(tables)), [each.num_rows for each in tables])
@@ -49,6 +51,30 @@ def find_in_force(asked_us: int, table: InputRows, key: Sequence[str]) -> list[D
     np.maximum.at(base_us, keys[is_base], times_us[is_base])
     kept = set(places[times_us >= base_us[keys]].tolist())
     return [each for place, each in enumerate(table.earlier) if place in kept or each.physical_hash in cut]
+
+
+def _read_newest(table: InputRows, key: Sequence[str]) -> "list[pa.Table] | None":
+    """Read the newest versions of all slices; None where those of one are not known, or there are too many."""
+    found: list[pa.Table] = []
+    for some in _iter_portions([*table.earlier, *table.new]):
+        read = table.read_newest(some, key) if count_rows(some) <= MOST_ROWS else [None]
+        found += [each for each in read if each is not None]
+        if any(each is None for each in read) or sum(each.num_rows for each in found) > MOST_ROWS:
+            return None
+    return found
+
+
+def _iter_portions(slices: Sequence[DataSlice]) -> Iterator[list[DataSlice]]:
+    """Cut slices into portions that are looked at together: one slice, or few rows."""
+    portion: list[DataSlice] = []
+    rows = 0
+    for each in slices:
+        rows += each.offset_interval.row_count
+        if portion and rows > MOST_ROWS:
+            yield portion
+            portion, rows = [], each.offset_interval.row_count
+        portion.append(each)
+    yield portion
 
 
 def _known_before(table: InputRows) -> Iterator[int]:

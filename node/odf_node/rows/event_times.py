@@ -4,6 +4,7 @@ Source: WINDOW-10 and 11 in ``spec/extensions/event-windows.md``, ENGINE-28 in `
 """
 
 from collections.abc import Sequence
+from hashlib import sha3_256
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -14,6 +15,9 @@ if TYPE_CHECKING:
 
 _DAY_US: Final = 86_400_000_000
 _TAKING: Final = ("1", "2")  # Source: RFC-015, operations retract and correct-from, as texts
+_BATCH_ROWS: Final = 256  # guess: texts of some hundred kilobytes at once fit into memory; plain rows cost no more so
+_LONGEST_TEXT: Final = 64
+"""Bytes of a text that is looked at as it is; of a longer one its SHA3-256, which no shorter text can be."""
 _NANOSECONDS: Final = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 
 
@@ -54,8 +58,8 @@ def read_times_beside(path: Path, column: str, beside: Sequence[str]) -> "pa.Tab
     Args:
         path: A file that this node wrote.
         column: Of event times.
-        beside: Other columns. Values that are equal are equal texts; columns of a type that says it in another way are
-            left out.
+        beside: Other columns. Values that are equal are equal texts, of 65 bytes at most, as a small file holds a
+            long text as often as somebody wants; columns of a type that says it in another way are left out.
 
     Returns:
         The other columns as texts, numbered from 0, and ``time``; None where one is missing, or finer than this.
@@ -64,18 +68,44 @@ def read_times_beside(path: Path, column: str, beside: Sequence[str]) -> "pa.Tab
     import pyarrow.parquet as pq
 
     with pq.ParquetFile(path) as file:
-        there = file.schema_arrow.names
-        rows = file.read(columns=[each for each in (column, *beside) if each in there])
-    micros = _micros(rows.column(column)) if column in there else None
-    if micros is None or micros.null_count:
-        return None
+        kinds = {each.name: each.type for each in file.schema_arrow}
+        if column not in kinds:
+            return None
+        told = [name for name in beside if name in kinds and _is_told_by_text(kinds[name])]
+        times: list[pa.Array] = []
+        texts: dict[str, list[pa.Array]] = {name: [] for name in told}
+        for batch in file.iter_batches(_BATCH_ROWS, columns=list(dict.fromkeys((column, *told)))):
+            micros = _micros(batch.column(column))
+            if micros is None or micros.null_count:
+                return None
+            times.append(micros)
+            for name in told:
+                texts[name].append(_short_texts(batch.column(name)))
+    rows = sum(map(len, times))
     found = {}
     for place, name in enumerate(beside):
-        if name not in there:  # the schema got it later
-            found[f"{place}"] = pa.nulls(len(micros), pa.large_string())
-        elif _is_told_by_text(rows.column(name).type):
-            found[f"{place}"] = rows.column(name).cast(pa.large_string())
-    return pa.table({**found, "time": micros})
+        if name not in kinds:  # the schema got it later
+            found[f"{place}"] = pa.nulls(rows, pa.large_string())
+        elif name in texts:
+            found[f"{place}"] = pa.chunked_array(texts[name], pa.large_string()).combine_chunks()
+    return pa.table({**found, "time": pa.chunked_array(times, pa.int64()).combine_chunks()})
+
+
+def _short_texts(values: "pa.Array") -> "pa.Array":
+    """Return values as texts that are equal where the values are."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    known = values.dictionary_encode()
+    texts = known.dictionary.cast(pa.large_string())
+    if (pc.max(pc.binary_length(texts)).as_py() or 0) > _LONGEST_TEXT:
+        short = map(_shorten, texts.cast(pa.large_binary()).to_pylist())
+        texts = pa.array(short, pa.large_binary()).cast(pa.large_string(), safe=False)
+    return texts.take(known.indices)
+
+
+def _shorten(text: bytes) -> bytes:
+    return b"#" + sha3_256(text).hexdigest().encode() if len(text) > _LONGEST_TEXT else text
 
 
 def find_newest(rows: "pa.Table") -> "pa.Table":
@@ -99,7 +129,7 @@ def find_newest(rows: "pa.Table") -> "pa.Table":
     return pa.concat_tables([each.select([*key, "is_taken", "time"]) for each in (newest, taken)])
 
 
-def _micros(times: "pa.ChunkedArray") -> "pa.ChunkedArray | None":
+def _micros(times: "pa.Array") -> "pa.Array | None":
     import pyarrow as pa
 
     try:
