@@ -94,13 +94,12 @@ def read_times_beside(path: Path, column: str, beside: Sequence[str]) -> "pa.Tab
 def _short_texts(values: "pa.Array") -> "pa.Array":
     """Return values as texts that are equal where the values are."""
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     known = values.dictionary_encode()
     texts = known.dictionary.cast(pa.large_string())
-    if (pc.max(pc.binary_length(texts)).as_py() or 0) > _LONGEST_TEXT:
-        short = map(_shorten, texts.cast(pa.large_binary()).to_pylist())
-        texts = pa.array(short, pa.large_binary()).cast(pa.large_string(), safe=False)
+    raw = texts.cast(pa.large_binary()).to_pylist()
+    if any(len(each) > _LONGEST_TEXT for each in raw):
+        texts = pa.array(map(_shorten, raw), pa.large_binary()).cast(pa.large_string(), safe=False)
     return texts.take(known.indices)
 
 
